@@ -6,7 +6,7 @@ import { Readable, Writable } from "node:stream";
 
 const given = JSON.parse(readFileSync(0, "utf8"));
 const load = (file) => import(`${given.page}/${file}`);
-const { Dialect } = await load("frames.js");
+const { Dialect, FrameDecoder, FrameEncoder } = await load("frames.js");
 const { Connection, TIMES } = await load("link.js");
 const { Board } = await load("board.js");
 const { Policies, Push, sha256Of } = await load("policies.js");
@@ -55,6 +55,18 @@ function unpluggedAfter(link, bytes) {
   });
   out.readable.pipeTo(link.writable).catch(() => {});
   return { ...link, writable: out.writable };
+}
+
+/** A board that is played here: answer(message, send) gets each of the page's messages. */
+function scripted(answer) {
+  const decoder = new FrameDecoder(dialect), encoder = new FrameEncoder(dialect, 1, 191);
+  const there = new TransformStream();
+  const writer = there.writable.getWriter();
+  const send = (kind, values) => writer.write(encoder.encode(kind, values));
+  const writable = new WritableStream({
+    write: (chunk) => decoder.feed(chunk).forEach((message) => answer(message, send)),
+  });
+  return { name: "the test's port", readable: there.readable, writable, close: async () => {} };
 }
 
 // ---- What is done with a board ---------------------------------------------------------------------
@@ -168,6 +180,7 @@ const scenarios = {
   },
   async pushThatIsRefused() {
     const policies = new Policies(await connect());
+    if (given.armed) await policies.board.command(dialect.constants.MAV_CMD_COMPONENT_ARM_DISARM, "arm", { first: 1 });
     return { refused: await saidOf((await pushOf(policies)).begin(() => {})), ...told(await policies.slots()) };
   },
   async otherBits() {
@@ -230,8 +243,20 @@ const scenarios = {
     const download = board.files.download("/checkpoint.rltc", (done) => done > 20_000 && opened[0].connection.link.end());
     return { said: await saidOf(download), next: await saidOf(board.files.download("/policy.rltp")) };
   },
-  async stranger() {
-    return { said: await saidOf(connect(linkOf(), given.limitMs)) };
+  // A board that says that its file has 4 GB.
+  async hugeFile() {
+    const board = await connect(scripted((message, send) => {
+      if (message.kind === "COMMAND_LONG") send("RLT_IDENTITY", { protocol_version: dialect.version });
+      if (message.kind !== "FILE_TRANSFER_PROTOCOL") return;
+      const [low, high, session, opcode] = message.payload;
+      const answer = [low + 1, high + (low === 255), session, 128, 4, opcode, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255];
+      send("FILE_TRANSFER_PROTOCOL", { target_system: 255, target_component: 190, payload: answer });
+    }));
+    return { said: await saidOf(board.files.download("/policy.rltp")) };
+  },
+  async strangers() {
+    const links = given.commands.map(linkOf);
+    return { said: await Promise.all(links.map((link) => saidOf(connect(link, given.limitMs)))) };
   },
   // The reader's stream ends with an error that the port survives: it has another one then.
   async streamThatBreaks() {

@@ -28,9 +28,10 @@ DIALECT: Any = load_dialect()
 EXPERIMENT, CONTRACT = "pendulum-td3", "pendulum"
 HASH_300 = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
 SHORT = {"steps": 300, "report_every": 100}
-SLOWER = {"steps": 6000, "report_every": 20}
+SLOWER = {"steps": 2500, "report_every": 20}
 EMPTY, ACTIVE, STAGED, TRIAL, PREVIOUS = range(5)
 PAUSED, FINISHED = 2, 3
+SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.all) for seed in range(2, 9))]  # of losses
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +102,7 @@ def test_a_board_trains_to_the_hash_of_this_machine(trainer: list[str]) -> None:
     assert identity["fingerprint"] == describe(EXPERIMENT).fingerprint
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_link_that_loses_and_changes_bytes_leads_to_the_same_hash(
     trainer: list[str], seed: int
 ) -> None:
@@ -111,10 +112,11 @@ def test_a_link_that_loses_and_changes_bytes_leads_to_the_same_hash(
     assert found["lost"] + found["skipped"] > 0
 
 
-def test_pause_and_resume_end_in_the_same_state(trainer: list[str]) -> None:
+def test_a_run_that_is_paused_and_one_that_is_joined_end_in_the_same_state(
+    trainer: list[str],
+) -> None:
     found = play("pauseAndResume", trainer, values=SLOWER)
-    whole = play("train", trainer, values=SLOWER)
-    assert found["hash"] == whole["hash"]
+    assert found["hash"] == play("joinARunThatGoesOn", trainer, values=SLOWER)["hash"]
     assert found["finished"] == [FINISHED, SLOWER["steps"]]
     assert found["paused"][0] == PAUSED
     assert found["paused"][1] < SLOWER["steps"]
@@ -123,11 +125,6 @@ def test_pause_and_resume_end_in_the_same_state(trainer: list[str]) -> None:
     )
     assert "(it says \"hyperparameter refused: pause training first\")" in found["whileTraining"]
     assert "refuses /checkpoint.rltc: fail errno" in found["file"]
-
-
-def test_a_run_that_goes_on_already_is_joined(trainer: list[str]) -> None:
-    whole = play("train", trainer, values=SLOWER)
-    assert play("joinARunThatGoesOn", trainer, values=SLOWER)["hash"] == whole["hash"]
 
 
 def test_what_a_board_refuses_is_said_with_its_reason(trainer: list[str]) -> None:
@@ -182,7 +179,7 @@ def test_a_policy_is_staged_tried_verified_confirmed_and_rolled_back(
     assert found["back"]["active"] == found["fetched"] == policies[0]["sha256"]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_push_over_a_link_that_loses_bytes_ends_as_one_over_a_good_one(
     policy_board: list[str], policies: list[dict[str, Any]], seed: int
 ) -> None:
@@ -255,6 +252,16 @@ def test_a_policy_of_another_contract_is_refused_before_it_is_sent(
     assert found["uses"] == [EMPTY, EMPTY]
 
 
+def test_an_armed_board_is_left_alone(
+    policy_board: list[str], policies: list[dict[str, Any]]
+) -> None:
+    found = play("pushThatIsRefused", policy_board, policies=policies, armed=True)
+    assert found["refused"] == (
+        "BoardError: the board on the test's port is armed: disarm it, then push again"
+    )
+    assert found["uses"] == [EMPTY, EMPTY]
+
+
 def test_a_damaged_image_is_refused_by_the_board(
     policy_board: list[str], policies: list[dict[str, Any]]
 ) -> None:
@@ -302,34 +309,39 @@ HEARTBEATS = b"".join(
 )
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"", "no board answers on the test's port within 0.7 s: check that it is powered and fl"),
-        (b"boot: ESP-ROM\n" * 9, "the board on the test's port runs other firmware (126 bytes came"),
-        (HEARTBEATS, "the device on the test's port speaks MAVLink but is not one of our boards"),
-        (
-            identity(protocol_version=2),
-            "the board on the test's port speaks version 2 of the protocol, this page version 3: "
-            "flash it again with `rlt flash teensy41 pendulum-td3`",
-        ),
-        (
-            identity(protocol_version=4, experiment=b"a; rm -rf ~"),
-            "the board on the test's port speaks version 4 of the protocol, this page version 3: "
-            "flash it again",
-        ),
-        # Of another dialect: its CRC_EXTRA differs, so no checksum is right.
-        (identity()[:-1] + b"\x00", "the board on the test's port runs other firmware"),
-    ],
-    ids=["silent", "other firmware", "other vehicle", "older", "newer", "other dialect"],
-)
-def test_who_is_no_board_of_ours_is_said_in_a_sentence(data: bytes, said: str) -> None:
-    found = play("stranger", writes(data), limitMs=700)
-    assert found["said"].removeprefix("BoardError: ").startswith(said)
-    if "rm -rf" in repr(data):
-        assert found["said"].endswith("flash it again")
+STRANGERS = [
+    (b"", "no board answers on the test's port within 2 s: check that it is powered and flashed"),
+    (b"boot: ESP-ROM\n" * 9, "the board on the test's port runs other firmware (126 bytes came"),
+    (HEARTBEATS, "the device on the test's port speaks MAVLink but is not one of our boards"),
+    (
+        identity(protocol_version=2),
+        "the board on the test's port speaks version 2 of the protocol, this page version 3: "
+        "flash it again with `rlt flash teensy41 pendulum-td3`",
+    ),
+    # Nothing to paste into a shell.
+    (identity(protocol_version=4, experiment=b"a; rm -rf ~"), "this page version 3: flash it again"),
+    # Of another dialect: its CRC_EXTRA differs, so no checksum is right.
+    (identity()[:-1] + b"\x00", "the board on the test's port runs other firmware"),
+]
+
+
+def test_who_is_no_board_of_ours_is_said_in_a_sentence() -> None:
+    commands = [writes(data) for data, _ in STRANGERS]
+    found = play("strangers", [], commands=commands, limitMs=2000)["said"]
+    assert len(found) == len(STRANGERS)
+    for text, (_, said) in zip(found, STRANGERS, strict=True):
+        assert text.startswith("BoardError: ")
+        assert said in text
+    assert found[4].endswith("flash it again")
+
+
+def test_a_file_that_is_said_to_fill_the_memory_is_not_begun() -> None:
+    assert play("hugeFile", [])["said"] == (
+        "BoardError: the board on the test's port says that /policy.rltp has 4294967295 bytes: "
+        "reset it, then try again"
+    )
 
 
 def test_a_program_that_ends_is_a_link_that_is_lost() -> None:
-    found = play("stranger", [sys.executable, "-c", ""], limitMs=5000)
-    assert found["said"].startswith("LinkLost: lost the board on the test's port")
+    found = play("strangers", [], commands=[[sys.executable, "-c", ""]], limitMs=9000)
+    assert found["said"][0].startswith("LinkLost: lost the board on the test's port")

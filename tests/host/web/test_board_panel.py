@@ -14,7 +14,9 @@ import pytest
 from boards_under_test import EMULATED, open_board, skip_without_tools
 from rltools_host.boards.description import load_board
 from rltools_host.build.firmware import build_firmware
+from rltools_host.build.protocol import load_dialect
 from rltools_host.build.web_module import COMPILER_GROUP
+from rltools_host.link.framing import FrameEncoder
 from rltools_host.link.transport import Link, ProcessLink
 from rltools_host.runs.checkpoint import parse_image
 from rltools_host.toolchain import tools
@@ -50,7 +52,7 @@ def site(bridge: SerialBridge, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def page(browser: Any, site: str) -> Iterator[Any]:
     """An open page; nothing may be said on the console but of requests that the fake port fails."""
-    context = browser.new_context(accept_downloads=True, service_workers="block")
+    context = browser.new_context(accept_downloads=True)
     context.add_init_script(SCRIPT)
     page = context.new_page()
     page.set_default_timeout(WAIT_MS)
@@ -108,7 +110,7 @@ def test_a_board_trains_to_the_hash_and_its_files_are_verified(
     assert row.locator("td").first.inner_text() == f"{name} on USB 16c0:0483"
     assert page.locator("#devices tr.same td").last.inner_text() == HASH_300
     assert page.locator("#curve .dot").count() == 1
-    assert "step 300" in page.inner_text("#numbers")
+    page.locator("#numbers", has_text="step 300").wait_for()
     page.click("#board-fetch-checkpoint")
     status(page, f"The checkpoint of step 300 is here: state {HASH_300[:12]}… verified.")
     with page.expect_download() as download:
@@ -306,9 +308,32 @@ class Silent(Link):
         pass
 
 
+def identity(version: int) -> bytes:
+    """Of a board that would have its name as HTML."""
+    name = b"<img src=x onerror=alert(1)>"
+    fields = (1, 0, 0, 0, version, 0, 0, name, b"<b>", b"<b>", b"<b>", [0] * 16)
+    dialect: Any = load_dialect()
+    message = dialect.MAVLink_rlt_identity_message(*fields)
+    return FrameEncoder(dialect, 1, 191).encode(message)
+
+
+FOREIGN_IDENTITY = identity(2)
+
+
+def test_what_a_board_says_is_text(page: Any, bridge: SerialBridge) -> None:
+    bridge.plug(Silent(identity(3)))
+    page.click("#board-connect")
+    page.locator("#board-disconnect:visible:enabled").wait_for()
+    assert "<b>" in page.inner_text("#board-identity")
+    assert "<img src=x onerror=alert(1)>" in page.inner_text("#board-mismatch")
+    assert page.locator("#board img, #board-identity b").count() == 0
+    page.click("#board-disconnect")
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
+        (FOREIGN_IDENTITY, "speaks version 2 of the protocol, this page version 3: flash it again."),
         (b"", "No board answers on USB 16c0:0483 within 10 s"),
         (b"<img src=x onerror=alert(1)>\r\n", "The board on USB 16c0:0483 runs other firmware"),
     ],
@@ -319,6 +344,7 @@ def test_a_port_that_is_not_ours_gets_one_sentence(
     bridge.plug(Silent(said))
     page.click("#board-connect")
     assert status(page, expected)
+    assert page.locator("#board img").count() == 0
     page.locator("#board-connect:visible:enabled").wait_for()
     bridge.plug(host_board())
     connect(page)
@@ -331,7 +357,7 @@ def test_no_port_that_is_chosen_is_no_error(page: Any) -> None:
 
 
 def test_without_webserial_the_panel_names_the_browsers(browser: Any, site: str) -> None:
-    context = browser.new_context(service_workers="block")
+    context = browser.new_context()
     context.add_init_script(
         'Object.defineProperty(navigator, "serial", { value: undefined });'
     )

@@ -11,7 +11,7 @@ const get = (id) => document.getElementById(`board-${id}`);
 const VERIFIED_EXAMPLES = 64; // at most; this library writes 8 into an image
 const POLL_MS = 1000; // of the slots, during a trial
 const HEXADECIMAL = (number) => number.toString(16).padStart(8, "0");
-const BROWSERS = "Chrome and Edge have it on computers, and Firefox since 151";
+const REPORT_MS = 100; // reports that come faster are shown together
 
 /** A sentence of a clause that begins and ends without one's signs. */
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
@@ -25,8 +25,9 @@ export class BoardPanel {
     this.board = null;
     this.busy = false;
     this.fetched = null; // {bytes, name}
+    this.isFollowing = false; // a run of the board
+    this.report = null; // the newest that is not shown yet
     const click = (id, what, work) => get(id).addEventListener("click", () => this.#do(what, work));
-    click("connect", "Choose the board's port.", () => this.#connect());
     click("disconnect", "Disconnecting.", () => this.#disconnect());
     click("start", "Setting the hyperparameters.", () => this.#start());
     click("pause", "Asking for a pause.", () => this.board.pause());
@@ -42,15 +43,20 @@ export class BoardPanel {
     click("roll-back", "Rolling back.", () => this.#rollBack());
     get("save").addEventListener("click", () => page.download(this.fetched.bytes, this.fetched.name));
     get("open").addEventListener("click", () => page.open(new File([this.fetched.bytes], this.fetched.name)));
-    get("connect").hidden = !navigator.serial;
-    if (navigator.serial) this.#say("Not connected.");
-    else if (!window.isSecureContext) this.#say("WebSerial needs this page by HTTPS, or from this machine.");
-    else this.#say(`This browser has no WebSerial: ${BROWSERS}.`);
+  }
+
+  /** Asks for a port, and connects to the board there. */
+  connect() {
+    return this.#do("Choose the board's port.", () => this.#connect());
   }
 
   /** The page shows another experiment now. */
   experimentChanged() {
-    if (this.board) this.#show();
+    if (!this.board) return;
+    this.#show();
+    if (this.state !== TRAINING || this.#mismatch()) return;
+    if (this.isFollowing) this.page.begin(this.values.steps);
+    else this.#do("Asking how the board stands.", () => this.#join());
   }
 
   // ---- What is said, and what can be pressed -----------------------------------------------------
@@ -63,6 +69,7 @@ export class BoardPanel {
   // One thing at a time; what goes wrong is said.
   async #do(what, work) {
     if (this.busy) return;
+    const focused = document.activeElement;
     this.busy = true;
     this.#say(what);
     this.#show();
@@ -76,6 +83,7 @@ export class BoardPanel {
       get("transfer").hidden = true;
       if (this.board?.connection.failure) this.#forget();
       this.#show();
+      if (focused.hidden) get(this.board ? "disconnect" : "connect").focus();
     }
   }
 
@@ -87,7 +95,7 @@ export class BoardPanel {
   #show() {
     const { board, busy } = this, { identity } = board ?? {};
     get("connect").disabled = busy;
-    get("connect").hidden = Boolean(board) || !navigator.serial;
+    get("connect").hidden = Boolean(board);
     get("disconnect").hidden = !board;
     get("disconnect").disabled = busy;
     get("train").hidden = identity?.program !== "train";
@@ -119,6 +127,8 @@ export class BoardPanel {
     };
     if (id.some(Boolean)) rows.serial = id.map((byte) => byte.toString(16).padStart(2, "0")).join("");
     if (program === "train") rows.state = this.board.dialect.states[this.state] ?? String(this.state);
+    const { messagesLost } = this.board.connection.decoder;
+    if (messagesLost) rows["messages lost"] = messagesLost;
     return Object.entries(rows).map(([name, value]) => {
       const row = document.createElement("div");
       const element = (tag, textContent) => Object.assign(document.createElement(tag), { textContent });
@@ -156,8 +166,9 @@ export class BoardPanel {
     let port;
     try {
       port = await navigator.serial.requestPort();
-    } catch {
-      return this.#say("No port was chosen.");
+    } catch (error) {
+      const text = error.name === "SecurityError" ? "The browser allows the question for a port only just after a press: press again." : "No port was chosen.";
+      return this.#say(text);
     }
     this.#say("Asking the board who it is.");
     this.dialect ??= new Dialect(await (await fetch("dialect.json")).json());
@@ -192,7 +203,8 @@ export class BoardPanel {
 
   #forget() {
     const { board } = this;
-    this.board = this.slots = this.push = null;
+    this.board = this.slots = this.push = this.report = null;
+    this.isFollowing = false;
     if (board) board.connection.onLost = () => {};
     if (board) board.close();
   }
@@ -227,10 +239,12 @@ export class BoardPanel {
   async #follow(result) {
     const { board } = this;
     this.state = TRAINING;
+    this.isFollowing = true;
     this.#say("The board trains.");
     try {
       const { state, step, hash } = await result;
       if (this.board !== board) return;
+      this.#showReport();
       this.state = state;
       if (!this.#mismatch()) this.page.state(step, hash, `${board.identity.board} on ${board.name}`, this.values);
       this.#say(state === FINISHED ? `The board has finished ${step.toLocaleString("en")} steps: state ${short(hash)}…` : `The board is paused at step ${step.toLocaleString("en")}: state ${short(hash)}…`);
@@ -240,6 +254,7 @@ export class BoardPanel {
       this.state = FAULT;
       if (!board.connection.failure) this.state = (await board.askIdentity().catch(() => ({ state: IDLE }))).state;
     }
+    this.isFollowing = false;
     this.#show();
   }
 
@@ -252,7 +267,14 @@ export class BoardPanel {
     const rate = isTime && counter > last.counter ? ((step - last.step) / (counter - last.counter)) * 1e6 : NaN;
     this.last = { step, counter };
     const { steps, updates, episodes, last_return: lastReturn, metrics } = message;
-    this.page.progress({ step, steps, updates, episodes, lastReturn, rate, metrics });
+    if (!this.report) setTimeout(() => this.#showReport(), REPORT_MS);
+    this.report = { step, steps, updates, episodes, lastReturn, rate, metrics };
+  }
+
+  #showReport() {
+    const { report } = this;
+    this.report = null;
+    if (report && this.board && !this.#mismatch()) this.page.progress(report);
   }
 
   async #readParameters() {

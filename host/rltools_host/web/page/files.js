@@ -10,6 +10,7 @@ const NAKS = [, "fail", "fail errno", "invalid data size", "invalid session", "n
 const INVALID_SESSION = 4, NO_SESSIONS = 5, END_OF_FILE = 6;
 export const FILE_NOT_FOUND = 10;
 const ATTEMPTS = 8;
+const LONGEST_FILE = 1 << 28;
 const SESSION_LIMIT_MS = 15_000; // that another program may hold the board's session
 const SLOWEST_BYTES_PER_S = 4000, LIMIT_AT_LEAST_MS = 30_000;
 
@@ -70,6 +71,7 @@ export class Files {
   download(path, progress = () => {}) {
     return this.#transfer(path, async () => {
       const size = await this.#open(OPEN_TO_READ);
+      if (size > LONGEST_FILE) throw new BoardError(`the board on ${this.connection.name} says that ${path} has ${size} bytes: reset it, then try again`);
       this.#extend(size);
       const content = new Uint8Array(size);
       try {

@@ -1,5 +1,5 @@
 // The page: what the worker trains is shown, and the policy it has plays episodes here.
-import { BoardPanel } from "./board_panel.js";
+import { prepareBoard } from "./board_entry.js";
 import { Core, ENDED, GOES_ON, Refused } from "./core.js";
 import { Curve } from "./curve.js";
 import { Picture } from "./picture.js";
@@ -11,7 +11,8 @@ const NAMES = { lanes: "this browser, fused", exact: "this browser, exact multip
 const curve = new Curve(get("curve"));
 const worker = new Worker("worker.js", { type: "module" });
 
-let site, description, compiled, settings, player, picture, boardPanel;
+let site, description, compiled, settings, player, picture;
+let boardChanged; // to call when another experiment is shown
 let openedImage = null; // of the file that is played
 let reporter = "page"; // whose run the curve and the metrics show: page, board
 let lastImage = null; // of the run's policy
@@ -158,7 +159,7 @@ const answers = {
     const wrong = takeAddress();
     reset();
     setTraining("at-rest");
-    boardPanel.experimentChanged();
+    boardChanged();
     say(wrong || `Ready: ${description.algorithm} on ${description.environment.name}.`, Boolean(wrong));
   },
   progress(report) {
@@ -350,7 +351,7 @@ get("experiment").addEventListener("change", ({ target }) => {
 });
 addEventListener("hashchange", () => load(experimentOfAddress()));
 
-boardPanel = new BoardPanel({
+boardChanged = prepareBoard({
   experiment: () => (description ? { description, compiled } : null),
   settings: () => settings,
   played: () => (shown === "file" ? { image: openedImage, name: "The opened policy" } : lastImage && { image: lastImage, name: "The run's policy" }),
