@@ -212,8 +212,9 @@ RLT_EXPORT(policy_reason_text) const char* policy_reason_text(int reason) {
 }
 
 // Examples of the image that open_policy() took. run_example() runs one here, and leaves at
-// transfer_buffer(), in words of four bytes: its observation, the CRC-32 of the output of each of the
-// first kReportedLayers layers, and the action in the channels' units; it returns how many layers.
+// transfer_buffer(), in words of four bytes: its observation, the CRC-32 of the output of each of
+// the first kReportedLayers layers, and the action in the channels' units; it returns how many
+// layers.
 RLT_EXPORT(example_count) std::uint32_t example_count() {
   return has_policy ? played.header->example_count : 0;
 }

@@ -50,7 +50,7 @@ class FakePort {
 }
 const serial = new EventTarget();
 serial.requestPort = async () => {
-  if (window.choosesNoPort) throw new DOMException("No port selected by the user.", "NotFoundError");
+  if (window.choosesNoPort) throw new DOMException("No port selected.", "NotFoundError");
   return new FakePort();
 };
 Object.defineProperty(navigator, "serial", { value: serial });
@@ -131,7 +131,7 @@ class PortHandler(Handler):
         self.bridge = bridge
         super().__init__(*arguments, **options)  # type: ignore[arg-type]
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - as the base calls it
         if self.path != "/port/read":
             super().do_GET()
             return
@@ -146,7 +146,7 @@ class PortHandler(Handler):
         except OSError:  # the page is gone
             self.bridge.release()
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - as the base calls it
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         is_good = True
         if self.path == "/port/open":

@@ -13,32 +13,43 @@ const { Policies, Push, sha256Of } = await load("policies.js");
 const dialect = new Dialect(given.document);
 if (given.answerMs) TIMES.answer = given.answerMs;
 
-// ---- Links -----------------------------------------------------------------------------------------
+// ---- Links --------------------------------------------------------------------------------------
 
 /** A new process as a link; end() is what happens where it is unplugged. */
 function linkOf(command = given.command) {
-  const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...given.environment } });
+  const child = spawn(command[0], command.slice(1), {
+    stdio: ["pipe", "pipe", "inherit"],
+    env: { ...process.env, ...given.environment },
+  });
   child.stdin.on("error", () => {});
   const gone = new Promise((resolve) => child.once("exit", resolve));
   const end = async () => {
     child.kill("SIGKILL");
     await gone;
   };
-  return { name: "the test's port", readable: Readable.toWeb(child.stdout), writable: Writable.toWeb(child.stdin), close: end, end };
+  return {
+    name: "the test's port",
+    readable: Readable.toWeb(child.stdout),
+    writable: Writable.toWeb(child.stdin),
+    close: end,
+    end,
+  };
 }
 
 /** The same with loss: of each chunk in either direction a part is dropped, or a bit is changed. */
 function lossy(link, share) {
   let state = given.seed ?? 1;
   const chance = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
-  const damage = () => new TransformStream({
-    transform(chunk, controller) {
-      const bytes = Uint8Array.from(chunk);
-      if (chance() < share) return;
-      if (chance() < share) bytes[Math.floor(chance() * bytes.length)] ^= 1 << Math.floor(chance() * 8);
-      controller.enqueue(bytes);
-    },
-  });
+  const damage = () =>
+    new TransformStream({
+      transform(chunk, controller) {
+        const bytes = Uint8Array.from(chunk);
+        if (chance() < share) return;
+        if (chance() < share)
+          bytes[Math.floor(chance() * bytes.length)] ^= 1 << Math.floor(chance() * 8);
+        controller.enqueue(bytes);
+      },
+    });
   const out = damage();
   out.readable.pipeTo(link.writable).catch(() => {});
   return { ...link, readable: link.readable.pipeThrough(damage()), writable: out.writable };
@@ -59,7 +70,8 @@ function unpluggedAfter(link, bytes) {
 
 /** A board that is played here: answer(message, send) gets each of the page's messages. */
 function scripted(answer) {
-  const decoder = new FrameDecoder(dialect), encoder = new FrameEncoder(dialect, 1, 191);
+  const decoder = new FrameDecoder(dialect),
+    encoder = new FrameEncoder(dialect, 1, 191);
   const there = new TransformStream();
   const writer = there.writable.getWriter();
   const send = (kind, values) => writer.write(encoder.encode(kind, values));
@@ -69,7 +81,7 @@ function scripted(answer) {
   return { name: "the test's port", readable: there.readable, writable, close: async () => {} };
 }
 
-// ---- What is done with a board ---------------------------------------------------------------------
+// ---- What is done with a board ------------------------------------------------------------------
 
 const opened = [];
 async function connect(link = linkOf(), limitMs = 10_000) {
@@ -77,15 +89,30 @@ async function connect(link = linkOf(), limitMs = 10_000) {
   opened.push(board);
   return board;
 }
-const saidOf = (work) => work.then(() => "nothing was refused", (error) => `${error.constructor.name}: ${error.message}`);
+const saidOf = (work) =>
+  work.then(
+    () => "nothing was refused",
+    (error) => `${error.constructor.name}: ${error.message}`,
+  );
 const bytesOf = (text) => Uint8Array.from(Buffer.from(text, "base64"));
-const told = (slots) => ({ uses: slots.slots.map(({ use }) => use), active: slots.active?.sha256 ?? "", drop: slots.drop });
+const told = (slots) => ({
+  uses: slots.slots.map(({ use }) => use),
+  active: slots.active?.sha256 ?? "",
+  drop: slots.drop,
+});
 
 async function pushOf(policies, index = 0, seconds = 10) {
   const { image, examples } = given.policies[index];
   const bytes = bytesOf(image);
-  const read = ({ observation, ...rest }) => ({ observation: Float32Array.from(observation), ...rest });
-  return new Push(policies, { image: bytes, sha256: await sha256Of(bytes), examples: examples.map(read) }, seconds);
+  const read = ({ observation, ...rest }) => ({
+    observation: Float32Array.from(observation),
+    ...rest,
+  });
+  return new Push(
+    policies,
+    { image: bytes, sha256: await sha256Of(bytes), examples: examples.map(read) },
+    seconds,
+  );
 }
 
 const payloadHash = (file) => sha256Of(file.subarray(64));
@@ -98,8 +125,14 @@ async function train(board) {
   const checkpoint = await board.files.download("/checkpoint.rltc");
   const policy = await board.files.download("/policy.rltp");
   return {
-    identity: board.identity, values: await board.readParameters(given.parameters), reports, hash, step, state,
-    payload: await payloadHash(checkpoint), policy: Buffer.from(policy).toString("base64"),
+    identity: board.identity,
+    values: await board.readParameters(given.parameters),
+    reports,
+    hash,
+    step,
+    state,
+    payload: await payloadHash(checkpoint),
+    policy: Buffer.from(policy).toString("base64"),
   };
 }
 
@@ -111,7 +144,11 @@ const scenarios = {
     const link = lossy(linkOf(), given.share);
     const board = await connect(link);
     const found = await train(board);
-    return { ...found, lost: board.connection.decoder.messagesLost, skipped: board.connection.decoder.bytesSkipped };
+    return {
+      ...found,
+      lost: board.connection.decoder.messagesLost,
+      skipped: board.connection.decoder.bytesSkipped,
+    };
   },
   async pauseAndResume() {
     const board = await connect();
@@ -127,7 +164,14 @@ const scenarios = {
     const paused = await result;
     const resumed = await board.resume(() => {});
     const finished = await resumed.result;
-    return { refused, whileTraining, file, paused: [paused.state, paused.step], finished: [finished.state, finished.step], hash: finished.hash };
+    return {
+      refused,
+      whileTraining,
+      file,
+      paused: [paused.state, paused.step],
+      finished: [finished.state, finished.step],
+      hash: finished.hash,
+    };
   },
   async joinARunThatGoesOn() {
     const board = await connect();
@@ -153,19 +197,30 @@ const scenarios = {
     await link.end();
     const lost = await saidOf(result);
     const again = await connect();
-    return { lost, after: await saidOf(board.result()), state: again.identity.state, restarted: await saidOf(again.watch(() => {})) };
+    return {
+      lost,
+      after: await saidOf(board.result()),
+      state: again.identity.state,
+      restarted: await saidOf(again.watch(() => {})),
+    };
   },
   async push() {
     const policies = new Policies(await connect());
-    const said = [], all = [];
+    const said = [],
+      all = [];
     for (const index of given.policies.keys()) {
       const push = await pushOf(policies, index);
       const early = await saidOf(push.confirm());
-      const isInTrial = await push.begin((text) => said.push(text), () => {});
+      const isInTrial = await push.begin(
+        (text) => said.push(text),
+        () => {},
+      );
       const trial = told(await policies.slots());
       all.push({ early, isInTrial, trial, confirmed: told(await push.confirm()) });
     }
-    const again = await (await pushOf(policies, given.policies.length - 1)).begin((text) => said.push(text));
+    const again = await (
+      await pushOf(policies, given.policies.length - 1)
+    ).begin((text) => said.push(text));
     const active = (await policies.slots()).active.sha256;
     const back = told(await policies.rollBack(active));
     const image = await policies.board.files.download("/policy.rltp");
@@ -174,14 +229,27 @@ const scenarios = {
   async pushOverALossyLink() {
     const policies = new Policies(await connect(lossy(linkOf(), given.share)));
     const push = await pushOf(policies, 0, 60);
-    await push.begin(() => {}, () => {});
+    await push.begin(
+      () => {},
+      () => {},
+    );
     const { decoder } = policies.board.connection;
-    return { ...told(await push.confirm()), skipped: decoder.bytesSkipped, lost: decoder.messagesLost };
+    return {
+      ...told(await push.confirm()),
+      skipped: decoder.bytesSkipped,
+      lost: decoder.messagesLost,
+    };
   },
   async pushThatIsRefused() {
     const policies = new Policies(await connect());
-    if (given.armed) await policies.board.command(dialect.constants.MAV_CMD_COMPONENT_ARM_DISARM, "arm", { first: 1 });
-    return { refused: await saidOf((await pushOf(policies)).begin(() => {})), ...told(await policies.slots()) };
+    if (given.armed)
+      await policies.board.command(dialect.constants.MAV_CMD_COMPONENT_ARM_DISARM, "arm", {
+        first: 1,
+      });
+    return {
+      refused: await saidOf((await pushOf(policies)).begin(() => {})),
+      ...told(await policies.slots()),
+    };
   },
   async otherBits() {
     const policies = new Policies(await connect());
@@ -191,7 +259,12 @@ const scenarios = {
     push.examples[3].layers[1] ^= 1;
     push.examples[0].action[0] ^= 1;
     const action = await saidOf(push.begin(() => {}));
-    return { layer, action, confirm: await saidOf(push.confirm()), ...told(await policies.slots()) };
+    return {
+      layer,
+      action,
+      confirm: await saidOf(push.confirm()),
+      ...told(await policies.slots()),
+    };
   },
   async unconfirmed() {
     const policies = new Policies(await connect());
@@ -239,19 +312,51 @@ const scenarios = {
   async unpluggedInADownload() {
     const board = await connect();
     await board.setParameters(given.parameters, given.values);
-    await (await board.start(() => {})).result;
-    const download = board.files.download("/checkpoint.rltc", (done) => done > 20_000 && opened[0].connection.link.end());
-    return { said: await saidOf(download), next: await saidOf(board.files.download("/policy.rltp")) };
+    await (
+      await board.start(() => {})
+    ).result;
+    const download = board.files.download(
+      "/checkpoint.rltc",
+      (done) => done > 20_000 && opened[0].connection.link.end(),
+    );
+    return {
+      said: await saidOf(download),
+      next: await saidOf(board.files.download("/policy.rltp")),
+    };
   },
   // A board that says that its file has 4 GB.
   async hugeFile() {
-    const board = await connect(scripted((message, send) => {
-      if (message.kind === "COMMAND_LONG") send("RLT_IDENTITY", { protocol_version: dialect.version });
-      if (message.kind !== "FILE_TRANSFER_PROTOCOL") return;
-      const [low, high, session, opcode] = message.payload;
-      const answer = [low + 1, high + (low === 255), session, 128, 4, opcode, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255];
-      send("FILE_TRANSFER_PROTOCOL", { target_system: 255, target_component: 190, payload: answer });
-    }));
+    const board = await connect(
+      scripted((message, send) => {
+        if (message.kind === "COMMAND_LONG")
+          send("RLT_IDENTITY", { protocol_version: dialect.version });
+        if (message.kind !== "FILE_TRANSFER_PROTOCOL") return;
+        const [low, high, session, opcode] = message.payload;
+        const answer = [
+          low + 1,
+          high + (low === 255),
+          session,
+          128,
+          4,
+          opcode,
+          0,
+          0,
+          0,
+          0,
+          0,
+          0,
+          255,
+          255,
+          255,
+          255,
+        ];
+        send("FILE_TRANSFER_PROTOCOL", {
+          target_system: 255,
+          target_component: 190,
+          payload: answer,
+        });
+      }),
+    );
     return { said: await saidOf(board.files.download("/policy.rltp")) };
   },
   async strangers() {

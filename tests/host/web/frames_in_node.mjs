@@ -11,8 +11,18 @@ const hex = (bytes) => Buffer.from(bytes).toString("hex");
 const decoded = streams.map((chunks) => {
   const decoder = new FrameDecoder(dialect);
   const found = chunks.flatMap((chunk) => decoder.feed(bytesOf(chunk)));
-  const { messagesReceived: received, messagesRepeated: repeated, messagesLost: lost, bytesSkipped: skipped } = decoder;
-  const told = found.map(({ kind, system, component, bytes }) => [kind, system, component, hex(bytes)]);
+  const {
+    messagesReceived: received,
+    messagesRepeated: repeated,
+    messagesLost: lost,
+    bytesSkipped: skipped,
+  } = decoder;
+  const told = found.map(({ kind, system, component, bytes }) => [
+    kind,
+    system,
+    component,
+    hex(bytes),
+  ]);
   return { messages: told, counts: [received, repeated, lost, skipped] };
 });
 

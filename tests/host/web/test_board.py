@@ -31,7 +31,7 @@ SHORT = {"steps": 300, "report_every": 100}
 SLOWER = {"steps": 2500, "report_every": 20}
 EMPTY, ACTIVE, STAGED, TRIAL, PREVIOUS = range(5)
 PAUSED, FINISHED = 2, 3
-SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.all) for seed in range(2, 9))]  # of losses
+SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.all) for seed in range(2, 6))]  # of losses
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +85,7 @@ def policy(trainer: list[str], seed: int) -> dict[str, Any]:
     return {"image": found["policy"], "examples": examples, "sha256": image.sha256}
 
 
-# ---- Training --------------------------------------------------------------------------------------
+# ---- Training ------------------------------------------------------------------------------------
 
 
 def test_a_board_trains_to_the_hash_of_this_machine(trainer: list[str]) -> None:
@@ -123,7 +123,7 @@ def test_a_run_that_is_paused_and_one_that_is_joined_end_in_the_same_state(
     assert found["refused"].startswith(
         "BoardError: the board on the test's port is idle and refuses to pause: reset it"
     )
-    assert "(it says \"hyperparameter refused: pause training first\")" in found["whileTraining"]
+    assert '(it says "hyperparameter refused: pause training first")' in found["whileTraining"]
     assert "refuses /checkpoint.rltc: fail errno" in found["file"]
 
 
@@ -134,8 +134,9 @@ def test_what_a_board_refuses_is_said_with_its_reason(trainer: list[str]) -> Non
         '(it says "hyperparameter refused: out of bounds")'
     )
     assert found["values"]["gamma"] == pytest.approx(0.99)
-    assert "FileRefused: the board on the test's port refuses /nothing.bin: file not" in (
-        found["none"]
+    assert (
+        "FileRefused: the board on the test's port refuses /nothing.bin: file not"
+        in (found["none"])
     )
 
 
@@ -159,7 +160,7 @@ def test_an_error_of_the_stream_that_the_port_survives_is_survived(trainer: list
     assert found == {"count": count, "failure": "null"}
 
 
-# ---- Policies --------------------------------------------------------------------------------------
+# ---- Policies ------------------------------------------------------------------------------------
 
 
 def test_a_policy_is_staged_tried_verified_confirmed_and_rolled_back(
@@ -232,9 +233,9 @@ def test_a_board_that_resets_in_a_trial_has_dropped_the_policy(
     storage = {"RLT_POLICY_STORAGE": str(tmp_path / "flash.bin")}
     found = play("resetInTrial", policy_board, policies=policies, environment=storage)
     assert found["lost"].startswith("LinkLost: lost the board on the test's port: unplugged")
-    assert found["lost"].endswith("; whether it was confirmed is not known: connect again, "
-                                  "the slots say it") or found["lost"].endswith(
-                                      "the board drops it within 10 s")
+    assert found["lost"].endswith(
+        "; whether it was confirmed is not known: connect again, the slots say it"
+    ) or found["lost"].endswith("the board drops it within 10 s")
     assert (found["active"], found["drop"]) == ("", "the board was reset during the trial")
     assert "refuses to confirm the policy" in found["confirm"]
 
@@ -269,12 +270,13 @@ def test_a_damaged_image_is_refused_by_the_board(
     image[-1] ^= 1
     damaged = {**policies[0], "image": base64.b64encode(image).decode()}
     found = play("pushThatIsRefused", policy_board, policies=[damaged])
-    assert found["refused"].endswith("refuses the policy (wrong_crc: damaged, its checksum does "
-                                     "not match)")
+    assert found["refused"].endswith(
+        "refuses the policy (wrong_crc: damaged, its checksum does not match)"
+    )
     assert found["uses"] == [EMPTY, EMPTY]
 
 
-# ---- Who else may be on the port -------------------------------------------------------------------
+# ---- Who else may be on the port -----------------------------------------------------------------
 
 
 def writes(data: bytes) -> list[str]:
@@ -319,7 +321,10 @@ STRANGERS = [
         "flash it again with `rlt flash teensy41 pendulum-td3`",
     ),
     # Nothing to paste into a shell.
-    (identity(protocol_version=4, experiment=b"a; rm -rf ~"), "this page version 3: flash it again"),
+    (
+        identity(protocol_version=4, experiment=b"a; rm -rf ~"),
+        "this page version 3: flash it again",
+    ),
     # Of another dialect: its CRC_EXTRA differs, so no checksum is right.
     (identity()[:-1] + b"\x00", "the board on the test's port runs other firmware"),
 ]

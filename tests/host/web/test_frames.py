@@ -17,7 +17,7 @@ from rltools_host.web.dialect import dialect_document
 
 PAGE = TREE.file("host/rltools_host/web/page")
 DIALECT: Any = load_dialect()
-STREAMS = [1000, pytest.param(20_000, marks=pytest.mark.all)]  # that are damaged
+STREAMS = [1000, pytest.param(4000, marks=pytest.mark.all)]  # that are damaged
 LIMITS = {"uint8_t": 8, "uint16_t": 16, "uint32_t": 32, "uint64_t": 53}
 
 

@@ -108,8 +108,8 @@ def test_a_full_disk_is_one_sentence_and_the_old_page_stays(
 
 
 def test_pages_and_shared_files_are_small() -> None:
-    """With a module of 120 or 170 kB and a description of 15 kB a page stays below 300 kB; also with
-    what is fetched for a board, where the module is the smaller one."""
+    """With a module of 120 or 170 kB and a description of 15 kB a page stays below 300 kB; also
+    with what is fetched for a board, where the module is the smaller one."""
     whole = {path.name: path.stat().st_size for path in site.PAGE.iterdir()}
     at_once, found = set[str](), {"main.js", "worker.js"}
     while new := found - at_once:

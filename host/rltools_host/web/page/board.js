@@ -1,17 +1,24 @@
-// A board of docs/protocol.md: who it is, its hyperparameters, and its training; as clients/node.py,
+// A board of docs/protocol.md: who it is, its hyperparameters and its training; clients/node.py,
 // clients/parameters.py and clients/training.py have it.
 import { Files } from "./files.js";
 import { BoardError, Connection, LinkLost, TIMES, exchange, sleep } from "./link.js";
 
-const CONNECT_LIMIT_MS = 10_000, IDENTITY_MS = 500;
+const CONNECT_LIMIT_MS = 10_000,
+  IDENTITY_MS = 500;
 const HEARTBEAT_LIMIT_MS = 3000; // any node of MAVLink sends one a second
 const QUIET_MS = 2000; // without a report: ask how the board stands
 const REFUSALS = 2; // answers with another value before a value counts as refused
-const WORST_CRITICAL = 2, WORST_ERROR = 3; // MAV_SEVERITY
+const WORST_CRITICAL = 2,
+  WORST_ERROR = 3; // MAV_SEVERITY
 const MOST_TOKEN = 0xffffff; // so many a float holds
-export const IDLE = 0, TRAINING = 1, PAUSED = 2, FINISHED = 3, FAULT = 4; // RLT_STATE
+export const IDLE = 0,
+  TRAINING = 1,
+  PAUSED = 2,
+  FINISHED = 3,
+  FAULT = 4; // RLT_STATE
 
-export const hexadecimal = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+export const hexadecimal = (bytes) =>
+  Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 /** A number from 1 on that a float holds. */
 export const drawToken = () => 1 + (crypto.getRandomValues(new Uint32Array(1))[0] % MOST_TOKEN);
 /** A word of a command, where it can be pasted into a shell as it is. */
@@ -57,7 +64,7 @@ export class Board {
     return this.connection.close();
   }
 
-  // ---- Identity ----------------------------------------------------------------------------------
+  // ---- Identity ---------------------------------------------------------------------------------
 
   async #find(limitMs) {
     const { connection } = this;
@@ -75,8 +82,13 @@ export class Board {
     });
     const { protocol_version: theirs, board, experiment } = this.identity;
     if (theirs === this.dialect.version) return;
-    const command = [board, experiment].every(isWord) ? ` with \`rlt flash ${board} ${experiment}\`` : "";
-    throw new BoardError(`the board on ${this.name} speaks version ${theirs} of the protocol, this page version ${this.dialect.version}: flash it again${command}`);
+    const command = [board, experiment].every(isWord)
+      ? ` with \`rlt flash ${board} ${experiment}\``
+      : "";
+    throw new BoardError(
+      `the board on ${this.name} speaks version ${theirs} of the protocol, this page version ` +
+        `${this.dialect.version}: flash it again${command}`,
+    );
   }
 
   /** Its identity, with its present state. */
@@ -86,7 +98,9 @@ export class Board {
 
   askMessage(name, what) {
     const request = () => this.connection.requestMessage(name);
-    return exchange(this.connection, [name], (asked) => asked.ask(request, (message) => message, what));
+    return exchange(this.connection, [name], (asked) =>
+      asked.ask(request, (message) => message, what),
+    );
   }
 
   #take(message) {
@@ -95,29 +109,44 @@ export class Board {
   }
 
   #noAnswer(limitMs) {
-    const { connection, name } = this, seconds = limitMs / 1000;
+    const { connection, name } = this,
+      seconds = limitMs / 1000;
     if (connection.decoder.messagesReceived) {
       if (connection.silenceMs > HEARTBEAT_LIMIT_MS) {
-        return new LinkLost(`the board on ${name} has stopped answering: check the cable or reset the board`);
+        return new LinkLost(
+          `the board on ${name} has stopped answering: check the cable or reset the board`,
+        );
       }
-      return new BoardError(`the device on ${name} speaks MAVLink but is not one of our boards: flash it (\`rlt flash --help\`), or choose another port`);
+      return new BoardError(
+        `the device on ${name} speaks MAVLink but is not one of our boards: flash it (\`rlt ` +
+          `flash --help\`), or choose another port`,
+      );
     }
     if (connection.bytesReceived) {
-      return new BoardError(`the board on ${name} runs other firmware (${connection.bytesReceived} bytes came, no MAVLink): flash it (\`rlt flash --help\`), or choose another port`);
+      return new BoardError(
+        `the board on ${name} runs other firmware (${connection.bytesReceived} bytes came, no ` +
+          `MAVLink): flash it (\`rlt flash --help\`), or choose another port`,
+      );
     }
-    return new BoardError(`no board answers on ${name} within ${seconds} s: check that it is powered and flashed (\`rlt flash --help\`), or choose another port`);
+    return new BoardError(
+      `no board answers on ${name} within ${seconds} s: check that it is powered and flashed ` +
+        `(\`rlt flash --help\`), or choose another port`,
+    );
   }
 
-  // ---- Commands ----------------------------------------------------------------------------------
+  // ---- Commands ---------------------------------------------------------------------------------
 
   /** Sends a command until it is acknowledged; whether the board accepts it. onAccepted() is called
    * before what comes behind the acknowledgement. */
   command(number, what, parameters = {}, onAccepted = () => {}) {
-    return exchange(this.connection, ["COMMAND_ACK"], (asked) => this.#command(asked, number, what, parameters, onAccepted));
+    return exchange(this.connection, ["COMMAND_ACK"], (asked) =>
+      this.#command(asked, number, what, parameters, onAccepted),
+    );
   }
 
   #command(asked, number, what, parameters, onAccepted) {
-    const send = () => this.connection.sendCommand(number, { ...parameters, confirmation: asked.sent - 1 });
+    const send = () =>
+      this.connection.sendCommand(number, { ...parameters, confirmation: asked.sent - 1 });
     const answerOf = ({ command, result }) => {
       if (command !== number) return null;
       const isAccepted = result === this.constants.MAV_RESULT_ACCEPTED;
@@ -127,15 +156,17 @@ export class Board {
     return asked.ask(send, answerOf, `the command to ${what}`);
   }
 
-  // ---- Hyperparameters ---------------------------------------------------------------------------
+  // ---- Hyperparameters --------------------------------------------------------------------------
 
   /** The values of the description's hyperparameters, by name. */
   async readParameters(parameters) {
     const values = {};
     for (const { name, type } of parameters) {
-      const request = () => this.connection.send("PARAM_REQUEST_READ", { param_id: name, param_index: -1 });
+      const request = () =>
+        this.connection.send("PARAM_REQUEST_READ", { param_id: name, param_index: -1 });
       const bits = await exchange(this.connection, ["PARAM_VALUE"], (asked) =>
-        asked.ask(request, (message) => this.#bitsOf(message, name), `hyperparameter ${name}`));
+        asked.ask(request, (message) => this.#bitsOf(message, name), `hyperparameter ${name}`),
+      );
       values[name] = valueOf(type, bits);
     }
     return values;
@@ -153,23 +184,35 @@ export class Board {
   #setParameter(name, type, value) {
     const bits = bitsOf(type, value);
     const payload = this.dialect.payload("PARAM_SET", {
-      target_system: this.connection.target.system, target_component: this.connection.target.component, param_id: name,
-      param_type: this.constants[type === "U32" ? "MAV_PARAM_TYPE_UINT32" : "MAV_PARAM_TYPE_REAL32"],
+      target_system: this.connection.target.system,
+      target_component: this.connection.target.component,
+      param_id: name,
+      param_type:
+        this.constants[type === "U32" ? "MAV_PARAM_TYPE_UINT32" : "MAV_PARAM_TYPE_REAL32"],
     });
     new DataView(payload.buffer).setUint32(0, bits, true); // as they are: a float would change NaNs
     return exchange(this.connection, ["PARAM_VALUE"], async (asked) => {
       const end = performance.now() + TIMES.limit;
       for (let refusals = 0, stated = 0; performance.now() < end; stated = 0) {
-        const isTaken = await asked.attempt(() => this.connection.sendPayload("PARAM_SET", payload), (message) => {
-          const answer = this.#bitsOf(message, name);
-          if (answer === null) return null;
-          stated = 1;
-          return answer === bits || (asked.errorText.startsWith("hyperparameter refused") ? false : null);
-        });
+        const isTaken = await asked.attempt(
+          () => this.connection.sendPayload("PARAM_SET", payload),
+          (message) => {
+            const answer = this.#bitsOf(message, name);
+            if (answer === null) return null;
+            stated = 1;
+            return (
+              answer === bits ||
+              (asked.errorText.startsWith("hyperparameter refused") ? false : null)
+            );
+          },
+        );
         if (isTaken) return;
         refusals += stated;
         if (refusals < REFUSALS) continue;
-        throw new BoardError(`the board on ${this.name} refuses ${name}=${value}: choose another value${asked.because}`);
+        throw new BoardError(
+          `the board on ${this.name} refuses ${name}=${value}: choose another ` +
+            `value${asked.because}`,
+        );
       }
       throw asked.unanswered(`hyperparameter ${name}`);
     });
@@ -179,12 +222,14 @@ export class Board {
     return message.param_id === name ? new DataView(message.bytes.buffer).getUint32(0, true) : null;
   }
 
-  // ---- Training ----------------------------------------------------------------------------------
+  // ---- Training ---------------------------------------------------------------------------------
 
   /** Begins a new run; take(message) gets its reports. Resolves to {result}, the promise of how it
    * ends (see watch). */
   start(take) {
-    return this.#lead("MAV_CMD_RLT_START", "start", [TRAINING, FINISHED], take, { first: drawToken() });
+    return this.#lead("MAV_CMD_RLT_START", "start", [TRAINING, FINISHED], take, {
+      first: drawToken(),
+    });
   }
 
   /** Goes on with one that is at rest. */
@@ -195,6 +240,11 @@ export class Board {
   /** Asks for a pause; who watches gets the result. */
   async pause() {
     await this.#obey("MAV_CMD_RLT_PAUSE", "pause", [PAUSED, FINISHED]);
+  }
+
+  /** An RLT_STATE in words. */
+  stateName(state) {
+    return this.dialect.states[state] ?? `in state ${state}`;
   }
 
   /** RLT_RESULT of a board that is paused or finished. */
@@ -223,10 +273,17 @@ export class Board {
 
   #obey(name, verb, states, parameters, onAccepted) {
     return exchange(this.connection, ["COMMAND_ACK"], async (asked) => {
-      if (await this.#command(asked, this.constants[name], verb, parameters, onAccepted ?? (() => {}))) return;
+      if (
+        await this.#command(asked, this.constants[name], verb, parameters, onAccepted ?? (() => {}))
+      )
+        return;
       const { state } = await this.askIdentity();
-      if (asked.sent > 1 && states.includes(state)) return; // carried out, and its acknowledgement lost
-      throw new BoardError(`the board on ${this.name} is ${this.dialect.states[state] ?? `in state ${state}`} and refuses to ${verb}: reset it, then try again${asked.because}`);
+      // Carried out, and its acknowledgement lost.
+      if (asked.sent > 1 && states.includes(state)) return;
+      throw new BoardError(
+        `the board on ${this.name} is ${this.stateName(state)} and refuses to ${verb}: ` +
+          `reset it, then try again${asked.because}`,
+      );
     });
   }
 }
@@ -237,7 +294,14 @@ const resultOf = (message) => ({ ...message, hash: hexadecimal(message.state_sha
  * training stops, or where the board restarts, falls silent or is lost. */
 class Watch {
   constructor(board, take) {
-    Object.assign(this, { board, take, isBegun: false, isEnded: false, faultText: "", newest: new Map() });
+    Object.assign(this, {
+      board,
+      take,
+      isBegun: false,
+      isEnded: false,
+      faultText: "",
+      newest: new Map(),
+    });
     const kinds = ["RLT_PROGRESS", "RLT_EVALUATION", "RLT_RESULT", "RLT_IDENTITY", "STATUSTEXT"];
     this.stop = board.connection.listen(kinds, (message) => this.isBegun && this.#see(message));
     this.result = new Promise((resolve, reject) => Object.assign(this, { resolve, reject }));
@@ -291,7 +355,8 @@ class Watch {
     if (kind === "RLT_IDENTITY") return this.#judge(message.state);
     this.lastSign = performance.now();
     if (kind === "RLT_RESULT") return this.#settle(() => this.resolve(resultOf(message)));
-    const step = this.newest.get(kind) ?? -1; // one that came before, or behind a later one, is dropped
+    // One that came before, or behind a later one, is dropped.
+    const step = this.newest.get(kind) ?? -1;
     if (message.step <= step) return;
     this.newest.set(kind, message.step);
     this.take(message);
@@ -301,9 +366,17 @@ class Watch {
     const { name, connection } = this.board;
     if (state === FAULT) {
       const why = this.faultText || "a value is not finite";
-      this.#settle(() => this.reject(new BoardError(`training stopped on ${name}: ${why}; try a smaller learning_rate`)));
+      this.#settle(() =>
+        this.reject(
+          new BoardError(`training stopped on ${name}: ${why}; try a smaller learning_rate`),
+        ),
+      );
     } else if (state === IDLE) {
-      this.#settle(() => this.reject(new LinkLost(`the board on ${name} restarted and lost its training state: start again`)));
+      this.#settle(() =>
+        this.reject(
+          new LinkLost(`the board on ${name} restarted and lost its training state: start again`),
+        ),
+      );
     } else if (state !== TRAINING) connection.requestMessage("RLT_RESULT");
   }
 }

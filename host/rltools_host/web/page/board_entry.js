@@ -9,8 +9,11 @@ export function prepareBoard(page) {
   let panel = null;
   button.hidden = !navigator.serial;
   if (navigator.serial) status.textContent = "Not connected.";
-  else if (!window.isSecureContext) status.textContent = "WebSerial needs this page by HTTPS, or from this machine.";
-  else status.textContent = "This browser has no WebSerial. Chrome and Edge have it on computers, and Firefox since 151.";
+  else if (!window.isSecureContext)
+    status.textContent = "WebSerial needs this page by HTTPS, or from this machine.";
+  else
+    status.textContent =
+      "This browser has no WebSerial. Chrome and Edge have it on computers, and Firefox since 151.";
   button.addEventListener("click", async () => {
     panel ??= new (await import("./board_panel.js")).BoardPanel(page);
     panel.connect();

@@ -1,18 +1,45 @@
-// Files of a board, by MAVLink FTP (https://mavlink.io/en/services/ftp.html): burst download, upload,
-// CRC-32; as clients/file_transfer.py has it.
+// Files of a board, by MAVLink FTP (https://mavlink.io/en/services/ftp.html): burst download,
+// upload, CRC-32; as clients/file_transfer.py has it.
 import { crc32 } from "./checkpoint.js";
 import { BoardError, LinkLost, TIMES } from "./link.js";
 
-const HEADER_BYTES = 12, DATA_BYTES = 239, PAYLOAD_BYTES = 251;
-const TERMINATE = 1, RESET = 2, OPEN_TO_READ = 4, READ = 5, CREATE = 6, WRITE = 7, CRC32 = 14, BURST = 15, ACK = 128, NAK = 129;
-const IN_SESSION = new Set([READ, BURST, WRITE, TERMINATE]); // their answers carry the session's number
-const NAKS = [, "fail", "fail errno", "invalid data size", "invalid session", "no sessions available", "end of file", "unknown command", "file exists", "file protected", "file not found"];
-const INVALID_SESSION = 4, NO_SESSIONS = 5, END_OF_FILE = 6;
+const HEADER_BYTES = 12,
+  DATA_BYTES = 239,
+  PAYLOAD_BYTES = 251;
+const TERMINATE = 1,
+  RESET = 2,
+  OPEN_TO_READ = 4,
+  READ = 5,
+  CREATE = 6,
+  WRITE = 7,
+  CRC32 = 14,
+  BURST = 15,
+  ACK = 128,
+  NAK = 129;
+// Their answers carry the session's number.
+const IN_SESSION = new Set([READ, BURST, WRITE, TERMINATE]);
+const NAKS = [
+  ,
+  "fail",
+  "fail errno",
+  "invalid data size",
+  "invalid session",
+  "no sessions available",
+  "end of file",
+  "unknown command",
+  "file exists",
+  "file protected",
+  "file not found",
+];
+const INVALID_SESSION = 4,
+  NO_SESSIONS = 5,
+  END_OF_FILE = 6;
 export const FILE_NOT_FOUND = 10;
 const ATTEMPTS = 8;
 const LONGEST_FILE = 1 << 28;
 const SESSION_LIMIT_MS = 15_000; // that another program may hold the board's session
-const SLOWEST_BYTES_PER_S = 4000, LIMIT_AT_LEAST_MS = 30_000;
+const SLOWEST_BYTES_PER_S = 4000,
+  LIMIT_AT_LEAST_MS = 30_000;
 
 /** The board does not do what was asked of a file; `code` says why. */
 export class FileRefused extends BoardError {
@@ -30,18 +57,25 @@ function packetOf(payload) {
   const size = payload[4];
   if (size > DATA_BYTES) return null;
   return {
-    sequence: view.getUint16(0, true), session: payload[2], opcode: payload[3], request: payload[5],
-    isComplete: Boolean(payload[6]), offset: view.getUint32(8, true), data: payload.slice(HEADER_BYTES, HEADER_BYTES + size),
+    sequence: view.getUint16(0, true),
+    session: payload[2],
+    opcode: payload[3],
+    request: payload[5],
+    isComplete: Boolean(payload[6]),
+    offset: view.getUint32(8, true),
+    data: payload.slice(HEADER_BYTES, HEADER_BYTES + size),
   };
 }
 
-const wordOf = (data) => data.reduceRight((word, byte, index) => (index < 4 ? word * 256 + byte : word), 0);
+const wordOf = (data) =>
+  data.reduceRight((word, byte, index) => (index < 4 ? word * 256 + byte : word), 0);
 const reasonOf = (packet) => packet.data[0] ?? 0;
 const total = (intervals) => intervals.reduce((sum, [begin, end]) => sum + end - begin, 0);
 
 /** Whether it answers a request of this kind, in the same session. */
 function answers(packet, request) {
-  if ((packet.opcode !== ACK && packet.opcode !== NAK) || packet.request !== request.opcode) return false;
+  if ((packet.opcode !== ACK && packet.opcode !== NAK) || packet.request !== request.opcode)
+    return false;
   return packet.session === request.session || !IN_SESSION.has(request.opcode);
 }
 
@@ -50,7 +84,10 @@ function place({ offset, data }, content, missing) {
   const end = offset + data.length;
   if (offset === end || end > content.length) return missing;
   content.set(data, offset);
-  const rest = missing.flatMap(([first, last]) => [[first, Math.min(last, offset)], [Math.max(first, end), last]]);
+  const rest = missing.flatMap(([first, last]) => [
+    [first, Math.min(last, offset)],
+    [Math.max(first, end), last],
+  ]);
   return rest.filter(([first, last]) => first < last);
 }
 
@@ -71,7 +108,11 @@ export class Files {
   download(path, progress = () => {}) {
     return this.#transfer(path, async () => {
       const size = await this.#open(OPEN_TO_READ);
-      if (size > LONGEST_FILE) throw new BoardError(`the board on ${this.connection.name} says that ${path} has ${size} bytes: reset it, then try again`);
+      if (size > LONGEST_FILE)
+        throw new BoardError(
+          `the board on ${this.connection.name} says that ${path} has ${size} bytes: reset it, ` +
+            "then try again",
+        );
       this.#extend(size);
       const content = new Uint8Array(size);
       try {
@@ -81,9 +122,13 @@ export class Files {
         if (!this.connection.failure) this.#send(TERMINATE, { session: this.session });
         throw error;
       }
-      const stated = await this.#statedCrc32(), received = mavlinkCrc32(content);
+      const stated = await this.#statedCrc32(),
+        received = mavlinkCrc32(content);
       if (stated !== received) {
-        throw new BoardError(`${path} arrived from ${this.connection.name} with CRC-32 ${received.toString(16)}, the board states ${stated.toString(16)}: fetch it again`);
+        throw new BoardError(
+          `${path} arrived from ${this.connection.name} with CRC-32 ${received.toString(16)}, ` +
+            `the board states ${stated.toString(16)}: fetch it again`,
+        );
       }
       return content;
     });
@@ -114,7 +159,7 @@ export class Files {
     this.packets = [];
     const stop = this.connection.listen(["FILE_TRANSFER_PROTOCOL"], ({ payload }) => {
       const packet = packetOf(Uint8Array.from(payload));
-      if (packet) this.packets.push(packet), this.arrived();
+      if (packet) (this.packets.push(packet), this.arrived());
     });
     try {
       return await work();
@@ -154,11 +199,15 @@ export class Files {
   // Fills `content`: a burst up to the end of the file, then the gaps one by one.
   async #fetch(content, progress) {
     const size = content.length;
-    let missing = size ? [[0, size]] : [], fruitless = 0;
+    let missing = size ? [[0, size]] : [],
+      fruitless = 0;
     while (missing.length) {
       const before = total(missing);
       const [begin, end] = missing[0];
-      missing = end === size ? await this.#burst(content, missing, progress) : await this.#read(content, missing, Math.min(DATA_BYTES, end - begin));
+      missing =
+        end === size
+          ? await this.#burst(content, missing, progress)
+          : await this.#read(content, missing, Math.min(DATA_BYTES, end - begin));
       fruitless = total(missing) === before ? fruitless + 1 : 0;
       if (fruitless === ATTEMPTS) throw this.#silent();
       progress(size - total(missing), size);
@@ -173,7 +222,8 @@ export class Files {
   }
 
   async #burst(content, missing, progress) {
-    const size = content.length, begin = missing[0][0];
+    const size = content.length,
+      begin = missing[0][0];
     const request = this.#send(BURST, { session: this.session, offset: begin, size: DATA_BYTES });
     // Its packets count on from the request; the next request's number lies behind theirs.
     const packets = 2 + Math.floor((size - begin) / DATA_BYTES);
@@ -196,7 +246,8 @@ export class Files {
 
   // Opens the file again where the board has closed the session, as after a long silence.
   async #reopen(reply, size) {
-    if (reasonOf(reply) !== INVALID_SESSION || (await this.#open(OPEN_TO_READ)) !== size) throw this.#refused(reply);
+    if (reasonOf(reply) !== INVALID_SESSION || (await this.#open(OPEN_TO_READ)) !== size)
+      throw this.#refused(reply);
   }
 
   async #request(opcode, fields) {
@@ -209,8 +260,9 @@ export class Files {
   async #ask(opcode, fields = {}) {
     const request = this.#send(opcode, fields);
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      for (let reply; (reply = await this.#receive()); ) {
-        if (reply.sequence === ((request.sequence + 1) & 0xffff) && answers(reply, request)) return reply;
+      for (let reply; (reply = await this.#receive());) {
+        if (reply.sequence === ((request.sequence + 1) & 0xffff) && answers(reply, request))
+          return reply;
       }
       this.#transmit(request.payload);
     }
@@ -237,7 +289,10 @@ export class Files {
   async #receive() {
     const left = this.deadline - performance.now();
     if (left <= 0) {
-      throw new LinkLost(`the transfer of ${this.path} with ${this.connection.name} takes too long: check the cable, then try again`);
+      throw new LinkLost(
+        `the transfer of ${this.path} with ${this.connection.name} takes too long: check the ` +
+          "cable, then try again",
+      );
     }
     if (!this.packets.length) {
       const arrived = new Promise((resolve) => (this.arrived = resolve));
@@ -251,15 +306,28 @@ export class Files {
   }
 
   #refused(reply) {
-    const code = reasonOf(reply), { name } = this.connection;
+    const code = reasonOf(reply),
+      { name } = this.connection;
     if (code === INVALID_SESSION) {
-      return new LinkLost(`the board on ${name} closed ${this.path} during its transfer, as it does after a reset or a long silence: check the cable, then try again`);
+      return new LinkLost(
+        `the board on ${name} closed ${this.path} during its transfer, as it does after a reset ` +
+          "or a long silence: check the cable, then try again",
+      );
     }
-    const remedy = code === NO_SESSIONS ? "end the other program that transfers its files, then try again" : "flash it with firmware of this page's revision";
-    return new FileRefused(`the board on ${name} refuses ${this.path}: ${NAKS[code] ?? `error ${code}`}; ${remedy}`, code);
+    const remedy =
+      code === NO_SESSIONS
+        ? "end the other program that transfers its files, then try again"
+        : "flash it with firmware of this page's revision";
+    return new FileRefused(
+      `the board on ${name} refuses ${this.path}: ${NAKS[code] ?? `error ${code}`}; ${remedy}`,
+      code,
+    );
   }
 
   #silent() {
-    return new LinkLost(`the board on ${this.connection.name} stopped answering during the transfer of ${this.path}: check the cable, then try again`);
+    return new LinkLost(
+      `the board on ${this.connection.name} stopped answering during the transfer of ` +
+        `${this.path}: check the cable, then try again`,
+    );
   }
 }

@@ -1,27 +1,40 @@
 // MAVLink 2 frames out of a byte stream that may be noisy, and into one: as link/framing.py has it,
-// from which a test makes its vectors. The messages are those of dialect.json, which `rlt web` makes
-// of lib/protocol/rltools.xml.
+// from which a test makes its vectors. The messages are those of dialect.json, which `rlt web`
+// makes of lib/protocol/rltools.xml.
 const MAGIC = 0xfd;
-const HEADER_BYTES = 10, CHECKSUM_BYTES = 2, SIGNATURE_BYTES = 13, SIGNED_FLAG = 1;
-const SEQUENCE_WINDOW = 32; // a frame that is still arriving is doubted only for one that follows so closely
+const HEADER_BYTES = 10,
+  CHECKSUM_BYTES = 2,
+  SIGNATURE_BYTES = 13,
+  SIGNED_FLAG = 1;
+// A frame that is still arriving is doubted only for messages that follow the last one so closely.
+const SEQUENCE_WINDOW = 32;
 const SIZES = { b: 1, B: 1, s: 1, h: 2, H: 2, i: 4, I: 4, f: 4, q: 8, Q: 8 };
 const READERS = {
-  b: (view, at) => view.getInt8(at), B: (view, at) => view.getUint8(at),
-  h: (view, at) => view.getInt16(at, true), H: (view, at) => view.getUint16(at, true),
-  i: (view, at) => view.getInt32(at, true), I: (view, at) => view.getUint32(at, true),
-  q: (view, at) => Number(view.getBigInt64(at, true)), Q: (view, at) => Number(view.getBigUint64(at, true)),
+  b: (view, at) => view.getInt8(at),
+  B: (view, at) => view.getUint8(at),
+  h: (view, at) => view.getInt16(at, true),
+  H: (view, at) => view.getUint16(at, true),
+  i: (view, at) => view.getInt32(at, true),
+  I: (view, at) => view.getUint32(at, true),
+  q: (view, at) => Number(view.getBigInt64(at, true)),
+  Q: (view, at) => Number(view.getBigUint64(at, true)),
   f: (view, at) => view.getFloat32(at, true),
 };
 const WRITERS = {
-  b: (view, at, value) => view.setInt8(at, value), B: (view, at, value) => view.setUint8(at, value),
-  h: (view, at, value) => view.setInt16(at, value, true), H: (view, at, value) => view.setUint16(at, value, true),
-  i: (view, at, value) => view.setInt32(at, value, true), I: (view, at, value) => view.setUint32(at, value, true),
-  q: (view, at, value) => view.setBigInt64(at, BigInt(value), true), Q: (view, at, value) => view.setBigUint64(at, BigInt(value), true),
+  b: (view, at, value) => view.setInt8(at, value),
+  B: (view, at, value) => view.setUint8(at, value),
+  h: (view, at, value) => view.setInt16(at, value, true),
+  H: (view, at, value) => view.setUint16(at, value, true),
+  i: (view, at, value) => view.setInt32(at, value, true),
+  I: (view, at, value) => view.setUint32(at, value, true),
+  q: (view, at, value) => view.setBigInt64(at, BigInt(value), true),
+  Q: (view, at, value) => view.setBigUint64(at, BigInt(value), true),
   f: (view, at, value) => view.setFloat32(at, value, true),
 };
 
 /** What a stranger on the port wrote, without what cannot be printed. */
-export const printable = (text) => text.replace(/[\p{C}\p{Z}]/gu, (letter) => (letter === " " ? letter : "?"));
+export const printable = (text) =>
+  text.replace(/[\p{C}\p{Z}]/gu, (letter) => (letter === " " ? letter : "?"));
 
 /** A field of characters, which ends at its first zero. */
 function textOf(bytes) {
@@ -86,7 +99,10 @@ export class Dialect {
     for (const { field, kind, count, at } of fields) {
       if (kind === "s") message[field] = textOf(bytes.subarray(at, at + count));
       else if (count === "") message[field] = READERS[kind](view, at);
-      else message[field] = Array.from({ length: count }, (_, index) => READERS[kind](view, at + index * SIZES[kind]));
+      else
+        message[field] = Array.from({ length: count }, (_, index) =>
+          READERS[kind](view, at + index * SIZES[kind]),
+        );
     }
     return message;
   }
@@ -136,7 +152,9 @@ export class FrameDecoder {
 
   #layout(start) {
     const at = start + 7;
-    return this.dialect.byNumber.get(this.buffer[at] | (this.buffer[at + 1] << 8) | (this.buffer[at + 2] << 16));
+    return this.dialect.byNumber.get(
+      this.buffer[at] | (this.buffer[at + 1] << 8) | (this.buffer[at + 2] << 16),
+    );
   }
 
   // Bytes of the frame at `start`; 0 if there can be none, null if its header is not here.
@@ -146,7 +164,9 @@ export class FrameDecoder {
     if (header.length < HEADER_BYTES) return null;
     const layout = this.#layout(start);
     if (!layout || !header[1] || header[1] > layout.size) return 0;
-    return HEADER_BYTES + header[1] + CHECKSUM_BYTES + (header[2] & SIGNED_FLAG ? SIGNATURE_BYTES : 0);
+    return (
+      HEADER_BYTES + header[1] + CHECKSUM_BYTES + (header[2] & SIGNED_FLAG ? SIGNATURE_BYTES : 0)
+    );
   }
 
   #isWhole(start, length) {
@@ -160,11 +180,19 @@ export class FrameDecoder {
   // length makes a frame seem to be still arriving, and would hold these back.
   #nextInStep(position) {
     const { buffer } = this;
-    for (let start = buffer.indexOf(MAGIC, position); start >= 0; start = buffer.indexOf(MAGIC, start + 1)) {
-      const first = this.#frameLength(start) ?? 0, behind = start + first;
+    for (
+      let start = buffer.indexOf(MAGIC, position);
+      start >= 0;
+      start = buffer.indexOf(MAGIC, start + 1)
+    ) {
+      const first = this.#frameLength(start) ?? 0,
+        behind = start + first;
       if (!first || buffer[behind] !== MAGIC) continue;
       const second = this.#frameLength(behind) ?? 0;
-      const isInStep = second && this.#followsLast(start) && this.#sender(behind) === this.#sender(start) &&
+      const isInStep =
+        second &&
+        this.#followsLast(start) &&
+        this.#sender(behind) === this.#sender(start) &&
         buffer[behind + 4] === ((buffer[start + 4] + 1) & 0xff);
       if (isInStep && this.#isWhole(start, first) && this.#isWhole(behind, second)) return start;
     }
@@ -185,7 +213,11 @@ export class FrameDecoder {
   #accept(frame, messages) {
     const sender = (frame[5] << 8) | frame[6];
     const last = this.last.get(sender);
-    if (last && last.length === frame.length && last.every((byte, index) => byte === frame[index])) {
+    if (
+      last &&
+      last.length === frame.length &&
+      last.every((byte, index) => byte === frame[index])
+    ) {
       this.messagesRepeated++;
       return;
     }
@@ -213,7 +245,18 @@ export class FrameEncoder {
     let count = payload.length;
     while (count > 1 && payload[count - 1] === 0) count--;
     const frame = new Uint8Array(HEADER_BYTES + count + CHECKSUM_BYTES);
-    frame.set([MAGIC, count, 0, 0, this.sequence, this.system, this.component, number & 0xff, (number >> 8) & 0xff, number >> 16]);
+    frame.set([
+      MAGIC,
+      count,
+      0,
+      0,
+      this.sequence,
+      this.system,
+      this.component,
+      number & 0xff,
+      (number >> 8) & 0xff,
+      number >> 16,
+    ]);
     frame.set(payload.subarray(0, count), HEADER_BYTES);
     const end = HEADER_BYTES + count;
     new DataView(frame.buffer).setUint16(end, checksum(frame.subarray(1, end), extra), true);

@@ -5,7 +5,8 @@ import { FrameDecoder, FrameEncoder } from "./frames.js";
 export const HOST = { system: 255, component: 190 };
 const EVERYONE = { system: 0, component: 0 };
 const SILENCE_LIMIT_MS = 20_000; // without any message, heartbeats included
-export const TIMES = { answer: 1000, limit: 15_000 }; // then a request is sent again; then the board is lost
+// ms, after which a request is sent again, and after which the board is taken for lost.
+export const TIMES = { answer: 1000, limit: 15_000 };
 const WORST_ERROR = 3; // MAV_SEVERITY_ERROR: smaller numbers are worse
 export const BAUD = 115_200;
 
@@ -21,7 +22,10 @@ export async function openSerial(port) {
   try {
     await port.open({ baudRate: BAUD, bufferSize: 1 << 16 });
   } catch {
-    throw new BoardError("The port cannot be opened: another tab or program has it, or its device is gone. Close that one, or connect the board again");
+    throw new BoardError(
+      "the port cannot be opened: another tab or program has it, or its device is gone. " +
+        "Close that one, or connect the board again",
+    );
   }
   // As pyserial leaves them: USB firmware sends to nobody without the first; on boards where they
   // are wired to reset, both together are no reset.
@@ -29,7 +33,9 @@ export async function openSerial(port) {
   const { usbVendorId, usbProductId } = port.getInfo?.() ?? {};
   const hexadecimal = (number) => number.toString(16).padStart(4, "0");
   return {
-    name: usbVendorId ? `USB ${hexadecimal(usbVendorId)}:${hexadecimal(usbProductId)}` : "the serial port",
+    name: usbVendorId
+      ? `USB ${hexadecimal(usbVendorId)}:${hexadecimal(usbProductId)}`
+      : "the serial port",
     get readable() {
       return port.readable;
     },
@@ -74,7 +80,13 @@ export class Connection {
   }
 
   sendCommand(command, { first = 0, second = 0, third = 0, confirmation = 0 } = {}) {
-    this.send("COMMAND_LONG", { command, confirmation, param1: first, param2: second, param3: third });
+    this.send("COMMAND_LONG", {
+      command,
+      confirmation,
+      param1: first,
+      param2: second,
+      param3: third,
+    });
   }
 
   /** Asks for a message; the board acknowledges, then sends it. */
@@ -90,7 +102,10 @@ export class Connection {
   /** LinkLost where the board has not been heard for long. */
   checkSilence() {
     if (this.silenceMs > SILENCE_LIMIT_MS) {
-      throw new LinkLost(`the board on ${this.name} has been silent for ${SILENCE_LIMIT_MS / 1000} s: check the cable or reset the board`);
+      throw new LinkLost(
+        `the board on ${this.name} has been silent for ${SILENCE_LIMIT_MS / 1000} s: check the ` +
+          "cable or reset the board",
+      );
     }
   }
 
@@ -153,11 +168,13 @@ export class Connection {
     this.bytesReceived += chunk.length;
     for (const message of this.decoder.feed(chunk)) {
       const { system, component, kind } = message;
-      if (this.target && (system !== this.target.system || component !== this.target.component)) continue;
+      if (this.target && (system !== this.target.system || component !== this.target.component))
+        continue;
       if (![0, HOST.system].includes(message.target_system ?? 0)) continue;
       if (![0, HOST.component].includes(message.target_component ?? 0)) continue;
       this.lastHeard = performance.now();
-      for (const listener of [...this.listeners]) if (listener.kinds.has(kind)) listener.take(message);
+      for (const listener of [...this.listeners])
+        if (listener.kinds.has(kind)) listener.take(message);
     }
   }
 
@@ -208,7 +225,10 @@ export class Exchange {
   }
 
   unanswered(what) {
-    return new LinkLost(`the board on ${this.connection.name} does not answer for ${what}: check the cable or reset the board${this.because}`);
+    return new LinkLost(
+      `the board on ${this.connection.name} does not answer for ${what}: check the cable or ` +
+        `reset the board${this.because}`,
+    );
   }
 
   /** What the board said of an error meanwhile, as a clause. */

@@ -1,18 +1,23 @@
 // The policies of a board: slots, trial, confirmation and the way back, and the push of one; as
 // clients/policies.py and policies/push.py have it.
 import { drawToken, hexadecimal } from "./board.js";
-import { crc32 } from "./checkpoint.js";
+import { contractDifference, contractOfImage, isMadeFor } from "./contract.js";
 import { FileRefused, mavlinkCrc32 } from "./files.js";
-import { printable } from "./frames.js";
 import { BoardError, LinkLost, exchange } from "./link.js";
-import { shortest } from "./settings.js";
 
-export const CANDIDATE_PATH = "/candidate.rltp", CONTRACT_PATH = "/contract.bin";
-export const EMPTY = 0, ACTIVE = 1, STAGED = 2, TRIAL = 3, PREVIOUS = 4; // RLT_SLOT_USE
+export const CANDIDATE_PATH = "/candidate.rltp",
+  CONTRACT_PATH = "/contract.bin";
+export const EMPTY = 0,
+  ACTIVE = 1,
+  STAGED = 2,
+  TRIAL = 3,
+  PREVIOUS = 4; // RLT_SLOT_USE
 export const LONGEST_TRIAL_S = 2147;
-const NUMBER_DIGITS = 6; // of an image's SHA-256, which commands name it by: as many as a float holds
+const NUMBER_DIGITS = 6; // of an image's SHA-256: commands name it by as many as a float holds
 const PART_FLOATS = 48; // of an observation that one RLT_OBSERVATION has
-const ACTION_WORDS_AT = 12, ACTION_FLOATS = 24, MOST_LAYERS = 16; // of an RLT_ACTION
+const ACTION_WORDS_AT = 12,
+  ACTION_FLOATS = 24,
+  MOST_LAYERS = 16; // of an RLT_ACTION
 const ANY_TRIAL = 0;
 
 export const short = (sha256) => sha256.slice(0, 12);
@@ -22,83 +27,6 @@ const wordsOf = (bits) => bits.map((word) => word.toString(16).padStart(8, "0"))
 export async function sha256Of(bytes) {
   return hexadecimal(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
 }
-
-// ---- Contracts (docs/policy_image.md) ------------------------------------------------------------
-
-const IMAGE_HEADER_BYTES = 144, LAYER_BYTES = 8, CHANNEL_BYTES = 48, CHOICE_BYTES = 24;
-const INTERVAL_AT = 28, HAS_CHOICES = 2, FLAGS_AT = 24;
-
-function channelOf(bytes) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset);
-  const text = (from, to) => printable(new TextDecoder().decode(bytes.subarray(from, to)).split("\0")[0]);
-  return { name: text(0, 24), unit: text(24, 40), minimum: view.getFloat32(40, true), maximum: view.getFloat32(44, true) };
-}
-
-function records(bytes, count) {
-  return Array.from({ length: count }, (_, index) => bytes.subarray(index * CHANNEL_BYTES, (index + 1) * CHANNEL_BYTES));
-}
-
-/** The contract of an image that the core has accepted: {observations, actions}, records of
- * channels; {names} of choices; {interval}, µs. */
-export function contractOfImage(image) {
-  const view = new DataView(image.buffer, image.byteOffset);
-  const [observationDim, actionDim, layers] = [16, 18, 20].map((at) => view.getUint16(at, true));
-  const channels = image.subarray(IMAGE_HEADER_BYTES + LAYER_BYTES * layers);
-  const all = records(channels, observationDim + actionDim);
-  const [observations, actions] = [all.slice(0, observationDim), all.slice(observationDim)];
-  const chosen = view.getUint32(FLAGS_AT, true) & HAS_CHOICES ? actions.map(channelOf).filter(({ unit }) => unit === "choice") : [];
-  const count = chosen.reduce((sum, { maximum }) => sum + maximum + 1, 0);
-  const from = all.length * CHANNEL_BYTES;
-  return { observations, actions, names: channels.subarray(from, from + count * CHOICE_BYTES), interval: image.subarray(INTERVAL_AT, INTERVAL_AT + 4) };
-}
-
-/** Of a board's /contract.bin; null where it contradicts itself. */
-function contractOfBoard(content) {
-  const tail = content.length - 8;
-  if (tail < 0) return null;
-  const view = new DataView(content.buffer, content.byteOffset + tail);
-  const [observationDim, actionDim] = [view.getUint16(4, true), view.getUint16(6, true)];
-  const from = (observationDim + actionDim) * CHANNEL_BYTES;
-  if (from > tail) return null;
-  const all = records(content, observationDim + actionDim);
-  return { observations: all.slice(0, observationDim), actions: all.slice(observationDim), names: content.subarray(from, tail), interval: content.subarray(tail, tail + 4) };
-}
-
-/** The checksum by which a board names its contract, of the first `count` observations. */
-function checksumOf({ observations, actions, names, interval }, count) {
-  const parts = [...observations.slice(0, count), ...actions, names, interval];
-  return crc32(Uint8Array.from(parts.flatMap((part) => [...part])));
-}
-
-/** Whether a place with this checksum gives the policy what it sees: the contract's observations,
- * and behind them only past actions and sums, which the place adds by itself. */
-export function isMadeFor(contract, checksum) {
-  for (let count = contract.observations.length; count > 0; count--) {
-    if (checksumOf(contract, count) === checksum) return true;
-    if (!/_t-[1-9][0-9]*$|_sum$/.test(channelOf(contract.observations[count - 1]).name)) return false;
-  }
-  return false;
-}
-
-/** In what a board's contract differs, as "X there, Y here". */
-function contractDifference(ours, content) {
-  const theirs = contractOfBoard(content);
-  if (!theirs) return "the board's contradicts itself";
-  const shown = (record) => {
-    const { name, unit, minimum, maximum } = channelOf(record);
-    return `${name} (${unit}, ${shortest(minimum)} to ${shortest(maximum)})`;
-  };
-  for (const [kind, their, our] of [["observation", theirs.observations, ours.observations], ["action", theirs.actions, ours.actions]]) {
-    for (let index = 0; index < Math.min(their.length, our.length); index++) {
-      const [there, here] = [shown(their[index]), shown(our[index])];
-      if (there !== here) return `${kind} ${index} is ${there} there, ${here} here`;
-    }
-    if (their.length !== our.length) return `${their.length} ${kind}s there, ${our.length} here`;
-  }
-  return hexadecimal(theirs.interval) === hexadecimal(ours.interval) ? "the names of its choices are others" : "a step is of another length";
-}
-
-// ---- Slots -----------------------------------------------------------------------------------------
 
 /** Both slots of a board at one time. */
 class Slots {
@@ -125,12 +53,15 @@ class Slots {
   /** Why a policy was dropped last; empty where none was. */
   get drop() {
     const { last_drop: drop } = this.slots[0];
-    return drop ? this.dialect.drop_reasons[drop] ?? `number ${drop}` : "";
+    return drop ? (this.dialect.drop_reasons[drop] ?? `number ${drop}`) : "";
   }
   /** Name and words of what the board found wrong with the last image; empty where nothing. */
   get refusal() {
     const { refused_error: error, refused_reason: reason } = this.slots[0];
-    for (const [number, table] of [[error, this.dialect.slot_errors], [reason, this.dialect.policy_reasons]]) {
+    for (const [number, table] of [
+      [error, this.dialect.slot_errors],
+      [reason, this.dialect.policy_reasons],
+    ]) {
       if (number) return (table[number] ?? [`number ${number}`, `number ${number}`]).join(": ");
     }
     return "";
@@ -155,11 +86,20 @@ export class Policies {
     };
     const allOf = (message) => {
       const hash = (bytes) => (message.image_bytes ? hexadecimal(bytes) : "");
-      found.set(message.slot, { ...message, sha256: hash(message.sha256), state_sha256: hash(message.state_sha256) });
+      found.set(message.slot, {
+        ...message,
+        sha256: hash(message.sha256),
+        state_sha256: hash(message.state_sha256),
+      });
       if (found.size < message.slots) return null;
-      return new Slots([...found.values()].sort((a, b) => a.slot - b.slot), this.board.dialect);
+      return new Slots(
+        [...found.values()].sort((a, b) => a.slot - b.slot),
+        this.board.dialect,
+      );
     };
-    return exchange(connection, ["RLT_POLICY_SLOT"], (asked) => asked.ask(request, allOf, "its policies"));
+    return exchange(connection, ["RLT_POLICY_SLOT"], (asked) =>
+      asked.ask(request, allOf, "its policies"),
+    );
   }
 
   async isArmed() {
@@ -179,9 +119,15 @@ export class Policies {
     }
     const slots = await this.slots();
     const staged = slots.withUse(STAGED);
-    if (!staged) throw new BoardError(`the board on ${name} refuses the policy (${slots.refusal || "it arrived damaged"})`);
+    if (!staged)
+      throw new BoardError(
+        `the board on ${name} refuses the policy (${slots.refusal || "it arrived damaged"})`,
+      );
     if (staged.sha256 !== sha256 || (await files.crc32(CANDIDATE_PATH)) !== mavlinkCrc32(image)) {
-      throw new BoardError(`the board on ${name} holds other bytes than it was sent: SHA-256 ${short(staged.sha256)}…, not ${short(sha256)}…; push again`);
+      throw new BoardError(
+        `the board on ${name} holds other bytes than it was sent: SHA-256 ` +
+          `${short(staged.sha256)}…, not ${short(sha256)}…; push again`,
+      );
     }
     return staged;
   }
@@ -191,7 +137,8 @@ export class Policies {
     this.trialNumber = drawToken();
     const isAccepted = await this.#command("MAV_CMD_RLT_TRY", "try a policy", sha256, seconds);
     const slots = await this.slots();
-    if (slots.trial?.sha256 !== sha256) throw await this.#refused("try the policy", slots, isAccepted);
+    if (slots.trial?.sha256 !== sha256)
+      throw await this.#refused("try the policy", slots, isAccepted);
     return slots;
   }
 
@@ -199,7 +146,8 @@ export class Policies {
   async confirm(sha256) {
     const isAccepted = await this.#command("MAV_CMD_RLT_CONFIRM", "confirm a policy", sha256);
     const slots = await this.slots();
-    if (slots.trial || slots.active?.sha256 !== sha256) throw await this.#refused("confirm the policy", slots, isAccepted);
+    if (slots.trial || slots.active?.sha256 !== sha256)
+      throw await this.#refused("confirm the policy", slots, isAccepted);
     this.trialNumber = ANY_TRIAL;
     return slots;
   }
@@ -211,7 +159,8 @@ export class Policies {
     if (before.acting?.sha256 !== sha256) return before;
     const isAccepted = await this.#command("MAV_CMD_RLT_ROLL_BACK", "roll back", sha256);
     const slots = await this.slots();
-    if (slots.acting?.slot === before.acting.slot) throw await this.#refused("roll back", slots, isAccepted);
+    if (slots.acting?.slot === before.acting.slot)
+      throw await this.#refused("roll back", slots, isAccepted);
     this.trialNumber = ANY_TRIAL;
     return slots;
   }
@@ -224,7 +173,10 @@ export class Policies {
     const send = () => {
       for (let first = 0; first < observation.length; first += PART_FLOATS) {
         connection.send("RLT_OBSERVATION", {
-          tick, first, dimension: observation.length, mode: constants.RLT_OBSERVE_FORWARD,
+          tick,
+          first,
+          dimension: observation.length,
+          mode: constants.RLT_OBSERVE_FORWARD,
           values: [...observation.subarray(first, first + PART_FLOATS)],
         });
       }
@@ -232,7 +184,10 @@ export class Policies {
     const answerOf = (message) => {
       if (message.tick !== tick) return null;
       const view = new DataView(message.bytes.buffer);
-      const words = (from, count) => Array.from({ length: count }, (_, index) => view.getUint32(ACTION_WORDS_AT + 4 * (from + index), true));
+      const words = (from, count) =>
+        Array.from({ length: count }, (_, index) =>
+          view.getUint32(ACTION_WORDS_AT + 4 * (from + index), true),
+        );
       return {
         status: message.status,
         action: words(0, Math.min(message.action_dim, ACTION_FLOATS)),
@@ -249,18 +204,24 @@ export class Policies {
 
   // Why a command has not led to what it should: the board says no more than that.
   async #refused(verb, slots, isAccepted) {
-    const why = (await this.isArmed()) ? "it is armed, disarm it first"
-      : slots.trial ? `another policy is in trial, for ${(slots.trial.trial_left_ms / 1000).toFixed(1)} s more`
-      : verb === "roll back" ? "there is no policy before the active one"
-      : slots.withUse(STAGED) ? "it gives no reason, reset it and try again"
-      : slots.drop || "another program has changed its policies meanwhile";
-    return new BoardError(`the board on ${this.board.name} ${isAccepted ? "did not" : "refuses to"} ${verb}: ${why}`);
+    const why = (await this.isArmed())
+      ? "it is armed, disarm it first"
+      : slots.trial
+        ? `another policy is in trial, for ${(slots.trial.trial_left_ms / 1000).toFixed(1)} s more`
+        : verb === "roll back"
+          ? "there is no policy before the active one"
+          : slots.withUse(STAGED)
+            ? "it gives no reason, reset it and try again"
+            : slots.drop || "another program has changed its policies meanwhile";
+    return new BoardError(
+      `the board on ${this.board.name} ${isAccepted ? "did not" : "refuses to"} ${verb}: ${why}`,
+    );
   }
 }
 
-/** One policy on its way to one board: staged, checked, tried and compared with this machine. Whatever
- * goes wrong, the board is left with the policy that acted before; where it cannot be reached any more,
- * it returns to that by itself when the trial's time is over.
+/** One policy on its way to one board: staged, checked, tried and compared with this machine.
+ * Whatever goes wrong, the board is left with the policy that acted before; where it cannot be
+ * reached any more, it returns to that by itself when the trial's time is over.
  *
  * image: its bytes; examples: of the core here, each {observation, layers, action}
  * (Core.examples). */
@@ -271,10 +232,14 @@ export class Push {
     this.isConfirming = false;
   }
 
-  /** Brings it into its trial, verified; say(text) tells of each step. False where it acted already. */
+  /** Brings it into its trial, verified; say(text) tells of each step. False where it acted
+   * already. */
   async begin(say, progress) {
     const { policies, sha256, seconds } = this;
-    if (!(seconds > 0 && seconds <= LONGEST_TRIAL_S)) throw new BoardError(`a trial of ${seconds} s: give seconds above 0, up to ${LONGEST_TRIAL_S}`);
+    if (!(seconds > 0 && seconds <= LONGEST_TRIAL_S))
+      throw new BoardError(
+        `a trial of ${seconds} s: give seconds above 0, up to ${LONGEST_TRIAL_S}`,
+      );
     const slots = await this.#check();
     if (slots.active?.sha256 === sha256) {
       await this.#verify();
@@ -293,7 +258,8 @@ export class Push {
 
   /** Keeps it; only what was verified. */
   async confirm() {
-    if (!this.isVerified) throw new BoardError("the policy was not verified in this trial: push it again");
+    if (!this.isVerified)
+      throw new BoardError("the policy was not verified in this trial: push it again");
     return await this.#orTakeBack(() => {
       this.isConfirming = true;
       return this.policies.confirm(this.sha256);
@@ -305,19 +271,34 @@ export class Push {
   }
 
   async #check() {
-    const { policies, image } = this, { name, identity } = policies.board;
+    const { policies, image } = this,
+      { name, identity } = policies.board;
     const contract = contractOfImage(image);
     if (!isMadeFor(contract, identity.fingerprint)) {
-      const difference = contractDifference(contract, await policies.board.files.download(CONTRACT_PATH));
-      throw new BoardError(`the board on ${name} acts by the contract "${identity.experiment}", for which this policy is not made: ${difference}`);
+      const difference = contractDifference(
+        contract,
+        await policies.board.files.download(CONTRACT_PATH),
+      );
+      throw new BoardError(
+        `the board on ${name} acts by the contract "${identity.experiment}", for which this ` +
+          `policy is not made: ${difference}`,
+      );
     }
     const slots = await policies.slots();
-    if (await policies.isArmed()) throw new BoardError(`the board on ${name} is armed: disarm it, then push again`);
+    if (await policies.isArmed())
+      throw new BoardError(`the board on ${name} is armed: disarm it, then push again`);
     if (slots.trial) {
-      throw new BoardError(`the board on ${name} tries another policy, for ${(slots.trial.trial_left_ms / 1000).toFixed(1)} s more: roll that back, or wait`);
+      throw new BoardError(
+        `the board on ${name} tries another policy, for ` +
+          `${(slots.trial.trial_left_ms / 1000).toFixed(1)} s more: roll that back, or wait`,
+      );
     }
     if (image.length > slots.slotBytes) {
-      throw new BoardError(`the policy has ${image.length} bytes, a slot of the board on ${name} takes ${slots.slotBytes}: build its firmware with a larger RLT_POLICY_SLOT_BYTES, or train smaller networks`);
+      throw new BoardError(
+        `the policy has ${image.length} bytes, a slot of the board on ${name} takes ` +
+          `${slots.slotBytes}: build its firmware with a larger RLT_POLICY_SLOT_BYTES, or train ` +
+          "smaller networks",
+      );
     }
     return slots;
   }
@@ -330,9 +311,15 @@ export class Push {
       if (!difference) continue;
       const slots = await this.policies.slots();
       if (slots.acting?.sha256 !== this.sha256) {
-        throw new BoardError(`the board on ${name} dropped the policy before it was verified: ${slots.drop || "no reason is known"}; give a longer trial`);
+        throw new BoardError(
+          `the board on ${name} dropped the policy before it was verified: ` +
+            `${slots.drop || "no reason is known"}; give a longer trial`,
+        );
       }
-      throw new BoardError(`the board on ${name} computes other bits than this machine: example ${index}, ${difference}`);
+      throw new BoardError(
+        `the board on ${name} computes other bits than this machine: example ${index}, ` +
+          `${difference}`,
+      );
     }
   }
 
@@ -353,7 +340,8 @@ export class Push {
       return active ? `${short(active.sha256)} acts` : "no policy acts";
     } catch (failure) {
       if (!(failure instanceof LinkLost)) return `and ${failure.message}`;
-      if (this.isConfirming) return "whether it was confirmed is not known: connect again, the slots say it";
+      if (this.isConfirming)
+        return "whether it was confirmed is not known: connect again, the slots say it";
       return `the board drops it within ${this.seconds} s`;
     }
   }
@@ -364,10 +352,13 @@ function differenceOf(example, { action, layers, status }) {
   const carried = Math.min(layers.length, expected.length);
   for (let layer = 0; layer < carried; layer++) {
     if (layers[layer] !== expected[layer]) {
-      return `layer ${layer} has the checksum ${wordsOf([layers[layer]])}, here ${wordsOf([expected[layer]])}`;
+      return `layer ${layer} has the checksum ${wordsOf([layers[layer]])}, here ` +
+        `${wordsOf([expected[layer]])}`;
     }
   }
-  if (layers.length < Math.min(expected.length, MOST_LAYERS)) return `it has ${layers.length} layers, here ${expected.length} (status ${status})`;
-  if (wordsOf(action) !== wordsOf(example.action)) return `its action is ${wordsOf(action)}, here ${wordsOf(example.action)}`;
+  if (layers.length < Math.min(expected.length, MOST_LAYERS))
+    return `it has ${layers.length} layers, here ${expected.length} (status ${status})`;
+  if (wordsOf(action) !== wordsOf(example.action))
+    return `its action is ${wordsOf(action)}, here ${wordsOf(example.action)}`;
   return "";
 }
