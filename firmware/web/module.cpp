@@ -211,6 +211,41 @@ RLT_EXPORT(policy_reason_text) const char* policy_reason_text(int reason) {
   return rlt::policy_reason_text(static_cast<rlt::PolicyReason>(reason));
 }
 
+// Examples of the image that open_policy() took. run_example() runs one here, and leaves at
+// transfer_buffer(), in words of four bytes: its observation, the CRC-32 of the output of each of
+// the first kReportedLayers layers, and the action in the channels' units; it returns how many
+// layers.
+RLT_EXPORT(example_count) std::uint32_t example_count() {
+  return has_policy ? played.header->example_count : 0;
+}
+RLT_EXPORT(run_example) std::uint32_t run_example(std::uint32_t number) {
+  constexpr std::uint32_t kReportedLayers = 16;  // as RLT_ACTION has them
+  constexpr std::size_t kWords = rlt::kCriticObservationDim<Environment> + kReportedLayers +
+                                 std::size_t{Environment::kActionDim};
+  static_assert(kWords * 4 <= sizeof(transfer), "an example exceeds transfer_buffer()");
+  if (number >= example_count()) return 0;
+  const rlt::AliasingFloat* observation = played.examples + number * example_floats(played);
+  std::uint8_t* target = transfer;
+  const auto put = [&target](const void* bytes, std::size_t count) {
+    __builtin_memcpy(target, bytes, count);
+    target += count;
+  };
+  put(observation, sizeof(float) * played.header->observation_dim);
+  std::uint32_t layers = 0;
+  const auto report = [&](const float* values, int count) {
+    if (layers == kReportedLayers) return;
+    const std::uint32_t sum = rlt::crc32(values, sizeof(float) * static_cast<std::size_t>(count));
+    put(&sum, sizeof(sum));
+    layers++;
+  };
+  float* output = policy_scratch + scratch_floats_to_run(played);
+  float* action = output + played.output_dim;
+  policy_forward(rlt::Generic{}, played, observation, output, policy_scratch, report);
+  scale_action(played, observation, output, action);
+  put(action, sizeof(float) * played.header->action_dim);
+  return layers;
+}
+
 // ---- Episodes -----------------------------------------------------------------------------------
 
 namespace {

@@ -33,6 +33,8 @@ from rltools_host.files import disk_error, partial_path, read_json
 from rltools_host.hints import near_path
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
+from rltools_host.web.dialect import FILE as DIALECT_FILE
+from rltools_host.web.dialect import dialect_document
 from rltools_host.web.flights import flight_document, gate_document, gate_of, is_flown
 
 PAGE = TREE.file("host/rltools_host/web/page")
@@ -117,6 +119,7 @@ def fill(new: Path, descriptions: Mapping[str, Any]) -> None:
         (new / name / "description.json").write_text(compact(description), "utf-8")
         for kind in KINDS:
             shutil.copyfile(module_path(name, kind), new / name / f"{kind}.wasm")
+    (new / DIALECT_FILE).write_text(compact(dialect_document()), "utf-8")
 
 
 def add_flight(new: Path) -> None:

@@ -14,8 +14,8 @@ const refuse = (reason) => {
   throw new Refused(`checkpoint refused: ${reason}`);
 };
 
-function crc32(bytes) {
-  let crc = 0xffffffff;
+export function crc32(bytes, from = 0xffffffff) {
+  let crc = from;
   for (const byte of bytes) {
     crc ^= byte;
     for (let i = 0; i < 8; i++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);

@@ -35,6 +35,7 @@ export async function chooseModule(read) {
 export const TRAINING = 0, EVALUATION_DUE = 1, FINISHED = 2, NOT_FINITE = 3; // of train()
 export const GOES_ON = 0, ENDED = 1; // of stepEpisode()
 const HEADER_BYTES = 64, SHA256_AT = 24, SHA256_BYTES = 32;
+const DIMENSIONS_AT = 16; // in a policy image: of observations and actions, 16 bits each
 
 /** A file was refused; the message says why. */
 export class Refused extends Error {}
@@ -81,6 +82,8 @@ export class Module {
 
 /** One training run, and one episode that a policy plays. */
 export class Core extends Module {
+  #dimensions = { observations: 0, actions: 0 }; // of the policy that was opened
+
   /** Of the hyperparameter with this index in the description; false where it is out of bounds. */
   setHyperparameter(index, type, value) {
     return Boolean(this.exports.set_hyperparameter(index, bitsOf(type, value)));
@@ -137,6 +140,28 @@ export class Core extends Module {
   policy() {
     const count = this.exports.write_policy();
     return this.bytes(this.exports.image_buffer(), count).slice();
+  }
+
+  openPolicy(image) {
+    super.openPolicy(image);
+    const [observations, actions] = new Uint16Array(image.slice(DIMENSIONS_AT, DIMENSIONS_AT + 4).buffer);
+    this.#dimensions = { observations, actions };
+  }
+
+  /** The first examples of that image, run here: {observation}, the first {layers}' checksums and the
+   * {action}, bits as numbers. */
+  examples(most) {
+    const { observations, actions } = this.#dimensions;
+    const count = Math.min(most, this.exports.example_count());
+    return Array.from({ length: count }, (_, number) => {
+      const layers = this.exports.run_example(number), address = this.exports.transfer_buffer();
+      const words = new Uint32Array(this.exports.memory.buffer, address, observations + layers + actions);
+      return {
+        observation: this.floats(address, observations).slice(),
+        layers: [...words.subarray(observations, observations + layers)],
+        action: [...words.subarray(observations + layers)],
+      };
+    });
   }
 
   observation(count) {

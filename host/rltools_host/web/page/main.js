@@ -1,4 +1,5 @@
 // The page: what the worker trains is shown, and the policy it has plays episodes here.
+import { prepareBoard } from "./board_entry.js";
 import { Refused } from "./core.js";
 import { Curve } from "./curve.js";
 import { EpisodePlayer } from "./episode.js";
@@ -11,9 +12,12 @@ const curve = new Curve(get("curve"));
 const worker = new Worker("worker.js", { type: "module" });
 
 const places = { svg: get("picture"), words: get("channels"), slider: get("push"), row: get("push-row") };
-let site, description, settings;
+let site, description, compiled, settings;
+let boardChanged; // to call when another experiment is shown
 let player = null; // of what is shown: an EpisodePlayer or a FlightPlayer
 let lacking = ""; // why there is none
+let openedImage = null; // of the file that is played
+let reporter = "page"; // whose run the curve and the metrics show: page, board
 let lastImage = null, lastStep = 0; // of the run's policy
 let training = "none"; // none, at-rest, running, finished
 let ranWith = null; // the values of the run that is here
@@ -77,18 +81,41 @@ function reset() {
   const values = settings.values();
   if (!values) return say("A hyperparameter is not within its bounds.", true);
   ranWith = values;
-  seen = { episodes: 0 };
-  curve.clear(values.steps);
-  get("numbers").textContent = "";
-  get("metrics").replaceChildren();
-  showProgress(0);
+  showRunOf("page", values.steps);
   worker.postMessage({ kind: "reset", values });
   history.replaceState(null, "", address());
   playTraining();
 }
 
-function showProgress(step) {
-  get("progress").value = ranWith ? Math.min(1, step / ranWith.steps) : 0;
+function showProgress(step, steps) {
+  get("progress").value = Math.min(1, step / steps);
+}
+
+/** Clears what the run before has shown. */
+function showRunOf(who, steps) {
+  reporter = who;
+  seen = { episodes: 0 };
+  curve.clear(steps);
+  get("numbers").textContent = "";
+  get("metrics").replaceChildren();
+  showProgress(0, steps);
+}
+
+function showReport({ step, steps, updates, episodes, lastReturn, rate, metrics }) {
+  showProgress(step, steps);
+  const parts = [`step ${number(step)}`, `${number(updates)} updates`, `${number(episodes)} episodes`];
+  if (Number.isFinite(rate)) parts.push(`${number(rate, 0)} steps/s`);
+  get("numbers").textContent = parts.join(" · ");
+  if (episodes !== seen.episodes) curve.addEpisode(step, lastReturn);
+  seen = { episodes };
+  showMetrics(metrics);
+  curve.draw();
+}
+
+function showEvaluation({ step, mean, std }) {
+  curve.addEvaluation(step, mean, std);
+  curve.draw();
+  say(`Step ${number(step)}: return ${number(mean)} ± ${number(std)}.`);
 }
 
 function showMetrics(values) {
@@ -104,10 +131,10 @@ function showMetrics(values) {
   get("metrics").replaceChildren(...rows);
 }
 
-function showState(step, hash) {
+function showState(step, hash, device = NAMES[moduleKind], values = ranWith) {
   const isUsual = Object.keys(settings.changes()).every((name) => name === "seed" || name === "steps");
-  const steps = Math.min(step, ranWith.steps); // a rollout may end beyond them
-  const rows = [{ device: NAMES[moduleKind], seed: ranWith.seed, steps, hash, mine: true }];
+  const steps = Math.min(step, values.steps); // a rollout may end beyond them
+  const rows = [{ device, seed: values.seed, steps, hash, mine: true }];
   for (const known of site.states.filter((each) => each.experiment === description.name)) {
     rows.push({ ...known, device: known.devices.join(", ") });
   }
@@ -116,7 +143,7 @@ function showState(step, hash) {
     for (const value of [row.device, row.seed, number(row.steps), row.hash]) {
       line.append(Object.assign(document.createElement("td"), { textContent: value }));
     }
-    const isAlike = isUsual && row.seed === ranWith.seed && row.steps === steps && steps === ranWith.steps;
+    const isAlike = isUsual && row.seed === values.seed && row.steps === steps && steps === values.steps;
     if (!row.mine && isAlike) line.className = row.hash === hash ? "same" : "other";
     if (row.mine) line.dataset.hash = hash;
     return line;
@@ -125,30 +152,22 @@ function showState(step, hash) {
 
 const answers = {
   loaded(data) {
-    ({ description, moduleKind } = data);
+    ({ description, moduleKind, module: compiled } = data);
     lastImage = null;
-    showPlayer(data.module);
+    showPlayer();
     settings = new Settings(get("settings"), description.hyperparameters, addressLater);
     get("experiment").value = description.name;
     const wrong = takeAddress();
     reset();
     setTraining("at-rest");
+    boardChanged();
     say(wrong || `Ready: ${description.algorithm} on ${description.environment.name}.`, Boolean(wrong));
   },
-  progress({ step, updates, episodes, lastReturn, rate, metrics }) {
-    showProgress(step);
-    const parts = [`step ${number(step)}`, `${number(updates)} updates`, `${number(episodes)} episodes`];
-    if (Number.isFinite(rate)) parts.push(`${number(rate, 0)} steps/s`);
-    get("numbers").textContent = parts.join(" · ");
-    if (episodes !== seen.episodes) curve.addEpisode(step, lastReturn);
-    seen = { episodes };
-    showMetrics(metrics);
-    curve.draw();
+  progress(report) {
+    if (reporter === "page") showReport({ ...report, steps: ranWith.steps });
   },
-  evaluation({ step, mean, std }) {
-    curve.addEvaluation(step, mean, std);
-    curve.draw();
-    say(`Step ${number(step)}: return ${number(mean)} ± ${number(std)}.`);
+  evaluation(report) {
+    if (reporter === "page") showEvaluation(report);
   },
   policy({ step, image }) {
     const isFirst = lastImage === null;
@@ -181,7 +200,7 @@ const answers = {
   restored({ values }) {
     for (const [name, value] of Object.entries(values)) settings.set(name, value);
     ranWith = settings.values();
-    curve.clear(ranWith.steps);
+    showRunOf("page", ranWith.steps);
     history.replaceState(null, "", address());
     setTraining("at-rest");
     playTraining();
@@ -223,6 +242,7 @@ async function open(file) {
     return say(`${file.name}: ${error.message}.`, true);
   }
   shown = "file";
+  openedImage = bytes;
   get("shown").textContent = `Played: ${file.name}. Train or reset shows the run's policy again.`;
   begin();
   say(`${file.name} is played.`);
@@ -237,7 +257,7 @@ function playTraining() {
 // ---- The episode that is played ------------------------------------------------------------------
 
 /** Quadrotors fly in a module of their own, whose files only their pages load. */
-async function showPlayer(compiled) {
+async function showPlayer() {
   const now = description;
   player?.close();
   player = null;
@@ -282,6 +302,7 @@ function frame(now) {
 
 get("train").addEventListener("click", () => {
   if (training === "running") return worker.postMessage({ kind: "pause" });
+  if (reporter !== "page") showRunOf("page", ranWith.steps);
   if (shown !== "training") playTraining();
   worker.postMessage({ kind: "train" });
   setTraining("running");
@@ -316,6 +337,20 @@ get("experiment").addEventListener("change", ({ target }) => {
 addEventListener("hashchange", () => load(experimentOfAddress()));
 
 setPlaying(playing);
+boardChanged = prepareBoard({
+  experiment: () => (description ? { description, compiled } : null),
+  settings: () => settings,
+  played: () => (shown === "file" ? { image: openedImage, name: "The opened policy" } : lastImage && { image: lastImage, name: "The run's policy" }),
+  begin(steps) {
+    if (training === "running") worker.postMessage({ kind: "pause" });
+    showRunOf("board", steps);
+  },
+  progress: (report) => reporter === "board" && showReport(report),
+  evaluation: (report) => reporter === "board" && showEvaluation(report),
+  state: showState,
+  open,
+  download,
+});
 site = await (await fetch("site.json")).json();
 for (const name of site.experiments) get("experiment").append(new Option(name, name));
 load(experimentOfAddress());

@@ -1,0 +1,375 @@
+// A board of docs/protocol.md: who it is, its hyperparameters and its training; clients/node.py,
+// clients/parameters.py and clients/training.py have it.
+import { bitsOf } from "./core.js";
+import { Files } from "./files.js";
+import { BoardError, Connection, LinkLost, TIMES, exchange, sleep } from "./link.js";
+
+const CONNECT_LIMIT_MS = 10_000,
+  IDENTITY_MS = 500;
+const HEARTBEAT_LIMIT_MS = 3000; // any node of MAVLink sends one a second
+const QUIET_MS = 2000; // without a report: ask how the board stands
+const REFUSALS = 2; // answers with another value before a value counts as refused
+const WORST_CRITICAL = 2,
+  WORST_ERROR = 3; // MAV_SEVERITY
+const MOST_TOKEN = 0xffffff; // so many a float holds
+export const IDLE = 0,
+  TRAINING = 1,
+  PAUSED = 2,
+  FINISHED = 3,
+  FAULT = 4; // RLT_STATE
+
+export const hexadecimal = (bytes) =>
+  Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+/** A number from 1 on that a float holds. */
+export const drawToken = () => 1 + (crypto.getRandomValues(new Uint32Array(1))[0] % MOST_TOKEN);
+/** A word of a command, where it can be pasted into a shell as it is. */
+const isWord = (text) => /^[\w.-]+$/.test(text);
+
+function valueOf(type, bits) {
+  const view = new DataView(new ArrayBuffer(4));
+  view.setUint32(0, bits);
+  return type === "U32" ? bits : view.getFloat32(0);
+}
+
+export class Board {
+  constructor(connection) {
+    this.connection = connection;
+    this.dialect = connection.dialect;
+    this.constants = connection.dialect.constants;
+    this.name = connection.name;
+    this.files = new Files(connection);
+  }
+
+  /** The board that answers on a link; where none does, a sentence, and the link is closed. */
+  static async connect(link, dialect, limitMs = CONNECT_LIMIT_MS) {
+    const connection = new Connection(link, dialect);
+    try {
+      const board = new Board(connection);
+      await board.#find(limitMs);
+      return board;
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+  }
+
+  close() {
+    return this.connection.close();
+  }
+
+  // ---- Identity ---------------------------------------------------------------------------------
+
+  async #find(limitMs) {
+    const { connection } = this;
+    const end = performance.now() + limitMs;
+    await exchange(connection, ["RLT_IDENTITY"], async (asked) => {
+      while (performance.now() < end) {
+        const request = () => connection.requestMessage("RLT_IDENTITY");
+        const identity = await asked.attempt(request, (message) => message, IDENTITY_MS);
+        if (!identity) continue;
+        this.#take(identity);
+        connection.target = { system: identity.system, component: identity.component };
+        return;
+      }
+      throw this.#noAnswer(limitMs);
+    });
+    const { protocol_version: theirs, board, experiment } = this.identity;
+    if (theirs === this.dialect.version) return;
+    const command = [board, experiment].every(isWord)
+      ? ` with \`rlt flash ${board} ${experiment}\``
+      : "";
+    throw new BoardError(
+      `the board on ${this.name} speaks version ${theirs} of the protocol, this page version ` +
+        `${this.dialect.version}: flash it again${command}`,
+    );
+  }
+
+  /** Its identity, with its present state. */
+  async askIdentity() {
+    return this.#take(await this.askMessage("RLT_IDENTITY", "its identity"));
+  }
+
+  askMessage(name, what) {
+    const request = () => this.connection.requestMessage(name);
+    return exchange(this.connection, [name], (asked) =>
+      asked.ask(request, (message) => message, what),
+    );
+  }
+
+  #take(message) {
+    this.identity = { ...message, program: message.program || "train" };
+    return this.identity;
+  }
+
+  #noAnswer(limitMs) {
+    const { connection, name } = this,
+      seconds = limitMs / 1000;
+    if (connection.decoder.messagesReceived) {
+      if (connection.silenceMs > HEARTBEAT_LIMIT_MS) {
+        return new LinkLost(
+          `the board on ${name} has stopped answering: check the cable or reset the board`,
+        );
+      }
+      return new BoardError(
+        `the device on ${name} speaks MAVLink but is not one of our boards: flash it (\`rlt ` +
+          `flash --help\`), or choose another port`,
+      );
+    }
+    if (connection.bytesReceived) {
+      return new BoardError(
+        `the board on ${name} runs other firmware (${connection.bytesReceived} bytes came, no ` +
+          `MAVLink): flash it (\`rlt flash --help\`), or choose another port`,
+      );
+    }
+    return new BoardError(
+      `no board answers on ${name} within ${seconds} s: check that it is powered and flashed ` +
+        `(\`rlt flash --help\`), or choose another port`,
+    );
+  }
+
+  // ---- Commands ---------------------------------------------------------------------------------
+
+  /** Sends a command until it is acknowledged; whether the board accepts it. onAccepted() is called
+   * before what comes behind the acknowledgement. */
+  command(number, what, parameters = {}, onAccepted = () => {}) {
+    return exchange(this.connection, ["COMMAND_ACK"], (asked) =>
+      this.#command(asked, number, what, parameters, onAccepted),
+    );
+  }
+
+  #command(asked, number, what, parameters, onAccepted) {
+    const send = () =>
+      this.connection.sendCommand(number, { ...parameters, confirmation: asked.sent - 1 });
+    const answerOf = ({ command, result }) => {
+      if (command !== number) return null;
+      const isAccepted = result === this.constants.MAV_RESULT_ACCEPTED;
+      if (isAccepted) onAccepted();
+      return isAccepted;
+    };
+    return asked.ask(send, answerOf, `the command to ${what}`);
+  }
+
+  // ---- Hyperparameters --------------------------------------------------------------------------
+
+  /** The values of the description's hyperparameters, by name. */
+  async readParameters(parameters) {
+    const values = {};
+    for (const { name, type } of parameters) {
+      const request = () =>
+        this.connection.send("PARAM_REQUEST_READ", { param_id: name, param_index: -1 });
+      const bits = await exchange(this.connection, ["PARAM_VALUE"], (asked) =>
+        asked.ask(request, (message) => this.#bitsOf(message, name), `hyperparameter ${name}`),
+      );
+      values[name] = valueOf(type, bits);
+    }
+    return values;
+  }
+
+  /** Sets hyperparameters, and checks that the board took each of them, bit by bit. */
+  async setParameters(parameters, values) {
+    for (const { name, type } of parameters) {
+      if (name in values) await this.#setParameter(name, type, values[name]);
+    }
+  }
+
+  // PARAM_VALUE does not say whose request it answers: so another value is a refusal only with the
+  // board's text, or when it comes again after a repeated request.
+  #setParameter(name, type, value) {
+    const bits = bitsOf(type, value);
+    const payload = this.dialect.payload("PARAM_SET", {
+      target_system: this.connection.target.system,
+      target_component: this.connection.target.component,
+      param_id: name,
+      param_type:
+        this.constants[type === "U32" ? "MAV_PARAM_TYPE_UINT32" : "MAV_PARAM_TYPE_REAL32"],
+    });
+    new DataView(payload.buffer).setUint32(0, bits, true); // as they are: a float would change NaNs
+    return exchange(this.connection, ["PARAM_VALUE"], async (asked) => {
+      const end = performance.now() + TIMES.limit;
+      for (let refusals = 0, stated = 0; performance.now() < end; stated = 0) {
+        const isTaken = await asked.attempt(
+          () => this.connection.sendPayload("PARAM_SET", payload),
+          (message) => {
+            const answer = this.#bitsOf(message, name);
+            if (answer === null) return null;
+            stated = 1;
+            return (
+              answer === bits ||
+              (asked.errorText.startsWith("hyperparameter refused") ? false : null)
+            );
+          },
+        );
+        if (isTaken) return;
+        refusals += stated;
+        if (refusals < REFUSALS) continue;
+        throw new BoardError(
+          `the board on ${this.name} refuses ${name}=${value}: choose another ` +
+            `value${asked.because}`,
+        );
+      }
+      throw asked.unanswered(`hyperparameter ${name}`);
+    });
+  }
+
+  #bitsOf(message, name) {
+    return message.param_id === name ? new DataView(message.bytes.buffer).getUint32(0, true) : null;
+  }
+
+  // ---- Training ---------------------------------------------------------------------------------
+
+  /** Begins a new run; take(message) gets its reports. Resolves to {result}, the promise of how it
+   * ends (see watch). */
+  start(take) {
+    return this.#lead("MAV_CMD_RLT_START", "start", [TRAINING, FINISHED], take, {
+      first: drawToken(),
+    });
+  }
+
+  /** Goes on with one that is at rest. */
+  resume(take) {
+    return this.#lead("MAV_CMD_RLT_RESUME", "resume", [TRAINING, FINISHED], take);
+  }
+
+  /** Asks for a pause; who watches gets the result. */
+  async pause() {
+    await this.#obey("MAV_CMD_RLT_PAUSE", "pause", [PAUSED, FINISHED]);
+  }
+
+  /** An RLT_STATE in words. */
+  stateName(state) {
+    return this.dialect.states[state] ?? `in state ${state}`;
+  }
+
+  /** RLT_RESULT of a board that is paused or finished. */
+  async result() {
+    return resultOf(await this.askMessage("RLT_RESULT", "its result"));
+  }
+
+  async #lead(command, verb, states, take, parameters) {
+    const watch = new Watch(this, take);
+    try {
+      await this.#obey(command, verb, states, parameters, () => watch.begin());
+    } catch (error) {
+      watch.end();
+      throw error;
+    }
+    watch.begin();
+    return { result: watch.result };
+  }
+
+  /** The result of a run that goes on already. */
+  watch(take) {
+    const watch = new Watch(this, take);
+    watch.begin();
+    return watch.result;
+  }
+
+  #obey(name, verb, states, parameters, onAccepted) {
+    return exchange(this.connection, ["COMMAND_ACK"], async (asked) => {
+      if (
+        await this.#command(asked, this.constants[name], verb, parameters, onAccepted ?? (() => {}))
+      )
+        return;
+      const { state } = await this.askIdentity();
+      // Carried out, and its acknowledgement lost.
+      if (asked.sent > 1 && states.includes(state)) return;
+      throw new BoardError(
+        `the board on ${this.name} is ${this.stateName(state)} and refuses to ${verb}: ` +
+          `reset it, then try again${asked.because}`,
+      );
+    });
+  }
+}
+
+const resultOf = (message) => ({ ...message, hash: hexadecimal(message.state_sha256) });
+
+/** Reports until training is at rest. `result` is then RLT_RESULT; it fails where the board's
+ * training stops, or where the board restarts, falls silent or is lost. */
+class Watch {
+  constructor(board, take) {
+    Object.assign(this, {
+      board,
+      take,
+      isBegun: false,
+      isEnded: false,
+      faultText: "",
+      newest: new Map(),
+    });
+    const kinds = ["RLT_PROGRESS", "RLT_EVALUATION", "RLT_RESULT", "RLT_IDENTITY", "STATUSTEXT"];
+    this.stop = board.connection.listen(kinds, (message) => this.isBegun && this.#see(message));
+    this.result = new Promise((resolve, reject) => Object.assign(this, { resolve, reject }));
+    this.result.catch(() => {}); // who waits for it is told
+  }
+
+  begin() {
+    if (this.isBegun) return;
+    this.isBegun = true;
+    this.board.connection.lastHeard = this.lastSign = performance.now();
+    this.#attend();
+  }
+
+  end() {
+    this.isEnded = true;
+    this.stop();
+  }
+
+  #settle(settle) {
+    if (this.isEnded) return;
+    this.end();
+    settle();
+  }
+
+  async #attend() {
+    const { connection } = this.board;
+    try {
+      while (!this.isEnded) {
+        await connection.within(sleep(QUIET_MS / 4), QUIET_MS);
+        if (this.isEnded) return;
+        connection.checkSilence();
+        if (performance.now() - this.lastSign > QUIET_MS) this.#ask();
+      }
+    } catch (error) {
+      this.#settle(() => this.reject(error));
+    }
+  }
+
+  #ask() {
+    this.lastSign = performance.now();
+    if (!this.board.connection.failure) this.board.connection.requestMessage("RLT_IDENTITY");
+  }
+
+  #see(message) {
+    const { kind } = message;
+    if (kind === "STATUSTEXT") {
+      if (message.severity <= WORST_CRITICAL) this.faultText = message.text;
+      if (message.severity <= WORST_ERROR) this.#ask();
+      return;
+    }
+    if (kind === "RLT_IDENTITY") return this.#judge(message.state);
+    this.lastSign = performance.now();
+    if (kind === "RLT_RESULT") return this.#settle(() => this.resolve(resultOf(message)));
+    // One that came before, or behind a later one, is dropped.
+    const step = this.newest.get(kind) ?? -1;
+    if (message.step <= step) return;
+    this.newest.set(kind, message.step);
+    this.take(message);
+  }
+
+  #judge(state) {
+    const { name, connection } = this.board;
+    if (state === FAULT) {
+      const why = this.faultText || "a value is not finite";
+      this.#settle(() =>
+        this.reject(
+          new BoardError(`training stopped on ${name}: ${why}; try a smaller learning_rate`),
+        ),
+      );
+    } else if (state === IDLE) {
+      this.#settle(() =>
+        this.reject(
+          new LinkLost(`the board on ${name} restarted and lost its training state: start again`),
+        ),
+      );
+    } else if (state !== TRAINING) connection.requestMessage("RLT_RESULT");
+  }
+}

@@ -1,0 +1,352 @@
+"""The page's clients of a board, in node: against programs of the board `host`, strangers and links
+that lose bytes or are unplugged."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rltools_host.boards.description import load_board
+from rltools_host.build.experiments import describe
+from rltools_host.build.firmware import build_firmware
+from rltools_host.build.protocol import load_dialect
+from rltools_host.link.framing import FrameEncoder
+from rltools_host.policies.image import parse_policy
+from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
+from rltools_host.web.dialect import dialect_document
+
+PAGE = TREE.file("host/rltools_host/web/page")
+DIALECT: Any = load_dialect()
+EXPERIMENT, CONTRACT = "pendulum-td3", "pendulum"
+HASH_300 = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
+SHORT = {"steps": 300, "report_every": 100}
+SLOWER = {"steps": 2500, "report_every": 20}
+EMPTY, ACTIVE, STAGED, TRIAL, PREVIOUS = range(5)
+PAUSED, FINISHED = 2, 3
+SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.all) for seed in range(2, 6))]  # of losses
+
+
+@pytest.fixture(autouse=True)
+def _node() -> None:
+    if missing := tools.missing_names(("node",)):
+        pytest.skip(f"not installed (rlt doctor): {missing[0]}")
+
+
+def play(scenario: str, command: list[str], **given: Any) -> dict[str, Any]:
+    given |= {"page": str(PAGE), "document": dialect_document(), "scenario": scenario}
+    given |= {"command": command, "parameters": describe(EXPERIMENT).document["hyperparameters"]}
+    result = subprocess.run(
+        ["node", str(TREE.root / "tests" / "host" / "web" / "board_in_node.mjs")],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+@pytest.fixture(scope="module")
+def trainer() -> list[str]:
+    return [str(build_firmware(load_board("host"), EXPERIMENT))]
+
+
+@pytest.fixture(scope="module")
+def policy_board() -> list[str]:
+    return [str(build_firmware(load_board("host"), CONTRACT, "infer"))]
+
+
+@pytest.fixture(scope="module")
+def policies(trainer: list[str]) -> list[dict[str, Any]]:
+    """Two policies of short runs, with what their examples give here."""
+    return [policy(trainer, seed) for seed in (0, 1)]
+
+
+def policy(trainer: list[str], seed: int) -> dict[str, Any]:
+    found = play("train", trainer, values={"steps": 60, "learning_starts": 20, "seed": seed})
+    image = parse_policy(base64.b64decode(found["policy"]))
+    examples = [
+        {
+            "observation": example.observation.tolist(),
+            "layers": image.runner.layer_checksums(example.observation),
+            "action": image.evaluate(example.observation).view(np.uint32).tolist(),
+        }
+        for example in image.examples
+    ]
+    return {"image": found["policy"], "examples": examples, "sha256": image.sha256}
+
+
+# ---- Training ------------------------------------------------------------------------------------
+
+
+def test_a_board_trains_to_the_hash_of_this_machine(trainer: list[str]) -> None:
+    found = play("train", trainer, values=SHORT)
+    assert found["hash"] == found["payload"] == HASH_300
+    assert (found["step"], found["state"]) == (300, FINISHED)
+    steps = [step for kind, step in found["reports"] if kind == "RLT_PROGRESS"]
+    assert steps == [100, 200, 300]
+    assert ["RLT_EVALUATION", 300] in found["reports"]
+    assert found["values"]["steps"] == 300
+    assert found["values"]["gamma"] == pytest.approx(0.99)
+    identity = found["identity"]
+    assert (identity["board"], identity["program"]) == ("host", "train")
+    assert identity["fingerprint"] == describe(EXPERIMENT).fingerprint
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_link_that_loses_and_changes_bytes_leads_to_the_same_hash(
+    trainer: list[str], seed: int
+) -> None:
+    given = {"values": SHORT, "share": 0.1, "seed": seed, "answerMs": 50}
+    found = play("trainOverALossyLink", trainer, **given)
+    assert found["hash"] == found["payload"] == HASH_300
+    assert found["lost"] + found["skipped"] > 0
+
+
+def test_a_run_that_is_paused_and_one_that_is_joined_end_in_the_same_state(
+    trainer: list[str],
+) -> None:
+    found = play("pauseAndResume", trainer, values=SLOWER)
+    assert found["hash"] == play("joinARunThatGoesOn", trainer, values=SLOWER)["hash"]
+    assert found["finished"] == [FINISHED, SLOWER["steps"]]
+    assert found["paused"][0] == PAUSED
+    assert found["paused"][1] < SLOWER["steps"]
+    assert found["refused"].startswith(
+        "BoardError: the board on the test's port is idle and refuses to pause: reset it"
+    )
+    assert '(it says "hyperparameter refused: pause training first")' in found["whileTraining"]
+    assert "refuses /checkpoint.rltc: fail errno" in found["file"]
+
+
+def test_what_a_board_refuses_is_said_with_its_reason(trainer: list[str]) -> None:
+    found = play("refusals", trainer)
+    assert found["gamma"] == (
+        "BoardError: the board on the test's port refuses gamma=2: choose another value "
+        '(it says "hyperparameter refused: out of bounds")'
+    )
+    assert found["values"]["gamma"] == pytest.approx(0.99)
+    assert (
+        "FileRefused: the board on the test's port refuses /nothing.bin: file not"
+        in (found["none"])
+    )
+
+
+def test_a_board_that_resets_while_it_trains_has_lost_its_state(trainer: list[str]) -> None:
+    found = play("resetWhileTraining", trainer, values=SLOWER)
+    lost = "LinkLost: lost the board on the test's port: unplugged, or without power"
+    assert found["lost"] == found["after"] == lost
+    assert found["state"] == 0
+    assert "restarted and lost its training state: start again" in found["restarted"]
+
+
+def test_unplugged_in_a_download_nothing_waits(trainer: list[str]) -> None:
+    found = play("unpluggedInADownload", trainer, values=SHORT)
+    assert found["said"] == found["next"]
+    assert found["said"].startswith("LinkLost: lost the board on the test's port")
+
+
+def test_an_error_of_the_stream_that_the_port_survives_is_survived(trainer: list[str]) -> None:
+    found = play("streamThatBreaks", trainer, answerMs=100)
+    count = len(describe(EXPERIMENT).document["hyperparameters"])
+    assert found == {"count": count, "failure": "null"}
+
+
+# ---- Policies ------------------------------------------------------------------------------------
+
+
+def test_a_policy_is_staged_tried_verified_confirmed_and_rolled_back(
+    policy_board: list[str], policies: list[dict[str, Any]]
+) -> None:
+    found = play("push", policy_board, policies=policies)
+    first, second = found["all"]
+    assert "was not verified in this trial" in first["early"]
+    assert first["trial"] == {"uses": [TRIAL, EMPTY], "active": "", "drop": ""}
+    assert first["confirmed"]["active"] == policies[0]["sha256"]
+    assert second["trial"]["uses"] == [ACTIVE, TRIAL]
+    assert second["confirmed"]["uses"] == [PREVIOUS, ACTIVE]
+    assert second["confirmed"]["active"] == policies[1]["sha256"]
+    assert found["again"] is False
+    verified = "8 examples give this machine's bits, in every layer"
+    assert found["said"][-1] == f"Active already in slot 1: {verified}."
+    assert found["back"]["active"] == found["fetched"] == policies[0]["sha256"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_push_over_a_link_that_loses_bytes_ends_as_one_over_a_good_one(
+    policy_board: list[str], policies: list[dict[str, Any]], seed: int
+) -> None:
+    given = {"policies": policies, "share": 0.05, "seed": seed, "answerMs": 50}
+    found = play("pushOverALossyLink", policy_board, **given)
+    assert (found["uses"], found["active"]) == ([ACTIVE, EMPTY], policies[0]["sha256"])
+    assert found["skipped"] + found["lost"] > 0
+
+
+def test_other_bits_than_this_machines_end_the_trial(
+    policy_board: list[str], policies: list[dict[str, Any]]
+) -> None:
+    found = play("otherBits", policy_board, policies=policies)
+    said = "BoardError: the board on the test's port computes other bits than this machine: "
+    assert found["layer"].startswith(f"{said}example 3, layer 1 has the checksum ")
+    assert found["action"].startswith(f"{said}example 0, its action is ")
+    assert found["action"].endswith("; no policy acts")
+    assert "was not verified" in found["confirm"]
+    assert (found["active"], found["drop"]) == ("", "it was rolled back")
+
+
+def test_a_trial_that_nobody_confirms_ends(
+    policy_board: list[str], policies: list[dict[str, Any]]
+) -> None:
+    found = play("unconfirmed", policy_board, policies=policies)
+    assert found["confirm"] == (
+        "BoardError: the board on the test's port refuses to confirm the policy: it was not "
+        "confirmed in time; no policy acts"
+    )
+    assert (found["active"], found["drop"]) == ("", "it was not confirmed in time")
+
+
+def test_unplugged_at_any_point_of_a_push_the_old_policy_acts(
+    policy_board: list[str], policies: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    storage = {"RLT_POLICY_STORAGE": str(tmp_path / "flash.bin")}
+    cuts = [500, 3000, 12_000, 20_800, 21_000, 21_100]
+    found = play("unplugged", policy_board, policies=policies, environment=storage, cuts=cuts)
+    assert len(found["lines"]) == len(cuts)
+    for line in found["lines"]:
+        assert line["said"].startswith("LinkLost: lost the board on the test's port: unplugged")
+        assert line["active"] == policies[0]["sha256"]
+        assert TRIAL not in line["uses"]
+    assert found["end"]["active"] == policies[1]["sha256"]
+
+
+def test_a_board_that_resets_in_a_trial_has_dropped_the_policy(
+    policy_board: list[str], policies: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    storage = {"RLT_POLICY_STORAGE": str(tmp_path / "flash.bin")}
+    found = play("resetInTrial", policy_board, policies=policies, environment=storage)
+    assert found["lost"].startswith("LinkLost: lost the board on the test's port: unplugged")
+    assert found["lost"].endswith(
+        "; whether it was confirmed is not known: connect again, the slots say it"
+    ) or found["lost"].endswith("the board drops it within 10 s")
+    assert (found["active"], found["drop"]) == ("", "the board was reset during the trial")
+    assert "refuses to confirm the policy" in found["confirm"]
+
+
+def test_a_policy_of_another_contract_is_refused_before_it_is_sent(
+    policies: list[dict[str, Any]],
+) -> None:
+    board = [str(build_firmware(load_board("host"), "cart-pole", "infer"))]
+    found = play("pushThatIsRefused", board, policies=policies)
+    assert found["refused"] == (
+        'BoardError: the board on the test\'s port acts by the contract "cart-pole", for which '
+        "this policy is not made: observation 0 is cart_position (m, -4.8 to 4.8) there, "
+        "cos_angle (1, -1 to 1) here"
+    )
+    assert found["uses"] == [EMPTY, EMPTY]
+
+
+def test_an_armed_board_is_left_alone(
+    policy_board: list[str], policies: list[dict[str, Any]]
+) -> None:
+    found = play("pushThatIsRefused", policy_board, policies=policies, armed=True)
+    assert found["refused"] == (
+        "BoardError: the board on the test's port is armed: disarm it, then push again"
+    )
+    assert found["uses"] == [EMPTY, EMPTY]
+
+
+def test_a_damaged_image_is_refused_by_the_board(
+    policy_board: list[str], policies: list[dict[str, Any]]
+) -> None:
+    image = bytearray(base64.b64decode(policies[0]["image"]))
+    image[-1] ^= 1
+    damaged = {**policies[0], "image": base64.b64encode(image).decode()}
+    found = play("pushThatIsRefused", policy_board, policies=[damaged])
+    assert found["refused"].endswith(
+        "refuses the policy (wrong_crc: damaged, its checksum does not match)"
+    )
+    assert found["uses"] == [EMPTY, EMPTY]
+
+
+# ---- Who else may be on the port -----------------------------------------------------------------
+
+
+def writes(data: bytes) -> list[str]:
+    """A program that writes it, and is silent then."""
+    script = "import sys, time; sys.stdout.buffer.write(bytes.fromhex(sys.argv[1])); "
+    return [sys.executable, "-c", script + "sys.stdout.flush(); time.sleep(60)", data.hex()]
+
+
+def identity(**fields: Any) -> bytes:
+    values = {
+        "fingerprint": 1,
+        "learner_bytes": 0,
+        "replay_bytes": 0,
+        "scratch_bytes": 0,
+        "protocol_version": 3,
+        "state": 0,
+        "counter": 0,
+        "experiment": b"pendulum-td3",
+        "board": b"teensy41",
+        "device": b"CortexM7",
+        "revision": b"",
+        "unique_id": [0] * 16,
+        **fields,
+    }
+    message = DIALECT.MAVLink_rlt_identity_message(**values)
+    return FrameEncoder(DIALECT, 1, 191).encode(message)
+
+
+HEARTBEATS = b"".join(
+    FrameEncoder(DIALECT, 1, 1).encode(DIALECT.MAVLink_heartbeat_message(2, 3, 0, 0, 4, 3))
+    for _ in range(2)
+)
+
+
+STRANGERS = [
+    (b"", "no board answers on the test's port within 2 s: check that it is powered and flashed"),
+    (b"boot: ESP-ROM\n" * 9, "the board on the test's port runs other firmware (126 bytes came"),
+    (HEARTBEATS, "the device on the test's port speaks MAVLink but is not one of our boards"),
+    (
+        identity(protocol_version=2),
+        "the board on the test's port speaks version 2 of the protocol, this page version 3: "
+        "flash it again with `rlt flash teensy41 pendulum-td3`",
+    ),
+    # Nothing to paste into a shell.
+    (
+        identity(protocol_version=4, experiment=b"a; rm -rf ~"),
+        "this page version 3: flash it again",
+    ),
+    # Of another dialect: its CRC_EXTRA differs, so no checksum is right.
+    (identity()[:-1] + b"\x00", "the board on the test's port runs other firmware"),
+]
+
+
+def test_who_is_no_board_of_ours_is_said_in_a_sentence() -> None:
+    commands = [writes(data) for data, _ in STRANGERS]
+    found = play("strangers", [], commands=commands, limitMs=2000)["said"]
+    assert len(found) == len(STRANGERS)
+    for text, (_, said) in zip(found, STRANGERS, strict=True):
+        assert text.startswith("BoardError: ")
+        assert said in text
+    assert found[4].endswith("flash it again")
+
+
+def test_a_file_that_is_said_to_fill_the_memory_is_not_begun() -> None:
+    assert play("hugeFile", [])["said"] == (
+        "BoardError: the board on the test's port says that /policy.rltp has 4294967295 bytes: "
+        "reset it, then try again"
+    )
+
+
+def test_a_program_that_ends_is_a_link_that_is_lost() -> None:
+    found = play("strangers", [], commands=[[sys.executable, "-c", ""]], limitMs=9000)
+    assert found["said"][0].startswith("LinkLost: lost the board on the test's port")
