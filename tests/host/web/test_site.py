@@ -142,8 +142,8 @@ def test_pages_and_shared_files_are_small() -> None:
     assert {"board.js", "frames.js", "policies.js"} <= boards
     assert whole.keys() >= boards | flights
     assert sum(whole[name] for name in boards) < 85_000
-    assert sum(whole[name] for name in flights) < 35_000
-    assert sum(whole[name] for name in whole.keys() - boards - flights) < 80_000
+    assert sum(whole[name] for name in flights) < 26_000
+    assert sum(whole[name] for name in whole.keys() - boards - flights) < 70_000
 
 
 def test_an_expression_becomes_a_tree() -> None:
