@@ -13,9 +13,11 @@ import pytest
 
 from boards_under_test import EMULATED, open_board, skip_without_tools
 from rltools_host.boards.description import load_board
+from rltools_host.build.experiments import describe
 from rltools_host.build.firmware import build_firmware
 from rltools_host.build.protocol import load_dialect
 from rltools_host.build.web_module import COMPILER_GROUP
+from rltools_host.clients.session import BoardSession
 from rltools_host.link.framing import FrameEncoder
 from rltools_host.link.transport import Link, ProcessLink
 from rltools_host.runs.checkpoint import parse_image
@@ -272,6 +274,47 @@ def test_a_board_of_another_experiment_is_named(page: Any, bridge: SerialBridge)
         "#board-mismatch"
     )
     assert page.locator("#board-start:disabled").count() == 1
+
+
+def test_a_run_of_another_experiment_can_be_paused(page: Any, bridge: SerialBridge) -> None:
+    link = host_board("cartpole-ppo")
+    session, _ = BoardSession.connect(link, load_dialect())
+    steps = describe("cartpole-ppo").hyperparameter("steps")
+    session.parameters.set({"steps": steps}, {"steps": 1_000_000_000})
+    session.training.start()
+    bridge.plug(link)
+    connect(page)
+    assert page.locator("#board-read:disabled").count() == 1
+    page.click("#board-pause")
+    status(page, "The board is paused at step")
+    page.locator("#board-pause:disabled").wait_for()
+
+
+def test_by_keyboard_alone(page: Any, bridge: SerialBridge) -> None:
+    """The focus stays, and a second press of Enter never confirms."""
+
+    def focused() -> str:
+        return str(page.evaluate("() => document.activeElement.id"))
+
+    bridge.plug(host_board(CONTRACT, "infer"))
+    page.focus("#board-connect")
+    page.keyboard.press("Enter")
+    page.locator("#board-push:enabled").wait_for()
+    assert focused() == "board-disconnect"
+    for name in ("board-trial", "board-push"):
+        page.keyboard.press("Tab")
+        assert focused() == name
+    page.keyboard.press("Enter")
+    status(page, "is in trial for 30 s")
+    page.locator("#board-confirm:enabled").wait_for()
+    assert focused() == "board-disconnect"
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    assert focused() == "board-confirm"
+    page.keyboard.press("Enter")
+    status(page, "Confirmed: active in slot 0.")
+    announced = page.locator("#board-status[role=status][aria-live=polite]")
+    assert announced.count() == 1
 
 
 def test_a_second_tab_gets_a_sentence_and_the_first_goes_on(
