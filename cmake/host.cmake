@@ -133,6 +133,8 @@ endfunction()
 # runs, and the programs beside the tests (not test_<name>.cpp, which rlt_add_cpp_tests takes). A line
 # "// One program for each RLT_WIDTH: 16 32" makes <name>_16 and <name>_32 of it, where RLT_WIDTH is 16 and 32: what
 # takes the compiler long is built as far as it is used.
+# Lines "// Also <name>_scalar: -fno-tree-vectorize" add programs of the same source with further flags; where the name is
+# followed by "on x86", on such processors alone.
 function(rlt_add_programs)
   set(sources ${ARGN})
   list(FILTER sources INCLUDE REGEX "\\.cpp$")
@@ -151,6 +153,17 @@ function(rlt_add_programs)
     else()
       rlt_add_program(${name} ${source})
     endif()
+    file(STRINGS ${source} lines REGEX "^// Also [a-z0-9_]+( on x86)?: ")
+    if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+      list(FILTER lines EXCLUDE REGEX " on x86: ")
+    endif()
+    foreach(line IN LISTS lines)
+      string(REGEX MATCH "^// Also ([a-z0-9_]+)[^:]*: (.*)$" line "${line}")
+      set(name ${CMAKE_MATCH_1})
+      separate_arguments(flags UNIX_COMMAND "${CMAKE_MATCH_2}")
+      rlt_add_program(${name} ${source})
+      target_compile_options(${name} PRIVATE ${flags})
+    endforeach()
   endforeach()
 endfunction()
 

@@ -15,10 +15,12 @@ from typing import Any
 Import("env")  # noqa: F821 - SCons provides it
 
 environment = env  # noqa: F821
-repository = Path(environment.subst("$PROJECT_DIR"))
+# Of a project elsewhere, build/platformio/environments.ini says where the tree is.
+repository = Path(environment.GetProjectOption("custom_tree", environment.subst("$PROJECT_DIR")))
 board_name = environment["PIOENV"]
 common = json.loads((repository / "firmware" / "build.json").read_text())
 sys.path.insert(0, str(repository / "host"))
+sys.path.append(str(repository.parents[1]))  # of a wheel: the tree is in the package
 
 from rltools_host.boards.description import load_board  # noqa: E402
 from rltools_host.build.cmake import require_program  # noqa: E402

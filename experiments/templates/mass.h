@@ -2,7 +2,6 @@
 #pragma once
 
 #include "rltools/rl/algorithms/sac.h"
-#include "rltools/rl/environment.h"
 
 namespace rlt {
 
@@ -15,7 +14,7 @@ struct MyMassEnvironment : EnvironmentDefaults {
   using Scalar = T;
   static constexpr const char* kName = "MyMass-v0";
   static constexpr int kEpisodeSteps = 100;  // EDIT: then an episode is cut off
-  // [contract] EDIT: the time of a step; name, unit and range of what the policy gets and gives
+  // [contract] EDIT: the time of a step; name, unit and range of what a policy gets and gives
   static constexpr std::uint32_t kStepInterval_us = 50000;
   static constexpr int kObservationDim = 2, kActionDim = 1;
   static constexpr Channel kObservations[kObservationDim] = {{"position", "m", -2.0f, 2.0f},
@@ -56,15 +55,9 @@ void observe(Generic, const MyMassEnvironment<T>&, const typename E::Parameters&
   observation[1] = state.velocity_m_s;
 }
 
-struct MyMass {
+struct MyMass : TaskExperiment<Sac, MyMassEnvironment<float>, 64, 64> {  // EDIT: widths
   static constexpr const char* kName = "my-mass";
-  using Scalar = float;
-  using Environment = MyMassEnvironment<Scalar>;
-  using Algorithm = Sac;
-  using Actor = Algorithm::TaskActor<Environment, 64, 64>;
-  using Critic = Algorithm::TaskCritic<Environment, 64, 64>;
   using Hyperparameters = SacHyperparameters;  // 10,000 steps; --set NAME=VALUE
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 100, kTileRows = 20, kReplayCapacity = 10000;
 };
 

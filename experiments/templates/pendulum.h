@@ -2,7 +2,6 @@
 #pragma once
 
 #include "rltools/rl/algorithms/sac.h"
-#include "rltools/rl/environment.h"
 
 namespace rlt {
 
@@ -15,7 +14,7 @@ struct MyPendulumEnvironment : EnvironmentDefaults {
   using Scalar = T;
   static constexpr const char* kName = "MyPendulum-v0";
   static constexpr int kEpisodeSteps = 200;  // EDIT: then an episode is cut off
-  // [contract] EDIT: the time of a step; name, unit and range of what the policy gets and gives
+  // [contract] EDIT: the time of a step; name, unit and range of what a policy gets and gives
   static constexpr std::uint32_t kStepInterval_us = 50000;
   static constexpr int kObservationDim = 3, kActionDim = 1;
   static constexpr Channel kObservations[kObservationDim] = {{"cos_angle", "1", -1.0f, 1.0f},
@@ -59,15 +58,9 @@ void observe(Generic, const MyPendulumEnvironment<T>&, const typename E::Paramet
   observation[2] = state.velocity_rad_s;
 }
 
-struct MyPendulum {
+struct MyPendulum : TaskExperiment<Sac, MyPendulumEnvironment<float>, 64, 64> {  // EDIT: widths
   static constexpr const char* kName = "my-pendulum";
-  using Scalar = float;
-  using Environment = MyPendulumEnvironment<Scalar>;
-  using Algorithm = Sac;
-  using Actor = Algorithm::TaskActor<Environment, 64, 64>;
-  using Critic = Algorithm::TaskCritic<Environment, 64, 64>;
   using Hyperparameters = SacHyperparameters;  // 10,000 steps; --set NAME=VALUE
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 100, kTileRows = 20, kReplayCapacity = 10000;
 };
 

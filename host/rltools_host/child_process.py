@@ -65,8 +65,20 @@ def end_child(process: subprocess.Popen[bytes], patience_s: float = 1.0) -> None
         try:
             process.wait(patience_s)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            kill_child(process)
+
+
+def kill_child(process: subprocess.Popen[bytes]) -> None:
+    """Ends a child at once, and returns when it has ended.
+
+    Not by `process.wait()`: Popen holds a lock while it asks for a process's end, and an interrupt
+    that comes between the taking of it and what gives it back leaves it taken. After that wait()
+    without a limit never returns.
+    """
+    process.kill()
+    if process.returncode is None:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        process.poll()
 
 
 def ending(process: subprocess.Popen[bytes]) -> str:

@@ -39,7 +39,7 @@ class Project:
 
     @property
     def generated(self) -> Path:
-        """Headers of Gymnasium's tasks."""
+        """Headers that are written here: of Gymnasium's tasks, and of experiments' other sizes."""
         return self.build / "gymnasium_tasks"
 
     @property

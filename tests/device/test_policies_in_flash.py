@@ -96,7 +96,11 @@ def kills_at(calls: str, number: int, kill: Callable[[], None], patch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("moment", "number"),
-    [("upload", 15), ("try_candidate", 0), ("forward", 3)],
+    [
+        pytest.param("upload", 15, marks=pytest.mark.all),
+        pytest.param("try_candidate", 0, marks=pytest.mark.all),
+        ("forward", 3),
+    ],
 )
 def test_killed_in_the_midst_of_a_push(
     moment: str,
@@ -135,6 +139,7 @@ def test_killed_in_the_midst_of_a_push(
     assert said(capsys, "push", "1")["active_sha256"] == second
 
 
+@pytest.mark.all
 def test_without_a_file_policies_end_with_the_emulator(
     program: Path, storage: Path, images: list[PolicyImage]
 ) -> None:

@@ -239,6 +239,7 @@ class FakeBoard:
                     12.5,
                     -1100.0,
                     -900.0,
+                    length_mean=150.0,
                 )
             )
         if self._step == self.faults.unplug_at_step:

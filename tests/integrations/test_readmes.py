@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from policy_samples import sample_images
 from programs import output_of
+from rltools_host.project import PROJECT
 from rltools_host.toolchain.tools import missing_tools
 from rltools_host.tree import TREE
+from tree_copies import copy_of_tree
 
 INTEGRATIONS = TREE.root / "integrations"
 SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -30,7 +32,7 @@ if sys.argv[1] == "train":
     from policy_run import make_policy_run
     from rltools_host.build.experiments import require_experiment
     require_experiment(sys.argv[2])
-    make_policy_run(PROJECT.runs / sys.argv[2])
+    make_policy_run(PROJECT.runs / sys.argv[2], Path({image!r}).read_bytes())
 else:
     from rltools_host.cli import main
     main()
@@ -68,16 +70,15 @@ def write_program(path: Path, text: str) -> None:
 
 def make_clone(folder: Path) -> Path:
     """The repository as far as the commands need it, beside which there is nothing."""
-    clone = folder / "beside" / "clone"
-    clone.mkdir(parents=True)
-    tracked = output_of("git", "-C", TREE.root, "ls-files", "-z", "integrations").split("\0")
-    for name in filter(None, tracked):
-        (clone / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(TREE.root / name, clone / name)
+    clone = copy_of_tree(folder / "beside" / "clone", "integrations")
     (clone / "lib").symlink_to(TREE.root / "lib")
     (clone / "build").mkdir()
-    host, fakes = (str(TREE.root / name) for name in ("host", "tests/fakes"))
-    write_program(clone / "rlt", RLT.format(python=sys.executable, host=host, fakes=fakes))
+    (clone / "build" / "protocol").symlink_to(PROJECT.build / "protocol")  # it takes seconds
+    image = folder / "untrained.rltp"  # from the build that is there: the clone has none
+    image.write_bytes(sample_images()["pendulum"])
+    paths = {"host": TREE.root / "host", "fakes": TREE.root / "tests/fakes", "image": image}
+    texts = {name: str(path) for name, path in paths.items()}
+    write_program(clone / "rlt", RLT.format(python=sys.executable, **texts))
     return clone
 
 

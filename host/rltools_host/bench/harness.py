@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from rltools_host import clock
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
-from rltools_host.child_process import end_child, ending, start_child
+from rltools_host.child_process import ending, kill_child, start_child
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, unknown_name
 from rltools_host.files import write_atomically
 from rltools_host.project import PROJECT
@@ -341,8 +341,7 @@ class Contender:
         return answer
 
     def end(self) -> None:
-        self._process.kill()
-        end_child(self._process)
+        kill_child(self._process)
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 try:

@@ -148,27 +148,51 @@ class Bar(NamedTuple):
     is_ours: bool
 
 
+class Panel(NamedTuple):
+    """Bars on one axis."""
+
+    bars: Sequence[Bar]
+    unit: str
+    is_logarithmic: bool = False
+
+
 def draw_bars(bars: Sequence[Bar], title: str, unit: str, path: Path) -> None:
+    draw_panels([Panel(bars, unit)], title, path)
+
+
+def draw_panels(panels: Sequence[Panel], title: str, path: Path) -> None:
+    """Into an SVG, one below the other."""
     import matplotlib
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    drawn = bars[::-1]
+    counts = [len(panel.bars) for panel in panels]
+    size = (8, 0.8 * len(panels) + 0.42 * sum(counts))
     style: Any = {"svg.fonttype": "none", "svg.hashsalt": "bench", "font.size": 11}
     with matplotlib.rc_context(style):
-        figure, axes = pyplot.subplots(figsize=(8, 0.8 + 0.42 * len(drawn)), layout="constrained")
-        rectangles = axes.barh(
-            [bar.title for bar in drawn],
-            [bar.value for bar in drawn],
-            color=[OUR_COLOUR if bar.is_ours else OTHER_COLOUR for bar in drawn],
+        figure, rows = pyplot.subplots(
+            *(len(panels), 1),
+            figsize=size,
+            layout="constrained",
+            height_ratios=counts,
+            squeeze=False,
         )
-        axes.bar_label(rectangles, [bar.label for bar in drawn], padding=4)
-        axes.margins(x=0.12)
-        axes.set_xlabel(unit)
+        for axes, panel in zip(rows[:, 0], panels, strict=True):
+            drawn = panel.bars[::-1]
+            rectangles = axes.barh(
+                [bar.title for bar in drawn],
+                [bar.value for bar in drawn],
+                color=[OUR_COLOUR if bar.is_ours else OTHER_COLOUR for bar in drawn],
+            )
+            axes.bar_label(rectangles, [bar.label for bar in drawn], padding=4)
+            if panel.is_logarithmic:
+                axes.set_xscale("log")
+            axes.margins(x=0.12)
+            axes.set_xlabel(panel.unit)
+            for side in ("top", "right"):
+                axes.spines[side].set_visible(False)
         figure.suptitle(title, fontsize=11)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, format="svg", metadata={"Date": None})
         pyplot.close(figure)

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.boards.description import Board, list_boards, load_board
-from rltools_host.build import cmake, description
+from rltools_host.build import cmake, description, sizes
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.errors import BuildError, UsageError, near_matches, unknown_name
-from rltools_host.files import read_json
+from rltools_host.files import read_json, write_atomically
 from rltools_host.hints import near_path
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
@@ -59,6 +59,11 @@ def header_of(name: str, subject: str = EXPERIMENT) -> Path:
     """experiments/pendulum_td3.h is pendulum-td3."""
     if is_generated(name, subject):
         return generated_header(name, subject)
+    return written_header(name, subject)
+
+
+def written_header(name: str, subject: str = EXPERIMENT) -> Path:
+    """Of what somebody wrote: the project's, else that which is installed, if there is one."""
     file = f"{name.replace('-', '_')}.h"
     own = PROJECT.root / f"{subject}s" / file
     return own if own.is_file() else folder_of(subject) / file
@@ -75,9 +80,49 @@ def generated_header(name: str, subject: str = EXPERIMENT) -> Path:
 
 
 def is_generated(name: str, subject: str = EXPERIMENT) -> bool:
-    """Whether it is such an experiment or contract, by its whole name, and its header is there."""
+    """Whether the host tools wrote its header, and it is there."""
+    return is_of_task(name, subject) or (subject == EXPERIMENT and write_sized(name))
+
+
+def is_of_task(name: str, subject: str = EXPERIMENT) -> bool:
+    """Whether it is a task's experiment or contract, by its whole name, and its header is there."""
     is_whole = GENERATED.fullmatch(name) and DIGEST.search(name)
     return bool(is_whole) and generated_header(name, subject).is_file()
+
+
+def sizes_of_name(name: str) -> tuple[str, dict[str, tuple[int, ...]]] | None:
+    """The experiment that somebody wrote, and the sizes that this name gives it, if it does."""
+    found = None if written_header(name).is_file() else sizes.split(name)
+    return found if found is not None and written_header(found[0]).is_file() else None
+
+
+def write_sized(name: str) -> bool:
+    """Whether it is an experiment with other sizes, whose header is there then (sizes.py)."""
+    if (found := sizes_of_name(name)) is None:
+        return False
+    base = written_header(found[0])
+    text = base.read_text(encoding="utf-8")
+    sizes.check(*found, text)
+    header = generated_header(name)
+    up = "../" * len(header.parent.relative_to(PROJECT.root).parts)
+    include = f"{up}experiments/{base.name}" if PROJECT.owns(base) else base.name
+    written = sizes.header_text(name, struct_of(header), struct_of(base), include, text)
+    if not header.is_file() or header.read_text(encoding="utf-8") != written:
+        header.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(header, written.encode())
+    return True
+
+
+def sized(name: str, more: Mapping[str, tuple[int, ...]]) -> str:
+    """The experiment's name with these sizes; UsageError where it cannot have them."""
+    base, given = sizes_of_name(name) or (name, {})
+    for size in more:
+        if size in given:
+            raise UsageError(f"{size} is given twice, and {name} has it: give it once")
+    header = written_header(base)
+    if more and header.is_file():
+        sizes.check(base, {**given, **more}, header.read_text(encoding="utf-8"))
+    return sizes.name_of(base, {**given, **more})
 
 
 def whole_name(name: str, subject: str) -> str:

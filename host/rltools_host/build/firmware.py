@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import configparser
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from rltools_host.boards.description import Board, board_files
+from rltools_host.boards.description import Board
 from rltools_host.build.cmake import TRAIN, build_targets, firmware_target, require_program
 from rltools_host.build.experiments import install_requirements, require_subject, subject_of
 from rltools_host.build.memory import memory_lines, memory_usage
 from rltools_host.errors import BuildError, MissingToolError
+from rltools_host.files import read_json, write_atomically
 from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
 FOLDERS = ("boards", "packages", "platforms")
+FLAGS_SCRIPT = "firmware/platformio_flags.py"
 UNREACHABLE_REGISTRY = (
     "InternetConnectionError",
     "HTTPClientError",
@@ -73,25 +76,65 @@ def platformio_environment(subject: str, program: str = TRAIN) -> dict[str, str]
 
 
 def project_folders() -> dict[str, str]:
-    """Where PlatformIO writes, and what it finds, for a project elsewhere than the tree: it keeps
-    what it downloads beside our own platform and package, which are links then."""
+    """Where PlatformIO writes, and what it finds, for a project elsewhere than the tree."""
     if not PROJECT.is_elsewhere:
         return {}
-    workspace = PROJECT.build / "platformio"
+    return {
+        f"PLATFORMIO_{name.upper()}": place
+        for name, place in link_for_platformio(PROJECT.root).items()
+    }
+
+
+def link_for_platformio(project: Path) -> dict[str, str]:
+    """Where PlatformIO's folders are for a project elsewhere: it keeps what it downloads beside our
+    own platform and package, which are links then. `pio run` in the project reads the tree's
+    environments from a file there."""
+    workspace = project / "build" / "platformio"
     links = {
         "platforms/rltools_emulated": TREE.root / "platforms" / "rltools_emulated",
         "packages/tool-scons": TREE.root / "platforms" / "packages" / "tool-scons",
-        **{f"boards/{path.name}": path for path in board_files().values()},
+        **{
+            f"boards/{path.name}": path
+            for folder in (TREE.boards, project / "boards")
+            for path in folder.glob("*.json")
+        },
     }
     shutil.rmtree(workspace / "boards", ignore_errors=True)
     for name, target in links.items():
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).unlink(missing_ok=True)
         (workspace / name).symlink_to(target)
-    return {
-        "PLATFORMIO_WORKSPACE_DIR": str(workspace),
-        **{f"PLATFORMIO_{name.upper()}_DIR": str(workspace / name) for name in FOLDERS},
+    folders = {
+        "workspace_dir": str(workspace),
+        **{f"{name}_dir": str(workspace / name) for name in FOLDERS},
     }
+    write_atomically(workspace / ENVIRONMENTS, environments_for_platformio(folders).encode())
+    return folders
+
+
+ENVIRONMENTS = "environments.ini"  # what a project's platformio.ini includes
+
+
+def environments_for_platformio(folders: Mapping[str, str]) -> str:
+    """platformio.ini of the tree with absolute paths, less what a project says itself."""
+    settings = configparser.ConfigParser(interpolation=None, delimiters=("=",))
+    settings.read_string((TREE.root / "platformio.ini").read_text(encoding="utf-8"))
+    sources = str(TREE.root / "firmware")
+    settings["platformio"] = {**folders, "src_dir": sources, "include_dir": sources}
+    common = settings["env"]
+    common["extra_scripts"] = f"pre:{TREE.root / FLAGS_SCRIPT}"
+    common["custom_tree"] = str(TREE.root)
+    for subject in ("experiment", "contract"):
+        common.pop(f"custom_{subject}")
+    for board in TREE.boards.glob("*.json"):
+        partitions = read_json(board).get("build", {}).get("arduino", {}).get("partitions")
+        if partitions and settings.has_section(f"env:{board.stem}"):
+            own = settings[f"env:{board.stem}"]
+            own["board_build.arduino.partitions"] = str(TREE.root / partitions)
+    lines = ["; Written by `rlt boards`, of the tree's platformio.ini."]
+    for name in settings.sections():
+        lines += ["", f"[{name}]", *(f"{key} = {value}" for key, value in settings[name].items())]
+    return "\n".join(lines) + "\n"
 
 
 def run_platformio(

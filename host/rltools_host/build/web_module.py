@@ -1,4 +1,5 @@
-"""Compiles experiments as modules of WebAssembly (firmware/web), with Zig's compiler."""
+"""Compiles modules of WebAssembly, with Zig's compiler: experiments (firmware/web), and the flights
+of a quadrotor (host/native/flight_module.cpp)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from rltools_host.build import cmake
 from rltools_host.build.experiments import (
     build_description,
     header_of,
-    is_generated,
+    is_of_task,
     require_experiment,
     requirements,
     struct_of,
@@ -24,12 +25,13 @@ from rltools_host.tree import TREE
 COMPILER_GROUP = "zig"
 # Multiply-add of relaxed SIMD, where engine and processor fuse it; exact everywhere.
 KINDS = {"lanes": ("-msimd128", "-mrelaxed-simd"), "exact": ("-msimd128",)}
-SOURCES = (
-    "firmware/web/module.cpp",
-    "firmware/web/library.cpp",
-    "firmware/app/train/train_step.cpp",
-)
+LIBRARY = "firmware/web/library.cpp"
+SOURCES = ("firmware/web/module.cpp", LIBRARY, "firmware/app/train/train_step.cpp")
+FLIGHT = "quadrotor.flight"  # a module's name, which no experiment has
+FLIGHT_SOURCES = ("host/native/flight_module.cpp", LIBRARY)
 PROVIDES = ("hosted",)  # of what experiments require: memory, as on a machine with a system
+# Where nobody calls it by its name, each exported function constructs all variables again.
+CONSTRUCT = "-Wl,--export=__wasm_call_ctors"
 DEVICE, DEVICE_HEADER = "WebAssembly", "rltools/devices/web_assembly.h"
 
 
@@ -38,8 +40,8 @@ def web_directory() -> Path:
     return PROJECT.build / "web-modules"
 
 
-def module_path(experiment: str, kind: str) -> Path:
-    return web_directory() / f"{experiment}-{kind}.wasm"
+def module_path(name: str, kind: str) -> Path:
+    return web_directory() / f"{name}-{kind}.wasm"
 
 
 def lacking_in_browsers(experiment: str) -> list[str]:
@@ -50,7 +52,7 @@ def lacking_in_browsers(experiment: str) -> list[str]:
 def require_web(experiment: str) -> None:
     """That there is this experiment, and that a browser can have what it requires."""
     require_experiment(experiment)
-    if is_generated(experiment):
+    if is_of_task(experiment):
         raise UsageError(
             f"{experiment} was written for a task of Gymnasium's, which Python plays: name others"
         )
@@ -60,15 +62,13 @@ def require_web(experiment: str) -> None:
         )
 
 
-def build_modules(experiments: Sequence[str]) -> None:
-    """Builds both kinds of each experiment's module, where they are not up to date."""
-    for experiment in experiments:
-        require_web(experiment)
+def build_modules(names: Sequence[str]) -> None:
+    """Builds both kinds of each module, an experiment's or FLIGHT, where they are out of date."""
     tools.ensure_group(COMPILER_GROUP)
     directory = web_directory()
     with cmake.build_lock(directory):
-        (directory / "build.ninja").write_text(ninja_file(experiments), encoding="utf-8")
-        modules = [f"{name}-{kind}.wasm" for name in experiments for kind in KINDS]
+        (directory / "build.ninja").write_text(ninja_file(names), encoding="utf-8")
+        modules = [module_path(name, kind).name for name in names for kind in KINDS]
         result = subprocess.run(
             [tools.program("ninja"), "-C", str(directory), *modules],
             stdout=subprocess.PIPE,
@@ -80,7 +80,7 @@ def build_modules(experiments: Sequence[str]) -> None:
             raise cmake.fail("building for WebAssembly", result.stdout, directory / "rlt-build.log")
 
 
-def ninja_file(experiments: Sequence[str]) -> str:
+def ninja_file(names: Sequence[str]) -> str:
     """What Ninja reads: an object for each source, a module for each kind."""
     build = build_description()
     places = (
@@ -103,23 +103,27 @@ def ninja_file(experiments: Sequence[str]) -> str:
         "  depfile = $out.d",
         "  deps = gcc",
         "rule link",
-        f"  command = {compiler} -nostdlib -Wl,--no-entry -s $in -o $out",
+        f"  command = {compiler} -nostdlib -Wl,--no-entry {CONSTRUCT} -s $in -o $out",
     ]
-    for experiment in experiments:
-        header = header_of(experiment)
-        subject = f"-DRLT_EXPERIMENT_HEADER='\"{header}\"' -DRLT_EXPERIMENT={struct_of(header)}"
+    for name in names:
         for kind, kind_flags in KINDS.items():
             objects = []
-            for source in SOURCES:
-                name = f"{experiment}-{kind}/{Path(source).stem}.o"
-                objects.append(name)
+            for source in FLIGHT_SOURCES if name == FLIGHT else SOURCES:
+                objects.append(f"{name}-{kind}/{Path(source).stem}.o")
                 lines += [
-                    f"build {name}: compile {escaped(TREE.root / source)}",
+                    f"build {objects[-1]}: compile {escaped(TREE.root / source)}",
                     f"  kind = {' '.join(kind_flags)}",
-                    f"  subject = {subject}",
+                    f"  subject = {subject_flags(name)}",
                 ]
-            lines.append(f"build {experiment}-{kind}.wasm: link {' '.join(objects)}")
+            lines.append(f"build {module_path(name, kind).name}: link {' '.join(objects)}")
     return "\n".join(lines) + "\n"
+
+
+def subject_flags(name: str) -> str:
+    if name == FLIGHT:
+        return ""
+    header = header_of(name)
+    return f"-DRLT_EXPERIMENT_HEADER='\"{header}\"' -DRLT_EXPERIMENT={struct_of(header)}"
 
 
 def escaped(path: Path) -> str:

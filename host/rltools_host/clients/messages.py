@@ -7,6 +7,7 @@ are from ExecutorStatus in policy/executor.h.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -73,6 +74,7 @@ class Evaluation:
     return_std: float
     return_min: float
     return_max: float
+    length_mean: float = math.nan  # steps of an episode; not a number: older firmware
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def report_of(message: Message) -> Report | None:
     if message.get_type() == "RLT_PROGRESS":
         return value_of(TrainingProgress, message)
     if message.get_type() == "RLT_EVALUATION":
-        return value_of(Evaluation, message)
+        return value_of(Evaluation, message, length_mean=message.length_mean or math.nan)
     return None
 
 

@@ -75,6 +75,7 @@ COMMANDS = {
 BENCHMARKS = {
     "roofline": Command("Compares a TD3 step with the core's peak, by phase.", "bench", "roofline"),
     "train": Command("Compares the training time with other libraries.", "bench", "train"),
+    "vertical": Command("Trains the same on every device that is here.", "bench", "vertical"),
     "ppo": Command("Compares PPO's steps a second on Ant-v4 with other libraries.", "bench", "ppo"),
     "environments": Command(
         "Measures the steps a second of every environment.", "bench", "environments"
@@ -91,5 +92,6 @@ BENCHMARKS = {
     "layers": Command(
         "Compares our kernels for dense layers with OpenBLAS, by width.", "bench", "layers"
     ),
+    "web": Command("Measures the page of `rlt web` in headless Chromium.", "bench", "web"),
 }
 BENCH_SUMMARY = "Measures how fast this machine trains and infers, against other libraries."

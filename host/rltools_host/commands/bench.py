@@ -19,8 +19,10 @@ from rltools_host.bench import (
     ppo,
     roofline,
     training,
+    vertical,
 )
 from rltools_host.commands.options import Json, mode, require
+from rltools_host.web import measure
 
 Repetitions = Annotated[int, typer.Option(metavar="N", help="Repetitions; the median counts.")]
 Tasks = Annotated[
@@ -79,6 +81,34 @@ def train_command(
         quick, peers, repetitions, steps, chart=chart, algorithm=algorithm.lower()
     )
     told(training.run(request), json_output)
+
+
+# -- vertical --------------------------------------------------------------------------------------
+
+VERTICAL_EXAMPLE = "bench vertical --devices avx2,chromium-lanes,qemu-cortex-m7"
+
+
+def vertical_command(
+    devices: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="scalar, avx2, avx512, threads, node-lanes, node-exact, chromium-lanes, "
+            "chromium-exact, emulated boards. [default: all]",
+        ),
+    ] = None,
+    steps: Annotated[
+        int, typer.Option(metavar="N", help="Environment steps of a run.")
+    ] = vertical.STEPS,
+    emulated_steps: Annotated[
+        int, typer.Option(metavar="N", help="The same, on emulated boards.")
+    ] = vertical.EMULATED_STEPS,
+    repetitions: Repetitions = vertical.REPETITIONS,
+    chart: Chart = None,
+    json_output: Json = False,
+) -> None:
+    request = vertical.VerticalBenchmark(devices, steps, emulated_steps, repetitions, chart)
+    told(vertical.run(request), json_output)
 
 
 # -- ppo -------------------------------------------------------------------------------------------
@@ -251,3 +281,17 @@ def layers_command(
     json_output: Json = False,
 ) -> None:
     told(layers.run(widths, batches, zeros, repetitions), json_output)
+
+
+# -- web -------------------------------------------------------------------------------------------
+
+WEB_EXAMPLE = "bench web --memory 600"
+
+
+def web_command(
+    memory_s: Annotated[
+        int, typer.Option("--memory", metavar="S", help="How long to train for the memory's row.")
+    ] = 60,
+    json_output: Json = False,
+) -> None:
+    told(measure.run(memory_s), json_output)

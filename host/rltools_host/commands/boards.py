@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 from rltools_host.boards.description import Board, list_boards
 from rltools_host.boards.discovery import connected_ports
 from rltools_host.commands.options import Json, leave
+from rltools_host.errors import RltError
 from rltools_host.project import PROJECT
 from rltools_host.toolchain.description import BUILDERS, PTS
 from rltools_host.toolchain.tools import missing_names
@@ -68,8 +70,12 @@ def summary_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def run(json_output: bool = False) -> int:
     """`rlt boards`: every board, its memory and link, and what can be done with it here."""
+    from rltools_host.build.firmware import link_for_platformio
     from rltools_host.ui.table import columns, folded
 
+    if (PROJECT.root / "platformio.ini").is_file() and PROJECT.is_elsewhere:
+        with contextlib.suppress(OSError, RltError):  # PlatformIO will say that it is not there
+            link_for_platformio(PROJECT.root)
     entries = [summary(board) for board in list_boards()]
     header = (
         "board",

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rltools_host.build.catalogue import listed
-from rltools_host.build.experiments import describe, is_generated, requirements
+from rltools_host.build.experiments import describe, is_of_task, requirements
 from rltools_host.checks.findings import (
     ADVICE,
     FAULT,
@@ -35,7 +35,7 @@ LABEL = 10  # columns
 
 def run_experiment(name: str, settings: Sequence[str] = (), json_output: bool = False) -> None:
     """Of an experiment: also which boards have the memory to train it."""
-    if is_generated(name):
+    if is_of_task(name):
         raise UsageError(f"{name} was written for a task of Gymnasium's: check that, gym:ID")
     values = given_values(describe(name), None, None, settings) if settings else {}
     found = examine(name, CompiledRequest(name, experiment_library(name), values))

@@ -11,15 +11,16 @@ from typing import Annotated
 
 import typer
 
+from rltools_host.build.firmware import link_for_platformio
 from rltools_host.commands.options import Json, mode, require
 from rltools_host.environments import templates
-from rltools_host.errors import UsageError
+from rltools_host.errors import RltError, UsageError
 from rltools_host.hints import command_line, near_path
 from rltools_host.tree import TREE
 
 EXAMPLE = "new balance"
 IN_CPP = mode("without --gymnasium", "name", "start", "contract", "project", "json_output")
-IN_PYTHON = mode("with --gymnasium", "name", "gymnasium", "project", "json_output")
+IN_PYTHON = mode("with --gymnasium", "name", "start", "gymnasium", "project", "json_output")
 MODES = (IN_CPP, IN_PYTHON)
 
 
@@ -40,16 +41,23 @@ def run(
         name = templates.name_for(folder)
     else:
         raise UsageError(f"name what to begin, such as `{command_line(*EXAMPLE.split())}`")
-    files = templates.in_python(name) if gymnasium else templates.in_cpp(name, start, contract)
+    files = (
+        templates.in_python(name, start) if gymnasium else templates.in_cpp(name, start, contract)
+    )
     if folder is not None:
         written = templates.write_project(folder, name, files)
+        with contextlib.suppress(OSError, RltError):  # `rlt boards` will do it
+            link_for_platformio(folder)
     else:
         written = templates.write_experiment(name, files)
     for path in written:
         print(f"wrote {near_path(path)}, {len(path.read_text().splitlines())} lines")
     file = near_path(written[-1]) if folder is None else written[-1].relative_to(folder)
     task = f"gym:{file}:{templates.struct_of(name)}" if gymnasium else name
-    say_next(task, ["--steps", "5000"] if gymnasium else ["--board", "host"], folder)
+    options = ["--board", "host"]
+    if gymnasium:
+        options = ["--steps", templates.steps_of(*files.values())]
+    say_next(task, options, folder)
     if json_output:
         print(json.dumps({"name": name, "task": task, "files": [str(path) for path in written]}))
 

@@ -21,35 +21,36 @@ from rltools_host.tree import TREE
 FOLDER = TREE.experiments / "templates"
 DEFAULT_START = "mass"
 DEFAULT_NAME = "balance"
+# What PlatformIO builds in a project that has none of its own yet.
+OTHER_EXPERIMENT, OTHER_CONTRACT = "pendulum-td3", "pendulum"
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-CONTRACT = re.compile(r"  // \[contract\] (.*\n)((?:.*\n)*?)  // \[/contract\]\n")
+CONTRACT = re.compile(r"  // \[contract\] (EDIT: .*\n)((?:.*\n)*?)  // \[/contract\]\n")
+STEPS = re.compile(r"\bsteps=([0-9_]+)")
 # Of a project: its place there, and in templates/project/.
 OF_A_PROJECT = {
     MARKER: MARKER,
     "README.md": "README.md",
     "requirements.txt": "requirements.txt",
     ".gitignore": "gitignore",
+    "platformio.ini": "platformio.ini",
     ".github/workflows/test.yml": "workflows/test.yml",
 }
 CONTRACT_HEADER = """\
-// What a policy for {name} gets and gives.
+// {comment}
 #pragma once
-
 #include "rltools/policy/contract.h"
-
 namespace rlt::contracts {{
-
 struct {struct} {{
   static constexpr const char* kContractName = "{name}";
-  // {comment}{lines}}};
-
+{lines}}};
 }}  // namespace rlt::contracts
 """
 
 
-def starts() -> list[str]:
-    """Names that --like takes."""
-    return sorted(path.stem for path in FOLDER.glob("*.h"))
+def starts(gymnasium: bool = False) -> list[str]:
+    """Names that --like takes: of what is written in C++, or in Python."""
+    files = FOLDER.glob("*.py" if gymnasium else "*.h")
+    return sorted(path.stem for path in files if not path.stem.endswith("_test"))
 
 
 def file_of(name: str) -> str:
@@ -104,13 +105,19 @@ def renamed(text: str, start: str, name: str) -> str:
     return text
 
 
+def begun(file: str, start: str, name: str) -> str:
+    """A file of the start, with this name."""
+    known = starts(file.endswith(f"{start}.py"))
+    if start not in known:
+        raise unknown_name("start", start, known)
+    return renamed((FOLDER / file).read_text(encoding="utf-8"), start, name)
+
+
 def in_cpp(name: str, start: str = DEFAULT_START, has_contract: bool = False) -> dict[str, str]:
     """Environment and experiment in one header, a test, and the contract where it is to have a
     header of its own: place in the project -> content."""
-    if start not in starts():
-        raise unknown_name("start", start, starts())
-    text = renamed((FOLDER / f"{start}.h").read_text(encoding="utf-8"), start, name)
-    test = renamed((FOLDER / f"{start}_test.py").read_text(encoding="utf-8"), start, name)
+    text = begun(f"{start}.h", start, name)
+    test = begun(f"{start}_test.py", start, name)
     stem, struct = file_of(name), struct_of(name)
     files = {}
     stated = CONTRACT.search(text)
@@ -118,7 +125,10 @@ def in_cpp(name: str, start: str = DEFAULT_START, has_contract: bool = False) ->
     comment, lines = stated.groups()
     if has_contract:
         files[f"contracts/{stem}.h"] = CONTRACT_HEADER.format(
-            name=name, struct=struct, comment=comment, lines=lines
+            name=name,
+            struct=struct,
+            comment=comment.replace("a policy", f"{name}'s policy").strip(),
+            lines=lines,
         )
         text = CONTRACT.sub("", text)
         text = text.replace(" : EnvironmentD", f" : contracts::{struct}, EnvironmentD")
@@ -130,18 +140,34 @@ def in_cpp(name: str, start: str = DEFAULT_START, has_contract: bool = False) ->
     return files
 
 
-def in_python(name: str) -> dict[str, str]:
+def in_python(name: str, start: str = DEFAULT_START) -> dict[str, str]:
     """A task of Gymnasium's, its training and a test in one file."""
-    text = (FOLDER / f"{DEFAULT_START}.py").read_text(encoding="utf-8")
-    return {f"experiments/{file_of(name)}.py": renamed(text, DEFAULT_START, name)}
+    return {f"experiments/{file_of(name)}.py": begun(f"{start}.py", start, name)}
 
 
-def project_files(name: str) -> dict[str, str]:
-    """What a project has beside its first experiment."""
-    return {
-        place: (FOLDER / "project" / source).read_text(encoding="utf-8").replace("my-task", name)
-        for place, source in OF_A_PROJECT.items()
+def steps_of(text: str) -> str:
+    """How many environment steps a task in Python learns in."""
+    found = STEPS.search(text)
+    assert found is not None
+    return found[1].replace("_", "")
+
+
+def project_files(name: str, files: Mapping[str, str]) -> dict[str, str]:
+    """What a project has beside its first experiment, whose files these are."""
+    in_firmware = f"experiments/{file_of(name)}.h" in files
+    has_contract = f"contracts/{file_of(name)}.h" in files
+    words = {
+        "my-task": name,
+        "my-experiment": name if in_firmware else OTHER_EXPERIMENT,
+        "my-contract": name if has_contract else OTHER_CONTRACT,
     }
+    texts = {}
+    for place, source in OF_A_PROJECT.items():
+        text = (FOLDER / "project" / source).read_text(encoding="utf-8")
+        for placeholder, word in words.items():
+            text = text.replace(placeholder, word)
+        texts[place] = text
+    return texts
 
 
 def name_for(folder: Path) -> str:
@@ -187,4 +213,4 @@ def write_project(folder: Path, name: str, files: Mapping[str, str]) -> list[Pat
     """A new one, with its first experiment; UsageError where the name is taken, or there is one."""
     if (TREE.experiments / f"{file_of(name)}.h").is_file():
         raise UsageError(f"there is an experiment {name} already: choose another name")
-    return write({**project_files(name), **files}, folder)
+    return write({**project_files(name, files), **files}, folder)

@@ -25,16 +25,31 @@ SUFFIXES = (".h", ".c", ".cpp", ".py")
 KEPT_AREA = "kept"
 WHOLE_TREE = "tests/tree"  # whose tests ask git for files, and a copy of the tree has no git
 # Tests that lie elsewhere, and test a folder or a file, too.
-FURTHER_TESTS = {
+FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
+    "firmware/app/infer/program": "tests/device/",
+    "firmware/app/link/board_node": "tests/device/",
+    "firmware/app/link/fault_report": "tests/device/test_processor",
+    "firmware/app/train/": "tests/device/test_training_on_board",
     "firmware/host/": "tests/device/",
     "firmware/platformio_flags": "tests/host/build/test_platformio",
     "firmware/processors/": "tests/device/",
     "firmware/qemu_": "tests/device/",
     "firmware/app/services/file_server": "tests/firmware/app/services/training/test_train_files",
     "firmware/processors/ring_buffer": "tests/firmware/processors/test_ring_buffer_threads",
+    "firmware/web/": "tests/host/web/",
+    "host/native/describe": (
+        "tests/host/build/test_build",
+        "tests/lib/rl/environments/test_gymnasium_spaces",
+    ),
     "host/native/environment": "tests/host/environments/",
-    "host/native/policy": "tests/host/policies/test_evaluate",
+    "host/native/flight": "tests/host/flight/",
+    "host/native/pilot": "tests/host/flight/",
+    "host/native/policy_flights": "tests/host/flight/",
+    "host/native/policy_library": "tests/host/policies/",
+    "host/native/simulate": "tests/host/policies/test_evaluate",
     "host/rltools_host/report/group_page": "tests/host/commands/test_study",
+    "integrations/arduino/": "tests/host/policies/test_export_folders",
+    "integrations/zephyr/": "tests/host/policies/test_export_zephyr",
     "lib/rltools/include/rltools/nn/activation": "tests/lib/policy/test_fewer_activations",
     "lib/rltools/include/rltools/rl/vector_environment": "tests/firmware/app/services/training/",
 }
@@ -132,7 +147,8 @@ class Tree:
 
     def tests_of(self, path: Path) -> Tests:
         """Those that include or import a file, and the Python tests of its folder (or of one above
-        that has any), which the C++ tests of a C++ file stand for; the nearest first."""
+        that has any), which the C++ tests of a C++ file and FURTHER_TESTS stand for; the nearest
+        first."""
         place = self._place(path)
         assert place is not None, path
         home = Path(place[0], place[1]).parent
@@ -156,7 +172,7 @@ class Tree:
             if test.suffix == ".py" and not test.is_relative_to(WHOLE_TREE)
         ]
         beside = ([t for t in python if t.parent == folder] for folder in (home, *home.parents))
-        if path.suffix == ".py" or not found:
+        if path.suffix == ".py" or not found | further:
             found |= set(next(filter(None, beside), []))
         found |= {test for test in python if test.stem == f"test_{path.stem}"} | further
         ordered = sorted(sorted(found), key=distance)

@@ -35,6 +35,7 @@ class Evaluation(Struct, frozen=True):
     return_std: Number | None
     return_min: Number | None
     return_max: Number | None
+    length_mean: Number | None = None
 
 
 class Event(Struct, frozen=True):

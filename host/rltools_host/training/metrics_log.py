@@ -56,14 +56,15 @@ def progress_of(row: Mapping[str, Any], names: Sequence[str]) -> TrainingProgres
 
 
 def evaluation_of(row: Mapping[str, Any]) -> Evaluation:
-    known = without_null(row)
+    """Older rows state no length."""
+    known = {"length_mean": math.nan, **without_null(row)}
     return Evaluation(**{name: known[name] for name in Evaluation.__dataclass_fields__})
 
 
 def last_evaluation(rows: Sequence[Mapping[str, Any]]) -> Evaluation | None:
     for row in reversed(rows):
         if row.get("kind") == "evaluation":
-            return Evaluation(**{name: row[name] for name in Evaluation.__dataclass_fields__})
+            return evaluation_of(row)
     return None
 
 
@@ -99,7 +100,11 @@ class Scalars:
     def of(self, report: Report, length: float, time_s: float) -> dict[str, float]:
         """length: of episodes; time_s: in training."""
         if isinstance(report, Evaluation):
-            return {"eval/mean_reward": report.return_mean, "eval/std_reward": report.return_std}
+            return {
+                "eval/mean_reward": report.return_mean,
+                "eval/std_reward": report.return_std,
+                "eval/mean_ep_length": report.length_mean,
+            }
         if report.episodes > self._episodes and math.isfinite(report.last_return):
             self._returns.append(report.last_return)
         self._episodes = report.episodes

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from rltools_host.child_process import ending, start_child
+from rltools_host.child_process import ending, kill_child, start_child
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.errors import DiskError, Interrupted, RltError
 from rltools_host.files import disk_error, plain_json
-from rltools_host.interruption import Interruption
+from rltools_host.interruption import SIGNALS, Interruption
 from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.training.group_progress import (
     FAILED,
@@ -97,11 +97,11 @@ class ReportingScreen(Screen):
         self._say(report)
 
 
-def train_job(job: Job, say: Say) -> int:
-    """Trains; the exit code is that of `rlt train`."""
+def train_job(job: Job, say: Say, signals: Sequence[int] = SIGNALS) -> int:
+    """Trains; the exit code is that of `rlt train`. `signals` pause."""
     code, end = 0, {"state": FINISHED}
     try:
-        train(job.request, lambda view: ReportingScreen(view, say), job.tensorboard)
+        train(job.request, lambda view: ReportingScreen(view, say), job.tensorboard, signals)
     except (Interrupted, KeyboardInterrupt) as error:  # the latter where it has not begun to train
         saved = getattr(error, "details", {}).get("state") == "paused"
         code, end = Interrupted.exit_code, {"state": PAUSED if saved else WAITING}
@@ -124,8 +124,10 @@ def main() -> int:
         with contextlib.suppress(OSError):
             print(json.dumps(plain_json(report)), file=stream, flush=True)
 
-    with Interruption((signal.SIGTERM,)):  # what was opened is closed
-        return train_job(pickle.loads(Path(sys.argv[1]).read_bytes()), say)
+    # SIGINT is none of those that pause. Of two that have come, Python takes SIGINT first.
+    pausing = (signal.SIGTERM,)
+    with Interruption(pausing):  # what was opened is closed
+        return train_job(pickle.loads(Path(sys.argv[1]).read_bytes()), say, pausing)
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -196,8 +198,7 @@ class RunProcess:
         """Ends the process, if it does not end by itself within this time."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(patience_s)
-        self.process.kill()
-        self.process.wait()
+        kill_child(self.process)
         self.stream.close()
 
 
@@ -288,11 +289,12 @@ class ParallelRuns:
                 started.signal(number)
 
     def pause(self, why: str) -> None:
-        """No run begins any more, and those that train are paused."""
+        """No run begins any more, and those that train are paused. `why` is shown when all of them
+        have been told: another Ctrl-C, which it may invite, tells them to quit."""
         self._is_pausing = True
-        self._screen.activity(why)
         for started in self._running:
             started.signal(signal.SIGTERM)
+        self._screen.activity(why)
 
     def _quit(self) -> None:
         """Ends all processes: the first signal pauses a run, SIGINT after that does not wait."""

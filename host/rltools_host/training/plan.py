@@ -32,7 +32,7 @@ from rltools_host.training.hyperparameters import (
     default_values,
     given_values,
 )
-from rltools_host.training.words import with_sizes
+from rltools_host.training.words import of_experiment, with_sizes
 
 DEFAULT_BOARD = "qemu-cortex-m7"
 # A run that would end before its first evaluation is evaluated so often: no bit depends on that.
@@ -173,8 +173,14 @@ def open_plan(request: TrainingRequest) -> Iterator[Plan]:
 
 
 def with_sizes_of_task(request: TrainingRequest) -> TrainingRequest:
-    """A new task's sizes may be among the settings; they are the task's then."""
-    if not isinstance(request.task, TaskRequest) or request.resume is not None:
+    """Sizes of a new run may be among the settings; they are the task's or the experiment's then,
+    whose name has them."""
+    if request.resume is not None:
+        return request
+    if request.task is None and request.experiment is not None:
+        experiment, settings = of_experiment(request.experiment, request.settings)
+        return replace(request, experiment=experiment, settings=settings)
+    if not isinstance(request.task, TaskRequest):
         return request
     task, settings = with_sizes(request.task, request.settings)
     return replace(request, task=task, settings=settings)

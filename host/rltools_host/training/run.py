@@ -26,7 +26,7 @@ from rltools_host.errors import (
     TrainingFaultError,
 )
 from rltools_host.hints import command_line, near_path
-from rltools_host.interruption import Interruption
+from rltools_host.interruption import SIGNALS, Interruption
 from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import new_run_path
@@ -60,13 +60,15 @@ def train(
     request: TrainingRequest,
     make_screen: Callable[[TrainingView], Screen],
     tensorboard: bool = True,
+    signals: Sequence[int] = SIGNALS,
 ) -> dict[str, Any]:
-    """Trains as the request says; returns the keys that `rlt train --json` prints."""
+    """Trains as the request says; returns the keys that `rlt train --json` prints. `signals` pause
+    it; Ctrl-C quits where it is not one of them."""
     with open_plan(request) as plan:
         if request.built is None:
             build_program(plan)
         link = open_board(plan)
-        with contextlib.closing(link), Interruption() as interruption:
+        with contextlib.closing(link), Interruption(signals) as interruption:
             address = plan.board.address
             session, identity = BoardSession.connect(link, protocol.load_dialect(), address)
             if plan.server is not None:  # the board is silent while an environment takes its time

@@ -16,7 +16,7 @@ from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.errors import RltError, UsageError
 from rltools_host.runs.task import Task
 from rltools_host.training.hyperparameters import parse_value, plain_number, setting_texts
-from rltools_host.training.words import SIZE_WORDS, own_names, resized
+from rltools_host.training.words import SIZE_WORDS, of_experiment, own_names, resized
 
 LOGARITHMIC_FROM = 30.0  # the highest over the lowest
 MOST_CHOICES = 100
@@ -94,7 +94,7 @@ def space_of(
         known = {entry.name for entry in description.hyperparameters}
         texts = {name: "" for name in USUAL if name in known and name not in fixed}
         texts |= {name: "" for name in USUAL_SIZES if task is not None and name not in sizes}
-    space = [dimension(description, task, name, values) for name, values in texts.items()]
+    space = [dimension(description, name, values) for name, values in texts.items()]
     for found in space:
         if found.name in fixed or found.name in sizes:
             raise UsageError(f"{found.name} is searched, and is set: give --search or --set")
@@ -105,7 +105,7 @@ def space_of(
             f"{description.name} has nothing that is searched unless it is named: name it with "
             "--search NAME=LOW..HIGH"
         )
-    require_shapes(task, space)
+    require_shapes(description.name, task, space)
     return space
 
 
@@ -117,10 +117,9 @@ def size_of(word: str) -> str | None:
     return SIZE_WORDS.get(word.strip())
 
 
-def dimension(
-    description: ExperimentDescription, task: Task | None, word: str, values: str
-) -> Dimension:
-    if task is not None and (size := size_of(word)):
+def dimension(description: ExperimentDescription, word: str, values: str) -> Dimension:
+    is_own = any(entry.name == word for entry in description.hyperparameters)
+    if not is_own and (size := size_of(word)):
         return size_dimension(size, word, values or USUAL_SIZES.get(size, ""))
     (name,) = own_names(description, {word: ""})
     entry = description.hyperparameter(name)
@@ -169,10 +168,10 @@ def size_dimension(size: str, word: str, text: str) -> Dimension:
         raise UsageError(f"--search {word}={error}") from None
 
 
-def require_shapes(task: Task | None, space: Sequence[Dimension]) -> None:
+def require_shapes(experiment: str, task: Task | None, space: Sequence[Dimension]) -> None:
     """That all sizes together can be compiled."""
     sizes = [found for found in space if found.is_size]
-    if task is None or not sizes:
+    if not sizes:
         return
     count = math.prod(len(found.choices) for found in sizes)
     if count > MOST_SHAPES:
@@ -182,6 +181,6 @@ def require_shapes(task: Task | None, space: Sequence[Dimension]) -> None:
     for values in itertools.product(*(found.choices for found in sizes)):
         shape = [f"{found.name}={value}" for found, value in zip(sizes, values, strict=True)]
         try:
-            resized(task, shape)
+            of_experiment(experiment, shape) if task is None else resized(task, shape)
         except RltError as error:
             raise UsageError(f"--search {' '.join(shape)}: {error}") from None

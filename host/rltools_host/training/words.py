@@ -13,7 +13,8 @@ from dataclasses import replace
 from msgspec import structs
 
 from rltools_host.build.description import ExperimentDescription
-from rltools_host.build.experiments import GENERATED, header_of
+from rltools_host.build.experiments import GENERATED, header_of, sized
+from rltools_host.build.sizes import CONSTANTS as OF_HEADERS
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.task import (
     DEFAULT_HIDDEN,
@@ -71,15 +72,7 @@ SIZE_WORDS: Mapping[str, str] = {
     **dict.fromkeys(("max_episode_steps", "episode_length"), "episode_steps"),
     **{name: name for name in (*SIZES, "environments", "hidden", "episode_steps")},
 }
-# Of an experiment's header, which a size is the constant of.
-CONSTANTS = {
-    "batch_size": "kBatchSize",
-    "replay_capacity": "kReplayCapacity",
-    "rollout_steps": "kRolloutSteps",
-    "environments": "kEnvironments",
-    "hidden": "Actor and Critic",
-    "episode_steps": "kEpisodeSteps",
-}
+CONSTANTS = {**OF_HEADERS, "hidden": "Actor and Critic"}  # of an experiment's header
 SENTENCES: Mapping[str, str] = {
     "polyak": "tau is 1 - polyak: set that, as in tau=0.005",
     "ent_coef": "this algorithm finds the entropy's weight itself, from alpha on and towards "
@@ -132,7 +125,8 @@ def refuse_word(description: ExperimentDescription, word: str) -> None:
             )
         header = near_path(header_of(description.name))
         raise UsageError(
-            f"{word} is compiled in, as boards do not allocate: edit {CONSTANTS[size]} in {header}"
+            f"{word} is compiled in, as boards do not allocate: start a new run with --set "
+            f"{size}=…, or edit {CONSTANTS[size]} in {header}"
         )
     if word in SENTENCES:
         raise UsageError(
@@ -163,6 +157,22 @@ def with_sizes(task: TaskRequest, settings: Sequence[str]) -> tuple[TaskRequest,
         else:
             changes[size] = whole(word, text)
     return replace(task, sizes=sizes, **changes), tuple(rest)  # type: ignore[arg-type]
+
+
+def of_experiment(name: str, settings: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The experiment with the sizes that settings have, and the settings without them."""
+    rest: list[str] = []
+    given: dict[str, tuple[int, ...]] = {}
+    for setting in settings:
+        word, equals, text = (part.strip() for part in setting.partition("="))
+        size = SIZE_WORDS.get(word)
+        if not equals or size is None:
+            rest.append(setting)
+            continue
+        if size in given:
+            raise UsageError(f"{size} is given twice: give it once")
+        given[size] = widths_of(word, text) if size == "hidden" else (whole(word, text),)
+    return sized(name, given) if given else name, tuple(rest)
 
 
 def resized(task: Task, settings: Sequence[str]) -> tuple[Task, tuple[str, ...]]:

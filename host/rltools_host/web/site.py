@@ -11,7 +11,7 @@ import hashlib
 import json
 import operator
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,8 +19,15 @@ from typing import Any
 
 from rltools_host.build.description import channels, shapes
 from rltools_host.build.experiments import describe, list_experiments
-from rltools_host.build.picture import OPERATORS, picture_of, trees_of
-from rltools_host.build.web_module import KINDS, build_modules, lacking_in_browsers, module_path
+from rltools_host.build.picture import OPERATORS, Picture, picture_of, trees_of
+from rltools_host.build.web_module import (
+    FLIGHT,
+    KINDS,
+    build_modules,
+    lacking_in_browsers,
+    module_path,
+    require_web,
+)
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import disk_error, partial_path, read_json
 from rltools_host.hints import near_path
@@ -28,6 +35,7 @@ from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
 from rltools_host.web.dialect import FILE as DIALECT_FILE
 from rltools_host.web.dialect import dialect_document
+from rltools_host.web.flights import flight_document, gate_document, gate_of, is_flown
 
 PAGE = TREE.file("host/rltools_host/web/page")
 NOT_SERVED = ("package.json", "states.json")  # for Node; part of site.json
@@ -59,11 +67,19 @@ def write_site(names: Sequence[str], folder: Path) -> Path:
     the one that the page opens with."""
     require_own(folder)
     experiments = list(dict.fromkeys(names)) or those_for_browsers()
-    build_modules(experiments)
+    for name in experiments:
+        require_web(name)
+    descriptions = {name: page_description(name) for name in experiments}
+    flight = [FLIGHT] if any("gate" in each for each in descriptions.values()) else []
+    build_modules([*experiments, *flight])
     new = partial_path(folder)
     try:
         shutil.rmtree(new, ignore_errors=True)
-        fill(new, experiments)
+        fill(new, descriptions)
+        if flight:
+            add_flight(new)
+        write_mark(new, experiments)
+        write_service_worker(new)
         if folder.exists():
             shutil.rmtree(folder)
         new.rename(folder)
@@ -93,22 +109,31 @@ def files_of(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in found)
 
 
-def fill(new: Path, experiments: Sequence[str]) -> None:
+def fill(new: Path, descriptions: Mapping[str, Any]) -> None:
     new.mkdir(parents=True)
     for source in sorted(PAGE.iterdir()):
         if source.name not in NOT_SERVED and source.is_file():
             shutil.copyfile(source, new / source.name)
-    for name in experiments:
+    for name, description in descriptions.items():
         (new / name).mkdir()
-        (new / name / "description.json").write_text(compact(page_description(name)), "utf-8")
+        (new / name / "description.json").write_text(compact(description), "utf-8")
         for kind in KINDS:
             shutil.copyfile(module_path(name, kind), new / name / f"{kind}.wasm")
     (new / DIALECT_FILE).write_text(compact(dialect_document()), "utf-8")
+
+
+def add_flight(new: Path) -> None:
+    """What flies a quadrotor, which experiments share."""
+    (new / "flight.json").write_text(compact(flight_document()), "utf-8")
+    for kind in KINDS:
+        shutil.copyfile(module_path(FLIGHT, kind), new / f"flight-{kind}.wasm")
+
+
+def write_mark(new: Path, experiments: Sequence[str]) -> None:
     states = [state for state in known_states() if state["experiment"] in experiments]
     files = sorted({*files_of(new), MARK})
     document = {"experiments": experiments, "states": states, "files": files}
     (new / MARK).write_text(compact(document), "utf-8")
-    write_service_worker(new)
 
 
 def those_for_browsers() -> list[str]:
@@ -118,13 +143,21 @@ def those_for_browsers() -> list[str]:
 
 
 def page_description(name: str) -> dict[str, Any]:
-    """The experiment's description, with the picture's expressions as trees."""
+    """The experiment's description, with the picture's expressions as trees, and with the gate of
+    those that fly."""
     description = describe(name)
     document = dict(description.document)
     environment = description.environment
     known = channels([*environment["observations"], *environment["actions"]])
     picture = picture_of(shapes(environment["picture"]), known)
-    document["picture"] = picture and {
+    document["picture"] = picture and picture_document(picture)
+    if is_flown(description):
+        document["gate"] = gate_document(gate_of(name))
+    return document
+
+
+def picture_document(picture: Picture) -> dict[str, Any]:
+    return {
         "view": picture.view,
         "shapes": [
             {
@@ -135,7 +168,6 @@ def page_description(name: str) -> dict[str, Any]:
             for shape in picture.shapes
         ],
     }
-    return document
 
 
 def tree_of(tree: ast.expr) -> Tree:

@@ -7,7 +7,8 @@ from SCons.Script import Default, DefaultEnvironment
 
 env = DefaultEnvironment()
 toolchain = env.BoardConfig().get("rltools.toolchain")
-description = Path(env.subst("$PROJECT_DIR")) / "toolchains" / f"{toolchain}.json"
+tree = env.GetProjectOption("custom_tree", env.subst("$PROJECT_DIR"))
+description = Path(tree) / "toolchains" / f"{toolchain}.json"
 prefix = json.loads(description.read_text())["prefix"]
 env.Replace(
     AR=f"{prefix}gcc-ar",

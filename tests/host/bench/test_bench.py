@@ -35,7 +35,7 @@ PHASES = [
     "optimiser",
     "targets",
 ]
-COMMANDS = ["roofline", "train", "ppo", "environments", "gymnasium"]
+COMMANDS = ["roofline", "train", "vertical", "ppo", "environments", "gymnasium"]
 COMMANDS += ["build", "inference", "layers"]
 BUILD_TIMES = {
     "from_nothing_s": 6.0,

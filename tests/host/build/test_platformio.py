@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, firmware
 from rltools_host.errors import BuildError, MissingToolError
-from rltools_host.project import PROJECT
+from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
@@ -134,6 +135,46 @@ def test_same_bytes_as_cmake(built_firmware: Path, tmp_path: Path, section: str)
         contents.append(output.read_bytes())
     assert contents[0] == contents[1]
     assert len(contents[0]) > 1000
+
+
+def test_a_project_elsewhere_builds_its_own_experiment(tmp_path: Path) -> None:
+    """By `pio run` in it, from the installed tree, which stays as it is; a project that was moved
+    asks `rlt boards`."""
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    environment |= {"PYTHONPATH": str(TREE.root / "host")}
+
+    def call(folder: Path, *words: str) -> str:
+        result = subprocess.run(
+            [sys.executable, "-m", *words],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert result.returncode == 0, result.stdout
+        return result.stdout
+
+    before = sorted(path for path in (TREE.root / "firmware").rglob("*") if path.is_file())
+    call(tmp_path, "rltools_host", "new", "my-robot", "--project", "my robot", "--contract")
+    project = tmp_path / "robot in a box"
+    (tmp_path / "my robot").rename(project)
+    call(project, "rltools_host", "boards")
+    settings = dict(json.loads(call(project, "platformio", "project", "config", "--json-output")))
+    assert dict(settings["platformio"])["default_envs"] == ["teensy41"]
+    for name in ("teensy41", "esp32"):
+        of_board = dict(settings[f"env:{name}"])
+        assert of_board["framework"] == ["arduino"]
+        assert of_board["platform"].startswith("platformio/")
+        assert of_board["custom_experiment"] == of_board["custom_contract"] == "my-robot"
+    partitions = dict(settings["env:esp32"])["board_build.arduino.partitions"]
+    assert (project / partitions).is_file()
+    call(project, "platformio", "run", "-e", BOARD)
+    built = project / "build" / "platformio" / "build" / BOARD / "firmware.elf"
+    content = built.read_bytes()
+    assert b"my-robot" in content
+    assert b"pendulum" not in content
+    assert before == sorted(path for path in (TREE.root / "firmware").rglob("*") if path.is_file())
 
 
 def test_experiment_is_chosen_by_the_environment() -> None:

@@ -100,6 +100,8 @@ WAYS = (
     bench("ppo", "--to-return", noted="ppo", when="with --to-return"),
     bench("roofline", noted="roofline"),
     bench("train", noted="training"),
+    Way("bench web", ("rltools_host.web.measure.run",)),
+    bench("vertical", noted="vertical"),
 )
 # Values that are read before anything is called.
 VALUES = {

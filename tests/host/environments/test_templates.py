@@ -65,17 +65,22 @@ def test_few_lines_in_two_files_without_a_placeholder(start: str) -> None:
     assert list(split) == ["contracts/ball_on_beam.h", *files]
     stated = "kStepInterval_us = "
     assert [stated in text for text in split.values()] == [True, False, False]
+    assert sum(len(text.splitlines()) for text in split.values()) <= MOST_LINES
     assert [stated in text for text in files.values()] == [True, False]
     for text in (*files.values(), *split.values()):
         assert not re.search(r"my.?(mass|pendulum)|\[/?contract\]", text, re.IGNORECASE)
         assert all(len(line) <= 100 for line in text.splitlines())
 
 
-def test_a_task_in_python_is_one_file() -> None:
-    ((name, text),) = templates.in_python("ball-on-beam").items()
+@pytest.mark.parametrize("start", templates.starts(gymnasium=True))
+def test_a_task_in_python_is_one_file(start: str) -> None:
+    """Of the same starts as in C++."""
+    assert templates.starts(gymnasium=True) == templates.starts()
+    ((name, text),) = templates.in_python("ball-on-beam", start).items()
     assert name == "experiments/ball_on_beam.py"
     assert len(text.splitlines()) <= MOST_LINES
     assert "class BallOnBeam(" in text
+    assert not re.search(r"my.?(mass|pendulum)", text, re.IGNORECASE)
     compile(text, name, "exec")
 
 
@@ -95,8 +100,9 @@ def test_what_is_there_stays(
     with pytest.raises(UsageError, match=r"test_slide\.py is there already: nothing was written"):
         new.run("slide")
     assert not (project / "experiments" / "slide.h").exists()
-    with pytest.raises(UnknownNameError, match=r'^unknown start "pendulm": did you mean pendulum'):
-        new.run("swing", "pendulm")
+    for gymnasium in (False, True):
+        with pytest.raises(UnknownNameError, match=r'^unknown start "pendulm": did you mean pendu'):
+            new.run("swing", "pendulm", gymnasium=gymnasium)
 
 
 def test_a_project_is_a_folder_in_which_commands_work(
@@ -108,12 +114,16 @@ def test_a_project_is_a_folder_in_which_commands_work(
     assert "  next  cd 'My Robots'\n" in said
     root = project / "My Robots"
     assert (root / MARKER).is_file()
-    assert {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()} == {
+    written = [path for path in root.rglob("*") if path.is_file() and "build" not in path.parts]
+    assert {str(path.relative_to(root)) for path in written} == {
         *templates.OF_A_PROJECT,
         "experiments/balance.h",
         "tests/test_balance.py",
     }
     assert "rlt train balance --board host" in (root / "README.md").read_text()
+    platformio = (root / "platformio.ini").read_text()
+    assert "custom_experiment = balance\n" in platformio
+    assert "custom_contract = pendulum\n" in platformio, "it has none of its own"
     pinned = next(
         line for line in (root / "requirements.txt").read_text().splitlines() if "==" in line
     )
@@ -123,8 +133,11 @@ def test_a_project_is_a_folder_in_which_commands_work(
     assert not (root / "experiments" / "cart.h").exists()
     with pytest.raises(UsageError, match=r"^there is an experiment pendulum-td3 already"):
         new.run("pendulum-td3", project=project / "other")
+    new.run(None, "pendulum", project=project / "swing-up", gymnasium=True)
+    assert "py:SwingUp --steps 10000\n" in capsys.readouterr().out
     new.run(None, project=project / "my-cart", gymnasium=True)
     assert "train gym:experiments/my_cart.py:MyCart --steps 5000\n" in capsys.readouterr().out
+    assert "= pendulum-td3\n" in (project / "my-cart" / "platformio.ini").read_text()
 
 
 def test_without_a_name_there_must_be_a_project() -> None:
@@ -152,7 +165,7 @@ def test_a_header_without_its_struct_is_one_sentence(project: Path) -> None:
     new.run("cart")
     header = project / "experiments" / "cart.h"
     require_experiment("cart")
-    header.write_text(header.read_text().replace("struct Cart {", "struct Kart {"))
+    header.write_text(header.read_text().replace("struct Cart :", "struct Kart :"))
     with pytest.raises(BuildError, match="h defines no struct Cart, whose name follows from the"):
         require_experiment("cart")
 
@@ -190,7 +203,14 @@ def test_the_tests_of_a_project_are_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.all
 @pytest.mark.parametrize(
-    "options", [(), ("--like", "pendulum", "--contract"), ("--gymnasium",)], ids=" ".join
+    "options",
+    [
+        (),
+        ("--like", "pendulum", "--contract"),
+        ("--gymnasium",),
+        ("--gymnasium", "--like", "pendulum"),
+    ],
+    ids=" ".join,
 )
 def test_it_compiles_and_learns(project: Path, options: tuple[str, ...]) -> None:
     """Its own test passes, its environment can be made, and a mistake is the last line."""

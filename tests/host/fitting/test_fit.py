@@ -114,7 +114,8 @@ def test_without_mass_and_places_only_ratios(tmp_path: Path) -> None:
     assert "torque / thrust" not in values
 
 
-@pytest.mark.parametrize("name", ["large", "raptor"])  # the second has intervals of noise alone
+# The second has intervals of noise alone.
+@pytest.mark.parametrize("name", [pytest.param("large", marks=pytest.mark.all), "raptor"])
 def test_a_log_without_yaw_says_so(name: str) -> None:
     result = flown(name, flight=Flight(yaw=0.0))
     assert "it has too little yaw motion" in result.fit.warnings[0]

@@ -85,6 +85,7 @@ def test_gusts() -> None:
     assert share >= 0.85
 
 
+@pytest.mark.all
 def test_gusts_widen_the_intervals() -> None:
     calm, gusts = flown("decks"), flown("decks", flight=SMALL_GUSTS)
     assert width(gusts, "inertia_x") > 1.3 * width(calm, "inertia_x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 from dataclasses import replace
 from typing import Any
@@ -124,6 +125,27 @@ def test_neither_threads_nor_company_change_a_flight() -> None:
         assert same_bits(outcome[0], together[i])
         assert same_bits(trace, traces[i])
     assert len({trace.tobytes() for trace in traces}) == 70
+
+
+def test_flights_write_nothing_behind_their_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of as many as lanes, fewer and more: none is begun behind the last."""
+    behind: list[np.ndarray] = []
+
+    def zeros(shape: Any, dtype: Any) -> np.ndarray:
+        count, *others = (shape,) if isinstance(shape, int) else shape
+        whole = (count + 2, *others)
+        memory = bytearray(math.prod(whole) * np.dtype(dtype).itemsize)
+        array = np.frombuffer(memory, dtype).reshape(whole)
+        behind.append(array[count:])
+        return array[:count]
+
+    monkeypatch.setattr(np, "zeros", zeros)
+    image = parse_policy(controller())
+    for count in (1, 31, 32, 33):
+        outcomes, _ = fly(image, SHORT, WORST, 1, count=count, traced=True)
+        assert (outcomes["ticks"] > 0).all()
+    assert len(behind) >= 3 * 4
+    assert not any(array.tobytes().strip(b"\0") for array in behind)
 
 
 def test_a_step_says_which_limit_it_broke() -> None:

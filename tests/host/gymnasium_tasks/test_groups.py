@@ -118,7 +118,7 @@ def test_a_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
     assert "3 of 3 runs have finished" in (group / "report.html").read_text()
 
 
-@pytest.mark.parametrize("moment", ["player", "training"])
+@pytest.mark.parametrize("moment", ["player", pytest.param("training", marks=pytest.mark.all)])
 def test_a_pause_leaves_nothing_running_whenever_it_comes(tmp_path: Path, moment: str) -> None:
     """Also while environments are made, where there is nothing to save."""
     group = tmp_path / "group"

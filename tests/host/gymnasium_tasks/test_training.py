@@ -285,7 +285,7 @@ def test_observations_beyond_their_range_are_an_event_and_counted(tmp_path: Path
     assert first in line
 
 
-@pytest.mark.parametrize("place", ["thread", "process"])
+@pytest.mark.parametrize("place", ["thread", pytest.param("process", marks=pytest.mark.all)])
 def test_a_step_that_does_not_return_ends_the_run_with_a_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import serial
 
-from rltools_host.child_process import start_child
+from rltools_host.child_process import end_child, start_child
 from rltools_host.errors import LinkLostError, PortError
 from rltools_host.link import transport
 from rltools_host.link.transport import (
@@ -196,6 +196,19 @@ def test_child_does_not_get_the_interrupt_of_the_terminal() -> None:
     finally:
         child.kill()
         child.wait()
+
+
+def test_child_ends_though_an_interrupt_left_popens_lock_taken() -> None:
+    """As one interrupt in a hundred within `poll()` does."""
+    child = start_child([sys.executable, "-c", "import time; time.sleep(60)"])
+    child._waitpid_lock.acquire()  # type: ignore[attr-defined]
+    ends = threading.Thread(target=end_child, args=(child, 0.0), daemon=True)
+    ends.start()
+    ends.join(30)
+    assert not ends.is_alive()
+    assert not is_running(child.pid)
+    child._waitpid_lock.release()  # type: ignore[attr-defined]
+    assert child.poll() == -signal.SIGTERM
 
 
 def test_pty_carries_every_byte(pty: tuple[int, str]) -> None:

@@ -296,7 +296,16 @@ def test_faults_are_noticed_or_not(tree: Path, capsys: pytest.CaptureFixture[str
     assert runs["low"] == pytest.approx(0.3006, abs=1e-4)
     assert runs["high"] == pytest.approx(0.9544, abs=1e-4)
     assert (code, runs["missed"]) == (0, False)
-    assert f"  {PYTHON}:3: clamp: comparison: < -> <= (test_clamp.py)" in printed.splitlines()
+    assert printed.splitlines() == [
+        "",
+        "area                   noticed      share  95 % interval     goal",
+        "kept                     1 of   1   100.0%   20.7% to 100.0%     95%",
+        "host/runs                3 of   4    75.0%   30.1% to  95.4%     90%",
+        "all                      4 of   5    80.0%   37.6% to  96.4%",
+        "",
+        "unnoticed:",
+        f"  {PYTHON}:3: clamp: comparison: < -> <= (test_clamp.py)",
+    ]
 
 
 def test_sample_is_that_of_its_seed(tree: Path) -> None:
@@ -403,10 +412,42 @@ def test_fault_that_hangs_is_noticed(
     tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measure_module, "LONGEST_S", (2.0, 2.0))
+    monkeypatch.setattr(measure_module, "SHORTEST_LIMIT_S", 2.0)
     endless = {"fault": "It hangs.", "text": "return low", "becomes": "while True: pass"}
     commit(tree, {"tests/mutants/kept.json": json.dumps({"clamp.py": [endless]})})
     _, document, _ = measure(tree, capsys, "It hangs")
     assert verdicts(document) == {"It hangs.": True}
+
+
+def test_machine_that_is_busy_notices_nothing(
+    tree: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A test that fails once, and a limit that the test also exceeds without a fault."""
+    seen = tmp_path / "seen"
+    once = f"""
+from pathlib import Path
+def test_once():
+    seen = Path({str(seen)!r})
+    was_there = seen.exists()
+    seen.touch()
+    assert was_there
+"""
+    commit(tree, {"tests/host/runs/test_clamp.py": PYTHON_TEST + once})
+    kept = {
+        "tests/mutants/kept.json": json.dumps({"clamp.py": [{**LOST, "becomes": LOST["text"]}]})
+    }
+    commit(tree, kept)
+    _, document, _ = measure(tree, capsys, "kept")
+    assert seen.exists()
+    assert verdicts(document) == {LOST["fault"]: False}
+
+    commit(tree, {"tests/host/runs/test_clamp.py": "import time\ndef test_x(): time.sleep(0.5)\n"})
+    monkeypatch.setattr(measure_module, "LONGEST_S", (0.4, 0.4))
+    _, document, _ = measure(tree, capsys, "kept")
+    assert verdicts(document) == {LOST["fault"]: False}
 
 
 def test_interrupt_leaves_nothing_mutated_and_shows_what_was_tried(tree: Path) -> None:

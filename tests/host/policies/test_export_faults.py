@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policy_samples import SOME_NETWORKS, sample_images
+from policy_samples import NETWORKS, sample_images
 from programs import output_of
 from rltools_host.policies import export, folders
 from rltools_host.policies.image import PolicyImage, parse_policy
@@ -57,7 +57,11 @@ def drawn(image: PolicyImage, count: int) -> np.ndarray:
     return np.random.default_rng(9).uniform(low, high, (count, len(low))).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", ["pendulum", QUADROTORS[0], *SOME_NETWORKS])
+# An activation has no part in it.
+OTHERS = [pytest.param(name, marks=pytest.mark.all) for name in NETWORKS]
+
+
+@pytest.mark.parametrize("name", ["pendulum", QUADROTORS[0], *OTHERS])
 def test_the_header_acts_safely_where_the_runner_does(name: str, tmp_path: Path) -> None:
     image = parse_policy(sample_images()[name])
     program = build(image, tmp_path)

@@ -95,7 +95,13 @@ def compile_for(processor: str, source: Path, target: Path, *flags: str) -> str:
     return run(*command, "-c", source, "-o", target).stderr
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize(
+    "processor",
+    [
+        name if name in ("Cortex-M7", "rv32imc") else pytest.param(name, marks=pytest.mark.all)
+        for name in PROCESSORS
+    ],
+)
 def test_the_arduino_library_compiles_alone(processor: str, tmp_path: Path) -> None:
     library = arduino_library(sample("pendulum"), tmp_path)
     name = library.name
@@ -217,6 +223,7 @@ def test_the_arduino_librarys_description(tmp_path: Path) -> None:
     assert all("PolicyName" not in path.read_text() for path in own)
 
 
+@pytest.mark.all
 def test_platformio_packs_the_arduino_library(tmp_path: Path) -> None:
     if find_spec("platformio") is None:
         pytest.skip("PlatformIO is not installed")
@@ -269,6 +276,7 @@ def test_the_esp_idf_component_stands_alone(tmp_path: Path) -> None:
     assert (folder / folders.EMBEDDED).read_bytes() == image.data
 
 
+@pytest.mark.all
 def test_espressifs_component_manager_packs_it(tmp_path: Path) -> None:
     if find_spec("idf_component_manager") is None:
         pytest.skip("idf-component-manager is not installed")

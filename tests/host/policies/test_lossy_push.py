@@ -23,7 +23,7 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.push import Push, PushRequest, reported
 
-TRANSFERS = 600
+TRANSFERS = 300
 ALL_TRANSFERS = 10_000
 
 

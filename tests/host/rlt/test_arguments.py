@@ -25,7 +25,10 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: rlt.make("Quadrotor", settings={"airframe": "2"}), "airframe='2': give a number"),  # type: ignore[dict-item]
     (lambda: rlt.make("Pendulum-v1", autoreset_mode=3), "autoreset_mode 3: choose"),  # type: ignore[arg-type]
     (lambda: rlt.evaluate(act, "Pendulum-v1", 1.5), "episodes=1.5: give a whole"),  # type: ignore[arg-type]
-    (lambda: rlt.evaluate(act, "Pendulum-v1", 1, -1), "seed=-1: give a whole number from 0"),
+    (
+        lambda: rlt.evaluate(act, "Pendulum-v1", 1, -1),
+        "seed=-1: give a whole number from 0 to 4294967295",
+    ),
     (lambda: rlt.evaluate(act, "Pendulm-v1"), "did you mean Pendulum-v1"),
     (lambda: rlt.evaluate(act, 3), "env=3: give an environment"),  # type: ignore[arg-type]
     (lambda: rlt.evaluate(3, "Pendulum-v1"), "policy=3: give a function"),  # type: ignore[arg-type]

@@ -76,7 +76,7 @@ def test_a_drawn_number_is_short_and_within_its_range() -> None:
         (["gama=0.9,0.95"], 'unknown hyperparameter "gama": did you mean gamma?'),
         (["gamma", "gamma=0.9,0.95"], "--search gamma is given twice"),
         (["lr", "learning_rate"], "has learning_rate twice, by two words"),
-        (["batch_size=64,128"], "batch_size is compiled in, as boards do not allocate"),
+        (["batch_size=64..128"], "--search batch_size=64..128: sizes are compiled in: list them"),
     ],
 )
 def test_a_search_that_is_refused(searched: list[str], sentence: str) -> None:

@@ -155,6 +155,9 @@ def test_metrics_are_logged_by_the_names_of_the_description(
         *("train/value_loss", "train/entropy", "train/approx_kl"),
     }
     assert [step for step, values in logged if "eval/mean_reward" in values] == [100]
+    evaluated = [values for _, values in logged if "eval/mean_reward" in values]
+    assert [values["eval/mean_ep_length"] for values in evaluated] == [150.0]
+    assert [row["length_mean"] for row in metrics(tmp_path / "run", "evaluation")] == [150.0]
 
 
 def test_many_environments_step_at_once(bench: Bench, tmp_path: Path) -> None:

@@ -180,7 +180,13 @@ def test_run_that_nohup_started_goes_on(tmp_path: Path) -> None:
     assert saved(run, "finished")["step"] == 3000
 
 
-@pytest.mark.parametrize("words", [["boards"], ["train", "--resume", "none"], ["evaluate", "none"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "--resume", "none"],
+        *(pytest.param(each, marks=pytest.mark.all) for each in (["boards"], ["evaluate", "none"])),
+    ],
+)
 def test_interrupt_at_any_time_shows_no_traceback(words: list[str]) -> None:
     """From cli.main on: the process says `interrupted`, has done its work or ends silently."""
     program = (

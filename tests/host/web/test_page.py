@@ -6,58 +6,21 @@ import base64
 import json
 import random
 import re
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rltools_host.build.web_module import COMPILER_GROUP
 from rltools_host.policies.image import parse_policy
 from rltools_host.runs.checkpoint import from_safetensors
-from rltools_host.toolchain import tools
-from rltools_host.web.site import server_of, write_site
+from web_page import open_file, open_page
 
 pytestmark = pytest.mark.all  # a browser, and Zig's compiler
 
 EXPERIMENT = "pendulum-td3"
+WAIT_MS = 120_000
 HASH_300 = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
 DAMAGED = 1000
-WAIT_MS = 120_000
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The page's address."""
-    if tools.missing_names(("chromium",)):
-        pytest.skip("not installed (rlt doctor): chromium")
-    tools.ensure_group(COMPILER_GROUP)
-    folder = write_site([EXPERIMENT], tmp_path_factory.mktemp("web") / "site")
-    with server_of(folder, 0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    """A page of its own; nothing may be said on the console."""
-    context = browser.new_context(accept_downloads=True)
-    page = context.new_page()
-    page.set_default_timeout(WAIT_MS)
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    yield page
-    context.close()
-    assert said == []
-
-
-def open_page(page: Any, address: str) -> None:
-    page.goto("about:blank")
-    page.goto(address)
-    page.locator("#train:enabled").wait_for()
 
 
 def train(page: Any) -> str:
@@ -65,11 +28,6 @@ def train(page: Any) -> str:
     page.click("#train")
     page.locator("#status", has_text="Finished").wait_for()
     return str(page.locator("#devices tr").first.get_attribute("data-hash"))
-
-
-def open_file(page: Any, name: str, content: bytes) -> None:
-    file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
-    page.set_input_files("#open", file)
 
 
 def downloaded(page: Any, button: str) -> bytes:

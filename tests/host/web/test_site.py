@@ -14,6 +14,8 @@ import pytest
 
 from rltools_host.build import picture
 from rltools_host.build.description import Shape
+from rltools_host.build.experiments import list_experiments
+from rltools_host.build.web_module import FLIGHT
 from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.web import site
 
@@ -53,6 +55,19 @@ def test_the_folder_has_all_that_the_page_asks_for(tmp_path: Path) -> None:
     found = re.search(r"const FILES = (\[.+?\]);", worker)
     assert found
     assert set(json.loads(found[1])) == {"./", *written} - {"service-worker.js"}
+
+
+def test_what_flies_has_its_module_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+    monkeypatch.setattr(site, "build_modules", built.extend)
+    monkeypatch.setattr(site, "page_description", lambda name: {"name": name, "gate": {}})
+    monkeypatch.setattr(site, "flight_document", lambda: {"settings": []})
+    folder = site.write_site(["crazyflie-ppo", "quadrotor-ppo"], tmp_path / "web")
+    assert built == ["crazyflie-ppo", "quadrotor-ppo", FLIGHT]
+    files = json.loads((folder / "site.json").read_text())["files"]
+    assert {"flight.json", "flight-lanes.wasm", "flight-exact.wasm"} <= set(files)
+    site.write_site(["crazyflie-ppo"], folder)  # over what it wrote before
+    assert FLIGHT not in list_experiments()
 
 
 def test_another_content_has_another_version(tmp_path: Path) -> None:
@@ -108,19 +123,28 @@ def test_a_full_disk_is_one_sentence_and_the_old_page_stays(
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["web"]
 
 
+def imported(*names: str) -> set[str]:
+    """Scripts, with those that they import at once."""
+    found, new = set[str](), set(names)
+    while new:
+        found |= new
+        texts = [(site.PAGE / name).read_text() for name in new]
+        new = {name for text in texts for name in re.findall(r'from "\./(.+?)"', text)} - found
+    return found
+
+
 def test_pages_and_shared_files_are_small() -> None:
     """With a module of 120 or 170 kB and a description of 15 kB a page stays below 300 kB; also
-    with what is fetched for a board, where the module is the smaller one."""
+    with what is fetched for a board, where the module is the smaller one. What flies has a module
+    and scripts besides."""
     whole = {path.name: path.stat().st_size for path in site.PAGE.iterdir()}
-    at_once, found = set[str](), {"main.js", "worker.js"}
-    while new := found - at_once:
-        at_once |= new
-        texts = [(site.PAGE / name).read_text() for name in new]
-        found = {name for text in texts for name in re.findall(r'from "\./(.+?)"', text)} | at_once
-    for_boards = {name for name in whole if name.endswith(".js")} - at_once - {site.SERVICE_WORKER}
-    assert {"board_panel.js", "board.js", "frames.js", "policies.js"} <= for_boards
-    assert sum(whole[name] for name in for_boards) < 85_000
-    assert sum(whole[name] for name in whole.keys() - for_boards) < 80_000
+    at_once = imported("main.js", "worker.js")
+    boards, flights = imported("board_panel.js") - at_once, imported("flight_panel.js") - at_once
+    assert {"board.js", "frames.js", "policies.js"} <= boards
+    assert whole.keys() >= boards | flights
+    assert sum(whole[name] for name in boards) < 85_000
+    assert sum(whole[name] for name in flights) < 35_000
+    assert sum(whole[name] for name in whole.keys() - boards - flights) < 80_000
 
 
 def test_an_expression_becomes_a_tree() -> None:

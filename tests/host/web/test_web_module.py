@@ -26,6 +26,7 @@ from rltools_host.web.site import known_states
 
 HERE = TREE.root / "tests" / "host" / "web"
 CORE = TREE.root / "host" / "rltools_host" / "web" / "page" / "core.js"
+TRAIN_IN_WASM = TREE.root / "host" / "rltools_host" / "bench" / "programs" / "train_in_wasm.mjs"
 RELAXED = "--experimental-wasm-relaxed-simd"  # of node 20; later ones need no flag
 
 
@@ -43,7 +44,7 @@ def node(request: pytest.FixtureRequest) -> None:
 def train(experiment: str, steps: int, *flags: str) -> dict[str, Any]:
     build_modules([experiment])
     modules = [module_path(experiment, kind) for kind in ("lanes", "exact")]
-    line = output_of("node", *flags, HERE / "train_in_node.mjs", CORE, *modules, steps)
+    line = output_of("node", *flags, TRAIN_IN_WASM, CORE, *modules, steps)
     document: dict[str, Any] = json.loads(line)
     return document
 
@@ -124,6 +125,6 @@ def test_what_a_browser_has_not_is_refused() -> None:
 
 def test_a_task_of_gymnasiums_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_module, "require_experiment", lambda _: None)
-    monkeypatch.setattr(web_module, "is_generated", lambda _: True)
+    monkeypatch.setattr(web_module, "is_of_task", lambda _: True)
     with pytest.raises(UsageError, match=r"^gym-servo was written for a task of Gymnasium's, whi"):
         require_web("gym-servo")

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "golden_file.h"
@@ -18,6 +19,12 @@
 using namespace rlt;
 
 namespace {
+
+template <int... Widths>
+using Swish = Mlp<float, Dimensions<Widths...>, Activation::silu, Activation::tanh>;
+static_assert(
+    std::is_same_v<WithHiddenWidths<Swish<3, 64, 64, 2>, 8, 16, 4>, Swish<3, 8, 16, 4, 2>>);
+static_assert(std::is_same_v<WithHiddenWidths<Swish<3, 64, 2>, 64>, Swish<3, 64, 2>>);
 
 double activate(Activation activation, double x) {
   switch (activation) {

@@ -66,6 +66,7 @@ TEST_CASE("an evaluation is the episodes that its definition says") {
   CHECK(calls == steps);
   const EvaluationReport report = evaluation_report(evaluation);
   CHECK(report.episodes == 40);
+  CHECK(report.length_mean == static_cast<float>(steps) / 40.0f);
   CHECK(report.mean == doctest::Approx(mean).epsilon(1e-6));
   CHECK(report.std == doctest::Approx(std::sqrt(variance)).epsilon(1e-5));
   CHECK(static_cast<double>(report.min) == *std::min_element(returns.begin(), returns.end()));

@@ -279,6 +279,7 @@ class TrainingService : public link::Service {
     content.return_std = report.std;
     content.return_min = report.min;
     content.return_max = report.max;
+    content.length_mean = report.length_mean;
     sender_.send(mavlink_msg_rlt_evaluation_encode_status, content);
   }
 

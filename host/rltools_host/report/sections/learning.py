@@ -139,15 +139,17 @@ def metrics(data: RunData) -> Section | None:
     own = dict.fromkeys(name for row in progress for name in metric_names(row))
     names = [*own, "episode_length"]
     curves = {name: Curve(steps, values_of(progress, name)).finite() for name in names}
+    evaluations = data.rows("evaluation")
+    lengths = Curve(values_of(evaluations, "step"), values_of(evaluations, "length_mean"))
+    curves["evaluation_length"] = lengths.finite()
     known = {name: curve for name, curve in curves.items() if curve.steps.size}
-    if known.keys() == {"episode_length"}:
-        return None
-    if not known:
+    if not known.keys() - {"episode_length", "evaluation_length"}:
         return None
     count = columns(len(known))
     width = (PAGE - (count - 1) * GAP) // count
     meanings = {metric.name: metric.description for metric in data.metrics_described}
     meanings["episode_length"] = "Mean steps of the training episodes that ended lately."
+    meanings["evaluation_length"] = "Mean steps of an evaluation's episodes."
     figures = "".join(
         f"<figure>{small_curve(words(name), curve, width)}"
         f"<figcaption>{text(meanings.get(name, ''))}</figcaption></figure>\n"

@@ -1,5 +1,6 @@
 // A board of docs/protocol.md: who it is, its hyperparameters and its training; clients/node.py,
 // clients/parameters.py and clients/training.py have it.
+import { bitsOf } from "./core.js";
 import { Files } from "./files.js";
 import { BoardError, Connection, LinkLost, TIMES, exchange, sleep } from "./link.js";
 
@@ -23,14 +24,6 @@ export const hexadecimal = (bytes) =>
 export const drawToken = () => 1 + (crypto.getRandomValues(new Uint32Array(1))[0] % MOST_TOKEN);
 /** A word of a command, where it can be pasted into a shell as it is. */
 const isWord = (text) => /^[\w.-]+$/.test(text);
-
-/** The four bytes of a hyperparameter, as a number. */
-export function bitsOf(type, value) {
-  const view = new DataView(new ArrayBuffer(4));
-  if (type === "U32") view.setUint32(0, value);
-  else view.setFloat32(0, value);
-  return view.getUint32(0);
-}
 
 function valueOf(type, bits) {
   const view = new DataView(new ArrayBuffer(4));

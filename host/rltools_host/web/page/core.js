@@ -1,5 +1,5 @@
-// The core in WebAssembly (firmware/web/module.cpp): which of its two modules this engine gets, and
-// a class over its functions.
+// The core in WebAssembly: which of a module's two kinds this engine gets, and classes over its
+// functions (firmware/web/module.cpp; flight.js has those of flights).
 
 // A module that has one function, f(a, b, c) = the first lane of f32x4.relaxed_madd(a, b, c).
 const RELAXED_MADD = new Uint8Array([
@@ -26,7 +26,7 @@ export async function chooseModule(read) {
   let fault = "";
   for (const kind of kinds) {
     const module = await WebAssembly.compile(await read(kind));
-    fault = new Core(module).arithmeticFault();
+    fault = new Module(module).arithmeticFault();
     if (!fault) return { module, kind };
   }
   throw new Error(`This browser cannot compute the bits of the other devices: ${fault}.`);
@@ -40,25 +40,53 @@ const DIMENSIONS_AT = 16; // in a policy image: of observations and actions, 16 
 /** A file was refused; the message says why. */
 export class Refused extends Error {}
 
-/** One training run, and one episode that a policy plays. */
-export class Core {
-  #dimensions = { observations: 0, actions: 0 }; // of the policy that was opened
+/** The four bytes of a number of this type. */
+export function bitsOf(type, value) {
+  const bits = new DataView(new ArrayBuffer(4));
+  if (type === "U32") bits.setUint32(0, value);
+  else bits.setFloat32(0, value);
+  return bits.getUint32(0);
+}
 
+/** What every module has: its self-test, and a policy image that it takes or refuses. */
+export class Module {
   constructor(module) {
     this.exports = new WebAssembly.Instance(module, {}).exports;
+    this.exports.__wasm_call_ctors();
   }
 
   arithmeticFault() {
     const fault = this.exports.arithmetic_fault();
-    return fault ? this.#text(this.exports.arithmetic_fault_text(fault)) : "";
+    return fault ? this.text(this.exports.arithmetic_fault_text(fault)) : "";
   }
+
+  /** The policy image that is played; Refused where it cannot be. */
+  openPolicy(image) {
+    const fits = image.length <= this.exports.image_capacity();
+    if (fits) this.bytes(this.exports.image_buffer(), image.length).set(image);
+    const reason = this.exports.open_policy(fits ? image.length : 0xffffffff);
+    if (reason) throw new Refused(this.text(this.exports.policy_reason_text(reason)));
+  }
+
+  bytes(address, count) {
+    return new Uint8Array(this.exports.memory.buffer, address, count);
+  }
+  floats(address, count) {
+    return new Float32Array(this.exports.memory.buffer, address, count);
+  }
+  text(address) {
+    const bytes = new Uint8Array(this.exports.memory.buffer, address);
+    return new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
+  }
+}
+
+/** One training run, and one episode that a policy plays. */
+export class Core extends Module {
+  #dimensions = { observations: 0, actions: 0 }; // of the policy that was opened
 
   /** Of the hyperparameter with this index in the description; false where it is out of bounds. */
   setHyperparameter(index, type, value) {
-    const bits = new DataView(new ArrayBuffer(4));
-    if (type === "U32") bits.setUint32(0, value);
-    else bits.setFloat32(0, value);
-    return Boolean(this.exports.set_hyperparameter(index, bits.getUint32(0)));
+    return Boolean(this.exports.set_hyperparameter(index, bitsOf(type, value)));
   }
 
   /** A whole evaluation: {mean, std} of the returns. */
@@ -77,7 +105,7 @@ export class Core {
   /** SHA-256 of some bytes, which the module transfers at once. */
   sha256(bytes) {
     if (bytes.length > this.exports.transfer_bytes()) throw new Refused("its header is too long");
-    this.#bytes(this.exports.transfer_buffer(), bytes.length).set(bytes);
+    this.bytes(this.exports.transfer_buffer(), bytes.length).set(bytes);
     return this.#hexadecimal(this.exports.sha256_of_transfer(bytes.length));
   }
 
@@ -85,10 +113,10 @@ export class Core {
   checkpoint() {
     this.exports.state_header();
     const file = new Uint8Array(HEADER_BYTES + this.exports.state_bytes());
-    file.set(this.#bytes(this.exports.checkpoint_header(), HEADER_BYTES));
+    file.set(this.bytes(this.exports.checkpoint_header(), HEADER_BYTES));
     this.#pieces(file, (offset, piece) => {
       this.exports.read_state(offset, piece.length);
-      piece.set(this.#bytes(this.exports.transfer_buffer(), piece.length));
+      piece.set(this.bytes(this.exports.transfer_buffer(), piece.length));
     });
     return file;
   }
@@ -98,11 +126,11 @@ export class Core {
   restore(file) {
     const bytes = this.exports.state_bytes();
     this.#refuse(file.length < HEADER_BYTES ? 6 : 0);
-    this.#bytes(this.exports.checkpoint_header(), HEADER_BYTES).set(file.subarray(0, HEADER_BYTES));
+    this.bytes(this.exports.checkpoint_header(), HEADER_BYTES).set(file.subarray(0, HEADER_BYTES));
     this.#refuse(this.exports.header_reason());
     if (file.length !== HEADER_BYTES + bytes) this.#refuse(6);
     this.#pieces(file, (offset, piece) => {
-      this.#bytes(this.exports.transfer_buffer(), piece.length).set(piece);
+      this.bytes(this.exports.transfer_buffer(), piece.length).set(piece);
       this.exports.write_state(offset, piece.length);
     });
     this.#refuse(this.exports.checkpoint_reason());
@@ -111,15 +139,11 @@ export class Core {
   /** The policy image of the present state. */
   policy() {
     const count = this.exports.write_policy();
-    return this.#bytes(this.exports.image_buffer(), count).slice();
+    return this.bytes(this.exports.image_buffer(), count).slice();
   }
 
-  /** The policy image that episodes are played with. */
   openPolicy(image) {
-    const fits = image.length <= this.exports.image_capacity();
-    if (fits) this.#bytes(this.exports.image_buffer(), image.length).set(image);
-    const reason = this.exports.open_policy(fits ? image.length : 0xffffffff);
-    if (reason) throw new Refused(this.#text(this.exports.policy_reason_text(reason)));
+    super.openPolicy(image);
     const [observations, actions] = new Uint16Array(image.slice(DIMENSIONS_AT, DIMENSIONS_AT + 4).buffer);
     this.#dimensions = { observations, actions };
   }
@@ -133,7 +157,7 @@ export class Core {
       const layers = this.exports.run_example(number), address = this.exports.transfer_buffer();
       const words = new Uint32Array(this.exports.memory.buffer, address, observations + layers + actions);
       return {
-        observation: this.#floats(address, observations).slice(),
+        observation: this.floats(address, observations).slice(),
         layers: [...words.subarray(observations, observations + layers)],
         action: [...words.subarray(observations + layers)],
       };
@@ -141,14 +165,14 @@ export class Core {
   }
 
   observation(count) {
-    return this.#floats(this.exports.episode_observation(), count);
+    return this.floats(this.exports.episode_observation(), count);
   }
   action(count) {
-    return this.#floats(this.exports.episode_action(), count);
+    return this.floats(this.exports.episode_action(), count);
   }
 
   #refuse(reason) {
-    if (reason) throw new Refused(this.#text(this.exports.checkpoint_reason_text(reason)));
+    if (reason) throw new Refused(this.text(this.exports.checkpoint_reason_text(reason)));
   }
 
   // The state's bytes in `file`, in pieces as large as the module transfers them.
@@ -159,18 +183,8 @@ export class Core {
     }
   }
 
-  #bytes(address, count) {
-    return new Uint8Array(this.exports.memory.buffer, address, count);
-  }
   #hexadecimal(address) {
-    const digest = this.#bytes(address, SHA256_BYTES);
+    const digest = this.bytes(address, SHA256_BYTES);
     return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  }
-  #floats(address, count) {
-    return new Float32Array(this.exports.memory.buffer, address, count);
-  }
-  #text(address) {
-    const bytes = new Uint8Array(this.exports.memory.buffer, address);
-    return new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
   }
 }

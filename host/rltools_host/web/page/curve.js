@@ -3,7 +3,7 @@
 import { svgElement } from "./picture.js";
 
 const WIDTH = 480, HEIGHT = 260, LEFT = 56, RIGHT = 12, TOP = 10, BOTTOM = 34;
-const MOST_EPISODES = 600;
+const MOST_POINTS = 600; // of a kind; then every second one goes
 
 function ticks(low, high, count) {
   const rough = (high - low) / count;
@@ -13,6 +13,10 @@ function ticks(low, high, count) {
   for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-9); i++) found.push(i * step || 0); // not -0
   return found;
 }
+
+/** The last one stays. */
+const thinned = (points) =>
+  points.length > MOST_POINTS ? points.filter((_, index) => (points.length - 1 - index) % 2 === 0) : points;
 
 const compact = (value) => value.toLocaleString("en", { notation: value < 1e6 ? "standard" : "compact" });
 
@@ -33,13 +37,12 @@ export class Curve {
   addEpisode(step, value) {
     if (!Number.isFinite(value)) return;
     this.episodes.push([step, value]);
-    if (this.episodes.length > MOST_EPISODES) {
-      this.episodes = this.episodes.filter((_, index) => index % 2 === 0);
-    }
+    this.episodes = thinned(this.episodes);
   }
 
   addEvaluation(step, mean, std) {
     this.evaluations.push([step, mean, std]);
+    this.evaluations = thinned(this.evaluations);
   }
 
   draw() {

@@ -1,8 +1,8 @@
 // The page: what the worker trains is shown, and the policy it has plays episodes here.
 import { prepareBoard } from "./board_entry.js";
-import { Core, ENDED, GOES_ON, Refused } from "./core.js";
+import { Refused } from "./core.js";
 import { Curve } from "./curve.js";
-import { Picture } from "./picture.js";
+import { EpisodePlayer } from "./episode.js";
 import { Settings } from "./settings.js";
 
 const get = (id) => document.getElementById(id);
@@ -11,15 +11,18 @@ const NAMES = { lanes: "this browser, fused", exact: "this browser, exact multip
 const curve = new Curve(get("curve"));
 const worker = new Worker("worker.js", { type: "module" });
 
-let site, description, compiled, settings, player, picture;
+const places = { svg: get("picture"), words: get("channels"), slider: get("push"), row: get("push-row") };
+let site, description, compiled, settings;
 let boardChanged; // to call when another experiment is shown
+let player = null; // of what is shown: an EpisodePlayer or a FlightPlayer
+let lacking = ""; // why there is none
 let openedImage = null; // of the file that is played
 let reporter = "page"; // whose run the curve and the metrics show: page, board
-let lastImage = null; // of the run's policy
+let lastImage = null, lastStep = 0; // of the run's policy
 let training = "none"; // none, at-rest, running, finished
 let ranWith = null; // the values of the run that is here
-let seen = { episodes: 0 }, shown = "training", episode = 0, wait = 0, time = 0, due = 0; // seconds, but for the frame's time
-let pushing = false, moduleKind = "";
+let seen = { episodes: 0 }, shown = "training", episode = 0, wait = 0, time = 0; // s, but for the frame's time
+let playing = !matchMedia("(prefers-reduced-motion: reduce)").matches, moduleKind = "";
 
 function say(text, isBad = false) {
   get("status").textContent = text;
@@ -151,9 +154,7 @@ const answers = {
   loaded(data) {
     ({ description, moduleKind, module: compiled } = data);
     lastImage = null;
-    player = new Core(data.module);
-    picture = new Picture(get("picture"), description.picture);
-    get("picture").setAttribute("aria-label", `${description.environment.name}, played by the policy`);
+    showPlayer();
     settings = new Settings(get("settings"), description.hyperparameters, addressLater);
     get("experiment").value = description.name;
     const wrong = takeAddress();
@@ -168,10 +169,10 @@ const answers = {
   evaluation(report) {
     if (reporter === "page") showEvaluation(report);
   },
-  policy({ image }) {
-    if (shown === "training") player.openPolicy(image);
+  policy({ step, image }) {
     const isFirst = lastImage === null;
-    lastImage = image;
+    [lastImage, lastStep] = [image, step];
+    if (shown === "training") player?.follow(image, step);
     if (isFirst) begin();
   },
   state({ step, hash }) {
@@ -233,10 +234,9 @@ async function open(file) {
     const message = { kind: "restore", what: file.name, file: bytes, values: settings.values() ?? {} };
     return worker.postMessage(message);
   }
+  if (!player) return say(lacking, true);
   try {
-    const probe = new Core(compiled);
-    probe.openPolicy(bytes);
-    player.openPolicy(bytes);
+    player.open(bytes);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     return say(`${file.name}: ${error.message}.`, true);
@@ -251,30 +251,40 @@ async function open(file) {
 function playTraining() {
   shown = "training";
   get("shown").textContent = "Played: the policy of the run above, as it is now.";
-  if (lastImage && player) episode = 0, begin();
+  if (lastImage && player) player.follow(lastImage, lastStep), (episode = 0), begin();
 }
 
 // ---- The episode that is played ------------------------------------------------------------------
 
-function begin() {
-  description.hyperparameters.forEach(({ name, type }, index) => {
-    if (ranWith && name in ranWith) player.setHyperparameter(index, type, ranWith[name]);
-  });
-  player.exports.begin_episode(ranWith?.seed ?? 0, episode++);
-  wait = 0;
+/** Quadrotors fly in a module of their own, whose files only their pages load. */
+async function showPlayer() {
+  const now = description;
+  player?.close();
+  player = null;
+  lacking = "Loading: open the file again in a moment.";
+  try {
+    const flights = now.gate && (await import("./flight_panel.js"));
+    const loaded = flights && (await flights.loadFlight());
+    if (now !== description) return; // another experiment was chosen meanwhile
+    player = flights ? new flights.FlightPlayer(loaded, now, places, sayOfFlight) : new EpisodePlayer(compiled, now, places);
+    if (lastImage) playTraining();
+  } catch (error) {
+    say((lacking = `Nothing can be played: ${error.message}`), true);
+  }
 }
 
-function step() {
-  const { observations, actions } = description.environment;
-  const outcome = player.exports.step_episode(pushing ? Number(get("push").value) : NaN);
-  if (outcome === ENDED) wait = 0.7;
-  else if (outcome !== GOES_ON) return;
-  const names = [...observations, ...actions].map(({ name }) => name);
-  const values = [...player.observation(observations.length), ...player.action(actions.length)];
-  picture.draw(new Map(names.map((name, index) => [name, values[index]])));
-  const shownChannels = names.slice(0, 4).map((name, index) => `${name.replaceAll("_", " ")} ${values[index].toFixed(2)}`);
-  const total = player.exports.episode_return();
-  get("channels").textContent = [`return ${number(total)}`, ...shownChannels].join(" · ");
+function sayOfFlight(text) {
+  if (training !== "running") say(text);
+}
+
+function begin() {
+  wait = 0;
+  if (player && lastImage) player.begin(ranWith?.seed ?? 0, episode++, ranWith ?? {});
+}
+
+function setPlaying(value) {
+  playing = value;
+  get("play").textContent = value ? "Pause" : "Play";
 }
 
 function frame(now) {
@@ -285,24 +295,7 @@ function frame(now) {
   if (wait > 0) {
     wait -= elapsed;
     if (wait <= 0) begin();
-    return;
-  }
-  const interval = player.exports.step_s();
-  for (due += elapsed; due >= interval; due -= interval) {
-    step();
-    if (wait > 0) break;
-  }
-}
-
-function push(event) {
-  const { left, width } = get("picture").getBoundingClientRect();
-  get("push").value = Math.max(-1, Math.min(1, ((event.clientX - left) / width) * 2 - 1));
-  pushing = true;
-}
-
-function release() {
-  pushing = false;
-  get("push").value = 0;
+  } else if (player.advance(playing ? elapsed : 0, training === "running")) wait = 0.7;
 }
 
 // ---- Start ---------------------------------------------------------------------------------------
@@ -311,7 +304,6 @@ get("train").addEventListener("click", () => {
   if (training === "running") return worker.postMessage({ kind: "pause" });
   if (reporter !== "page") showRunOf("page", ranWith.steps);
   if (shown !== "training") playTraining();
-  if (lastImage) player.openPolicy(lastImage);
   worker.postMessage({ kind: "train" });
   setTraining("running");
   say("Training.");
@@ -336,21 +328,15 @@ get("open").addEventListener("change", ({ target }) => {
   if (target.files.length) open(target.files[0]);
   target.value = "";
 });
-get("again").addEventListener("click", () => player && begin());
-get("push").addEventListener("input", () => (pushing = true));
-for (const kind of ["change", "pointerup", "blur"]) get("push").addEventListener(kind, release);
-get("picture").addEventListener("pointerdown", (event) => {
-  get("picture").setPointerCapture(event.pointerId);
-  push(event);
-});
-get("picture").addEventListener("pointermove", (event) => pushing && push(event));
-for (const kind of ["pointerup", "pointercancel"]) get("picture").addEventListener(kind, release);
+get("again").addEventListener("click", begin);
+get("play").addEventListener("click", () => setPlaying(!playing));
 get("experiment").addEventListener("change", ({ target }) => {
   history.replaceState(null, "", `#experiment=${target.value}`);
   load(target.value);
 });
 addEventListener("hashchange", () => load(experimentOfAddress()));
 
+setPlaying(playing);
 boardChanged = prepareBoard({
   experiment: () => (description ? { description, compiled } : null),
   settings: () => settings,

@@ -28,9 +28,10 @@ function scaleOf({ minimum, maximum, default: usual }) {
 }
 
 export class Settings {
-  /** Calls changed() after a change by the user. */
-  constructor(place, parameters, changed) {
+  /** Calls changed(name) after a change by the user. `kind` tells the fields of several apart. */
+  constructor(place, parameters, changed, kind = "set") {
     this.parameters = parameters;
+    this.kind = kind;
     this.inputs = new Map();
     place.replaceChildren(...parameters.map((parameter) => this.#setting(parameter, changed)));
   }
@@ -73,13 +74,13 @@ export class Settings {
     const scale = scaleOf(parameter);
     const element = (tag, attributes) => Object.assign(document.createElement(tag), attributes);
     const box = element("div", { className: "setting" });
-    const label = element("label", { htmlFor: `set-${name}`, textContent: unit ? `${name} (${unit})` : name });
-    const field = element("input", { id: `set-${name}`, type: "number", min: minimum, max: maximum, required: true });
+    const label = element("label", { htmlFor: `${this.kind}-${name}`, textContent: unit ? `${name} (${unit})` : name });
+    const field = element("input", { id: `${this.kind}-${name}`, type: "number", min: minimum, max: maximum, required: true });
     field.step = type === "U32" ? "1" : "any";
     const slider = element("input", { type: "range", min: 0, max: POSITIONS });
     slider.setAttribute("aria-label", `${name}, slider`);
     const bounds = [minimum, maximum].map((bound) => (type === "U32" ? bound : shortest(bound))).join(" to ");
-    const said = element("p", { className: "note", id: `about-${name}`, textContent: `${description} ${bounds}.` });
+    const said = element("p", { className: "note", id: `about-${this.kind}-${name}`, textContent: `${description} ${bounds}.` });
     field.setAttribute("aria-describedby", said.id);
     const show = () => {
       slider.value = Math.round(scale.position(Number(field.value)) * POSITIONS);
@@ -89,11 +90,11 @@ export class Settings {
       const value = Math.min(maximum, Math.max(minimum, scale.value(slider.value / POSITIONS)));
       field.value = type === "U32" ? Math.round(value) : Number(value.toPrecision(3));
       slider.setAttribute("aria-valuetext", `${field.value} ${unit}`.trim());
-      changed();
+      changed(name);
     });
     field.addEventListener("input", () => {
       if (field.checkValidity()) show();
-      changed();
+      changed(name);
     });
     this.inputs.set(name, { field, show });
     this.set(name, parameter.default);

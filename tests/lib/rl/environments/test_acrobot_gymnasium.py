@@ -8,9 +8,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 import pytest
-from gymnasium.envs.classic_control.acrobot import AcrobotEnv
 
-from rltools_host.build import experiments
 from rltools_host.environments.library import Batch, load_library
 
 Array = npt.NDArray[Any]
@@ -103,23 +101,3 @@ def test_whole_episodes_are_gymnasium_s() -> None:
                 lengths.append(step + 1)
                 break
     assert len(lengths) > 5
-
-
-def test_experiment_has_gymnasium_s_episodes_and_spaces() -> None:
-    specification = gymnasium.spec("Acrobot-v1")
-    environment = gymnasium.make("Acrobot-v1")
-    described = experiments.describe("acrobot-dqn").environment
-    assert described["name"] == specification.id
-    assert described["episode_steps"] == specification.max_episode_steps
-    assert described["solved_return"] == specification.reward_threshold
-    assert isinstance(environment.action_space, gymnasium.spaces.Discrete)
-    (action,) = described["actions"]
-    assert action["unit"].split("|") == ["clockwise", "none", "counterclockwise"]
-    assert (action["minimum"], action["maximum"]) == (0, environment.action_space.n - 1)
-    space = environment.observation_space
-    assert isinstance(space, gymnasium.spaces.Box)
-    for channel, low, high in zip(described["observations"], space.low, space.high, strict=True):
-        assert (channel["minimum"], channel["maximum"]) == pytest.approx((low, high))
-    acrobot = environment.unwrapped
-    assert isinstance(acrobot, AcrobotEnv)
-    assert described["step_interval_us"] == round(acrobot.dt * 1e6)

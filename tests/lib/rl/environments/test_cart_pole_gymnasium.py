@@ -8,9 +8,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 import pytest
-from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
-from rltools_host.build import experiments
 from rltools_host.environments.library import Batch, load_library
 
 Array = npt.NDArray[Any]
@@ -91,24 +89,3 @@ def test_whole_episodes_are_gymnasium_s() -> None:
         lengths.append(length)
     assert min(lengths) < 100
     assert max(lengths) == 150
-
-
-def test_experiment_has_gymnasium_s_episodes_and_spaces() -> None:
-    specification = gymnasium.spec("CartPole-v1")
-    environment = gymnasium.make("CartPole-v1")
-    described = experiments.describe("cartpole-dqn").environment
-    assert described["name"] == specification.id
-    assert described["episode_steps"] == specification.max_episode_steps
-    assert described["solved_return"] == specification.reward_threshold
-    assert isinstance(environment.action_space, gymnasium.spaces.Discrete)
-    (action,) = described["actions"]
-    assert action["unit"].split("|") == ["left", "right"]
-    assert (action["minimum"], action["maximum"]) == (0, environment.action_space.n - 1)
-    space = environment.observation_space
-    assert isinstance(space, gymnasium.spaces.Box)
-    for channel, low, high in zip(described["observations"], space.low, space.high, strict=True):
-        if np.isfinite(low):
-            assert (channel["minimum"], channel["maximum"]) == pytest.approx((low, high))
-    cart_pole = environment.unwrapped
-    assert isinstance(cart_pole, CartPoleEnv)
-    assert described["step_interval_us"] == round(cart_pole.tau * 1e6)

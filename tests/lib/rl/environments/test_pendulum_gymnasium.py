@@ -9,9 +9,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 import pytest
-from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
-from rltools_host.build import experiments
 from rltools_host.environments.library import Batch, load_library
 
 EPISODES = 200
@@ -143,21 +141,3 @@ def test_double_episodes_agree_to_1e_9(double_episodes: Episodes) -> None:
         states, rewards = simulator.step(states, double_episodes.torques[:, step])
         assert largest_difference(states, double_episodes.next_states[:, step]) <= 1e-9
         assert largest_difference(rewards, double_episodes.rewards[:, step]) <= 1e-9
-
-
-def test_experiment_has_gymnasium_s_episodes_and_spaces() -> None:
-    specification = gymnasium.spec("Pendulum-v1")
-    environment = gymnasium.make("Pendulum-v1")
-    described = experiments.describe("pendulum-td3").environment
-    assert described["name"] == specification.id
-    assert described["episode_steps"] == specification.max_episode_steps
-    for channels, space in (
-        (described["observations"], environment.observation_space),
-        (described["actions"], environment.action_space),
-    ):
-        assert isinstance(space, gymnasium.spaces.Box)
-        assert [channel["minimum"] for channel in channels] == space.low.tolist()
-        assert [channel["maximum"] for channel in channels] == space.high.tolist()
-    pendulum = environment.unwrapped
-    assert isinstance(pendulum, PendulumEnv)
-    assert described["step_interval_us"] == round(pendulum.dt * 1e6)

@@ -72,6 +72,22 @@ struct Mlp {
 template <class T, Activation Output, int... Widths>
 using ReluMlp = Mlp<T, Dimensions<Widths...>, Activation::relu, Output>;
 
+namespace detail {
+
+template <class Network, int... Widths>
+struct Rewidened;
+template <class T, int... Before, Activation Hidden, Activation Output, int... Widths>
+struct Rewidened<Mlp<T, Dimensions<Before...>, Hidden, Output>, Widths...> {
+  using Old = Mlp<T, Dimensions<Before...>, Hidden, Output>;
+  using Type = Mlp<T, Dimensions<Old::kInputDim, Widths..., Old::kOutputDim>, Hidden, Output>;
+};
+
+}  // namespace detail
+
+// The network with hidden layers of these widths in place of its own.
+template <class Network, int... Widths>
+using WithHiddenWidths = typename detail::Rewidened<Network, Widths...>::Type;
+
 // What a forward pass over `Batch` samples leaves for the backward pass, and the backward pass's
 // own space. hidden: for each hidden layer (Batch, width). Pre-activations are kept only where a
 // derivative needs them.

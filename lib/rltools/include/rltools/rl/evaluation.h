@@ -8,10 +8,12 @@
 
 namespace rlt {
 
-// Returns of deterministic episodes: mean, population standard deviation, smallest, largest.
+// Returns of deterministic episodes: mean, population standard deviation, smallest, largest; the
+// mean number of steps in an episode.
 struct EvaluationReport {
   std::uint32_t episodes;
   float mean, std, min, max;
+  float length_mean;
 };
 
 // An evaluation under way. It changes nothing of the training state, and is no part of it.
@@ -22,6 +24,7 @@ struct Evaluation {
   std::uint32_t episodes;                          // to run in all
   std::uint32_t episode;                           // the present one, from 0; `episodes` at the end
   std::uint32_t episode_step;                      // steps done in the present episode
+  std::uint32_t steps;                             // in the episodes that have ended
   typename E::Environment::Parameters parameters;  // of the present episode
   typename E::Environment::State environment_state;
   T episode_return;  // sum of rewards of the present episode
@@ -106,6 +109,7 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
     }
     if (ended) {
       detail::add_episode_return(evaluation);
+      evaluation.steps += evaluation.episode_step;
       evaluation.episode++;
       if (evaluation.episode < evaluation.episodes) {
         detail::begin_evaluation_episode(device, training, evaluation);
@@ -123,9 +127,12 @@ EvaluationReport evaluation_report(const Evaluation<E>& evaluation) {
   const T count = static_cast<T>(evaluation.episode);
   const T mean = evaluation.sum / count;
   const T variance = math::maximum(T(0), evaluation.sum_of_squares / count - mean * mean);
-  return {evaluation.episode, static_cast<float>(evaluation.first + mean),
-          static_cast<float>(math::sqrt(variance)), static_cast<float>(evaluation.smallest),
-          static_cast<float>(evaluation.largest)};
+  return {evaluation.episode,
+          static_cast<float>(evaluation.first + mean),
+          static_cast<float>(math::sqrt(variance)),
+          static_cast<float>(evaluation.smallest),
+          static_cast<float>(evaluation.largest),
+          static_cast<float>(evaluation.steps) / static_cast<float>(evaluation.episode)};
 }
 
 // A whole evaluation.

@@ -6,6 +6,7 @@
 #include "rltools/core/fields.h"
 #include "rltools/core/finite.h"
 #include "rltools/core/tensor.h"
+#include "rltools/nn/mlp.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/hyperparameters.h"
 #include "rltools/rl/metrics.h"
@@ -23,11 +24,31 @@ using Scratch = typename E::Algorithm::template Scratch<E>;
 template <class E>
 using PolicyNetwork = typename E::Algorithm::template PolicyNetwork<E>;
 
+// What an experiment states of an algorithm and an environment, with actor and critic as the
+// algorithm has them for tasks, whose hidden layers have these widths. What derives from it adds
+// kName, Hyperparameters and sizes.
+template <class A, class E, int... Hidden>
+struct TaskExperiment {
+  using Scalar = typename E::Scalar;
+  using Environment = E;
+  using Algorithm = A;
+  using Actor = typename A::template TaskActor<E, Hidden...>;
+  using Critic = typename A::template TaskCritic<E, Hidden...>;
+  static constexpr int kEpisodeSteps = E::kEpisodeSteps;
+};
+
 // The experiment E, its batches worked through in tiles of `Rows` samples: other memory and speed,
 // the same bits.
 template <class E, int Rows>
 struct WithTileRows : E {
   static constexpr int kTileRows = Rows;
+};
+
+// The experiment E, its actor and critic with hidden layers of these widths.
+template <class E, int... Widths>
+struct WithHidden : E {
+  using Actor = WithHiddenWidths<typename E::Actor, Widths...>;
+  using Critic = WithHiddenWidths<typename E::Critic, Widths...>;
 };
 
 // The experiment E with scratch memory of its own for the second critic, so that a device with

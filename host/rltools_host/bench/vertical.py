@@ -1,0 +1,377 @@
+"""`rlt bench vertical`: the same TD3 run on every device that is here, as in the paper's figure 2.
+
+Every device's run ends in the same training state, or is refused. Emulated boards count guest
+instructions, which are no time. Devices take turns; a run that takes long is not repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rltools_host.bench import harness
+from rltools_host.bench.contenders import last_document, rlt
+from rltools_host.bench.harness import MeasurementError, Row
+from rltools_host.bench.training import Bar, Panel, draw_panels
+from rltools_host.boards.description import Board, emulated_boards
+from rltools_host.build import cmake
+from rltools_host.build.web_module import DEVICE, KINDS, build_modules, module_path
+from rltools_host.errors import RltError, unknown_name
+from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
+
+EXPERIMENT = "pendulum-td3"
+STEPS = 10_000
+EMULATED_STEPS = 300  # ten thousand take a quarter of an hour on an emulated board, or more
+REPETITIONS = 3
+LONG_S = 15.0  # of a processor: a run that takes longer is not repeated
+LIMIT_S = 1800.0
+REFERENCE = "avx2"
+SCRIPT = harness.PROGRAMS_DIRECTORY / "train_in_wasm.mjs"
+CORE = TREE.root / "host/rltools_host/web/page/core.js"
+RELAXED = "--experimental-wasm-relaxed-simd"  # of node 20; later ones need no flag
+BY_KIND = {"lanes": "relaxed SIMD", "exact": "exact fma"}
+START_WORKER = """({ steps, kind, limit_ms }) => new Promise((resolve, reject) => {
+  setTimeout(() => reject(new Error("the worker did not end in time")), limit_ms);
+  const worker = new Worker("train_in_wasm.mjs", { type: "module" });
+  worker.onmessage = ({ data }) => resolve(data);
+  worker.onerror = (event) => reject(new Error(event.message));
+  worker.postMessage({ steps, kind });
+})"""
+
+
+class Device(NamedTuple):
+    """How one is asked: `measure(steps)` gives a row with `state_sha256` and what it took."""
+
+    title: str
+    tag: str  # of the core's kernels
+    measure: Callable[[int], Row]
+    is_emulated: bool = False
+
+
+@dataclass(frozen=True)
+class VerticalBenchmark:
+    """What a user asks for."""
+
+    devices: str | None = None  # as typed: names with commas; None: all
+    steps: int = STEPS
+    emulated_steps: int = EMULATED_STEPS
+    repetitions: int = REPETITIONS
+    chart: Path | None = None
+
+
+def devices() -> dict[str, Device]:
+    """All that there may be, by the names that are typed; a missing one says so when asked."""
+    here: dict[str, Device] = {
+        "scalar": Device("host, scalar", "Generic", partial(on_host, "training_loop_scalar", 1)),
+        "avx2": Device("host, AVX2", "Host", partial(on_host, "training_loop_avx2", 8)),
+        "avx512": Device("host, AVX-512", "Host", partial(on_host, "training_loop", 16)),
+        "threads": Device("host, two threads", "HostThreads", on_two_threads),
+    }
+    for kind in KINDS:
+        by = BY_KIND[kind]
+        here[f"node-{kind}"] = Device(f"node, {by}", DEVICE, partial(in_node, kind))
+        here[f"chromium-{kind}"] = Device(f"Chromium, {by}", DEVICE, partial(in_chromium, kind))
+    for board in emulated_boards():
+        if board.programs is None or cmake.TRAIN in board.programs:
+            here[board.name] = Device(board.name, board.device, partial(emulated, board), True)
+    return here
+
+
+def chosen(names: str | None) -> dict[str, Device]:
+    known = devices()
+    if names is None:
+        return known
+    typed = [name.strip() for name in names.split(",") if name.strip()]
+    for name in typed:
+        if name not in known:
+            raise unknown_name("device", name, known)
+    return {name: device for name, device in known.items() if name in typed}
+
+
+# -- what each of them runs ------------------------------------------------------------------------
+
+
+def on_host(program: str, lanes: int, steps: int) -> Row:
+    if lanes > 1 and not is_x86():
+        raise MeasurementError("this processor is not of the kind x86")
+    raw, _ = harness.run_program(program, "td3", steps)
+    if raw["lanes"] != lanes:
+        raise MeasurementError(f"this processor has no vectors of {32 * lanes} bits")
+    return row_of(raw)
+
+
+def is_x86() -> bool:
+    return platform.machine() in ("x86_64", "AMD64")
+
+
+def on_two_threads(steps: int) -> Row:
+    if len(os.sched_getaffinity(0)) < 2:
+        raise MeasurementError("this process may use one core only, and a second thread needs one")
+    raw, _ = harness.run_program("training_loop", "td3", steps, board="host-threads", cores=2)
+    # Of a second thread the program's own clock knows nothing.
+    return {**row_of(raw), "cpu_s": None}
+
+
+def row_of(raw: Mapping[str, Any]) -> Row:
+    return {"train_s": raw["wall_s"], "cpu_s": raw["cpu_s"], "state_sha256": raw["state_sha256"]}
+
+
+def modules() -> list[Path]:
+    build_modules([EXPERIMENT])
+    return [module_path(EXPERIMENT, kind) for kind in KINDS]
+
+
+def require_tool(name: str) -> None:
+    if missing := tools.missing_tools((name,)):
+        raise MeasurementError(tools.how_to_get(missing))
+
+
+def in_node(kind: str, steps: int) -> Row:
+    require_tool("node")
+    words = [str(SCRIPT), str(CORE), *map(str, modules()), str(steps), kind]
+    knows_flag = harness.run_to_end("node", ["node", RELAXED, "-e", "0"], 60.0).returncode == 0
+    command = ["node", *([RELAXED] if knows_flag else []), *words]
+    with harness.pinned():
+        result = harness.run_to_end("node", command, LIMIT_S)
+    if result.returncode != 0:
+        raise MeasurementError(f"node: {harness.last_line(result.stderr)}")
+    return of_wasm(last_document(result.stdout))
+
+
+def of_wasm(said: Mapping[str, Any]) -> Row:
+    """The row from what train_in_wasm.mjs said."""
+    if "error" in said:
+        raise MeasurementError(str(said["error"]))
+    if not said["finished"]:
+        raise MeasurementError("training met a number that is not finite")
+    row = {"train_s": said["seconds"], "cpu_s": said["cpu_s"], "state_sha256": said["hash"]}
+    return {**row, "version": said["version"]}
+
+
+def in_chromium(kind: str, steps: int) -> Row:
+    """One worker of a headless browser, which is started for this run."""
+    require_tool("chromium")
+    tools.ensure_group("browser")
+    from playwright.sync_api import Error, sync_playwright
+
+    program = shutil.which("chromium")
+    with harness.pinned(), site() as address, sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=program, args=["--no-sandbox"], timeout=60e3
+            )
+            page = browser.new_page()
+            page.goto(address)
+            session = browser.new_browser_cdp_session()
+            before = processor_seconds(session)
+            asked = {"steps": steps, "kind": kind, "limit_ms": 1e3 * LIMIT_S}
+            said = page.evaluate(START_WORKER, asked)
+            after = processor_seconds(session)
+            spent = [now - before.get(process, 0.0) for process, now in after.items()]
+            version = browser.version
+            browser.close()
+        except Error as error:
+            raise MeasurementError(f"Chromium: {harness.last_line(error.message)}") from None
+    return of_wasm({**said, "cpu_s": max(spent), "version": version})  # the worker's process
+
+
+def processor_seconds(session: Any) -> dict[int, float]:
+    """Of each of the browser's processes."""
+    processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
+    return {process["id"]: process["cpuTime"] for process in processes}
+
+
+@contextlib.contextmanager
+def site() -> Iterator[str]:
+    """The address of a page that does nothing, with what a worker trains with."""
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        for file in (SCRIPT, CORE):
+            shutil.copyfile(file, folder / file.name)
+        for kind, module in zip(KINDS, modules(), strict=True):
+            shutil.copyfile(module, folder / f"{kind}.wasm")
+        (folder / "index.html").write_text('<!doctype html><link rel="icon" href="data:,">')
+        with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=directory)) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            try:
+                yield f"http://127.0.0.1:{server.server_port}/"
+            finally:
+                server.shutdown()
+
+
+class Handler(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - as the base calls it
+        """A line for each request would be in the table's way."""
+
+
+def emulated(board: Board, steps: int) -> Row:
+    if missing := tools.missing_tools(cmake.required_tools(board, to_run=True)):
+        raise MeasurementError(tools.how_to_get(missing))
+    with tempfile.TemporaryDirectory() as directory:
+        words = ["train", EXPERIMENT, "--board", board.name, "--steps", str(steps)]
+        said = rlt([*words, "--out", str(Path(directory) / "run")], {})
+    return {"guest_instructions": said["guest_instructions"], "state_sha256": said["state_sha256"]}
+
+
+# -- the comparison --------------------------------------------------------------------------------
+
+
+def run(request: VerticalBenchmark) -> dict[str, Any]:
+    """Measures, prints the table, draws a chart where asked, returns what `--json` prints."""
+    harness.require_positive(
+        steps=request.steps,
+        emulated_steps=request.emulated_steps,
+        repetitions=request.repetitions,
+    )
+    asked = chosen(request.devices)
+    steps_of = {
+        name: request.emulated_steps if device.is_emulated else request.steps
+        for name, device in asked.items()
+    }
+    states = {steps: state_here(steps) for steps in sorted(set(steps_of.values()))}
+    turns = take_turns(asked, steps_of, states, request.repetitions)
+    document = {
+        "experiment": EXPERIMENT,
+        "rows": summary(asked, steps_of, turns),
+        "repetitions": request.repetitions,
+        **harness.conditions(),
+    }
+    print("\n".join(lines(document)))
+    if request.chart is not None:
+        draw_chart(document, request.chart)
+        print(f"wrote {request.chart}")
+    return document
+
+
+def state_here(steps: int) -> str:
+    """In which every device's run has to end: that of this machine's own program."""
+    raw, _ = harness.run_program("training_loop", "td3", steps)
+    return str(raw["state_sha256"])
+
+
+def take_turns(
+    asked: Mapping[str, Device],
+    steps_of: Mapping[str, int],
+    states: Mapping[int, str],
+    count: int,
+) -> list[dict[str, Row]]:
+    """A row of each device in every round; who failed, took long or is emulated is asked once."""
+    rounds: list[dict[str, Row]] = []
+    again = dict(asked)
+    for turn in range(count):
+        rows: dict[str, Row] = {}
+        for name, device in list(again.items()):
+            steps = steps_of[name]
+            try:
+                row = device.measure(steps)
+                if row["state_sha256"] != states[steps]:
+                    raise MeasurementError(
+                        f"ended in other bits, {row['state_sha256'][:12]} instead of "
+                        f"{states[steps][:12]}"
+                    )
+                said = f"{row['train_s']:.2f} s" if "train_s" in row else "ended"
+            except RltError as error:
+                row, said = {"error": str(error)}, str(error)
+            rows[name] = row
+            print(f"{device.title}, turn {turn + 1}: {said}", file=sys.stderr, flush=True)
+            if (row.get("cpu_s") or row.get("train_s", LONG_S)) >= LONG_S:
+                del again[name]
+        rounds.append(rows)
+    return rounds
+
+
+def summary(
+    asked: Mapping[str, Device], steps_of: Mapping[str, int], rounds: Sequence[Mapping[str, Row]]
+) -> list[Row]:
+    """A row for each device: medians, and medians of the ratios within a round."""
+    entries: list[Row] = []
+    for name, device in asked.items():
+        mine = [rows[name] for rows in rounds if name in rows]
+        good = [row for row in mine if "error" not in row]
+        entry: Row = {"name": name, "title": device.title, "device": device.tag}
+        entry["steps"] = steps_of[name]
+        if len(good) < len(mine) or not good:
+            entries.append({**entry, "error": next(row["error"] for row in mine if "error" in row)})
+            continue
+        entry["state_sha256"] = good[0]["state_sha256"]
+        entry["version"] = good[0].get("version")
+        if device.is_emulated:
+            entries.append({**entry, "guest_instructions": good[0]["guest_instructions"]})
+            continue
+        entry["runs"] = len(good)
+        for key, ratio in (("train_s", "ratio"), ("cpu_s", "cpu_ratio")):
+            values = [row[key] for row in good if row[key] is not None]
+            entry[key] = harness.median(values) if values else None
+            ratios = [
+                rows[name][key] / rows[REFERENCE][key]
+                for rows in rounds
+                if rows.get(name, {}).get(key) and rows.get(REFERENCE, {}).get(key)
+            ]
+            entry[ratio] = harness.median(ratios) if ratios else None
+        entries.append(entry)
+    return entries
+
+
+def lines(document: Mapping[str, Any]) -> list[str]:
+    """What a person reads."""
+    times = ("training", "times AVX2", "processor", "times AVX2")
+    header = ("device", "kernels", "steps", *times, "guest instructions", "state")
+    return [
+        f"{EXPERIMENT} on every device, median of up to {document['repetitions']} runs, "
+        f"evaluations left out; {harness.machine_text(document)}",
+        "",
+        *harness.table(header, document["rows"], cells),
+        "",
+        "One core and one thread each, but for the row with two. Guest instructions are no time.",
+    ]
+
+
+def cells(entry: Row) -> tuple[str, ...]:
+    return (
+        entry["device"],
+        f"{entry['steps']:,}",
+        harness.shown(entry.get("train_s"), "{:.2f} s"),
+        harness.shown(entry.get("ratio"), "{:.2f}"),
+        harness.shown(entry.get("cpu_s"), "{:.2f} s"),
+        harness.shown(entry.get("cpu_ratio"), "{:.2f}"),
+        harness.shown(entry.get("guest_instructions"), "{:,}"),
+        entry["state_sha256"][:12],
+    )
+
+
+def draw_chart(document: Mapping[str, Any], path: Path) -> None:
+    """Seconds above, guest instructions below: two axes, as one says nothing of the other."""
+    rows = [row for row in document["rows"] if "error" not in row]
+    panels = []
+    for key, unit in (
+        ("train_s", "processor seconds for {:,} steps"),
+        ("guest_instructions", "guest instructions for {:,} steps, which are no time"),
+    ):
+        if found := [row for row in rows if key in row]:
+            bars = [bar_of(row) for row in found]
+            panels.append(Panel(bars, unit.format(found[0]["steps"]), is_logarithmic=True))
+    processor, date = document["machine"]["processor"], document["date"]
+    draw_panels(panels, f"{EXPERIMENT}: the same bits on {processor}, {date}", path)
+
+
+def bar_of(row: Row) -> Bar:
+    """Of processor time, which other programs hardly change; with threads, of that on the clock."""
+    is_browsers = row["device"] == DEVICE
+    if "guest_instructions" in row:
+        count = row["guest_instructions"]
+        return Bar(row["title"], count, f"{count:,}", is_browsers)
+    if row["cpu_s"] is None:
+        return Bar(row["title"], row["train_s"], f"{row['train_s']:.2f} s on the clock", False)
+    return Bar(row["title"], row["cpu_s"], f"{row['cpu_s']:.2f} s", is_browsers)

@@ -1,0 +1,16 @@
+"""What the tests of `rlt web`'s page do with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def open_page(page: Any, address: str) -> None:
+    page.goto("about:blank")
+    page.goto(address)
+    page.locator("#train:enabled").wait_for()
+
+
+def open_file(page: Any, name: str, content: bytes) -> None:
+    file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+    page.set_input_files("#open", file)

@@ -1,0 +1,95 @@
+"""A quadrotor's flights in WebAssembly: those of the gate on this machine, bit for bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from programs import output_of
+from quadrotor_policies import controller
+from rltools_host.build.experiments import names
+from rltools_host.build.web_module import COMPILER_GROUP, FLIGHT, KINDS, build_modules, module_path
+from rltools_host.flight.gate import load_gate
+from rltools_host.flight.simulator import Cause
+from rltools_host.policies.image import parse_policy
+from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
+from rltools_host.web.flights import SLIDERS, flight_document, gate_document, gate_of
+
+HERE = TREE.root / "tests" / "host" / "web"
+PAGE = TREE.root / "host" / "rltools_host" / "web" / "page"
+RELAXED = "--experimental-wasm-relaxed-simd"
+FLIGHTS = 6
+GATES = ("hover", "push", "steady-wind", "figure-eight")
+
+
+def test_what_is_shown_comes_from_the_core() -> None:
+    document = flight_document()
+    settings = {setting["name"]: setting for setting in document["settings"]}
+    assert len(SLIDERS) == len(set(SLIDERS))
+    assert settings["mass_kg"]["unit"] == "kg"
+    assert settings["mass_kg"]["minimum"] == 0.005
+    assert document["tables"][0] == "crazyflie-l2f"
+    assert document["causes"][Cause.TOO_FAR] == Cause.TOO_FAR.text
+    places = [
+        (offset, offset + 4 * count) for offset, count, _ in sorted(document["reading"].values())
+    ]
+    assert [end for _, end in places[:-1]] == [begin for begin, _ in places[1:]]
+    assert places[-1][1] == document["reading_bytes"]
+
+
+def test_every_experiment_that_flies_has_its_gate() -> None:
+    assert "crazyflie-ppo" in names("experiment")
+    found = gate_document(gate_of("crazyflie-ppo"))
+    assert (found["name"], found["ticks"], found["judged"]) == ("hover-nominal", 5000, 500)
+    assert found["settings"] == load_gate("hover-nominal").settings
+    known = {setting["name"] for setting in flight_document()["settings"]}
+    for experiment in ("quadrotor-ppo", "quadrotor-wind-ppo"):
+        assert known.issuperset(gate_document(gate_of(experiment))["settings"])
+
+
+def flown_in_node(image: bytes, folder: Path, *flags: str) -> list[dict[str, Any]]:
+    gates = [{**gate_document(name), "count": FLIGHTS} for name in GATES]
+    (folder / "policy.rltp").write_bytes(image)
+    (folder / "gates.json").write_text(json.dumps(gates))
+    (folder / "flight.json").write_text(json.dumps(flight_document()))
+    modules = [module_path(FLIGHT, kind) for kind in ("lanes", "exact")]
+    lines = output_of(
+        *("node", *flags, HERE / "fly_in_node.mjs", PAGE, folder / "flight.json", *modules),
+        *(folder / "policy.rltp", folder / "gates.json"),
+    )
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("kind", KINDS)
+def test_flights_have_the_bits_of_the_gate_here(kind: str, tmp_path: Path) -> None:
+    """Also of a policy that sees sums of what it observed, and of one that crashes."""
+    if missing := tools.missing_names(("node",)):
+        pytest.skip(f"not installed (rlt doctor): {missing[0]}")
+    tools.ensure_group(COMPILER_GROUP)
+    build_modules([FLIGHT])
+    flags = [RELAXED] if kind == "lanes" else ["--no-" + RELAXED[2:]]
+    policies = [controller(), controller(sum_gain=0.05), controller(roll_sign=-1.0)]
+    ends: set[int] = set()
+    for image in policies:
+        policy = parse_policy(image)
+        for name, found in zip(GATES, flown_in_node(image, tmp_path, *flags), strict=True):
+            if found["kind"] != kind:
+                pytest.skip("node does not fuse relaxed SIMD's multiply-add on this processor")
+            gate = load_gate(name).with_starts(FLIGHTS, None)
+            outcomes = gate.fly(policy)
+            assert found["flown"] == FLIGHTS
+            assert found["hovered"] == np.count_nonzero(outcomes["cause"] == Cause.SUCCESS)
+            outcome, samples = gate.trace(policy, 0)
+            ends.add(int(outcome["cause"]))
+            if len(samples) == gate_document(name)["ticks"]:
+                assert found["cause"] == 0
+                assert found["moment"] == samples["reading"][-1].tobytes().hex()
+            else:
+                assert found["cause"] == outcome["cause"]
+    assert len(ends) > 1
