@@ -138,7 +138,7 @@ def test_hyperparameters_are_set_within_their_bounds_read_and_a_run_pauses_and_r
     page.click("#board-set")
     assert status(page, "bounds") == "A hyperparameter is not within its bounds."
     page.fill("#set-gamma", "0.9")
-    page.fill("#set-steps", "20000")
+    page.fill("#set-steps", "1000000")
     page.fill("#set-report_every", "50")
     page.click("#board-set")
     status(page, "The board has the hyperparameters of the fields.")
@@ -164,7 +164,7 @@ def test_hyperparameters_are_set_within_their_bounds_read_and_a_run_pauses_and_r
 def test_a_run_that_goes_on_is_joined_by_another_page(page: Any, bridge: SerialBridge) -> None:
     bridge.plug(host_board())
     connect(page)
-    page.fill("#set-steps", "60000")
+    page.fill("#set-steps", "1000000")
     page.click("#board-start")
     page.locator("#numbers", has_text="step").wait_for()
     page.reload()
@@ -211,14 +211,14 @@ def test_a_policy_is_pushed_verified_confirmed_and_rolled_back(
 def test_only_a_press_confirms(page: Any, bridge: SerialBridge) -> None:
     bridge.plug(host_board(CONTRACT, "infer"))
     connect(page)
-    page.fill("#board-trial", "2")
+    page.fill("#board-trial", "6")
     page.click("#board-push")
-    status(page, "in trial for 2 s")
+    status(page, "in trial for 6 s")
     said = status(page, "The board dropped the policy")
     assert said == "The board dropped the policy: it was not confirmed in time. No policy acts."
     assert uses(page) == ["empty", "empty"]
     page.click("#board-push")
-    status(page, "in trial for 2 s")
+    status(page, "in trial for 6 s")
     page.click("#board-disconnect")  # which ends the trial
     status(page, "Not connected.")
     connect(page)
