@@ -136,6 +136,12 @@ async function train(board) {
   };
 }
 
+/** The hash of a run of so many steps from the beginning. */
+async function wholeRun(board, steps) {
+  await board.setParameters(given.parameters, { steps });
+  return (await (await board.start(() => {})).result).hash;
+}
+
 const scenarios = {
   async train() {
     return await train(await connect());
@@ -162,23 +168,27 @@ const scenarios = {
     const file = await saidOf(board.files.download("/checkpoint.rltc"));
     await board.pause();
     const paused = await result;
-    const resumed = await board.resume(() => {});
-    const finished = await resumed.result;
+    const steps = paused.step + 100;
+    await board.setParameters(given.parameters, { steps });
+    const finished = await (await board.resume(() => {})).result;
     return {
       refused,
       whileTraining,
       file,
-      paused: [paused.state, paused.step],
-      finished: [finished.state, finished.step],
+      states: [paused.state, finished.state],
+      steps: [paused.step, finished.step],
       hash: finished.hash,
+      whole: await wholeRun(board, steps),
     };
   },
   async joinARunThatGoesOn() {
     const board = await connect();
     await board.setParameters(given.parameters, given.values);
     await board.start(() => {});
-    const { hash } = await board.watch(() => {});
-    return { hash };
+    const result = board.watch(() => {});
+    await board.pause();
+    const { hash, step } = await result;
+    return { hash, whole: await wholeRun(board, step) };
   },
   async refusals() {
     const board = await connect();
@@ -268,9 +278,9 @@ const scenarios = {
   },
   async unconfirmed() {
     const policies = new Policies(await connect());
-    const push = await pushOf(policies, 0, 0.3);
+    const push = await pushOf(policies, 0, 4);
     await push.begin(() => {});
-    await new Promise((resolve) => setTimeout(resolve, 600));
+    while ((await policies.slots()).trial) await new Promise((resolve) => setTimeout(resolve, 200));
     return { confirm: await saidOf(push.confirm()), ...told(await policies.slots()) };
   },
   // The first policy is active; the second is on its way when the cable is pulled.

@@ -13,9 +13,11 @@ import pytest
 
 from boards_under_test import EMULATED, open_board, skip_without_tools
 from rltools_host.boards.description import load_board
+from rltools_host.build.experiments import describe
 from rltools_host.build.firmware import build_firmware
 from rltools_host.build.protocol import load_dialect
 from rltools_host.build.web_module import COMPILER_GROUP
+from rltools_host.clients.session import BoardSession
 from rltools_host.link.framing import FrameEncoder
 from rltools_host.link.transport import Link, ProcessLink
 from rltools_host.runs.checkpoint import parse_image
@@ -136,7 +138,7 @@ def test_hyperparameters_are_set_within_their_bounds_read_and_a_run_pauses_and_r
     page.click("#board-set")
     assert status(page, "bounds") == "A hyperparameter is not within its bounds."
     page.fill("#set-gamma", "0.9")
-    page.fill("#set-steps", "20000")
+    page.fill("#set-steps", "1000000")
     page.fill("#set-report_every", "50")
     page.click("#board-set")
     status(page, "The board has the hyperparameters of the fields.")
@@ -162,7 +164,7 @@ def test_hyperparameters_are_set_within_their_bounds_read_and_a_run_pauses_and_r
 def test_a_run_that_goes_on_is_joined_by_another_page(page: Any, bridge: SerialBridge) -> None:
     bridge.plug(host_board())
     connect(page)
-    page.fill("#set-steps", "60000")
+    page.fill("#set-steps", "1000000")
     page.click("#board-start")
     page.locator("#numbers", has_text="step").wait_for()
     page.reload()
@@ -209,14 +211,14 @@ def test_a_policy_is_pushed_verified_confirmed_and_rolled_back(
 def test_only_a_press_confirms(page: Any, bridge: SerialBridge) -> None:
     bridge.plug(host_board(CONTRACT, "infer"))
     connect(page)
-    page.fill("#board-trial", "2")
+    page.fill("#board-trial", "6")
     page.click("#board-push")
-    status(page, "in trial for 2 s")
+    status(page, "in trial for 6 s")
     said = status(page, "The board dropped the policy")
     assert said == "The board dropped the policy: it was not confirmed in time. No policy acts."
     assert uses(page) == ["empty", "empty"]
     page.click("#board-push")
-    status(page, "in trial for 2 s")
+    status(page, "in trial for 6 s")
     page.click("#board-disconnect")  # which ends the trial
     status(page, "Not connected.")
     connect(page)
@@ -272,6 +274,47 @@ def test_a_board_of_another_experiment_is_named(page: Any, bridge: SerialBridge)
         "#board-mismatch"
     )
     assert page.locator("#board-start:disabled").count() == 1
+
+
+def test_a_run_of_another_experiment_can_be_paused(page: Any, bridge: SerialBridge) -> None:
+    link = host_board("cartpole-ppo")
+    session, _ = BoardSession.connect(link, load_dialect())
+    steps = describe("cartpole-ppo").hyperparameter("steps")
+    session.parameters.set({"steps": steps}, {"steps": 1_000_000_000})
+    session.training.start()
+    bridge.plug(link)
+    connect(page)
+    assert page.locator("#board-read:disabled").count() == 1
+    page.click("#board-pause")
+    status(page, "The board is paused at step")
+    page.locator("#board-pause:disabled").wait_for()
+
+
+def test_by_keyboard_alone(page: Any, bridge: SerialBridge) -> None:
+    """The focus stays, and a second press of Enter never confirms."""
+
+    def focused() -> str:
+        return str(page.evaluate("() => document.activeElement.id"))
+
+    bridge.plug(host_board(CONTRACT, "infer"))
+    page.focus("#board-connect")
+    page.keyboard.press("Enter")
+    page.locator("#board-push:enabled").wait_for()
+    assert focused() == "board-disconnect"
+    for name in ("board-trial", "board-push"):
+        page.keyboard.press("Tab")
+        assert focused() == name
+    page.keyboard.press("Enter")
+    status(page, "is in trial for 30 s")
+    page.locator("#board-confirm:enabled").wait_for()
+    assert focused() == "board-disconnect"
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    assert focused() == "board-confirm"
+    page.keyboard.press("Enter")
+    status(page, "Confirmed: active in slot 0.")
+    announced = page.locator("#board-status[role=status][aria-live=polite]")
+    assert announced.count() == 1
 
 
 def test_a_second_tab_gets_a_sentence_and_the_first_goes_on(

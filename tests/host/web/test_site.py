@@ -37,6 +37,7 @@ def test_the_folder_has_all_that_the_page_asks_for(tmp_path: Path) -> None:
     written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert {
         "index.html",
+        "dialect.json",
         "main.js",
         "pendulum-td3/exact.wasm",
         "cartpole-ppo/lanes.wasm",

@@ -70,6 +70,7 @@ export class BoardPanel {
     this.show();
     try {
       await work();
+      if (this.board?.connection.failure) throw this.board.connection.failure;
     } catch (error) {
       if (!(error instanceof BoardError) && !(error instanceof Refused)) throw error;
       this.sayError(error);
@@ -78,8 +79,16 @@ export class BoardPanel {
       get("transfer").hidden = true;
       if (this.board?.connection.failure) this.#forget();
       this.show();
-      if (focused.hidden) get(this.board ? "disconnect" : "connect").focus();
+      this.#focus(focused);
     }
+  }
+
+  // A button that was disabled meanwhile has lost the focus. Where it stays so, what undoes the most
+  // has it, and never what confirms.
+  #focus(button) {
+    if (document.activeElement !== document.body || button === document.body) return;
+    const isThere = !button.hidden && !button.disabled;
+    (isThere ? button : get(this.board ? "disconnect" : "connect")).focus();
   }
 
   showTransfer(done, all) {

@@ -19,7 +19,7 @@ export class TrainingPart {
     panel.onClick("start", setting, () => this.#start());
     panel.onClick("set", setting, () => this.#setParameters());
     panel.onClick("read", "Reading the hyperparameters.", () => this.#readParameters());
-    panel.onClick("pause", "Asking for a pause.", () => panel.board.pause());
+    panel.onClick("pause", "Asking for a pause.", () => this.#pause());
     panel.onClick("resume", "Asking it to go on.", () => this.#resume());
     panel.onClick("fetch-checkpoint", "Fetching the checkpoint.", () => this.#fetchCheckpoint());
     panel.onClick("fetch-policy", "Fetching the policy.", () =>
@@ -120,6 +120,16 @@ export class TrainingPart {
     this.values = await this.#setParameters();
     this.panel.page.begin(this.values.steps);
     this.#follow((await this.panel.board.start((message) => this.#report(message))).result);
+  }
+
+  // Who follows the run hears the result; another experiment's is not followed.
+  async #pause() {
+    const { board } = this.panel;
+    await board.pause();
+    if (this.isFollowing) return;
+    const { state, step } = await board.result();
+    this.state = state;
+    this.panel.say(`The board is paused at step ${counted(step)}.`);
   }
 
   async #resume() {
