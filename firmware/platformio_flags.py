@@ -19,8 +19,10 @@ environment = env  # noqa: F821
 repository = Path(environment.GetProjectOption("custom_tree", environment.subst("$PROJECT_DIR")))
 board_name = environment["PIOENV"]
 common = json.loads((repository / "firmware" / "build.json").read_text())
-sys.path.insert(0, str(repository / "host"))
-sys.path.append(str(repository.parents[1]))  # of a wheel: the tree is in the package
+if (repository / "host").is_dir():
+    sys.path.insert(0, str(repository / "host"))
+else:  # of a wheel, in whose package the tree is
+    sys.path.append(str(repository.parents[1]))
 
 from rltools_host.boards.description import load_board  # noqa: E402
 from rltools_host.build.cmake import require_program  # noqa: E402

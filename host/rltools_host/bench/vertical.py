@@ -120,8 +120,7 @@ def on_two_threads(steps: int) -> Row:
     if len(os.sched_getaffinity(0)) < 2:
         raise MeasurementError("this process may use one core only, and a second thread needs one")
     raw, _ = harness.run_program("training_loop", "td3", steps, board="host-threads", cores=2)
-    # Of a second thread the program's own clock knows nothing.
-    return {**row_of(raw), "cpu_s": None}
+    return row_of(raw)
 
 
 def row_of(raw: Mapping[str, Any]) -> Row:
@@ -286,7 +285,7 @@ def take_turns(
                 row, said = {"error": str(error)}, str(error)
             rows[name] = row
             print(f"{device.title}, turn {turn + 1}: {said}", file=sys.stderr, flush=True)
-            if (row.get("cpu_s") or row.get("train_s", LONG_S)) >= LONG_S:
+            if row.get("cpu_s", LONG_S) >= LONG_S:
                 del again[name]
         rounds.append(rows)
     return rounds
@@ -312,12 +311,11 @@ def summary(
             continue
         entry["runs"] = len(good)
         for key, ratio in (("train_s", "ratio"), ("cpu_s", "cpu_ratio")):
-            values = [row[key] for row in good if row[key] is not None]
-            entry[key] = harness.median(values) if values else None
+            entry[key] = harness.median([row[key] for row in good])
             ratios = [
                 rows[name][key] / rows[REFERENCE][key]
                 for rows in rounds
-                if rows.get(name, {}).get(key) and rows.get(REFERENCE, {}).get(key)
+                if key in rows.get(name, ()) and key in rows.get(REFERENCE, ())
             ]
             entry[ratio] = harness.median(ratios) if ratios else None
         entries.append(entry)
@@ -352,7 +350,7 @@ def cells(entry: Row) -> tuple[str, ...]:
 
 
 def draw_chart(document: Mapping[str, Any], path: Path) -> None:
-    """Seconds above, guest instructions below: two axes, as one says nothing of the other."""
+    """Time above, guest instructions below: two axes, as one says nothing of the other."""
     rows = [row for row in document["rows"] if "error" not in row]
     panels = []
     for key, unit in (
@@ -367,11 +365,9 @@ def draw_chart(document: Mapping[str, Any], path: Path) -> None:
 
 
 def bar_of(row: Row) -> Bar:
-    """Of processor time, which other programs hardly change; with threads, of that on the clock."""
+    """Of processor time, of all threads together, which other programs hardly change."""
     is_browsers = row["device"] == DEVICE
     if "guest_instructions" in row:
         count = row["guest_instructions"]
         return Bar(row["title"], count, f"{count:,}", is_browsers)
-    if row["cpu_s"] is None:
-        return Bar(row["title"], row["train_s"], f"{row['train_s']:.2f} s on the clock", False)
     return Bar(row["title"], row["cpu_s"], f"{row['cpu_s']:.2f} s", is_browsers)

@@ -46,7 +46,7 @@ def test_what_is_given_twice_is_refused_by_any_name() -> None:
     [
         (
             "batch_size",
-            r"as boards do not allocate: edit kBatchSize in \S*pendulum_td3",
+            r"compiled in, as boards do not allocate: .*, or edit kBatchSize in \S*pendulum_td3",
         ),
         ("net_arch", "edit Actor and Critic in"),
         ("buffer_size", "edit kReplayCapacity in"),

@@ -27,7 +27,7 @@ Seconds timed(Work&& work) {
   using Clock = std::chrono::steady_clock;
   const auto processor_now = [] {
     std::timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
   };
   const auto wall_began = Clock::now();
