@@ -159,11 +159,11 @@ class Tree:
             if str(path).startswith(prefix) and str(test).startswith(names)
         }
 
-        def distance(test: Path) -> tuple[bool, bool, int, bool, int]:
+        def distance(test: Path) -> tuple[bool, bool, bool, int, bool, int]:
             above = len(Path(os.path.commonpath([home, test.parent])).parts)
             is_own = test.stem == f"test_{path.stem}"
             ways = len(home.parts) - above, path.stem not in test.stem, len(test.parts) - above
-            return (not is_own, test not in further, *ways)
+            return (not is_own, test not in further, path not in self.reached(test), *ways)
 
         found = {test for test in self.tests if path in self.reached(test)}
         python = [

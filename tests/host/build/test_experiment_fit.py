@@ -17,7 +17,7 @@ import pytest
 from rltools_host.boards.description import list_boards, load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.build.catalogue import list_environments
-from rltools_host.errors import BuildError, UsageError
+from rltools_host.errors import BuildError, UnknownNameError, UsageError
 from rltools_host.flight.gate import load_gate
 from rltools_host.policies.episodes import gymnasium_has
 from rltools_host.project import PROJECT
@@ -258,6 +258,8 @@ def test_a_program_that_a_board_is_not_built_with_is_one_sentence(
     """Before anything is built."""
     monkeypatch.setattr(firmware, "build_targets", lambda *_: pytest.fail("was built"))
     monkeypatch.setattr(cmake, "list_boards", lambda: [HOST, EMULATED])
+    with pytest.raises(UnknownNameError, match='unknown program "trane": did you mean train'):
+        firmware.build_firmware(HOST, "pendulum-td3", "trane")
     with pytest.raises(UsageError) as error:
         firmware.build_firmware(replace(HOST, programs=()), "pendulum-td3")
     assert str(error.value) == (

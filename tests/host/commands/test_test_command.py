@@ -92,7 +92,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("selection", "python", "cpp"),
     [
         (Selection(), (1, 1), (1, 1)),
-        (Selection(daily=False, rest=True), (1, 0), (0, 1)),
+        pytest.param(*(Selection(daily=False, rest=True), (1, 0), (0, 1)), marks=pytest.mark.all),
         (Selection(rest=True, expression="test_c or good"), (1, 0), (1, 0)),
     ],
 )

@@ -99,7 +99,7 @@ def test_plain_output(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.all), 2])
 def test_as_many_at_once_as_is_said(tmp_path: Path, jobs: int) -> None:
     """Of runs that do not end by themselves."""
     group = tmp_path / "group"

@@ -351,6 +351,7 @@ def test_fault_that_does_not_compile_does_not_count(
     assert document["faults"][0]["by"].startswith("does not compile: error: ")
 
 
+@pytest.mark.all
 def test_tests_of_every_day_come_first(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--all` says how many of what all tests notice those notice that a plain `rlt test` runs."""
     conftest = """
@@ -397,6 +398,7 @@ def test_entry_that_does_not_fit_is_named(tree: Path) -> None:
     assert "gone.py may be any of no files" in str(error.value)
 
 
+@pytest.mark.all
 def test_test_that_fails_by_itself_is_an_error(tree: Path) -> None:
     commit(tree, {"tests/host/runs/test_clamp.py": "def test_x(): assert False\n"})
     with pytest.raises(BaselineError, match=r"test_clamp\.py fails without a fault"):
@@ -413,12 +415,18 @@ def test_fault_that_hangs_is_noticed(
 ) -> None:
     monkeypatch.setattr(measure_module, "LONGEST_S", (2.0, 2.0))
     monkeypatch.setattr(measure_module, "SHORTEST_LIMIT_S", 2.0)
-    endless = {"fault": "It hangs.", "text": "return low", "becomes": "while True: pass"}
+    monkeypatch.setattr(measure_module, "SLOWER_THAN_UNCHANGED", 0.1)
+    endless = {
+        "fault": "It hangs.",
+        "text": "return low",
+        "becomes": "__import__('time').sleep(99)",
+    }
     commit(tree, {"tests/mutants/kept.json": json.dumps({"clamp.py": [endless]})})
     _, document, _ = measure(tree, capsys, "It hangs")
     assert verdicts(document) == {"It hangs.": True}
 
 
+@pytest.mark.all
 def test_machine_that_is_busy_notices_nothing(
     tree: Path,
     tmp_path: Path,

@@ -18,13 +18,16 @@ def act(observation: Any) -> Any:
 
 CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: rlt.make(3), "name=3: give a text"),  # type: ignore[arg-type]
-    (lambda: rlt.make("Pendulum-v1", 1.5), "num_envs=1.5: give a whole number"),  # type: ignore[arg-type]
-    (lambda: rlt.make("Pendulum-v1", threads=1.5), "threads=1.5: give a"),  # type: ignore[arg-type]
-    (lambda: rlt.make("Pendulum-v1", max_episode_steps=1.5), "max_episode_steps=1.5"),  # type: ignore[arg-type]
+    (lambda: rlt.make("Pendulum-v1", 1.5), "num_envs=1.5: .* from 1 to 1048576$"),  # type: ignore[arg-type]
+    (lambda: rlt.make("Pendulum-v1", threads=1.5), "threads=1.5: .* from 1 to 64$"),  # type: ignore[arg-type]
+    (
+        lambda: rlt.make("Pendulum-v1", max_episode_steps=1.5),
+        "max_episode_steps=.* 1 to 4294967294$",
+    ),  # type: ignore[arg-type]
     (lambda: rlt.make("Pendulum-v1", settings=[1]), r"settings=\[1\]: give a dictionary"),  # type: ignore[arg-type]
     (lambda: rlt.make("Quadrotor", settings={"airframe": "2"}), "airframe='2': give a number"),  # type: ignore[dict-item]
     (lambda: rlt.make("Pendulum-v1", autoreset_mode=3), "autoreset_mode 3: choose"),  # type: ignore[arg-type]
-    (lambda: rlt.evaluate(act, "Pendulum-v1", 1.5), "episodes=1.5: give a whole"),  # type: ignore[arg-type]
+    (lambda: rlt.evaluate(act, "Pendulum-v1", 1.5), "episodes=1.5: .* from 1 to 1000000$"),  # type: ignore[arg-type]
     (
         lambda: rlt.evaluate(act, "Pendulum-v1", 1, -1),
         "seed=-1: give a whole number from 0 to 4294967295",
@@ -32,7 +35,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: rlt.evaluate(act, "Pendulm-v1"), "did you mean Pendulum-v1"),
     (lambda: rlt.evaluate(act, 3), "env=3: give an environment"),  # type: ignore[arg-type]
     (lambda: rlt.evaluate(3, "Pendulum-v1"), "policy=3: give a function"),  # type: ignore[arg-type]
-    (lambda: rlt.evaluate_gymnasium(Point, "none", 1.5), "episodes=1.5"),  # type: ignore[arg-type]
+    (lambda: rlt.evaluate_gymnasium(Point, "none", 1.5), "episodes=1.5: .* from 1 to 1000000$"),  # type: ignore[arg-type]
     (lambda: rlt.evaluate_gymnasium(Point, "no-such-run"), 'unknown run "no-such-run"'),
     (lambda: rlt.evaluate_gymnasium(3, "none"), "make_env must be a function"),  # type: ignore[arg-type]
     (lambda: rlt.Policy.load(3), "run=3: give a path"),  # type: ignore[arg-type]
@@ -43,18 +46,18 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: rlt.train("pendulum-td3", board="host", out=3), "out=3: give a path"),  # type: ignore[arg-type]
     (lambda: rlt.train(resume=3), "resume=3: give a path"),  # type: ignore[arg-type]
     (lambda: rlt.train("pendulum-td3", port=3), "port=3: give a text"),  # type: ignore[arg-type]
-    (lambda: rlt.train("pendulum-td3", threads=1.5), "threads=1.5: give a whole"),  # type: ignore[arg-type]
+    (lambda: rlt.train("pendulum-td3", threads=1.5), "threads=1.5: .* from 1 to 1024$"),  # type: ignore[arg-type]
     (lambda: rlt.train("pendulum-td3", settings=["a"]), "settings=.*: give a dictionary"),  # type: ignore[arg-type]
     (lambda: rlt.train_gymnasium(3), "make_env must be a function"),  # type: ignore[arg-type]
     (lambda: rlt.train_gymnasium(Point, algorithm=3), "algorithm=3: give a text"),  # type: ignore[arg-type]
     (lambda: rlt.train_gymnasium(Point, hidden=64), "hidden=64: give the widths"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(Point, hidden=(64, 1.5)), "hidden=1.5: give a whole"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(Point, environments=1.5), "environments=1.5"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(Point, episode_steps=1.5), "episode_steps=1.5"),  # type: ignore[arg-type]
+    (lambda: rlt.train_gymnasium(Point, hidden=(64, 1.5)), "hidden=1.5: .* from 1 to 4096$"),  # type: ignore[arg-type]
+    (lambda: rlt.train_gymnasium(Point, environments=1.5), "environments=1.5: .* from 1 to 1024$"),  # type: ignore[arg-type]
+    (lambda: rlt.train_gymnasium(Point, episode_steps=1.5), "episode_steps=.* 1 to 2147483647$"),  # type: ignore[arg-type]
     (lambda: rlt.train_gymnasium(Point, name=3), "name=3: give a text"),  # type: ignore[arg-type]
     (lambda: rlt.train_gymnasium(Point, channels=[3]), "channels=.*: give a dictionary"),  # type: ignore[arg-type]
     (lambda: rlt.train_gymnasium(Point, sizes={"batch": 3}), 'unknown size "batch": did you mean'),
-    (lambda: rlt.train_gymnasium(Point, sizes={"batch_size": 1.5}), "batch_size=1.5"),  # type: ignore[dict-item]
+    (lambda: rlt.train_gymnasium(Point, sizes={"batch_size": 1.5}), "batch_size=.* 1 to 10000000$"),  # type: ignore[dict-item]
     (lambda: rlt.train_gymnasium(Point, out=b"x"), "out=b'x': give a path"),  # type: ignore[arg-type]
 ]
 
