@@ -1,6 +1,6 @@
 // A recurrent network with states, windows or memory of another shape.
 #include "rltools/devices/generic.h"
-#include "rltools/nn/sequential.h"
+#include "rltools/nn/window_passes.h"
 
 using rlt::Matrix;
 

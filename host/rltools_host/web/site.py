@@ -18,9 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.build.description import channels, shapes
-from rltools_host.build.experiments import describe, list_experiments
+from rltools_host.build.experiments import describe, is_recurrent, list_experiments
 from rltools_host.build.picture import OPERATORS, picture_of, trees_of
-from rltools_host.build.web_module import KINDS, build_modules, lacking_in_browsers, module_path
+from rltools_host.build.web_module import (
+    KINDS,
+    build_modules,
+    lacking_in_browsers,
+    module_path,
+)
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import disk_error, partial_path, read_json
 from rltools_host.hints import near_path
@@ -110,7 +115,11 @@ def fill(new: Path, experiments: Sequence[str]) -> None:
 
 def those_for_browsers() -> list[str]:
     """All experiments that WebAssembly can have, the shortest to train first."""
-    found = [name for name in list_experiments() if not lacking_in_browsers(name)]
+    found = [
+        name
+        for name in list_experiments()
+        if not lacking_in_browsers(name) and not is_recurrent(name)
+    ]
     return sorted(found, key=lambda name: (not name.startswith("pendulum-td3"), name))
 
 

@@ -12,7 +12,7 @@
 
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
-#include "rltools/nn/sequential.h"
+#include "rltools/nn/window_passes.h"
 
 namespace kernel_agreement {
 

@@ -12,9 +12,8 @@
 
 #include "golden_file.h"
 #include "numeric_differentiation.h"
-#include "rltools/devices/generic.h"
 #include "rltools/devices/host.h"
-#include "rltools/nn/sequential.h"
+#include "rltools/nn/window_passes.h"
 
 using namespace rlt;
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "multiply_add_peak.h"
-#include "rltools/nn/sequential.h"
+#include "rltools/nn/window_passes.h"
 #include RLT_DEVICE_HEADER
 
 namespace {
