@@ -65,8 +65,8 @@ Hyperparameters = dict[Line, Value]
 
 # Why a run whose policy is recurrent has no policy image.
 RECURRENT = (
-    "recurrent, and a policy image (format 1) holds no hidden state: the run has its checkpoint and "
-    "its evaluations in training, and can be resumed, but not evaluated, exported or pushed yet"
+    "recurrent, and a policy image (format 1) holds no hidden state: the run has its checkpoint "
+    "and its evaluations in training, and can be resumed, but not evaluated, exported or pushed yet"
 )
 
 
