@@ -167,6 +167,8 @@ RLT_EXPORT(sha256_of_transfer) const std::uint8_t* sha256_of_transfer(std::uint3
 namespace {
 
 // Where a policy image lies: that of the training state, or one from elsewhere.
+static_assert(rlt::kHasPolicyImage<Experiment>,
+              "the page plays policy images, and format 1 holds no recurrent policy");
 constexpr std::uint32_t kOwnImageBytes = rlt::kPolicyImageBytes<Experiment>;
 constexpr std::uint32_t kImageBytes = kOwnImageBytes < (1u << 20) ? 1u << 20 : kOwnImageBytes;
 alignas(16) std::uint8_t image[kImageBytes];

@@ -34,6 +34,13 @@ void describe_network(Json& json, const char* name) {
         json.write(rlt::activation_name(Network::activation(layer)));
       }
     });
+    if constexpr (rlt::kIsRecurrent<Network>) {
+      json.list("layers", [&] {
+        for (int layer = 0; layer < Network::kLayerCount; layer++) {
+          json.write(Network::layer_name(layer));
+        }
+      });
+    }
     json.pair("parameters", Network::kParameterCount);
   });
 }
@@ -54,6 +61,7 @@ void describe_algorithm(Json& json, rlt::Training<Experiment>& training) {
       describe_network<std::decay_t<decltype(network)>>(json, name);
     });
   });
+  json.pair("policy_state", rlt::kStateDim<rlt::PolicyNetwork<Experiment>>);
   json.pair("environments", rlt::kEnvironmentCount<Experiment>);
   json.object("sizes", [&] {
     rlt::for_each_size(training, [&](const char* name, int size) { json.pair(name, size); });

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "describe.h"
-#include "rltools/nn/mlp.h"
+#include "rltools/nn/sequential.h"
 #include "rltools/rl/policy_of_training.h"
 #include "rltools/rl/training.h"
 
@@ -28,6 +28,26 @@ struct Widened<Mlp<T, Dimensions<Widths...>, Hidden, Output>, Width> {
   static Mlp<T, Dimensions<width_of<Layers>()...>, Hidden, Output> make(
       std::index_sequence<Layers...>);
   using Type = decltype(make(std::make_index_sequence<sizeof...(Widths)>{}));
+};
+
+template <class Layer, int Width>
+struct WideLayer;
+template <int Own, Activation A, int Width>
+struct WideLayer<Dense<Own, A>, Width> {
+  using Type = Dense<Width, A>;
+};
+template <int Own, int Width>
+struct WideLayer<Gru<Own>, Width> {
+  using Type = Gru<Width>;
+};
+template <class T, int In, class... Layers, int Width>
+struct Widened<Sequential<T, In, Layers...>, Width> {
+  static constexpr std::size_t kLast = sizeof...(Layers) - 1;
+  template <std::size_t... Index>
+  static Sequential<
+      T, In, std::conditional_t<Index == kLast, Layers, typename WideLayer<Layers, Width>::Type>...>
+      make(std::index_sequence<Index...>);
+  using Type = decltype(make(std::make_index_sequence<sizeof...(Layers)>{}));
 };
 
 // The experiment E with so many units in each hidden layer; not every algorithm has an actor.

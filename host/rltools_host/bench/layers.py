@@ -1,7 +1,8 @@
-"""`rlt bench layers`: a dense layer's three products by width, our kernels and OpenBLAS's.
+"""`rlt bench layers`: a dense layer's three products by width, our kernels and OpenBLAS's, and a
+small network with a recurrent layer.
 
 The programs of programs/layers.cpp, one for each width, measure one shape at a time, all sides
-taking turns with the core's peak.
+taking turns with the core's peak; programs/recurrent.cpp measures the network.
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ def run(widths: str, batches: str, zeros: int, repetitions: int) -> dict[str, An
             )
             rows += evaluated(raw, width, batch)
             blas = raw["blas"]
+    recurrent, core = harness.run_program("recurrent", repetitions, board=OURS_BOARD)
     document = {
         "rows": rows,
+        "recurrent": evaluated_network(recurrent),
         "peak_gflops": harness.median([row["peak_gflops"] for row in rows]),
         "zeros_percent": zeros,
         "repetitions": repetitions,
@@ -106,6 +109,20 @@ def evaluated(raw: Mapping[str, Any], width: int, batch: int) -> list[dict[str, 
     return rows
 
 
+def evaluated_network(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Medians, and of the core's peak the share within a repetition."""
+    row = {key: raw[key] for key in ("network", "windows", "steps", "lanes")}
+    for name, count in (("forward", "forward_multiply_adds"), ("step", "multiply_adds")):
+        times = raw[f"{name}_ns"]
+        reached = [2 * raw[count] / time for time in times]
+        row |= {
+            count: raw[count],
+            f"{name}_ns": harness.median(times),
+            f"{name}_share": harness.median(ratios(reached, raw["peak_gflops"])),
+        }
+    return row
+
+
 def ratios(values: Sequence[float], others: Sequence[float]) -> list[float]:
     return [value / other for value, other in zip(values, others, strict=True)]
 
@@ -134,7 +151,22 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         "",
         *aligned(table),
         *([] if document["blas"] is None else ["", "* the board host-blas takes BLAS there"]),
+        "",
+        *network_lines(document["recurrent"]),
     ]
+
+
+def network_lines(row: Mapping[str, Any]) -> list[str]:
+    """The network's passes; its sigmoids and tanhs count as nothing."""
+    table = [("", "time a step", "multiply-adds", "of the peak")]
+    for name, key, count in (
+        ("forward", "forward", "forward_multiply_adds"),
+        ("forward and backward", "step", "multiply_adds"),
+    ):
+        time, share = f"{row[f'{key}_ns']:.0f} ns", f"{100 * row[f'{key}_share']:.0f} %"
+        table.append((name, time, f"{row[count]:,}", share))
+    heading = f"{row['network']} over {row['windows']} windows of {row['steps']} steps"
+    return [heading, *aligned(table)]
 
 
 def blas_line(document: Mapping[str, Any]) -> str:

@@ -258,6 +258,11 @@ def describe_contract(name: str) -> Mapping[str, Any]:
     return document
 
 
+def is_recurrent(experiment: str) -> bool:
+    """Whether its header names a recurrent network (nn/sequential.h), without compiling it."""
+    return "Sequential<" in header_of(experiment).read_text(encoding="utf-8")
+
+
 def evaluation_options(experiment: str, environment: str) -> tuple[str, ...]:
     """Of `rlt evaluate`, which say most about a policy: the experiment's own gate, or Gymnasium
     where that has the environment; nothing for the core's simulator."""

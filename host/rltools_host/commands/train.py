@@ -12,7 +12,7 @@ from typing import IO, Annotated, Any, cast
 import typer
 
 from rltools_host.build.catalogue import listed
-from rltools_host.build.experiments import evaluation_options
+from rltools_host.build.experiments import evaluation_options, is_recurrent
 from rltools_host.commands import parameters
 from rltools_host.commands.options import Channels, EpisodeSteps, Jobs, Json
 from rltools_host.errors import RltError, UsageError
@@ -82,8 +82,14 @@ def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[s
         *in_columns(lines, width),
         f"  state {document['state_sha256']} verified",
         f"  run   {run_path}",
-        f"  next  {evaluation_line(document, run_path)}",
-        f"        {command_line('report', run_path)}",
+        *(
+            f"  {word}  {line}"
+            for word, line in zip(
+                ("next", "    "),
+                [*evaluation_lines(document, run_path), command_line("report", run_path)],
+                strict=False,
+            )
+        ),
     ]
 
 
@@ -104,15 +110,18 @@ def fault_lines(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def evaluation_line(document: Mapping[str, Any], run_path: Path) -> str:
-    """What evaluates a run, or a group, as it must be typed; of a Python function, in Python."""
+def evaluation_lines(document: Mapping[str, Any], run_path: Path) -> list[str]:
+    """What evaluates a run, or a group, as it must be typed; of a Python function, in Python.
+    Nothing of a recurrent policy, which has no image."""
     task = document.get("task")
     if task is None:
+        if is_recurrent(document["experiment"]):
+            return []
         options = evaluation_options(document["experiment"], document["environment"])
-        return command_line("evaluate", run_path, *options)
+        return [command_line("evaluate", run_path, *options)]
     if is_task(task):
-        return command_line("evaluate", run_path)
-    return f"rlt.evaluate_gymnasium(make_env, {str(run_path)!r})"
+        return [command_line("evaluate", run_path)]
+    return [f"rlt.evaluate_gymnasium(make_env, {str(run_path)!r})"]
 
 
 # -- groups of runs --------------------------------------------------------------------------------
@@ -172,7 +181,7 @@ def next_lines(document: Mapping[str, Any]) -> list[str]:
     task = document.get("task")
     if task is not None and not is_task(task):  # a function is given one run
         group = near_path(Path(document["runs"][0]["run"]))
-    return [*lines, f"  {word}  {evaluation_line(document, group)}"]
+    return [*lines, *(f"  {word}  {line}" for line in evaluation_lines(document, group))]
 
 
 # -- the command -----------------------------------------------------------------------------------

@@ -63,6 +63,13 @@ BegunUs = Annotated[int, Meta(ge=0, le=LAST_US)]
 Hyperparameters = dict[Line, Value]
 
 
+# Why a run whose policy is recurrent has no policy image.
+RECURRENT = (
+    "recurrent, and a policy image (format 1) holds no hidden state: the run has its checkpoint "
+    "and its evaluations in training, and can be resumed, but not evaluated, exported or pushed yet"
+)
+
+
 class Session(Struct, frozen=True):
     """One session of training a run."""
 
@@ -174,6 +181,15 @@ class Run(Struct, frozen=True):
     guest_instructions: Count | None = None
     return_mean: Number | None = None
     return_std: Number | None = None
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether its policy has a hidden state: an image of format 1 holds none, so that the
+        run's saves have no policy."""
+        return any(
+            name.startswith("actor.layers[") and kind != "dense"
+            for name, kind in self.learning.items()
+        )
 
     def __post_init__(self) -> None:
         if self.environment is not UNSET and not is_policy_text(self.environment, LONGEST_NAME):

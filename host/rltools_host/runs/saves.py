@@ -147,8 +147,10 @@ def step_of(save: Path, run: Run) -> int:
     return int(match.group(1)) if match else run.checkpoint_step or 0
 
 
-def is_whole(save: Path, state_sha256: str | None) -> bool:
-    """Whether a save has a policy, of this state."""
+def is_whole(save: Path, state_sha256: str | None, run: Run) -> bool:
+    """Whether a save has a policy, of this state, if the run's policies have images."""
+    if run.is_recurrent:
+        return (save / CHECKPOINT_FILE).is_file()
     try:
         data = (save / POLICY_FILE).read_bytes()
     except OSError:

@@ -109,7 +109,7 @@ class Member:
         saves = saves_to_resume(folder.path, run)
         if not any((save / CHECKPOINT_FILE).is_file() for save in saves):
             return
-        whole = is_whole(folder.save_path, run.state_sha256)
+        whole = is_whole(folder.save_path, run.state_sha256, run)
         of_run = {name: getattr(run, name) for name in FIGURES if hasattr(run, name)}
         self.take({"step": run.step, "steps": run.steps or self.steps, **of_run})
         finished = run.state == "finished" and whole and self.step >= (steps or 0)

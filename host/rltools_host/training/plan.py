@@ -327,7 +327,9 @@ def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
         values["report_every"] = report_interval(plan.description, plan.board)
     values |= given
     steps, done = int(values["steps"]), checkpoint.step
-    whole = folder.content.state == "finished" and is_whole(save, checkpoint.state_sha256)
+    whole = folder.content.state == "finished" and is_whole(
+        save, checkpoint.state_sha256, folder.content
+    )
     # A run may be past its own total and not at its end: many environments step at once, and an
     # algorithm may have to learn from them yet.
     if steps < min(done, own_steps) or (steps <= done and whole):

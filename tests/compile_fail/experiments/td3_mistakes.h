@@ -55,6 +55,11 @@ struct Td3Mistakes : PendulumTd3 {
     constexpr Hyperparameters() { learning_rate = 3e-4f; }
 #endif
   };
+  // variant: RLT_RECURRENT_ACTOR
+  // says: a network of the experiment is recurrent, and its algorithm learns none that is: PPO does
+#if defined(RLT_RECURRENT_ACTOR)
+  using Actor = Sequential<float, 3, Gru<8>, Dense<1, Activation::tanh>>;
+#endif
 };
 
 }  // namespace rlt

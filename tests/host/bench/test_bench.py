@@ -349,6 +349,31 @@ def test_layers_without_blas_are_ours_alone_and_the_reason_is_given(
     assert document["blas"] is None
     assert document["zeros_percent"] == 50
     assert "not measured: openblas is not installed" in "\n".join(bench_layers.lines(document))
+    network = document["recurrent"]
+    assert network["lanes"] == document["vector_lanes"]
+    assert 0 < network["forward_ns"] < network["step_ns"]
+    assert 0 < network["step_share"] < 1
+
+
+def test_the_networks_share_counts_two_operations_a_multiply_add() -> None:
+    raw = {
+        "network": "2-GRU1-1",
+        "windows": 3,
+        "steps": 4,
+        "lanes": 16,
+        "forward_multiply_adds": 100,
+        "multiply_adds": 300,
+        "peak_gflops": [40.0, 50.0],
+        "forward_ns": [10.0, 8.0],
+        "step_ns": [30.0, 40.0],
+    }
+    row = bench_layers.evaluated_network(raw)
+    assert row["forward_ns"] == 9
+    assert row["forward_share"] == 0.5
+    assert row["step_share"] == pytest.approx((0.5 + 0.3) / 2)
+    text = "\n".join(bench_layers.network_lines(row))
+    assert "2-GRU1-1 over 3 windows of 4 steps" in text
+    assert "35 ns" in text
 
 
 def test_layers_shares_are_of_neighbouring_peaks() -> None:

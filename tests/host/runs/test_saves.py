@@ -290,7 +290,7 @@ def test_finished_run_without_policy_is_completed(
     commit(path, STEPS)
     folder = RunFolder.open(path)
     folder.policy_path.unlink()
-    assert not is_whole(folder.save_path, files_of(STEPS)[0])
+    assert not is_whole(folder.save_path, files_of(STEPS)[0], folder.content)
     bench.train(path, resume=str(path), tensorboard=False)
     assert DIALECT.MAV_CMD_RLT_START not in bench.boards[-1].commands
     assert saved_checkpoint(path).payload == final_state(SEED, STEPS)

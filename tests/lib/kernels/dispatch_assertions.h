@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "rltools/core/tasks.h"
+#include "rltools/nn/gru.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/batch.h"
@@ -18,6 +19,7 @@ using namespace rlt;
 inline const float* from;
 inline float* to;
 inline const std::uint32_t* number;
+inline const std::uint8_t* begins;
 inline const AdamStep<float> adam_parameters{};
 inline const Normaliser<float, 3> normaliser{};
 inline void task(int) {}
@@ -36,6 +38,10 @@ RLT_SELECTED(activation_backward,
              activation_backward<Activation::tanh, 20>(device, from, from, to));
 RLT_SELECTED(relu_forward, activation_forward<Activation::relu, 20>(device, from, to));
 RLT_SELECTED(relu_backward, activation_backward<Activation::relu, 20>(device, from, from, to));
+RLT_SELECTED(gru_step_forward,
+             gru_step_forward<2, 5, 16>(device, 0, begins, from, to, to, to, to, to));
+RLT_SELECTED(gru_step_backward, gru_step_backward<2, 5, 16>(device, 0, begins, from, from, to, to,
+                                                            from, from, to, to));
 RLT_SELECTED(adam_update, adam_update<20>(device, adam_parameters, from, to, to, to));
 RLT_SELECTED(polyak_update, polyak_update<20>(device, 0.0f, from, to));
 RLT_SELECTED(run_tasks, run_tasks(device, 2, task));
@@ -73,6 +79,8 @@ RLT_SELECTED(normalise_rows, normalise_rows<20>(device, normaliser, from, number
   RLT_ASSERT_SELECTED(Device, activation_backward, Generic);                      \
   RLT_ASSERT_SELECTED(Device, relu_forward, Relu);                                \
   RLT_ASSERT_SELECTED(Device, relu_backward, Relu);                               \
+  RLT_ASSERT_SELECTED(Device, gru_step_forward, Generic);                         \
+  RLT_ASSERT_SELECTED(Device, gru_step_backward, Generic);                        \
   RLT_ASSERT_SELECTED(Device, adam_update, Adam);                                 \
   RLT_ASSERT_SELECTED(Device, polyak_update, Generic);                            \
   RLT_ASSERT_SELECTED(Device, run_tasks, Tasks);                                  \

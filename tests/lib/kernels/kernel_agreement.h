@@ -12,6 +12,7 @@
 
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
+#include "rltools/nn/window_passes.h"
 
 namespace kernel_agreement {
 
@@ -43,6 +44,57 @@ struct OptimizerKernels {
                       float* first_moment, float* second_moment);
   void (*polyak_update)(float rate, const float* source, float* target);
 };
+
+// A network with two recurrent layers over windows in which episodes begin: what it computes, with
+// its states, and all of its gradients, from these parameters, inputs and gradients of outputs.
+struct RecurrentKernels {
+  int width;
+  int parameters;
+  void (*run)(const float* parameters, const float* input, const float* output_gradient,
+              std::vector<float>& results, std::vector<float>& gradients);
+};
+
+constexpr int kWindows = 7, kWindowSteps = 5, kRecurrentInput = 6, kRecurrentOutput = 4;
+
+template <class Device, int Width>
+RecurrentKernels recurrent_kernels() {
+  using Network = Sequential<float, kRecurrentInput, Dense<13, Activation::relu>, Gru<Width>,
+                             Gru<3>, Dense<kRecurrentOutput, Activation::identity>>;
+  return {Width, Network::kParameterCount,
+          [](const float* parameters, const float* input, const float* output_gradient,
+             std::vector<float>& results, std::vector<float>& gradients) {
+            constexpr int kRows = kWindows * kWindowSteps;
+            static Network network, gradient;
+            static Matrix<float, kRows, kRecurrentInput> inputs, input_gradient;
+            static Matrix<float, kRows, kRecurrentOutput> output, slope;
+            static Matrix<float, kWindows, Network::kStateDim> state, state_gradient;
+            static WindowBuffer<Network, kWindows, kWindowSteps> buffer;
+            static WindowGradientBuffer<float, kWindows, kWindowSteps, Network::widest_hidden(),
+                                        Network::widest_recurrent()>
+                scratch;
+            std::uint8_t begins[kRows];
+            const auto take = [](auto& matrix, const float* from) {
+              for (float& value : matrix.values) value = *from++;
+            };
+            take(network, parameters);
+            take(inputs, input);
+            take(slope, output_gradient);
+            take(state, parameters);
+            set_zero(gradient);
+            for (int row = 0; row < kRows; row++) begins[row] = row % 6 == 4;
+            forward_windows(Device{}, network, inputs, begins, state, output, buffer);
+            backward_windows(Device{}, network, inputs, begins, output, buffer, slope.data(),
+                             gradient, input_gradient.data(), state_gradient.data(), scratch);
+            const auto put = [](std::vector<float>& list, const auto& matrix) {
+              for (const float value : matrix.values) list.push_back(value);
+            };
+            put(results, output);
+            put(results, state);
+            put(gradients, gradient);
+            put(gradients, input_gradient);
+            put(gradients, state_gradient);
+          }};
+}
 
 template <class Device, Activation A, int Batch, int In, int Out>
 DenseKernels dense_kernels() {
@@ -147,6 +199,12 @@ std::vector<OptimizerKernels> kernels_of_optimizer() {
   return {optimizer_kernels<Device, 4545>(), optimizer_kernels<Device, 13>()};
 }
 
+template <class Device>
+std::vector<RecurrentKernels> kernels_of_recurrent() {
+  return {recurrent_kernels<Device, 3>(), recurrent_kernels<Device, 16>(),
+          recurrent_kernels<Device, 33>()};
+}
+
 // ---- The checks: agreement/checks.cpp -----------------------------------------------------------
 
 std::vector<float> random_values(int count, std::uint32_t stream);
@@ -160,6 +218,7 @@ void check_dense(const DenseKernels& device);
 void check_extreme_sums(const DenseKernels& device);
 void check_activation(const ActivationKernels& device);
 void check_optimizer(const OptimizerKernels& device);
+void check_recurrent(const RecurrentKernels& device);
 
 template <class Device>
 void check_sums() {
@@ -173,6 +232,7 @@ template <class Device>
 void run_briefly() {
   for (const auto& kernels : kernels_of_sizes<Device>()) check_dense(kernels);
   check_dense(kernels_of_sums<Device, Activation::tanh>());
+  check_recurrent(recurrent_kernels<Device, 16>());
   check_sums<Device>();
 }
 
@@ -186,10 +246,12 @@ void run() {
   check_dense(kernels_of_sums<Device, Activation::identity>());
   check_dense(kernels_of_sums<Device, Activation::tanh>());
   check_dense(dense_kernels<Device, Activation::tanh, 100, 13, 4>());
+  check_dense(dense_kernels<Device, Activation::relu, 100, 257, 3>());
   check_dense(kernels_of_blocks<Device>());
   check_sums<Device>();
   for (const auto& kernels : kernels_of_activations<Device>()) check_activation(kernels);
   for (const auto& kernels : kernels_of_optimizer<Device>()) check_optimizer(kernels);
+  for (const auto& kernels : kernels_of_recurrent<Device>()) check_recurrent(kernels);
 }
 
 }  // namespace kernel_agreement

@@ -197,4 +197,19 @@ void check_optimizer(const OptimizerKernels& device) {
   CHECK(same_bits(parameters, other_parameters));
 }
 
+void check_recurrent(const RecurrentKernels& device) {
+  CAPTURE(device.width);
+  const RecurrentKernels* reference = reference_of(device);
+  REQUIRE(reference != nullptr);
+  const int rows = kWindows * kWindowSteps;
+  const auto parameters = random_values(device.parameters, 15);
+  const auto input = values_with_zeros(rows * kRecurrentInput, 16, 3);
+  const auto slope = values_with_zeros(rows * kRecurrentOutput, 17, 3);
+  std::vector<float> expected, actual, expected_gradients, actual_gradients;
+  reference->run(parameters.data(), input.data(), slope.data(), expected, expected_gradients);
+  device.run(parameters.data(), input.data(), slope.data(), actual, actual_gradients);
+  CHECK(same_bits(expected, actual));
+  CHECK(same_gradients(expected_gradients, actual_gradients));
+}
+
 }  // namespace kernel_agreement

@@ -53,4 +53,10 @@ const OptimizerKernels* reference_of(const OptimizerKernels& device) {
               [&](const OptimizerKernels& kernels) { return kernels.count == device.count; });
 }
 
+const RecurrentKernels* reference_of(const RecurrentKernels& device) {
+  static const std::vector<RecurrentKernels> table = kernels_of_recurrent<Generic>();
+  return find(table,
+              [&](const RecurrentKernels& kernels) { return kernels.width == device.width; });
+}
+
 }  // namespace kernel_agreement

@@ -9,5 +9,6 @@ namespace kernel_agreement {
 const DenseKernels* reference_of(const DenseKernels& device);
 const ActivationKernels* reference_of(const ActivationKernels& device);
 const OptimizerKernels* reference_of(const OptimizerKernels& device);
+const RecurrentKernels* reference_of(const RecurrentKernels& device);
 
 }  // namespace kernel_agreement

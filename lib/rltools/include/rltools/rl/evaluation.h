@@ -18,7 +18,7 @@ struct EvaluationReport {
 
 // An evaluation under way. It changes nothing of the training state, and is no part of it.
 template <class E>
-struct Evaluation {
+struct Evaluation : PolicyState<E> {
   using T = typename E::Scalar;
 
   std::uint32_t episodes;                          // to run in all
@@ -44,6 +44,7 @@ void begin_evaluation_episode(Device device, const Training<E>& training,
                   {seed, Purpose::evaluation_parameters, evaluation.episode});
   reset(device, environment, evaluation.parameters, evaluation.environment_state,
         RandomStream{seed, Purpose::evaluation_reset, evaluation.episode});
+  begin_episode<E>(evaluation);
   evaluation.episode_step = 0;
   evaluation.episode_return = typename E::Scalar(0);
 }
@@ -95,7 +96,8 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
     Matrix<T, 1, Environment::kActionDim> action;
     observe(device, environment, parameters, state, observation.data(),
             random(Purpose::evaluation_observation));
-    act(device, training, policy_part(device, observation, policy_rows), action);
+    PolicyState<E>& policy_state = evaluation;
+    act(device, training, policy_part(device, observation, policy_rows), policy_state, action);
     bool ended = true;
     if (all_finite(action.data(), Environment::kActionDim)) {
       const auto result = step(device, environment, parameters, state, action.data(),

@@ -183,6 +183,11 @@ void visit_network(const char* name, Visitor&& visit) {
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
     visit(ItemName{name, -1, "activations", layer}, activation_name(Network::activation(layer)));
   }
+  if constexpr (kIsRecurrent<Network>) {
+    for (int layer = 0; layer < Network::kLayerCount; layer++) {
+      visit(ItemName{name, -1, "layers", layer}, Network::layer_name(layer));
+    }
+  }
 }
 
 // What the mirrors make of each element.

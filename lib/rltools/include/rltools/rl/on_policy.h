@@ -1,17 +1,17 @@
 // What on-policy algorithms share (ppo.h): a rollout of several environments with a Gaussian
-// policy, and the values and advantages of its rows.
+// policy. The values and advantages of its rows: rollout_values.h.
 #pragma once
 
 #include <type_traits>
 
 #include "rltools/core/finite.h"
 #include "rltools/nn/mlp.h"
-#include "rltools/rl/advantages.h"
 #include "rltools/rl/categorical.h"
 #include "rltools/rl/normaliser.h"
 #include "rltools/rl/privileged.h"
 #include "rltools/rl/symmetry.h"
 #include "rltools/rl/training.h"
+#include "rltools/rl/windows.h"
 
 namespace rlt {
 
@@ -29,11 +29,11 @@ struct OnPolicyContract {
       std::is_same_v<typename E::Environment::Scalar, typename E::Scalar>;
   static constexpr int kOutput = kOutputDim<typename E::Environment>;
   static constexpr bool kMayMirror = !kIsMirrored<E> || !kIsChosen<typename E::Environment>;
-  static constexpr bool kKept = kScalar && kMayMirror && E::Actor::kInputDim == kObservation &&
-                                E::Actor::kOutputDim == kOutput && E::Critic::kInputDim == kSeen &&
-                                E::Critic::kOutputDim == 1 &&
-                                kRolloutRows<E> % E::kBatchSize == 0 &&
-                                E::kBatchSize % E::kTileRows == 0 && SymmetryContract<E>::kKept;
+  static constexpr bool kKept =
+      kScalar && kMayMirror && E::Actor::kInputDim == kObservation &&
+      E::Actor::kOutputDim == kOutput && E::Critic::kInputDim == kSeen &&
+      E::Critic::kOutputDim == 1 && kRolloutRows<E> % E::kBatchSize == 0 &&
+      E::kBatchSize % E::kTileRows == 0 && SymmetryContract<E>::kKept && WindowContract<E>::kKept;
   static constexpr bool kChecked = true;
   static_assert(kScalar, "the environment's Scalar differs from that of the experiment");
   static_assert(kMayMirror, "the experiment is kMirrored, and its actions are choices");
@@ -59,6 +59,15 @@ struct OnPolicyContract {
   static_assert(SymmetryContract<E>::are_mirrors(),
                 "the environment's mirrors do not each undo themselves, or depend on their order, "
                 "or take what a policy sees to what it does not see");
+  static_assert(WindowContract<E>::kNeeded,
+                "the experiment states kWindowSteps, and none of its networks is recurrent");
+  static_assert(WindowContract<E>::kPositive, "kWindowSteps must be at least 1");
+  static_assert(Size<WindowContract<E>::kRolloutRest>::template kIs<0>,
+                "kWindowSteps does not divide kRolloutSteps: the remainder is not 0");
+  static_assert(Size<WindowContract<E>::kTileRest>::template kIs<0>,
+                "kWindowSteps does not divide kTileRows: the remainder is not 0");
+  static_assert(WindowContract<E>::kMirrors,
+                "the experiment is kMirrored, and one of its networks is recurrent");
 };
 
 // How many of an environment's episodes can be cut off within a rollout.
@@ -68,17 +77,19 @@ constexpr int kMostTruncations =
                                : (E::kRolloutSteps + E::kEpisodeSteps - 1) / E::kEpisodeSteps;
 
 template <class E>
-using OnPolicyRollout =
+using OnPolicyRollout = RolloutOfWindows<
     RolloutBuffer<typename E::Scalar, E::kRolloutSteps, kEnvironmentCount<E>,
                   kCriticObservationDim<typename E::Environment>, E::Environment::kActionDim,
-                  kMostTruncations<E>, kOutputDim<typename E::Environment>>;
+                  kMostTruncations<E>, kOutputDim<typename E::Environment>>,
+    E>;
 
 template <class E>
 constexpr int kMostPolicyRows =
     E::kTileRows > kEnvironmentCount<E> ? E::kTileRows : kEnvironmentCount<E>;
 
 template <class E>
-struct OnPolicyScratch : PolicyRows<typename E::Environment, kMostPolicyRows<E>> {
+struct OnPolicyScratch : PolicyRows<typename E::Environment, kMostPolicyRows<E>>,
+                         WindowScratch<E, kMostTruncations<E>> {
   using T = typename E::Scalar;
   static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   static constexpr int kAction = E::Environment::kActionDim;
@@ -91,17 +102,17 @@ struct OnPolicyScratch : PolicyRows<typename E::Environment, kMostPolicyRows<E>>
   Matrix<T, kEnvironments, kOutputDim<typename E::Environment>> mean;
   Matrix<T, kEnvironments, kAction> action;
   Matrix<T, kEnvironments, kObservation> unused_observation;
-  MlpBuffer<typename E::Actor, kEnvironments> acting_buffer;
+  StepBuffer<typename E::Actor, kEnvironments> acting_buffer;
 
   // The values of the rollout's rows, and of the observations after its last step.
   T value_of_row[kRolloutRows<E>];
   Matrix<T, kEnvironments, 1> present_value;
-  MlpBuffer<typename E::Critic, kEnvironments> present_value_buffer;
+  StepBuffer<typename E::Critic, kEnvironments> present_value_buffer;
 
   // A tile of rows, normalised.
   Matrix<T, kTile, kObservation> observation;
   Matrix<T, kTile, 1> value;
-  MlpBuffer<typename E::Critic, kTile> critic_buffer;
+  TileBuffer<E, typename E::Critic> critic_buffer;
 };
 
 // What these algorithms say of an experiment. Their policy is the actor, of normalised
@@ -111,11 +122,13 @@ struct OnPolicy {
   using PolicyNetwork = typename E::Actor;
   static constexpr bool kPolicyIsNormalised = true;
   static constexpr bool kLearnsMirrored = true;
+  static constexpr bool kLearnsRecurrent = true;
 
   template <class E, class Visitor>
   static void for_each_size(Visitor&& visitor) {
     visitor("rollout_steps", E::kRolloutSteps);
     visitor("batch_size", E::kBatchSize);
+    if constexpr (kHasWindows<E>) visitor("window_steps", kWindowSteps<E>);
   }
   template <class E, class Visitor>
   static void for_each_network(const Training<E>& training, Visitor&& visitor) {
@@ -140,27 +153,42 @@ bool is_consistent_algorithm(OnPolicy, const Training<E>& training) {
 }
 
 // The mean of the policy, within [-1, 1], or its most probable choices; NaN where it is not finite,
-// as there is no such action.
+// as there is no such action. A recurrent actor's hidden state moves on.
 template <class Device, class E, class Observation, class Action>
 void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observation& observation,
-                   Action& action) {
+                   Action& action, [[maybe_unused]] PolicyState<E>& state) {
   using T = typename E::Scalar;
   Matrix<T, 1, E::Environment::kObservationDim> normalised;
-  MlpBuffer<typename E::Actor, 1> buffer;
+  StepBuffer<typename E::Actor, 1> buffer;
+  const auto compute = [&](auto& output) {
+    if constexpr (kIsRecurrent<typename E::Actor>) {
+      MatrixView<T, 1, kStateDim<typename E::Actor>> hidden{state.hidden};
+      forward_step(device, training.learner.actor, normalised, hidden, output, buffer);
+    } else {
+      forward(device, training.learner.actor, normalised, output, buffer);
+    }
+  };
   normalise_part<E::Environment::kObservationDim>(training.learner.normaliser, observation.data(),
                                                   normalised.data());
   if constexpr (kIsChosen<typename E::Environment>) {
     Matrix<T, 1, E::Actor::kOutputDim> logits;
-    forward(device, training.learner.actor, normalised, logits, buffer);
+    compute(logits);
     take_outputs<typename E::Environment>(observation.data(), logits.data(), action.data());
     return;
   } else {
-    forward(device, training.learner.actor, normalised, action, buffer);
+    compute(action);
   }
   for (int i = 0; i < E::Environment::kActionDim; i++) {
     const T mean = action.data()[i];
     action.data()[i] = is_finite(mean) ? math::clamp(mean, T(-1), T(1)) : T(math::kQuietNan);
   }
+}
+
+template <class Device, class E, class Observation, class Action>
+void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observation& observation,
+                   Action& action) {
+  PolicyState<E> none;
+  act_algorithm(device, OnPolicy{}, training, observation, action, none);
 }
 
 template <class E>
@@ -202,6 +230,7 @@ template <class Device, class E>
 void begin_anew_algorithm(Device device, OnPolicy, Training<E>& training) {
   constexpr int kObservation = E::Environment::kObservationDim;
   auto& rollout = training.replay;
+  begin_states_anew(rollout, rollout.size == 0 || training.learner.minibatches > 0);
   for (int i = 0; i < kEnvironmentCount<E> && rollout.size > 0; i++) {
     const int step = static_cast<int>(rollout.size) - 1;
     std::uint8_t& ending = rollout.ending[step * kEnvironmentCount<E> + i];
@@ -223,8 +252,9 @@ void compute_present_means(Device device, Training<E>& training) {
   auto& scratch = training.scratch;
   normalise_rows<kEnvironmentCount<E>>(device, training.learner.normaliser,
                                        training.replay.present_observation, scratch.present.data());
-  forward(device, training.learner.actor, policy_part(device, scratch.present, scratch),
-          scratch.mean, scratch.acting_buffer);
+  forward_present(device, training, training.learner.actor, actor_state_of(training.replay),
+                  training.replay.size, policy_part(device, scratch.present, scratch), scratch.mean,
+                  scratch.acting_buffer);
 }
 
 // Draws choices by their logits into the rollout's next rows and into scratch.action; not a number
@@ -303,64 +333,13 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
            training.hyperparameters.seed, progress.step,
            static_cast<std::uint32_t>(E::kEpisodeSteps), training.scratch.action.data(),
            IntoRollout<E>{rollout, training.scratch, transitions});
+  if constexpr (kIsRecurrent<typename E::Actor>) {
+    end_states<kStateDim<typename E::Actor>>(rollout.actor_state, rollout,
+                                             static_cast<int>(rollout.size));
+  }
   rollout.size++;
   progress.step += static_cast<std::uint32_t>(kEnvironments);
   for (const auto& transition : transitions) note_transition(progress, transition, report);
-}
-
-// ---- Advantages ---------------------------------------------------------------------------------
-
-// scratch.value_of_row, and scratch.present_value of the observations after the last step.
-template <class Device, class E>
-void compute_values(Device device, Training<E>& training) {
-  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
-  const auto& learner = training.learner;
-  const auto& rollout = training.replay;
-  auto& scratch = training.scratch;
-  for (int first = 0; first < kRolloutRows<E>; first += E::kTileRows) {
-    normalise_rows<E::kTileRows>(device, learner.normaliser,
-                                 rollout.observation + first * kObservation,
-                                 scratch.observation.data());
-    forward(device, learner.critic, scratch.observation, scratch.value, scratch.critic_buffer);
-    for (int row = 0; row < E::kTileRows; row++) {
-      scratch.value_of_row[first + row] = scratch.value(row, 0);
-    }
-  }
-  normalise_rows<kEnvironmentCount<E>>(device, learner.normaliser, rollout.present_observation,
-                                       scratch.present.data());
-  forward(device, learner.critic, scratch.present, scratch.present_value,
-          scratch.present_value_buffer);
-}
-
-// Of the state in which an episode was cut off.
-template <class Device, class E>
-typename E::Scalar value_of_final(Device device, Training<E>& training, int environment, int step) {
-  using T = typename E::Scalar;
-  const auto& learner = training.learner;
-  Matrix<T, 1, kCriticObservationDim<typename E::Environment>> normalised;
-  Matrix<T, 1, 1> value;
-  MlpBuffer<typename E::Critic, 1> buffer;
-  const int number = truncations_before(training.replay, environment, step);
-  normalise(learner.normaliser, final_observation(training.replay, environment, number),
-            normalised.data());
-  forward(device, learner.critic, normalised, value, buffer);
-  return value(0, 0);
-}
-
-// The advantages of all rows, and the targets of their values.
-template <class Device, class E>
-void compute_advantages(Device device, Training<E>& training) {
-  using T = typename E::Scalar;
-  const auto& hyper = training.hyperparameters;
-  const auto& scratch = training.scratch;
-  compute_values(device, training);
-  compute_advantages(
-      training.replay,
-      AdvantageParameters<T>{static_cast<T>(hyper.gamma), static_cast<T>(hyper.gae_lambda),
-                             static_cast<T>(hyper.reward_scale)},
-      scratch.value_of_row, scratch.present_value.data(), [&](int environment, int step) {
-        return value_of_final(device, training, environment, step);
-      });
 }
 
 }  // namespace rlt

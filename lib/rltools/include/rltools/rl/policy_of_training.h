@@ -8,11 +8,27 @@
 
 namespace rlt {
 
-// Size of the image of an experiment's policy.
+// Whether an image can hold an experiment's policy: format 1 has no hidden state.
 template <class E>
-constexpr std::uint32_t kPolicyImageBytes = policy_image_bytes<PolicyNetwork<E>>(
-    E::Algorithm::kPolicyIsNormalised, E::Environment::kActionDim,
-    choice_count(E::Environment::kActions, E::Environment::kActionDim));
+constexpr bool kHasPolicyImage = !kIsRecurrent<PolicyNetwork<E>>;
+
+namespace detail {
+
+template <class E>
+constexpr std::uint32_t policy_image_bytes_of_training() {
+  if constexpr (kHasPolicyImage<E>) {
+    return policy_image_bytes<PolicyNetwork<E>>(
+        E::Algorithm::kPolicyIsNormalised, E::Environment::kActionDim,
+        choice_count(E::Environment::kActions, E::Environment::kActionDim));
+  }
+  return 0;
+}
+
+}  // namespace detail
+
+// Size of the image of an experiment's policy; 0 where it has none.
+template <class E>
+constexpr std::uint32_t kPolicyImageBytes = detail::policy_image_bytes_of_training<E>();
 
 // Writes the image of a training run's policy. `state_sha256` is that of the present training
 // state.
@@ -32,7 +48,10 @@ void build_policy_image(Device device, Training<E>& training,
   static_assert(
       choice_count(Environment::kObservations, Environment::kObservationDim) == 0,
       "build_policy_image: the unit of an observation has a bar, which only choices have");
-  if constexpr (Contracts<E>::kKept) {
+  static_assert(kHasPolicyImage<E>,
+                "build_policy_image: the policy is recurrent, and an image of format 1 holds no "
+                "hidden state");
+  if constexpr (Contracts<E>::kKept && kHasPolicyImage<E>) {
     const PolicyOrigin origin{E::kName,
                               Environment::kName,
                               steps_done(training),

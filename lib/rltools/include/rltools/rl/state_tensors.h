@@ -8,6 +8,7 @@
 #include "rltools/rl/replay_buffers.h"
 #include "rltools/rl/rollout_buffer.h"
 #include "rltools/rl/training.h"
+#include "rltools/rl/windows.h"
 
 namespace rlt {
 
@@ -114,6 +115,17 @@ void for_each_rollout_tensor(RolloutBuffer<T, S, N, O, A, C, M>& rollout, Visito
   visit_array("rollout/present_observation", rollout.present_observation, N, O, visitor);
   visit_array("rollout/final_observation", rollout.final_observation, N * C, O, visitor);
   visit_array("rollout/size", &rollout.size, 1, 1, visitor);
+}
+
+// The hidden states of a rollout with any, those of the next observations and of its windows.
+template <class Rollout, class Visitor>
+void for_each_state_of_rollout(Rollout& rollout, Visitor&& visitor) {
+  for_each_states(rollout, [&](const char* present, const char* window, auto& states, int count) {
+    constexpr int kSize = static_cast<int>(sizeof states.present / sizeof states.present[0]);
+    constexpr int kWindows = static_cast<int>(sizeof states.window / sizeof states.window[0]);
+    visit_array(present, states.present, kSize / count, count, visitor);
+    visit_array(window, states.window, kWindows / count, count, visitor);
+  });
 }
 
 template <class T, int D, class Visitor>

@@ -6,7 +6,7 @@
 #include "rltools/core/fields.h"
 #include "rltools/core/finite.h"
 #include "rltools/core/tensor.h"
-#include "rltools/nn/mlp.h"
+#include "rltools/nn/sequential.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/hyperparameters.h"
 #include "rltools/rl/metrics.h"
@@ -99,10 +99,33 @@ using RunHyperparameters = typename detail::HyperparametersOfRun<E>::Type;
 template <class E>
 constexpr bool kIsMirrored = detail::IsMirrored<E>::value;
 
-// Whether its algorithm can do that: instantiating it says where not.
+namespace detail {
+
+template <class E, class = void>
+struct HasRecurrent : std::bool_constant<kIsRecurrent<typename E::Critic>> {};
+template <class E>
+struct HasRecurrent<E, std::void_t<typename E::Actor>>
+    : std::bool_constant<kIsRecurrent<typename E::Actor> || kIsRecurrent<typename E::Critic>> {};
+
+template <class Algorithm, class = void>
+struct LearnsRecurrent : std::false_type {};
+template <class Algorithm>
+struct LearnsRecurrent<Algorithm, std::void_t<decltype(Algorithm::kLearnsRecurrent)>>
+    : std::bool_constant<Algorithm::kLearnsRecurrent> {};
+
+}  // namespace detail
+
+// Whether its algorithm can do that, and learn its recurrent networks: instantiating it says where
+// not.
 template <class E>
 struct AlgorithmContract {
+  static constexpr bool kRecurrent =
+      !detail::HasRecurrent<E>::value || detail::LearnsRecurrent<typename E::Algorithm>::value;
+  static constexpr bool kKept = kRecurrent;
   static constexpr bool kChecked = true;
+  static_assert(kRecurrent,
+                "a network of the experiment is recurrent, and its algorithm learns none that is: "
+                "PPO does");
   static_assert(!kIsMirrored<E> || E::Algorithm::kLearnsMirrored,
                 "the experiment is kMirrored, and its algorithm does not learn symmetric networks: "
                 "PPO does");
@@ -183,7 +206,8 @@ void note_transition(Progress<T>& progress, const Transition<T>& transition,
 // Whether the environment and the experiment keep their contracts; what relies on them is compiled
 // only then. (The condition is a parameter because Clang refuses to use it again where it has
 // failed in a variable's initialiser.)
-template <class E, bool Kept = EnvironmentContract<typename E::Environment>::kKept &&
+template <class E, bool Kept = AlgorithmContract<E>::kKept &&
+                               EnvironmentContract<typename E::Environment>::kKept &&
                                E::Algorithm::template ExperimentContract<E>::kKept>
 struct Contracts {
   static constexpr bool kKept = Kept;
@@ -217,10 +241,36 @@ void begin_lost_episodes_anew(Device device, Training<E>& training) {
   }
 }
 
+// The hidden state of a policy in an episode, which begins with zeros; no data where it has none.
+template <class E, int Dim = kStateDim<PolicyNetwork<E>>>
+struct PolicyState {
+  typename E::Scalar hidden[Dim];
+};
+template <class E>
+struct PolicyState<E, 0> {};
+
+template <class E>
+void begin_episode([[maybe_unused]] PolicyState<E>& state) {
+  if constexpr (kIsRecurrent<PolicyNetwork<E>>) {
+    for (auto& value : state.hidden) value = 0;
+  }
+}
+
 // The deterministic action (1, ActionDim) in [-1, 1] for an observation (1, ObservationDim).
 template <class Device, class E, class Observation, class Action>
 void act(Device device, Training<E>& training, const Observation& observation, Action& action) {
+  static_assert(!kIsRecurrent<PolicyNetwork<E>>, "a recurrent policy acts with a PolicyState");
   act_algorithm(device, typename E::Algorithm{}, training, observation, action);
+}
+// The same of any policy, whose hidden state moves on.
+template <class Device, class E, class Observation, class Action>
+void act(Device device, Training<E>& training, const Observation& observation,
+         [[maybe_unused]] PolicyState<E>& state, Action& action) {
+  if constexpr (kIsRecurrent<PolicyNetwork<E>>) {
+    act_algorithm(device, typename E::Algorithm{}, training, observation, action, state);
+  } else {
+    act(device, training, observation, action);
+  }
 }
 
 // No step done.

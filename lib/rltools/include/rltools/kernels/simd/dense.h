@@ -59,12 +59,22 @@ HostSimd dense_backward_weights(HostSimd device, const float* input, const float
   using InputStrides = kernels::Strides<1, In>;
   using GradientStrides = kernels::Strides<Out, 1>;
   constexpr int kVectorized = kernels::vector_columns(Out);
-  constexpr int kVectorizedIn = Out == 1 ? kernels::vector_columns(In) : 0;
-  if constexpr (kVectorizedIn > 0) {  // a single output: lanes are neighbouring inputs
-    kernels::vector_product<1, kVectorizedIn, Batch, kernels::Strides<1, 1>,
-                            kernels::Strides<In, 1>>(
-        output_gradient, input, [=](int, int in) { return kernels::load(weights_gradient + in); },
-        [=](int, int in, kernels::Vector sum) { kernels::store(weights_gradient + in, sum); });
+  // Few outputs: lanes are neighbouring inputs, and the sums are kept the other way round.
+  constexpr int kVectorizedIn = Out == 1 || (kernels::is_narrow(Out) && Batch >= kernels::kLanes)
+                                    ? kernels::vector_columns(In)
+                                    : 0;
+  if constexpr (kVectorizedIn > 0) {
+    constexpr int kWidth = kVectorizedIn;
+    alignas(64) float copy[Out == 1 ? 1 : Out * kWidth];
+    float* sums = Out == 1 ? weights_gradient : copy;
+    if constexpr (Out > 1) kernels::transpose<kWidth, Out, Out, kWidth>(weights_gradient, copy);
+    kernels::vector_product<Out, kWidth, Batch, kernels::Strides<1, Out>, kernels::Strides<In, 1>>(
+        output_gradient, input,
+        [=](int out, int in) { return kernels::load(sums + out * kWidth + in); },
+        [=](int out, int in, kernels::Vector sum) {
+          kernels::store(sums + out * kWidth + in, sum);
+        });
+    if constexpr (Out > 1) kernels::transpose<Out, kWidth, kWidth, Out>(copy, weights_gradient);
   }
   if constexpr (kVectorized > 0) {
     constexpr bool kCopy = Out > kernels::kBlock && In >= 16;

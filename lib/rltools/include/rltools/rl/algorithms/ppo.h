@@ -11,6 +11,10 @@
 // environment is given them clamped to [-1, 1]. Where actions are choices, it is a categorical
 // policy, whose logits are the actor's outputs.
 //
+// Actor and critic may be recurrent (nn/sequential.h). Then rows are gone through in windows of
+// kWindowSteps steps of an environment, a minibatch is a number of whole windows, and gradients go
+// back to the beginning of a window or of an episode (rl/windows.h).
+//
 // An experiment that is kMirrored learns networks that compute mirrored actions for mirrored
 // observations, and the same values (rl/symmetry.h).
 // Actions: numbers choice choices
@@ -26,6 +30,7 @@
 #include "rltools/rl/on_policy.h"
 #include "rltools/rl/ppo_loss.h"
 #include "rltools/rl/ppo_parameters.h"
+#include "rltools/rl/rollout_values.h"
 #include "rltools/rl/state_tensors.h"
 #include "rltools/rl/symmetry.h"
 
@@ -40,8 +45,9 @@ constexpr double kFirstOutputs = 0.01;
 
 // An experiment E names its Environment, Actor and Critic networks, kEnvironments, kRolloutSteps,
 // kBatchSize (a divisor of the product of these two), kTileRows (a divisor of the batch;
-// activations are held for this many samples) and kEpisodeSteps. Its Hyperparameters are
-// PpoHyperparameters, or derive from it with a constructor that sets other defaults.
+// activations are held for this many samples) and kEpisodeSteps; where a network is recurrent,
+// kWindowSteps (a divisor of rollout steps and tile). Its Hyperparameters are PpoHyperparameters,
+// or derive from it with a constructor that sets other defaults.
 struct Ppo : OnPolicy {
   static constexpr const char* kName = "PPO";
   using Metrics = PpoMetrics;
@@ -121,8 +127,8 @@ struct Ppo : OnPolicy {
     // A tile of it.
     Matrix<T, kTile, kOutput> tile_mean, mean_gradient;
     Matrix<T, kTile, 1> value_gradient;
-    MlpBuffer<typename E::Actor, kTile> actor_buffer;
-    GradientBuffer<T, kTile, kWidest> gradient_buffer;
+    TileBuffer<E, typename E::Actor> actor_buffer;
+    TileGradientBuffer<E, kWidest> gradient_buffer;
 
     typename E::Actor actor_gradient;
     typename E::Critic critic_gradient;
@@ -153,6 +159,7 @@ void initialize_algorithm(Device device, Ppo, Training<E>& training) {
   learner.iteration = learner.minibatches = 0;
   reset_progress(training);
   clear(training.replay);
+  clear_states(training.replay);
   begin_all(device, environment_of(training), learner.environments, hyper.seed, [&](int index) {
     return training.replay.present_observation + index * training.replay.kObservationDim;
   });
@@ -172,7 +179,14 @@ void gather_minibatch(Device device, Training<E>& training) {
   const std::uint32_t first = learner.minibatches % Ppo::kMinibatches<E> * kBatch;
   const RandomStream order{training.hyperparameters.seed, Purpose::shuffle, learner.iteration,
                            epoch};
-  permuted_indices(device, order, first, scratch.row, kBatch, kRolloutRows<E>);
+  if constexpr (kHasWindows<E>) {
+    constexpr int kSteps = kWindowSteps<E>;
+    permuted_indices(device, order, first / kSteps, scratch.window, kBatch / kSteps,
+                     kRolloutRows<E> / kSteps);
+    rows_of_windows(training);
+  } else {
+    permuted_indices(device, order, first, scratch.row, kBatch, kRolloutRows<E>);
+  }
   gather<kBatch>(device, rollout.advantage, scratch.row, scratch.advantage);
   gather<kBatch>(device, rollout.target, scratch.row, scratch.target.data());
   if (training.hyperparameters.normalise_adv == 0) return;
@@ -201,19 +215,20 @@ Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training)
     normalise_rows<kTile>(device, learner.normaliser, training.replay.observation,
                           scratch.row + first, scratch.observation.data());
     const auto& seen = policy_part(device, scratch.observation, scratch);
-    forward(device, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer);
+    find_beginnings(training, first);
+    forward_tile(device, training, learner.actor, actor_state_of(training.replay), first, seen,
+                 scratch.tile_mean, scratch.actor_buffer);
     policy_loss_of_tile(training, change, first, sums);
-    backward(device, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer,
-             scratch.mean_gradient.data(), scratch.actor_gradient, nullptr,
-             scratch.gradient_buffer);
-    forward(device, learner.critic, scratch.observation, scratch.value, scratch.critic_buffer);
+    backward_tile(device, training, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer,
+                  scratch.mean_gradient.data(), scratch.actor_gradient);
+    forward_tile(device, training, learner.critic, critic_state_of(training.replay), first,
+                 scratch.observation, scratch.value, scratch.critic_buffer);
     sums.value_loss +=
         mean_squared_error<kTile>(device, scratch.value.data(), scratch.target.row(first),
                                   static_cast<T>(E::kBatchSize), scratch.value_gradient.data());
     for (int row = 0; row < kTile; row++) scratch.value_gradient(row, 0) *= value_weight;
-    backward(device, learner.critic, scratch.observation, scratch.value, scratch.critic_buffer,
-             scratch.value_gradient.data(), scratch.critic_gradient, nullptr,
-             scratch.gradient_buffer);
+    backward_tile(device, training, learner.critic, scratch.observation, scratch.value,
+                  scratch.critic_buffer, scratch.value_gradient.data(), scratch.critic_gradient);
   }
   return sums;
 }
@@ -312,7 +327,7 @@ StepReport<E> train_step_algorithm(Device device, Ppo, Training<E>& training) {
 }
 
 // The documented order of the state (docs/protocol.md): networks, deviations, optimiser moments,
-// normaliser, progress, environments, rollout.
+// normaliser, progress, environments, rollout, hidden states.
 template <class E, class Visitor>
 void for_each_state_tensor_algorithm(Ppo, Training<E>& training, Visitor&& visitor) {
   constexpr int kCount = ppo::kDeviations<E>;
@@ -340,6 +355,7 @@ void for_each_state_tensor_algorithm(Ppo, Training<E>& training, Visitor&& visit
   visit_progress("iteration", &learner.iteration, 1, false, visitor);
   visit_progress("minibatches", &learner.minibatches, 1, false, visitor);
   for_each_rollout_tensor(training.replay, visitor);
+  for_each_state_of_rollout(training.replay, visitor);
 }
 
 }  // namespace rlt

@@ -1,0 +1,29 @@
+// Pendulum-v1 (pendulum.h) without its velocity: a policy sees where the pendulum is, and has to
+// remember where it was. A task for recurrent networks. Critics see the velocity (rl/privileged.h).
+#pragma once
+
+#include "rltools/rl/environments/pendulum.h"
+
+namespace rlt {
+
+template <class T>
+struct MaskedPendulum : Pendulum<T> {
+  static constexpr const char* kName = "MaskedPendulum";
+  static constexpr const char* kContractName = nullptr;  // its channels are its own
+  static constexpr int kObservationDim = 2;
+  static constexpr int kPrivilegedDim = 1;
+  static constexpr Channel kObservations[kObservationDim] = {
+      contracts::Pendulum::kObservations[0],
+      contracts::Pendulum::kObservations[1],
+  };
+};
+
+template <class T>
+void observe(Generic, const MaskedPendulum<T>&, const typename Pendulum<T>::Parameters&,
+             const typename Pendulum<T>::State& state, T* observation, RandomStream) {
+  observation[0] = math::cos(state.angle_rad);
+  observation[1] = math::sin(state.angle_rad);
+  observation[2] = state.velocity_rad_s;
+}
+
+}  // namespace rlt
