@@ -11,8 +11,13 @@ const TRAINING_S = 4; // after which a flight begins anew, while the policy chan
 const TURN_A_PIXEL = 0.008, TURN_A_KEY = 0.12;
 const SHOWN_S = 0.6; // of a push
 const CALM_S = 0.5; // within the radius, after a push
-const KEYS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "away", ArrowDown: "near", PageUp: "up", PageDown: "down" };
-const WORDS = { left: "to the left", right: "to the right", away: "away from you", near: "towards you", up: "up", down: "down" };
+const KEYS = {
+  ArrowLeft: "left", ArrowRight: "right", ArrowUp: "away", ArrowDown: "near", PageUp: "up", PageDown: "down",
+};
+const WORDS = {
+  left: "to the left", right: "to the right", away: "away from you", near: "towards you", up: "up", down: "down",
+};
+const PARTS = ["scene", "pushes", "scene-keys", "trials", "drone"]; // of the page, for flights alone
 
 const get = (id) => document.getElementById(id);
 const percent = (part) => Math.round(100 * part);
@@ -41,16 +46,16 @@ export class FlightPlayer {
     this.pull = this.pushed = null;
     this.isStale = true;
     this.ending = new AbortController();
-    for (const id of ["scene", "pushes", "scene-keys", "trials", "drone"]) get(id).hidden = false;
-    get("airframe").replaceChildren(new Option("own values", "0"), ...document.tables.map((name, k) => new Option(name, k + 1)));
+    for (const id of PARTS) get(id).hidden = false;
+    const tables = document.tables.map((name, index) => new Option(name, index + 1));
+    get("airframe").replaceChildren(new Option("own values", 0), ...tables);
     get("trials").textContent = "";
-    this.flight.setAll(this.gate.settings);
     this.#listen();
   }
 
   close() {
     this.ending.abort();
-    for (const id of ["scene", "pushes", "scene-keys", "trials", "drone"]) get(id).hidden = true;
+    for (const id of PARTS) get(id).hidden = true;
   }
 
   open(image) {
@@ -93,8 +98,8 @@ export class FlightPlayer {
 
   // ---- The drone ----
 
+  // The run's own airframe, in what the gate has about it.
   #resetDrone() {
-    this.flight.setAll(this.gate.settings);
     this.flight.setAll(this.values);
     this.flight.setAll({ wind_m_s2: 0, ...this.gate.settings, spread: 0, rotor_spread: 0 });
     const stated = Number(this.values.airframe ?? 1);
@@ -132,7 +137,9 @@ export class FlightPlayer {
   }
   #pushTo(side) {
     const { right, up, away } = this.scene.directions();
-    const [axis, sign] = { left: [right, -1], right: [right, 1], away: [away, 1], near: [away, -1], up: [up, 1], down: [up, -1] }[side];
+    const [axis, sign] = {
+      left: [right, -1], right: [right, 1], away: [away, 1], near: [away, -1], up: [up, 1], down: [up, -1],
+    }[side];
     this.#push(axis.map((each) => sign * PUSH_M_S * each), WORDS[side]);
   }
 
@@ -162,7 +169,8 @@ export class FlightPlayer {
       const side = KEYS[event.key];
       if (event.ctrlKey || event.altKey || event.metaKey) return;
       if (event.shiftKey && event.key.startsWith("Arrow")) {
-        this.scene.turn(TURN_A_KEY * ((side === "right") - (side === "left")), TURN_A_KEY * ((side === "away") - (side === "near")));
+        const across = (side === "right") - (side === "left"), up = (side === "away") - (side === "near");
+        this.scene.turn(TURN_A_KEY * across, TURN_A_KEY * up);
       } else if (side) this.#pushTo(side);
       else if ("+=".includes(event.key)) this.scene.nearer(1.15);
       else if ("-−".includes(event.key)) this.scene.nearer(1 / 1.15);
@@ -170,7 +178,9 @@ export class FlightPlayer {
       event.preventDefault();
       this.isStale = true;
     });
-    for (const button of get("pushes").querySelectorAll("button")) on(button, "click", () => this.#pushTo(button.dataset.push));
+    for (const button of get("pushes").querySelectorAll("button")) {
+      on(button, "click", () => this.#pushTo(button.dataset.push));
+    }
     on(get("airframe"), "change", () => this.#takeTable());
     on(get("drone-reset"), "click", () => {
       this.#resetDrone();
@@ -193,7 +203,8 @@ export class FlightPlayer {
     const tilt = (180 / Math.PI) * Math.acos(Math.max(-1, Math.min(1, 1 - 2 * (q[1] ** 2 + q[2] ** 2))));
     this.places.words.textContent = [
       `${apart.toFixed(2)} m from the target`, `${Math.hypot(...v).toFixed(2)} m/s`, `tilt ${tilt.toFixed(0)}°`,
-      `rotors ${Array.from(moment.rotor_speed, percent).join(" ")} %`, `wind ${Math.hypot(...moment.gust_m_s2).toFixed(1)} m/s²`,
+      `rotors ${Array.from(moment.rotor_speed, percent).join(" ")} %`,
+      `wind ${Math.hypot(...moment.gust_m_s2).toFixed(1)} m/s²`,
     ].join(" · ");
     if (!this.pushed || this.pushed.calm >= CALM_S) return;
     this.pushed.calm = apart <= this.gate.radius_m ? this.pushed.calm + seconds : 0;
@@ -205,7 +216,8 @@ export class FlightPlayer {
     const result = this.trials.work(TRIAL_MS);
     if (!result) return;
     const { origin, flown, hovered } = result;
-    get("trials").textContent = `${origin}: ${hovered} of ${flown} flights of the gate ${this.gate.name} succeed, ${this.gate.rule}.`;
+    const flights = `${hovered} of ${flown} flights of the gate ${this.gate.name} succeed`;
+    get("trials").textContent = `${origin}: ${flights}, ${this.gate.rule}.`;
     get("trials").dataset.hovered = hovered;
     get("trials").classList.toggle("good", hovered === flown);
   }

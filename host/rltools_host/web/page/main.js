@@ -266,7 +266,8 @@ async function showPlayer() {
     const flights = now.gate && (await import("./flight_panel.js"));
     const loaded = flights && (await flights.loadFlight());
     if (now !== description) return; // another experiment was chosen meanwhile
-    player = flights ? new flights.FlightPlayer(loaded, now, places, sayOfFlight) : new EpisodePlayer(compiled, now, places);
+    if (flights) player = new flights.FlightPlayer(loaded, now, places, sayOfFlight);
+    else player = new EpisodePlayer(compiled, now, places);
     if (lastImage) playTraining();
   } catch (error) {
     say((lacking = `Nothing can be played: ${error.message}`), true);

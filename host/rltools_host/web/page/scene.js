@@ -2,16 +2,17 @@
 // and the wind. Its arms are drawn 0.16 m long, or as they are where they are longer.
 const NEAR = 0.05, TRAIL_S = 3, SQUARE = 0.5, SQUARES = 5, FLOOR = -1;
 const ARM = 0.16, FOCAL = 1.25, GRAB = 48, PIXELS_A_M_S = 50;
-const HUBS = [[1, -1], [-1, -1], [-1, 1], [1, 1]]; // front right, rear right, rear left, front left
+const HUBS = [[1, -1], [-1, -1], [-1, 1], [1, 1]]; // forward and left, in the contract's order
 const COLOURS = ["--first", "--second", "--third", "--good", "--faint", "--line"];
-const TURN = 2 * Math.PI;
+const TURN = 2 * Math.PI, CORNERS = 28; // of what is drawn as a circle
 
 const add = (a, b, scale = 1) => [a[0] + scale * b[0], a[1] + scale * b[1], a[2] + scale * b[2]];
 const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 
 /** Turned by the quaternion (w, x, y, z). */
 export function turned([w, x, y, z], v) {
-  const a = y * v[2] - z * v[1] + w * v[0], b = z * v[0] - x * v[2] + w * v[1], c = x * v[1] - y * v[0] + w * v[2];
+  const a = y * v[2] - z * v[1] + w * v[0], b = z * v[0] - x * v[2] + w * v[1];
+  const c = x * v[1] - y * v[0] + w * v[2];
   return [v[0] + 2 * (y * c - z * b), v[1] + 2 * (z * a - x * c), v[2] + 2 * (x * b - y * a)];
 }
 
@@ -82,9 +83,10 @@ export class Scene {
     const ratio = Math.min(2, devicePixelRatio || 1);
     this.width = width;
     this.height = height;
-    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
-      this.canvas.width = Math.round(width * ratio);
-      this.canvas.height = Math.round(height * ratio);
+    const [across, down] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (this.canvas.width !== across || this.canvas.height !== down) {
+      this.canvas.width = across;
+      this.canvas.height = down;
     }
     this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.pen.lineCap = this.pen.lineJoin = "round";
@@ -103,7 +105,8 @@ export class Scene {
     const part = seconds > 0 ? 1 - Math.exp(-2 * seconds) : 0;
     this.centre = add(this.centre, add(between, this.centre, -1), part);
     this.distance += part * (1.3 + 1.2 * apart - this.distance);
-    const cy = Math.cos(this.yaw), sy = Math.sin(this.yaw), cp = Math.cos(this.pitch), sp = Math.sin(this.pitch);
+    const cy = Math.cos(this.yaw), sy = Math.sin(this.yaw);
+    const cp = Math.cos(this.pitch), sp = Math.sin(this.pitch);
     this.eye = add(this.centre, [cp * cy, cp * sy, sp], this.distance / this.zoom);
     this.forward = [-cp * cy, -cp * sy, -sp];
     this.right = [-sy, cy, 0];
@@ -153,9 +156,8 @@ export class Scene {
     pen.globalAlpha = 1;
   }
   #circle(place, colour, thickness, options) {
-    const count = 28;
-    const points = Array.from({ length: count + 1 }, (_, k) => place(Math.cos((TURN * k) / count), Math.sin((TURN * k) / count)));
-    this.#line(points, colour, thickness, options);
+    const angles = Array.from({ length: CORNERS + 1 }, (_, k) => (TURN * k) / CORNERS);
+    this.#line(angles.map((angle) => place(Math.cos(angle), Math.sin(angle))), colour, thickness, options);
   }
   #arrow(from, to, colour, thickness) {
     const a = this.#project(from), b = this.#project(to);
@@ -227,7 +229,8 @@ export class Scene {
       this.spin[k] += (k % 2 ? -1 : 1) * TURN * 4 * speeds[k] * Math.min(seconds, 0.05);
       const c = Math.cos(this.spin[k]), s = Math.sin(this.spin[k]);
       this.#line([round(c, s), round(-c, -s)], colour, 2);
-      if (thrusts[k] > 0.01) this.#line([place([hx, hy, top]), place([hx, hy, top + 1.6 * size * thrusts[k]])], "--good", 3);
+      const reach = top + 1.6 * size * thrusts[k];
+      if (thrusts[k] > 0.01) this.#line([place([hx, hy, top]), place([hx, hy, reach])], "--good", 3);
     }
     this.#line([place([0, 0, 0]), place([1.3 * size, 0, 0])], "--second", 4); // forward
   }
