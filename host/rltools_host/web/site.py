@@ -11,7 +11,7 @@ import hashlib
 import json
 import operator
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -55,24 +55,34 @@ def known_states() -> list[dict[str, Any]]:
 def write_site(names: Sequence[str], folder: Path) -> Path:
     """Writes the folder whole, in the place of one that was written before; the first experiment is
     the one that the page opens with."""
-    require_own(folder)
     experiments = list(dict.fromkeys(names)) or those_for_browsers()
-    build_modules(experiments)
+    with in_place_of(folder, "rlt web") as new:
+        build_modules(experiments)
+        fill(new, experiments)
+    return folder
+
+
+@contextlib.contextmanager
+def in_place_of(folder: Path, command: str) -> Iterator[Path]:
+    """An empty folder, which is put in the place of one that the command wrote before, at once. What
+    is written into it ends with MARK, where its files are listed."""
+    require_own(folder, command)
     new = partial_path(folder)
     try:
         shutil.rmtree(new, ignore_errors=True)
-        fill(new, experiments)
+        new.mkdir(parents=True)
+        yield new
         if folder.exists():
             shutil.rmtree(folder)
         new.rename(folder)
     except OSError as error:
-        shutil.rmtree(new, ignore_errors=True)
         raise disk_error(folder, error) from None
-    return folder
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
 
 
-def require_own(folder: Path) -> None:
-    """Refuses a folder with other files than those that this wrote there."""
+def require_own(folder: Path, command: str) -> None:
+    """Refuses a folder with other files than those that the command wrote there."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{near_path(folder)} is a file: name a folder")
     listed: set[str] = set()
@@ -80,7 +90,7 @@ def require_own(folder: Path) -> None:
         listed = {str(name) for name in read_json(folder / MARK)["files"]}
     if other := sorted(set(files_of(folder)) - listed):
         raise UsageError(
-            f"{near_path(folder)} has files that `rlt web` did not write, such as "
+            f"{near_path(folder)} has files that `{command}` did not write, such as "
             f"{near_path(folder / other[0])}: name another folder"
         )
 
@@ -92,7 +102,6 @@ def files_of(folder: Path) -> list[str]:
 
 
 def fill(new: Path, experiments: Sequence[str]) -> None:
-    new.mkdir(parents=True)
     for source in sorted(PAGE.iterdir()):
         if source.name not in NOT_SERVED and source.is_file():
             shutil.copyfile(source, new / source.name)
