@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -28,6 +27,7 @@ PICTURES = (".svg", ".webp", ".png")
 # Fenced code stays as it is; a link's target has no spaces in these documents.
 FENCE = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()([^)\s]+)(?=\))")
+MARKED = re.compile(rf"\]\({SCHEME}([^)\s]+)\)")
 EXTERNAL = re.compile(r"\w+:|#")
 # The pages of the side bar, under their captions; a document that is in none of them is a fault.
 SECTIONS = {
@@ -65,15 +65,21 @@ def documents() -> list[str]:
     return [*DOCUMENTS, *(name for name in files_in(TREE.root, FOLDERS) if name.endswith(".md"))]
 
 
-def write_stage(folder: Path, pages: Sequence[str] = ()) -> None:
+def write_stage(
+    folder: Path, pages: Sequence[str] = (), appended: Mapping[str, str] | None = None
+) -> None:
     """Brings the folder to what the tree says now; unchanged files keep their times, so that
-    Sphinx reads only the others again. `pages` are documents that were written there besides."""
+    Sphinx reads only the others again. `pages` are documents that were written there besides; the
+    first leads to the others. `appended` is what documents get at their ends."""
     names, sources = documents(), set()
+    ends = {**(appended or {}), f"{ROOT}.md": side_bar(pages)}
     for name in names:
         text = (TREE.root / name).read_text(encoding="utf-8")
         marked, found = with_marked_links(name, text, {*names, *pages})
         sources |= found
-        write_changed(folder / name, marked + (side_bar(pages) if name == f"{ROOT}.md" else ""))
+        write_changed(folder / name, marked + ends.get(name, ""))
+    for page in pages:
+        sources |= set(MARKED.findall((folder / page).read_text(encoding="utf-8")))
     for name in files_in(TREE.root, ("docs",)):
         if name.endswith(PICTURES):
             write_changed(folder / name, (TREE.root / name).read_bytes())
@@ -111,7 +117,8 @@ def side_bar(pages: Sequence[str]) -> str:
     for caption, entries in SECTIONS.items():
         lines += ["", "```{toctree}", ":hidden:", f":caption: {caption}", ""]
         lines += [place_of(entry) for entry in entries]
-        lines += [place_of(page.removesuffix(".md")) for page in pages if caption == "Reference"]
+        if caption == "Reference":
+            lines += [place_of(page.removesuffix(".md")) for page in pages[:1]]
         lines.append("```")
     return "\n".join(lines) + "\n"
 
@@ -138,7 +145,3 @@ def remove_others(folder: Path, kept: set[str]) -> None:
 
 def staged(folder: Path) -> Iterator[Path]:
     yield from sorted(folder.rglob("*.md"))
-
-
-def remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)

@@ -57,8 +57,7 @@ def write_site(names: Sequence[str], folder: Path) -> Path:
     the one that the page opens with."""
     experiments = list(dict.fromkeys(names)) or those_for_browsers()
     with in_place_of(folder, "rlt web") as new:
-        build_modules(experiments)
-        fill(new, experiments)
+        write_page(new, experiments)
     return folder
 
 
@@ -101,7 +100,10 @@ def files_of(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in found)
 
 
-def fill(new: Path, experiments: Sequence[str]) -> None:
+def write_page(new: Path, experiments: Sequence[str]) -> None:
+    """Into a folder that is empty or not there yet."""
+    build_modules(experiments)
+    new.mkdir(parents=True, exist_ok=True)
     for source in sorted(PAGE.iterdir()):
         if source.name not in NOT_SERVED and source.is_file():
             shutil.copyfile(source, new / source.name)
