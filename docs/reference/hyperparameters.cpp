@@ -1,5 +1,6 @@
-// Prints every hyperparameter as Markdown, from the lists of the algorithms and environments
-// (write.py compiles and runs it, and names the algorithms).
+// Prints every hyperparameter as Markdown, from the lists of the algorithms and environments, or
+// with the argument `metrics` every metric (write.py compiles and runs it, and names the
+// algorithms).
 #include <cstdio>
 
 #include "rltools/rl/environments/windy_quadrotor.h"
@@ -22,9 +23,22 @@ void print(const char* title, int from = 0) {
   }
 }
 
+template <class Metrics>
+void print_metrics(const char* title) {
+  std::printf("\n## %s\n\n| name | meaning |\n|---|---|\n", title);
+  for (int i = 0; i < Metrics::kCount; i++) {
+    std::printf("| `%s` | %s |\n", Metrics::info(i).name, Metrics::info(i).description);
+  }
+}
+
 }  // namespace
 
-int main() {
+int main(int argument_count, char**) {
+  if (argument_count > 1) {
+#define PRINT_METRICS(Algorithm) print_metrics<rlt::Algorithm::Metrics>(rlt::Algorithm::kName);
+    RLT_ALGORITHMS(PRINT_METRICS)
+    return 0;
+  }
 #define PRINT(Algorithm) print<rlt::Algorithm::TaskHyperparameters>(rlt::Algorithm::kName);
   RLT_ALGORITHMS(PRINT)
   print<rlt::quadrotor::Settings>("Settings of the quadrotor");

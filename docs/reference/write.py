@@ -1,5 +1,6 @@
 """Writes the pages of this folder from what they are about: the lists of hyperparameters in C++,
-the commands as typer has them, and the documentation of `rlt` in Python.
+the commands as typer has them, and the documentation of `rlt` in Python; and the tables of metrics
+in the pages of the algorithms.
 
 .venv/bin/python docs/reference/write.py
 """
@@ -11,6 +12,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,16 @@ from rltools_host.commands import BENCHMARKS, COMMANDS
 from rltools_host.tree import TREE
 
 FOLDER = Path(__file__).resolve().parent
+# Between them stands an algorithm's table of metrics, in its page.
+BEGIN, END = "<!-- metrics: docs/reference/write.py -->", "<!-- end of metrics -->"
 GENERATED = (
     "Written by `docs/reference/write.py`; `tests/tree/test_reference.py` says when it is stale."
 )
 
 
-def hyperparameters() -> str:
+@cache
+def lists(*arguments: str) -> str:
+    """What hyperparameters.cpp prints of the lists in C++."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "print"
         source = FOLDER / "hyperparameters.cpp"
@@ -37,14 +43,30 @@ def hyperparameters() -> str:
             command += ["-include", f"rltools/rl/algorithms/{name}.h"]
         command += [str(source), "-o", str(program)]
         subprocess.run(command, check=True)
-        tables = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+        shown = subprocess.run(
+            [program, *arguments], check=True, capture_output=True, text=True
+        )
+        return shown.stdout
+
+
+def hyperparameters() -> str:
     return f"""# Hyperparameters
 
 `--set name=value` of `rlt train`, `settings` in Python, parameters over MAVLink. An experiment may
 set other defaults; `rlt train` refuses a name that its experiment does not have.
 
 {GENERATED}
-{tables}"""
+{lists()}"""
+
+
+def with_metrics(name: str) -> str:
+    """The algorithm's page as it is, with the table of its metrics between the marks."""
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    title = Path(name).stem.upper()
+    table = lists("metrics").partition(f"## {title}\n")[2].partition("\n## ")[0].strip()
+    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
 
 
 def commands() -> str:
@@ -146,7 +168,15 @@ def indented(thing: Any) -> list[str]:
     return [f"    {line}".rstrip() for line in text.splitlines()]
 
 
-PAGES = {"hyperparameters.md": hyperparameters, "commands.md": commands, "python.md": python}
+PAGES = {
+    "hyperparameters.md": hyperparameters,
+    "commands.md": commands,
+    "python.md": python,
+    **{
+        f"../algorithms/{path.name}": partial(with_metrics, f"../algorithms/{path.name}")
+        for path in sorted(FOLDER.parent.glob("algorithms/*.md"))
+    },
+}
 
 
 def main() -> None:

@@ -8,7 +8,10 @@
 A task of your own, with Gymnasium's interface, is learnt by rlt.train_gymnasium(make_env). The
 compiled environments come from rlt.make(name, num_envs), or from gymnasium.make("rlt/" + name).
 Errors are rlt.RltError with one sentence; their subclasses are in rltools_host.errors.
+In a notebook, `%load_ext rlt` brings `%rlt`, the command line, and `%%cpp`, a C++ program.
 """
+
+from typing import Any
 
 from rlt.environments import list_environments, make
 from rlt.policy import Policy
@@ -39,3 +42,10 @@ __all__ = [
 ]
 
 register()
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """For `%load_ext rlt`, as IPython calls it."""
+    from rltools_host.documentation import cells
+
+    cells.load(shell)

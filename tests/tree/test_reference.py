@@ -15,7 +15,7 @@ PAGES = runpy.run_path(str(WRITER))["PAGES"]
 
 @pytest.mark.parametrize("name", PAGES)
 def test_page_is_not_stale(name: str) -> None:
-    if name == "hyperparameters.md" and not shutil.which("c++"):
+    if name not in ("commands.md", "python.md") and not shutil.which("c++"):
         pytest.skip("no c++")
     page = WRITER.with_name(name).read_text(encoding="utf-8")
     assert page == PAGES[name](), "run .venv/bin/python docs/reference/write.py"

@@ -45,6 +45,7 @@ ORDER = (
     "bench",
     "report",
     "web",
+    "documentation",
     "commands",
     "cli",
     "__main__",

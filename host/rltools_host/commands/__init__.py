@@ -70,6 +70,7 @@ COMMANDS = {
     ),
     "report": Command("Writes a self-contained HTML page about a run, with plots.", "report"),
     "web": Command("Writes a page that trains in the browser, with the same bits.", "web"),
+    "docs": Command("Writes this documentation as pages, and runs its tutorials.", "docs"),
     "completion": Command("Prints what makes a shell complete commands and names.", "completion"),
 }
 BENCHMARKS = {

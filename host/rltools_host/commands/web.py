@@ -30,8 +30,12 @@ def run(
     print(f"wrote {near_path(folder)}, {size / 1000:,.0f} kB", flush=True)
     if json_output:
         print(json.dumps({"path": str(folder), "bytes": size}), flush=True)
-    if port is None:
-        return
+    if port is not None:
+        serve_folder(folder, port)
+
+
+def serve_folder(folder: Path, port: int) -> None:
+    """Until Ctrl-C."""
     with server_of(folder, port) as server:
         print(f"open http://127.0.0.1:{server.server_port}/ (Ctrl-C ends this)", flush=True)
         server.serve_forever()

@@ -102,6 +102,7 @@ MODULES = {
     "ray": "ray",
     "wandb": "wandb",
     "browser": "playwright",
+    "docs": "myst_nb",
     "zig": "ziglang",
 }
 

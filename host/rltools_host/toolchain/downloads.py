@@ -29,6 +29,7 @@ MEGABYTES = {
     "ray": 83,
     "wandb": 28,
     "browser": 55,
+    "docs": 38,
 }
 AGREED = "RLT_YES"  # in the environment, as --yes before the command
 NOT_ASKED = ("CI", AGREED)

@@ -44,6 +44,7 @@ GROUPS = {
     "ray": "Ray, for trials on a cluster",
     "wandb": "Weights & Biases, to log runs there",
     "browser": "Playwright, which drives Chromium in the tests of the page",
+    "docs": "Sphinx, which builds the documentation and runs its tutorials",
 }
 STAND_INS = {  # installed where the system has no such tool and none may be installed
     "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",

@@ -11,7 +11,7 @@ import hashlib
 import json
 import operator
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -65,32 +65,33 @@ def known_states() -> list[dict[str, Any]]:
 def write_site(names: Sequence[str], folder: Path) -> Path:
     """Writes the folder whole, in the place of one that was written before; the first experiment is
     the one that the page opens with."""
-    require_own(folder)
     experiments = list(dict.fromkeys(names)) or those_for_browsers()
-    for name in experiments:
-        require_web(name)
-    descriptions = {name: page_description(name) for name in experiments}
-    flight = [FLIGHT] if any("gate" in each for each in descriptions.values()) else []
-    build_modules([*experiments, *flight])
+    with in_place_of(folder, "rlt web") as new:
+        write_page(new, experiments)
+    return folder
+
+
+@contextlib.contextmanager
+def in_place_of(folder: Path, command: str) -> Iterator[Path]:
+    """An empty folder, which is put in the place of one that the command wrote before, at once. What
+    is written into it ends with MARK, where its files are listed."""
+    require_own(folder, command)
     new = partial_path(folder)
     try:
         shutil.rmtree(new, ignore_errors=True)
-        fill(new, descriptions)
-        if flight:
-            add_flight(new)
-        write_mark(new, experiments)
-        write_service_worker(new)
+        new.mkdir(parents=True)
+        yield new
         if folder.exists():
             shutil.rmtree(folder)
         new.rename(folder)
     except OSError as error:
-        shutil.rmtree(new, ignore_errors=True)
         raise disk_error(folder, error) from None
-    return folder
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
 
 
-def require_own(folder: Path) -> None:
-    """Refuses a folder with other files than those that this wrote there."""
+def require_own(folder: Path, command: str) -> None:
+    """Refuses a folder with other files than those that the command wrote there."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{near_path(folder)} is a file: name a folder")
     listed: set[str] = set()
@@ -98,7 +99,7 @@ def require_own(folder: Path) -> None:
         listed = {str(name) for name in read_json(folder / MARK)["files"]}
     if other := sorted(set(files_of(folder)) - listed):
         raise UsageError(
-            f"{near_path(folder)} has files that `rlt web` did not write, such as "
+            f"{near_path(folder)} has files that `{command}` did not write, such as "
             f"{near_path(folder / other[0])}: name another folder"
         )
 
@@ -109,8 +110,14 @@ def files_of(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in found)
 
 
-def fill(new: Path, descriptions: Mapping[str, Any]) -> None:
-    new.mkdir(parents=True)
+def write_page(new: Path, experiments: Sequence[str]) -> None:
+    """Into a folder that is empty or not there yet."""
+    for name in experiments:
+        require_web(name)
+    descriptions = {name: page_description(name) for name in experiments}
+    flies = any("gate" in each for each in descriptions.values())
+    build_modules([*experiments, *([FLIGHT] if flies else [])])
+    new.mkdir(parents=True, exist_ok=True)
     for source in sorted(PAGE.iterdir()):
         if source.name not in NOT_SERVED and source.is_file():
             shutil.copyfile(source, new / source.name)
@@ -119,21 +126,16 @@ def fill(new: Path, descriptions: Mapping[str, Any]) -> None:
         (new / name / "description.json").write_text(compact(description), "utf-8")
         for kind in KINDS:
             shutil.copyfile(module_path(name, kind), new / name / f"{kind}.wasm")
+    if flies:  # what flies a quadrotor, which experiments share
+        (new / "flight.json").write_text(compact(flight_document()), "utf-8")
+        for kind in KINDS:
+            shutil.copyfile(module_path(FLIGHT, kind), new / f"flight-{kind}.wasm")
     (new / DIALECT_FILE).write_text(compact(dialect_document()), "utf-8")
-
-
-def add_flight(new: Path) -> None:
-    """What flies a quadrotor, which experiments share."""
-    (new / "flight.json").write_text(compact(flight_document()), "utf-8")
-    for kind in KINDS:
-        shutil.copyfile(module_path(FLIGHT, kind), new / f"flight-{kind}.wasm")
-
-
-def write_mark(new: Path, experiments: Sequence[str]) -> None:
     states = [state for state in known_states() if state["experiment"] in experiments]
     files = sorted({*files_of(new), MARK})
     document = {"experiments": experiments, "states": states, "files": files}
     (new / MARK).write_text(compact(document), "utf-8")
+    write_service_worker(new)
 
 
 def those_for_browsers() -> list[str]:

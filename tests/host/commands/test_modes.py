@@ -88,6 +88,8 @@ WAYS = (
     of("train pendulum-td3", "train.run", "train.run_seeds"),
     of("train gym:Pendulum-v1", "train.run", "train.run_seeds"),
     of("train --resume r", "train.run", "train.run_seeds"),
+    of("docs", "docs.run", when="without --serve"),
+    of("docs --serve", "docs.run", when="with --serve"),
     of("web", "web.run", when="without --serve"),
     of("web --serve", "web.run", when="with --serve"),
     bench("build", noted="build_times"),

@@ -1,0 +1,1 @@
+"""The documentation as a site: its pages gathered from the tree, its tutorials executed."""

@@ -1,0 +1,113 @@
+"""What a notebook's cells may call: `%rlt`, the command line, and `%%cpp`, a C++ program that is
+compiled and run. `%load_ext rlt` brings both, and takes the notebook to the project's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rltools_host.build.experiments import build_description
+from rltools_host.errors import RltError
+from rltools_host.project import PROJECT
+from rltools_host.toolchain import tools
+from rltools_host.toolchain.description import system_tools
+from rltools_host.tree import TREE
+
+COMPILER = "g++"
+COMMAND = (sys.executable, "-m", "rltools_host")
+FAILS = "--fails"
+
+
+class CellError(RltError):
+    """What ends a cell: a sentence, no traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        """As IPython shows it."""
+        return [f"error: {self}"]
+
+
+def load(shell: Any) -> None:
+    """For IPython: `shell` is its InteractiveShell."""
+    os.chdir(PROJECT.root)
+    os.environ.pop("RLT_COMMAND", None)
+    os.environ["PATH"] = f"{TREE.root}{os.pathsep}{os.environ.get('PATH', '')}"  # `rlt` is ours
+    shell.register_magic_function(run_rlt, "line", "rlt")
+    shell.register_magic_function(run_cpp, "cell", "cpp")
+    shell.run_line_magic("config", "InlineBackend.figure_formats = ['svg']")
+
+
+def run_rlt(line: str) -> Any:
+    """`%rlt train pendulum-td3 --board host`: what a shell does with `./rlt`. With --json, its value
+    is the object that the command prints last. After `--fails "TEXT"` the command must fail with
+    that text."""
+    words, expected = expectation(shlex.split(line, comments=True))
+    code, lines = printed([*COMMAND, *words], hide_last="--json" in words)
+    judge(f"rlt {shlex.join(words)}", code, "".join(lines), expected)
+    return json.loads(lines[-1]) if "--json" in words and not expected else None
+
+
+def run_cpp(line: str, cell: str) -> None:
+    """`%%cpp`: compiles the cell as a program, with the flags of the firmware and those of the line,
+    and runs it. It may include every header of the core. With `--fails "TEXT"` it must not compile,
+    and the compiler must say that."""
+    flags, expected = expectation(shlex.split(line))
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder) / "cell.cpp", Path(folder) / "cell"
+        source.write_text(cell, encoding="utf-8")
+        command = [*compiler_command(), *flags, str(source), "-o", str(program)]
+        code, lines = printed(command, folder)
+        judge("the compiler", code, "".join(lines), expected)
+        if not expected:
+            judge("the program", *printed([str(program)]))
+
+
+def compiler_command() -> list[str]:
+    tools.require(COMPILER)
+    build = build_description()
+    places = (*(TREE.root / name for name in build["include_directories"]), PROJECT.root)
+    compiler = system_tools()[COMPILER].path()
+    return [str(compiler), *build["flags"], *(f"-I{place}" for place in places)]
+
+
+def expectation(words: list[str]) -> tuple[list[str], str]:
+    """The words without `--fails "TEXT"`, and that text."""
+    if FAILS not in words:
+        return words, ""
+    place = words.index(FAILS)
+    return [*words[:place], *words[place + 2 :]], words[place + 1]
+
+
+def judge(name: str, code: int, said: Any, expected: str = "") -> None:
+    """Ends the cell unless all went as the cell says."""
+    if not expected and code != 0:
+        raise CellError(f"{name} ended with exit code {code}")
+    if expected and (code == 0 or expected not in said):
+        raise CellError(f"{name} should have failed with: {expected}")
+
+
+def printed(command: Sequence[str], folder: str = "", hide_last: bool = False) -> tuple[int, list[str]]:
+    """Runs it and prints its lines as they come; its exit code and the lines. Files of the project
+    and of the tree, and of the folder, are named without the way there."""
+    lines: list[str] = []
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout is not None
+        for data in process.stdout:
+            text = data.decode("utf-8", "replace")
+            for place in filter(None, (folder, str(PROJECT.root), str(TREE.root))):
+                text = text.replace(f"{place}{os.sep}", "")
+            lines.append(text)
+            if shown := lines[-2:-1] if hide_last else lines[-1:]:
+                print(shown[0], end="")
+    if hide_last and process.returncode != 0:
+        print(*lines[-1:], end="")
+    return process.returncode, lines

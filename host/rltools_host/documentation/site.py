@@ -1,0 +1,137 @@
+"""The documentation as a folder of pages: staged, built by Sphinx, which executes the tutorials, and
+put in the place of an earlier one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rltools_host.build import cmake
+from rltools_host.child_process import end_child, start_child
+from rltools_host.documentation import core_api
+from rltools_host.documentation.stage import ROOT, write_stage
+from rltools_host.errors import BuildError, UsageError
+from rltools_host.project import MARKER, PROJECT, VARIABLE
+from rltools_host.runs.sources import files_in
+from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
+from rltools_host.web.site import MARK, files_of, in_place_of, those_for_browsers, write_page
+
+GROUPS = ("docs", "test", "tune")  # of Python packages; tutorials use the last two
+# What tutorials depend on: with another digest of these, all are executed again.
+EXECUTED = ("boards", "cmake", "experiments", "firmware", "host", "integrations", "lib")
+NOT_EXECUTED = tuple(f"host/rltools_host/{room}/" for room in ("documentation", "mutants", "web"))
+COMPILED = (".h", ".cpp", ".py", ".json", ".cmake", ".xml", ".txt")
+INDEX = f"""<!doctype html>
+<meta charset="utf-8">
+<title>rlt</title>
+<meta http-equiv="refresh" content="0; url={ROOT}.html">
+<a href="{ROOT}.html">Documentation</a>
+"""
+
+
+# The end of docs/web.md, where the page is part of the site.
+LIVE = """
+## The page itself
+
+<iframe class="live" src="../live/index.html" title="A page that trains a policy"></iframe>
+<a href="../live/index.html">The page alone</a>
+"""
+
+
+def default_folder() -> Path:
+    return PROJECT.build / "docs"
+
+
+def work_folder() -> Path:
+    """Of what is staged, of what Sphinx keeps, and of the project in which tutorials work."""
+    return PROJECT.build / "docs-work"
+
+
+def write_site(folder: Path, with_page: bool = False) -> Path:
+    """Builds the site, whole or not at all; with the page of `rlt web` in it, if that is asked."""
+    if TREE.is_installed:
+        raise UsageError("the documentation is in the checkout: build it there")
+    stage = work_folder() / "stage"
+    with in_place_of(folder, "rlt docs") as new, cmake.build_lock(work_folder()):
+        for group in GROUPS:
+            tools.ensure_group(group)
+        appended = {"docs/web.md": LIVE} if with_page else {}
+        write_stage(stage, core_api.write_pages(stage), appended)
+        run_sphinx(stage, new, kept_folder())
+        if with_page:
+            write_page(new / "live", those_for_browsers())
+        (new / "index.html").write_text(INDEX, encoding="utf-8")
+        files = sorted({*files_of(new), MARK})
+        (new / MARK).write_text(json.dumps({"files": files}), encoding="utf-8")
+    return folder
+
+
+def run_sphinx(stage: Path, new: Path, kept: Path) -> None:
+    """Any warning is a fault; all of them are shown, with the names of the tree's files."""
+    arguments = ["-b", "html", "-q", "-a", "-W", "-d", str(kept / "doctrees")]
+    arguments += ["-D", f"nb_execution_cache_path={kept / 'executed'}", str(stage), str(new)]
+    process = start_child(
+        [sys.executable, "-m", "sphinx", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        environment=surroundings(),
+    )
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            text = line.decode("utf-8", "replace").replace(f"{stage}{os.sep}", "")
+            print(text, end="", file=sys.stderr, flush=True)
+        process.wait()
+    finally:
+        end_child(process)
+    if process.returncode != 0:
+        raise BuildError("the documentation has faults: see above")
+
+
+def surroundings() -> dict[str, str]:
+    """Of Sphinx and of the cells: a project of the tutorials' own, and no settings of the user's."""
+    project, settings = work_folder() / "project", work_folder() / "settings"
+    kernel = settings / "profile_default" / "ipython_kernel_config.py"
+    kernel.parent.mkdir(parents=True, exist_ok=True)
+    kernel.write_text("c.IPKernelApp.log_level = 40\n", encoding="utf-8")  # errors alone
+    project.mkdir(parents=True, exist_ok=True)
+    for written in project.iterdir():  # of earlier, but for what was compiled
+        if written.is_dir() and written.name != PROJECT.build.name:
+            shutil.rmtree(written)
+        elif written.is_file():
+            written.unlink()
+    (project / MARKER).touch()
+    return {
+        VARIABLE: str(project),
+        "IPYTHONDIR": str(settings),
+        "JUPYTER_CONFIG_DIR": str(settings),
+        "JUPYTER_RUNTIME_DIR": str(settings / "runtime"),
+        "MPLBACKEND": "",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+
+
+def kept_folder() -> Path:
+    """Of what was read and executed with the sources as they are; that of others is removed."""
+    digest = hashlib.sha256()
+    for name in executed_files():
+        digest.update(name.encode() + b"\0" + (TREE.root / name).read_bytes())
+    kept = work_folder() / f"kept-{digest.hexdigest()[:12]}"
+    for other in work_folder().glob("kept-*"):
+        if other != kept:
+            shutil.rmtree(other, ignore_errors=True)
+    return kept
+
+
+def executed_files() -> Iterator[str]:
+    for name in files_in(TREE.root, EXECUTED):
+        if name.endswith(COMPILED) and not name.startswith(NOT_EXECUTED):
+            yield name

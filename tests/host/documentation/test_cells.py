@@ -1,0 +1,53 @@
+"""The cells of tutorials: a command line, and a C++ program; each ends the cell where it fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from rltools_host.documentation import cells
+
+PROGRAM = '#include <cstdio>\nint main() { std::puts("hello"); return RESULT; }\n'
+
+
+def test_a_command_is_run_and_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cells.run_rlt("runs --help  # a comment") is None
+    assert "--sort" in capfd.readouterr().out
+
+
+def test_the_last_line_of_json_is_the_value(capfd: pytest.CaptureFixture[str]) -> None:
+    value = cells.run_rlt("boards --json")
+    assert "host" in str(value)
+    assert not capfd.readouterr().out.rstrip().endswith("}")
+
+
+def test_a_command_that_fails_ends_the_cell() -> None:
+    with pytest.raises(cells.CellError, match="rlt trian ended with exit code 2"):
+        cells.run_rlt("trian")
+
+
+def test_what_must_fail_must_fail_with_its_sentence() -> None:
+    cells.run_rlt('--fails "did you mean" train pendulum-td4 --board host')
+    with pytest.raises(cells.CellError, match="should have failed"):
+        cells.run_rlt('--fails "another sentence" train pendulum-td4 --board host')
+    with pytest.raises(cells.CellError, match="should have failed"):
+        cells.run_rlt('--fails "Usage" runs --help')
+
+
+def test_a_program_is_compiled_and_run(capfd: pytest.CaptureFixture[str]) -> None:
+    cells.run_cpp("-DRESULT=0", PROGRAM)
+    assert capfd.readouterr().out == "hello\n"
+    with pytest.raises(cells.CellError, match="the program ended with exit code 3"):
+        cells.run_cpp("-DRESULT=3", PROGRAM)
+
+
+def test_a_program_that_must_not_compile(capfd: pytest.CaptureFixture[str]) -> None:
+    cells.run_cpp('--fails "RESULT"', PROGRAM)
+    assert "cell.cpp:2" in capfd.readouterr().out
+    with pytest.raises(cells.CellError, match="should have failed"):
+        cells.run_cpp('-DRESULT=0 --fails "RESULT"', PROGRAM)
+    with pytest.raises(cells.CellError, match="the compiler ended"):
+        cells.run_cpp("", PROGRAM)
+
+
+def test_a_cell_error_is_one_line() -> None:
+    assert cells.CellError("a sentence")._render_traceback_() == ["error: a sentence"]

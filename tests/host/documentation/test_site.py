@@ -1,0 +1,120 @@
+"""The site: built whole, with every tutorial executed, and each of its links followed."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from rltools_host.documentation import site, stage
+from rltools_host.errors import BuildError, UsageError
+from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
+
+LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src"}
+WHOLE_S = 3000  # all tutorials, where the processors are shared
+
+
+class Page(HTMLParser):
+    """Its anchors, where it links to, and what a browser fetches for it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.ids |= {found[name] for name in ("id", "name") if name in found}
+        if tag == "a" and "href" in found:
+            self.links.append(found["href"])
+        if found.get("rel") not in ("search", "index", "next", "prev", "canonical"):
+            self.loaded += [found[LOADED[tag]]] if LOADED.get(tag) in found else []
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return site.write_site(tmp_path_factory.mktemp("site") / "docs")
+
+
+@pytest.mark.all
+@pytest.mark.timeout(WHOLE_S)
+def test_tutorials_hold_what_they_state(built: Path) -> None:
+    for name in sorted((TREE.root / "docs" / "tutorials").glob("*.md")):
+        text = (built / "docs" / "tutorials" / f"{name.stem}.html").read_text(encoding="utf-8")
+        assert ("cell_output" in text) == (name.stem != "index"), name
+    first = (built / "docs" / "tutorials" / "first_policy.html").read_text(encoding="utf-8")
+    assert "cb477b641fdc5db74abfdc2ec59bfb24e667cdc3f7451f199255d22773aea9dc" in first
+    assert "<svg" in first or "image/svg" in first or ".svg" in first
+
+
+@pytest.mark.all
+@pytest.mark.timeout(WHOLE_S)
+def test_links_lead_somewhere_and_nothing_is_fetched_from_elsewhere(built: Path) -> None:
+    pages = {path: Page(path) for path in built.rglob("*.html")}
+    assert len(pages) > 100
+    faults = []
+    for path, page in pages.items():
+        faults += [f"{path}: fetches {url}" for url in page.loaded if urlsplit(url).netloc]
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.exists():
+                faults.append(f"{path}: no {link}")
+            elif parts.fragment and target in pages and target.suffix == ".html":
+                known = pages[target].ids
+                faults += [] if unquote(parts.fragment) in known else [f"{path}: no {link}"]
+    assert not faults, "\n".join(faults[:20])
+    assert "mathjax" not in (built / "docs" / "algorithms" / "td3.html").read_text().lower()
+
+
+@pytest.mark.all
+@pytest.mark.timeout(WHOLE_S)
+def test_nothing_names_this_machine(built: Path) -> None:
+    for path in built.rglob("*.html"):
+        assert str(TREE.root) not in path.read_text(encoding="utf-8"), path
+
+
+@pytest.mark.all
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# A\n\n[b](#nothing)\n", "nothing"),
+        ("# A\n\n[b](c.md)\n", "c.md"),
+        (
+            "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n# A\n\n"
+            "```{code-cell} ipython3\n1 / 0\n```\n",
+            "ZeroDivisionError",
+        ),
+    ],
+)
+def test_a_fault_fails_the_build(
+    text: str, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for group in site.GROUPS:
+        tools.ensure_group(group)
+    folder = tmp_path / "stage"
+    stage.write_changed(folder / f"{stage.ROOT}.md", text)
+    stage.write_changed(folder / stage.SOURCES, json.dumps([]))
+    configuration = (TREE.root / "docs" / stage.CONFIGURATION).read_text(encoding="utf-8")
+    stage.write_changed(folder / stage.CONFIGURATION, configuration)
+    with pytest.raises(BuildError, match="faults: see above"):
+        site.run_sphinx(folder, tmp_path / "new", tmp_path / "kept")
+    shown = capfd.readouterr().err
+    assert said in shown
+    assert re.search(r"^docs/index\.md", shown, re.MULTILINE)
+
+
+def test_foreign_files_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="files that `rlt docs` did not write"):
+        site.write_site(tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"

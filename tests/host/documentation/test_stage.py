@@ -1,0 +1,91 @@
+"""What Sphinx is given: links of documents, the side bar, and what pages name of the code."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from rltools_host.documentation import stage
+from rltools_host.errors import UsageError
+from rltools_host.tree import TREE
+
+TUTORIALS = TREE.root / "docs" / "tutorials"
+PAGE = "docs/page.md"
+FUNCTION = re.compile(r"`(\w+)\(\)`")
+LINK = re.compile(r"\]\(([^)]+)\)")
+
+
+def marked(text: str) -> tuple[str, set[str]]:
+    return stage.with_marked_links(PAGE, text, {PAGE, "README.md"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[a](../README.md#b)", "[a](https://a.b)", "[a](#b)", "![a](images/web.webp)"],
+)
+def test_links_between_documents_stay(text: str) -> None:
+    assert marked(text) == (text, set())
+
+
+def test_links_to_sources_are_marked_and_code_is_not() -> None:
+    text = "[a](../boards/host.json)\n\n```\n[a](../boards/host.json)\n```\n[b](../experiments)\n"
+    result, found = marked(text)
+    assert result == text.replace("](../b", "](tree:b", 1).replace("../exp", "tree:exp")
+    assert found == {"boards/host.json", "experiments"}
+
+
+@pytest.mark.parametrize("link", ["../nothing.h", "../../etc/passwd", "../boards/host.json#a"])
+def test_a_link_that_leads_nowhere_is_named(link: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(link)):
+        marked(f"[a]({link})")
+
+
+def test_every_document_is_in_the_side_bar() -> None:
+    listed = {stage.place_of(entry)[1:] for names in stage.SECTIONS.values() for entry in names}
+    below = {f"docs/tutorials/{name}" for name in tutorials()}
+    known = {name.removesuffix(".md") for name in stage.documents()}
+    assert known == listed | below | {stage.ROOT}
+
+
+def test_the_stage_keeps_times_and_loses_what_is_gone(tmp_path: Path) -> None:
+    stage.write_stage(tmp_path)
+    page, gone = tmp_path / "README.md", tmp_path / "docs" / "gone.md"
+    gone.write_text("# Gone\n")
+    before = page.stat().st_mtime_ns
+    stage.write_stage(tmp_path)
+    assert page.stat().st_mtime_ns == before
+    assert not gone.exists()
+    for name in json.loads((tmp_path / stage.SOURCES).read_text()):
+        assert (TREE.root / name).exists()
+
+
+def tutorials() -> list[str]:
+    return sorted(path.stem for path in TUTORIALS.glob("*.md") if path.stem != "index")
+
+
+def test_tutorials_are_notebooks_that_the_index_lists() -> None:
+    index = (TUTORIALS / "index.md").read_text(encoding="utf-8")
+    rows, _, contents = index.partition("```{toctree}")
+    assert len(tutorials()) >= 12
+    for name in tutorials():
+        text = (TUTORIALS / f"{name}.md").read_text(encoding="utf-8")
+        assert text.startswith("---\nfile_format: mystnb\n"), name
+        assert "%load_ext rlt" in text, name
+        assert f"({name}.md)" in rows, name
+        assert f"\n{name}\n" in contents, name
+
+
+@pytest.mark.parametrize("algorithm", ["td3", "sac", "ppo", "dqn"])
+def test_functions_stand_where_an_algorithms_page_says(algorithm: str) -> None:
+    page = TREE.root / "docs" / "algorithms" / f"{algorithm}.md"
+    headers = ""
+    for row in page.read_text(encoding="utf-8").splitlines():
+        if row.startswith("|") and (functions := FUNCTION.findall(row)):
+            links = [link for link in LINK.findall(row) if link.endswith(".h")]
+            if links:  # "the same" are those of the row above
+                headers = "".join((page.parent / link).read_text() for link in links)
+            for name in functions:
+                assert re.search(rf"\b{name}\(", headers), f"{page.name}: {name}()"
