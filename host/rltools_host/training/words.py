@@ -13,7 +13,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from rltools_host.build.description import ExperimentDescription
-from rltools_host.build.experiments import GENERATED, header_of, sized
+from rltools_host.build.experiments import GENERATED, header_of, sized, sizes_of_name
 from rltools_host.build.sizes import CONSTANTS as OF_HEADERS
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.task import (
@@ -123,7 +123,8 @@ def refuse_word(description: ExperimentDescription, word: str) -> None:
             raise UsageError(
                 f"{word} is fixed when a run begins: start a new one with --set {size}=…"
             )
-        header = near_path(header_of(description.name))
+        base, _ = sizes_of_name(description.name) or (description.name, {})
+        header = near_path(header_of(base))
         raise UsageError(
             f"{word} is compiled in, as boards do not allocate: start a new run with --set "
             f"{size}=…, or edit {CONSTANTS[size]} in {header}"

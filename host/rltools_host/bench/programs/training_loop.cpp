@@ -2,7 +2,7 @@
 // does it but without link, screen and log, as JSON. `rlt bench train` compares `rlt train` with
 // it, `rlt bench vertical` devices.
 // Also training_loop_avx2 on x86: -mno-avx512f
-// Also training_loop_scalar: -URLT_DEVICE -DRLT_DEVICE=Generic -fno-tree-vectorize -fno-tree-slp-vectorize
+// Also training_loop_scalar: -URLT_DEVICE -DRLT_DEVICE=Generic -fno-tree-vectorize
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
