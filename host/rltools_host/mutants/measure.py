@@ -213,6 +213,11 @@ class Copy:
         self.code, self.output = self.run(command, limit_s)
         return self.code in (0, NO_TESTS_RAN)
 
+    def failed_tests(self, check: Check) -> tuple[str, ...]:
+        """Of a check's own files: a test may print what another pytest says."""
+        found = FAILED_TEST.findall(self.output)
+        return tuple(test for test in found if Path(test.partition("::")[0]) in check.files)
+
     def compile_unchanged(self, check: Check) -> None:
         code, output = self.compile(check)
         if code != 0:
@@ -248,8 +253,7 @@ def checks_of(tree: areas.Tree, path: Path, all_tests: bool) -> list[Check]:
         if "more" in words:
             rest.append(Check((program,), False, "_all"))
     if tests.python:  # the nearest file by itself: most faults need no other one to be imported
-        nearest, others = tests.python[:1], tests.python[1:]
-        daily += [Check(nearest), *([Check(others)] if others else [])]
+        daily += [Check(files) for files in (tests.python[:1], tests.python[1:]) if files]
         rest.append(Check(tests.python, False))
     return [*daily, *(rest if all_tests else [])]
 
@@ -269,7 +273,7 @@ def noticed_how(copy: Copy, fault: Fault, check: Check) -> str | None:
             if copy.passes(check, limit_s):
                 return None
             hangs = copy.code == TIMED_OUT
-            only = () if check.program else tuple(FAILED_TEST.findall(copy.output))
+            only = copy.failed_tests(check)
             fails_again = not hangs and not copy.passes(check, limit_s, only)
         if hangs:
             copy.measure_unchanged(check)

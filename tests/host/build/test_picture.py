@@ -79,7 +79,12 @@ def test_what_is_no_shape_is_refused(shape: tuple[str, str, str], sentence: str)
 
 
 @pytest.mark.parametrize(
-    "view", ["0, 0, 1", "0, 0, angle, 1", "1, 0, 0, 1", "0, 0, 1, 1 / 0", "0, 0, 1, sqrt(0 - 1)"]
+    "view",
+    [
+        *("0, 0, 1", "0, 0, angle, 1", "1, 0, 0, 1", "0, 0, 1, 1 / 0", "0, 0, 1, sqrt(0 - 1)"),
+        # Without a width or a height, or with one that no number holds.
+        *("1, 0, 1, 1", "0, 1, 1, 1", "0, 1, 1, 0", "-1e308, 0, 1e308, 1", "0, -1e308, 1, 1e308"),
+    ],
 )
 def test_a_view_is_four_numbers(view: str) -> None:
     with pytest.raises(Unfit, match="the picture's view is"):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -12,7 +14,10 @@ from foreign_runs import make_evil_file, make_foreign_group, make_foreign_run, p
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from rltools_host import cli
+from rltools_host.checks.process import examine_task
 from rltools_host.errors import DiskError, UnknownNameError, UsageError
+from rltools_host.foreign.network import ForeignPolicy
+from rltools_host.foreign.place import place_of_environment
 from rltools_host.gymnasium_tasks import imports
 from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.player import flat_maker
@@ -225,3 +230,31 @@ def test_an_agreement_that_cannot_be_kept_is_none(tmp_path: Path) -> None:
         imports.agree(f"gym:{evil}:PendulumEnv")
     with pytest.raises(UsageError, match=NOT_NAMED):
         imports.require_agreement(f"gym:{evil}:PendulumEnv")
+
+
+CHEETAH = "gym:HalfCheetah-v5"
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        lambda: examine_task(TaskRequest(CHEETAH)),
+        lambda: open_task(TaskRequest(CHEETAH)),
+        lambda: open_again(pendulum_task(CHEETAH)),
+        lambda: flat_maker(pendulum_task(CHEETAH)),
+        lambda: place_of_environment(CHEETAH, cast(ForeignPolicy, None)),
+    ],
+    ids=["check", "train", "resume", "evaluate", "import"],
+)
+def test_what_a_task_needs_is_installed_before_it_is_made(
+    play: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Installed(Exception):
+        pass
+
+    def install(group: str) -> None:
+        raise Installed(group)
+
+    monkeypatch.setattr(imports.tools, "ensure_group", install)
+    with pytest.raises(Installed, match="mujoco"):
+        play()
