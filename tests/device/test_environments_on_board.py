@@ -1,5 +1,5 @@
-"""Environments beside the pendulum and the quadrotor: learnt on an emulated board and on this
-machine with the same bits. Most of their actions are choices."""
+"""Environments beside the pendulum and the quadrotor, and a recurrent network: learnt on an
+emulated board and on this machine with the same bits. Most of the actions are choices."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from boards_under_test import EMULATED
 from rltools_host import cli
 from rltools_host.policies.image import read_run_policy
+from rltools_host.runs.folder import RunFolder
 
 
 @pytest.mark.all
@@ -33,3 +34,25 @@ def test_learning_has_the_same_bits(
     assert images[0].data == images[1].data  # with the hash of the whole training state
     assert images[0].actions[0].choices == choices
     assert images[0].step >= int(steps)
+
+
+@pytest.mark.all
+def test_a_recurrent_network_learns_with_the_same_bits(tmp_path: Path) -> None:
+    """Here with two threads, too. The run has a checkpoint alone, and goes on from it."""
+    states = []
+    settings = ["--set", "eval_every=4096", "--set", "eval_episodes=1", "--no-tensorboard"]
+    for board in ("host", "host-threads", EMULATED):
+        out = tmp_path / board
+        words = ["--steps", "4096", *settings, "--out", str(out)]
+        assert cli.run(["train", "pendulum-ppo-masked", "--board", board, *words]) == 0
+        folder = RunFolder.open(out)
+        states.append(folder.content.state_sha256)
+        assert sorted(path.name for path in folder.save_path.iterdir()) == [
+            "checkpoint.safetensors"
+        ]
+    assert states == [states[0]] * 3
+    for board in ("host-threads", "host"):
+        words = ["--resume", str(tmp_path / board), "--board", "host", "--steps", "12288"]
+        assert cli.run(["train", *words, "--no-tensorboard"]) == 0
+        states.append(RunFolder.open(tmp_path / board).content.state_sha256)
+    assert states[3] == states[4] != states[0]

@@ -96,8 +96,12 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
     Matrix<T, 1, Environment::kActionDim> action;
     observe(device, environment, parameters, state, observation.data(),
             random(Purpose::evaluation_observation));
-    PolicyState<E>& policy_state = evaluation;
-    act(device, training, policy_part(device, observation, policy_rows), policy_state, action);
+    if constexpr (kIsRecurrent<PolicyNetwork<E>>) {
+      PolicyState<E>& hidden = evaluation;
+      act(device, training, policy_part(device, observation, policy_rows), hidden, action);
+    } else {
+      act(device, training, policy_part(device, observation, policy_rows), action);
+    }
     bool ended = true;
     if (all_finite(action.data(), Environment::kActionDim)) {
       const auto result = step(device, environment, parameters, state, action.data(),
