@@ -18,6 +18,10 @@ function ticks(low, high, count) {
 const thinned = (points) =>
   points.length > MOST_POINTS ? points.filter((_, index) => (points.length - 1 - index) % 2 === 0) : points;
 
+/** One element for all points: strokes of no length, with round ends. */
+const dots = (look, points) =>
+  svgElement("path", { class: look, d: points.map(([x, y]) => `M${x.toFixed(1)},${y.toFixed(1)}h.01`).join("") });
+
 const compact = (value) => value.toLocaleString("en", { notation: value < 1e6 ? "standard" : "compact" });
 
 export class Curve {
@@ -76,9 +80,7 @@ export class Curve {
       const text = tick === 0 ? "0 steps" : compact(tick);
       label(text, { x: x(tick), y: HEIGHT - BOTTOM + 18, "text-anchor": anchor });
     }
-    for (const [step, value] of this.episodes) {
-      parts.push(svgElement("circle", { class: "episodes", cx: x(step), cy: y(value), r: 2 }));
-    }
+    parts.push(dots("episodes", this.episodes.map(([step, value]) => [x(step), y(value)])));
     const known = this.evaluations.filter(([, mean]) => Number.isFinite(mean));
     if (known.length > 1) {
       const upper = known.map(([step, mean, std]) => `${x(step)},${y(mean + std)}`);
@@ -87,9 +89,7 @@ export class Curve {
       const line = known.map(([step, mean]) => `${x(step)},${y(mean)}`).join(" ");
       parts.push(svgElement("polyline", { class: "mean", points: line }));
     }
-    for (const [step, mean] of known) {
-      parts.push(svgElement("circle", { class: "dot", cx: x(step), cy: y(mean), r: 3.5 }));
-    }
+    parts.push(dots("dot", known.map(([step, mean]) => [x(step), y(mean)])));
     this.svg.replaceChildren(...parts);
     const last = known.at(-1);
     const said = last ? `mean return ${last[1].toFixed(1)} at step ${last[0]}` : "no evaluation yet";

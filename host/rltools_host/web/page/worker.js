@@ -9,8 +9,9 @@ let running = false, calls = 1;
 let started = { time: 0, step: 0 }; // when training was begun, or resumed
 let reportTime = 0, policyTime = 0;
 
-function send(kind, content = {}) {
-  self.postMessage({ kind, ...content });
+/** `moved`: buffers that become the page's, of which none is left here. */
+function send(kind, content = {}, moved = []) {
+  self.postMessage({ kind, ...content }, moved);
 }
 
 async function read(path) {
@@ -46,7 +47,8 @@ function progress(now) {
 }
 
 function policy(now) {
-  send("policy", { step: core.exports.steps_done(), image: core.policy() });
+  const image = core.policy();
+  send("policy", { step: core.exports.steps_done(), image }, [image.buffer]);
   policyTime = now;
 }
 
@@ -113,7 +115,7 @@ const commands = {
   },
   checkpoint({ values }) {
     const file = safetensorsOf(core, description, values);
-    send("checkpoint", { step: core.exports.steps_done(), file });
+    send("checkpoint", { step: core.exports.steps_done(), file }, [file.buffer]);
   },
   // The run that is here stays where the file is refused.
   restore({ file, values }) {
