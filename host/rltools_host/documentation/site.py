@@ -1,5 +1,5 @@
-"""The documentation as a folder of pages: staged, built by Sphinx, which executes the tutorials, and
-put in the place of an earlier one.
+"""The documentation as a folder of pages: staged, built by Sphinx, which executes the tutorials,
+and put in the place of an earlier one.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def run_sphinx(stage: Path, new: Path, kept: Path) -> None:
 
 
 def surroundings() -> dict[str, str]:
-    """Of Sphinx and of the cells: a project of the tutorials' own, and no settings of the user's."""
+    """Of Sphinx and of the cells: a project of the tutorials' own, no settings of the user's."""
     project, settings = work_folder() / "project", work_folder() / "settings"
     kernel = settings / "profile_default" / "ipython_kernel_config.py"
     kernel.parent.mkdir(parents=True, exist_ok=True)
@@ -133,5 +133,6 @@ def kept_folder() -> Path:
 
 def executed_files() -> Iterator[str]:
     for name in files_in(TREE.root, EXECUTED):
-        if name.endswith(COMPILED) and not name.startswith(NOT_EXECUTED):
+        is_of_pages = name.startswith(NOT_EXECUTED) and not name.endswith("/cells.py")
+        if name.endswith(COMPILED) and not is_of_pages:
             yield name

@@ -124,7 +124,9 @@ def side_bar(pages: Sequence[str]) -> str:
 
 
 def place_of(entry: str) -> str:
-    """As Sphinx takes it: absolute, of a page in docs/ without that folder."""
+    """As a table of contents has it: absolute, of a page in docs/ without that folder."""
+    if entry == "README":
+        return "Overview </README>"
     in_docs = (TREE.root / "docs" / f"{entry}.md").is_file()
     return f"/docs/{entry}" if in_docs else f"/{entry}"
 

@@ -63,8 +63,8 @@ def write_site(names: Sequence[str], folder: Path) -> Path:
 
 @contextlib.contextmanager
 def in_place_of(folder: Path, command: str) -> Iterator[Path]:
-    """An empty folder, which is put in the place of one that the command wrote before, at once. What
-    is written into it ends with MARK, where its files are listed."""
+    """An empty folder, which is put in the place of one that the command wrote before, at once.
+    What is written into it ends with MARK, where its files are listed."""
     require_own(folder, command)
     new = partial_path(folder)
     try:
