@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -140,10 +140,6 @@ def write_changed(path: Path, content: str | bytes) -> None:
 
 def remove_others(folder: Path, kept: set[str]) -> None:
     """Documents of earlier."""
-    for path in staged(folder):
+    for path in sorted(folder.rglob("*.md")):
         if str(path.relative_to(folder)) not in kept:
             path.unlink()
-
-
-def staged(folder: Path) -> Iterator[Path]:
-    yield from sorted(folder.rglob("*.md"))
