@@ -24,6 +24,7 @@ from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 from rltools_host.web.site import MARK, files_of, in_place_of, those_for_browsers, write_page
 
+COMMAND = "rlt docs"
 GROUPS = ("docs", "test", "tune")  # of Python packages; tutorials use the last two
 # What tutorials depend on: with another digest of these, all are executed again.
 EXECUTED = ("boards", "cmake", "experiments", "firmware", "host", "integrations", "lib")
@@ -60,7 +61,7 @@ def write_site(folder: Path, with_page: bool = False) -> Path:
     if TREE.is_installed:
         raise UsageError("the documentation is in the checkout: build it there")
     stage = work_folder() / "stage"
-    with in_place_of(folder, "rlt docs") as new, cmake.build_lock(work_folder()):
+    with in_place_of(folder, COMMAND) as new, cmake.build_lock(work_folder()):
         for group in GROUPS:
             tools.ensure_group(group)
         appended = {"docs/web.md": LIVE} if with_page else {}
@@ -70,7 +71,7 @@ def write_site(folder: Path, with_page: bool = False) -> Path:
             write_page(new / "live", those_for_browsers())
         (new / "index.html").write_text(INDEX, encoding="utf-8")
         files = sorted({*files_of(new), MARK})
-        (new / MARK).write_text(json.dumps({"files": files}), encoding="utf-8")
+        (new / MARK).write_text(json.dumps({"command": COMMAND, "files": files}), encoding="utf-8")
     return folder
 
 
