@@ -43,9 +43,7 @@ def lists(*arguments: str) -> str:
             command += ["-include", f"rltools/rl/algorithms/{name}.h"]
         command += [str(source), "-o", str(program)]
         subprocess.run(command, check=True)
-        shown = subprocess.run(
-            [program, *arguments], check=True, capture_output=True, text=True
-        )
+        shown = subprocess.run([program, *arguments], check=True, capture_output=True, text=True)
         return shown.stdout
 
 

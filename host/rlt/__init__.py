@@ -11,13 +11,12 @@ Errors are rlt.RltError with one sentence; their subclasses are in rltools_host.
 In a notebook, `%load_ext rlt` brings `%rlt`, the command line, and `%%cpp`, a C++ program.
 """
 
-from typing import Any
-
 from rlt.environments import list_environments, make
 from rlt.policy import Policy
 from rlt.training import Group, Run, list_experiments, train, train_gymnasium
 from rltools_host import __version__
 from rltools_host.build.description import Channel
+from rltools_host.documentation.cells import load_ipython_extension as load_ipython_extension
 from rltools_host.environments.compiled import CompiledEnv, CompiledVectorEnv, register
 from rltools_host.errors import Interrupted, RltError
 from rltools_host.training.gymnasium_runs import evaluate, evaluate_gymnasium
@@ -42,10 +41,3 @@ __all__ = [
 ]
 
 register()
-
-
-def load_ipython_extension(shell: Any) -> None:
-    """For `%load_ext rlt`, as IPython calls it."""
-    from rltools_host.documentation import cells
-
-    cells.load(shell)

@@ -4,7 +4,6 @@ compiled and run. `%load_ext rlt` brings both, and takes the notebook to the pro
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 
 from rltools_host.build.experiments import build_description
 from rltools_host.errors import RltError
+from rltools_host.files import parse_json
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import system_tools
@@ -34,7 +34,7 @@ class CellError(RltError):
         return [f"error: {self}"]
 
 
-def load(shell: Any) -> None:
+def load_ipython_extension(shell: Any) -> None:
     """For IPython: `shell` is its InteractiveShell."""
     os.chdir(PROJECT.root)
     os.environ.pop("RLT_COMMAND", None)
@@ -45,19 +45,19 @@ def load(shell: Any) -> None:
 
 
 def run_rlt(line: str) -> Any:
-    """`%rlt train pendulum-td3 --board host`: what a shell does with `./rlt`. With --json, its value
-    is the object that the command prints last. After `--fails "TEXT"` the command must fail with
-    that text."""
+    """`%rlt train pendulum-td3 --board host`: what a shell does with `./rlt`. With --json, its
+    value is the object that the command prints last. After `--fails "TEXT"` the command must fail
+    with that text."""
     words, expected = expectation(shlex.split(line, comments=True))
     code, lines = printed([*COMMAND, *words], hide_last="--json" in words)
     judge(f"rlt {shlex.join(words)}", code, "".join(lines), expected)
-    return json.loads(lines[-1]) if "--json" in words and not expected else None
+    return parse_json(lines[-1]) if "--json" in words and not expected else None
 
 
 def run_cpp(line: str, cell: str) -> None:
-    """`%%cpp`: compiles the cell as a program, with the flags of the firmware and those of the line,
-    and runs it. It may include every header of the core. With `--fails "TEXT"` it must not compile,
-    and the compiler must say that."""
+    """`%%cpp`: compiles the cell as a program, with the flags of the firmware and those of the
+    line, and runs it. It may include every header of the core. With `--fails "TEXT"` it must not
+    compile, and the compiler must say that."""
     flags, expected = expectation(shlex.split(line))
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder) / "cell.cpp", Path(folder) / "cell"
@@ -93,7 +93,9 @@ def judge(name: str, code: int, said: Any, expected: str = "") -> None:
         raise CellError(f"{name} should have failed with: {expected}")
 
 
-def printed(command: Sequence[str], folder: str = "", hide_last: bool = False) -> tuple[int, list[str]]:
+def printed(
+    command: Sequence[str], folder: str = "", hide_last: bool = False
+) -> tuple[int, list[str]]:
     """Runs it and prints its lines as they come; its exit code and the lines. Files of the project
     and of the tree, and of the folder, are named without the way there."""
     lines: list[str] = []

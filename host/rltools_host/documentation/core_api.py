@@ -36,9 +36,9 @@ FOLDERS = {
     "devices": "the tags, each with its kernels",
 }
 INTRODUCTION = """
-The headers of [lib/rltools](tree:lib/rltools/include/rltools), from their comments: what each struct and
-function is for, with shapes and units. Begin with the tutorials on [containers](../tutorials/containers.md)
-and [dispatch](../tutorials/dispatch.md).
+The headers of [lib/rltools](tree:lib/rltools/include/rltools), from their comments: what each
+struct and function is for, with shapes and units. Begin with the tutorials on
+[containers](../tutorials/containers.md) and [dispatch](../tutorials/dispatch.md).
 """
 SETTINGS = {
     "RECURSIVE": "YES",
@@ -70,7 +70,7 @@ def write_pages(stage: Path) -> list[str]:
     """Writes the pages, and returns their names; one that says what is missing without Doxygen."""
     if tools.missing_names((DOXYGEN,)):
         package = system_tools()[DOXYGEN].package
-        text = f"# The core in C++\n\nThis site was built without Doxygen: `apt-get install {package}`."
+        text = f"# The core in C++\n\nBuilt without Doxygen: `apt-get install {package}` brings it."
         write_changed(stage / INDEX, text + f"\n{INTRODUCTION}")
         return [INDEX]
     with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +122,9 @@ def headers(xml: Path) -> dict[str, list[Entry]]:
             continue
         if compound.get("kind") in ("file", "namespace"):
             for member in compound.iter("memberdef"):
-                if member.get("kind") in KINDS and "detail" not in member.findtext("definition", ""):
+                if member.get("kind") in KINDS and "detail" not in member.findtext(
+                    "definition", ""
+                ):
                     note(found, member, entry_of(member))
             continue
         name = compound.findtext("compoundname", "")
@@ -170,7 +172,9 @@ def comment_of(element: ElementTree.Element) -> tuple[str, ...]:
     at = int(location.get("line", "1")) - 1
     above = at
     # A declaration may begin some lines before its name.
-    while above > 0 and re.match(r"template|\[\[|\s*(?:typename|class|int|std::)", lines[above - 1]):
+    while above > 0 and re.match(
+        r"template|\[\[|\s*(?:typename|class|int|std::)", lines[above - 1]
+    ):
         above -= 1
     end = above
     while above > 0 and lines[above - 1].lstrip().startswith("//"):

@@ -5,7 +5,6 @@ which browsers show without a script or a font from elsewhere.
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from docutils import nodes
 from latex2mathml.converter import convert
 
 from rltools_host.documentation.stage import SCHEME, SOURCES
+from rltools_host.files import read_json
 from rltools_host.tree import TREE
 
 FOLDER = "tree"  # of the pages with sources
@@ -37,7 +37,7 @@ def resolve(app: Any, doctree: nodes.document, docname: str) -> None:
 
 def source_pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
     """A page for each file and folder that documents link to, and for the files of a folder."""
-    linked = json.loads((Path(app.srcdir) / SOURCES).read_text(encoding="utf-8"))
+    linked = read_json(Path(app.srcdir) / SOURCES)
     paths = {TREE.root / name for name in linked}
     folders = {path for path in paths if path.is_dir()}
     files = (paths - folders) | {file for folder in folders for file in shown_files(folder)}

@@ -1,5 +1,5 @@
-"""The documentation as a folder of pages: staged, built by Sphinx, which executes the tutorials, and
-put in the place of an earlier one.
+"""The documentation as a folder of pages: staged, built by Sphinx, which executes the tutorials,
+and put in the place of an earlier one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 from rltools_host.web.site import MARK, files_of, in_place_of, those_for_browsers, write_page
 
+COMMAND = "rlt docs"
 GROUPS = ("docs", "test", "tune")  # of Python packages; tutorials use the last two
 # What tutorials depend on: with another digest of these, all are executed again.
 EXECUTED = ("boards", "cmake", "experiments", "firmware", "host", "integrations", "lib")
@@ -60,7 +61,7 @@ def write_site(folder: Path, with_page: bool = False) -> Path:
     if TREE.is_installed:
         raise UsageError("the documentation is in the checkout: build it there")
     stage = work_folder() / "stage"
-    with in_place_of(folder, "rlt docs") as new, cmake.build_lock(work_folder()):
+    with in_place_of(folder, COMMAND) as new, cmake.build_lock(work_folder()):
         for group in GROUPS:
             tools.ensure_group(group)
         appended = {"docs/web.md": LIVE} if with_page else {}
@@ -70,7 +71,7 @@ def write_site(folder: Path, with_page: bool = False) -> Path:
             write_page(new / "live", those_for_browsers())
         (new / "index.html").write_text(INDEX, encoding="utf-8")
         files = sorted({*files_of(new), MARK})
-        (new / MARK).write_text(json.dumps({"files": files}), encoding="utf-8")
+        (new / MARK).write_text(json.dumps({"command": COMMAND, "files": files}), encoding="utf-8")
     return folder
 
 
@@ -97,7 +98,7 @@ def run_sphinx(stage: Path, new: Path, kept: Path) -> None:
 
 
 def surroundings() -> dict[str, str]:
-    """Of Sphinx and of the cells: a project of the tutorials' own, and no settings of the user's."""
+    """Of Sphinx and of the cells: a project of the tutorials' own, no settings of the user's."""
     project, settings = work_folder() / "project", work_folder() / "settings"
     kernel = settings / "profile_default" / "ipython_kernel_config.py"
     kernel.parent.mkdir(parents=True, exist_ok=True)
@@ -133,5 +134,6 @@ def kept_folder() -> Path:
 
 def executed_files() -> Iterator[str]:
     for name in files_in(TREE.root, EXECUTED):
-        if name.endswith(COMPILED) and not name.startswith(NOT_EXECUTED):
+        is_of_pages = name.startswith(NOT_EXECUTED) and not name.endswith("/cells.py")
+        if name.endswith(COMPILED) and not is_of_pages:
             yield name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -124,7 +124,9 @@ def side_bar(pages: Sequence[str]) -> str:
 
 
 def place_of(entry: str) -> str:
-    """As Sphinx takes it: absolute, of a page in docs/ without that folder."""
+    """As a table of contents has it: absolute, of a page in docs/ without that folder."""
+    if entry == "README":
+        return "Overview </README>"
     in_docs = (TREE.root / "docs" / f"{entry}.md").is_file()
     return f"/docs/{entry}" if in_docs else f"/{entry}"
 
@@ -138,10 +140,6 @@ def write_changed(path: Path, content: str | bytes) -> None:
 
 def remove_others(folder: Path, kept: set[str]) -> None:
     """Documents of earlier."""
-    for path in staged(folder):
+    for path in sorted(folder.rglob("*.md")):
         if str(path.relative_to(folder)) not in kept:
             path.unlink()
-
-
-def staged(folder: Path) -> Iterator[Path]:
-    yield from sorted(folder.rglob("*.md"))

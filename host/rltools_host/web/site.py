@@ -73,8 +73,8 @@ def write_site(names: Sequence[str], folder: Path) -> Path:
 
 @contextlib.contextmanager
 def in_place_of(folder: Path, command: str) -> Iterator[Path]:
-    """An empty folder, which is put in the place of one that the command wrote before, at once. What
-    is written into it ends with MARK, where its files are listed."""
+    """An empty folder, which is put in the place of one that the command wrote before, at once.
+    What is written into it ends with MARK, where its files are listed."""
     require_own(folder, command)
     new = partial_path(folder)
     try:
@@ -95,8 +95,10 @@ def require_own(folder: Path, command: str) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{near_path(folder)} is a file: name a folder")
     listed: set[str] = set()
-    with contextlib.suppress(OSError, RltError, KeyError, TypeError):
-        listed = {str(name) for name in read_json(folder / MARK)["files"]}
+    with contextlib.suppress(OSError, RltError, KeyError, TypeError, AttributeError):
+        document = read_json(folder / MARK)
+        if document.get("command", "rlt web") == command:
+            listed = {str(name) for name in document["files"]}
     if other := sorted(set(files_of(folder)) - listed):
         raise UsageError(
             f"{near_path(folder)} has files that `{command}` did not write, such as "

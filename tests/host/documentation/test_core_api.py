@@ -21,7 +21,9 @@ def test_every_header_is_in_a_page(tmp_path: Path) -> None:
     place = TREE.include / "rltools"
     for header in place.rglob("*.h"):
         assert f"\n## {header.relative_to(place)}\n" in text or header.parent == place
-    assert "### `dense_forward`\n\n```cpp\ntemplate <Activation A, int Batch, int In, int Out" in text
+    assert (
+        "### `dense_forward`\n\n```cpp\ntemplate <Activation A, int Batch, int In, int Out" in text
+    )
     assert "Each element starts at its bias and accumulates over the inputs in order." in text
     assert "detail::" not in text
 

@@ -368,6 +368,7 @@ def test_libraries_are_found_by_their_toolchains_compiler(monkeypatch: pytest.Mo
     assert optional == {
         *("openblas", "riscv64-unknown-elf-g++", "picolibc", "qemu-system-riscv32"),
         *("ccache", "clang++", "libfuzzer", "wasm-ld", "node", "chromium", "xtensa-lx106-elf-g++"),
+        "doxygen",
     }
 
 
