@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from disorderly_channel import FILES, DisorderlyChannel, on, server_in_memory
 from fake_files import EXPIRY_S
 from rltools_host.clients.file_packet import DATA_BYTES, Opcode, Packet
-from rltools_host.clients.file_transfer import ATTEMPTS, LIMIT_AT_LEAST_S
+from rltools_host.clients.file_transfer import ATTEMPTS, LIMIT_AT_LEAST_S, REPLY_TIMEOUT_S
 from rltools_host.errors import BoardMismatchError, LinkLostError
 
 
@@ -102,6 +102,8 @@ def test_session_of_another_host_expires() -> None:
     channel.server.others = [4.5]
     assert on(channel).download("/d") == FILES["/d"]
     assert 4.5 <= channel.now <= 6.0
+    resets = [r for r in channel.server.requests if r.opcode == Opcode.RESET_SESSIONS]
+    assert len(resets) == 1 + channel.now / REPLY_TIMEOUT_S, "one at once, and then one a wait"
 
 
 def test_session_of_another_host_that_lasts_is_named() -> None:

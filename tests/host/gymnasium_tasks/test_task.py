@@ -122,7 +122,13 @@ def test_the_rate_is_the_simulations_or_that_of_its_pictures() -> None:
     assert interval(metadata={"render_fps": 30}) == 33_333
     assert interval(metadata={"render_fps": 30}, unwrapped=SimpleNamespace(dt=0.05)) == 50_000
     assert interval(unwrapped=SimpleNamespace(dt=lambda: 1), metadata=None) == 20_000
-    assert task(channels={"step_interval_us": 123}).step_interval_us == 123
+
+
+def test_what_is_given_may_be_all_that_its_bounds_allow() -> None:
+    for interval_us in (1, 123, 600_000_000):
+        assert task(channels={"step_interval_us": interval_us}).step_interval_us == interval_us
+    for steps in (1, 2**31 - 1):
+        assert task(episode_steps=steps).episode_steps == steps
 
 
 def test_an_environment_can_have_its_own_table_of_channels() -> None:

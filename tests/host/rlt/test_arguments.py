@@ -54,6 +54,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: rlt.train_gymnasium(Point, hidden=(64, 1.5)), "hidden=1.5: .* from 1 to 4096$"),  # type: ignore[arg-type]
     (lambda: rlt.train_gymnasium(Point, environments=1.5), "environments=1.5: .* from 1 to 1024$"),  # type: ignore[arg-type]
     (lambda: rlt.train_gymnasium(Point, episode_steps=1.5), "episode_steps=.* 1 to 2147483647$"),  # type: ignore[arg-type]
+    (lambda: rlt.train_gymnasium(Point, threads=1.5), "threads=1.5: .* from 1 to 1024$"),  # type: ignore[arg-type]
     (lambda: rlt.train_gymnasium(Point, name=3), "name=3: give a text"),  # type: ignore[arg-type]
     (lambda: rlt.train_gymnasium(Point, channels=[3]), "channels=.*: give a dictionary"),  # type: ignore[arg-type]
     (lambda: rlt.train_gymnasium(Point, sizes={"batch": 3}), 'unknown size "batch": did you mean'),
