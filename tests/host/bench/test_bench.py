@@ -369,6 +369,7 @@ def test_the_networks_share_counts_two_operations_a_multiply_add() -> None:
     }
     row = bench_layers.evaluated_network(raw)
     assert row["forward_ns"] == 9
+    assert row["forward_fastest_ns"] == 8
     assert row["forward_share"] == 0.5
     assert row["step_share"] == pytest.approx((0.5 + 0.3) / 2)
     text = "\n".join(bench_layers.network_lines(row))
