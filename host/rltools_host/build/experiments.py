@@ -259,8 +259,10 @@ def describe_contract(name: str) -> Mapping[str, Any]:
 
 
 def is_recurrent(experiment: str) -> bool:
-    """Whether its header names a recurrent network (nn/sequential.h), without compiling it."""
-    return "Sequential<" in header_of(experiment).read_text(encoding="utf-8")
+    """Whether its header names a recurrent network (nn/sequential.h), without compiling it; False
+    where there is no header any more."""
+    header = header_of(experiment)
+    return header.is_file() and "Sequential<" in header.read_text(encoding="utf-8")
 
 
 def evaluation_options(experiment: str, environment: str) -> tuple[str, ...]:
