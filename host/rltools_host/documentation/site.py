@@ -66,7 +66,7 @@ def write_site(folder: Path, with_page: bool = False) -> Path:
             tools.ensure_group(group)
         appended = {"docs/web.md": LIVE} if with_page else {}
         write_stage(stage, core_api.write_pages(stage), appended)
-        run_sphinx(stage, new, kept_folder())
+        shutil.copytree(run_sphinx(stage, kept_folder()), new, dirs_exist_ok=True)
         if with_page:
             write_page(new / "live", those_for_browsers())
         (new / "index.html").write_text(INDEX, encoding="utf-8")
@@ -75,8 +75,12 @@ def write_site(folder: Path, with_page: bool = False) -> Path:
     return folder
 
 
-def run_sphinx(stage: Path, new: Path, kept: Path) -> None:
-    """Any warning is a fault; all of them are shown, with the names of the tree's files."""
+def run_sphinx(stage: Path, kept: Path) -> Path:
+    """Returns the folder of the pages. Any warning is a fault; all of them are shown, with the names
+    of the tree's files. What is kept names pictures of cells, which MyST-NB puts beside the pages:
+    so all of it is in one place, whatever the site's folder is."""
+    new = kept / "pages"
+    shutil.rmtree(new, ignore_errors=True)
     arguments = ["-b", "html", "-q", "-a", "-W", "-d", str(kept / "doctrees")]
     arguments += ["-D", f"nb_execution_cache_path={kept / 'executed'}", str(stage), str(new)]
     process = start_child(
@@ -95,6 +99,7 @@ def run_sphinx(stage: Path, new: Path, kept: Path) -> None:
         end_child(process)
     if process.returncode != 0:
         raise BuildError("the documentation has faults: see above")
+    return new
 
 
 def surroundings() -> dict[str, str]:

@@ -58,6 +58,12 @@ def test_tutorials_hold_what_they_state(built: Path) -> None:
 
 @pytest.mark.all
 @pytest.mark.timeout(WHOLE_S)
+def test_nothing_is_written_beside_the_site(built: Path) -> None:
+    assert [path.name for path in built.parent.iterdir()] == ["docs"]
+
+
+@pytest.mark.all
+@pytest.mark.timeout(WHOLE_S)
 def test_links_lead_somewhere_and_nothing_is_fetched_from_elsewhere(built: Path) -> None:
     pages = {path: Page(path) for path in built.rglob("*.html")}
     assert len(pages) > 100
@@ -109,7 +115,7 @@ def test_a_fault_fails_the_build(
     configuration = (TREE.root / "docs" / stage.CONFIGURATION).read_text(encoding="utf-8")
     stage.write_changed(folder / stage.CONFIGURATION, configuration)
     with pytest.raises(BuildError, match="faults: see above"):
-        site.run_sphinx(folder, tmp_path / "new", tmp_path / "kept")
+        site.run_sphinx(folder, tmp_path / "kept")
     shown = capfd.readouterr().err
     assert said in shown
     assert re.search(r"^docs/index\.md", shown, re.MULTILINE)
