@@ -76,9 +76,9 @@ def write_site(folder: Path, with_page: bool = False) -> Path:
 
 
 def run_sphinx(stage: Path, kept: Path) -> Path:
-    """Returns the folder of the pages. Any warning is a fault; all of them are shown, with the names
-    of the tree's files. What is kept names pictures of cells, which MyST-NB puts beside the pages:
-    so all of it is in one place, whatever the site's folder is."""
+    """Returns the folder of the pages. Any warning is a fault; all of them are shown, with the
+    names of the tree's files. What is kept names pictures of cells, which MyST-NB puts beside the
+    pages: so all of it is in one place, whatever the site's folder is."""
     new = kept / "pages"
     shutil.rmtree(new, ignore_errors=True)
     arguments = ["-b", "html", "-q", "-a", "-W", "-d", str(kept / "doctrees")]
