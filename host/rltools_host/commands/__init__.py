@@ -93,6 +93,6 @@ BENCHMARKS = {
     "layers": Command(
         "Compares our kernels for dense layers with OpenBLAS, by width.", "bench", "layers"
     ),
-    "web": Command("Measures the page of `rlt web` in headless Chromium.", "bench", "web"),
+    "web": Command("Measures the page that trains in the browser, in Chromium.", "bench", "web"),
 }
 BENCH_SUMMARY = "Measures how fast this machine trains and infers, against other libraries."

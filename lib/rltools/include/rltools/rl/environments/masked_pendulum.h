@@ -10,6 +10,7 @@ template <class T>
 struct MaskedPendulum : Pendulum<T> {
   static constexpr const char* kName = "MaskedPendulum";
   static constexpr const char* kContractName = nullptr;  // its channels are its own
+  static constexpr int kEpisodeSteps = 200;
   static constexpr int kObservationDim = 2;
   static constexpr int kPrivilegedDim = 1;
   static constexpr Channel kObservations[kObservationDim] = {
