@@ -81,7 +81,7 @@ def run_sphinx(stage: Path, kept: Path) -> Path:
     pages: so all of it is in one place, whatever the site's folder is."""
     new = kept / "pages"
     shutil.rmtree(new, ignore_errors=True)
-    arguments = ["-b", "html", "-q", "-a", "-W", "-d", str(kept / "doctrees")]
+    arguments = ["-b", "html", "-q", "-a", "-W", "--no-color", "-d", str(kept / "doctrees")]
     arguments += ["-D", f"nb_execution_cache_path={kept / 'executed'}", str(stage), str(new)]
     process = start_child(
         [sys.executable, "-m", "sphinx", *arguments],

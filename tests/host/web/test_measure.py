@@ -1,5 +1,5 @@
-"""The targets of the page. How long something takes is judged by the processor's seconds, as the
-machine has other work while it is tested."""
+"""The targets of the page. How long something takes is judged with --slow alone, on a machine that
+has nothing else to do, and by processor seconds."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_page_with_one_experiment_is_small(site: str, browser: Any) -> None:
         assert compressed < plain / 2
 
 
-@pytest.mark.all
+@pytest.mark.slow
 def test_training_begins_soon(site: str, browser: Any) -> None:
     """In a second, where nobody else has the processors."""
     begin = measure.browser_seconds()
@@ -83,7 +83,7 @@ def test_training_begins_soon(site: str, browser: Any) -> None:
     assert (measure.browser_seconds() - begin) / measure.OPENINGS < 4.0
 
 
-@pytest.mark.all
+@pytest.mark.slow
 def test_a_drone_soon_hovers(site: str, browser: Any) -> None:
     found = measure.hover(browser, site, 1_000_000)
     assert math.isfinite(found["first_hover_s"])
@@ -91,7 +91,7 @@ def test_a_drone_soon_hovers(site: str, browser: Any) -> None:
     assert found["hover_processor_s"] <= 15.0
 
 
-@pytest.mark.all
+@pytest.mark.slow
 def test_frames_do_not_cost_steps(site: str, browser: Any) -> None:
     """By far less than they would if they were drawn by the thread that trains. (Others on the same
     core cost both, by their use of its caches.)"""

@@ -37,8 +37,8 @@ struct Sequential {
     static constexpr int kCount = kLayerCount + 1;
     static constexpr int kWidth[kCount] = {InputDim, Layers::kWidth...};
   };
-  static constexpr bool kRecurrent[] = {Layers::kIsRecurrent...};
-  static constexpr Activation kActivations[] = {Layers::kActivation...};
+  static constexpr bool kRecurrent[kLayerCount] = {Layers::kIsRecurrent...};
+  static constexpr Activation kActivations[kLayerCount] = {Layers::kActivation...};
   static constexpr int kInputDim = InputDim;
   static constexpr int kOutputDim = Shape::kWidth[kLayerCount];
 

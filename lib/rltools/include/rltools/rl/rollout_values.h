@@ -1,11 +1,8 @@
 // The values of a rollout's rows, by the critic as it is, and the advantages that follow from them.
 #pragma once
 
-#include "rltools/nn/mlp.h"
 #include "rltools/rl/advantages.h"
-#include "rltools/rl/normaliser.h"
-#include "rltools/rl/training.h"
-#include "rltools/rl/windows.h"
+#include "rltools/rl/on_policy.h"
 
 namespace rlt {
 
