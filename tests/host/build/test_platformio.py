@@ -172,7 +172,7 @@ def test_a_project_elsewhere_builds_its_own_experiment(tmp_path: Path) -> None:
     call(project, "platformio", "run", "-e", BOARD)
     built = project / "build" / "platformio" / "build" / BOARD / "firmware.elf"
     content = built.read_bytes()
-    names = set(re.findall(rb"MyRobot|Pendulum|Mass", content))  # of templates: a text may be inlined
+    names = set(re.findall(rb"MyRobot|Pendulum|Mass", content))  # a text may be inlined
     assert names == {b"MyRobot"}
     assert before == sorted(path for path in (TREE.root / "firmware").rglob("*") if path.is_file())
 
