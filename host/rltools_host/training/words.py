@@ -7,7 +7,7 @@ one that means nearly the same, or is set elsewhere, is answered with a sentence
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from msgspec import structs
@@ -142,15 +142,7 @@ def with_sizes(task: TaskRequest, settings: Sequence[str]) -> tuple[TaskRequest,
     changes: dict[str, object] = {}
     given = {name for name in ("environments", "episode_steps") if getattr(task, name) is not None}
     given |= {*sizes, *(("hidden",) if task.hidden != DEFAULT_HIDDEN else ())}
-    for setting in settings:
-        word, equals, text = (part.strip() for part in setting.partition("="))
-        size = SIZE_WORDS.get(word)
-        if not equals or size is None:
-            rest.append(setting)
-            continue
-        if size in given:
-            raise UsageError(f"{size} is given twice: give it once")
-        given.add(size)
+    for size, word, text in each_size(settings, given, rest):
         if size == "hidden":
             changes[size] = widths_of(word, text)
         elif size in SIZES:
@@ -160,10 +152,11 @@ def with_sizes(task: TaskRequest, settings: Sequence[str]) -> tuple[TaskRequest,
     return replace(task, sizes=sizes, **changes), tuple(rest)  # type: ignore[arg-type]
 
 
-def of_experiment(name: str, settings: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The experiment with the sizes that settings have, and the settings without them."""
-    rest: list[str] = []
-    given: dict[str, tuple[int, ...]] = {}
+def each_size(
+    settings: Sequence[str], given: set[str], rest: list[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Each size that settings have, with its word and text; the other settings go to `rest`.
+    `given` are those that were said before."""
     for setting in settings:
         word, equals, text = (part.strip() for part in setting.partition("="))
         size = SIZE_WORDS.get(word)
@@ -172,7 +165,17 @@ def of_experiment(name: str, settings: Sequence[str]) -> tuple[str, tuple[str, .
             continue
         if size in given:
             raise UsageError(f"{size} is given twice: give it once")
-        given[size] = widths_of(word, text) if size == "hidden" else (whole(word, text),)
+        given.add(size)
+        yield size, word, text
+
+
+def of_experiment(name: str, settings: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The experiment with the sizes that settings have, and the settings without them."""
+    rest: list[str] = []
+    given = {
+        size: widths_of(word, text) if size == "hidden" else (whole(word, text),)
+        for size, word, text in each_size(settings, set(), rest)
+    }
     return sized(name, given) if given else name, tuple(rest)
 
 
