@@ -63,6 +63,8 @@ struct Ppo : OnPolicy {
     TaskHyperparameters() {
       steps = 1000000;
       eval_every = 100000;
+      learning_rate = 1e-3f;
+      final_rate = 0.1f;
       epochs = 10;
       adapt_rate = 0;
       max_grad_norm = 0.5f;
