@@ -327,6 +327,9 @@ def test_dead_faults_are_left_out(tree: Path) -> None:
     commit(tree, {"tests/mutants/dead.json": json.dumps([{**dead, "reason": "Both are low."}])})
     (found,) = measure_module.chosen_faults(areas.Tree(tree), "host/runs", 0).values()
     assert [fault.operator for fault in sorted(found)] == [*("condition", "return", "return")]
+    dead = {"file": "clamp.py", "function": "clamp", "operator": "return", "reason": "Any number."}
+    commit(tree, {"tests/mutants/dead.json": json.dumps([dead])})  # all of them
+    assert [fault.operator for fault in faults.without_dead(tree, found)] == ["condition"]
 
 
 def test_cpp_faults_are_built_without_warnings(
