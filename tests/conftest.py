@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -123,6 +124,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / MARKER).touch()
     monkeypatch.setattr(PROJECT, "root", root)
     return root
+
+
+@pytest.fixture
+def project_in_tree() -> Iterator[Path]:
+    """An empty project in the checkout: what is compiled in it ccache has for any clone."""
+    PROJECT.build.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="project-", dir=PROJECT.build) as folder:
+        (Path(folder) / MARKER).touch()
+        yield Path(folder)
 
 
 def processor_s() -> float:
