@@ -27,7 +27,7 @@ from rltools_host.web.site import known_states
 HERE = TREE.root / "tests" / "host" / "web"
 CORE = TREE.root / "host" / "rltools_host" / "web" / "page" / "core.js"
 TRAIN_IN_WASM = TREE.root / "host" / "rltools_host" / "bench" / "programs" / "train_in_wasm.mjs"
-# One that learns off its policy, with a whole replay buffer, and one on its policy, with episodes and
+# One with a replay buffer that is full in the end, and one with many rollouts, episodes and
 # evaluations; the others begin here, for 300 steps or one rollout.
 WHOLE_RUNS = ("pendulum-td3", "cartpole-ppo")
 RELAXED = "--experimental-wasm-relaxed-simd"  # of node 20; later ones need no flag
