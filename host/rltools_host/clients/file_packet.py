@@ -1,4 +1,4 @@
-"""Packets of MAVLink FTP, https://mavlink.io/en/services/ftp.html: operations, errors, CRC-32, gaps."""
+"""Packets of MAVLink FTP, https://mavlink.io/en/services/ftp.html: errors, CRC-32, gaps."""
 
 from __future__ import annotations
 
