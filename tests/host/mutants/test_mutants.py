@@ -146,6 +146,8 @@ def test_python_operators(line: str, operator: str, becomes: list[str]) -> None:
         ("for (int i = 0; i < 3; i++) f(i);", "statement", ["for (int i = 0; i < 3; i++) ;"]),
         ("return a + b;", "return", ["return {};"]),
         ("return false;", "return", []),
+        ("return Error::none;", "return", []),  # the first of each enumeration that has it
+        ("return Error::full;", "return", ["return {};"]),
         ("while (a) { break; }", "jump", ["while (a) { continue; }"]),
     ],
 )  # fmt: skip
