@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,15 +27,17 @@ OPT_IN = {
 # The files that take longest. `rlt test` gives whole files to its workers: with these first, none
 # is left alone with one of them at the end.
 FIRST_FILES = (
+    "host/documentation/test_site.py",
     "host/training/test_tune.py",
     "host/commands/test_train_seeds.py",
-    "host/toolchain/test_set_up.py",
-    "host/test_your_environment.py",
     "host/test_wheel.py",
+    "host/test_your_environment.py",
+    "host/web/test_web_module.py",
     "host/environments/test_templates.py",
     "device/test_imported_policies.py",
     "integrations/px4/test_px4.py",
-    "host/foreign/test_faults.py",
+    "host/web/test_audits.py",
+    "host/toolchain/test_set_up.py",
     "host/gymnasium_tasks/test_training.py",
     "device/test_policies_in_flash.py",
     "device/test_training_on_board.py",
@@ -123,6 +126,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / MARKER).touch()
     monkeypatch.setattr(PROJECT, "root", root)
     return root
+
+
+@pytest.fixture
+def project_in_tree() -> Iterator[Path]:
+    """An empty project in the checkout: what is compiled in it ccache has for any clone."""
+    PROJECT.build.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="project-", dir=PROJECT.build) as folder:
+        (Path(folder) / MARKER).touch()
+        yield Path(folder)
 
 
 def processor_s() -> float:

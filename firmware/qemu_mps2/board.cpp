@@ -8,6 +8,7 @@
 #include "processors/cortex_m/startup.h"
 #include "processors/cortex_m/vector_table.h"
 #include "processors/counter.h"
+#include "processors/patient_port.h"
 #include "processors/ring_buffer.h"
 #include "processors/stack_paint.h"
 #include "qemu_mps2/registers.h"
@@ -28,9 +29,7 @@ using namespace mps2;
 RingBuffer<1024> received;
 std::atomic<bool> byte_left_in_uart{false};  // without an interrupt for it
 
-// Ticks of 25 MHz that write() waits for a host that does not read, once.
-constexpr std::uint32_t kPatience_ticks = 25'000'000;
-bool host_absent = false;
+PatientPort<std::uint32_t> port(25'000'000);  // a second
 
 constexpr std::uint32_t kIdle_ticks = 250'000;  // 10 ms
 
@@ -71,17 +70,9 @@ std::size_t read(std::uint8_t* destination, std::size_t capacity) {
 }
 
 void write(const std::uint8_t* source, std::size_t count) {
-  const std::uint32_t start = cycle_counter();
-  for (std::size_t i = 0; i < count; i++) {
-    while (uart_state() & kTransmitFull) {
-      if (host_absent || cycle_counter() - start > kPatience_ticks) {
-        host_absent = true;
-        return;
-      }
-    }
-    uart_data() = source[i];
-  }
-  host_absent = false;
+  port.write(
+      source, count, [] { return (uart_state() & kTransmitFull) != 0; },
+      [] { return +cycle_counter(); }, [](std::uint8_t byte) { uart_data() = byte; });
 }
 
 // Under -icount shift=5 an instruction takes 32 ns of the machine's time, and a tick of 25 MHz

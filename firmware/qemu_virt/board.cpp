@@ -1,6 +1,7 @@
 // The board that QEMU's machine virt is: the UART is its link, instructions are its clock.
 #include "board_api.h"
 
+#include "processors/patient_port.h"
 #include "processors/ring_buffer.h"
 #include "processors/riscv/control_registers.h"
 #include "processors/riscv/floating_point.h"
@@ -28,9 +29,7 @@ std::atomic<bool> interrupt_is_off{false};
 // Under -icount shift=5 an instruction takes 32 ns of the machine's time, and is counted as such.
 constexpr std::uint64_t kCountsAnInstruction = 32;
 
-// Instructions that write() waits for a host that does not read, once: a second of the machine's.
-constexpr std::uint64_t kPatience_instructions = 31'250'000;
-bool host_absent = false;
+PatientPort<std::uint64_t> port(31'250'000);  // instructions: a second of the machine's
 
 constexpr std::uint32_t kIdle_ticks = 100'000;  // 10 ms
 
@@ -72,17 +71,9 @@ std::size_t read(std::uint8_t* destination, std::size_t capacity) {
 }
 
 void write(const std::uint8_t* source, std::size_t count) {
-  const std::uint64_t start = counter();
-  for (std::size_t i = 0; i < count; i++) {
-    while (!(uart_line_status() & kTransmitEmpty)) {
-      if (host_absent || counter() - start > kPatience_instructions) {
-        host_absent = true;
-        return;
-      }
-    }
-    uart_data() = source[i];
-  }
-  host_absent = false;
+  port.write(
+      source, count, [] { return (uart_line_status() & kTransmitEmpty) == 0; }, counter,
+      [](std::uint8_t byte) { uart_data() = byte; });
 }
 
 std::uint64_t counter() { return riscv::executed_instructions() / kCountsAnInstruction; }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from boards_under_test import EMULATED_BOARDS, skip_without_tools
+from boards_under_test import EMULATED, EMULATED_BOARDS, skip_without_tools
 from foreign_files import CHOICES, GOLDENS, Golden
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
@@ -30,7 +30,24 @@ FILES = (
     "cleanrl_dqn.cleanrl_model",
     "sb3_ppo_cart_pole.zip",
 )
-BOARDS = [name for name in EMULATED_BOARDS if PROGRAM in cmake.programs_of(load_board(name))]
+# What a board adds are its kernels: each operation on each device (ReLU is in every other test of
+# theirs), each file on one of them.
+OF_EACH_OPERATION = (
+    "sb3_ppo_vec_normalize.zip",
+    "rsl_rl.pt",
+    "pytorch_gelu.pt",
+    "safetensors_silu.safetensors",
+)
+BOARDS = list(
+    {
+        load_board(name).device: name
+        for name in reversed(EMULATED_BOARDS)
+        if PROGRAM in cmake.programs_of(load_board(name))
+    }.values()
+)
+CASES = [
+    (name, file) for name in BOARDS for file in (FILES if name == EMULATED else OF_EACH_OPERATION)
+]
 
 
 def golden(file: str) -> Golden:
@@ -38,8 +55,7 @@ def golden(file: str) -> Golden:
     return found
 
 
-@pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize(("board", "file"), CASES)
 def test_a_board_gives_this_machines_bits(board: str, file: str, tmp_path: Path) -> None:
     skip_without_tools(load_board(board))
     asked = golden(file)

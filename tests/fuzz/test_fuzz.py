@@ -24,8 +24,8 @@ FOLDER = Path(__file__).parent
 TARGETS = tuple(sorted(path.name for path in (FOLDER / "corpus").iterdir()))
 WITHOUT_TARGET = {"run_inputs.cpp"}
 # Inputs of a short run: a count instead of a time, so that every run does the same.
-RUNS = {"frames": 8000, "policy_image": 8000}
-DEFAULT_RUNS = 1000
+RUNS = {"frames": 4000, "policy_image": 4000}
+DEFAULT_RUNS = 500
 LONGEST_INPUT_BYTES = 1000
 ALL_TARGETS_S = 600
 FOUND = PROJECT.build / "fuzz-found"

@@ -46,10 +46,11 @@ for name, said in (("g++", "pip install 'rltools-host[compiler]'"), ("git", "git
 
 
 class Machine:
-    """A virtual environment of the user's, with the wheel in it."""
+    """A virtual environment of the user's, with the wheel in it. It lies in the project, as many
+    users have it; and ccache knows there what an earlier project has compiled."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, project: str) -> None:
+        self.folder, self.packages = folder, folder / project / ".venv"
         self.environment = {k: v for k, v in os.environ.items() if k not in FOREIGN}
         self.environment |= {"TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -66,15 +67,15 @@ class Machine:
         return result.stdout if code == 0 else result.stderr
 
     def program(self, name: str) -> Path:
-        return self.folder / "v" / "bin" / name
+        return self.packages / "bin" / name
 
     def install(self, what: str) -> None:
         interpreter = os.path.realpath(sys.executable)
-        self.call(interpreter, "-I", "-m", "venv", "v")
+        self.call(interpreter, "-I", "-m", "venv", self.packages)
         self.call(self.program("python"), "-m", "pip", "install", "--quiet", what)
 
     def tree(self) -> Path:
-        (found,) = (self.folder / "v").glob("lib/python3*/site-packages/rltools_host/tree")
+        (found,) = self.packages.glob("lib/python3*/site-packages/rltools_host/tree")
         return found
 
 
@@ -110,7 +111,7 @@ def listing(root: Path) -> dict[str, int]:
 def test_the_wheel_trains_in_a_project_to_the_bits_of_the_checkout(
     wheel: Path, tmp_path: Path
 ) -> None:
-    machine = Machine(tmp_path)
+    machine = Machine(tmp_path, "my-robot")
     machine.install(str(wheel))
     rlt, tree = machine.program("rlt"), machine.tree()
     before = listing(tree)

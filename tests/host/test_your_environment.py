@@ -32,14 +32,14 @@ def change(project: Path, diff: str) -> None:
 
 
 @pytest.mark.all
-def test_the_guide_leads_to_a_policy_on_a_board(tmp_path: Path) -> None:
-    (tmp_path / MARKER).touch()
+def test_the_guide_leads_to_a_policy_on_a_board(project_in_tree: Path) -> None:
+    project = project_in_tree
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     environment |= {"PYTHONPATH": str(TREE.root / "host"), "TERM": "dumb"}
 
     def call(*words: str) -> str:
         result = subprocess.run(
-            words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280
+            words, cwd=project, env=environment, capture_output=True, text=True, timeout=280
         )
         assert result.returncode == 0, (words, result.stdout, result.stderr)
         return result.stdout
@@ -47,7 +47,7 @@ def test_the_guide_leads_to_a_policy_on_a_board(tmp_path: Path) -> None:
     said = ""
     for kind, text in BLOCK.findall(GUIDE.read_text(encoding="utf-8")):
         if kind == "diff":
-            change(tmp_path, text)
+            change(project, text)
             continue
         for line in text.splitlines():
             launcher, *words = line.split()
@@ -57,8 +57,8 @@ def test_the_guide_leads_to_a_policy_on_a_board(tmp_path: Path) -> None:
     assert float(returns[0]) < 0 < 190 < float(returns[1]), "the mass, and the ball on the beam"
     assert "confirmed: active" in said
     assert re.search(r"(\d,\d+) of \1 inputs", said), "the bits of the board"
-    assert (tmp_path / "ball_on_beam_policy.h").is_file()
-    call(sys.executable, "-m", "pytest", "-q", "tests")
+    assert (project / "ball_on_beam_policy.h").is_file()
+    call(sys.executable, "-m", "pytest", "-q", "-c", MARKER, "tests")
 
 
 def test_the_guide_s_changes_fit_what_is_written() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -14,6 +16,7 @@ from rltools_host.toolchain.description import Toolchain, load_toolchain
 from rltools_host.tree import TREE
 
 LINK_KINDS = ("process", "pty", "serial")
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 ALL_EMULATED = "all-emulated"  # in the place of a board's name
 
 
@@ -106,22 +109,30 @@ class Board:
         return self.toolchain.program_suffix
 
 
-def names(section: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-    """A list of names that may be left out."""
-    if key not in section:
-        return None
+def text(section: Mapping[str, Any], key: str) -> str:
+    if not isinstance(section[key], str):
+        raise ValueError(f"{key} is {json.dumps(section[key])}, not a text")
+    return str(section[key])
+
+
+def texts(section: Mapping[str, Any], key: str) -> tuple[str, ...]:
     listed = section[key]
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise ValueError(f"{key} is not a list of names")
     return tuple(listed)
 
 
+def names(section: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    """A list of names that may be left out."""
+    return texts(section, key) if key in section else None
+
+
 def parse_emulator(section: Mapping[str, Any]) -> Emulator:
     storage = section.get("storage")
     return Emulator(
-        program=section["program"],
-        arguments=tuple(section["arguments"]),
-        storage=EmulatedStorage(int(storage["bytes"]), tuple(storage["arguments"]))
+        program=text(section, "program"),
+        arguments=texts(section, "arguments"),
+        storage=EmulatedStorage(int(storage["bytes"]), texts(storage, "arguments"))
         if storage
         else None,
     )
@@ -131,43 +142,43 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
     """Reads the `rltools` section; KeyError, TypeError or ValueError where it is wrong."""
     link = section["link"]
     emulator = section.get("emulator")
-    toolchain = load_toolchain(section["toolchain"], TREE.toolchains)
+    toolchain = load_toolchain(text(section, "toolchain"), TREE.toolchains)
     board = Board(
         name=name,
         file=file,
-        title=section["title"],
+        title=text(section, "title"),
         address=Address(int(section["address"]["system"]), int(section["address"]["component"])),
-        provides=(*toolchain.provides, *section.get("provides", [])),
+        provides=(*toolchain.provides, *(names(section, "provides") or ())),
         bit_identical=bool(section.get("bit_identical", True)),
         takes_threads=bool(section.get("takes_threads", False)),
-        device=section["device"],
-        device_header=section["device_header"],
+        device=text(section, "device"),
+        device_header=text(section, "device_header"),
         toolchain=toolchain,
-        flags=(*toolchain.flags, *section["flags"]),
-        link_flags=(*toolchain.link_flags, *section["link_flags"]),
-        libraries=tuple(section.get("libraries", [])),
-        linker_script=section.get("linker_script"),
-        sources=tuple(section["sources"]),
-        defines=tuple(section["defines"]),
+        flags=(*toolchain.flags, *texts(section, "flags")),
+        link_flags=(*toolchain.link_flags, *texts(section, "link_flags")),
+        libraries=names(section, "libraries") or (),
+        linker_script=text(section, "linker_script") if "linker_script" in section else None,
+        sources=texts(section, "sources"),
+        defines=texts(section, "defines"),
         memory=tuple(
             MemoryRegion(
-                name=region["name"],
-                use=region["use"],
+                name=text(region, "name"),
+                use=text(region, "use"),
                 bytes=int(region["bytes"]),
-                regions=tuple(region.get("regions", [region["name"]])),
+                regions=names(region, "regions") or (text(region, "name"),),
                 code_step_bytes=int(region.get("code_step_bytes", 1)),
             )
             for region in section["memory"]
         ),
         link=Link(
-            kind=link["kind"],
+            kind=text(link, "kind"),
             baud=int(link.get("baud", 0)),
-            usb_ids=tuple(usb_id.upper() for usb_id in link.get("usb_ids", [])),
+            usb_ids=tuple(usb_id.upper() for usb_id in names(link, "usb_ids") or ()),
         ),
         emulator=parse_emulator(emulator) if emulator else None,
-        flasher=section.get("flasher"),
+        flasher=text(section, "flasher") if "flasher" in section else None,
         bootloader_usb_ids=tuple(
-            usb_id.upper() for usb_id in section.get("bootloader_usb_ids", [])
+            usb_id.upper() for usb_id in names(section, "bootloader_usb_ids") or ()
         ),
         report_every=int(section["report_every"]),
         programs=names(section, "programs"),
@@ -176,6 +187,8 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
     for name in (*board.sources, board.linker_script or "", board.device_header):
         if PurePath(name).is_absolute() or ".." in PurePath(name).parts:
             raise ValueError(f'"{name}" is no path within the project')
+    if not IDENTIFIER.fullmatch(board.device):
+        raise ValueError(f'device "{board.device}" is no name of a struct in C++')
     if not all(1 <= number <= 255 for number in board.address):
         raise ValueError("address: system and component are numbers from 1 to 255")
     if board.link.kind not in LINK_KINDS:

@@ -1,4 +1,4 @@
-"""Packets of MAVLink FTP, https://mavlink.io/en/services/ftp.html: operations, errors, CRC-32."""
+"""Packets of MAVLink FTP, https://mavlink.io/en/services/ftp.html: errors, CRC-32, gaps."""
 
 from __future__ import annotations
 
@@ -88,3 +88,25 @@ class Packet:
 def mavlink_crc32(content: bytes | bytearray) -> int:
     """MAVLink's CRC-32 (developer guide, "MAVLink CRC"): zlib's, but from 0 and not inverted."""
     return zlib.crc32(content, 0xFFFFFFFF) ^ 0xFFFFFFFF
+
+
+def place(
+    reply: Packet, content: bytearray, missing: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Puts the data of an ACK where it belongs; returns the intervals that are missing then."""
+    begin, end = reply.offset, reply.offset + len(reply.data)
+    if begin == end or end > len(content):
+        return missing
+    content[begin:end] = reply.data
+    rest: list[tuple[int, int]] = []
+    for first, last in missing:
+        if first < begin:
+            rest.append((first, min(last, begin)))
+        if last > end:
+            rest.append((max(first, end), last))
+    return [interval for interval in rest if interval[0] < interval[1]]
+
+
+def total(missing: list[tuple[int, int]]) -> int:
+    """Bytes."""
+    return sum(end - begin for begin, end in missing)

@@ -19,6 +19,8 @@ from rltools_host.clients.file_packet import (
     Packet,
     Progress,
     mavlink_crc32,
+    place,
+    total,
 )
 from rltools_host.errors import (
     BoardMismatchError,
@@ -36,6 +38,7 @@ BEST_PATH = "/best.rltp"
 CANDIDATE_PATH = "/candidate.rltp"
 CONTRACT_PATH = "/contract.bin"
 SAMPLES_PATH = "/samples.u32"
+LARGEST_FILE_BYTES = 1 << 28  # that is taken where nobody knows more; as on the page of `rlt web`
 NETWORK_AND_TARGET_BYTES = 3  # of a FILE_TRANSFER_PROTOCOL message, before its payload
 REPLY_TIMEOUT_S = 1.0
 ATTEMPTS = 8
@@ -86,15 +89,20 @@ class FileTransfer:
         self._deadline = 0.0
 
     def download(
-        self, path: str, progress: Progress | None = None, limit_s: float | None = None
+        self,
+        path: str,
+        progress: Progress | None = None,
+        limit_s: float | None = None,
+        most_bytes: int = LARGEST_FILE_BYTES,
     ) -> bytes:
         """Whole, with the CRC-32 that the board states; FileNotThereError where there is none."""
         self._begin(path, limit_s)
         size = self._open(Opcode.OPEN_FILE_RO)
-        if limit_s is None:
-            self._extend(size)
-        content = bytearray(size)
         with self._closing():
+            self._require(size, most_bytes)
+            if limit_s is None:
+                self._extend(size)
+            content = bytearray(size)
             self._fetch(content, progress)
             # Refused where the session has expired: then there is nothing to close.
             self._ask(Opcode.TERMINATE_SESSION, self._session)
@@ -167,6 +175,14 @@ class FileTransfer:
                 self._send(Opcode.TERMINATE_SESSION, session=self._session)
             raise
 
+    def _require(self, size: int, most_bytes: int) -> None:
+        """Before there is memory for a file of this size."""
+        if size > most_bytes:
+            raise BoardMismatchError(
+                f"the board on {self._channel.description} states {size:,} bytes for {self._path}, "
+                f"and it may have {most_bytes:,}: flash it with firmware of this revision"
+            )
+
     # -- downloading -------------------------------------------------------------------------------
 
     def _fetch(self, content: bytearray, progress: Progress | None) -> None:
@@ -185,7 +201,7 @@ class FileTransfer:
             if fruitless == ATTEMPTS:
                 raise self._silent()
             if progress is not None:
-                progress(size - _total(missing), size)
+                progress(size - total(missing), size)
 
     def _read(
         self, content: bytearray, missing: list[tuple[int, int]], wanted: int
@@ -197,7 +213,7 @@ class FileTransfer:
         if reply.opcode == Opcode.NAK:
             self._reopen(reply, len(content))
             return missing
-        return _place(reply, content, missing)
+        return place(reply, content, missing)
 
     def _burst(
         self, content: bytearray, missing: list[tuple[int, int]], progress: Progress | None
@@ -224,9 +240,9 @@ class FileTransfer:
                 if _reason(reply) != Nak.END_OF_FILE:
                     self._reopen(reply, size)
                 return missing
-            missing = _place(reply, content, missing)
+            missing = place(reply, content, missing)
             if progress is not None:
-                progress(size - _total(missing), size)
+                progress(size - total(missing), size)
             if reply.burst_complete:
                 break
         return missing
@@ -341,27 +357,6 @@ def _reason(reply: Packet) -> int:
     return reply.data[0] if reply.data else 0
 
 
-def _place(
-    reply: Packet, content: bytearray, missing: list[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """Puts the data of an ACK where it belongs; returns the intervals that are missing then."""
-    begin, end = reply.offset, reply.offset + len(reply.data)
-    if begin == end or end > len(content):
-        return missing
-    content[begin:end] = reply.data
-    rest: list[tuple[int, int]] = []
-    for first, last in missing:
-        if first < begin:
-            rest.append((first, min(last, begin)))
-        if last > end:
-            rest.append((max(first, end), last))
-    return [interval for interval in rest if interval[0] < interval[1]]
-
-
-def _total(missing: list[tuple[int, int]]) -> int:
-    return sum(end - begin for begin, end in missing)
-
-
 class FileClient:
     """Fetches and writes whole files of a board: a FileTransfer over its connection."""
 
@@ -371,10 +366,12 @@ class FileClient:
         self._queue: MessageQueue
         self.description = connection.description
 
-    def download(self, path: str, progress: Progress | None = None) -> bytes:
+    def download(
+        self, path: str, progress: Progress | None = None, most_bytes: int = LARGEST_FILE_BYTES
+    ) -> bytes:
         """Fetches a file of the board."""
         with self._connection.open_queue("FILE_TRANSFER_PROTOCOL") as self._queue:
-            return self._transfer.download(path, progress)
+            return self._transfer.download(path, progress, most_bytes=most_bytes)
 
     def upload(self, path: str, content: bytes, progress: Progress | None = None) -> None:
         """Writes a file of the board."""

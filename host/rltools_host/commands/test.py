@@ -35,7 +35,8 @@ CPP_FOLDERS = ("lib", "firmware", "integrations", "experiments", "host", "tests"
 PYTHON_FOLDERS = ("host", "peers", "lib", "cmake", "firmware", "platforms", "tests", "examples")
 NO_TESTS_COLLECTED = 5
 MOST_WORKERS = 4
-GROUPS = ("default", "test", "mujoco")  # of Python packages, for any test
+COMPILED_WITH = ("default", "mujoco")  # groups of Python packages
+GROUPS = (*COMPILED_WITH, "test")  # for any test
 STYLE_GROUP = "lint"
 MOST_SHOWN = 12  # files, of those that took most of the processors
 
@@ -261,7 +262,8 @@ def run(selection: Selection, json_output: bool = False) -> int:
     """An expression runs its tests alone: nothing is installed or built that they do not use."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker would compile all packages
     named = selection.expression is not None
-    for group in selection.groups():
+    groups = [group for group in COMPILED_WITH if group in selection.groups()]
+    for group in groups:
         tools.ensure_group(group)
     if not named:
         tools.install_system_packages(optional=selection.rest)
@@ -270,6 +272,9 @@ def run(selection: Selection, json_output: bool = False) -> int:
     code = 0
     with ThreadPoolExecutor(2) as background:
         cpp = background.submit(run_cpp_tests, selection) if selection.cpp_targets() else None
+        for group in selection.groups():  # while that compiles
+            if group not in groups:
+                tools.ensure_group(group)
         style = None
         if selection.daily and not named:
             tools.ensure_group(STYLE_GROUP)

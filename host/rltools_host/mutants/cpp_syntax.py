@@ -185,7 +185,8 @@ class Finder:
                 yield self.fault(index, index + 1, other, "jump", name)
             elif token.text == "return" and following not in (";", "{"):
                 last = self.statement_end(index)
-                if self.text(index + 1, last) not in ("true", "false", "nullptr", "0"):
+                text = self.text(index + 1, last)
+                if text not in ("true", "false", "nullptr", "0") and not text.endswith("::none"):
                     yield self.fault(index + 1, last, "{}", "return", name, "return")
             elif token.text == "(" and not token.apart and self.tokens[index - 1].kind == "word":
                 yield from self.swapped(name, index)

@@ -106,14 +106,14 @@ def kept_faults(root: Path, sources: Sequence[Path]) -> tuple[list[Fault], list[
 
 
 def dead_faults(root: Path) -> list[dict[str, str]]:
-    """What dead.json names by file, function, operator and token."""
+    """What dead.json names by file, function, operator and token; without one it is about all."""
     entries: list[dict[str, str]] = parse_json((root / DEAD).read_bytes())
     return entries
 
 
 def without_dead(root: Path, faults: Iterable[Fault]) -> list[Fault]:
     dead = [
-        (f"/{entry['file']}", entry["function"], entry["operator"], entry["token"])
+        (f"/{entry['file']}", entry["function"], entry["operator"], entry.get("token"))
         for entry in dead_faults(root)
     ]
     return [
@@ -121,7 +121,8 @@ def without_dead(root: Path, faults: Iterable[Fault]) -> list[Fault]:
         for fault in faults
         if not any(
             f"/{fault.path}".endswith(file)
-            and (fault.function, fault.operator, fault.token) == (function, operator, token)
+            and (fault.function, fault.operator) == (function, operator)
+            and token in (None, fault.token)
             for file, function, operator, token in dead
         )
     ]

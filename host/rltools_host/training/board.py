@@ -7,7 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rltools_host.build import experiments, firmware
-from rltools_host.clients.file_transfer import CHECKPOINT_PATH, POLICY_PATH
+from rltools_host.clients.file_transfer import (
+    CHECKPOINT_PATH,
+    LARGEST_FILE_BYTES,
+    POLICY_PATH,
+)
 from rltools_host.clients.messages import Result
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import BoardMismatchError, VerificationError
@@ -15,7 +19,13 @@ from rltools_host.hints import command_line
 from rltools_host.link.board_link import open_board_link
 from rltools_host.link.transport import Link
 from rltools_host.project import PROJECT
-from rltools_host.runs.checkpoint import Checkpoint, build_image, parse_image, to_safetensors
+from rltools_host.runs.checkpoint import (
+    IMAGE_HEADER,
+    Checkpoint,
+    build_image,
+    parse_image,
+    to_safetensors,
+)
 from rltools_host.runs.policy_file import state_of_policy
 from rltools_host.runs.saves import CHECKPOINT_FILE, POLICY_FILE
 from rltools_host.runs.sources import read_sources
@@ -92,7 +102,13 @@ def fetch(
     transfer: Transfer,
 ) -> FetchedState:
     """Checkpoint and policy of the result, both of its state; a recurrent policy has no image."""
-    image = session.files.download(CHECKPOINT_PATH, transfer("fetching the checkpoint"))
+    # A replay buffer that somebody chose to be large is, on this machine.
+    most_bytes = IMAGE_HEADER.size + plan.description.bytes_of["state"]
+    image = session.files.download(
+        CHECKPOINT_PATH,
+        transfer("fetching the checkpoint"),
+        most_bytes=max(most_bytes, LARGEST_FILE_BYTES),
+    )
     policy = None
     if not plan.description.is_recurrent:
         policy = session.files.download(POLICY_PATH, transfer("fetching the policy"))

@@ -1,12 +1,13 @@
 // Test: threads
 // What boards of a processor family share, as far as it can be tried on the host: the queue between
-// interrupt and program, and counters of 32 bits.
+// interrupt and program, a port whose host may not read, and counters of 32 bits.
 #include <doctest/doctest.h>
 
 #include <thread>
 #include <vector>
 
 #include "processors/counter.h"
+#include "processors/patient_port.h"
 #include "processors/ring_buffer.h"
 #include "processors/stack_paint.h"
 
@@ -14,6 +15,7 @@ using rlt::CountExtender;
 using rlt::extend_count;
 using rlt::paint_stack;
 using rlt::painted_stack_use;
+using rlt::PatientPort;
 using rlt::RingBuffer;
 
 TEST_CASE("ring buffer: bytes come out in order, and a full one refuses") {
@@ -54,6 +56,35 @@ TEST_CASE(
   CHECK(painted_stack_use(memory, memory + 8).peak_bytes == 4);
   memory[0] = 0;
   CHECK(painted_stack_use(memory, memory + 8).peak_bytes == 32);
+}
+
+TEST_CASE("port: a host that does not read is waited for once, and what it reads is whole") {
+  PatientPort<std::uint32_t> port(1000);
+  std::uint32_t now = 0xffffff00u;  // the clock wraps while it waits
+  std::size_t room = 5;
+  std::vector<std::uint8_t> taken;
+  const std::uint8_t bytes[] = {1, 2, 3, 4};
+  const auto write = [&] {
+    const std::uint32_t begun = now;
+    port.write(
+        bytes, 4, [&] { return room == 0; }, [&] { return now += 10; },
+        [&](std::uint8_t byte) { taken.push_back(byte), room--; });
+    return now - begun;
+  };
+  CHECK(write() < 100);
+  const std::uint32_t waited = write();  // for room for three
+  CHECK(waited > 1000);
+  CHECK(waited <= 1030);
+  CHECK(taken == std::vector<std::uint8_t>{1, 2, 3, 4, 1});
+  for (int i = 0; i < 3; i++) CHECK(write() < 100);
+  room = 2;  // it reads again, but not enough
+  CHECK(write() < 100);
+  CHECK(taken.size() == 7);
+  room = 4;
+  CHECK(write() < 100);
+  CHECK(taken.size() == 11);
+  CHECK(taken.back() == 4);
+  CHECK(write() > 1000);  // it is waited for anew
 }
 
 TEST_CASE("ring buffer: a writer and a reader at once") {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -144,6 +146,37 @@ def test_tables_name_what_was_left_out() -> None:
 def test_sources_that_are_there_are_not_fetched_again(tmp_path: Path) -> None:
     (tmp_path / "rlt-requirements.txt").write_bytes(board_forward.REQUIREMENTS.read_bytes())
     assert board_forward.dsp_sources(tmp_path) == tmp_path
+
+
+def pack(folder: Path, name: str) -> None:
+    """A source distribution of one file."""
+    (folder / "arm.c").write_text("int arm;\n")
+    with tarfile.open(folder / f"{name}.tar.gz", "w:gz") as archive:
+        archive.add(folder / "arm.c", f"{name}/arm.c")
+
+
+@pytest.mark.parametrize("fetched", [["one"], [], ["one", "two"]])
+def test_sources_are_those_of_the_one_archive(
+    fetched: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def install(_: str, command: Sequence[str]) -> None:
+        folder = Path(command[command.index("--dest") + 1])
+        for name in fetched:
+            pack(folder, name)
+
+    monkeypatch.setattr(harness, "install", install)
+    folder = tmp_path / "cmsis-dsp"
+    folder.mkdir()
+    (folder / "old.c").touch()  # of other requirements
+    if len(fetched) != 1:
+        with pytest.raises(MeasurementError, match="came without its sources"):
+            board_forward.dsp_sources(folder)
+        assert not folder.exists()
+        return
+    assert board_forward.dsp_sources(folder) == folder
+    assert {path.name for path in folder.iterdir()} == {"arm.c", "rlt-requirements.txt"}
+    monkeypatch.setattr(harness, "install", lambda *_: pytest.fail("fetched again"))
+    assert board_forward.dsp_sources(folder) == folder
 
 
 # -- cycles, estimated from the disassembly --------------------------------------------------------

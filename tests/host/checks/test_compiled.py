@@ -134,7 +134,10 @@ def test_gamma_and_steps_are_held_against_the_episodes(
     assert {each.check for each in found.findings} >= {"few-episodes"}
     assert "a run of 300 steps has 7.5 episodes" in named(found, "few-episodes").what
     assert "--steps 4000" in named(found, "few-episodes").remedy
+    assert "horizon" not in {each.check for each in found.findings}
     monkeypatch.setattr(library, "episode_steps", 400)
+    further = compiled.Examiner(library, Learning(gamma=0.9, steps=8000), PlayState()).run()
+    assert "horizon" not in {each.check for each in further.findings}, "it looks 10 steps ahead"
     found = compiled.Examiner(library, learning, PlayState()).run()
     finding = named(found, "horizon")
     assert finding.what == (

@@ -21,13 +21,14 @@ from rltools_host.clients.file_packet import (
     Opcode,
     Packet,
     mavlink_crc32,
+    place,
 )
 from rltools_host.clients.file_transfer import (
     ATTEMPTS,
+    LARGEST_FILE_BYTES,
     REPLY_TIMEOUT_S,
     FileClient,
     FileTransfer,
-    _place,
 )
 from rltools_host.clients.messages import State
 from rltools_host.errors import BoardMismatchError, LinkLostError, VerificationError
@@ -197,7 +198,7 @@ def test_gaps_are_what_was_not_placed(pieces: list[tuple[int, int]]) -> None:
     placed: set[int] = set()
     for offset, size in pieces:
         reply = Packet(0, 0, Opcode.ACK, Opcode.READ_FILE, False, offset, b"x" * size)
-        missing = _place(reply, content, missing)
+        missing = place(reply, content, missing)
         if offset + size <= 100:
             placed |= set(range(offset, offset + size))
     assert {i for begin, end in missing for i in range(begin, end)} == set(range(100)) - placed
@@ -233,6 +234,41 @@ class ScriptedChannel:
             return self._answers.pop(0)
         self.now_s += timeout_s
         return None
+
+
+class Boasting(FakeFileServer):
+    """States another size than that of what it has."""
+
+    stated = 0
+
+    def _answer(self, request: Packet, size: int) -> tuple[int, int, bytes]:
+        session, offset, data = super()._answer(request, size)
+        is_open = request.opcode == Opcode.OPEN_FILE_RO
+        return session, offset, self.stated.to_bytes(4, "little") if is_open else data
+
+
+@pytest.mark.parametrize(
+    ("stated", "options", "most"),
+    [
+        (0xFFFF_FFFF, {}, "268,435,456"),
+        (LARGEST_FILE_BYTES + 1, {}, "268,435,456"),
+        (11, {"most_bytes": 10}, "10"),
+    ],
+)
+def test_a_size_that_no_file_has_is_refused(
+    stated: int, options: dict[str, int], most: str
+) -> None:
+    """Before there is memory for it; the session is closed."""
+    channel = ScriptedChannel(bytes(10), lambda _: False)
+    server = Boasting(lambda _: bytes(10), clock=lambda: 0.0)
+    channel._server, server.stated = server, stated
+    transfer = FileTransfer(channel, clock=lambda: channel.now_s)
+    sentence = rf"states {stated:,} bytes for /a, and it may have {most}: flash it with"
+    with pytest.raises(BoardMismatchError, match=sentence):
+        transfer.download("/a", **options)
+    assert server.sessions == {}
+    server.stated = 10
+    assert transfer.download("/a", most_bytes=10) == bytes(10)
 
 
 def test_losses_of_a_long_download_do_not_add_up() -> None:

@@ -227,8 +227,9 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.splitlines()[-1]
 
 
-DAILY = ["default", "test", "mujoco", ("apt", False), "lint", []]
-REST = [*tools.GROUPS, ("apt", True)]
+DAILY = ["default", "mujoco", ("apt", False), "test", "lint", []]
+OTHERS = [group for group in tools.GROUPS if group not in ("default", "mujoco")]
+REST = ["default", "mujoco", ("apt", True), *OTHERS]
 
 
 @pytest.mark.parametrize(

@@ -120,19 +120,12 @@ def test_as_many_at_once_as_is_said(tmp_path: Path, jobs: int) -> None:
 # -- signals ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGINT,
-        *(pytest.param(each, marks=pytest.mark.all) for each in (signal.SIGTERM, signal.SIGHUP)),
-    ],
-)
-def test_pause_and_one_command_that_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+def test_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
     group = tmp_path / "group"
     words = ("--seeds", "0-2", "--steps", LONG, "--jobs", "1", "--out", group)
     process = started(*TRAIN, *words)
     wait_for(lambda: is_state(group / "s0", "finished") and trains(group / "s1"))
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     last = errors.splitlines()[-1]
@@ -165,7 +158,23 @@ def test_pause_and_one_command_that_goes_on(tmp_path: Path, number: signal.Signa
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("delay_s", [0.0, 0.2, 0.5])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_pause_as_well(tmp_path: Path, number: signal.Signals) -> None:
+    group = tmp_path / "group"
+    words = ("--seeds", "0-1", "--steps", ENDLESS, "--jobs", "1", "--out", group)
+    process = started(*TRAIN, *words)
+    wait_for(lambda: trains(group / "s0"))
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "0 of 2 runs have finished, 1 saved on the way, 1 not begun" in errors
+    assert RunFolder.open(group / "s0").metadata["checkpoint_step"] > 0
+
+
+@pytest.mark.all
+@pytest.mark.parametrize(
+    "delay_s", [0.1, *(pytest.param(s, marks=pytest.mark.exhaustive) for s in (0.0, 0.3, 0.5))]
+)
 def test_pause_at_any_moment(tmp_path: Path, delay_s: float) -> None:
     """Also while processes start, before there is anything to save."""
     group = tmp_path / "group"
@@ -241,17 +250,17 @@ def test_terminal_that_closes(tmp_path: Path) -> None:
 def test_what_has_not_gone_on_yet_stays_paused(tmp_path: Path) -> None:
     """A second pause, of a group with more steps than at first, while its first run goes on."""
     group = tmp_path / "group"
-    assert rlt(*TRAIN, "--seeds", "0-2", "--steps", "3000", "--out", group).returncode == 0
+    assert rlt(*TRAIN, "--seeds", "0-1", "--steps", "3000", "--out", group).returncode == 0
     process = started("train", "--resume", group, "--steps", LONG, "--jobs", "1")
     wait_for(lambda: is_state(group / "s0", "training"))
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert "paused: 0 of 3 runs have finished, 3 saved on the way; go on with" in errors
+    assert "paused: 0 of 2 runs have finished, 2 saved on the way; go on with" in errors
     result = rlt("train", "--resume", group, "--board", "host-threads", "--threads", "1")
     assert result.returncode == 0, result.stderr
-    metadata = RunFolder.open(group / "s2").metadata
+    metadata = RunFolder.open(group / "s1").metadata
     assert [session["board"] for session in metadata["sessions"]] == ["host", "host-threads"]
-    whole = train_here("pendulum-ppo", "host", seed=2, steps=int(LONG), out=tmp_path / "whole")
+    whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
     assert metadata["steps"] == int(LONG)
     assert metadata["step"] == whole["step"]
 

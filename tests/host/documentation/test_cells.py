@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from rltools_host.documentation import cells
+from rltools_host.project import PROJECT
+from rltools_host.tree import TREE
 
 PROGRAM = '#include <cstdio>\nint main() { std::puts("hello"); return RESULT; }\n'
 
@@ -31,6 +36,17 @@ def test_what_must_fail_must_fail_with_its_sentence() -> None:
         cells.run_rlt('--fails "another sentence" train pendulum-td4 --board host')
     with pytest.raises(cells.CellError, match="should have failed"):
         cells.run_rlt('--fails "Usage" runs --help')
+
+
+def test_places_of_this_machine_are_not_shown(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Those of the tree, of the project, and of the folder in which a program is compiled."""
+    places = [TREE.root / "docs" / "a.md", PROJECT.root / "runs" / "b", tmp_path / "cell.cpp"]
+    said = "".join(f"{place} and {place}\n" for place in places)
+    cells.printed([sys.executable, "-c", f"print({said!r}, end='')"], str(tmp_path))
+    shown = [f"{name} and {name}" for name in ("docs/a.md", "runs/b", "cell.cpp")]
+    assert capfd.readouterr().out.splitlines() == shown
 
 
 def test_a_program_is_compiled_and_run(capfd: pytest.CaptureFixture[str]) -> None:

@@ -205,15 +205,17 @@ def test_the_tests_of_a_project_are_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        (),
         ("--like", "pendulum", "--contract"),
         ("--gymnasium",),
         ("--gymnasium", "--like", "pendulum"),
     ],
     ids=" ".join,
 )
-def test_it_compiles_and_learns(project: Path, options: tuple[str, ...]) -> None:
-    """Its own test passes, its environment can be made, and a mistake is the last line."""
+def test_it_compiles_and_learns(project_in_tree: Path, options: tuple[str, ...]) -> None:
+    """Its own test passes, its environment can be made, and a mistake is the last line.
+
+    The usual start in C++ does so in tests/host/test_wheel.py."""
+    project = project_in_tree
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     environment |= {"PYTHONPATH": str(TREE.root / "host"), "TERM": "dumb"}
 
@@ -232,7 +234,7 @@ def test_it_compiles_and_learns(project: Path, options: tuple[str, ...]) -> None
     call(
         "-m",
         "pytest",
-        "-q",
+        *("-q", "-c", MARKER),
         *(["experiments/my_balance.py"] if file.suffix == ".py" else ["tests"]),
     )
     if file.suffix == ".py":

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from functools import cache
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -154,27 +156,49 @@ def refuse_dimensions(draw: random.Random) -> None:
         normalised_stages(other, place.contract, None)
 
 
-@pytest.mark.all
-@pytest.mark.parametrize("part", range(PARTS))
-def test_a_hundred_seeded_mistakes_are_refused_or_found(part: int) -> None:
+def kind_of(word: str) -> str:
+    """Of a correction: `position_error_x:negated` is as `position_error_y:negated`, and one
+    permutation of something is as another."""
+    of, _, how = word.partition(":")
+    is_permutation = of == "order" or re.fullmatch(r"[xyz]{3}|\d(,\d)+", how)
+    return f"{re.sub('_[wxyz]$', '_one', of)}:{'another order' if is_permutation else how}"
+
+
+def seeded_mistakes() -> Iterator[tuple[str, Callable[[], None]]]:
+    """A hundred, each with its kind."""
     draw = random.Random(7)
     words = [word for word in known() if word != "order"]
     others = (refuse_rate, refuse_bounds, refuse_dimensions)
     for number in range(MISTAKES):
         kind = draw.random()
         word, other = draw.choice(words), draw.choice(others)
-        if number % PARTS != part:
-            continue
         if kind < 0.75:
-            name_correction(known()[word])
+            yield kind_of(word), partial(name_correction, known()[word])
         elif kind < 0.8:
-            name_missing_normaliser()
+            yield "no normaliser", name_missing_normaliser
         elif kind < 0.85:
-            refuse_reset_normaliser()
+            yield "a reset normaliser", refuse_reset_normaliser
         elif kind < 0.9:
-            name_frame()
+            yield "a frame", name_frame
         else:
-            other(random.Random(number))
+            yield str(other), partial(other, random.Random(number))
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_mistake_of_each_kind_is_refused_or_found(part: int) -> None:
+    of_each = dict(reversed(list(seeded_mistakes())))
+    assert len(of_each) > 15
+    for check in list(of_each.values())[part::PARTS]:
+        check()
+
+
+@pytest.mark.all
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_hundred_seeded_mistakes_are_refused_or_found(part: int) -> None:
+    for _, check in list(seeded_mistakes())[part::PARTS]:
+        check()
 
 
 @pytest.mark.parametrize("word", ["attitude:xyzw", "actions:3,2,1,0"])

@@ -325,6 +325,8 @@ def test_tcp_carries_bytes_and_ends() -> None:
         link = open_link(f"socket://127.0.0.1:{server.getsockname()[1]}")
         thread.join()
         assert isinstance(link, TcpLink)
+        at_once = link._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert at_once, "a message waits for the next one"
         link.write(b"to the board")
         assert accepted[0].recv(100) == b"to the board"
         accepted[0].sendall(b"to the host")

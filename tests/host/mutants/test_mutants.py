@@ -146,6 +146,8 @@ def test_python_operators(line: str, operator: str, becomes: list[str]) -> None:
         ("for (int i = 0; i < 3; i++) f(i);", "statement", ["for (int i = 0; i < 3; i++) ;"]),
         ("return a + b;", "return", ["return {};"]),
         ("return false;", "return", []),
+        ("return Error::none;", "return", []),  # the first of each enumeration that has it
+        ("return Error::full;", "return", ["return {};"]),
         ("while (a) { break; }", "jump", ["while (a) { continue; }"]),
     ],
 )  # fmt: skip
@@ -327,6 +329,9 @@ def test_dead_faults_are_left_out(tree: Path) -> None:
     commit(tree, {"tests/mutants/dead.json": json.dumps([{**dead, "reason": "Both are low."}])})
     (found,) = measure_module.chosen_faults(areas.Tree(tree), "host/runs", 0).values()
     assert [fault.operator for fault in sorted(found)] == [*("condition", "return", "return")]
+    dead = {"file": "clamp.py", "function": "clamp", "operator": "return", "reason": "Any number."}
+    commit(tree, {"tests/mutants/dead.json": json.dumps([dead])})  # all of them
+    assert [fault.operator for fault in faults.without_dead(tree, found)] == ["condition"]
 
 
 def test_cpp_faults_are_built_without_warnings(

@@ -28,7 +28,7 @@ from rltools_host.training.trials import Trial, Trials
 from rltools_host.training.tune import tune
 from rltools_host.training.tune_plan import TuneRequest
 from training_calls import train_here
-from tune_calls import new_project, stored
+from tune_calls import stored
 
 pytestmark = pytest.mark.all  # Optuna is installed
 
@@ -233,29 +233,27 @@ def test_a_damaged_storage_is_one_sentence(
         tune(resumed(path), GroupScreen)
 
 
-def test_sizes_are_searched_with_a_program_for_each(tmp_path: Path) -> None:
+def test_sizes_are_searched_with_a_program_for_each(project_in_tree: Path) -> None:
     ended = rlt(
         *("tune", "gym:Pendulum-v1", "--trials", "2", "--steps", "300", "--jobs", "1"),
         *("--search", "hidden=8,16x8", "--set", "eval_every=150", "--json", "--name", "sizes"),
-        cwd=new_project(tmp_path),
+        cwd=project_in_tree,
     )
     assert ended.returncode == 0, ended.stderr
     document = json.loads(ended.stdout.splitlines()[-1])
     for each in document["trials"]:
-        run = RunFolder.open(tmp_path / f"runs/sizes/t{each['trial']}/s0").content
+        run = RunFolder.open(project_in_tree / f"runs/sizes/t{each['trial']}/s0").content
         assert run.gymnasium is not None
         assert f"hidden={','.join(map(str, run.gymnasium.hidden))}" in each["settings"]
         assert run.state == "finished"
     words = document["command"].split()[1:]
-    again = rlt(*words, "--out", "again", cwd=tmp_path)
+    again = rlt(*words, "--out", "again", cwd=project_in_tree)
     assert again.returncode == 0, again.stderr
-    best = RunFolder.open(tmp_path / f"runs/sizes/t{document['best']['trial']}/s0").content
-    assert RunFolder.open(tmp_path / "again").content.state_sha256 == best.state_sha256
+    best = RunFolder.open(project_in_tree / f"runs/sizes/t{document['best']['trial']}/s0").content
+    assert RunFolder.open(project_in_tree / "again").content.state_sha256 == best.state_sha256
 
 
 # -- kills -----------------------------------------------------------------------------------------
-
-KILLS, TRIALS = 10, 12
 
 
 def workers_of(head: int) -> Iterator[int]:
@@ -264,29 +262,33 @@ def workers_of(head: int) -> Iterator[int]:
             yield child
 
 
-def test_no_finished_trial_is_lost_whatever_is_killed(tmp_path: Path) -> None:
-    """Ten workers and ten heads, by SIGKILL, at moments that a seed draws."""
-    path, chance = tmp_path / "t", random.Random(0)
-    start = [*RLT, "tune", "pendulum-td3", "--board", "host", "--trials", str(TRIALS)]
+@pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.exhaustive)])
+def test_no_finished_trial_is_lost_whatever_is_killed(kills: int, project_in_tree: Path) -> None:
+    """So many workers and as many heads, by SIGKILL, at moments that a seed draws."""
+    chance = random.Random(0)
+    start = [*RLT, "tune", "pendulum-td3", "--board", "host", "--trials", str(kills + 2)]
     start += ["--steps", "1500", "--set", EVALUATED, "--jobs", "2", "--name", "t"]
-    project = new_project(tmp_path)
-    path = project / "runs/t"
+    path = project_in_tree / "runs/t"
     killed = {"worker": 0, "head": 0}
     known: dict[int, tuple[str, float | None]] = {}
     while True:
         head = subprocess.Popen(
-            start, env=ENVIRONMENT, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            start,
+            env=ENVIRONMENT,
+            cwd=project_in_tree,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
         begun = time.monotonic()
         with head:
             while head.poll() is None:
                 time.sleep(chance.uniform(0.05, 0.4))
                 workers = list(workers_of(head.pid)) if head.poll() is None else []
-                if workers and killed["worker"] < KILLS and chance.random() < 0.4:
+                if workers and killed["worker"] < kills and chance.random() < 0.4:
                     os.kill(chance.choice(workers), signal.SIGKILL)
                     killed["worker"] += 1
                 is_old = time.monotonic() - begun > chance.uniform(1.0, 2.5)
-                if is_old and killed["head"] < KILLS and (path / "study.db").is_file():
+                if is_old and killed["head"] < kills and (path / "study.db").is_file():
                     head.kill()
                     killed["head"] += 1
             assert head.stdout is not None
@@ -299,7 +301,7 @@ def test_no_finished_trial_is_lost_whatever_is_killed(tmp_path: Path) -> None:
             known = told
         assert head.returncode in (0, -signal.SIGKILL), said
         if head.returncode == 0:
-            if set(killed.values()) == {KILLS}:
+            if set(killed.values()) == {kills}:
                 break
             # It was too fast: more trials, so that there is something to kill.
             start[start.index("--trials") + 1] = str(int(start[start.index("--trials") + 1]) + 4)

@@ -14,7 +14,7 @@ from rltools_host.web.measure import DRONE, PENDULUM, chromium, opened_site
 WAIT_MS = 120_000
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a page with an experiment of each kind."""
     if tools.missing_names(("chromium",)):

@@ -91,6 +91,17 @@ def test_a_drone_soon_hovers(site: str, browser: Any) -> None:
     assert found["hover_processor_s"] <= 15.0
 
 
+@pytest.mark.all
+def test_frames_are_counted_with_them_and_without(
+    site: str, browser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "TURN_S", 0.3)
+    found = measure.frames(browser, site, turns=1)
+    assert found["frames_per_s"] > 0
+    assert math.isfinite(found["worker_loss_percent"])
+    assert math.isfinite(found["processor_loss_percent"])
+
+
 @pytest.mark.slow
 def test_frames_do_not_cost_steps(site: str, browser: Any) -> None:
     """By far less than they would if they were drawn by the thread that trains. (Others on the same

@@ -228,6 +228,11 @@ TEST_CASE("the app begins once and works again and again") {
   CHECK(world.works == 3);
   CHECK(world.delay == 20);
   CHECK(world.worked_at != 0);
+  for (const named_value* value = logs_rlt; value->name != nullptr; value++) {
+    if (std::strcmp(value->name, "stackLeft") == 0) {
+      CHECK(*static_cast<const std::uint16_t*>(value->address) == 123);
+    }
+  }
 }
 
 TEST_CASE("parameters and logged values have the types that they are declared with") {

@@ -148,7 +148,6 @@ def test_the_compiled_in_policy_flies_on_an_emulated_cortex_m4(tmp_path: Path) -
     assert stack < MOST_STACK
 
 
-@pytest.mark.all
 def test_the_operating_systems_side(doctest_main: Path, tmp_path: Path) -> None:
     """Its C, with the interface played by a program of this machine."""
     sanitizers = "-fsanitize=address,undefined"

@@ -284,6 +284,12 @@ TEST_CASE("what does not fit is one sentence") {
   bad.actions = halved;
   CHECK(sentence(bad) == "Hopper-v4: the ranges of the model " + models +
                              "/hopper.xml are not those of the task's actions");
+  for (const bool is_lower : {true, false}) {  // one end of the last range alone
+    Channel other[] = {mujoco::control("thigh"), mujoco::control("leg"), mujoco::control("foot")};
+    (is_lower ? other[2].minimum : other[2].maximum) *= 0.5f;
+    bad.actions = other;
+    CHECK(sentence(bad).find(" the ranges of the model ") != std::string::npos);
+  }
   bad = good;
   bad.frame_skip = 5;
   CHECK(sentence(bad) == "Hopper-v4: 5 steps of the model " + models +
