@@ -2,7 +2,7 @@
 import { Core, EVALUATION_DUE, FINISHED, NOT_FINITE, Refused, TRAINING, chooseModule } from "./core.js";
 import { checkpointOf, safetensorsOf } from "./checkpoint.js";
 
-const SLICE_MS = 25, REPORT_MS = 150, POLICY_MS = 500;
+const SLICE_MS = 25, REPORT_MS = 200, POLICY_MS = 500;
 
 let description, compiled, moduleKind, core;
 let running = false, calls = 1;
