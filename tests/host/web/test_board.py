@@ -30,7 +30,7 @@ HASH_300 = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
 SHORT = {"steps": 300, "report_every": 100}
 ENDLESS = {"steps": 1_000_000, "report_every": 20}
 EMPTY, ACTIVE, STAGED, TRIAL, PREVIOUS = range(5)
-PAUSED, FINISHED = 2, 3
+IDLE, PAUSED, FINISHED = 0, 2, 3
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.all) for seed in range(2, 6))]  # of losses
 
 
@@ -100,6 +100,17 @@ def test_a_board_trains_to_the_hash_of_this_machine(trainer: list[str]) -> None:
     identity = found["identity"]
     assert (identity["board"], identity["program"]) == ("host", "train")
     assert identity["fingerprint"] == describe(EXPERIMENT).fingerprint
+
+
+def test_a_run_goes_on_on_another_board(trainer: list[str]) -> None:
+    """With the bits of one that was never moved; a damaged checkpoint is refused with the reason."""
+    found = play("takeOver", trainer)
+    assert found["refused"] == (
+        "BoardError: the board on the test's port refuses the checkpoint: send it again (it says "
+        '"checkpoint refused: its SHA-256 does not match")'
+    )
+    assert found["states"] == [IDLE, PAUSED, FINISHED]
+    assert (found["there"], found["step"], found["end"]) == (found["hash"], 150, HASH_300)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -16,6 +16,7 @@ const worker = new Worker("worker.js", { type: "module" });
 const places = { svg: get("picture"), words: get("channels"), slider: get("push"), row: get("push-row") };
 let site, description, compiled, settings;
 let boardChanged; // to call when another experiment is shown
+let giveRun = () => {}; // to the board, once the worker has sent it
 let player = null; // of what is shown: an EpisodePlayer or a FlightPlayer
 let lacking = ""; // why there is none
 let openedImage = null; // of the file that is played
@@ -213,6 +214,9 @@ const answers = {
   checkpoint({ step, file }) {
     download(file, `${description.name}-${step}.safetensors`);
   },
+  run(data) {
+    giveRun(data);
+  },
   restored({ values }) {
     for (const [name, value] of Object.entries(values)) settings.set(name, value);
     ranWith = settings.values();
@@ -247,8 +251,9 @@ async function open(file) {
   if (file.size > LONGEST_FILE) return say(`${file.name}: too large for a checkpoint or a policy.`, true);
   const bytes = new Uint8Array(await file.arrayBuffer());
   if (new TextDecoder("latin1").decode(bytes.subarray(0, 4)) !== "RLTP") {
-    const message = { kind: "restore", what: file.name, file: bytes, values: settings.values() ?? {} };
-    return worker.postMessage(message);
+    const values = settings.values();
+    if (!values) return say("A hyperparameter is not within its bounds.", true);
+    return worker.postMessage({ kind: "restore", what: file.name, file: bytes, values });
   }
   if (!player) return say(lacking, true);
   try {
@@ -371,6 +376,13 @@ boardChanged = prepareBoard({
   begin(steps) {
     if (training === "running") worker.postMessage({ kind: "pause" });
     showRunOf("board", steps);
+  },
+  goOn: () => (reporter = "board"),
+  run() {
+    if (training === "running" || training === "none") return null;
+    const values = ranWith;
+    worker.postMessage({ kind: "run" });
+    return new Promise((resolve) => (giveRun = (found) => resolve({ ...found, values })));
   },
   progress: (report) => reporter === "board" && showReport(report),
   evaluation: (report) => reporter === "board" && showEvaluation(report),

@@ -117,6 +117,11 @@ const commands = {
     const file = safetensorsOf(core, description, values);
     send("checkpoint", { step: core.exports.steps_done(), file }, [file.buffer]);
   },
+  // As a board takes it.
+  run() {
+    const file = core.checkpoint();
+    send("run", { step: core.exports.steps_done(), hash: core.stateHash(), file }, [file.buffer]);
+  },
   // The run that is here stays where the file is refused.
   restore({ file, values }) {
     const fresh = new Core(compiled);
