@@ -28,6 +28,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 html_static_path = [str(TREE.root / "docs" / "static")]
+html_favicon = str(TREE.root / "host" / "rltools_host" / "web" / "page" / "icon.svg")
 html_css_files = ["site.css"]
 pygments_style = "default"
 pygments_dark_style = "github-dark"

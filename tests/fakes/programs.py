@@ -1,7 +1,8 @@
-"""Programs that a test runs: compilers, and what they make."""
+"""Programs that a test runs: compilers, what they make, and scripts in node."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from rltools_host.toolchain import tools
 
 COMPILER = re.compile(r"(.*-)?g(cc|\+\+)")
 SOURCES = (".cpp", ".c")
@@ -27,6 +32,17 @@ def printed(words: Sequence[str], timeout: float, **options: Any) -> str:
     result = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **options)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
+
+
+def require_node() -> None:
+    if missing := tools.missing_names(("node",)):
+        pytest.skip(f"not installed (rlt doctor): {missing[0]}")
+
+
+def in_node(*words: object, given: Any = None) -> str:
+    """What a script of the page's prints in node; `given` is what it reads, as JSON."""
+    require_node()
+    return printed(["node", *map(str, words)], 300.0, input=json.dumps(given))
 
 
 def compiled(words: list[str], timeout: float) -> str:

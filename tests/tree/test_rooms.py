@@ -24,6 +24,7 @@ ORDER = (
     "hints",
     "child_process",
     "interruption",
+    "serving",
     "toolchain",
     "boards",
     "build",

@@ -12,11 +12,9 @@ import platform
 import shutil
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +26,7 @@ from rltools_host.boards.description import Board, emulated_boards
 from rltools_host.build import cmake
 from rltools_host.build.web_module import DEVICE, KINDS, build_modules, module_path
 from rltools_host.errors import RltError, unknown_name
+from rltools_host.serving import served
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
@@ -202,17 +201,8 @@ def site() -> Iterator[str]:
         for kind, module in zip(KINDS, modules(), strict=True):
             shutil.copyfile(module, folder / f"{kind}.wasm")
         (folder / "index.html").write_text('<!doctype html><link rel="icon" href="data:,">')
-        with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=directory)) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            try:
-                yield f"http://127.0.0.1:{server.server_port}/"
-            finally:
-                server.shutdown()
-
-
-class Handler(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - as the base calls it
-        """A line for each request would be in the table's way."""
+        with served(folder) as address:
+            yield address
 
 
 def emulated(board: Board, steps: int) -> Row:

@@ -12,7 +12,8 @@ import typer
 from rltools_host.commands import parameters
 from rltools_host.commands.options import Json, mode, require
 from rltools_host.hints import near_path
-from rltools_host.web.site import default_folder, server_of, write_site
+from rltools_host.serving import address_of, server_of
+from rltools_host.web.site import default_folder, write_site
 
 EXAMPLE = "web pendulum-td3 --serve"
 DEFAULT_PORT = 8000
@@ -37,7 +38,7 @@ def run(
 def serve_folder(folder: Path, port: int) -> None:
     """Until Ctrl-C."""
     with server_of(folder, port) as server:
-        print(f"open http://127.0.0.1:{server.server_port}/ (Ctrl-C ends this)", flush=True)
+        print(f"open {address_of(server)} (Ctrl-C ends this)", flush=True)
         server.serve_forever()
 
 

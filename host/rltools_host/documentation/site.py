@@ -33,16 +33,16 @@ COMPILED = (".h", ".cpp", ".py", ".json", ".cmake", ".xml", ".txt")
 INDEX = f"""<!doctype html>
 <meta charset="utf-8">
 <title>rlt</title>
+<link rel="icon" href="_static/icon.svg" type="image/svg+xml">
 <meta http-equiv="refresh" content="0; url={ROOT}.html">
 <a href="{ROOT}.html">Documentation</a>
 """
-
 
 # The end of docs/web.md, where the page is part of the site.
 LIVE = """
 ## The page itself
 
-<iframe class="live" src="../live/index.html" title="A page that trains a policy"></iframe>
+<iframe class="live" src="../live/index.html" loading="lazy" title="A policy is trained"></iframe>
 <a href="../live/index.html">The page alone</a>
 """
 
@@ -66,13 +66,24 @@ def write_site(folder: Path, with_page: bool = False) -> Path:
             tools.ensure_group(group)
         appended = {"docs/web.md": LIVE} if with_page else {}
         write_stage(stage, core_api.write_pages(stage), appended)
-        shutil.copytree(run_sphinx(stage, kept_folder()), new, dirs_exist_ok=True)
+        copy_pages(run_sphinx(stage, kept_folder()), new)
         if with_page:
             write_page(new / "live", those_for_browsers())
         (new / "index.html").write_text(INDEX, encoding="utf-8")
         files = sorted({*files_of(new), MARK})
         (new / MARK).write_text(json.dumps({"command": COMMAND, "files": files}), encoding="utf-8")
     return folder
+
+
+def copy_pages(source: Path, target: Path) -> None:
+    """Into a folder that is there. As shutil.copytree, but the first error ends it: a full disk is
+    one sentence, and not one for each file."""
+    for path in sorted(source.rglob("*")):
+        place = target / path.relative_to(source)
+        if path.is_dir():
+            place.mkdir()
+        else:
+            shutil.copyfile(path, place)
 
 
 def run_sphinx(stage: Path, kept: Path) -> Path:

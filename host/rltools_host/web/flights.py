@@ -14,9 +14,10 @@ from rltools_host.flight.simulator import TEXTS, flight_library
 CONTRACT = "quadrotor"
 USUAL_GATE = "hover"
 # The settings that have a slider there, in this order.
+SURROUNDINGS = ("wind_m_s2", "gust_m_s2", "latency_ms", "noise")  # which no table has
 SLIDERS = (
     *("mass_kg", "inertia_x", "inertia_y", "inertia_z", "lag_up_s", "lag_down_s"),
-    *("wind_m_s2", "gust_m_s2", "latency_ms", "noise", "drag_x", "drag_y", "drag_z"),
+    *(*SURROUNDINGS, "drag_x", "drag_y", "drag_z"),
 )
 
 
@@ -34,6 +35,7 @@ def flight_document() -> dict[str, Any]:
     return {
         "settings": said["settings"],
         "sliders": SLIDERS,
+        "surroundings": SURROUNDINGS,
         "tables": said["tables"],
         "reading": {
             field["name"]: [field["offset"], field["elements"] or 1, field["type"]]

@@ -12,7 +12,6 @@ import gzip
 import os
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,9 +19,10 @@ from typing import Any
 
 from rltools_host.bench import harness
 from rltools_host.errors import UsageError
+from rltools_host.serving import served
 from rltools_host.toolchain import tools
 from rltools_host.ui.table import aligned
-from rltools_host.web.site import server_of, write_site
+from rltools_host.web.site import write_site
 
 PENDULUM, DRONE = "pendulum-td3", "crazyflie-ppo"
 DRONE_STEPS = 2_000_000
@@ -165,12 +165,8 @@ def lines(document: Mapping[str, Any]) -> list[str]:
 def opened_site(folder: Path, *names: str) -> Iterator[str]:
     """Writes the page, serves it, and gives its address."""
     write_site(names or (PENDULUM, DRONE), folder)
-    with server_of(folder, 0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/"
-        finally:
-            server.shutdown()
+    with served(folder) as address:
+        yield address
 
 
 @contextlib.contextmanager
@@ -180,7 +176,7 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        arguments = ["--js-flags=--expose-gc", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=arguments
         )
@@ -377,7 +373,10 @@ def memory(browser: Any, address: str, seconds: int) -> dict[str, float]:
 
 
 def settled_kb(page: Any) -> int:
-    """After garbage was collected."""
+    """After garbage was collected, the worker's too: there little of it is made, so that its engine
+    lets tens of megabytes gather."""
+    for worker in page.workers:
+        worker.evaluate("() => gc()")
     session = page.context.new_cdp_session(page)
     session.send("HeapProfiler.collectGarbage")
     session.detach()

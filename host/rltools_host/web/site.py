@@ -12,8 +12,6 @@ import json
 import operator
 import shutil
 from collections.abc import Iterator, Sequence
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +46,6 @@ SYMBOLS = {
     operator.neg: "-",
     operator.pos: "+",
 }
-MOST_PORT = 65535
 Tree = float | str | list[Any]
 
 
@@ -210,29 +207,3 @@ def write_service_worker(folder: Path) -> None:
     text = text.replace("const FILES = [];", f"const FILES = {json.dumps(['./', *files])};")
     text = text.replace('const VERSION = "";', f'const VERSION = "{digest.hexdigest()[:16]}";')
     worker.write_text(text, encoding="utf-8")
-
-
-class Handler(SimpleHTTPRequestHandler):
-    """Serves a folder, without a line for each request."""
-
-    extensions_map = {  # noqa: RUF012 - as the base has it
-        **SimpleHTTPRequestHandler.extensions_map,
-        ".js": "text/javascript",
-        ".wasm": "application/wasm",
-        ".webmanifest": "application/manifest+json",
-    }
-
-    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - as the base calls it
-        pass
-
-
-def server_of(folder: Path, port: int) -> ThreadingHTTPServer:
-    """A server of the folder for this machine alone; port 0 takes one that is free."""
-    if not 0 <= port <= MOST_PORT:
-        raise UsageError(f"--port {port} is no port: name one from 0 to {MOST_PORT}")
-    try:
-        return ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, directory=str(folder)))
-    except OSError as error:
-        raise UsageError(
-            f"port {port} cannot be served: {error.strerror}: name another with --port"
-        ) from None

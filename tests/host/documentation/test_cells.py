@@ -9,6 +9,7 @@ import pytest
 
 from rltools_host.documentation import cells
 from rltools_host.project import PROJECT
+from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
 PROGRAM = '#include <cstdio>\nint main() { std::puts("hello"); return RESULT; }\n'
@@ -54,6 +55,14 @@ def test_a_program_is_compiled_and_run(capfd: pytest.CaptureFixture[str]) -> Non
     assert capfd.readouterr().out == "hello\n"
     with pytest.raises(cells.CellError, match="the program ended with exit code 3"):
         cells.run_cpp("-DRESULT=3", PROGRAM)
+
+
+def test_without_a_system_compiler_it_is_zigs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cell of the tutorials compiles with it and prints the same (tried by hand)."""
+    if not tools.group_is_installed("zig"):
+        pytest.skip("not installed (rlt doctor): Python: zig")
+    monkeypatch.setenv("RLT_CXX", "zig")
+    assert cells.compiler_command()[0].endswith("/zig-c++")
 
 
 def test_a_program_that_must_not_compile(capfd: pytest.CaptureFixture[str]) -> None:

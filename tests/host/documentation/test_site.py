@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,9 +13,11 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from rltools_host.documentation import site, stage
-from rltools_host.errors import BuildError, UsageError
+from rltools_host.errors import BuildError, DiskError, UsageError
+from rltools_host.serving import served
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
+from rltools_host.web.measure import PENDULUM, chromium
 from rltools_host.web.site import MARK, in_place_of
 from rltools_host.web.site import write_site as write_page_of_web
 
@@ -43,6 +47,46 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site.write_site(tmp_path_factory.mktemp("site") / "docs")
+
+
+@pytest.fixture
+def staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What is staged; in the place of pages, so that Sphinx has nothing to do."""
+    monkeypatch.setattr(site, "work_folder", lambda: tmp_path / "work")
+    monkeypatch.setattr(site, "run_sphinx", lambda folder, _: folder)
+    monkeypatch.setattr(site, "kept_folder", lambda: tmp_path)
+    monkeypatch.setattr(site.tools, "ensure_group", lambda _: None)
+    monkeypatch.setattr(site.core_api, "write_pages", lambda _: [])
+    return tmp_path
+
+
+def test_a_full_disk_is_one_sentence(staged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(site.shutil, "copyfile", full)
+    with pytest.raises(DiskError) as caught:
+        site.write_site(staged / "site")
+    assert re.fullmatch(r"cannot write .*site: No space left on device; free .*", str(caught.value))
+    assert [path.name for path in staged.iterdir()] == ["work"]
+
+
+@pytest.mark.all
+def test_the_page_is_part_of_the_site(staged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if tools.missing_names(("chromium",)):
+        pytest.skip("not installed (rlt doctor): chromium")
+    monkeypatch.setattr(site, "those_for_browsers", lambda: [PENDULUM])
+    folder = site.write_site(staged / "site", with_page=True)
+    document = (folder / "docs" / "web.md").read_text(encoding="utf-8")
+    (folder / "docs" / "web.html").write_text(document[document.index("<iframe") :])
+    with served(folder) as address, chromium() as browser:
+        page = browser.new_page()
+        page.goto(f"{address}docs/web.html")
+        live = page.frame_locator("iframe.live")
+        live.locator("#train:enabled").click()
+        live.locator("#numbers", has_text="steps/s").wait_for()
+        page.get_by_role("link", name="The page alone").click()
+        page.locator("#train:enabled").wait_for()
 
 
 @pytest.mark.all

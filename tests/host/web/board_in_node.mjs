@@ -146,6 +146,23 @@ const scenarios = {
   async train() {
     return await train(await connect());
   },
+  async takeOver() {
+    const first = await connect();
+    await first.setParameters(given.parameters, { steps: 150 });
+    const { hash } = await (await first.start(() => {})).result;
+    const checkpoint = await first.files.download("/checkpoint.rltc");
+    const second = await connect();
+    await second.setParameters(given.parameters, { steps: 300 });
+    const damaged = checkpoint.slice();
+    damaged[damaged.length - 1] ^= 1;
+    const refused = await saidOf(second.putCheckpoint(damaged));
+    const idle = (await second.askIdentity()).state;
+    await second.putCheckpoint(checkpoint);
+    const there = await second.result();
+    const end = await (await second.resume(() => {})).result;
+    const states = [idle, there.state, end.state];
+    return { hash, refused, states, there: there.hash, step: there.step, end: end.hash };
+  },
   async trainOverALossyLink() {
     const link = lossy(linkOf(), given.share);
     const board = await connect(link);

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from programs import in_node, require_node
 from rltools_host.boards.description import load_board
 from rltools_host.build.experiments import describe
 from rltools_host.build.firmware import build_firmware
 from rltools_host.build.protocol import load_dialect
 from rltools_host.link.framing import FrameEncoder
 from rltools_host.policies.image import parse_policy
-from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 from rltools_host.web.dialect import dialect_document
 
@@ -30,38 +29,27 @@ HASH_300 = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
 SHORT = {"steps": 300, "report_every": 100}
 ENDLESS = {"steps": 1_000_000, "report_every": 20}
 EMPTY, ACTIVE, STAGED, TRIAL, PREVIOUS = range(5)
-PAUSED, FINISHED = 2, 3
+IDLE, PAUSED, FINISHED = 0, 2, 3
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.all) for seed in range(2, 6))]  # of losses
-
-
-@pytest.fixture(autouse=True)
-def _node() -> None:
-    if missing := tools.missing_names(("node",)):
-        pytest.skip(f"not installed (rlt doctor): {missing[0]}")
 
 
 def play(scenario: str, command: list[str], **given: Any) -> dict[str, Any]:
     given |= {"page": str(PAGE), "document": dialect_document(), "scenario": scenario}
     given |= {"command": command, "parameters": describe(EXPERIMENT).document["hyperparameters"]}
-    result = subprocess.run(
-        ["node", str(TREE.root / "tests" / "host" / "web" / "board_in_node.mjs")],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert result.returncode == 0, result.stderr
-    answer: dict[str, Any] = json.loads(result.stdout)
+    script = TREE.root / "tests" / "host" / "web" / "board_in_node.mjs"
+    answer: dict[str, Any] = json.loads(in_node(script, given=given))
     return answer
 
 
 @pytest.fixture(scope="module")
 def trainer() -> list[str]:
+    require_node()
     return [str(build_firmware(load_board("host"), EXPERIMENT))]
 
 
 @pytest.fixture(scope="module")
 def policy_board() -> list[str]:
+    require_node()
     return [str(build_firmware(load_board("host"), CONTRACT, "infer"))]
 
 
@@ -100,6 +88,17 @@ def test_a_board_trains_to_the_hash_of_this_machine(trainer: list[str]) -> None:
     identity = found["identity"]
     assert (identity["board"], identity["program"]) == ("host", "train")
     assert identity["fingerprint"] == describe(EXPERIMENT).fingerprint
+
+
+def test_a_run_goes_on_on_another_board(trainer: list[str]) -> None:
+    """With the bits of one that was never moved; a damaged checkpoint is refused."""
+    found = play("takeOver", trainer)
+    assert found["refused"] == (
+        "BoardError: the board on the test's port refuses the checkpoint: send it again (it says "
+        '"checkpoint refused: its SHA-256 does not match")'
+    )
+    assert found["states"] == [IDLE, PAUSED, FINISHED]
+    assert (found["there"], found["step"], found["end"]) == (found["hash"], 150, HASH_300)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -161,6 +161,32 @@ def test_hyperparameters_are_set_within_their_bounds_read_and_a_run_pauses_and_r
     assert "paused" in page.inner_text("#board-identity")
 
 
+def test_the_pages_run_goes_on_on_the_board(page: Any, bridge: SerialBridge) -> None:
+    bridge.plug(host_board())
+    connect(page)
+    page.fill("#set-steps", "1000000")
+    page.click("#reset")
+    page.click("#train")
+    page.click("#board-send")
+    assert status(page, "pause it") == "This page trains: pause it, then send its run."
+    page.fill("#set-steps", "150")
+    page.click("#reset")
+    trained_policy(page)
+    state = str(page.locator("#devices tr").first.get_attribute("data-hash"))
+    page.click("#board-send")
+    status(page, f"The board has the run at step 150: state {state[:12]}… verified.")
+    row = page.locator("#devices tr").first
+    assert row.locator("td").first.inner_text() == "host on USB 16c0:0483"
+    assert row.get_attribute("data-hash") == state
+    page.fill("#set-steps", "300")
+    page.click("#board-set")
+    status(page, "The board has the hyperparameters of the fields.")
+    page.click("#board-resume")
+    status(page, "The board has finished 300 steps")
+    assert page.locator("#devices tr").first.get_attribute("data-hash") == HASH_300
+    assert page.locator("#curve .dot").get_attribute("d").count("M") == 2  # the page's, the board's
+
+
 def test_a_run_that_goes_on_is_joined_by_another_page(page: Any, bridge: SerialBridge) -> None:
     bridge.plug(host_board())
     connect(page)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from quadrotor_policies import constant_policy, controller
+from rltools_host.web.flights import SLIDERS
 from rltools_host.web.measure import DRONE, PENDULUM
 from web_page import open_file, open_page
 
@@ -104,6 +105,47 @@ def test_the_drone_and_its_wind_change_while_it_flies(site: str, page: Any) -> N
     assert page.input_value("#drone-inertia_z") == "21.7"
     set_field(page, "mass_kg", 1000)  # beyond them: nothing changes
     assert page.evaluate("() => document.querySelector('#drone-mass_kg').validity.rangeOverflow")
+
+
+def test_a_link_restores_the_drone_and_a_reset_of_the_run_leaves_it(site: str, page: Any) -> None:
+    fly(page, site)
+    page.select_option("#airframe", label="iris")
+    set_field(page, "wind_m_s2", 2.5)
+    set_field(page, "mass_kg", 1.75)
+    set_field(page, "noise", -1)  # beyond its bounds: the others count
+    page.fill("#set-seed", "7")
+    page.click("#reset")
+    page.locator("#status", has_text="Reset: no step done.").wait_for()
+    drone = {name: page.input_value(f"#drone-{name}") for name in SLIDERS}
+    assert (drone["wind_m_s2"], drone["mass_kg"]) == ("2.5", "1.75")
+    table = page.input_value("#airframe")
+    address = page.evaluate("() => location.href")
+    words = f"drone.airframe={table}&drone.mass_kg=1.75&drone.wind_m_s2=2.5"
+    assert address == f"{site}#experiment={DRONE}&seed=7&{words}"
+    open_page(page, address)
+    page.locator("#drone-mass_kg").wait_for()
+    assert {name: page.input_value(f"#drone-{name}") for name in SLIDERS} == drone
+    assert page.input_value("#airframe") == table
+    wait_until(page, lambda: bool(re.search(r"wind [23]\.\d m/s²", page.inner_text("#channels"))))
+    set_field(page, "drag_x", 0.5)
+    page.wait_for_function("() => location.hash.includes('drone.drag_x=0.5')")
+    page.select_option("#airframe", value="0")  # the run's; the wind goes on
+    assert page.input_value("#drone-drag_x") == "0"
+    page.wait_for_function("() => location.hash.endsWith('&seed=7&drone.wind_m_s2=2.5')")
+    page.click("#drone-reset")
+    page.wait_for_function("() => location.hash.endsWith('&seed=7')")
+
+
+def test_what_a_link_cannot_change_of_a_drone_is_named(site: str, page: Any) -> None:
+    wrong = {"mass_kg": "0", "noise": "x", "airframe": "99", "thrust_2": "1", "__proto__": "1"}
+    words = "&".join(f"drone.{name}={value}" for name, value in wrong.items())
+    open_page(page, f"{site}#experiment={DRONE}&gamma=2&{words}&drone.wind_m_s2=1.5")
+    named = ", ".join(["gamma", *(f"drone.{name}" for name in wrong)])
+    page.locator("#status", has_text=f"The link's {named} cannot be set; the rest is.").wait_for()
+    page.locator("#drone-mass_kg").wait_for()
+    assert page.input_value("#drone-wind_m_s2") == "1.5"
+    assert page.input_value("#drone-mass_kg") == "0.027"
+    assert page.input_value("#airframe") == "0"
 
 
 def test_each_policy_is_tried_in_the_gate(site: str, page: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from programs import output_of
+from programs import in_node, require_node
 from quadrotor_policies import controller
 from rltools_host.build.experiments import names
 from rltools_host.build.web_module import COMPILER_GROUP, FLIGHT, KINDS, build_modules, module_path
@@ -58,8 +58,8 @@ def flown_in_node(image: bytes, folder: Path, *flags: str) -> list[dict[str, Any
     (folder / "gates.json").write_text(json.dumps(gates))
     (folder / "flight.json").write_text(json.dumps(flight_document()))
     modules = [module_path(FLIGHT, kind) for kind in ("lanes", "exact")]
-    lines = output_of(
-        *("node", *flags, HERE / "fly_in_node.mjs", PAGE, folder / "flight.json", *modules),
+    lines = in_node(
+        *(*flags, HERE / "fly_in_node.mjs", PAGE, folder / "flight.json", *modules),
         *(folder / "policy.rltp", folder / "gates.json"),
     )
     return [json.loads(line) for line in lines.splitlines()]
@@ -69,8 +69,7 @@ def flown_in_node(image: bytes, folder: Path, *flags: str) -> list[dict[str, Any
 @pytest.mark.parametrize("kind", KINDS)
 def test_flights_have_the_bits_of_the_gate_here(kind: str, tmp_path: Path) -> None:
     """Also of a policy that sees sums of what it observed, and of one that crashes."""
-    if missing := tools.missing_names(("node",)):
-        pytest.skip(f"not installed (rlt doctor): {missing[0]}")
+    require_node()
     tools.ensure_group(COMPILER_GROUP)
     build_modules([FLIGHT])
     flags = [RELAXED] if kind == "lanes" else ["--no-" + RELAXED[2:]]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 from typing import Any
 
 import pytest
 
+from programs import in_node
 from rltools_host.build.protocol import load_dialect
 from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
-from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 from rltools_host.web.dialect import dialect_document
 
@@ -21,24 +20,10 @@ STREAMS = [1000, pytest.param(4000, marks=pytest.mark.all)]  # that are damaged
 LIMITS = {"uint8_t": 8, "uint16_t": 16, "uint32_t": 32, "uint64_t": 53}
 
 
-@pytest.fixture(autouse=True)
-def _node() -> None:
-    if missing := tools.missing_names(("node",)):
-        pytest.skip(f"not installed (rlt doctor): {missing[0]}")
-
-
-def in_node(streams: list[list[str]], messages: list[Any]) -> dict[str, Any]:
+def decoded_in_node(streams: list[list[str]], messages: list[Any]) -> dict[str, Any]:
     given = {"document": dialect_document(), "streams": streams, "messages": messages}
     script = TREE.root / "tests" / "host" / "web" / "frames_in_node.mjs"
-    result = subprocess.run(
-        ["node", str(script), str(PAGE)],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert result.returncode == 0, result.stderr
-    answer: dict[str, Any] = json.loads(result.stdout)
+    answer: dict[str, Any] = json.loads(in_node(script, PAGE, given=given))
     return answer
 
 
@@ -87,7 +72,7 @@ def test_every_message_of_the_xml_has_pymavlinks_bytes_and_fields() -> None:
         encoder.encode(packed(kind, values)).hex() if values else empty(encoder, kind)
         for kind, values in drawn
     ]
-    answer = in_node([], [[kind.msgname, values] for kind, values in drawn])
+    answer = decoded_in_node([], [[kind.msgname, values] for kind, values in drawn])
     assert answer["encoded"] == expected
     assert len(answer["fields"]) == len(drawn)
     for (kind, values), found in zip(drawn, answer["fields"], strict=True):
@@ -159,7 +144,7 @@ def expected_of(chunks: list[bytes]) -> dict[str, Any]:
 def test_damaged_streams_are_read_as_the_host_reads_them(count: int) -> None:
     draws = random.Random(count)
     streams = [damaged_stream(draws) for _ in range(count)]
-    answer = in_node([[chunk.hex() for chunk in chunks] for chunks in streams], [])
+    answer = decoded_in_node([[chunk.hex() for chunk in chunks] for chunks in streams], [])
     damaged = 0
     for chunks, found in zip(streams, answer["decoded"], strict=True):
         assert found == expected_of(chunks), b"".join(chunks).hex()

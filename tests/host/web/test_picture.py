@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from programs import output_of
+from programs import in_node
 from rltools_host.build.description import Channel, Shape, channels, shapes
 from rltools_host.build.experiments import describe
 from rltools_host.build.picture import picture_of
 from rltools_host.report.picture import FARTHEST, Canvas
 from rltools_host.report.picture import WIDTH as REPORT_WIDTH
-from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 from rltools_host.web.measure import DRONE, PENDULUM
 from rltools_host.web.site import picture_document
@@ -38,12 +37,6 @@ EVERYTHING = (
     Shape("circle", "push", "a / b, b / a, s / 10"),
 )
 VALUES = ((0.3, -0.7), (-1.0, 1.0), (0.0, 0.0), (0.0, 2.0), (1e9, -1e9), (math.nan, 1.0))
-
-
-@pytest.fixture(autouse=True)
-def node() -> None:
-    if missing := tools.missing_names(("node",)):
-        pytest.skip(f"not installed (rlt doctor): {missing[0]}")
 
 
 def numbers(attributes: dict[str, str]) -> list[float]:
@@ -71,7 +64,7 @@ def compare(
     ]
     file = folder / "picture.json"
     file.write_text(json.dumps({"picture": picture_document(picture), "rows": rows}))
-    said = json.loads(output_of("node", HERE / "picture_in_node.mjs", SCRIPT, file))
+    said = json.loads(in_node(HERE / "picture_in_node.mjs", SCRIPT, file))
     scale = float(said["viewBox"].split()[2]) / REPORT_WIDTH
     canvas = Canvas(picture.view, 1.0)
     drawn = picture.drawn(known, np.array(values, float))

@@ -6,12 +6,12 @@ import errno
 import json
 import os
 import re
-import threading
 import urllib.request
 from pathlib import Path
 
 import pytest
 
+from rltools_host import serving
 from rltools_host.build import picture
 from rltools_host.build.description import Shape
 from rltools_host.build.experiments import list_experiments
@@ -159,19 +159,15 @@ def test_an_expression_becomes_a_tree() -> None:
 
 def test_it_is_served_to_this_machine(tmp_path: Path) -> None:
     folder = site.write_site(["pendulum-td3"], tmp_path / "web")
-    with site.server_of(folder, 0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        place = f"http://127.0.0.1:{server.server_port}"
-        assert server.server_address[0] == "127.0.0.1"
+    with serving.served(folder) as place:
         kinds = {"main.js": "text/javascript", "pendulum-td3/lanes.wasm": "application/wasm"}
         for file, kind in kinds.items():
-            with urllib.request.urlopen(f"{place}/{file}", timeout=30) as answer:
+            with urllib.request.urlopen(f"{place}{file}", timeout=30) as answer:
                 assert answer.headers["Content-Type"] == kind
         with pytest.raises(UsageError, match=r"^port \d+ cannot be served: .*in use"):
-            site.server_of(folder, server.server_port)
-        server.shutdown()
+            serving.server_of(folder, int(place[:-1].rpartition(":")[2]))
     with pytest.raises(UsageError, match=r"^--port 70000 is no port"):
-        site.server_of(folder, 70000)
+        serving.server_of(folder, 70000)
 
 
 def test_known_states_are_whole_and_of_experiments_that_exist() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from programs import output_of
+from programs import in_node, output_of, require_node
 from rltools_host.build import web_module
 from rltools_host.build.experiments import build_description
 from rltools_host.build.web_module import (
@@ -36,8 +36,7 @@ RELAXED = "--experimental-wasm-relaxed-simd"  # of node 20; later ones need no f
 @pytest.fixture(autouse=True)
 def node(request: pytest.FixtureRequest) -> None:
     """What is needed; Zig's compiler is fetched for `rlt test --all`."""
-    if missing := tools.missing_names(("node",)):
-        pytest.skip(f"not installed (rlt doctor): {missing[0]}")
+    require_node()
     if request.node.get_closest_marker("all"):
         tools.ensure_group(COMPILER_GROUP)
     if not tools.group_is_installed(COMPILER_GROUP):
@@ -47,7 +46,7 @@ def node(request: pytest.FixtureRequest) -> None:
 def train(experiment: str, steps: int, *flags: str) -> dict[str, Any]:
     build_modules([experiment])
     modules = [module_path(experiment, kind) for kind in ("lanes", "exact")]
-    line = output_of("node", *flags, TRAIN_IN_WASM, CORE, *modules, steps)
+    line = in_node(*flags, TRAIN_IN_WASM, CORE, *modules, steps)
     document: dict[str, Any] = json.loads(line)
     return document
 
@@ -64,7 +63,7 @@ def trained_here(experiment: str, steps: int, tmp_path: Path) -> str:
 def fuses() -> bool:
     """Whether node fuses here, so that there is a second way."""
     script = f"import({str(CORE)!r}).then(async c => console.log(await c.fusesMultiplyAdd()))"
-    return output_of("node", RELAXED, "-e", script).strip() == "true"
+    return in_node(RELAXED, "-e", script).strip() == "true"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -96,7 +95,7 @@ def test_a_vectors_multiply_add_is_fused(kind: str, tmp_path: Path) -> None:
         const bytes = require("fs").readFileSync({str(module)!r});
         WebAssembly.instantiate(bytes).then(({{ instance }}) =>
           console.log(instance.exports.differences()));"""
-    assert output_of("node", RELAXED, "-e", script).strip() == "0"
+    assert in_node(RELAXED, "-e", script).strip() == "0"
 
 
 @pytest.mark.all

@@ -245,6 +245,19 @@ export class Board {
     return resultOf(await this.askMessage("RLT_RESULT", "its result"));
   }
 
+  /** Puts a checkpoint there, which the board checks and is then paused; a BoardError where it is
+   * refused. */
+  putCheckpoint(content, progress) {
+    return exchange(this.connection, [], async (asked) => {
+      await this.files.upload("/checkpoint.rltc", content, progress);
+      const { state } = await this.askIdentity();
+      if (state === PAUSED || state === FINISHED) return;
+      throw new BoardError(
+        `the board on ${this.name} refuses the checkpoint: send it again${asked.because}`,
+      );
+    });
+  }
+
   async #lead(command, verb, states, take, parameters) {
     const watch = new Watch(this, take);
     try {

@@ -15,8 +15,9 @@ const sentence = (text) =>
   `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
 /** `page` is what this asks of the rest of it (main.js): experiment() gives {description,
- * compiled}, settings() its fields, played() the policy that is played as {image, name}; begin(),
- * progress(), evaluation() and state() show a run; open(file) and download(bytes, name). */
+ * compiled}, settings() its fields, played() the policy that is played as {image, name}, run() the
+ * run that is at rest as {step, hash, file, values}; begin(), goOn(), progress(), evaluation() and
+ * state() show a board's run; open(file) and download(bytes, name). */
 export class BoardPanel {
   constructor(page) {
     this.page = page;

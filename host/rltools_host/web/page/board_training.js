@@ -21,6 +21,7 @@ export class TrainingPart {
     panel.onClick("read", "Reading the hyperparameters.", () => this.#readParameters());
     panel.onClick("pause", "Asking for a pause.", () => this.#pause());
     panel.onClick("resume", "Asking it to go on.", () => this.#resume());
+    panel.onClick("send", "Sending this page's run.", () => this.#sendRun());
     panel.onClick("fetch-checkpoint", "Fetching the checkpoint.", () => this.#fetchCheckpoint());
     panel.onClick("fetch-policy", "Fetching the policy.", () =>
       panel.fetchPolicy("/policy.rltp", `${page.experiment().description.name}.rltp`),
@@ -62,6 +63,7 @@ export class TrainingPart {
       resume: !fault && state === PAUSED,
       read: !fault,
       set: !fault && state !== TRAINING,
+      send: !fault && state !== TRAINING,
       "fetch-checkpoint": isAtRest,
       "fetch-policy": isAtRest,
       "fetch-best": isAtRest,
@@ -133,7 +135,7 @@ export class TrainingPart {
   }
 
   async #resume() {
-    this.values ??= await this.panel.board.readParameters(this.#parameters);
+    this.values = await this.panel.board.readParameters(this.#parameters); // may have been set since
     this.#follow((await this.panel.board.resume((message) => this.#report(message))).result);
   }
 
@@ -195,6 +197,31 @@ export class TrainingPart {
     const report = this.newest;
     this.newest = null;
     if (report && this.panel.board && !this.#mismatch()) this.panel.page.progress(report);
+  }
+
+  // The run of this page becomes the board's: all checks of a checkpoint are made there, and its
+  // hash must then be the one that is here.
+  async #sendRun() {
+    const { board, page } = this.panel;
+    const run = await page.run();
+    if (!run) throw new BoardError("this page trains: pause it, then send its run");
+    const { step, hash, file, values } = run;
+    await board.setParameters(this.#parameters, values);
+    try {
+      await board.putCheckpoint(file, (done, all) => this.panel.showTransfer(done, all));
+    } finally {
+      if (!board.connection.failure) this.state = (await board.askIdentity()).state;
+    }
+    const there = await board.result();
+    if (there.hash !== hash || there.step !== step) {
+      throw new BoardError(
+        `the board on ${board.name} holds step ${counted(there.step)} in state ` +
+          `${short(there.hash)}… instead of step ${counted(step)} in ${short(hash)}…: send it again`,
+      );
+    }
+    page.goOn();
+    page.state(step, hash, `${board.identity.board} on ${board.name}`, values);
+    this.panel.say(`The board has the run at step ${counted(step)}: state ${short(hash)}… verified.`);
   }
 
   async #fetchCheckpoint() {

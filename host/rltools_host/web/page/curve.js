@@ -4,6 +4,7 @@ import { svgElement } from "./picture.js";
 
 const WIDTH = 480, HEIGHT = 260, LEFT = 56, RIGHT = 12, TOP = 10, BOTTOM = 34;
 const MOST_POINTS = 600; // of a kind; then every second one goes
+const REST_MS = 500; // after a drawing, until episodes are drawn
 
 function ticks(low, high, count) {
   const rough = (high - low) / count;
@@ -27,6 +28,7 @@ const compact = (value) => value.toLocaleString("en", { notation: value < 1e6 ? 
 export class Curve {
   constructor(svg) {
     this.svg = svg;
+    this.timer = 0; // of a drawing to come
     svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
     this.clear(1);
   }
@@ -42,14 +44,18 @@ export class Curve {
     if (!Number.isFinite(value)) return;
     this.episodes.push([step, value]);
     this.episodes = thinned(this.episodes);
+    this.timer ||= setTimeout(() => this.draw(), REST_MS);
   }
 
   addEvaluation(step, mean, std) {
     this.evaluations.push([step, mean, std]);
     this.evaluations = thinned(this.evaluations);
+    this.draw();
   }
 
   draw() {
+    clearTimeout(this.timer);
+    this.timer = 0;
     const values = [
       ...this.evaluations.flatMap(([, mean, std]) => [mean - std, mean + std]),
       ...this.episodes.map(([, value]) => value),

@@ -68,13 +68,21 @@ export class EpisodePlayer {
   /** Goes on by so many seconds; true where the episode is over. */
   advance(seconds) {
     const interval = this.core.exports.step_s();
-    for (this.due += seconds; this.due >= interval; this.due -= interval) {
-      const outcome = this.core.exports.step_episode(this.pushing ? Number(this.places.slider.value) : NaN);
+    let outcome = null;
+    for (this.due += seconds; this.due >= interval && outcome !== ENDED; this.due -= interval) {
+      outcome = this.core.exports.step_episode(this.pushing ? Number(this.places.slider.value) : NaN);
       if (outcome !== GOES_ON && outcome !== ENDED) return false;
-      this.#draw();
-      if (outcome === ENDED) return true;
     }
-    return false;
+    if (outcome !== null) this.#draw();
+    return outcome === ENDED;
+  }
+
+  /** A link restores nothing of it but the run; the names that it cannot set. */
+  restore(words) {
+    return Object.keys(words);
+  }
+  changes() {
+    return {};
   }
 
   #draw() {

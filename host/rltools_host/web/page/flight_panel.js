@@ -3,10 +3,11 @@
 import { chooseModule } from "./core.js";
 import { Flight, GOES_ON, Trials } from "./flight.js";
 import { Scene } from "./scene.js";
-import { Settings } from "./settings.js";
+import { Settings, isWithin } from "./settings.js";
 
 const PUSH_M_S = 1, MOST_PUSH_M_S = 3;
-const TRIALS = 10, TRIAL_MS = 4; // flights of a policy; of each frame
+const TRIALS = 10, TRIAL_MS = 8, TRAINING_TRIAL_MS = 4; // flights of a policy; of each frame
+const WORDS_S = 0.2; // until what is said in words is said anew
 const TRAINING_S = 4; // after which a flight begins anew, while the policy changes
 const TURN_A_PIXEL = 0.008, TURN_A_KEY = 0.12;
 const SHOWN_S = 0.6; // of a push
@@ -36,19 +37,22 @@ export async function loadFlight() {
 }
 
 export class FlightPlayer {
-  /** For an experiment with a gate; say(text) tells those who do not see it what happens. */
-  constructor({ module, document }, description, places, say) {
+  /** For an experiment with a gate; say(text) tells those who do not see it what happens, and
+   * changed() that the drone is another one. */
+  constructor({ module, document }, description, places, say, changed) {
     this.flight = new Flight(module, document);
     this.trials = new Trials(module, document, description.gate, TRIALS);
-    Object.assign(this, { document, places, say, gate: description.gate, values: {} });
+    Object.assign(this, { document, places, say, changed, gate: description.gate, values: {} });
     this.scene = new Scene(get("scene"));
-    this.time = this.due = 0; // s, of the flight; of ticks to come
+    this.time = this.due = this.saidAt = 0; // s, of the flight; of ticks to come; of the words
+    this.wanted = {}; // what is to be changed once there is a drone
+    this.settings = null;
     this.pull = this.pushed = null;
     this.isStale = true;
     this.ending = new AbortController();
     for (const id of PARTS) get(id).hidden = false;
     const tables = document.tables.map((name, index) => new Option(name, index + 1));
-    get("airframe").replaceChildren(new Option("own values", 0), ...tables);
+    get("airframe").replaceChildren(new Option("the run's", 0), ...tables);
     get("trials").textContent = "";
     this.#listen();
   }
@@ -69,19 +73,21 @@ export class FlightPlayer {
 
   begin(seed, number, values) {
     if (this.values !== values) {
+      const changes = this.changes();
       this.values = values;
-      this.#resetDrone();
+      this.#resetDrone(changes);
     }
     this.flight.exports.begin_flight(seed, number, true);
     this.scene.clear();
     this.time = this.due = 0;
+    this.saidAt = -WORDS_S;
     this.pushed = null;
     this.isStale = true;
     this.#draw(0);
   }
 
   advance(seconds, isTraining) {
-    this.#try();
+    this.#try(isTraining ? TRAINING_TRIAL_MS : TRIAL_MS);
     if (!(seconds > 0)) {
       if (this.isStale) this.#draw(0);
       return false;
@@ -98,33 +104,57 @@ export class FlightPlayer {
 
   // ---- The drone ----
 
-  // The run's own airframe, in what the gate has about it.
-  #resetDrone() {
+  /** In what the drone and its surroundings differ from the run's, by the names of sliders; of a
+   * published table, `airframe` has the number. */
+  changes() {
+    if (!this.settings) return this.wanted;
+    return { ...(this.airframe && { airframe: this.airframe }), ...this.settings.changes() };
+  }
+
+  /** Changes it so once there is a drone; the names of what is no such change. */
+  restore(changes) {
+    const { settings, sliders, tables } = this.document;
+    const parameters = sliders.map((name) => settings[this.flight.index.get(name)]);
+    const known = [...parameters, { name: "airframe", type: "U32", minimum: 1, maximum: tables.length }];
+    const fits = ([name, value]) => known.some((each) => each.name === name && isWithin(each, value));
+    const words = Object.entries(changes);
+    this.wanted = Object.fromEntries(words.filter(fits));
+    return words.filter((word) => !fits(word)).map(([name]) => name);
+  }
+
+  // The run's own airframe, or a table's, in what the gate has about it; with what is changed of it.
+  #resetDrone({ airframe = 0, ...changes } = {}) {
+    const stated = Number(this.values.airframe ?? 1);
+    this.airframe = airframe;
+    get("airframe").value = String(airframe);
     this.flight.setAll(this.values);
     this.flight.setAll({ wind_m_s2: 0, ...this.gate.settings, spread: 0, rotor_spread: 0 });
-    const stated = Number(this.values.airframe ?? 1);
-    get("airframe").value = String(stated <= this.document.tables.length ? stated : 1);
-    this.flight.exports.take_table(Number(get("airframe").value));
+    this.flight.exports.take_table(airframe || (stated <= this.document.tables.length ? stated : 1));
     const shown = this.document.sliders.map((name) => this.document.settings[this.flight.index.get(name)]);
     const parameters = shown.map((each) => ({ ...each, default: this.flight.get(each.name) }));
     this.settings = new Settings(get("drone-settings"), parameters, (name) => this.#changed(name), "drone");
+    for (const [name, value] of Object.entries(changes)) {
+      if (this.settings.set(name, value)) this.flight.set(name, value);
+    }
     this.flight.exports.change_dynamics();
     this.isStale = true;
   }
 
   #changed(name) {
-    const value = this.settings.values()?.[name];
-    if (value === undefined) return;
+    const value = this.settings.value(name);
+    if (value === null) return;
     this.flight.set(name, value);
     this.flight.exports.change_dynamics();
     this.isStale = true;
+    this.changed();
   }
 
+  // What is about the drone stays as it is.
   #takeTable() {
-    this.flight.exports.take_table(Number(get("airframe").value));
-    this.flight.exports.change_dynamics();
-    for (const name of this.document.sliders) this.settings.set(name, this.flight.get(name));
-    this.isStale = true;
+    const changes = Object.entries(this.settings.changes());
+    const kept = changes.filter(([name]) => this.document.surroundings.includes(name));
+    this.#resetDrone({ airframe: Number(get("airframe").value), ...Object.fromEntries(kept) });
+    this.changed();
   }
 
   // ---- Pushes and the view ----
@@ -184,10 +214,18 @@ export class FlightPlayer {
     on(get("airframe"), "change", () => this.#takeTable());
     on(get("drone-reset"), "click", () => {
       this.#resetDrone();
+      this.changed();
       this.say("The drone is as it was.");
     });
-    on(window, "resize", () => (this.isStale = true));
-    on(matchMedia("(prefers-color-scheme: dark)"), "change", () => (this.isStale = true));
+    const lookUp = () => {
+      this.scene.lookUp();
+      this.isStale = true;
+    };
+    on(window, "resize", lookUp);
+    const observer = new ResizeObserver(lookUp);
+    observer.observe(canvas);
+    this.ending.signal.addEventListener("abort", () => observer.disconnect());
+    on(matchMedia("(prefers-color-scheme: dark)"), "change", lookUp);
   }
 
   // ---- What is shown ----
@@ -200,20 +238,23 @@ export class FlightPlayer {
     this.scene.draw(moment, seconds, { rotors, radius: this.gate.radius_m, pull: push });
     const { position_m: p, target_position_m: t, velocity_m_s: v, attitude: q } = moment;
     const apart = Math.hypot(p[0] - t[0], p[1] - t[1], p[2] - t[2]);
-    const tilt = (180 / Math.PI) * Math.acos(Math.max(-1, Math.min(1, 1 - 2 * (q[1] ** 2 + q[2] ** 2))));
-    this.places.words.textContent = [
-      `${apart.toFixed(2)} m from the target`, `${Math.hypot(...v).toFixed(2)} m/s`, `tilt ${tilt.toFixed(0)}°`,
-      `rotors ${Array.from(moment.rotor_speed, percent).join(" ")} %`,
-      `wind ${Math.hypot(...moment.gust_m_s2).toFixed(1)} m/s²`,
-    ].join(" · ");
+    if (seconds === 0 || this.time - this.saidAt >= WORDS_S) {
+      this.saidAt = this.time;
+      const tilt = (180 / Math.PI) * Math.acos(Math.max(-1, Math.min(1, 1 - 2 * (q[1] ** 2 + q[2] ** 2))));
+      this.places.words.textContent = [
+        `${apart.toFixed(2)} m from the target`, `${Math.hypot(...v).toFixed(2)} m/s`, `tilt ${tilt.toFixed(0)}°`,
+        `rotors ${Array.from(moment.rotor_speed, percent).join(" ")} %`,
+        `wind ${Math.hypot(...moment.gust_m_s2).toFixed(1)} m/s²`,
+      ].join(" · ");
+    }
     if (!this.pushed || this.pushed.calm >= CALM_S) return;
     this.pushed.calm = apart <= this.gate.radius_m ? this.pushed.calm + seconds : 0;
     if (this.pushed.calm < CALM_S || this.time - this.pushed.at < 2 * CALM_S) return;
     this.say(`At the target ${(this.time - this.pushed.at - this.pushed.calm).toFixed(1)} s after the push.`);
   }
 
-  #try() {
-    const result = this.trials.work(TRIAL_MS);
+  #try(milliseconds) {
+    const result = this.trials.work(milliseconds);
     if (!result) return;
     const { origin, flown, hovered } = result;
     const flights = `${hovered} of ${flown} flights of the gate ${this.gate.name} succeed`;

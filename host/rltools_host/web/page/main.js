@@ -8,12 +8,15 @@ import { Settings } from "./settings.js";
 const get = (id) => document.getElementById(id);
 const LONGEST_FILE = 1 << 28;
 const NAMES = { lanes: "this browser, fused", exact: "this browser, exact multiply-add (slower)" };
+const OF_DRONE = "drone."; // before the names of the address that are not the run's
+const TRAINING_FRAME_MS = 25; // until the next frame is asked for: 30 a second of 60, or a bit more
 const curve = new Curve(get("curve"));
 const worker = new Worker("worker.js", { type: "module" });
 
 const places = { svg: get("picture"), words: get("channels"), slider: get("push"), row: get("push-row") };
 let site, description, compiled, settings;
 let boardChanged; // to call when another experiment is shown
+let giveRun = () => {}; // to the board, once the worker has sent it
 let player = null; // of what is shown: an EpisodePlayer or a FlightPlayer
 let lacking = ""; // why there is none
 let openedImage = null; // of the file that is played
@@ -21,6 +24,8 @@ let reporter = "page"; // whose run the curve and the metrics show: page, board
 let lastImage = null, lastStep = 0; // of the run's policy
 let training = "none"; // none, at-rest, running, finished
 let ranWith = null; // the values of the run that is here
+let droneWords = {}; // of the address
+let wrongWords = []; // of it, by their names
 let seen = { episodes: 0 }, shown = "training", episode = 0, wait = 0, time = 0; // s, but for the frame's time
 let playing = !matchMedia("(prefers-reduced-motion: reduce)").matches, moduleKind = "";
 
@@ -29,14 +34,16 @@ function say(text, isBad = false) {
   get("status").classList.toggle("bad", isBad);
 }
 
-const number = (value, digits = 1) =>
-  Number.isFinite(value) ? value.toLocaleString("en", { maximumFractionDigits: digits }) : "–";
+const FORMATS = [0, 1].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));
+const number = (value, digits = 1) => (Number.isFinite(value) ? FORMATS[digits].format(value) : "–");
 
 // ---- The address ---------------------------------------------------------------------------------
 
 function address() {
   const words = new URLSearchParams({ experiment: description.name });
   for (const [name, value] of Object.entries(settings.changes())) words.set(name, value);
+  const changes = player ? player.changes() : droneWords;
+  for (const [name, value] of Object.entries(changes)) words.set(OF_DRONE + name, value);
   return `#${words}`;
 }
 
@@ -47,13 +54,22 @@ function addressLater() {
   addressTimer = setTimeout(() => history.replaceState(null, "", address()), 300);
 }
 
-/** Takes the address's values into the fields; what is wrong with it, or an empty text. */
+/** Takes the address's values into the fields, and what is about a drone into droneWords. */
 function takeAddress() {
-  const words = new URLSearchParams(location.hash.slice(1));
-  words.delete("experiment");
+  const address = new URLSearchParams(location.hash.slice(1));
+  address.delete("experiment");
+  const words = [...address].map(([name, value]) => [name, value.trim() === "" ? NaN : Number(value)]);
+  const isOfDrone = ([name]) => name.startsWith(OF_DRONE);
+  droneWords = Object.fromEntries(words.filter(isOfDrone).map(([name, value]) => [name.slice(OF_DRONE.length), value]));
   settings.setDefaults();
-  const wrong = [...words].filter(([name, value]) => value === "" || !settings.set(name, Number(value)));
-  return wrong.length ? `The link's ${wrong.map(([name]) => name.slice(0, 20)).join(", ")} cannot be set; the rest is.` : "";
+  const wrong = words.filter((word) => !isOfDrone(word) && !settings.set(...word));
+  wrongWords = wrong.map(([name]) => name);
+}
+
+/** What is wrong with the address, or an empty text. */
+function addressFault() {
+  const names = wrongWords.map((name) => name.slice(0, 20)).join(", ");
+  return names && `The link's ${names} cannot be set; the rest is.`;
 }
 
 function experimentOfAddress() {
@@ -109,26 +125,26 @@ function showReport({ step, steps, updates, episodes, lastReturn, rate, metrics 
   if (episodes !== seen.episodes) curve.addEpisode(step, lastReturn);
   seen = { episodes };
   showMetrics(metrics);
-  curve.draw();
 }
 
 function showEvaluation({ step, mean, std }) {
   curve.addEvaluation(step, mean, std);
-  curve.draw();
   say(`Step ${number(step)}: return ${number(mean)} ± ${number(std)}.`);
 }
 
 function showMetrics(values) {
-  const rows = description.metrics.map(({ name, description: sentence }, index) => {
-    const row = document.createElement("div");
-    const term = document.createElement("dt"), value = document.createElement("dd");
-    term.textContent = name.replaceAll("_", " ");
-    row.title = sentence;
-    value.textContent = Number.isFinite(values[index]) ? values[index].toPrecision(4) : "–";
-    row.append(term, value);
-    return row;
-  });
-  get("metrics").replaceChildren(...rows);
+  if (!get("metrics").children.length) get("metrics").append(...description.metrics.map(metricRow));
+  for (const [index, place] of get("metrics").querySelectorAll("dd").entries()) {
+    place.textContent = Number.isFinite(values[index]) ? values[index].toPrecision(4) : "–";
+  }
+}
+
+function metricRow({ name, description: sentence }) {
+  const row = document.createElement("div"), term = document.createElement("dt");
+  term.textContent = name.replaceAll("_", " ");
+  row.title = sentence;
+  row.append(term, document.createElement("dd"));
+  return row;
 }
 
 function showState(step, hash, device = NAMES[moduleKind], values = ranWith) {
@@ -154,14 +170,15 @@ const answers = {
   loaded(data) {
     ({ description, moduleKind, module: compiled } = data);
     lastImage = null;
-    showPlayer();
     settings = new Settings(get("settings"), description.hyperparameters, addressLater);
     get("experiment").value = description.name;
-    const wrong = takeAddress();
+    takeAddress();
+    showPlayer();
     reset();
     setTraining("at-rest");
     boardChanged();
-    say(wrong || `Ready: ${description.algorithm} on ${description.environment.name}.`, Boolean(wrong));
+    const fault = addressFault();
+    say(fault || `Ready: ${description.algorithm} on ${description.environment.name}.`, Boolean(fault));
   },
   progress(report) {
     if (reporter === "page") showReport({ ...report, steps: ranWith.steps });
@@ -197,6 +214,9 @@ const answers = {
   checkpoint({ step, file }) {
     download(file, `${description.name}-${step}.safetensors`);
   },
+  run(data) {
+    giveRun(data);
+  },
   restored({ values }) {
     for (const [name, value] of Object.entries(values)) settings.set(name, value);
     ranWith = settings.values();
@@ -231,8 +251,9 @@ async function open(file) {
   if (file.size > LONGEST_FILE) return say(`${file.name}: too large for a checkpoint or a policy.`, true);
   const bytes = new Uint8Array(await file.arrayBuffer());
   if (new TextDecoder("latin1").decode(bytes.subarray(0, 4)) !== "RLTP") {
-    const message = { kind: "restore", what: file.name, file: bytes, values: settings.values() ?? {} };
-    return worker.postMessage(message);
+    const values = settings.values();
+    if (!values) return say("A hyperparameter is not within its bounds.", true);
+    return worker.postMessage({ kind: "restore", what: file.name, file: bytes, values });
   }
   if (!player) return say(lacking, true);
   try {
@@ -266,8 +287,11 @@ async function showPlayer() {
     const flights = now.gate && (await import("./flight_panel.js"));
     const loaded = flights && (await flights.loadFlight());
     if (now !== description) return; // another experiment was chosen meanwhile
-    if (flights) player = new flights.FlightPlayer(loaded, now, places, sayOfFlight);
+    if (flights) player = new flights.FlightPlayer(loaded, now, places, sayOfFlight, addressLater);
     else player = new EpisodePlayer(compiled, now, places);
+    const wrong = player.restore(droneWords).map((name) => OF_DRONE + name);
+    wrongWords.push(...wrong);
+    if (wrong.length) say(addressFault(), true);
     if (lastImage) playTraining();
   } catch (error) {
     say((lacking = `Nothing can be played: ${error.message}`), true);
@@ -288,8 +312,15 @@ function setPlaying(value) {
   get("play").textContent = value ? "Pause" : "Play";
 }
 
+/** While training, half of the frames are enough: what draws has caches and processors in common
+ * with what trains. */
+function askForFrame() {
+  if (training !== "running") return requestAnimationFrame(frame);
+  setTimeout(() => requestAnimationFrame(frame), TRAINING_FRAME_MS);
+}
+
 function frame(now) {
-  requestAnimationFrame(frame);
+  askForFrame();
   const elapsed = Math.min(0.1, (now - time) / 1000);
   time = now;
   if (!player || !lastImage || document.hidden) return;
@@ -318,9 +349,9 @@ get("share").addEventListener("click", async () => {
   history.replaceState(null, "", address());
   try {
     await navigator.clipboard.writeText(location.href);
-    say("The link is copied: it restores experiment, seed and hyperparameters.");
+    say("The link is copied: it restores the experiment and every setting.");
   } catch {
-    say("The page's address is the link: it restores experiment, seed and hyperparameters.");
+    say("The page's address is the link: it restores the experiment and every setting.");
   }
 });
 get("save-checkpoint").addEventListener("click", () => worker.postMessage({ kind: "checkpoint", values: ranWith }));
@@ -345,6 +376,13 @@ boardChanged = prepareBoard({
   begin(steps) {
     if (training === "running") worker.postMessage({ kind: "pause" });
     showRunOf("board", steps);
+  },
+  goOn: () => (reporter = "board"),
+  run() {
+    if (training === "running" || training === "none") return null;
+    const values = ranWith;
+    worker.postMessage({ kind: "run" });
+    return new Promise((resolve) => (giveRun = (found) => resolve({ ...found, values })));
   },
   progress: (report) => reporter === "board" && showReport(report),
   evaluation: (report) => reporter === "board" && showEvaluation(report),

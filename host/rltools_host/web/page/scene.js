@@ -20,6 +20,7 @@ export class Scene {
   constructor(canvas) {
     this.canvas = canvas;
     this.pen = canvas.getContext("2d");
+    this.isLookedUp = false; // size and colours
     this.yaw = -2.2;
     this.pitch = 0.38;
     this.zoom = 1;
@@ -31,6 +32,11 @@ export class Scene {
   clear() {
     this.trail = [];
     this.spin = [0, 0, 0, 0];
+  }
+
+  /** The page's size or colours are others now. */
+  lookUp() {
+    this.isLookedUp = false;
   }
 
   turn(right, up) {
@@ -65,9 +71,9 @@ export class Scene {
   /** What is true of the moment; `seconds` since the one before; `pull`: m/s, or null. */
   draw(moment, seconds, { rotors, radius, pull }) {
     this.moment = moment;
-    this.#fit();
+    if (!this.isLookedUp) this.#fit(), this.#lookUpColours();
+    this.isLookedUp = true;
     this.#look(moment, seconds);
-    this.#colours();
     const { position_m: p, target_position_m: target } = moment;
     this.pen.clearRect(0, 0, this.width, this.height);
     this.#floor(p, target);
@@ -93,7 +99,7 @@ export class Scene {
     this.pen.font = "12px system-ui, sans-serif";
   }
 
-  #colours() {
+  #lookUpColours() {
     const style = getComputedStyle(this.canvas);
     this.colour = Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(name)]));
   }

@@ -11,6 +11,11 @@ export function shortest(value) {
   return value;
 }
 
+/** Whether it is a number of the parameter's type within its bounds. */
+export function isWithin({ type, minimum, maximum }, value) {
+  return value >= minimum && value <= maximum && (type !== "U32" || Number.isInteger(value));
+}
+
 function scaleOf({ minimum, maximum, default: usual }) {
   const isLinear = minimum < 0 || maximum - minimum <= MOST_LINEAR * Math.abs(usual);
   if (isLinear) {
@@ -38,27 +43,27 @@ export class Settings {
 
   /** By name; null where a field has no number within its bounds. */
   values() {
-    const found = {};
-    for (const { name } of this.parameters) {
-      const { field } = this.inputs.get(name);
-      if (!field.checkValidity() || field.value === "") return null;
-      found[name] = Number(field.value);
-    }
-    return found;
+    const found = this.parameters.map(({ name }) => [name, this.value(name)]);
+    return found.some(([, value]) => value === null) ? null : Object.fromEntries(found);
+  }
+
+  /** Null where the field has no number within its bounds. */
+  value(name) {
+    const { field } = this.inputs.get(name);
+    return field.checkValidity() && field.value !== "" ? Number(field.value) : null;
   }
 
   /** Those that are not the defaults. */
   changes() {
-    const values = this.values() ?? {};
-    const changed = this.parameters.filter(({ name, default: usual }) => name in values && values[name] !== shortest(usual));
-    return Object.fromEntries(changed.map(({ name }) => [name, values[name]]));
+    const found = this.parameters.map((each) => [each, this.value(each.name)]);
+    const changed = found.filter(([{ default: usual }, value]) => value !== null && value !== shortest(usual));
+    return Object.fromEntries(changed.map(([{ name }, value]) => [name, value]));
   }
 
   /** Puts a number into a field; false where it is none within the bounds, and nothing changed. */
   set(name, value) {
     const parameter = this.parameters.find((each) => each.name === name);
-    const isWhole = parameter?.type !== "U32" || Number.isInteger(value);
-    if (!parameter || !isWhole || !(value >= parameter.minimum && value <= parameter.maximum)) return false;
+    if (!parameter || !isWithin(parameter, value)) return false;
     const { field, show } = this.inputs.get(name);
     field.value = String(parameter.type === "U32" ? value : shortest(value));
     show();

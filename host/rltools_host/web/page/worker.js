@@ -2,7 +2,7 @@
 import { Core, EVALUATION_DUE, FINISHED, NOT_FINITE, Refused, TRAINING, chooseModule } from "./core.js";
 import { checkpointOf, safetensorsOf } from "./checkpoint.js";
 
-const SLICE_MS = 25, REPORT_MS = 150, POLICY_MS = 500;
+const SLICE_MS = 25, REPORT_MS = 200, POLICY_MS = 500;
 
 let description, compiled, moduleKind, core;
 let running = false, calls = 1;
@@ -116,6 +116,11 @@ const commands = {
   checkpoint({ values }) {
     const file = safetensorsOf(core, description, values);
     send("checkpoint", { step: core.exports.steps_done(), file }, [file.buffer]);
+  },
+  // As a board takes it.
+  run() {
+    const file = core.checkpoint();
+    send("run", { step: core.exports.steps_done(), hash: core.stateHash(), file }, [file.buffer]);
   },
   // The run that is here stays where the file is refused.
   restore({ file, values }) {
