@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rltools_host.build.description import Channel
+from rltools_host.errors import UsageError
 from rltools_host.policies.contract import (
     LEAST_ALLOWED,
     ObservationSum,
@@ -23,10 +24,20 @@ from rltools_host.policies.contract import (
     output_dim,
 )
 from rltools_host.policies.core_source import activations, core_math_source, float_literal
-from rltools_host.policies.image import Example, Float32Array, Layer, PolicyImage
+from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.policies.image_records import Example, Layer
 from rltools_host.runs.policy_text import comment_text, string_literal
 
 HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")
+
+
+def require_dense(image: PolicyImage, form: str) -> None:
+    """UsageError for a policy with a hidden state, which this form does not hold yet."""
+    if image.recurrence is not None:
+        raise UsageError(
+            f"no export to {form} of a policy with a hidden state is written yet: export it with "
+            "--to image, c-image, arduino or esp-idf"
+        )
 
 
 def identifier(name: str) -> str:
@@ -310,6 +321,7 @@ def fields(image: PolicyImage) -> dict[str, Any]:
 
 def c_header(image: PolicyImage) -> str:
     """The policy as source that C99 and C++11 compile. Every name in it begins with its own."""
+    require_dense(image, "a C header")
     name = identifier(image.experiment) + "_policy"
     guard = name.upper()
     used = {activations()[layer.activation] for layer in image.layers}

@@ -20,7 +20,8 @@ from rltools_host.build.ranges import ranges_of
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.policies import export
 from rltools_host.policies.contract import choices_of, masks_of
-from rltools_host.policies.image import Float32Array, Layer, PolicyImage
+from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.policies.image_records import Layer
 from rltools_host.policies.image_writing import sampled
 from rltools_host.runs.checkpoint import safetensors_header, with_header
 from rltools_host.toolchain import tools
@@ -58,6 +59,7 @@ FUNCTIONS = {
 
 
 def require_no_masks(image: PolicyImage, framework: str) -> None:
+    export.require_dense(image, framework)
     if any(mask is not None for mask in masks_of(image.observations, image.actions)):
         raise UsageError(
             f"no export for {framework} of a policy whose observations forbid choices is written "
@@ -259,6 +261,7 @@ def tensors(image: PolicyImage) -> dict[str, Float32Array]:
 
 def encode_safetensors(image: PolicyImage) -> bytes:
     """The metadata has contract and activations (https://huggingface.co/docs/safetensors)."""
+    export.require_dense(image, "safetensors")
     activations = [layer.activation for layer in image.layers]
     metadata = {"contract": json.dumps(contract(image)), "activations": json.dumps(activations)}
     return safetensors_file(tensors(image), metadata)
@@ -307,7 +310,7 @@ PYTORCH = Path(__file__).with_name("policy_module.py.in")
 def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     """The folder's name and files."""
     require_no_masks(image, "PyTorch")
-    sizes = [len(image.observations), *(layer.bias.size for layer in image.layers)]
+    sizes = [len(image.observations), *(layer.width for layer in image.layers)]
     functions = [known(FUNCTIONS, layer.activation, "PyTorch") for layer in image.layers]
     template = Template(PYTORCH.read_text(encoding="utf-8"))
     text = template.substitute(
