@@ -98,6 +98,10 @@ bool save_recurrent(const std::string& path, const char* environment,
   return save(path, image, sizeof(image));
 }
 constexpr Activation kRelu = Activation::relu, kTanh = Activation::tanh;
+// Of the size of a policy that adapts to its airframe (arXiv 2509.11481): 22-16-GRU16-4.
+template <class Place>
+using AdaptingQuadrotor =
+    Sequential<float, Place::kObservationDim, Dense<16, kRelu>, Gru<16>, Dense<4, kTanh>>;
 using RecurrentPendulum = Sequential<float, contracts::Pendulum::kObservationDim, Dense<16, kRelu>,
                                      Gru<16>, Dense<1, kTanh>>;
 using RecurrentQuadrotor = Sequential<float, contracts::Quadrotor::kObservationDim,
@@ -109,6 +113,8 @@ struct BareQuadrotor : contracts::Quadrotor, EnvironmentDefaults {
   struct State {};
   static constexpr const char* kName = "quadrotor";
 };
+// With its last two actions and the sum of an error, 22 observations.
+using SeeingQuadrotor = WithActionHistory<WithSums<BareQuadrotor, 1>, 2>;
 
 }  // namespace
 
@@ -132,7 +138,9 @@ int main(int argument_count, char** arguments) {
       save_recurrent<contracts::Pendulum, RecurrentPendulum>(folder + "/recurrent_pendulum.rltp",
                                                              "Pendulum-v1", 1) &&
       save_recurrent<contracts::Quadrotor, RecurrentQuadrotor>(folder + "/recurrent_quadrotor.rltp",
-                                                               "quadrotor", 5)
+                                                               "quadrotor", 5) &&
+      save_recurrent<SeeingQuadrotor, AdaptingQuadrotor<SeeingQuadrotor>>(
+          folder + "/adapting_quadrotor.rltp", "quadrotor", 5)
           RLT_ACTIVATION_LIST(AND_SAVE_NETWORK);
   return saved ? 0 : 1;
 }

@@ -20,7 +20,6 @@
 
 #include "rltools/core/lanes.h"
 #include "rltools/nn/dense.h"
-#include "rltools/nn/gru_cell.h"
 
 namespace rlt {
 
@@ -48,17 +47,19 @@ RLT_LOOP_OVER_LANES Generic gru_step_forward(Generic device, int step, const std
     const T* product = hidden_product + sequence * 3 * Hidden;
     T* gate = gates + row * 3 * Hidden;
     for (int i = 0; i < Hidden; i++) {
+      const T reset = math::sigmoid(gate[i] + product[i]);
+      const T keep = math::sigmoid(gate[Hidden + i] + product[Hidden + i]);
       const T kept = product[2 * Hidden + i];
+      const T candidate = math::tanh(math::fma(reset, kept, gate[2 * Hidden + i]));
       const T before = state[sequence * Hidden + i];
-      const GruCell<T> cell = gru_cell(gate[i] + product[i], gate[Hidden + i] + product[Hidden + i],
-                                       gate[2 * Hidden + i], kept, before);
-      gate[i] = cell.reset;
-      gate[Hidden + i] = cell.keep;
-      gate[2 * Hidden + i] = cell.candidate;
+      const T next = math::fma(keep, before - candidate, candidate) + T(0);
+      gate[i] = reset;
+      gate[Hidden + i] = keep;
+      gate[2 * Hidden + i] = candidate;
       kept_product[row * Hidden + i] = kept;
       previous[row * Hidden + i] = before;
-      output[row * Hidden + i] = cell.next;
-      state[sequence * Hidden + i] = cell.next;
+      output[row * Hidden + i] = next;
+      state[sequence * Hidden + i] = next;
     }
     if (is_last || begins == nullptr || begins[row + 1] == 0) continue;
     for (int i = 0; i < Hidden; i++) state[sequence * Hidden + i] = T(0);

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "rltools/nn/dense_at_run_time.h"
-#include "rltools/nn/gru_cell.h"
 
 namespace rlt {
 
@@ -25,6 +24,25 @@ inline GruParameters gru_parameters(int in, int width, const AliasingFloat* para
   return found;
 }
 
+// sums (count) = sigmoid(sums + others): reset and update gates from their two products.
+inline Generic gru_gates_at_run_time(Generic device, int count, const float* others, float* sums) {
+  for (int i = 0; i < count; i++) sums[i] = math::sigmoid(sums[i] + others[i]);
+  return device;
+}
+
+// next_state (width) and output (width) = h' from the gates and the candidate's products (width
+// each) and h, `state` (width), which may be next_state. There is no -0.
+inline Generic gru_state_at_run_time(Generic device, int width, const float* reset,
+                                     const float* keep, const float* input, const float* hidden,
+                                     const float* state, float* next_state, float* output) {
+  for (int i = 0; i < width; i++) {
+    const float candidate = math::tanh(math::fma(reset[i], hidden[i], input[i]));
+    const float next = math::fma(keep[i], state[i] - candidate, candidate) + 0.0f;
+    next_state[i] = output[i] = next;
+  }
+  return device;
+}
+
 // output (width) and next_state (width) = the state after a step of input (in) from `state`
 // (width), which may be next_state. `products` (6 width) is memory.
 template <class Device>
@@ -37,11 +55,9 @@ void gru_forward_at_run_time(Device device, int in, int width, const GruParamete
                             parameters.bias, input, products);
   dense_forward_at_run_time(device, Activation::identity, width, columns, parameters.hidden_weights,
                             parameters.hidden_bias, state, hidden);
-  for (int i = 0; i < width; i++) {
-    const auto cell = gru_cell(products[i] + hidden[i], products[width + i] + hidden[width + i],
-                               products[2 * width + i], hidden[2 * width + i], state[i]);
-    next_state[i] = output[i] = cell.next;
-  }
+  gru_gates_at_run_time(device, 2 * width, hidden, products);
+  gru_state_at_run_time(device, width, products, products + width, products + 2 * width,
+                        hidden + 2 * width, state, next_state, output);
 }
 
 }  // namespace rlt
