@@ -279,6 +279,7 @@ alignas(4) const unsigned char kImage[] RLT_IN_FLASH = {{
 
 def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     """The module's name and files."""
+    export.require_dense(image, "Zephyr")
     name = f"{export.identifier(image.experiment)}_policy"
     words = {
         "policy_name": name,

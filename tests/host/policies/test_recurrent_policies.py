@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,13 @@ import pytest
 
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
+from programs import output_of
 from rltools_host import cli
 from rltools_host.errors import RltError, VerificationError
 from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.policies import episodes
 from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.export import c_header
 from rltools_host.policies.hidden_state import HiddenState
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.image_records import Recurrence
@@ -165,8 +168,58 @@ def test_each_episode_in_gymnasium_has_a_state_of_its_own(pendulum: PolicyImage)
 
 # -- exports ---------------------------------------------------------------------------------------
 
+PROGRAM = """\
+#include <stdio.h>
+#include "policy.h"
+int main(void) {
+  float state[RECURRENT_POLICY_STATE_DIM], action[RECURRENT_POLICY_ACTION_DIM];
+  float observation[RECURRENT_POLICY_OBSERVATION_DIM];
+  unsigned char is_right = recurrent_policy_verify();
+  fwrite(&is_right, 1, 1, stdout);
+  recurrent_policy_reset(state);
+  while (fread(observation, sizeof(observation), 1, stdin) == 1) {
+    unsigned char acted = recurrent_policy_evaluate(observation, state, action);
+    fwrite(&acted, 1, 1, stdout);
+    fwrite(action, sizeof(action), 1, stdout);
+  }
+  return 0;
+}
+"""
 
-@pytest.mark.parametrize("form", ["c", "zephyr", "onnx", "safetensors", "pytorch"])
+
+@pytest.mark.parametrize("standard", ["c99", "c++11"])
+@pytest.mark.parametrize("reset_at", [15, 1])
+def test_the_header_gives_the_bits_and_ends_the_state_as_the_image_says(
+    standard: str, reset_at: int, image: PolicyImage, tmp_path: Path
+) -> None:
+    image = parse_policy(patched(image.data, RESET_AT_OFFSET, "H", reset_at))
+    (tmp_path / "policy.h").write_text(c_header(image))
+    source = tmp_path / f"program.{standard[:1] if standard == 'c99' else 'cpp'}"
+    source.write_text(PROGRAM)
+    program = tmp_path / "program"
+    compiler = "gcc" if standard == "c99" else "g++"
+    flags = ("-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", f"-std={standard}")
+    output_of(compiler, *flags, source, "-o", program)
+    rows = np.array([example.observation for example in image.examples] * 2)
+    rows[20, 1] = np.nan
+    result = subprocess.run(
+        [program], input=rows.astype("<f4").tobytes(), capture_output=True, timeout=60, check=True
+    ).stdout
+    record = np.dtype([("acted", "u1"), ("action", "<f4", (len(image.actions),))])
+    found = np.frombuffer(result[1:], record)
+    assert result[0] == 1
+    assert found["acted"].tolist() == [*[1] * 20, 0, *[1] * 11]
+    state = image.runner.begin()
+    for index, row in enumerate(rows):
+        if index == 20:
+            assert found["action"][index].tobytes() == image.runner.safe_action()[0].tobytes()
+            state = image.runner.begin() if reset_at == 15 else state
+            continue
+        _, action = image.runner.run(row[None], state)
+        assert found["action"][index].tobytes() == action.tobytes()
+
+
+@pytest.mark.parametrize("form", ["zephyr", "onnx", "safetensors", "pytorch"])
 def test_what_does_not_hold_a_state_refuses_it(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
