@@ -43,7 +43,7 @@ def require_dense(image: PolicyImage, form: str) -> None:
     if image.recurrence is not None:
         raise UsageError(
             f"no export to {form} of a policy with a hidden state is written yet: export it with "
-            "--to image, c, c-image, arduino or esp-idf"
+            "--to image, c, c-image, arduino, esp-idf or onnx"
         )
 
 

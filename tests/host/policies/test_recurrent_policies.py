@@ -219,7 +219,7 @@ def test_the_header_gives_the_bits_and_ends_the_state_as_the_image_says(
         assert found["action"][index].tobytes() == action.tobytes()
 
 
-@pytest.mark.parametrize("form", ["zephyr", "onnx", "safetensors", "pytorch"])
+@pytest.mark.parametrize("form", ["zephyr", "safetensors", "pytorch"])
 def test_what_does_not_hold_a_state_refuses_it(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
