@@ -50,9 +50,11 @@ const Bytes& image_with_past_actions(std::size_t number) {
 }
 
 const Bytes& recurrent_image(std::size_t number) {
-  using namespace recurrent_networks;
-  static const Bytes images[] = {image_of<Small>(1, 1), image_of<Small>(2, 4), image_of<Deep>(3, 1),
-                                 image_of<Deep>(4, 2)};
+  using recurrent_networks::Deep;
+  using recurrent_networks::Small;
+  static const Bytes images[] = {
+      recurrent_networks::image_of<Small>(1, 1), recurrent_networks::image_of<Small>(2, 4),
+      recurrent_networks::image_of<Deep>(3, 1), recurrent_networks::image_of<Deep>(4, 2)};
   return images[number];
 }
 
