@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Protocol
@@ -12,13 +9,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rltools_host.arguments import optional_path, shown, text, whole_number
+from rltools_host.arguments import optional_path, shown, text
 from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError
-from rltools_host.policies.image import Float32Array, PolicyImage, read_policy, read_run_policy
+from rltools_host.policies.acting import Act, Acting
+from rltools_host.policies.image import PolicyImage, read_policy, read_run_policy
 from rltools_host.runs.names import LAST
-
-MOST_EPISODES = 1_000_000  # side by side
 
 
 class RunWithPath(Protocol):
@@ -38,7 +34,7 @@ class Policy:
         """VerificationError if this machine computes other bits than the image's examples."""
         image.verify()
         self.image = image
-        self._lock = threading.Lock()  # a pass has one scratch memory
+        self._acting = Acting(image)
 
     @classmethod
     def load(cls, run: str | PathLike[str] | RunWithPath, which: str = LAST) -> Policy:
@@ -101,43 +97,19 @@ class Policy:
 
         observation: real numbers of shape (observations,) or (n, observations), in the units of
         `observations`, rounded to float32. If one is not finite, the action is the middle of each
-        range. UsageError for another shape or type, and of a recurrent policy, which remembers
-        what it observed: episode() gives a function for it.
+        range. UsageError for another shape or type; a recurrent policy acts by episode().
         """
-        if self.is_recurrent:
-            raise UsageError(
-                f"the policy of {self.experiment} has a hidden state: take act = policy.episode() "
-                "at the beginning of each episode, and call act(observation)"
-            )
-        return self._run(observation, None)
+        return self._acting.actions(observation)
 
     @property
     def is_recurrent(self) -> bool:
         """Whether it has a hidden state, and its action depends on what it observed before."""
         return self.image.recurrence is not None
 
-    def episode(self, count: int = 1) -> Callable[[ArrayLike], NDArray[np.float32]]:
-        """A function like this policy, for an episode, or `count` of them side by side.
-
-        A recurrent policy's hidden state begins with zeros and goes on from call to call; each call
-        is a step of the time for which it was trained.
-        """
-        states = self.image.runner.begin(whole_number("count", count, 1, MOST_EPISODES))
-        return partial(self._run, states=states)
-
-    def _run(self, observation: ArrayLike, states: Float32Array | None) -> NDArray[np.float32]:
-        try:
-            values = np.asarray(observation)
-        except ValueError:
-            raise UsageError("an observation is an array of numbers, this one is ragged") from None
-        width = len(self.observations)
-        if values.ndim not in (1, 2) or values.shape[-1] != width or values.dtype.kind not in "fiu":
-            raise UsageError(
-                f"the policy of {self.experiment} takes numbers of shape ({width},) or "
-                f"(n, {width}), not {values.dtype} of shape {values.shape}"
-            )
-        with self._lock, np.errstate(over="ignore"):
-            return self.image.runner.run(values, states)[1]
+    def episode(self, count: int = 1) -> Act:
+        """A function like this policy, for an episode, or `count` of them side by side: a recurrent
+        policy's hidden state begins with zeros, and each call is a step of its training's time."""
+        return self._acting.episode(count)
 
     def __repr__(self) -> str:
         return f"Policy({self.experiment}, step {self.step}, {self.shape}, {self.environment})"

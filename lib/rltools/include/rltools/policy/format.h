@@ -98,6 +98,19 @@ static_assert(sizeof(PolicyImageLayer) == 8, "docs/policy_image.md gives the lay
 static_assert(sizeof(PolicyImageChannel) == 48, "docs/policy_image.md gives the channel's bytes");
 static_assert(sizeof(PolicyImageChoice) == 24, "docs/policy_image.md gives the choice's bytes");
 
+inline bool is_recurrent(const PolicyImageLayer& layer) {
+  return layer.kind == static_cast<std::uint8_t>(PolicyLayerKind::gru);
+}
+
+// Of what lies behind the header of format 2, where a tick lasts this long.
+inline bool is_recurrence(const PolicyImageRecurrence& recurrence, std::uint32_t interval_us) {
+  return is_step_interval(recurrence.trained_interval_us) &&
+         recurrence.trained_interval_us % interval_us == 0 &&
+         recurrence.most_pause_us >= interval_us && is_step_interval(recurrence.most_pause_us) &&
+         recurrence.state_dim != 0 && (recurrence.reset_at & kResetAtActivation) != 0 &&
+         recurrence.reset_at <= kResetAtAll && recurrence.reserved == 0;
+}
+
 // Why an image is refused, in the order in which a reader checks.
 enum class PolicyReason : std::uint8_t {
   accepted,

@@ -59,10 +59,6 @@ inline const AliasingFloat* example_observation(const PolicyView& policy, std::u
          words_before_observation(policy);
 }
 
-inline bool is_recurrent(const PolicyImageLayer& layer) {
-  return layer.kind == static_cast<std::uint8_t>(PolicyLayerKind::gru);
-}
-
 namespace detail {
 
 // The record at an address within an image, which lies on a four-byte boundary.
@@ -127,15 +123,6 @@ inline PolicyReason check_envelope(const std::uint8_t* image, std::size_t count)
   }
   if (policy_image_crc32(image, count) != header.crc32) return PolicyReason::wrong_crc;
   return PolicyReason::accepted;
-}
-
-// Of what lies behind the header of format 2.
-inline bool is_recurrence(const PolicyImageRecurrence& recurrence, std::uint32_t interval_us) {
-  return is_step_interval(recurrence.trained_interval_us) &&
-         recurrence.trained_interval_us % interval_us == 0 &&
-         recurrence.most_pause_us >= interval_us && is_step_interval(recurrence.most_pause_us) &&
-         recurrence.state_dim != 0 && (recurrence.reset_at & kResetAtActivation) != 0 &&
-         recurrence.reset_at <= kResetAtAll && recurrence.reserved == 0;
 }
 
 // A recurrent layer stands in format 2 only, and has no activation but its own.
@@ -293,7 +280,7 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   policy.recurrence = nullptr;
   if (header.version == kRecurrentPolicyVersion) {
     policy.recurrence = detail::record_at<PolicyImageRecurrence>(image + sizeof(PolicyImageHeader));
-    if (!detail::is_recurrence(*policy.recurrence, header.step_interval_us)) {
+    if (!is_recurrence(*policy.recurrence, header.step_interval_us)) {
       return {PolicyReason::malformed, 0};
     }
   }
