@@ -167,8 +167,6 @@ RLT_EXPORT(sha256_of_transfer) const std::uint8_t* sha256_of_transfer(std::uint3
 namespace {
 
 // Where a policy image lies: that of the training state, or one from elsewhere.
-static_assert(rlt::kHasPolicyImage<Experiment>,
-              "the page plays policy images, and format 1 holds no recurrent policy");
 constexpr std::uint32_t kOwnImageBytes = rlt::kPolicyImageBytes<Experiment>;
 constexpr std::uint32_t kImageBytes = kOwnImageBytes < (1u << 20) ? 1u << 20 : kOwnImageBytes;
 alignas(16) std::uint8_t image[kImageBytes];
@@ -178,6 +176,8 @@ alignas(16) std::uint8_t played_image[kImageBytes];
 rlt::PolicyView played;
 bool has_policy = false;
 alignas(16) float policy_scratch[1 << 14];
+constexpr std::uint32_t kMostState = 1 << 12;
+float hidden_state[kMostState];  // of the policy in the episode that is played
 
 }  // namespace
 
@@ -206,17 +206,21 @@ RLT_EXPORT(open_policy) int open_policy(std::uint32_t count) {
     constexpr std::size_t kFloats = sizeof(policy_scratch) / sizeof(float);
     verdict = rlt::check_examples(rlt::Generic{}, played, policy_scratch, kFloats);
   }
+  if (verdict.accepted() && state_dim(played) > kMostState) {
+    verdict = {rlt::PolicyReason::too_large, 0};
+  }
   has_policy = verdict.accepted();
+  for (float& value : hidden_state) value = 0.0f;
   return static_cast<int>(verdict.reason);
 }
 RLT_EXPORT(policy_reason_text) const char* policy_reason_text(int reason) {
   return rlt::policy_reason_text(static_cast<rlt::PolicyReason>(reason));
 }
 
-// Examples of the image that open_policy() took. run_example() runs one here, and leaves at
-// transfer_buffer(), in words of four bytes: its observation, the CRC-32 of the output of each of
-// the first kReportedLayers layers, and the action in the channels' units; it returns how many
-// layers.
+// Examples of the image that open_policy() took. run_example() runs one here, of a recurrent policy
+// from a hidden state of zeros, and leaves at transfer_buffer(), in words of four bytes: its
+// observation, the CRC-32 of the output of each of the first kReportedLayers layers, and the action
+// in the channels' units; it returns how many layers.
 RLT_EXPORT(example_count) std::uint32_t example_count() {
   return has_policy ? played.header->example_count : 0;
 }
@@ -226,7 +230,7 @@ RLT_EXPORT(run_example) std::uint32_t run_example(std::uint32_t number) {
                                  std::size_t{Environment::kActionDim};
   static_assert(kWords * 4 <= sizeof(transfer), "an example exceeds transfer_buffer()");
   if (number >= example_count()) return 0;
-  const rlt::AliasingFloat* observation = played.examples + number * example_floats(played);
+  const rlt::AliasingFloat* observation = example_observation(played, number);
   std::uint8_t* target = transfer;
   const auto put = [&target](const void* bytes, std::size_t count) {
     __builtin_memcpy(target, bytes, count);
@@ -242,7 +246,7 @@ RLT_EXPORT(run_example) std::uint32_t run_example(std::uint32_t number) {
   };
   float* output = policy_scratch + scratch_floats_to_run(played);
   float* action = output + played.output_dim;
-  policy_forward(rlt::Generic{}, played, observation, output, policy_scratch, report);
+  policy_forward(rlt::Generic{}, played, observation, nullptr, output, policy_scratch, report);
   scale_action(played, observation, output, action);
   put(action, sizeof(float) * played.header->action_dim);
   return layers;
@@ -276,7 +280,7 @@ void observe_episode() {
 // The network's action, as training takes it: what is no choice in [-1, 1].
 void act(float (&action)[Environment::kActionDim]) {
   float output[rlt::kOutputDim<Environment>];
-  policy_forward(rlt::Generic{}, played, episode.observation, output, policy_scratch);
+  policy_forward(rlt::Generic{}, played, episode.observation, hidden_state, output, policy_scratch);
   rlt::take_outputs<Environment>(episode.observation, output, action);
 }
 
@@ -287,6 +291,7 @@ RLT_EXPORT(begin_episode) void begin_episode(std::uint32_t seed, std::uint32_t n
   episode.environment = environment_of(training);
   episode.seed = seed;
   episode.number = number;
+  for (float& value : hidden_state) value = 0.0f;
   draw_parameters(rlt::Generic{}, episode.environment, episode.parameters,
                   {seed, rlt::Purpose::evaluation_parameters, number});
   reset(rlt::Generic{}, episode.environment, episode.parameters, episode.state,

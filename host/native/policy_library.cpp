@@ -6,6 +6,7 @@
 #include "describe.h"
 #include "rltools/policy/contracts/acrobot.h"
 #include "rltools/policy/contracts/cart_pole.h"
+#include "rltools/policy/contracts/masked_pendulum.h"
 #include "rltools/policy/contracts/pendulum.h"
 #include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/contracts/racing_car.h"
@@ -33,6 +34,7 @@ void take_safe_action(const rlt::PolicyView& policy, float* action) {
   }
   take_safe_action_of<rlt::contracts::Acrobot>(policy, action);
   take_safe_action_of<rlt::contracts::CartPole>(policy, action);
+  take_safe_action_of<rlt::contracts::MaskedPendulum>(policy, action);
   take_safe_action_of<rlt::contracts::Pendulum>(policy, action);
   take_safe_action_of<rlt::contracts::Quadrotor>(policy, action);
   take_safe_action_of<rlt::contracts::RacingCar>(policy, action);
@@ -50,6 +52,9 @@ int rlt_policy_open(const std::uint8_t* image, std::size_t count, rlt::PolicyVie
   *where = verdict.where;
   return static_cast<int>(verdict.reason);
 }
+
+// Numbers of the hidden state; 0: there is none.
+std::size_t rlt_policy_state_dim(const rlt::PolicyView* policy) { return rlt::state_dim(*policy); }
 
 // Floats of scratch memory that the functions below need.
 std::size_t rlt_policy_scratch_floats(const rlt::PolicyView* policy) {
@@ -76,17 +81,20 @@ void rlt_policy_safe_action(const rlt::PolicyView* policy, float* action, float*
 }
 
 // outputs (count, output_dim) and actions (count, action_dim) for observations (count,
-// observation_dim). Where an element of the observation or of the output is not finite, the action
-// is the safe one.
+// observation_dim), each of a place of its own. Where an element of the observation or of the
+// output is not finite, the action is the safe one. states (count, state_dim): the hidden ones,
+// which move on; null: all are zero before.
 void rlt_policy_evaluate(const rlt::PolicyView* policy, const float* observations,
-                         std::size_t count, float* outputs, float* actions, float* scratch) {
+                         std::size_t count, float* states, float* outputs, float* actions,
+                         float* scratch) {
   const std::size_t observation_dim = policy->header->observation_dim;
   const std::size_t action_dim = policy->header->action_dim;
   for (std::size_t i = 0; i < count; i++) {
     float* output = outputs + i * policy->output_dim;
     float* action = actions + i * action_dim;
     const float* observation = observations + i * observation_dim;
-    rlt::policy_forward(rlt::Generic{}, *policy, observation, output, scratch);
+    float* state = states == nullptr ? nullptr : states + i * rlt::state_dim(*policy);
+    rlt::policy_forward(rlt::Generic{}, *policy, observation, state, output, scratch);
     if (rlt::all_finite(observation, observation_dim) &&
         rlt::all_finite(output, policy->output_dim)) {
       rlt::scale_action(*policy, observation, output, action);
@@ -97,20 +105,21 @@ void rlt_policy_evaluate(const rlt::PolicyView* policy, const float* observation
 }
 
 // layers (layer_count): the CRC-32 of each layer's output for one observation, as RLT_ACTION has
-// it.
+// it, from a hidden state of zeros.
 void rlt_policy_layers(const rlt::PolicyView* policy, const float* observation,
                        std::uint32_t* layers, float* output, float* scratch) {
-  rlt::policy_forward(rlt::Generic{}, *policy, observation, output, scratch,
+  rlt::policy_forward(rlt::Generic{}, *policy, observation, nullptr, output, scratch,
                       [&layers](const float* values, int count) {
                         *layers++ =
                             rlt::crc32(values, sizeof(float) * static_cast<std::size_t>(count));
                       });
 }
 
-// The checksum of all layers' outputs for one observation, as an example has it, and the output.
+// The checksum of all layers' outputs for one observation, as an example has it, and the output;
+// state (state_dim) moves on.
 std::uint32_t rlt_policy_trace(const rlt::PolicyView* policy, const float* observation,
-                               float* output, float* scratch) {
-  return rlt::policy_trace(rlt::Generic{}, *policy, observation, output, scratch);
+                               float* state, float* output, float* scratch) {
+  return rlt::policy_trace(rlt::Generic{}, *policy, observation, state, output, scratch);
 }
 
 // A sum of an observation's element, a tick later, as a place keeps it.
@@ -129,6 +138,7 @@ const char* rlt_describe() {
     json.pair("object_bytes", sizeof(rlt::PolicyView));
     json.object("functions", [&] {
       RLT_DESCRIBE_FUNCTION(json, rlt_policy_open);
+      RLT_DESCRIBE_FUNCTION(json, rlt_policy_state_dim);
       RLT_DESCRIBE_FUNCTION(json, rlt_policy_scratch_floats);
       RLT_DESCRIBE_FUNCTION(json, rlt_policy_check_examples);
       RLT_DESCRIBE_FUNCTION(json, rlt_policy_safe_action);

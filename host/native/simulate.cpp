@@ -76,6 +76,7 @@ void add_row(std::vector<float>& rows, const Scalar* observation, const Scalar* 
 Outcome run_episode(const Environment& environment, const rlt::PolicyView& policy,
                     std::uint32_t seed, std::uint32_t episode, float* scratch, bool all_steps,
                     std::vector<float>& rows) {
+  std::vector<float> hidden_state(state_dim(policy), 0.0f);
   const rlt::Generic device{};
   Environment::Parameters parameters;
   Environment::State state;
@@ -93,7 +94,7 @@ Outcome run_episode(const Environment& environment, const rlt::PolicyView& polic
     Scalar output[rlt::kOutputDim<Environment>], action[Environment::kActionDim];
     observe(device, environment, parameters, state, observation,
             random(rlt::Purpose::evaluation_observation));
-    policy_forward(device, policy, observation, output, scratch);
+    policy_forward(device, policy, observation, hidden_state.data(), output, scratch);
     rlt::take_outputs<Environment>(observation, output, action);
     if (!rlt::all_finite(action, Environment::kActionDim)) {
       outcome.episode_return = rlt::math::kQuietNan;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from os import PathLike
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rltools_host.arguments import optional_path, shown, text
 from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError
+from rltools_host.policies.acting import Act, Acting
 from rltools_host.policies.image import PolicyImage, read_policy, read_run_policy
 from rltools_host.runs.names import LAST
 
@@ -34,7 +34,7 @@ class Policy:
         """VerificationError if this machine computes other bits than the image's examples."""
         image.verify()
         self.image = image
-        self._lock = threading.Lock()  # a pass has one scratch memory
+        self._acting = Acting(image)
 
     @classmethod
     def load(cls, run: str | PathLike[str] | RunWithPath, which: str = LAST) -> Policy:
@@ -97,20 +97,19 @@ class Policy:
 
         observation: real numbers of shape (observations,) or (n, observations), in the units of
         `observations`, rounded to float32. If one is not finite, the action is the middle of each
-        range. UsageError for another shape or type.
+        range. UsageError for another shape or type; a recurrent policy acts by episode().
         """
-        try:
-            values = np.asarray(observation)
-        except ValueError:
-            raise UsageError("an observation is an array of numbers, this one is ragged") from None
-        width = len(self.observations)
-        if values.ndim not in (1, 2) or values.shape[-1] != width or values.dtype.kind not in "fiu":
-            raise UsageError(
-                f"the policy of {self.experiment} takes numbers of shape ({width},) or "
-                f"(n, {width}), not {values.dtype} of shape {values.shape}"
-            )
-        with self._lock, np.errstate(over="ignore"):
-            return self.image.evaluate(values)
+        return self._acting.actions(observation)
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether it has a hidden state, and its action depends on what it observed before."""
+        return self.image.recurrence is not None
+
+    def episode(self, count: int = 1) -> Act:
+        """A function like this policy, for an episode, or `count` of them side by side: a recurrent
+        policy's hidden state begins with zeros, and each call is a step of its training's time."""
+        return self._acting.episode(count)
 
     def __repr__(self) -> str:
         return f"Policy({self.experiment}, step {self.step}, {self.shape}, {self.environment})"

@@ -56,7 +56,7 @@ def verdict_of_board(program: Path, image: bytes, folder: Path) -> tuple[str, st
     return REASONS[result.returncode], (result.stdout + result.stderr).strip()
 
 
-@pytest.mark.parametrize("name", ["pendulum", *NETWORKS])
+@pytest.mark.parametrize("name", ["pendulum", "recurrent_quadrotor", *NETWORKS])
 def test_every_example_gives_the_same_bits(name: str, program: Path, tmp_path: Path) -> None:
     verdict = verdict_of_board(program, sample_images()[name], tmp_path)
     assert verdict == ("accepted", "accepted")

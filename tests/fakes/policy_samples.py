@@ -47,7 +47,8 @@ def write_samples() -> tuple[dict[str, bytes], CoreEvaluation]:
 
 def sample_images() -> dict[str, bytes]:
     """One image per activation, with a normaliser; "pendulum", an untrained pendulum policy, and
-    "small_pendulum", a third as large; "remembering_*" of policies that see their last actions."""
+    "small_pendulum", a third as large; "remembering_*" of policies that see their last actions,
+    "recurrent_*" of policies with a hidden state."""
     return write_samples()[0]
 
 

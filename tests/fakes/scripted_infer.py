@@ -16,6 +16,7 @@ from rltools_host.clients.file_transfer import FileClient
 from rltools_host.clients.messages import EXECUTOR_STATUSES
 from rltools_host.clients.policies import MOST_SAMPLES, PolicyClient
 from rltools_host.link.framing import payload_of
+from rltools_host.policies.hidden_state import HiddenState
 from rltools_host.policies.image import Float32Array, PolicyImage
 from scripted_node import ScriptedNode
 
@@ -39,6 +40,7 @@ class Executor:
         self.taken: int | None = None
         self.last = self.safe
         self.given: list[Float32Array] = []  # normalised, the latest last
+        self.state = HiddenState(self.image)
 
     def call(self, now: int, taken: int, values: Float32Array) -> tuple[str, Float32Array]:
         interval = self.image.step_interval_us
@@ -50,8 +52,11 @@ class Executor:
         status = next((name for name in self.faults(now, taken, values)), "acted")
         self.last, given = self.safe, self.normalised_safe
         if status == "acted":
-            output, self.last = self.image.runner.run([*values, *self.past()])
-            given = np.clip(output, -1, 1)
+            inputs = np.array([[*values, *self.past()]], np.float32)
+            output, action = self.state.run(now, inputs)
+            self.last, given = action[0], np.clip(output[0], -1, 1)
+        else:
+            self.state.fail(status)
         if not self.forgets:
             self.given.append(given)
         return status, self.last

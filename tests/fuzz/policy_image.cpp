@@ -1,7 +1,8 @@
 // Fuzz target: reading and running a policy image (rltools/policy/reader.h, runtime.h). The input
 // is a list of edits of an image that the core has written; then, unless the input says otherwise,
 // its examples are computed anew and its length and checksum made right, so that it passes these
-// checks. Its last observations may ask for past actions, which a place in time gives it.
+// checks. Its last observations may ask for past actions, and it may have a hidden state, which a
+// place in time gives it.
 #include "input.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "past_networks.h"
 #include "policy_networks.h"
+#include "recurrent_networks.h"
 #include "rltools/devices/generic.h"
 #include "rltools/policy/policy_executor.h"
 #include "rltools/policy/runtime.h"
@@ -45,6 +47,15 @@ const Bytes& image_with_past_actions(std::size_t number) {
       image_that_asks_for({past("valve_t-1"), past("torque_t-6")}, 1),
       image_that_asks_for({past("torque_t-1"), past("valve_t-7"), past("valve_t-3")}, 2)};
   return images[number & 1];
+}
+
+const Bytes& recurrent_image(std::size_t number) {
+  using recurrent_networks::Deep;
+  using recurrent_networks::Small;
+  static const Bytes images[] = {
+      recurrent_networks::image_of<Small>(1, 1), recurrent_networks::image_of<Small>(2, 4),
+      recurrent_networks::image_of<Deep>(3, 1), recurrent_networks::image_of<Deep>(4, 2)};
+  return images[number];
 }
 
 // A word somewhere, some bytes somewhere, or another length.
@@ -86,9 +97,11 @@ bool correct_examples(Bytes& image, const PolicyView& policy) {
   std::vector<float> output(policy.output_dim), action(header.action_dim);
   bool finite = true;
   for (std::uint32_t i = 0; i < header.example_count; i++) {
-    const AliasingFloat* observation = policy.examples + std::size_t{i} * example_floats(policy);
+    const AliasingFloat* observation = example_observation(policy, i);
+    const bool begins = policy.recurrence == nullptr || detail::begins_word(policy, i) != 0;
+    float* state = begins ? nullptr : next_state(policy, scratch.data());
     const std::uint32_t trace =
-        policy_trace(Generic{}, policy, observation, output.data(), scratch.data());
+        policy_trace(Generic{}, policy, observation, state, output.data(), scratch.data());
     finite = finite && all_finite(output.data(), output.size());
     scale_action(policy, observation, output.data(), action.data());
     finite = finite && all_finite(action.data(), action.size());
@@ -208,7 +221,10 @@ void act_in_time(const PolicyView& policy, const PolicyContract& stated, const B
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
   Input input(bytes, count);
   const auto choice = input.take<std::uint8_t>();
-  Bytes edited = choice & 16 ? image_with_past_actions(choice & 3) : valid_image(choice & 3);
+  const bool is_in_time = (choice & (16 | 32)) != 0;
+  Bytes edited = choice & 32   ? recurrent_image(choice & 3)
+                 : choice & 16 ? image_with_past_actions(choice & 3)
+                               : valid_image(choice & 3);
   const auto edits = input.take<std::uint8_t>() % (kMostEdits + 1);
   for (int i = 0; i < edits && !input.is_empty(); i++) edit(input, edited);
   // A copy of its very size, so that the address sanitizer sees what is read behind it.
@@ -226,7 +242,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
     act(policy_contract<Contract>(), image, false, input);
   } else {
     const StatedContract stated(policy);
-    if (choice & 16) {
+    if (is_in_time) {
       act_in_time(policy, stated.contract, image, !(choice & 8), input);
     } else {
       act(stated.contract, image, !(choice & 8), input);

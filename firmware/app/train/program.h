@@ -14,13 +14,12 @@ RLT_FAST Scratch<Experiment> scratch;
 RLT_BULK Replay<Experiment> replay;
 
 // Where memory is plenty, and where the board says how much lies behind RLT_BULK and that suffices,
-// the best policy is kept beside the last, if an image can hold it. Boards that count instructions
-// say nothing: what a run takes of these is then only to train and to evaluate.
+// the best policy is kept beside the last. Boards that count instructions say nothing: what a run
+// takes of these is then only to train and to evaluate.
 #if defined(RLT_WHOLE_BATCH)
-constexpr bool kKeepsBest = kHasPolicyImage<Experiment>;
+constexpr bool kKeepsBest = true;
 #elif defined(RLT_BULK_BYTES)
 constexpr bool kKeepsBest =
-    kHasPolicyImage<Experiment> &&
     sizeof(Replay<Experiment>) + sizeof(PolicyImages<Experiment, true>) <= RLT_BULK_BYTES;
 #else
 constexpr bool kKeepsBest = false;

@@ -104,11 +104,6 @@ class ExperimentDescription:
         return learning if isinstance(learning, Mapping) else {}
 
     @property
-    def is_recurrent(self) -> bool:
-        """Whether its policy has a hidden state, which no image of format 1 holds."""
-        return int(self.document.get("policy_state", 0)) > 0
-
-    @property
     def contract(self) -> str | None:
         """Of the boards on which its policies act; None where its environment has channels of its
         own."""

@@ -258,13 +258,6 @@ def describe_contract(name: str) -> Mapping[str, Any]:
     return document
 
 
-def is_recurrent(experiment: str) -> bool:
-    """Whether its header names a recurrent network (nn/sequential.h), without compiling it; False
-    where there is no header any more."""
-    header = header_of(experiment)
-    return header.is_file() and "Sequential<" in header.read_text(encoding="utf-8")
-
-
 def evaluation_options(experiment: str, environment: str) -> tuple[str, ...]:
     """Of `rlt evaluate`, which say most about a policy: the experiment's own gate, or Gymnasium
     where that has the environment; nothing for the core's simulator."""

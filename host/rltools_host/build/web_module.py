@@ -13,7 +13,6 @@ from rltools_host.build.experiments import (
     build_description,
     header_of,
     is_of_task,
-    is_recurrent,
     require_experiment,
     requirements,
     struct_of,
@@ -60,11 +59,6 @@ def require_web(experiment: str) -> None:
     if needed := lacking_in_browsers(experiment):
         raise UsageError(
             f"{experiment} needs {', '.join(needed)}, which WebAssembly has not: name others"
-        )
-    if is_recurrent(experiment):
-        raise UsageError(
-            f"the policy of {experiment} is recurrent, and the page plays policy images (format "
-            "1), which hold no hidden state: name others"
         )
 
 

@@ -239,6 +239,7 @@ POLICY_REASONS: Mapping[str, str] = {
     "too_large": "needs more memory than there is",
     "example_not_reproduced": "an example gives other bits here",
     "history_too_long": "asks for older actions than are kept",
+    "state_not_kept": "has a hidden state, which is not kept here",
 }
 # What the slots do not do.
 SLOT_ERRORS: Mapping[str, str] = {

@@ -12,7 +12,7 @@ from typing import IO, Annotated, Any, cast
 import typer
 
 from rltools_host.build.catalogue import listed
-from rltools_host.build.experiments import evaluation_options, is_recurrent
+from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands import parameters
 from rltools_host.commands.options import Channels, EpisodeSteps, Jobs, Json
 from rltools_host.errors import RltError, UsageError
@@ -111,12 +111,9 @@ def fault_lines(document: Mapping[str, Any]) -> list[str]:
 
 
 def evaluation_lines(document: Mapping[str, Any], run_path: Path) -> list[str]:
-    """What evaluates a run, or a group, as it must be typed; of a Python function, in Python.
-    Nothing of a recurrent policy, which has no image."""
+    """What evaluates a run, or a group, as it must be typed; of a Python function, in Python."""
     task = document.get("task")
     if task is None:
-        if is_recurrent(document["experiment"]):
-            return []
         options = evaluation_options(document["experiment"], document["environment"])
         return [command_line("evaluate", run_path, *options)]
     if is_task(task):

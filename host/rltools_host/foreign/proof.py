@@ -32,7 +32,8 @@ from rltools_host.policies.contract import (
     masks_of,
     output_dim,
 )
-from rltools_host.policies.image import Layer, PolicyImage, parse_policy
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.policies.image_records import Layer
 from rltools_host.policies.image_writing import EXAMPLES, Network, Origin, sampled, write_image
 
 SAMPLES = 1000

@@ -18,6 +18,7 @@ from rltools_host.clients.messages import EXECUTOR_STATUSES, Action, name_of
 from rltools_host.clients.policies import PolicyClient, Tick
 from rltools_host.hil.inputs import Inputs, make_inputs, make_not_finite
 from rltools_host.policies.contract import PastAction, PlaceInput
+from rltools_host.policies.hidden_state import HiddenState
 from rltools_host.policies.history import History, given_out, normalised
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.push import MOST_LAYERS, words_of
@@ -181,7 +182,7 @@ class Scenarios:
             yield self._fault(kind, "observation_not_finite", values)
         yield from self._ages()
         yield self._held()
-        if self._asked:
+        if self._asked or self._image.recurrence is not None:
             yield self._remembered()
 
     # -- kinds of scenarios ------------------------------------------------------------------------
@@ -215,9 +216,12 @@ class Scenarios:
         return self._scenario("a call before its time", [first, early, self._after(1)])
 
     def _remembered(self) -> Scenario:
-        """All that is asked for has been a safe action, and the policy's, and nothing yet."""
+        """All that is asked for has been a safe action, and the policy's, and nothing yet; a hidden
+        state has moved on twice, and has ended."""
         ages = [asked.ticks for asked in self._asked if isinstance(asked, PastAction)]
-        longest = max(ages, default=1)
+        recurrence = self._image.recurrence
+        step = 1 if recurrence is None else recurrence.trained_interval_us // self._interval
+        longest = max([step + 1, *ages] if recurrence is not None else ages, default=1)
         calls = []
         for tick in range(3 * longest + 3):
             now_us = tick * self._interval
@@ -225,7 +229,7 @@ class Scenarios:
                 calls.append(self._call(now_us, now_us, self._outside, OUT_OF_RANGE))
             else:
                 calls.append(self._acting(now_us, self._good[tick % len(self._good)]))
-        return self._scenario("its own last actions, and sums", calls)
+        return self._scenario("what the policy remembers", calls)
 
     def _fault(self, name: str, status: str, observation: Float32Array) -> Scenario:
         interval = self._interval
@@ -237,17 +241,19 @@ class Scenarios:
 
     def _scenario(self, name: str, calls: list[Planned]) -> Scenario:
         history = History(self._asked, len(self._image.actions))
+        state = HiddenState(self._image)
         action = self._safe
         expected = []
         for call in calls:
             if call.status == ACTED:
                 inputs = history.inputs(call.observation)
-                outputs, actions = self._image.runner.run(inputs)
+                outputs, actions = state.run(call.now_us, inputs)
                 given = given_out(outputs, actions, self._image.actions)
                 history.add(given, acted_on=call.observation)
                 action = actions[0]
             elif call.status != HELD:
                 history.add(normalised(self._safe, self._image.actions))
+                state.fail(call.status)
                 action = self._safe
             values = tuple(call.observation.tolist())
             tick = Tick(call.now_us % WRAP, call.taken_us % WRAP, values)

@@ -112,8 +112,6 @@ def contract_of(folder: RunFolder, is_needed: bool) -> str | None:
     if (generated := contract_of_run(folder.content)) is not None:
         return generated
     content = folder.content
-    if content.is_recurrent:
-        folder.existing_policy()  # says why no board takes it
     stated = content.contract or None
     if stated is not None:
         return stated

@@ -98,9 +98,12 @@ def gymnasium_episodes(
     # What the environments do not show the policy is what it was given by a board.
     asked = image.place_inputs if observations.shape[1] < len(image.observations) else ()
     history = History(asked, len(image.actions), count)
+    states = image.runner.begin(count)
     while running:
         inputs = history.inputs(observations[running], running)
-        outputs, actions = image.runner.run(inputs)
+        present = states[running]
+        outputs, actions = image.runner.run(inputs, present)
+        states[running] = present
         acts = np.isfinite(np.concatenate([inputs, outputs], axis=1)).all(axis=1, keepdims=True)
         history.add(
             np.where(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rltools_host.build.description import Channel
+from rltools_host.errors import UsageError
 from rltools_host.policies.contract import (
     LEAST_ALLOWED,
     ObservationSum,
@@ -23,10 +24,27 @@ from rltools_host.policies.contract import (
     output_dim,
 )
 from rltools_host.policies.core_source import activations, core_math_source, float_literal
-from rltools_host.policies.image import Example, Float32Array, Layer, PolicyImage
+from rltools_host.policies.header_layers import (
+    PARTS,
+    dense_functions,
+    input_source,
+    layer_sources,
+    remembering,
+)
+from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.policies.image_records import Example
 from rltools_host.runs.policy_text import comment_text, string_literal
 
 HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")
+
+
+def require_dense(image: PolicyImage, form: str) -> None:
+    """UsageError for a policy with a hidden state, which this form does not hold yet."""
+    if image.recurrence is not None:
+        raise UsageError(
+            f"no export to {form} of a policy with a hidden state is written yet: export it with "
+            "--to image, c, c-image, arduino, esp-idf or onnx"
+        )
 
 
 def identifier(name: str) -> str:
@@ -206,78 +224,15 @@ def observation_comment(image: PolicyImage) -> str:
     return text
 
 
-# `count` outputs of a layer of `outputs` in all, the first of which the pointers are at.
-DENSE = """\
-static inline void {name}_dense_{count}(const float* weights, const float* bias, const float* input,
-    int inputs, int outputs, float* output) {{
-  float sum[{count}];
-  for (int k = 0; k < {count}; k++) sum[k] = bias[k];
-  for (int i = 0; i < inputs; i++) {{
-    for (int k = 0; k < {count}; k++) {{
-      sum[k] = {name}_fma(input[i], weights[i * outputs + k], sum[k]);
-    }}
-  }}
-  for (int k = 0; k < {count}; k++) output[k] = sum[k] + 0.0f;
-}}"""
-BLOCK = 8  # outputs at a time
-
-
-def dense_functions(name: str, layers: Sequence[Layer]) -> str:
-    sizes = [layer.bias.size for layer in layers]
-    counts = {BLOCK for size in sizes if size >= BLOCK} | {size % BLOCK for size in sizes}
-    return "\n\n".join(DENSE.format(name=name, count=count) for count in sorted(counts - {0}))
-
-
-def layer_source(name: str, index: int, layer: Layer, is_last: bool) -> str:
-    inputs, outputs = layer.weights.shape
-    source = "input" if index == 0 else f"hidden_{index - 1}"
-    target = "output" if is_last else f"hidden_{index}"
-    whole = outputs - outputs % BLOCK
-    lines = [] if is_last else [f"float {target}[{outputs}];"]
-
-    def call(count: int, place: str) -> str:
-        plus = f" + {place}" if place else ""
-        return (
-            f"{name}_dense_{count}({name}_weights_{index}{plus}, {name}_bias_{index}{plus}, "
-            f"{source}, {inputs}, {outputs}, {target}{plus});"
-        )
-
-    if whole:
-        lines += [f"for (int i = 0; i < {whole}; i += {BLOCK}) {{", f"  {call(BLOCK, 'i')}", "}"]
-    if whole < outputs:
-        lines += [call(outputs - whole, str(whole) if whole else "")]
-    value = value_of_float(name, activations()[layer.activation])
-    if value != "x":
-        lines += [
-            f"for (int i = 0; i < {outputs}; i++) {{",
-            f"  const float x = {target}[i];",
-            f"  {target}[i] = {value};",
-            "}",
-        ]
-    lines += [f"if (trace != NULL) *trace = {name}_crc32({target}, {outputs}, *trace);"]
-    return "\n".join(f"  {line}" for line in lines)
-
-
-def input_source(name: str, image: PolicyImage) -> str:
-    if image.normaliser is None:
-        return "  const float* input = observation;"
-    count = len(image.observations)
-    return (
-        f"  float input[{count}];\n"
-        f"  for (int i = 0; i < {count}; i++) {{\n"
-        f"    input[i] = (observation[i] - {name}_mean[i]) * {name}_inverse_std[i];\n"
-        "  }"
-    )
-
-
-def example_rows(examples: Sequence[Example]) -> str:
+def example_rows(examples: Sequence[Example], is_recurrent: bool) -> str:
     rows = []
     for example in examples:
         fields = (example.observation, example.output, example.action)
         numbers = [number_list(values) for values in fields]
+        begins = f", {str(example.begins).lower()}" if is_recurrent else ""
         rows.append(
             f"    {{{{{numbers[0]}}},\n     {{{numbers[1]}}},\n     {{{numbers[2]}}},\n"
-            f"     0x{example.trace:08x}u}},"
+            f"     0x{example.trace:08x}u{begins}}},"
         )
     return "\n".join(rows)
 
@@ -314,10 +269,11 @@ def c_header(image: PolicyImage) -> str:
     guard = name.upper()
     used = {activations()[layer.activation] for layer in image.layers}
     functions = {name for value in used for name in re.findall(r"math::(\w+)", value)}
+    functions |= {"sigmoid", "tanh"} if image.recurrence is not None else set()
     parameters = "\n\n".join(
-        f"{array(f'{name}_weights_{index}', layer.weights)}\n\n"
-        f"{array(f'{name}_bias_{index}', layer.bias)}"
+        array(f"{name}_{part}_{index}", values)
         for index, layer in enumerate(image.layers)
+        for part, values in zip(PARTS, layer.tensors, strict=False)
     )
     if image.normaliser is not None:
         mean, inverse_std = image.normaliser
@@ -325,10 +281,6 @@ def c_header(image: PolicyImage) -> str:
             f"{array(f'{name}_mean', mean)}\n\n{array(f'{name}_inverse_std', inverse_std)}\n\n"
             f"{parameters}"
         )
-    layers = [
-        layer_source(name, index, layer, index == len(image.layers) - 1)
-        for index, layer in enumerate(image.layers)
-    ]
     header = Template(HEADER_TEMPLATE.read_text(encoding="utf-8"))
     return header.substitute(
         fields(image),
@@ -345,17 +297,13 @@ def c_header(image: PolicyImage) -> str:
         observations=channel_rows(image.observations),
         safe_output=number_list(safe_output(image)),
         **choosing(image, guard),
-        examples=example_rows(image.examples),
+        examples=example_rows(image.examples, image.recurrence is not None),
         parameters=parameters,
         core_math=core_math_source(
             sorted({*functions, "fma", "clamp", "absolute", "to_bits"}), name, guard
         ),
         dense=dense_functions(name, image.layers),
         largest=float_literal(float(np.finfo(np.float32).max)),
-        layers="\n".join([input_source(name, image), *layers]),
+        layers="\n".join([input_source(name, image), *layer_sources(name, image.layers)]),
+        **remembering(image, name, guard),
     )
-
-
-def value_of_float(name: str, value: str) -> str:
-    """An activation's expression in C, where the functions of the core are `name`_<function>."""
-    return re.sub(r"\bT\(", "(float)(", value).replace("math::", f"{name}_")

@@ -20,7 +20,8 @@ from rltools_host.build.ranges import ranges_of
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.policies import export
 from rltools_host.policies.contract import choices_of, masks_of
-from rltools_host.policies.image import Float32Array, Layer, PolicyImage
+from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.policies.image_records import GATES, Layer
 from rltools_host.policies.image_writing import sampled
 from rltools_host.runs.checkpoint import safetensors_header, with_header
 from rltools_host.toolchain import tools
@@ -31,6 +32,7 @@ OPSET, IR_VERSION = 17, 10  # that runtimes have read for long
 # Of half an action's range, between this machine's action and that of the model.
 LARGEST_DIFFERENCE = 1e-6
 SAMPLES = 1000
+COMPARED_STEPS = 8  # of a recurrent policy
 REACH = 1e3  # of an observation, from the middle of its range: some ranges have no end
 # Activations of the core's list, each as operators of ONNX that take what the one before gave, with
 # a constant or x besides, and as a function of PyTorch's.
@@ -114,6 +116,7 @@ class Graph:
         self.last = first
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self.states: list[str] = []  # after the step, of each recurrent layer
 
     def constant(self, value: Any) -> str:
         name = f"constant_{len(self.constants)}"
@@ -128,12 +131,12 @@ class Graph:
         self.last = name
         return name
 
-    def columns(self, first: int, count: int) -> None:
+    def columns(self, first: int, count: int) -> str:
         """Of what the one before gave."""
-        name = f"columns_{first}"
+        name = f"columns_{len(self.constants)}"
         numbers = np.arange(first, first + count, dtype=np.int64)
         self.constants.append(self.numpy_helper.from_array(numbers, name))
-        self.add("Gather", name, axis=1)
+        return self.add("Gather", name, axis=1)
 
     def scale(self, low: Float32Array, high: Float32Array, to: str | None = None) -> str:
         """Outputs become actions, in their units."""
@@ -166,9 +169,40 @@ class Graph:
             more = () if beside is None else (x if beside == X else self.constant(beside),)
             self.add(operator, *more)
 
+    def gru(self, layer: Layer, place: int) -> None:
+        """PyTorch's GRU, of a state that begins at `place` of the policy's."""
+        assert layer.hidden is not None
+        width, weights = layer.width, [self.constant(each) for each in layer.tensors]
+        sums = self.add("Gemm", *weights[:2])
+        self.last = "state"
+        own = self.columns(place, width)
+        hidden = self.add("Gemm", *weights[2:])
+
+        def part(product: str, gate: int) -> str:
+            self.last = product
+            return self.columns(gate * width, width)
+
+        gates = []
+        for gate in range(GATES - 1):
+            other = part(hidden, gate)
+            part(sums, gate)
+            self.add("Add", other)
+            gates.append(self.add("Sigmoid"))
+        other = part(sums, GATES - 1)
+        part(hidden, GATES - 1)
+        self.add("Mul", gates[0])
+        self.add("Add", other)
+        candidate = self.add("Tanh")
+        self.last = own
+        self.add("Sub", candidate)
+        self.add("Mul", gates[1])
+        self.states.append(self.add("Add", candidate))
+
 
 def encode_onnx(image: PolicyImage) -> bytes:
-    """The model: `observation` (batch, n) in its units to `action` (batch, m) in its units."""
+    """The model: `observation` (batch, n) in its units to `action` (batch, m) in its units. Of a
+    recurrent policy `state` (batch, k), zeros at first, to `next_state` besides, by a step of
+    training."""
     require_no_masks(image, "ONNX")
     tools.ensure_group(GROUP)
     from onnx import TensorProto, checker
@@ -178,20 +212,31 @@ def encode_onnx(image: PolicyImage) -> bytes:
         mean, inverse_std = image.normaliser
         graph.add("Sub", graph.constant(mean))
         graph.add("Mul", graph.constant(inverse_std))
+    place = 0
     for layer in image.layers:
-        graph.dense(layer)
+        if layer.hidden is None:
+            graph.dense(layer)
+        else:
+            graph.gru(layer, place)
+            place += layer.width
     if choices_of(image.actions):
         graph.choose(image)
     else:
         graph.scale(*ranges_of(image.actions), to="action")
     make = graph.helper
     sizes = {"observation": len(image.observations), "action": len(image.actions)}
-    values = [
-        make.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
+    if graph.states:
+        graph.last = graph.states[0]
+        graph.add("Concat", *graph.states[1:], to="next_state", axis=1)
+        sizes |= {"state": place, "next_state": place}
+    values = {
+        name: make.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
         for name, size in sizes.items()
-    ]
+    }
+    given = [values[name] for name in ("observation", "state") if name in values]
+    found = [values[name] for name in ("action", "next_state") if name in values]
     model = make.make_model(
-        make.make_graph(graph.nodes, "policy", values[:1], values[1:], graph.constants),
+        make.make_graph(graph.nodes, "policy", given, found, graph.constants),
         opset_imports=[make.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="rltools",
@@ -218,10 +263,20 @@ def require_same_actions(image: PolicyImage, model: bytes) -> None:
     session = runtime_session(model)
     examples = [example.observation for example in image.examples]
     inputs = np.concatenate([sampled_observations(image), np.array(examples, np.float32)])
-    actions = session.run(["action"], {"observation": inputs})[0]
     low, high = ranges_of(image.actions)
-    differences = np.abs((actions - image.evaluate(inputs)) / ((high - low) / 2))
-    difference = float(differences[~is_close_choice(image, inputs)].max(initial=0.0))
+    states = image.runner.begin(len(inputs))
+    difference = 0.0
+    for _ in range(1 if image.recurrence is None else COMPARED_STEPS):
+        given = {"observation": inputs}
+        if image.recurrence is not None:
+            given["state"] = states.copy()
+        actions, *after = session.run(None, given)
+        outputs, ours = image.runner.run(inputs, states)
+        differences = np.abs((actions - ours) / ((high - low) / 2))
+        differences = differences[~is_close_choice(image, outputs)]
+        difference = max(difference, float(differences.max(initial=0.0)))
+        for each in after:
+            difference = max(difference, float(np.abs(each - states).max()))
     if not difference <= LARGEST_DIFFERENCE:
         raise VerificationError(
             f"{image.origin}: onnxruntime's actions are off by {difference:.1e} of half their "
@@ -229,16 +284,16 @@ def require_same_actions(image: PolicyImage, model: bytes) -> None:
         )
 
 
-def is_close_choice(image: PolicyImage, inputs: Float32Array) -> Any:
+def is_close_choice(image: PolicyImage, outputs: Float32Array) -> Any:
     """(rows, actions): where two outputs of a choice are so close that rounding decides."""
-    outputs, place, close = image.output(inputs), 0, []
+    place, close = 0, []
     for action in image.actions:
         values = np.sort(outputs[:, place : place + len(action.choices)], axis=1)
         place += len(action.choices) or 1
         if action.choices:
             close.append(values[:, -1] - values[:, -2] <= 1e-5 * (1 + np.abs(values[:, -1])))
         else:
-            close.append(np.zeros(len(inputs), bool))
+            close.append(np.zeros(len(outputs), bool))
     return np.stack(close, axis=1)
 
 
@@ -259,6 +314,7 @@ def tensors(image: PolicyImage) -> dict[str, Float32Array]:
 
 def encode_safetensors(image: PolicyImage) -> bytes:
     """The metadata has contract and activations (https://huggingface.co/docs/safetensors)."""
+    export.require_dense(image, "safetensors")
     activations = [layer.activation for layer in image.layers]
     metadata = {"contract": json.dumps(contract(image)), "activations": json.dumps(activations)}
     return safetensors_file(tensors(image), metadata)
@@ -306,8 +362,9 @@ PYTORCH = Path(__file__).with_name("policy_module.py.in")
 
 def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     """The folder's name and files."""
+    export.require_dense(image, "PyTorch")
     require_no_masks(image, "PyTorch")
-    sizes = [len(image.observations), *(layer.bias.size for layer in image.layers)]
+    sizes = [len(image.observations), *(layer.width for layer in image.layers)]
     functions = [known(FUNCTIONS, layer.activation, "PyTorch") for layer in image.layers]
     template = Template(PYTORCH.read_text(encoding="utf-8"))
     text = template.substitute(

@@ -27,6 +27,18 @@ from rltools_host.policies.contract import (
     require_texts,
 )
 from rltools_host.policies.core_source import activations
+from rltools_host.policies.image_records import (
+    GRU,
+    HAS_CHOICES,
+    HAS_NORMALISER,
+    RESET_AT_ACTIVATION,
+    RESET_AT_ALL,
+    WORD,
+    Example,
+    Layer,
+    Recurrence,
+    Shape,
+)
 from rltools_host.policies.runner import LAYER, PolicyRunner
 from rltools_host.policies.runner import DamagedPolicyError as DamagedPolicyError
 from rltools_host.policies.runner import Float32Array as Float32Array
@@ -36,29 +48,13 @@ from rltools_host.runs.policy_file import (
     HEADER,
     MAGIC,
     MOST_STEP_INTERVAL_US,
+    RECURRENCE,
+    RECURRENT_VERSION,
     VERSION,
+    header_bytes,
     image_crc32,
 )
 from rltools_host.runs.policy_text import MOST_CHOICES
-
-HAS_NORMALISER, HAS_CHOICES = 1, 2
-
-
-@dataclass(frozen=True)
-class Layer:
-    activation: str
-    weights: Float32Array  # (in, out)
-    bias: Float32Array  # (out)
-
-
-@dataclass(frozen=True)
-class Example:
-    """An observation and what the device that wrote the image computed for it."""
-
-    observation: Float32Array
-    trace: int
-    output: Float32Array
-    action: Float32Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +75,7 @@ class PolicyImage:
     normaliser: tuple[Float32Array, Float32Array] | None  # mean and inverse standard deviation
     layers: tuple[Layer, ...]
     examples: tuple[Example, ...]
+    recurrence: Recurrence | None = None  # None: there is no hidden state
 
     @property
     def sha256(self) -> str:
@@ -86,13 +83,13 @@ class PolicyImage:
 
     @property
     def parameter_count(self) -> int:
-        return sum(layer.weights.size + layer.bias.size for layer in self.layers)
+        return sum(tensor.size for layer in self.layers for tensor in layer.tensors)
 
     @property
     def shape(self) -> str:
-        """For example "3-64-64-1"."""
-        widths = [len(self.observations), *(layer.bias.size for layer in self.layers)]
-        return "-".join(str(width) for width in widths)
+        """For example "3-64-64-1", or "2-32-GRU32-1"."""
+        names = [f"{'' if each.hidden is None else 'GRU'}{each.width}" for each in self.layers]
+        return "-".join([str(len(self.observations)), *names])
 
     @cached_property
     def runner(self) -> PolicyRunner:
@@ -124,7 +121,8 @@ class PolicyImage:
         self.runner.check_examples()
 
     def evaluate(self, observation: ArrayLike) -> Float32Array:
-        """Actions in the channels' units: (action_dim), or (n, action_dim) for n observations."""
+        """Actions in the channels' units: (action_dim), or (n, action_dim) for n observations, each
+        the first of an episode where the policy has a hidden state."""
         return self.runner.run(observation)[1]
 
     def output(self, observation: ArrayLike) -> Float32Array:
@@ -171,13 +169,14 @@ class ImageReader:
     def __init__(self, data: bytes, origin: str) -> None:
         self.data = data
         self.origin = origin
-        self.position = HEADER.size
+        self.position = 0
 
     def refuse(self, reason: str, detail: str) -> DamagedPolicyError:
         return DamagedPolicyError(self.origin, reason, detail)
 
     def read(self) -> PolicyImage:
         header = self.read_envelope()
+        self.position = HEADER.size
         observation_dim, action_dim, layer_count, example_count, flags = header[5:10]
         counts = (observation_dim, action_dim, layer_count, example_count)
         if 0 in counts or flags & ~(HAS_NORMALISER | HAS_CHOICES) or header[14]:
@@ -191,17 +190,19 @@ class ImageReader:
             )
         experiment = self.text(header[16], "experiment")
         environment = self.text(header[17], "environment")
+        recurrence = self.read_recurrence(header) if header[1] == RECURRENT_VERSION else None
         tables_bytes = layer_count * LAYER.size + (observation_dim + action_dim) * CHANNEL.size
-        if HEADER.size + tables_bytes > len(self.data):
+        if self.position + tables_bytes > len(self.data):
             raise self.refuse("malformed", "its tables do not fit into it")
+        first = self.position
         choices = self.choice_counts(counts) if flags & HAS_CHOICES else [0] * action_dim
         width = sum(count or 1 for count in choices)
         tables_bytes += sum(choices) * CHOICE.size
-        shapes = self.read_layer_table(observation_dim, width, layer_count)
-        parameters = sum((in_dim + 1) * out_dim for in_dim, out_dim, _ in shapes)
+        shapes = self.read_layer_table(observation_dim, width, layer_count, recurrence)
+        parameters = sum(shape.parameters for shape in shapes)
         floats = (2 * observation_dim if flags & HAS_NORMALISER else 0) + parameters
-        floats += example_count * (observation_dim + 1 + width + action_dim)
-        if HEADER.size + tables_bytes + 4 * floats != len(self.data):
+        words = (0 if recurrence is None else 1) + observation_dim + 1 + width + action_dim
+        if first + tables_bytes + 4 * (floats + example_count * words) != len(self.data):
             raise self.refuse("malformed", "its sections do not add up to its length")
         channels = [self.read_channel(index) for index in range(observation_dim + action_dim)]
         actions = [
@@ -214,7 +215,7 @@ class ImageReader:
             normaliser = (mean, self.read_floats(observation_dim, "normaliser"))
         layers = tuple(self.read_layer(index, shape) for index, shape in enumerate(shapes))
         examples = tuple(
-            self.read_example(index, observation_dim, width, action_dim)
+            self.read_example(index, (observation_dim, width, action_dim), recurrence is not None)
             for index in range(example_count)
         )
         return PolicyImage(
@@ -232,6 +233,7 @@ class ImageReader:
             normaliser=normaliser,
             layers=layers,
             examples=examples,
+            recurrence=recurrence,
         )
 
     def read_envelope(self) -> tuple[Any, ...]:
@@ -240,18 +242,36 @@ class ImageReader:
         if len(data) < HEADER.size:
             raise self.refuse("too_short", f"{len(data)} bytes, a header alone has {HEADER.size}")
         header = HEADER.unpack_from(data)
-        magic, version, header_bytes, total_bytes, crc32 = header[:5]
+        magic, version, stated_bytes, total_bytes, crc32 = header[:5]
         if magic != MAGIC:
             raise self.refuse("bad_magic", "it does not begin with RLTP")
-        if version != VERSION:
-            raise self.refuse("unknown_version", f"version {version}, this program reads {VERSION}")
-        if header_bytes != HEADER.size or total_bytes != len(data):
+        if version not in (VERSION, RECURRENT_VERSION):
+            known = f"this program reads {VERSION} and {RECURRENT_VERSION}"
+            raise self.refuse("unknown_version", f"version {version}, {known}")
+        needed = header_bytes(version)
+        if stated_bytes != needed or total_bytes != len(data) or len(data) < needed:
             raise self.refuse(
                 "wrong_size", f"{len(data):,} bytes, but its header says {total_bytes:,}"
             )
         if image_crc32(data) != crc32:
             raise self.refuse("wrong_crc", "its checksum does not match, fetch it again")
         return header
+
+    def read_recurrence(self, header: tuple[Any, ...]) -> Recurrence:
+        *fields, reserved = self.take(RECURRENCE)
+        found = Recurrence(*fields)
+        interval = header[10]
+        if (
+            reserved
+            or not 1 <= found.trained_interval_us <= MOST_STEP_INTERVAL_US
+            or found.trained_interval_us % interval
+            or not interval <= found.most_pause_us <= MOST_STEP_INTERVAL_US
+            or not found.state_dim
+            or not found.reset_at & RESET_AT_ACTIVATION
+            or found.reset_at > RESET_AT_ALL
+        ):
+            raise self.refuse("malformed", "what it says of its hidden state contradicts itself")
+        return found
 
     def text(self, field: bytes, what: str) -> str:
         value, _, rest = field.partition(b"\0")
@@ -269,7 +289,7 @@ class ImageReader:
         observation_dim, action_dim, layer_count, _ = counts
         found = []
         for index in range(observation_dim, observation_dim + action_dim):
-            position = HEADER.size + layer_count * LAYER.size + index * CHANNEL.size
+            position = self.position + layer_count * LAYER.size + index * CHANNEL.size
             _, unit, minimum, maximum = CHANNEL.unpack_from(self.data, position)
             is_choice = unit.partition(b"\0")[0] == CHOICE_UNIT.encode()
             if is_choice and not (
@@ -292,24 +312,22 @@ class ImageReader:
         return replace(channel, unit="|".join(names))
 
     def read_layer_table(
-        self, observation_dim: int, width: int, layer_count: int
-    ) -> list[tuple[int, int, int]]:
-        """(in, out, activation) of each layer; they lead from the observations to the outputs."""
+        self, observation_dim: int, width: int, layer_count: int, recurrence: Recurrence | None
+    ) -> list[Shape]:
+        """Of each layer; they lead from the observations to the outputs."""
         shapes = []
         present = observation_dim
         for index in range(layer_count):
-            in_dim, out_dim, activation, reserved = self.take(LAYER)
-            if (
-                in_dim != present
-                or not out_dim
-                or activation >= len(activations())
-                or any(reserved)
-            ):
+            shape = Shape(*self.take(LAYER))
+            if shape.in_dim != present or not shape.is_known(recurrence is not None):
                 raise self.refuse("malformed", f"layer {index} does not fit the one before")
-            shapes.append((in_dim, out_dim, activation))
-            present = out_dim
+            shapes.append(shape)
+            present = shape.out_dim
         if present != width:
             raise self.refuse("malformed", "the last layer's width is not that of the actions")
+        state_dim = sum(shape.out_dim for shape in shapes if shape.kind == GRU)
+        if state_dim != (0 if recurrence is None else recurrence.state_dim):
+            raise self.refuse("malformed", "its hidden state is not that of its layers")
         return shapes
 
     def read_channel(self, index: int) -> Channel:
@@ -337,16 +355,26 @@ class ImageReader:
             raise self.refuse("not_finite", f"a number of {what} is infinite or not a number")
         return values
 
-    def read_layer(self, index: int, shape: tuple[int, int, int]) -> Layer:
-        in_dim, out_dim, activation = shape
-        weights = self.read_floats(in_dim * out_dim, f"layer {index}").reshape(in_dim, out_dim)
-        name = list(activations())[activation]
-        return Layer(name, weights, self.read_floats(out_dim, f"layer {index}"))
+    def read_layer(self, index: int, shape: Shape) -> Layer:
+        name = list(activations())[shape.activation]
+        product = self.read_product(index, shape.in_dim, shape.columns)
+        if shape.kind != GRU:
+            return Layer(name, *product)
+        return Layer(name, *product, self.read_product(index, shape.out_dim, shape.columns))
 
-    def read_example(
-        self, index: int, observation_dim: int, width: int, action_dim: int
-    ) -> Example:
+    def read_product(
+        self, index: int, rows: int, columns: int
+    ) -> tuple[Float32Array, Float32Array]:
+        weights = self.read_floats(rows * columns, f"layer {index}").reshape(rows, columns)
+        return weights, self.read_floats(columns, f"layer {index}")
+
+    def read_example(self, index: int, dims: tuple[int, int, int], is_step: bool) -> Example:
+        observation_dim, width, action_dim = dims
+        (begins,) = self.take(WORD) if is_step else (1,)
+        if begins > 1 or (index == 0 and not begins):
+            raise self.refuse("malformed", f"example {index} neither begins a sequence nor goes on")
         observation = self.read_floats(observation_dim, f"example {index}")
-        (trace,) = self.take(struct.Struct("<I"))
+        (trace,) = self.take(WORD)
         output = self.read_floats(width, f"example {index}")
-        return Example(observation, trace, output, self.read_floats(action_dim, f"example {index}"))
+        action = self.read_floats(action_dim, f"example {index}")
+        return Example(observation, trace, output, action, bool(begins))

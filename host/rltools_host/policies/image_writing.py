@@ -4,7 +4,6 @@ numbers are those of the code that boards run."""
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,11 +19,32 @@ from rltools_host.policies.contract import (
     output_dim,
 )
 from rltools_host.policies.core_source import activations
-from rltools_host.policies.image import HAS_CHOICES, HAS_NORMALISER, Layer, parse_policy
+from rltools_host.policies.image import parse_policy
+from rltools_host.policies.image_records import (
+    DENSE,
+    GRU,
+    HAS_CHOICES,
+    HAS_NORMALISER,
+    WORD,
+    Layer,
+    Recurrence,
+)
 from rltools_host.policies.runner import LAYER
-from rltools_host.runs.policy_file import CRC32_PLACE, HEADER, MAGIC, VERSION, image_crc32
+from rltools_host.runs.policy_file import (
+    CRC32_PLACE,
+    HEADER,
+    MAGIC,
+    MOST_STEP_INTERVAL_US,
+    RECURRENCE,
+    RECURRENT_VERSION,
+    VERSION,
+    header_bytes,
+    image_crc32,
+)
 
-EXAMPLES = 8  # as the core writes
+# As the core writes.
+EXAMPLES, RECURRENT_EXAMPLES, SECOND_SEQUENCE = 8, 16, 10
+PAUSE_STEPS = 4
 
 
 @dataclass(frozen=True)
@@ -41,31 +61,55 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """What an image computes; normaliser: mean and inverse standard deviation, or None."""
+    """What an image computes; normaliser: mean and inverse standard deviation, or None.
+    ticks_per_step: a step of training, with which a hidden state moves on, in the contract's
+    intervals."""
 
     normaliser: tuple[ArrayLike, ArrayLike] | None
     layers: Sequence[Layer]
+    ticks_per_step: int = 1
+
+    @property
+    def state_dim(self) -> int:
+        return sum(each.width for each in self.layers if each.hidden is not None)
+
+    def recurrence(self, contract: Contract) -> Recurrence | None:
+        if not self.state_dim:
+            return None
+        trained_us = self.ticks_per_step * contract.step_interval_us
+        pause_us = min(PAUSE_STEPS * trained_us, MOST_STEP_INTERVAL_US)
+        return Recurrence(trained_us, pause_us, self.state_dim)
 
 
 def write_image(
     network: Network, contract: Contract, origin: Origin, observations: NDArray[np.float32]
 ) -> bytes:
-    """The image, with an example for each of the observations, (count, observation_dim).
+    """The image, with an example for each of the observations, (count, observation_dim). Of a
+    recurrent policy they are the steps of two sequences.
 
     DamagedPolicyError: a board would refuse it, for example as a number is not finite.
     """
     results = output_dim(contract.actions) + len(contract.actions)
+    rows = observations.astype("<f4")
+    begins = [WORD.pack(index in (0, SECOND_SEQUENCE)) for index in range(len(rows))]
+    if not network.state_dim:
+        begins = [b""] * len(rows)
     empty = b"".join(
-        (row.tobytes() + bytes(4 * (1 + results))) for row in observations.astype("<f4")
+        word + row.tobytes() + bytes(4 * (1 + results))
+        for word, row in zip(begins, rows, strict=True)
     )
     unproven = assembled(network, contract, origin, len(observations), empty)
     runner = parse_policy(unproven).runner
     examples = []
-    for row in observations.astype("<f4"):
-        trace, output = runner.trace(row)
-        action = runner.run(row)[1]
+    state = runner.begin()
+    for word, row in zip(begins, rows, strict=True):
+        if word != WORD.pack(0):
+            state = runner.begin()
+        before = state.copy()
+        trace, output = runner.trace(row, state)
+        action = runner.run(row, before)[1]
         examples.append(
-            row.tobytes() + struct.pack("<I", trace) + output.tobytes() + action.tobytes()
+            word + row.tobytes() + WORD.pack(trace) + output.tobytes() + action.tobytes()
         )
     return assembled(network, contract, origin, len(observations), b"".join(examples))
 
@@ -78,22 +122,29 @@ def assembled(
     flags = (HAS_NORMALISER if network.normaliser else 0) | (HAS_CHOICES if choices else 0)
     parts = [
         *(
-            LAYER.pack(*each.weights.shape, names.index(each.activation), bytes(3))
+            LAYER.pack(
+                len(each.weights),
+                each.width,
+                names.index(each.activation),
+                DENSE if each.hidden is None else GRU,
+                bytes(2),
+            )
             for each in network.layers
         ),
         *(channel_record(each) for each in (*contract.observations, *contract.actions)),
         *(CHOICE.pack(name.encode()) for name in choices),
         *(np.asarray(part, "<f4").tobytes() for part in network.normaliser or ()),
-        *(
-            np.asarray(part, "<f4").tobytes()
-            for each in network.layers
-            for part in (each.weights, each.bias)
-        ),
+        *(np.asarray(part, "<f4").tobytes() for each in network.layers for part in each.tensors),
         examples,
     ]
+    recurrence = network.recurrence(contract)
+    version = VERSION if recurrence is None else RECURRENT_VERSION
+    if recurrence is not None:
+        fields = (recurrence.trained_interval_us, recurrence.most_pause_us)
+        parts.insert(0, RECURRENCE.pack(*fields, recurrence.state_dim, recurrence.reset_at, 0))
     body = b"".join(parts)
     header = HEADER.pack(
-        *(MAGIC, VERSION, HEADER.size, HEADER.size + len(body), 0),
+        *(MAGIC, version, header_bytes(version), HEADER.size + len(body), 0),
         *(len(contract.observations), len(contract.actions), len(network.layers), count),
         *(flags, contract.step_interval_us),
         *(origin.step, origin.seed, origin.fingerprint, 0, bytes.fromhex(origin.state_sha256)),

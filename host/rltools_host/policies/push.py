@@ -28,7 +28,8 @@ from rltools_host.errors import (
 from rltools_host.hints import command_line
 from rltools_host.policies.board import PolicyPlace, Storage, policy_session
 from rltools_host.policies.contract import parse_contract
-from rltools_host.policies.image import Example, PolicyImage, read_run_policy
+from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.policies.image_records import Example
 from rltools_host.runs.names import LAST
 
 DEFAULT_TRIAL_S = 10.0

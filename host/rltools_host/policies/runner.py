@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from rltools_host.build.native import host_library
 from rltools_host.clients.messages import POLICY_REASONS
 from rltools_host.errors import DamagedFileError, RltError, VerificationError
-from rltools_host.runs.policy_file import HEADER
+from rltools_host.runs.policy_file import HEADER, header_bytes
 
-LAYER = struct.Struct("<HHB3s")
+LAYER = struct.Struct("<HHBB2s")
 REASONS = tuple(POLICY_REASONS)
 Float32Array = NDArray[np.float32]
 
@@ -42,9 +42,11 @@ class PolicyRunner:
         )
         if reason:
             raise DamagedPolicyError(origin, REASONS[reason], self.reasons[reason])
-        self.observation_dim, self.action_dim, self.layer_count = HEADER.unpack_from(data)[5:8]
-        last = HEADER.size + (self.layer_count - 1) * LAYER.size
+        header = HEADER.unpack_from(data)
+        self.observation_dim, self.action_dim, self.layer_count = header[5:8]
+        last = header_bytes(header[1]) + (self.layer_count - 1) * LAYER.size
         self.output_dim = LAYER.unpack_from(data, last)[1]
+        self.state_dim = int(self.library.rlt_policy_state_dim(self.policy))
         self.scratch = np.empty(self.library.rlt_policy_scratch_floats(self.policy), np.float32)
 
     def check_examples(self) -> None:
@@ -64,20 +66,29 @@ class PolicyRunner:
         self.library.rlt_policy_safe_action(self.policy, action.ctypes.data, normalised.ctypes.data)
         return action, normalised
 
-    def run(self, observation: ArrayLike) -> tuple[Float32Array, Float32Array]:
-        """Outputs and actions."""
+    def begin(self, count: int = 1) -> Float32Array:
+        """Hidden states of zeros (count, state_dim), as at the beginning of an episode."""
+        return np.zeros((count, self.state_dim), np.float32)
+
+    def run(
+        self, observation: ArrayLike, states: Float32Array | None = None
+    ) -> tuple[Float32Array, Float32Array]:
+        """Outputs and actions. states: those of begin(), a row for each observation, which move on;
+        None: each is the first observation of an episode."""
         values = np.ascontiguousarray(observation, np.float32)
         if values.ndim not in (1, 2) or values.shape[-1] != self.observation_dim:
             raise RltError(
                 f"{self.origin} takes {self.observation_dim} observations, not {values.shape}"
             )
         count = 1 if values.ndim == 1 else len(values)
+        require_states(self.origin, states, (count, self.state_dim))
         outputs = np.empty((count, self.output_dim), np.float32)
         actions = np.empty((count, self.action_dim), np.float32)
         self.library.rlt_policy_evaluate(
             self.policy,
             values.ctypes.data,
             count,
+            None if states is None else states.ctypes.data,
             outputs.ctypes.data,
             actions.ctypes.data,
             self.scratch.ctypes.data,
@@ -85,17 +96,25 @@ class PolicyRunner:
         rows = values.shape[:-1]
         return outputs.reshape(*rows, self.output_dim), actions.reshape(*rows, self.action_dim)
 
-    def trace(self, observation: ArrayLike) -> tuple[int, Float32Array]:
-        """The checksum of all layers' outputs for one observation, and the output."""
+    def trace(
+        self, observation: ArrayLike, state: Float32Array | None = None
+    ) -> tuple[int, Float32Array]:
+        """The checksum of all layers' outputs for one observation, and the output; state: of
+        begin()."""
         values = np.ascontiguousarray(observation, np.float32)
         output = np.empty(self.output_dim, np.float32)
+        require_states(self.origin, state, (1, self.state_dim))
         trace = self.library.rlt_policy_trace(
-            self.policy, values.ctypes.data, output.ctypes.data, self.scratch.ctypes.data
+            self.policy,
+            values.ctypes.data,
+            None if state is None else state.ctypes.data,
+            output.ctypes.data,
+            self.scratch.ctypes.data,
         )
         return int(trace), output
 
     def layer_checksums(self, observation: ArrayLike) -> tuple[int, ...]:
-        """CRC-32 of each layer's output for one observation."""
+        """CRC-32 of each layer's output for one observation, the first of an episode."""
         values = np.ascontiguousarray(observation, np.float32)
         output = np.empty(self.output_dim, np.float32)
         layers = np.empty(self.layer_count, np.uint32)
@@ -107,3 +126,14 @@ class PolicyRunner:
             self.scratch.ctypes.data,
         )
         return tuple(map(int, layers))
+
+
+def require_states(origin: str, states: Float32Array | None, shape: tuple[int, int]) -> None:
+    """The native code writes to them."""
+    if states is None:
+        return
+    if states.shape != shape or states.dtype != np.float32 or not states.flags.c_contiguous:
+        raise RltError(
+            f"{origin} has hidden states of shape {shape} and float32, as begin() makes them, not "
+            f"{states.dtype} of shape {states.shape}"
+        )

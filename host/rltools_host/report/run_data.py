@@ -88,8 +88,7 @@ class RunData:
 
 def collect(folder: RunFolder, which: str = LAST) -> RunData:
     """Reads the folder and runs the evaluation episodes."""
-    is_recurrent = folder.content.is_recurrent  # its policy has no image to play episodes with
-    is_there = which != LAST or (folder.policy_path.is_file() and not is_recurrent)
+    is_there = which != LAST or folder.policy_path.is_file()
     image = read_run_policy(folder, which) if is_there else None
     evaluation, episode = None, None
     if image is not None:

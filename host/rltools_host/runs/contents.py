@@ -63,13 +63,6 @@ BegunUs = Annotated[int, Meta(ge=0, le=LAST_US)]
 Hyperparameters = dict[Line, Value]
 
 
-# Why a run whose policy is recurrent has no policy image.
-RECURRENT = (
-    "recurrent, and a policy image (format 1) holds no hidden state: the run has its checkpoint "
-    "and its evaluations in training, and can be resumed, but not evaluated, exported or pushed yet"
-)
-
-
 class Session(Struct, frozen=True):
     """One session of training a run."""
 
@@ -184,8 +177,7 @@ class Run(Struct, frozen=True):
 
     @property
     def is_recurrent(self) -> bool:
-        """Whether its policy has a hidden state: an image of format 1 holds none, so that the
-        run's saves have no policy."""
+        """Whether its policy has a hidden state: earlier tools saved a run without it then."""
         return any(
             name.startswith("actor.layers[") and kind != "dense"
             for name, kind in self.learning.items()

@@ -32,7 +32,7 @@ from rltools_host.files import (
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import state_of_checkpoint
-from rltools_host.runs.contents import RECURRENT, Group, Run
+from rltools_host.runs.contents import Group, Run
 from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import (
     BEST,
@@ -237,8 +237,6 @@ class RunFolder:
         """The file of the run's LAST or BEST policy; UnknownNameError where it has none."""
         if which not in WHICH:
             raise UsageError(f'which policy is "{which}"? Give {LAST} or {BEST}')
-        if self.content.is_recurrent:
-            raise UsageError(f"the policy of run {self.name} is {RECURRENT}")
         if which == BEST:
             if self.content.best is None:
                 raise UnknownNameError(

@@ -1,4 +1,5 @@
-"""The header of a policy image (docs/policy_image.md): which training state it comes from.
+"""The header of a policy image (docs/policy_image.md): which training state it comes from. Format
+2 has a record behind it.
 
 Without NumPy, which training does not load.
 """
@@ -10,8 +11,9 @@ import zlib
 from typing import Any
 
 MAGIC = b"RLTP"
-VERSION = 1
+VERSION, RECURRENT_VERSION = 1, 2
 HEADER = struct.Struct("<4sHHIIHHHHIIIIII32s32s32s")
+RECURRENCE = struct.Struct("<IIHHI")  # behind the header of format 2
 CRC32_PLACE = slice(12, 16)  # in the header
 STEP_PLACE, STATE_PLACE = 11, 15  # among the header's fields
 MOST_STEP_INTERVAL_US = 600_000_000  # kMostStepInterval_us of policy/contract.h
@@ -20,6 +22,11 @@ MOST_STEP_INTERVAL_US = 600_000_000  # kMostStepInterval_us of policy/contract.h
 def image_crc32(data: bytes) -> int:
     """CRC-32 of all bytes but the four that hold it."""
     return zlib.crc32(data[CRC32_PLACE.stop :], zlib.crc32(data[: CRC32_PLACE.start]))
+
+
+def header_bytes(version: int) -> int:
+    """Of the header and what lies behind it."""
+    return HEADER.size + (RECURRENCE.size if version == RECURRENT_VERSION else 0)
 
 
 def state_of_policy(data: bytes) -> str | None:

@@ -148,11 +148,11 @@ def step_of(save: Path, run: Run) -> int:
 
 
 def is_whole(save: Path, state_sha256: str | None, run: Run) -> bool:
-    """Whether a save has a policy, of this state, if the run's policies have images."""
-    if run.is_recurrent:
-        return (save / CHECKPOINT_FILE).is_file()
+    """Whether a save has a policy, of this state."""
     try:
         data = (save / POLICY_FILE).read_bytes()
+    except FileNotFoundError:
+        return run.is_recurrent and (save / CHECKPOINT_FILE).is_file()
     except OSError:
         return False
     return state_sha256 is not None and state_of_policy(data) == state_sha256

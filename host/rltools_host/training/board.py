@@ -101,7 +101,7 @@ def fetch(
     versions: Mapping[str, str],
     transfer: Transfer,
 ) -> FetchedState:
-    """Checkpoint and policy of the result, both of its state; a recurrent policy has no image."""
+    """Checkpoint and policy of the result, both of its state."""
     # A replay buffer that somebody chose to be large is, on this machine.
     most_bytes = IMAGE_HEADER.size + plan.description.bytes_of["state"]
     image = session.files.download(
@@ -109,9 +109,7 @@ def fetch(
         transfer("fetching the checkpoint"),
         most_bytes=max(most_bytes, LARGEST_FILE_BYTES),
     )
-    policy = None
-    if not plan.description.is_recurrent:
-        policy = session.files.download(POLICY_PATH, transfer("fetching the policy"))
+    policy = session.files.download(POLICY_PATH, transfer("fetching the policy"))
     parsed = parse_image(image, session.description)
     description = plan.description
     checkpoint = Checkpoint(
@@ -136,12 +134,10 @@ def fetch(
             f"{parsed.fingerprint:08x}, the experiment {description.fingerprint:08x}: "
             f"{plan.load_command}"
         )
-    if policy is not None and state_of_policy(policy) != state_sha256:
+    if state_of_policy(policy) != state_sha256:
         raise VerificationError(
             f"the policy from {session.description} is not of the state with hash "
             f"{state_sha256[:16]}…, which the board stated: train again"
         )
-    files = {CHECKPOINT_FILE: to_safetensors(checkpoint, description.tensors)}
-    if policy is not None:
-        files[POLICY_FILE] = policy
+    files = {CHECKPOINT_FILE: to_safetensors(checkpoint, description.tensors), POLICY_FILE: policy}
     return FetchedState(result.step, state_sha256, files)

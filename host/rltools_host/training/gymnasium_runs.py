@@ -69,10 +69,11 @@ def evaluate(
         raise UsageError(f"env={shown(env)}: give an environment, or a name that Gymnasium knows")
     returns = np.zeros(episodes)
     for i in range(episodes):
+        act = policy.episode() if hasattr(policy, "episode") else policy
         observation, _ = environment.reset(seed=seed + i)
         ended = False
         while not ended:
-            observation, reward, terminated, truncated, _ = environment.step(policy(observation))
+            observation, reward, terminated, truncated, _ = environment.step(act(observation))
             returns[i] += float(reward)
             ended = terminated or truncated
     if environment is not env:

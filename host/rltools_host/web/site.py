@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.build.description import channels, shapes
-from rltools_host.build.experiments import describe, is_recurrent, list_experiments
+from rltools_host.build.experiments import describe, list_experiments
 from rltools_host.build.picture import OPERATORS, Picture, picture_of, trees_of
 from rltools_host.build.web_module import (
     FLIGHT,
@@ -139,11 +139,7 @@ def write_page(new: Path, experiments: Sequence[str]) -> None:
 
 def those_for_browsers() -> list[str]:
     """All experiments that WebAssembly can have, the shortest to train first."""
-    found = [
-        name
-        for name in list_experiments()
-        if not lacking_in_browsers(name) and not is_recurrent(name)
-    ]
+    found = [name for name in list_experiments() if not lacking_in_browsers(name)]
     return sorted(found, key=lambda name: (not name.startswith("pendulum-td3"), name))
 
 

@@ -64,7 +64,7 @@ def test_a_run_of_earlier_tools_has_that_of_its_experiment(
         (
             {"experiment": "beam-sac"},
             "beam-sac, which is no experiment here: name the contract of its policies with "
-            "--contract, acrobot, cart-pole, pendulum, quadrotor or racing-car",
+            "--contract, acrobot, cart-pole, masked-pendulum, pendulum, quadrotor or racing-car",
         ),
     ],
 )

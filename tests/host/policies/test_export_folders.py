@@ -20,6 +20,7 @@ from rltools_host.build.firmware import platformio_environment
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError
 from rltools_host.policies import export, folders
+from rltools_host.policies.hidden_state import HiddenState
 from rltools_host.policies.history import History, given_out
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.toolchain.tools import missing_names
@@ -128,9 +129,10 @@ def test_the_arduino_library_compiles_alone(processor: str, tmp_path: Path) -> N
 
 
 SEEING_MORE = ("remembering_quadrotor_4", "summing_quadrotor", "only_summing_quadrotor")
+REMEMBERING = (*SEEING_MORE, "recurrent_pendulum", "recurrent_quadrotor")
 
 
-@pytest.mark.parametrize("network", ["pendulum", "choosing", *SEEING_MORE, *SOME_NETWORKS])
+@pytest.mark.parametrize("network", ["pendulum", "choosing", *REMEMBERING, *SOME_NETWORKS])
 def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: Path) -> None:
     image = sample(network)
     library = arduino_library(image, tmp_path)
@@ -153,12 +155,16 @@ def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: P
     rows = np.frombuffer(result[1:], row)
     assert len(rows) == 100
     history = History(image.place_inputs, len(image.actions))
+    state = HiddenState(image)
     expected = np.empty((100, len(image.actions)), np.float32)
     for index, observation in enumerate(observations):
-        outputs, actions = image.runner.run(history.inputs(observation))
-        kept = given_out(outputs, actions, image.actions)
         if index == 50:
-            actions[:], kept[:] = image.runner.safe_action()
+            actions, kept = (each[None] for each in image.runner.safe_action())
+            state.fail("observation_not_finite")
+        else:
+            now_us = (index + 1) * image.step_interval_us
+            outputs, actions = state.run(now_us, history.inputs(observation))
+            kept = given_out(outputs, actions, image.actions)
         history.add(kept, acted_on=observation)
         expected[index] = actions[0]
     assert rows["acted"].tolist() == [*[1] * 50, 0, *[1] * 49]

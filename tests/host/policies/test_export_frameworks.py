@@ -90,6 +90,26 @@ def test_choices_are_named_for_whoever_reads_the_outputs() -> None:
 
 
 @pytest.mark.all
+@pytest.mark.parametrize("name", ["recurrent_pendulum", "recurrent_quadrotor"])
+def test_onnxruntime_goes_on_from_the_state(name: str) -> None:
+    needs_onnx()
+    import onnxruntime
+
+    image = sample(name)
+    model = frameworks.encode_onnx(image)  # which compares actions and states itself
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    assert [each.name for each in session.get_inputs()] == ["observation", "state"]
+    low, high = ranges_of(image.actions)
+    for example in image.examples:
+        if example.begins:
+            state = np.zeros((1, 16), np.float32)
+        given = {"observation": example.observation[None], "state": state}
+        action, state = session.run(["action", "next_state"], given)
+        difference = np.abs(action[0] - example.action) / (high - low)
+        assert difference.max() <= 2 * frameworks.LARGEST_DIFFERENCE
+
+
+@pytest.mark.all
 @pytest.mark.parametrize("name", [*SAMPLES, "choosing"])
 def test_onnxruntime_gives_the_actions(name: str) -> None:
     needs_onnx()
@@ -135,7 +155,7 @@ def test_the_module_of_pytorch_gives_the_actions(name: str, tmp_path: Path) -> N
     actions = np.fromfile(tmp_path / "actions", "f4").reshape(len(observations), -1)
     low, high = ranges_of(image.actions)
     difference = np.abs(actions - image.evaluate(observations)) / ((high - low) / 2)
-    difference = difference[~frameworks.is_close_choice(image, observations)]
+    difference = difference[~frameworks.is_close_choice(image, image.output(observations))]
     assert difference.max() <= frameworks.LARGEST_DIFFERENCE
 
 

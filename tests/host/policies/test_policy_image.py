@@ -177,7 +177,7 @@ def test_observations_of_another_shape_are_refused(shape: tuple[int, ...]) -> No
 DAMAGE = {
     "too_short": lambda image: image[:143],
     "bad_magic": lambda image: patched(image, 0, "4s", b"RLTC"),
-    "unknown_version": lambda image: patched(image, 4, "H", 2),
+    "unknown_version": lambda image: patched(image, 4, "H", 3),
     "wrong_size": lambda image: image[:-4],
     "wrong_crc": lambda image: image[:5000] + bytes([image[5000] ^ 4]) + image[5001:],
     "malformed": lambda image: patched(image, 18, "H", 2),
@@ -229,7 +229,7 @@ def test_state_of_an_image_without_numpy() -> None:
 @given(data=st.data())
 def test_reader_and_board_refuse_for_the_same_reason(data: st.DataObject) -> None:
     """Any change, with its checksum made to match, so that the tables themselves are tested."""
-    names = ["pendulum", "choosing", *NETWORKS]
+    names = ["pendulum", "choosing", "recurrent_pendulum", "recurrent_quadrotor", *NETWORKS]
     image = bytearray(sample_images()[data.draw(st.sampled_from(names))])
     tables_bytes = HEADER_BYTES + 8 * 4 + 48 * 7
     for _ in range(data.draw(st.integers(1, 3))):

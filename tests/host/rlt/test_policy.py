@@ -119,3 +119,28 @@ def test_threads_may_share_it(policy: rlt.Policy) -> None:
         for _ in range(3):
             found = list(pool.map(policy, observations))
             assert all(map(np.array_equal, found, expected))
+
+
+def test_a_recurrent_policy_acts_in_episodes(tmp_path: Path) -> None:
+    run = make_policy_run(tmp_path / "run", sample_images()["recurrent_pendulum"])
+    policy = rlt.Policy.load(run)
+    assert policy.is_recurrent
+    with pytest.raises(UsageError, match=r"take act = policy\.episode\(\)"):
+        policy(OBSERVATION)
+    act, other = policy.episode(), policy.episode()
+    examples = policy.image.examples[:10]  # of one sequence
+    for example in examples:
+        assert np.array_equal(act(example.observation), example.action)
+    assert np.array_equal(other(examples[0].observation), examples[0].action)
+    together = policy.episode(3)
+    for example in examples:
+        assert (together([example.observation] * 3) == example.action).all()
+    with pytest.raises(rlt.RltError, match="hidden states of shape"):
+        together(OBSERVATION)
+    returns = rlt.evaluate(policy, "Pendulum-v1", episodes=2)
+    assert returns[1] == rlt.evaluate(policy, "Pendulum-v1", episodes=1, seed=1)[0]
+
+
+def test_an_episode_of_a_policy_without_a_state(policy: rlt.Policy) -> None:
+    assert not policy.is_recurrent
+    assert np.array_equal(policy.episode()(OBSERVATION), policy(OBSERVATION))

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "rltools/nn/dense_at_run_time.h"
+#include "rltools/nn/gru_at_run_time.h"
 
 namespace dense_at_run_time_agreement {
 
@@ -35,6 +35,22 @@ void check_shapes(Kernel kernel);
 // dense_forward() itself gives the same bits.
 void check_compiled(Kernel kernel);
 
+// A recurrent layer of run-time shape, as a function: in and width, parameters as they lie in
+// memory, input, state (which moves on), output.
+using RecurrentKernel = void (*)(int in, int width, const float* parameters, const float* input,
+                                 float* state, float* output);
+
+template <class Device>
+void recurrent_kernel(int in, int width, const float* parameters, const float* input, float* state,
+                      float* output) {
+  float products[6 * 65];
+  gru_forward_at_run_time(Device{}, in, width, gru_parameters(in, width, parameters), input, state,
+                          products, state, output);
+}
+
+// forward_step() of nn/window_passes.h gives the same bits, over sequences.
+void check_recurrent(RecurrentKernel kernel);
+
 // A factor that is no finite number is not left out, and its NaN is not lost.
 void check_infinite_numbers(Kernel kernel);
 
@@ -47,6 +63,10 @@ void check_infinite_numbers(Kernel kernel);
   TEST_CASE("layers of run-time shape have the reference's bits") {                                \
     dense_at_run_time_agreement::check_shapes(dense_at_run_time_agreement::kernel<rlt::Device>);   \
     dense_at_run_time_agreement::check_compiled(dense_at_run_time_agreement::kernel<rlt::Device>); \
+  }                                                                                                \
+  TEST_CASE("recurrent layers of run-time shape have the reference's bits") {                      \
+    dense_at_run_time_agreement::check_recurrent(                                                  \
+        dense_at_run_time_agreement::recurrent_kernel<rlt::Device>);                               \
   }                                                                                                \
   TEST_CASE("layers of run-time shape pass on what is not a finite number") {                      \
     dense_at_run_time_agreement::check_infinite_numbers(                                           \

@@ -446,7 +446,8 @@ TEST_CASE("what does not fit this place is refused by name") {
   };
   CHECK(reason_of([](auto& header, auto&) { header.step_interval_us++; }) ==
         PolicyReason::other_contract);
-  CHECK(reason_of([](auto& header, auto&) { header.version++; }) == PolicyReason::unknown_version);
+  CHECK(reason_of([](auto& header, auto&) { header.version += 2; }) ==
+        PolicyReason::unknown_version);
   CHECK(reason_of([](auto& header, auto&) { header.observation_dim++; }) ==
         PolicyReason::malformed);
   const std::size_t channels = sizeof(PolicyImageHeader) + 2 * sizeof(PolicyImageLayer);

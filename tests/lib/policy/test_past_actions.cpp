@@ -103,7 +103,7 @@ class Board {
       for (const PastAction& past : asked_) input.push_back(given.at(past.action, past.ticks));
       std::vector<float> output(2), scratch(64);
       const float* values = input.data();
-      policy_forward(Host{}, *reference_.view(), values, output.data(), scratch.data());
+      policy_forward(Host{}, *reference_.view(), values, nullptr, output.data(), scratch.data());
       scale_action(*reference_.view(), values, output.data(), last_);
       for (float& value : output) value = math::clamp(value, -1.0f, 1.0f);
       given.actions.push_back(output);

@@ -82,7 +82,7 @@ void check_same_bits(const PolicyNormaliser& normaliser) {
     }
     forward(Host{}, network, input, expected, buffer);
     float output[N::kOutputDim];
-    policy_forward(Generic{}, policy, observation.values, output, scratch.data());
+    policy_forward(Generic{}, policy, observation.values, nullptr, output, scratch.data());
     CHECK(std::memcmp(output, expected.values, sizeof(output)) == 0);
     float action[N::kOutputDim];
     REQUIRE(acting.act(Host{}, observation.values, action) == ActionSource::from_policy);
@@ -185,7 +185,8 @@ TEST_CASE("what is no image is refused by name") {
   CHECK(accept(longer).reason == PolicyReason::wrong_size);
   CHECK(accept(Bytes(kImageBytes + 1)).reason == PolicyReason::too_large);
   CHECK(verdict_after<char>(0, 'X').reason == PolicyReason::bad_magic);
-  CHECK(verdict_after<std::uint16_t>(4, 2).reason == PolicyReason::unknown_version);
+  CHECK(verdict_after<std::uint16_t>(4, 3).reason == PolicyReason::unknown_version);
+  CHECK(verdict_after<std::uint16_t>(4, 2).reason == PolicyReason::wrong_size);
   CHECK(verdict_after<std::uint16_t>(6, 140).reason == PolicyReason::wrong_size);
 }
 

@@ -162,8 +162,11 @@ TEST_CASE("layers follow on each other, from the observations to the actions") {
   check_malformed(Image(parts).verdict(), 2);
   parts.layers = {{2, 0}, {0, 1}};
   check_malformed(Image(parts).verdict(), 0);
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 2; i++) {
     check_malformed(after([&](Image& image) { image.layer(1).reserved[i] = 1; }), 1);
+  }
+  for (const std::uint8_t kind : {1, 2, 255}) {  // format 1 has dense layers only
+    check_malformed(after([&](Image& image) { image.layer(1).kind = kind; }), 1);
   }
   for (int number = kActivationCount; number < 256; number++) {
     CAPTURE(number);

@@ -62,7 +62,7 @@ TEST_CASE("scratch memory has room for the widest of observation and layers, twi
     constexpr float kGuard = 12345.0f;
     std::vector<float> scratch(2 * widest + 64, kGuard);
     std::vector<float> output(policy.header->action_dim);
-    policy_forward(Generic{}, policy, policy.examples, output.data(), scratch.data());
+    policy_forward(Generic{}, policy, policy.examples, nullptr, output.data(), scratch.data());
     for (std::size_t i = 2 * widest; i < scratch.size(); i++) REQUIRE(scratch[i] == kGuard);
   };
   check(default_image(), 24);

@@ -1,7 +1,7 @@
 // Writes policy images to the folder argv[1], for the Python tests: of an untrained pendulum policy
 // and of a smaller one, of a policy two of whose actions are choices, of policies that see their
-// own last actions and sums, and one for each activation with a normaliser. Prints mean, smallest
-// and largest return of evaluate() for the first.
+// own last actions and sums, of recurrent ones, and one for each activation with a normaliser.
+// Prints mean, smallest and largest return of evaluate() for the first.
 #include <cstdio>
 #include <string>
 
@@ -85,12 +85,36 @@ bool save_chooser(const std::string& folder) {
          save(folder + "/masked.rltp", masked.data(), masked.size());
 }
 
+// Trained in steps of so many of the contract's intervals.
+template <class Place, class N>
+bool save_recurrent(const std::string& path, const char* environment,
+                    std::uint32_t ticks_per_step) {
+  static N network;
+  static std::uint8_t image[policy_image_bytes<N>()];
+  initialize_kaiming(Generic{}, network, 7, 0);
+  const PolicyOrigin origin{"recurrent", environment, 1234, 7, 1, kStateSha256};
+  write_policy_image(Generic{}, network, policy_contract<Place>(), kNoNormaliser, origin, image,
+                     ticks_per_step);
+  return save(path, image, sizeof(image));
+}
+constexpr Activation kRelu = Activation::relu, kTanh = Activation::tanh;
+// Of the size of a policy that adapts to its airframe (arXiv 2509.11481): 22-16-GRU16-4.
+template <class Place>
+using AdaptingQuadrotor =
+    Sequential<float, Place::kObservationDim, Dense<16, kRelu>, Gru<16>, Dense<4, kTanh>>;
+using RecurrentPendulum = Sequential<float, contracts::Pendulum::kObservationDim, Dense<16, kRelu>,
+                                     Gru<16>, Dense<1, kTanh>>;
+using RecurrentQuadrotor = Sequential<float, contracts::Quadrotor::kObservationDim,
+                                      Dense<16, kRelu>, Gru<16>, Dense<4, kTanh>>;
+
 // For the images alone.
 struct BareQuadrotor : contracts::Quadrotor, EnvironmentDefaults {
   using Scalar = float;
   struct State {};
   static constexpr const char* kName = "quadrotor";
 };
+// With its last two actions and the sum of an error, 22 observations.
+using SeeingQuadrotor = WithActionHistory<WithSums<BareQuadrotor, 1>, 2>;
 
 }  // namespace
 
@@ -110,7 +134,13 @@ int main(int argument_count, char** arguments) {
                                                                 "/remembering_quadrotor_7.rltp") &&
       save_remembering<WithActionHistory<WithSums<BareQuadrotor, 3>, 4>, 64>(
           folder + "/summing_quadrotor.rltp") &&
-      save_remembering<WithSums<BareQuadrotor, 3>, 64>(folder + "/only_summing_quadrotor.rltp")
+      save_remembering<WithSums<BareQuadrotor, 3>, 64>(folder + "/only_summing_quadrotor.rltp") &&
+      save_recurrent<contracts::Pendulum, RecurrentPendulum>(folder + "/recurrent_pendulum.rltp",
+                                                             "Pendulum-v1", 1) &&
+      save_recurrent<contracts::Quadrotor, RecurrentQuadrotor>(folder + "/recurrent_quadrotor.rltp",
+                                                               "quadrotor", 5) &&
+      save_recurrent<SeeingQuadrotor, AdaptingQuadrotor<SeeingQuadrotor>>(
+          folder + "/adapting_quadrotor.rltp", "quadrotor", 5)
           RLT_ACTIVATION_LIST(AND_SAVE_NETWORK);
   return saved ? 0 : 1;
 }

@@ -168,7 +168,7 @@ TEST_CASE("a rollout keeps what critics see, and the policy image has the policy
   std::vector<float> scratch(scratch_floats_to_accept(view));
   const float observation[] = {0.25f, 55.0f, -0.125f};
   float output[2];
-  policy_forward(Generic{}, view, observation, output, scratch.data());
+  policy_forward(Generic{}, view, observation, nullptr, output, scratch.data());
   Matrix<float, 1, 2> action;
   act(Host{}, run.training, MatrixView<const float, 1, 3>{observation}, action);
   CHECK(output[0] == action(0, 0));

@@ -26,7 +26,8 @@ class Measurement {
   const std::uint32_t* samples() const { return samples_; }
 
   // Each sample is one call, on the image's examples by turns. True when it was the last one. A
-  // policy that was dropped meanwhile ends the measurement.
+  // policy that was dropped meanwhile ends the measurement. A hidden state is none that acts could
+  // go on with: the executor begins anew.
   template <class Device>
   bool take_samples(Device device, Deployment& deployment) {
     for (int i = 0; i < kSamplesAPoll && is_running(); i++) {
@@ -37,9 +38,10 @@ class Measurement {
       }
       const PolicyView& view = *policy->view();
       const std::uint32_t example = count_ % view.header->example_count;
-      const AliasingFloat* observation = view.examples + example * example_floats(view);
+      const AliasingFloat* observation = example_observation(view, example);
       samples_[count_] = take_sample(device, *policy, observation);
       count_++;
+      if (!is_running() && view.recurrence != nullptr) deployment.reset_executor();
     }
     return !is_running();
   }
@@ -55,7 +57,9 @@ class Measurement {
     const auto* observation = static_cast<const float*>(values);
     if (what_ == RLT_MEASURED_NOTHING) return cost_of([] {});
     if (what_ == RLT_MEASURED_FORWARD) {
-      return cost_of([&] { policy.forward(device, observation, action); });
+      const auto ignore = [](const float*, int) {};
+      return cost_of(
+          [&] { policy.forward(device, observation, action, ignore, policy.last_state()); });
     }
     // The contract's observation comes first in an example; past actions are those of the samples
     // before.

@@ -1,6 +1,6 @@
 // The files of training, over the memory of the training state itself: /checkpoint.rltc is read
 // from and written to the live arrays. /policy.rltp is the policy of that state, /best.rltp that of
-// the best evaluation. A policy that no image can hold has neither. docs/protocol.md, "Checkpoint".
+// the best evaluation. docs/protocol.md, "Checkpoint".
 #pragma once
 
 #include "app/services/file_message.h"
@@ -11,13 +11,9 @@ namespace rlt {
 
 namespace detail {
 
-// No array is empty.
-template <class E>
-constexpr std::uint32_t kImagePlace = kHasPolicyImage<E> ? kPolicyImageBytes<E> : 1;
-
 template <class E>
 struct BestPolicy {
-  std::uint8_t best[kImagePlace<E>];
+  std::uint8_t best[kPolicyImageBytes<E>];
   bool has_best = false;
   float best_mean = 0.0f;  // return of its evaluation
 };
@@ -29,7 +25,7 @@ struct NoBestPolicy {};
 // of the best evaluation.
 template <class E, bool KeepsBest>
 struct PolicyImages : std::conditional_t<KeepsBest, detail::BestPolicy<E>, detail::NoBestPolicy> {
-  std::uint8_t last[detail::kImagePlace<E>];
+  std::uint8_t last[kPolicyImageBytes<E>];
 };
 
 // Whether a file can be opened follows from RLT_STATE, which Owner has. It must provide:
@@ -56,7 +52,7 @@ class TrainingFiles {
     std::uint8_t sha256[Sha256::kDigestBytes];
     hash_state(training_, sha256);
     header_ = make_checkpoint_header(fingerprint_, state_bytes_, steps_done(training_), sha256);
-    if constexpr (kHasPolicyImage<E>) build_policy_image(device, training_, sha256, images_.last);
+    build_policy_image(device, training_, sha256, images_.last);
   }
 
   // Keeps the policy if no evaluation since forget_best() had as large a mean return.
@@ -81,7 +77,7 @@ class TrainingFiles {
 
   // -- what a FileServer needs --------------------------------------------------------------------
 
-  static constexpr int kFileCount = KeepsBest ? 3 : kHasPolicyImage<E> ? 2 : 1;
+  static constexpr int kFileCount = KeepsBest ? 3 : 2;
   static constexpr int kCheckpoint = 0, kBest = 2;
 
   const char* name(int file) const {

@@ -182,8 +182,9 @@ void measure(Bench<Hidden>& bench, const char* name, bool without_zeros) {
                      PolicyOrigin{Place::kName, Place::kName, 0, 0, 0, kNoState}, bench.image);
   PolicyView view;
   if (!parse_policy(bench.image, sizeof(bench.image), view).accepted()) return;
-  run("policy image",
-      [&] { policy_forward(RLT_DEVICE{}, view, bench.input.values, output, bench.scratch); });
+  run("policy image", [&] {
+    policy_forward(RLT_DEVICE{}, view, bench.input.values, nullptr, output, bench.scratch);
+  });
 }
 
 }  // namespace forward_benchmark

@@ -14,7 +14,8 @@ namespace {
 
 // An image of 29-64-64-4 with a normaliser, which sees its last four actions, has 28,560 bytes.
 constexpr std::uint32_t kSlotBytes = 112 * 256;
-constexpr std::size_t kScratchFloats = 2 * 64 + 2 * 4 + 8;
+// Of 29-64-64-4 with four past actions, or of a recurrent 41-16-GRU16-4 with seven.
+constexpr std::size_t kScratchFloats = 2 * 41 + 6 * 16 + 2 * 16 + 14;
 using Controller = rlt::crazyflie::Controller<rlt::CortexM4, kSlotBytes, kScratchFloats>;
 
 // Made by the first call, which is rlt_restart(): the firmware runs no constructors of globals.

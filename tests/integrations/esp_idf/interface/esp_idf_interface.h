@@ -85,6 +85,7 @@ BaseType_t xTaskDelayUntil(TickType_t* woken, TickType_t ticks);
 #ifndef CONFIG_RLT_POLICY_MOST_ACTIONS
 #define CONFIG_RLT_POLICY_MOST_ACTIONS 8
 #define CONFIG_RLT_POLICY_WIDEST_LAYER 64
+#define CONFIG_RLT_POLICY_RECURRENT_UNITS 16
 #endif
 
 #ifdef __cplusplus

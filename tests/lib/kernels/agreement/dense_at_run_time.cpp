@@ -8,6 +8,7 @@
 
 #include "rltools/core/random.h"
 #include "rltools/nn/dense.h"
+#include "rltools/nn/window_passes.h"
 
 namespace dense_at_run_time_agreement {
 namespace {
@@ -100,6 +101,46 @@ void check_compiled(Kernel kernel) {
 void check_compiled(Kernel kernel) {
   check_compiled<Activation::relu, 13, 64>(kernel);
   check_compiled<Activation::tanh, 64, 4>(kernel);
+}
+
+namespace {
+
+// Inputs are zero by turns; at some steps they are so large that sigmoids are clamped.
+template <int In, int Width>
+void check_recurrent(RecurrentKernel kernel) {
+  CAPTURE(In);
+  CAPTURE(Width);
+  using Network = Sequential<float, In, Gru<Width>>;
+  constexpr int kSteps = 12;
+  Network network;
+  initialize_kaiming(Generic{}, network, 11, 0);
+  const auto inputs = values(kSteps * In, 7, 5);
+  WindowBuffer<Network, 1, 1> buffer;
+  Matrix<float, 1, Width> expected_state{}, expected;
+  float state[Width] = {}, output[Width + 1];
+  output[Width] = kUntouched;
+  for (int step = 0; step < kSteps; step++) {
+    Matrix<float, 1, In> input;
+    for (int i = 0; i < In; i++) {
+      input.values[i] =
+          (step % 4 == 3 ? 300.0f : 3.0f) * inputs[static_cast<std::size_t>(step * In + i)];
+    }
+    forward_step(Generic{}, network, input, expected_state, expected, buffer);
+    kernel(In, Width, network.values, input.values, state, output);
+    CHECK(std::memcmp(output, expected.values, sizeof(expected.values)) == 0);
+    CHECK(std::memcmp(state, expected_state.values, sizeof(state)) == 0);
+  }
+  CHECK(output[Width] == kUntouched);
+}
+
+}  // namespace
+
+void check_recurrent(RecurrentKernel kernel) {
+  check_recurrent<1, 1>(kernel);
+  check_recurrent<2, 32>(kernel);
+  check_recurrent<5, 7>(kernel);
+  check_recurrent<16, 16>(kernel);
+  check_recurrent<65, 65>(kernel);
 }
 
 void check_infinite_numbers(Kernel kernel) {

@@ -123,6 +123,8 @@ class Executor {
 
   const ExecutorCounts& counts() const { return counts_; }
   const ExecutorLimits& limits() const { return limits_; }
+  // When the last tick was due, on the grid.
+  std::uint32_t last_due_us() const { return due_us_ - contract_.step_interval_us; }
   // Faults in a row, up to now.
   std::uint32_t faults_in_a_row() const { return faults_; }
 

@@ -1,6 +1,6 @@
 // The deployable policy image's records, byte by byte as docs/policy_image.md has them, and the
 // reasons for which a device refuses an image. Little-endian; every record is a multiple of four
-// bytes.
+// bytes. Format 1 has dense layers only, format 2 recurrent ones too.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,12 @@
 namespace rlt {
 
 constexpr char kPolicyMagic[4] = {'R', 'L', 'T', 'P'};
-constexpr std::uint16_t kPolicyVersion = 1;
+constexpr std::uint16_t kPolicyVersion = 1, kRecurrentPolicyVersion = 2;
 constexpr std::uint32_t kPolicyHasNormaliser = 1, kPolicyHasChoices = 2;  // header's flags
-constexpr std::uint16_t kPolicyExampleCount =
-    8;  // that this library writes; a reader takes any number above 0
+// Examples that this library writes; a reader takes any number above 0. Those of a recurrent policy
+// are two sequences.
+constexpr std::uint16_t kPolicyExampleCount = 8, kRecurrentExampleCount = 16;
+constexpr std::uint32_t kSecondSequence = 10;  // the example with which it begins
 constexpr std::size_t kPolicyNameBytes =
     32;  // of experiment and environment, with the terminating zero
 constexpr std::size_t kChannelNameBytes = 24;
@@ -49,11 +51,32 @@ struct __attribute__((__may_alias__)) PolicyImageHeader {
   char environment[kPolicyNameBytes];
 };
 
+// When a policy's hidden state is set to zero; between these it is held.
+enum PolicyStateReset : std::uint16_t {
+  kResetAtActivation = 1,  // always
+  kResetAtFault = 2,       // an input or an output cannot be used
+  kResetAtStaleInput = 4,  // there is no newer input
+  kResetAtPause = 8,       // the policy has not acted for more than most_pause_us
+  kResetAtAll = 15,
+};
+
+// Behind the header of format 2.
+struct __attribute__((__may_alias__)) PolicyImageRecurrence {
+  std::uint32_t trained_interval_us;  // the step that moves the hidden state on
+  std::uint32_t most_pause_us;
+  std::uint16_t state_dim;
+  std::uint16_t reset_at;  // PolicyStateReset
+  std::uint32_t reserved;
+};
+
+enum class PolicyLayerKind : std::uint8_t { dense, gru };
+
 struct __attribute__((__may_alias__)) PolicyImageLayer {
   std::uint16_t input_dim;
   std::uint16_t output_dim;
   std::uint8_t activation;
-  std::uint8_t reserved[3];
+  std::uint8_t kind;  // PolicyLayerKind; of a recurrent layer the activation is 0
+  std::uint8_t reserved[2];
 };
 
 struct __attribute__((__may_alias__)) PolicyImageChannel {
@@ -70,9 +93,23 @@ struct __attribute__((__may_alias__)) PolicyImageChoice {
 
 static_assert(sizeof(PolicyImageHeader) == 144 && offsetof(PolicyImageHeader, state_sha256) == 48,
               "docs/policy_image.md gives the header's bytes");
+static_assert(sizeof(PolicyImageRecurrence) == 16, "docs/policy_image.md gives its bytes");
 static_assert(sizeof(PolicyImageLayer) == 8, "docs/policy_image.md gives the layer's bytes");
 static_assert(sizeof(PolicyImageChannel) == 48, "docs/policy_image.md gives the channel's bytes");
 static_assert(sizeof(PolicyImageChoice) == 24, "docs/policy_image.md gives the choice's bytes");
+
+inline bool is_recurrent(const PolicyImageLayer& layer) {
+  return layer.kind == static_cast<std::uint8_t>(PolicyLayerKind::gru);
+}
+
+// Of what lies behind the header of format 2, where a tick lasts this long.
+inline bool is_recurrence(const PolicyImageRecurrence& recurrence, std::uint32_t interval_us) {
+  return is_step_interval(recurrence.trained_interval_us) &&
+         recurrence.trained_interval_us % interval_us == 0 &&
+         recurrence.most_pause_us >= interval_us && is_step_interval(recurrence.most_pause_us) &&
+         recurrence.state_dim != 0 && (recurrence.reset_at & kResetAtActivation) != 0 &&
+         recurrence.reset_at <= kResetAtAll && recurrence.reserved == 0;
+}
 
 // Why an image is refused, in the order in which a reader checks.
 enum class PolicyReason : std::uint8_t {
@@ -89,8 +126,9 @@ enum class PolicyReason : std::uint8_t {
   too_large,
   example_not_reproduced,
   history_too_long,  // found with other_contract
+  state_not_kept,    // likewise
 };
-constexpr int kPolicyReasonCount = 13;
+constexpr int kPolicyReasonCount = 14;
 
 constexpr const char* policy_reason_text(PolicyReason reason) {
   switch (reason) {
@@ -107,6 +145,7 @@ constexpr const char* policy_reason_text(PolicyReason reason) {
     case PolicyReason::too_large: return "needs more memory than there is";
     case PolicyReason::example_not_reproduced: return "an example gives other bits here";
     case PolicyReason::history_too_long: return "asks for older actions than are kept";
+    case PolicyReason::state_not_kept: return "has a hidden state, which is not kept here";
   }
   return "unknown reason";
 }

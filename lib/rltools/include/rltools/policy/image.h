@@ -1,9 +1,11 @@
 // Writes a network as a deployable policy image (docs/policy_image.md), with example inputs and
-// what this device computes for them. No allocation; the image's size is known at compile time.
+// what this device computes for them: of format 1, or of format 2 where the network is recurrent.
+// No allocation; the image's size is known at compile time.
 #pragma once
 
 #include "rltools/core/random.h"
 #include "rltools/nn/mlp.h"
+#include "rltools/nn/window_passes.h"
 #include "rltools/policy/contract.h"
 #include "rltools/policy/format.h"
 
@@ -29,6 +31,11 @@ struct PolicyOrigin {
   const std::uint8_t* state_sha256;  // 32 bytes
 };
 
+// Examples of its image.
+template <class Network>
+constexpr std::uint16_t kExamplesOf =
+    kIsRecurrent<Network> ? kRecurrentExampleCount : kPolicyExampleCount;
+
 // Size of the image of a network whose actions are `action_dim` elements, which may choose from
 // `choices` names in all.
 template <class Network>
@@ -40,10 +47,13 @@ constexpr std::uint32_t policy_image_bytes(bool has_normaliser = false,
   const auto choice = static_cast<std::uint32_t>(choices);
   constexpr auto kLayers = static_cast<std::uint32_t>(Network::kLayerCount);
   constexpr auto kParameters = static_cast<std::uint32_t>(Network::kParameterCount);
-  return sizeof(PolicyImageHeader) + kLayers * sizeof(PolicyImageLayer) +
-         (kObservation + action) * sizeof(PolicyImageChannel) + choice * sizeof(PolicyImageChoice) +
-         (has_normaliser ? 2u : 0u) * kObservation * 4u + kParameters * 4u +
-         kPolicyExampleCount * (kObservation + kOutput + action + 1u) * 4u;
+  constexpr std::uint32_t kExample =
+      kOutput + kObservation + 1u + (kIsRecurrent<Network> ? 1u : 0u);
+  return sizeof(PolicyImageHeader) +
+         (kIsRecurrent<Network> ? sizeof(PolicyImageRecurrence) : std::size_t{0}) +
+         kLayers * sizeof(PolicyImageLayer) + (kObservation + action) * sizeof(PolicyImageChannel) +
+         choice * sizeof(PolicyImageChoice) + (has_normaliser ? 2u : 0u) * kObservation * 4u +
+         kParameters * 4u + kExamplesOf<Network> * (kExample + action) * 4u;
 }
 
 namespace detail {
@@ -97,16 +107,55 @@ inline void add_channels(ByteWriter& writer, const Channel* channels, int count)
   }
 }
 
+// The network's output, and the checksum of every layer's, which lie in `hidden` one behind the
+// other.
+template <class Network>
+std::uint32_t trace_of(const float* hidden, const Matrix<float, 1, Network::kOutputDim>& output) {
+  const std::uint32_t trace = crc32(hidden, sizeof(float) * Network::kHiddenCount);
+  return crc32(output.values, sizeof(output.values[0]) * Network::kOutputDim, trace);
+}
+
+// A step of a network, from the hidden state that is kept here, if it has one; returns its trace.
+template <class Network, bool IsRecurrent = kIsRecurrent<Network>>
+struct ExampleSteps {
+  MlpBuffer<Network, 1> buffer;
+
+  void begin() {}
+  template <class Device>
+  std::uint32_t step(Device device, const Network& network,
+                     const Matrix<float, 1, Network::kInputDim>& input,
+                     Matrix<float, 1, Network::kOutputDim>& output) {
+    forward(device, network, input, output, buffer);
+    return trace_of<Network>(buffer.hidden, output);
+  }
+};
+template <class Network>
+struct ExampleSteps<Network, true> {
+  WindowBuffer<Network, 1, 1> buffer;
+  Matrix<float, 1, Network::kStateDim> state;
+
+  void begin() {
+    for (float& value : state.values) value = 0.0f;
+  }
+  template <class Device>
+  std::uint32_t step(Device device, const Network& network,
+                     const Matrix<float, 1, Network::kInputDim>& input,
+                     Matrix<float, 1, Network::kOutputDim>& output) {
+    forward_step(device, network, input, state, output, buffer);
+    return trace_of<Network>(buffer.hidden, output);
+  }
+};
+
 // One example: input drawn uniformly from the channels' ranges, checksum of every layer's output,
-// network output, physical action.
+// network output, physical action. Of a recurrent network it is a step, behind the word that says
+// whether a sequence begins with it.
 template <class Device, class Network>
 void add_example(Device device, ByteWriter& writer, const Network& network,
                  const PolicyContract& contract, const PolicyNormaliser& normaliser,
-                 std::uint32_t example) {
+                 std::uint32_t example, ExampleSteps<Network>& steps) {
   const RandomStream random{0, kPolicyExamples, example};
   Matrix<float, 1, Network::kInputDim> observation, input;
   Matrix<float, 1, Network::kOutputDim> output, action;
-  MlpBuffer<Network, 1> buffer;
   for (int i = 0; i < Network::kInputDim; i++) {
     const Channel& channel = contract.observations[i];
     const float value =
@@ -116,7 +165,9 @@ void add_example(Device device, ByteWriter& writer, const Network& network,
                           ? value
                           : (value - normaliser.mean[i]) * normaliser.inverse_std[i];
   }
-  forward(device, network, input, output, buffer);
+  const std::uint32_t begins = example == 0 || example == kSecondSequence ? 1 : 0;
+  if (begins != 0) steps.begin();
+  const std::uint32_t trace = steps.step(device, network, input, output);
   const float* element = output.values;
   for (int i = 0; i < contract.action_dim; i++) {
     const Channel& channel = contract.actions[i];
@@ -130,22 +181,46 @@ void add_example(Device device, ByteWriter& writer, const Network& network,
                            : physical_action(*element, channel.minimum, channel.maximum);
     element += choices > 0 ? choices : 1;
   }
-  std::uint32_t trace = crc32(buffer.hidden, sizeof(float) * Network::kHiddenCount);
-  trace = crc32(output.values, sizeof(output.values[0]) * Network::kOutputDim, trace);
+  if constexpr (kIsRecurrent<Network>) writer.add(begins);
   writer.add(observation.values, sizeof(float) * Network::kInputDim);
   writer.add(trace);
   writer.add(output.values, sizeof(float) * Network::kOutputDim);
   writer.add(action.values, sizeof(float) * static_cast<std::size_t>(contract.action_dim));
 }
 
+// A layer's record; of what an Mlp has all layers are dense.
+template <class Network>
+constexpr PolicyImageLayer layer_record(int layer) {
+  PolicyLayerKind kind = PolicyLayerKind::dense;
+  if constexpr (kIsRecurrent<Network>) {
+    if (Network::is_recurrent(layer)) kind = PolicyLayerKind::gru;
+  }
+  return {static_cast<std::uint16_t>(Network::input_dim(layer)),
+          static_cast<std::uint16_t>(Network::output_dim(layer)),
+          static_cast<std::uint8_t>(Network::activation(layer)),
+          static_cast<std::uint8_t>(kind),
+          {0, 0}};
+}
+
+constexpr std::uint32_t kPauseSteps =
+    4;  // that a hidden state outlasts, where nothing else is said
+
+inline PolicyImageRecurrence recurrence_record(std::uint32_t trained_interval_us, int state_dim) {
+  const std::uint32_t pause_us = trained_interval_us > kMostStepInterval_us / kPauseSteps
+                                     ? kMostStepInterval_us
+                                     : kPauseSteps * trained_interval_us;
+  return {trained_interval_us, pause_us, static_cast<std::uint16_t>(state_dim), kResetAtAll, 0};
+}
+
 }  // namespace detail
 
 // Writes policy_image_bytes<Network>(normaliser.mean != nullptr, ...) bytes to `image`, by the
-// contract's actions.
+// contract's actions. A step of training, with which a hidden state moves on, has `ticks_per_step`
+// of the contract's intervals.
 template <class Device, class Network>
 void write_policy_image(Device device, const Network& network, const PolicyContract& contract,
                         const PolicyNormaliser& normaliser, const PolicyOrigin& origin,
-                        std::uint8_t* image) {
+                        std::uint8_t* image, std::uint32_t ticks_per_step = 1) {
   static_assert(
       data_type_of(static_cast<const typename Network::Scalar*>(nullptr)) == DataType::f32,
       "a policy image holds a network of float; this network's Scalar is another type");
@@ -155,13 +230,14 @@ void write_policy_image(Device device, const Network& network, const PolicyContr
       policy_image_bytes<Network>(has_normaliser, contract.action_dim, choices);
   PolicyImageHeader header{};
   __builtin_memcpy(header.magic, kPolicyMagic, sizeof(kPolicyMagic));
-  header.version = kPolicyVersion;
-  header.header_bytes = sizeof(PolicyImageHeader);
+  header.version = kIsRecurrent<Network> ? kRecurrentPolicyVersion : kPolicyVersion;
+  header.header_bytes = sizeof(PolicyImageHeader) +
+                        (kIsRecurrent<Network> ? sizeof(PolicyImageRecurrence) : std::size_t{0});
   header.total_bytes = bytes;
   header.observation_dim = Network::kInputDim;
   header.action_dim = static_cast<std::uint16_t>(contract.action_dim);
   header.layer_count = Network::kLayerCount;
-  header.example_count = kPolicyExampleCount;
+  header.example_count = kExamplesOf<Network>;
   header.flags =
       (has_normaliser ? kPolicyHasNormaliser : 0u) | (choices > 0 ? kPolicyHasChoices : 0u);
   header.step_interval_us = contract.step_interval_us;
@@ -174,11 +250,12 @@ void write_policy_image(Device device, const Network& network, const PolicyContr
 
   detail::ByteWriter writer{image};
   writer.add(header);
+  if constexpr (kIsRecurrent<Network>) {
+    const std::uint32_t trained_interval_us = ticks_per_step * contract.step_interval_us;
+    writer.add(detail::recurrence_record(trained_interval_us, kStateDim<Network>));
+  }
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
-    writer.add(PolicyImageLayer{static_cast<std::uint16_t>(Network::input_dim(layer)),
-                                static_cast<std::uint16_t>(Network::output_dim(layer)),
-                                static_cast<std::uint8_t>(Network::activation(layer)),
-                                {0, 0, 0}});
+    writer.add(detail::layer_record<Network>(layer));
   }
   detail::add_channels(writer, contract.observations, contract.observation_dim);
   detail::add_channels(writer, contract.actions, contract.action_dim);
@@ -189,8 +266,9 @@ void write_policy_image(Device device, const Network& network, const PolicyContr
     writer.add(normaliser.inverse_std, sizeof(float) * Network::kInputDim);
   }
   writer.add(network.values, sizeof(float) * Network::kParameterCount);
-  for (std::uint32_t example = 0; example < kPolicyExampleCount; example++) {
-    detail::add_example(device, writer, network, contract, normaliser, example);
+  detail::ExampleSteps<Network> steps;
+  for (std::uint32_t example = 0; example < kExamplesOf<Network>; example++) {
+    detail::add_example(device, writer, network, contract, normaliser, example, steps);
   }
   header.crc32 = policy_image_crc32(image, bytes);
   __builtin_memcpy(image, &header, sizeof(header));

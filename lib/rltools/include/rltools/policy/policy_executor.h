@@ -1,7 +1,8 @@
-// An executor for policies that may see their own last actions, and sums of what they observe: it
-// lets a runner's policy act in time, and keeps what was given out and summed up. The history is
-// that of the executor's ticks; calls before their time are none. A safe action is an action like
-// any other.
+// An executor for policies that may see their own last actions, and sums of what they observe, and
+// may have a hidden state: it lets a runner's policy act in time, and keeps what was given out and
+// summed up. The history is that of the executor's ticks; calls before their time are none. A safe
+// action is an action like any other. The hidden state is the runner's; here stands when it moves
+// on, and when it is zero.
 #pragma once
 
 #include "rltools/policy/action_history.h"
@@ -27,6 +28,7 @@ class PolicyExecutor {
     const ExecutorStatus status =
         executor_.step(now_us, observation, action, [&](const float* values, float* result) {
           if (runner == nullptr || runner->view() == nullptr) return ExecutorStatus::no_policy;
+          if (HistoryTicks > 0) begin_step(now_us, *runner);
           return runner->forward_in_time(device, values, history_, sums_, output, result)
                      ? ExecutorStatus::acted
                      : ExecutorStatus::output_not_finite;
@@ -37,6 +39,10 @@ class PolicyExecutor {
     }
     if (HistoryTicks > 0 && status == ExecutorStatus::acted) {
       runner->sum_up(observation.values, sums_);
+      end_step(now_us, *runner);
+    }
+    if (HistoryTicks > 0 && runner != nullptr && runner->view() != nullptr) {
+      resets_state_ = resets_state_ || is_reset_by(status, runner->view()->recurrence);
     }
     return status;
   }
@@ -46,11 +52,56 @@ class PolicyExecutor {
     executor_.reset();
     history_.reset();
     sums_.reset();
+    resets_state_ = true;
   }
 
   const Executor<MostActions>& executor() const { return executor_; }
 
  private:
+  // -- the hidden state ---------------------------------------------------------------------------
+
+  // `recurrence` says after which faults the state is zero; null: there is none. While the executor
+  // recovers, the state is as the fault has left it.
+  static bool is_reset_by(ExecutorStatus status, const PolicyImageRecurrence* recurrence) {
+    if (recurrence == nullptr || !is_fault(status)) return false;
+    switch (status) {
+      case ExecutorStatus::recovering: return false;
+      case ExecutorStatus::observation_missing:
+      case ExecutorStatus::observation_stale:
+      case ExecutorStatus::observation_out_of_order:
+      case ExecutorStatus::observation_frozen:
+        return (recurrence->reset_at & kResetAtStaleInput) != 0;
+      default: return (recurrence->reset_at & kResetAtFault) != 0;
+    }
+  }
+
+  template <class Runner>
+  void begin_step(std::uint32_t now_us, Runner& runner) {
+    const PolicyImageRecurrence* recurrence = runner.view()->recurrence;
+    if (recurrence == nullptr) return;
+    // A clock that has jumped back is a pause, too.
+    const bool is_pause = (recurrence->reset_at & kResetAtPause) != 0 &&
+                          now_us - acted_us_ > recurrence->most_pause_us;
+    if (!resets_state_ && !is_pause) return;
+    runner.reset_state();
+    resets_state_ = false;
+    is_first_step_ = true;
+  }
+
+  // The policy has acted. Its state moves on once in the interval for which it was trained, counted
+  // on the grid of ticks; between, what it computes of newer observations is not kept.
+  template <class Runner>
+  void end_step(std::uint32_t now_us, Runner& runner) {
+    const PolicyImageRecurrence* recurrence = runner.view()->recurrence;
+    if (recurrence == nullptr) return;
+    acted_us_ = now_us;
+    const std::uint32_t due_us = executor_.last_due_us();
+    if (!is_first_step_ && due_us - kept_us_ < recurrence->trained_interval_us) return;
+    runner.keep_state();
+    is_first_step_ = false;
+    kept_us_ = due_us;
+  }
+
   void normalise_safe_action(float* normalised) const {
     for (int i = 0; i < contract_.action_dim && i < MostActions; i++) {
       const Channel& channel = contract_.actions[i];
@@ -63,6 +114,10 @@ class PolicyExecutor {
   Executor<MostActions> executor_;
   ActionHistory<HistoryTicks, MostActions> history_;
   ObservationSums sums_;
+  std::uint32_t acted_us_ = 0;  // when the policy acted last
+  std::uint32_t kept_us_ = 0;   // the tick, on the grid, whose state is kept
+  bool resets_state_ = true;    // before the next step
+  bool is_first_step_ = true;   // none has been kept since the state was zero
 };
 
 }  // namespace rlt

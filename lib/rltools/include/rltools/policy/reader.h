@@ -23,22 +23,40 @@ struct PolicyVerdict {
 // stay as they are: Policy in runtime.h sees to that.
 struct PolicyView {
   const PolicyImageHeader* header;
+  const PolicyImageRecurrence* recurrence;  // null in format 1: there is no hidden state
   const PolicyImageLayer* layers;
   const PolicyImageChannel* observations;
   const PolicyImageChannel* actions;
   const PolicyImageChoice* choices;  // what actions choose from, in their order; null: none chooses
   const AliasingFloat* mean;         // null where there is no normaliser
   const AliasingFloat* inverse_std;
-  const AliasingFloat* parameters;  // for each layer weights (in, out), then bias (out)
-  const AliasingFloat* examples;    // for each: observation, trace (a word), output, action
-  std::uint32_t widest;             // of observation and layers
-  std::uint32_t output_dim;         // of the last layer: the actions' number where none chooses
-  bool is_masked;                   // an observation forbids a choice
+  const AliasingFloat*
+      parameters;  // for each layer weights (in, out), then bias (out); more: gru.h
+  // For each, with `begins` in format 2 only: begins (a word), observation, trace (a word), output,
+  // action.
+  const AliasingFloat* examples;
+  std::uint32_t widest;            // of observation and layers
+  std::uint32_t widest_recurrent;  // of recurrent layers; 0: there are none
+  std::uint32_t output_dim;        // of the last layer: the actions' number where none chooses
+  bool is_masked;                  // an observation forbids a choice
 };
 
-// Floats of one example, the trace included.
+// Numbers of the hidden state; 0: there is none.
+inline std::uint32_t state_dim(const PolicyView& policy) {
+  return policy.recurrence == nullptr ? 0 : policy.recurrence->state_dim;
+}
+
+// Words of one example, and those of it before its observation.
+inline std::uint32_t words_before_observation(const PolicyView& policy) {
+  return policy.recurrence == nullptr ? 0 : 1;
+}
 inline std::uint32_t example_floats(const PolicyView& policy) {
-  return policy.header->observation_dim + 1u + policy.output_dim + policy.header->action_dim;
+  return words_before_observation(policy) + policy.header->observation_dim + 1u +
+         policy.output_dim + policy.header->action_dim;
+}
+inline const AliasingFloat* example_observation(const PolicyView& policy, std::uint32_t example) {
+  return policy.examples + std::size_t{example} * example_floats(policy) +
+         words_before_observation(policy);
 }
 
 namespace detail {
@@ -96,36 +114,55 @@ inline PolicyReason check_envelope(const std::uint8_t* image, std::size_t count)
   for (std::size_t i = 0; i < sizeof(kPolicyMagic); i++) {
     if (header.magic[i] != kPolicyMagic[i]) return PolicyReason::bad_magic;
   }
-  if (header.version != kPolicyVersion) return PolicyReason::unknown_version;
-  if (header.header_bytes != sizeof(PolicyImageHeader) || header.total_bytes != count) {
+  const bool is_recurrent = header.version == kRecurrentPolicyVersion;
+  if (header.version != kPolicyVersion && !is_recurrent) return PolicyReason::unknown_version;
+  const std::size_t header_bytes =
+      sizeof(PolicyImageHeader) + (is_recurrent ? sizeof(PolicyImageRecurrence) : 0);
+  if (header.header_bytes != header_bytes || header.total_bytes != count || count < header_bytes) {
     return PolicyReason::wrong_size;
   }
   if (policy_image_crc32(image, count) != header.crc32) return PolicyReason::wrong_crc;
   return PolicyReason::accepted;
 }
 
+// A recurrent layer stands in format 2 only, and has no activation but its own.
+inline bool is_layer(const PolicyImageLayer& layer, bool may_be_recurrent) {
+  if (layer.output_dim == 0 || layer.reserved[0] != 0 || layer.reserved[1] != 0) return false;
+  if (layer.kind == static_cast<std::uint8_t>(PolicyLayerKind::gru)) {
+    return may_be_recurrent && layer.activation == 0;
+  }
+  return layer.kind == static_cast<std::uint8_t>(PolicyLayerKind::dense) &&
+         layer.activation < kActivationCount &&
+         has_activation(static_cast<Activation>(layer.activation));
+}
+
 // The layers follow on each other, from the observations to the outputs; counts the parameters.
-inline PolicyVerdict check_layers(const PolicyView& policy, std::uint64_t& parameter_count,
-                                  std::uint32_t& widest) {
+inline PolicyVerdict check_layers(PolicyView& policy, std::uint64_t& parameter_count) {
   const PolicyImageHeader& header = *policy.header;
   const PolicyImageLayer* layers = policy.layers;
   std::uint32_t width = header.observation_dim;
+  std::uint32_t state = 0;
   parameter_count = 0;
-  widest = width;
+  policy.widest = width;
+  policy.widest_recurrent = 0;
   for (std::uint32_t i = 0; i < header.layer_count; i++) {
     const PolicyImageLayer& layer = layers[i];
-    const bool reserved_is_zero =
-        layer.reserved[0] == 0 && layer.reserved[1] == 0 && layer.reserved[2] == 0;
-    if (layer.input_dim != width || layer.output_dim == 0 || !reserved_is_zero ||
-        layer.activation >= kActivationCount ||
-        !has_activation(static_cast<Activation>(layer.activation))) {
+    if (layer.input_dim != width || !is_layer(layer, policy.recurrence != nullptr)) {
       return {PolicyReason::malformed, i};
     }
-    parameter_count += (layer.input_dim + std::uint64_t{1}) * layer.output_dim;
     width = layer.output_dim;
-    if (width > widest) widest = width;
+    if (is_recurrent(layer)) {
+      parameter_count += (layer.input_dim + std::uint64_t{1} + width + 1) * 3 * width;
+      state += width;
+      if (width > policy.widest_recurrent) policy.widest_recurrent = width;
+    } else {
+      parameter_count += (layer.input_dim + std::uint64_t{1}) * width;
+    }
+    if (width > policy.widest) policy.widest = width;
   }
-  if (width != policy.output_dim) return {PolicyReason::malformed, header.layer_count};
+  if (width != policy.output_dim || state != state_dim(policy)) {
+    return {PolicyReason::malformed, header.layer_count};
+  }
   return {PolicyReason::accepted, 0};
 }
 
@@ -189,7 +226,15 @@ inline bool has_masks(const PolicyView& policy) {
   return found;
 }
 
-// Every number is finite; examples are checked without their traces, which are no floats.
+// Whether a recurrent policy's example begins with a hidden state of zeros: 1, else 0.
+inline std::uint32_t begins_word(const PolicyView& policy, std::uint32_t example) {
+  std::uint32_t word;
+  __builtin_memcpy(&word, policy.examples + std::size_t{example} * example_floats(policy), 4);
+  return word;
+}
+
+// Every number is finite; examples are checked without their traces, which are no floats. The first
+// of sequences begins one.
 inline PolicyVerdict check_numbers(const PolicyView& policy, std::uint64_t parameter_count) {
   const PolicyImageHeader& header = *policy.header;
   if (policy.mean != nullptr) {
@@ -199,7 +244,9 @@ inline PolicyVerdict check_numbers(const PolicyView& policy, std::uint64_t param
   const PolicyVerdict verdict = check_finite(policy.parameters, parameter_count);
   if (!verdict.accepted()) return verdict;
   for (std::uint32_t i = 0; i < header.example_count; i++) {
-    const AliasingFloat* example = policy.examples + i * example_floats(policy);
+    const std::uint32_t begins = policy.recurrence == nullptr ? 1 : begins_word(policy, i);
+    if (begins > 1 || (i == 0 && begins == 0)) return {PolicyReason::malformed, i};
+    const AliasingFloat* example = example_observation(policy, i);
     if (!all_finite(example, header.observation_dim) ||
         !all_finite(example + header.observation_dim + 1, policy.output_dim + header.action_dim)) {
       return {PolicyReason::not_finite, i};
@@ -225,13 +272,19 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
     return {PolicyReason::malformed, 0};
   }
   const std::uint64_t channel_count = std::uint64_t{header.observation_dim} + header.action_dim;
-  std::uint64_t tables_bytes = sizeof(PolicyImageHeader) +
-                               header.layer_count * sizeof(PolicyImageLayer) +
+  std::uint64_t tables_bytes = header.header_bytes + header.layer_count * sizeof(PolicyImageLayer) +
                                channel_count * sizeof(PolicyImageChannel);
   if (tables_bytes > count) return {PolicyReason::malformed, 0};
 
   policy.header = &header;
-  policy.layers = detail::record_at<PolicyImageLayer>(image + sizeof(PolicyImageHeader));
+  policy.recurrence = nullptr;
+  if (header.version == kRecurrentPolicyVersion) {
+    policy.recurrence = detail::record_at<PolicyImageRecurrence>(image + sizeof(PolicyImageHeader));
+    if (!is_recurrence(*policy.recurrence, header.step_interval_us)) {
+      return {PolicyReason::malformed, 0};
+    }
+  }
+  policy.layers = detail::record_at<PolicyImageLayer>(image + header.header_bytes);
   policy.observations = detail::record_at<PolicyImageChannel>(policy.layers + header.layer_count);
   policy.actions = policy.observations + header.observation_dim;
   policy.choices = nullptr;
@@ -246,8 +299,7 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
     tables_bytes += choices * sizeof(PolicyImageChoice);
   }
   std::uint64_t parameter_count;
-  std::uint32_t widest;
-  verdict = detail::check_layers(policy, parameter_count, widest);
+  verdict = detail::check_layers(policy, parameter_count);
   if (!verdict.accepted()) return verdict;
   const bool has_normaliser = (header.flags & kPolicyHasNormaliser) != 0;
   const std::uint64_t float_count = (has_normaliser ? 2u * header.observation_dim : 0u) +
@@ -266,7 +318,6 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   policy.inverse_std = has_normaliser ? numbers + header.observation_dim : nullptr;
   policy.parameters = numbers + (has_normaliser ? 2u * header.observation_dim : 0u);
   policy.examples = policy.parameters + parameter_count;
-  policy.widest = widest;
   return detail::check_numbers(policy, parameter_count);
 }
 

@@ -1,16 +1,22 @@
 // Runs a policy image (docs/policy_image.md) of any shape: what a board does with a policy that it
-// is sent. Nothing is allocated, and the numbers are those of forward() in nn/mlp.h.
+// is sent. Nothing is allocated, and the numbers are those of forward() in nn/mlp.h and of
+// forward_step() in nn/window_passes.h.
 #pragma once
 
-#include "rltools/nn/dense_at_run_time.h"
+#include "rltools/nn/gru_at_run_time.h"
 #include "rltools/policy/reader.h"
 
 namespace rlt {
 
 // Floats of scratch memory that policy_forward() needs for this image: each layer's input and
-// output.
+// output; of recurrent ones their products, and the hidden state after the step.
 inline std::size_t scratch_floats_to_run(const PolicyView& policy) {
-  return std::size_t{2} * policy.widest;
+  return std::size_t{2} * policy.widest + std::size_t{6} * policy.widest_recurrent +
+         state_dim(policy);
+}
+// Where in it the hidden state (state_dim) lies that the last step has led to.
+inline float* next_state(const PolicyView& policy, float* scratch) {
+  return scratch + scratch_floats_to_run(policy) - state_dim(policy);
 }
 
 // And that check_examples() needs: an output and an action besides.
@@ -19,14 +25,22 @@ inline std::size_t scratch_floats_to_accept(const PolicyView& policy) {
 }
 
 // Where in `scratch`, which has scratch_floats_to_run(), the network's outputs (output_dim) lie for
-// the normalised observation (observation_dim). visit(values, count) sees the output of every
-// layer.
+// the normalised observation (observation_dim), of a step from the hidden state `state`
+// (state_dim), which may be next_state(); null where that is zero, or there is none. visit(values,
+// count) sees the output of every layer, which of a recurrent one is its state.
 template <class Device, class Visit>
 const float* policy_outputs(Device device, const PolicyView& policy,
-                            const AliasingFloat* observation, float* scratch, Visit&& visit) {
+                            const AliasingFloat* observation, const float* state, float* scratch,
+                            Visit&& visit) {
   const PolicyImageHeader& header = *policy.header;
   float* input = scratch;
   float* result = scratch + policy.widest;
+  float* products = result + policy.widest;
+  float* next = next_state(policy, scratch);
+  if (state == nullptr) {
+    for (std::uint32_t i = 0; i < state_dim(policy); i++) next[i] = 0.0f;
+    state = next;
+  }
   for (int i = 0; i < header.observation_dim; i++) {
     input[i] = policy.mean == nullptr ? observation[i]
                                       : (observation[i] - policy.mean[i]) * policy.inverse_std[i];
@@ -35,11 +49,19 @@ const float* policy_outputs(Device device, const PolicyView& policy,
   for (int layer = 0; layer < header.layer_count; layer++) {
     const int in = policy.layers[layer].input_dim;
     const int out = policy.layers[layer].output_dim;
-    const AliasingFloat* bias = weights + static_cast<std::size_t>(in) * out;
-    dense_forward_at_run_time(device, static_cast<Activation>(policy.layers[layer].activation), in,
-                              out, weights, bias, input, result);
+    if (is_recurrent(policy.layers[layer])) {
+      const GruParameters parameters = gru_parameters(in, out, weights);
+      gru_forward_at_run_time(device, in, out, parameters, input, state, products, next, result);
+      state += out;
+      next += out;
+      weights = parameters.end;
+    } else {
+      const AliasingFloat* bias = weights + static_cast<std::size_t>(in) * out;
+      dense_forward_at_run_time(device, static_cast<Activation>(policy.layers[layer].activation),
+                                in, out, weights, bias, input, result);
+      weights = bias + out;
+    }
     visit(static_cast<const float*>(result), out);
-    weights = bias + out;
     float* previous = input;
     input = result;
     result = previous;
@@ -47,25 +69,30 @@ const float* policy_outputs(Device device, const PolicyView& policy,
   return input;
 }
 
-// output (output_dim) = the same, in [-1, 1] where the last activation is tanh.
+// output (output_dim) = the same, in [-1, 1] where the last activation is tanh. `state` moves on;
+// null as above.
 template <class Device, class Visit>
 void policy_forward(Device device, const PolicyView& policy, const AliasingFloat* observation,
-                    float* output, float* scratch, Visit&& visit) {
-  const float* outputs = policy_outputs(device, policy, observation, scratch, visit);
+                    float* state, float* output, float* scratch, Visit&& visit) {
+  const float* outputs = policy_outputs(device, policy, observation, state, scratch, visit);
   for (std::uint32_t i = 0; i < policy.output_dim; i++) output[i] = outputs[i];
+  if (state == nullptr) return;
+  const float* next = next_state(policy, scratch);
+  for (std::uint32_t i = 0; i < state_dim(policy); i++) state[i] = next[i];
 }
 template <class Device>
 void policy_forward(Device device, const PolicyView& policy, const AliasingFloat* observation,
-                    float* output, float* scratch) {
-  policy_forward(device, policy, observation, output, scratch, [](const float*, int) {});
+                    float* state, float* output, float* scratch) {
+  policy_forward(device, policy, observation, state, output, scratch, [](const float*, int) {});
 }
 
 // The same, and the checksum of all layers' outputs.
 template <class Device>
 std::uint32_t policy_trace(Device device, const PolicyView& policy,
-                           const AliasingFloat* observation, float* output, float* scratch) {
+                           const AliasingFloat* observation, float* state, float* output,
+                           float* scratch) {
   std::uint32_t trace = 0;
-  policy_forward(device, policy, observation, output, scratch,
+  policy_forward(device, policy, observation, state, output, scratch,
                  [&trace](const float* values, int count) {
                    trace = crc32(values, sizeof(float) * static_cast<std::size_t>(count), trace);
                  });
@@ -104,8 +131,8 @@ inline void scale_action(const PolicyView& policy, const Observation* observatio
   }
 }
 
-// Runs the image's examples and compares every bit, of all layers, outputs and actions; `where` is
-// the example.
+// Runs the image's examples and compares every bit, of all layers, outputs and actions, and so of
+// the hidden states; `where` is the example.
 template <class Device>
 PolicyVerdict check_examples(Device device, const PolicyView& policy, float* scratch,
                              std::size_t scratch_floats) {
@@ -114,9 +141,11 @@ PolicyVerdict check_examples(Device device, const PolicyView& policy, float* scr
   float* output = scratch + scratch_floats_to_run(policy);
   float* action = output + policy.output_dim;
   for (std::uint32_t i = 0; i < header.example_count; i++) {
-    const AliasingFloat* observation = policy.examples + i * example_floats(policy);
+    const AliasingFloat* observation = example_observation(policy, i);
     const AliasingFloat* expected = observation + header.observation_dim;
-    const std::uint32_t trace = policy_trace(device, policy, observation, output, scratch);
+    const bool goes_on = policy.recurrence != nullptr && detail::begins_word(policy, i) == 0;
+    float* state = goes_on ? next_state(policy, scratch) : nullptr;
+    const std::uint32_t trace = policy_trace(device, policy, observation, state, output, scratch);
     scale_action(policy, observation, output, action);
     // trace, output and action lie one after another, in the image as here
     if (__builtin_memcmp(&trace, expected, 4) != 0 ||
@@ -145,9 +174,9 @@ constexpr std::uint32_t kSumPlace = 0x8000u;
 
 // Runs one accepted image, in place, and nothing else. The image's bytes outlive it and do not
 // change (a slot's do not; Policy, below, has a copy of its own). It takes images that need at most
-// `ScratchFloats` (scratch_floats_to_accept; behind what it takes to run there is a place for every
-// two past actions or sums), past actions of at most `HistoryTicks` ticks ago, and sums where there
-// is a history.
+// `ScratchFloats` (scratch_floats_to_accept; behind what it takes to run there is the hidden state,
+// and a place for every two past actions or sums), past actions of at most `HistoryTicks` ticks
+// ago, and sums and a hidden state where there is a history.
 template <std::size_t ScratchFloats, int HistoryTicks = 0>
 class PolicyRunner {
  public:
@@ -165,9 +194,13 @@ class PolicyRunner {
     is_accepted_ = false;
     PolicyVerdict verdict = parse_policy(image, count, view_);
     if (verdict.accepted()) verdict = check_contract(view_, contract_, std::uint32_t{HistoryTicks});
+    if (verdict.accepted() && HistoryTicks == 0 && view_.recurrence != nullptr) {
+      verdict = {PolicyReason::state_not_kept, 0};
+    }
     if (verdict.accepted()) verdict = check_examples(device, view_, scratch_, ScratchFloats);
     if (verdict.accepted()) verdict = find_added_inputs();
     is_accepted_ = verdict.accepted();
+    if (is_accepted_) reset_state();
     return verdict;
   }
   void give_up() { is_accepted_ = false; }
@@ -187,15 +220,17 @@ class PolicyRunner {
   }
 
   // The same without what a caller has checked already: an accepted policy, a finite input. That is
-  // all that the image takes, past actions and sums too. False where an output is not finite.
+  // all that the image takes, past actions and sums too. A hidden state is zero before, and what is
+  // kept of it stays. False where an output is not finite.
   template <class Device>
   bool forward(Device device, const float* input, float* action) {
     return forward(device, input, action, [](const float*, int) {});
   }
-  // And visit(values, count) sees the output of every layer.
+  // And visit(values, count) sees the output of every layer; `state`: the hidden one before.
   template <class Device, class Visit>
-  bool forward(Device device, const float* input, float* action, Visit&& visit) {
-    const float* output = policy_outputs(device, view_, input, scratch_, visit);
+  bool forward(Device device, const float* input, float* action, Visit&& visit,
+               const float* state = nullptr) {
+    const float* output = policy_outputs(device, view_, input, state, scratch_, visit);
     if (!all_finite(output, view_.output_dim)) return false;
     scale_action(view_, input, output, action);
     return true;
@@ -203,7 +238,8 @@ class PolicyRunner {
   // The same for the contract's observation: past actions come from an ActionHistory of
   // `HistoryTicks`, and sums from `sums`. normalised (action_dim) is what belongs into the
   // history next: the network's output, clamped to [-1, 1], as training has it; of a choice its
-  // number, from -1 for the first to 1 for the last.
+  // number, from -1 for the first to 1 for the last. The hidden state is the one that is kept,
+  // until keep_state().
   template <class Device, class History>
   bool forward_in_time(Device device, const float* observation, const History& history,
                        const ObservationSums& sums, float* normalised, float* action) {
@@ -217,12 +253,23 @@ class PolicyRunner {
       scratch_[observed + i] = (place & detail::kSumPlace) != 0 ? *sum++ : history.at(place);
     }
     const float* output =
-        policy_outputs(device, view_, scratch_, scratch_, [](const float*, int) {});
+        policy_outputs(device, view_, scratch_, state(), scratch_, [](const float*, int) {});
     if (!all_finite(output, view_.output_dim)) return false;
     scale_action(view_, observation, output, action);
     normalise_output(output, action, normalised);
     return true;
   }
+  // The hidden state of zeros is kept, or the one that the last step has led to.
+  void reset_state() {
+    for (std::uint32_t i = 0; i < state_dim(view_); i++) state()[i] = 0.0f;
+  }
+  void keep_state() {
+    const float* next = next_state(view_, scratch_);
+    for (std::uint32_t i = 0; i < state_dim(view_); i++) state()[i] = next[i];
+  }
+  // (state_dim) of the accepted image: the kept one, and that of the last step.
+  const float* kept_state() { return state(); }
+  const float* last_state() { return next_state(view_, scratch_); }
   // Adds the contract's observation, on which the policy has acted, to the sums that it asks for.
   void sum_up(const float* observation, ObservationSums& sums) {
     const std::uint32_t added = added_input_count(view_, contract_);
@@ -258,14 +305,15 @@ class PolicyRunner {
     }
   }
 
+  float* state() { return scratch_ + scratch_floats_to_run(view_); }
   detail::AliasingPlace* added_places() {
-    float* behind = scratch_ + scratch_floats_to_run(view_);
+    float* behind = state() + state_dim(view_);
     return reinterpret_cast<detail::AliasingPlace*>(behind);
   }
   // What is asked for is looked up once, so that no tick compares names.
   PolicyVerdict find_added_inputs() {
     const std::uint32_t count = added_input_count(view_, contract_);
-    if (scratch_floats_to_run(view_) + (count + 1) / 2 > ScratchFloats) {
+    if (scratch_floats_to_run(view_) + state_dim(view_) + (count + 1) / 2 > ScratchFloats) {
       return {PolicyReason::too_large, 0};
     }
     for (std::uint32_t i = 0; i < count; i++) {

@@ -8,27 +8,11 @@
 
 namespace rlt {
 
-// Whether an image can hold an experiment's policy: format 1 has no hidden state.
+// Size of the image of an experiment's policy.
 template <class E>
-constexpr bool kHasPolicyImage = !kIsRecurrent<PolicyNetwork<E>>;
-
-namespace detail {
-
-template <class E>
-constexpr std::uint32_t policy_image_bytes_of_training() {
-  if constexpr (kHasPolicyImage<E>) {
-    return policy_image_bytes<PolicyNetwork<E>>(
-        E::Algorithm::kPolicyIsNormalised, E::Environment::kActionDim,
-        choice_count(E::Environment::kActions, E::Environment::kActionDim));
-  }
-  return 0;
-}
-
-}  // namespace detail
-
-// Size of the image of an experiment's policy; 0 where it has none.
-template <class E>
-constexpr std::uint32_t kPolicyImageBytes = detail::policy_image_bytes_of_training<E>();
+constexpr std::uint32_t kPolicyImageBytes = policy_image_bytes<PolicyNetwork<E>>(
+    E::Algorithm::kPolicyIsNormalised, E::Environment::kActionDim,
+    choice_count(E::Environment::kActions, E::Environment::kActionDim));
 
 // Writes the image of a training run's policy. `state_sha256` is that of the present training
 // state.
@@ -48,10 +32,7 @@ void build_policy_image(Device device, Training<E>& training,
   static_assert(
       choice_count(Environment::kObservations, Environment::kObservationDim) == 0,
       "build_policy_image: the unit of an observation has a bar, which only choices have");
-  static_assert(kHasPolicyImage<E>,
-                "build_policy_image: the policy is recurrent, and an image of format 1 holds no "
-                "hidden state");
-  if constexpr (Contracts<E>::kKept && kHasPolicyImage<E>) {
+  if constexpr (Contracts<E>::kKept) {
     const PolicyOrigin origin{E::kName,
                               Environment::kName,
                               steps_done(training),
@@ -63,7 +44,7 @@ void build_policy_image(Device device, Training<E>& training,
       normaliser = {training.learner.normaliser.shift, training.learner.normaliser.scale};
     }
     write_policy_image(device, policy(training), policy_contract<Environment>(), normaliser, origin,
-                       image);
+                       image, Environment::kTicksPerStep);
   }
 }
 

@@ -100,7 +100,7 @@ inline CortexM dense_forward_at_run_time(CortexM device, Activation activation, 
   if (activation == Activation::relu) {
     kernels::relu_values(output, output, out);
   } else {
-    for (int o = 0; o < out; o++) output[o] += 0.0f;  // there is no -0
+    kernels::without_negative_zero(output, out);
     activation_at_run_time(device, activation, out, output);
   }
   return device;

@@ -104,6 +104,14 @@ inline void accumulate_terms(SumStart start, float* sums, const float** rows, co
 #endif
 }
 
+// values (count) += 0: -0 becomes 0.
+inline void without_negative_zero(float* values, int count) {
+#if defined(RLT_THUMB_ACCUMULATES_TERMS)
+  for (; count >= 8; count -= 8) values = thumb::add_zero_to_eight(values);
+#endif
+  for (; count > 0; count--) *values++ += 0.0f;
+}
+
 // Number of a product's columns that go by lists, where it does.
 constexpr int list_columns(int columns) { return columns / kListColumns * kListColumns; }
 

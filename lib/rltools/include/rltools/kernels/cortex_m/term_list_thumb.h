@@ -119,6 +119,25 @@ inline __attribute__((noinline)) void accumulate_terms(const float* start, int s
 #undef RLT_TERM
 #undef RLT_HALF_TERM
 
+// values[0 .. 7] += 0; returns what follows.
+inline float* add_zero_to_eight(float* values) {
+  __asm__ volatile(
+      "vldmia %[values], {d0-d3}\n\t"
+      "vadd.f32 s0, s0, %[zero]\n\t"
+      "vadd.f32 s1, s1, %[zero]\n\t"
+      "vadd.f32 s2, s2, %[zero]\n\t"
+      "vadd.f32 s3, s3, %[zero]\n\t"
+      "vadd.f32 s4, s4, %[zero]\n\t"
+      "vadd.f32 s5, s5, %[zero]\n\t"
+      "vadd.f32 s6, s6, %[zero]\n\t"
+      "vadd.f32 s7, s7, %[zero]\n\t"
+      "vstmia %[values]!, {d0-d3}"
+      : [values] "+r"(values)
+      : [zero] "t"(0.0f)
+      : "d0", "d1", "d2", "d3", "memory");
+  return values;
+}
+
 #endif
 
 }  // namespace rlt::kernels::thumb

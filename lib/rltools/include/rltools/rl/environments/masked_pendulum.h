@@ -2,6 +2,7 @@
 // remember where it was. A task for recurrent networks. Critics see the velocity (rl/privileged.h).
 #pragma once
 
+#include "rltools/policy/contracts/masked_pendulum.h"
 #include "rltools/rl/environments/pendulum.h"
 
 namespace rlt {
@@ -9,13 +10,13 @@ namespace rlt {
 template <class T>
 struct MaskedPendulum : Pendulum<T> {
   static constexpr const char* kName = "MaskedPendulum";
-  static constexpr const char* kContractName = nullptr;  // its channels are its own
+  static constexpr const char* kContractName = contracts::MaskedPendulum::kContractName;
   static constexpr int kEpisodeSteps = 200;
-  static constexpr int kObservationDim = 2;
+  static constexpr int kObservationDim = contracts::MaskedPendulum::kObservationDim;
   static constexpr int kPrivilegedDim = 1;
   static constexpr Channel kObservations[kObservationDim] = {
-      contracts::Pendulum::kObservations[0],
-      contracts::Pendulum::kObservations[1],
+      contracts::MaskedPendulum::kObservations[0],
+      contracts::MaskedPendulum::kObservations[1],
   };
 };
 

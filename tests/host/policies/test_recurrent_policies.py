@@ -1,0 +1,240 @@
+"""Policies with a hidden state, as images of format 2: read, written, run, pushed and checked on a
+board, and what is not written for them yet."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policy_run import make_policy_run
+from policy_samples import patched, sample_images
+from programs import output_of
+from rltools_host import cli
+from rltools_host.errors import RltError, VerificationError
+from rltools_host.hil.board import HilRequest, check_board, require_parity
+from rltools_host.policies import episodes
+from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.export import c_header
+from rltools_host.policies.hidden_state import HiddenState
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.policies.image_records import Recurrence
+from rltools_host.policies.image_writing import Network, Origin, write_image
+
+RECURRENT = ("recurrent_pendulum", "recurrent_quadrotor")
+RESET_AT_OFFSET, PAUSE_OFFSET = 144 + 10, 144 + 4
+LAYERS_OFFSET = 160
+
+
+@pytest.fixture(params=RECURRENT)
+def image(request: pytest.FixtureRequest) -> PolicyImage:
+    return parse_policy(sample_images()[request.param])
+
+
+@pytest.fixture
+def pendulum() -> PolicyImage:
+    return parse_policy(sample_images()["recurrent_pendulum"])
+
+
+def test_it_reads_as_documented(pendulum: PolicyImage) -> None:
+    assert pendulum.shape == "3-16-GRU16-1"
+    assert pendulum.parameter_count == 4 * 16 + 2 * 17 * 48 + 17
+    assert pendulum.recurrence == Recurrence(50_000, 200_000, 16)
+    assert [example.begins for example in pendulum.examples] == [i in (0, 10) for i in range(16)]
+    quadrotor = parse_policy(sample_images()["recurrent_quadrotor"])
+    assert quadrotor.recurrence == Recurrence(10_000, 40_000, 16)
+    assert quadrotor.step_interval_us == 2_000
+    assert quadrotor.contract.checksum == quadrotor.inputs.checksum
+
+
+def test_sequences_agree_with_pytorchs_cell_in_double_precision(image: PolicyImage) -> None:
+    dense, gru, last = image.layers
+    assert gru.hidden is not None
+    hidden_weights, hidden_bias = gru.hidden
+    for example in image.examples:
+        if example.begins:
+            state = np.zeros(gru.width)
+        value = np.maximum(example.observation.astype(float) @ dense.weights + dense.bias, 0)
+        inputs = np.split(value @ gru.weights + gru.bias, 3)
+        own = np.split(state @ hidden_weights + hidden_bias, 3)
+        reset, keep = (1 / (1 + np.exp(-(inputs[i] + own[i]))) for i in range(2))
+        candidate = np.tanh(inputs[2] + reset * own[2])
+        state = (1 - keep) * candidate + keep * state
+        output = np.tanh(state @ last.weights + last.bias)
+        np.testing.assert_allclose(example.output, output, rtol=2e-5, atol=2e-6)
+
+
+def test_runs_go_on_from_states_of_their_own(image: PolicyImage) -> None:
+    image.verify()
+    observations = np.array([example.observation for example in image.examples])
+    states = image.runner.begin(2)
+    for example in image.examples:
+        if example.begins:
+            states[0] = 0
+        rows = np.array([example.observation, observations[3]])
+        outputs, actions = image.runner.run(rows, states)
+        assert outputs[0].tobytes() == example.output.tobytes()
+        assert actions[0].tobytes() == example.action.tobytes()
+    alone = image.runner.begin()
+    for _ in image.examples:
+        image.runner.run(observations[3], alone)
+    assert alone[0].tobytes() == states[1].tobytes()
+    # Without states each is the first of an episode.
+    assert image.output(observations)[0].tobytes() == image.examples[0].output.tobytes()
+    with pytest.raises(RltError, match=r"hidden states of shape \(16, 16\)"):
+        image.runner.run(observations, image.runner.begin(2))
+
+
+def test_the_hosts_writer_writes_the_cores_bytes(image: PolicyImage) -> None:
+    assert image.recurrence is not None
+    ticks = image.recurrence.trained_interval_us // image.step_interval_us
+    network = Network(image.normaliser, image.layers, ticks)
+    origin = Origin(
+        *(image.experiment, image.environment, image.step, image.seed),
+        *(image.state_sha256, image.fingerprint),
+    )
+    observations = np.array([example.observation for example in image.examples])
+    assert write_image(network, image.contract, origin, observations) == image.data
+
+
+def test_another_hidden_weight_is_not_reproduced(pendulum: PolicyImage) -> None:
+    offset = LAYERS_OFFSET + 3 * 8 + 4 * 48 + 4 * (4 * 16 + 17 * 48)
+    (weight,) = struct.unpack_from("<f", pendulum.data, offset)
+    assert pendulum.layers[1].hidden is not None
+    assert weight == pendulum.layers[1].hidden[0][0, 0]
+    other = parse_policy(patched(pendulum.data, offset, "f", 1.0001 * weight), "policy.rltp")
+    with pytest.raises(VerificationError, match=r"policy\.rltp: example \d+ gives other bits"):
+        other.verify()
+
+
+def test_a_state_at_its_place_is_zero_after_what_the_image_names(pendulum: PolicyImage) -> None:
+    step_us = pendulum.step_interval_us
+    row = np.array([[1, 0, 0.5]], np.float32)
+
+    def outputs(image: PolicyImage, status: str, pause_us: int) -> list[float]:
+        state = HiddenState(image)
+        first = [state.run(i * step_us, row)[0][0, 0] for i in range(3)]
+        if status:
+            state.fail(status)
+        return [*first, state.run(2 * step_us + pause_us, row)[0][0, 0]]
+
+    fresh = outputs(pendulum, "", step_us)
+    assert len(set(fresh)) == 4
+    nothing = parse_policy(patched(pendulum.data, RESET_AT_OFFSET, "H", 1))
+    for status in ("observation_stale", "observation_not_finite"):
+        assert outputs(pendulum, status, 2 * step_us)[3] == fresh[0]
+        assert outputs(nothing, status, 2 * step_us)[3] == fresh[3]
+    assert outputs(pendulum, "", 4 * step_us)[3] == fresh[3]
+    assert outputs(pendulum, "", 4 * step_us + 1)[3] == fresh[0]
+    assert outputs(nothing, "", 4 * step_us + 1)[3] == fresh[3]
+
+
+# -- at places -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sample", "contract"),
+    [("recurrent_pendulum", "pendulum"), ("recurrent_quadrotor", "quadrotor")],
+)
+def test_a_board_moves_the_state_on_and_ends_it(sample: str, contract: str, tmp_path: Path) -> None:
+    run = make_policy_run(tmp_path / sample, sample_images()[sample])
+    place = PolicyPlace("host", contract=contract)
+    result = check_board(HilRequest(place, str(run), 20, 40), lambda *_: None)
+    require_parity(result)
+    assert result.parity.ticks.checked > 70
+
+
+@pytest.mark.usefixtures("storage")
+def test_it_is_pushed_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_policy_run(tmp_path / "run", sample_images()["recurrent_pendulum"])
+    words = ["push", str(run), "--board", "host", "--contract", "pendulum", "--json"]
+    assert cli.run(words) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["activated"]
+
+
+def test_each_episode_in_gymnasium_has_a_state_of_its_own(pendulum: PolicyImage) -> None:
+    together = episodes.gymnasium_episodes(pendulum, 2, 5)[1]
+    alone = episodes.gymnasium_episodes(pendulum, 1, 6)[0]
+    assert together.actions.tobytes() == alone.actions.tobytes()
+    state = pendulum.runner.begin()
+    expected = [pendulum.runner.run(row[None], state)[1][0] for row in alone.observations]
+    assert np.array(expected).tobytes() == alone.actions.tobytes()
+    assert expected[1:] != [*pendulum.evaluate(alone.observations)[1:]]
+
+
+# -- exports ---------------------------------------------------------------------------------------
+
+PROGRAM = """\
+#include <stdio.h>
+#include "policy.h"
+int main(void) {
+  float state[RECURRENT_POLICY_STATE_DIM], action[RECURRENT_POLICY_ACTION_DIM];
+  float observation[RECURRENT_POLICY_OBSERVATION_DIM];
+  unsigned char is_right = recurrent_policy_verify();
+  fwrite(&is_right, 1, 1, stdout);
+  recurrent_policy_reset(state);
+  while (fread(observation, sizeof(observation), 1, stdin) == 1) {
+    unsigned char acted = recurrent_policy_evaluate(observation, state, action);
+    fwrite(&acted, 1, 1, stdout);
+    fwrite(action, sizeof(action), 1, stdout);
+  }
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("standard", ["c99", "c++11"])
+@pytest.mark.parametrize("reset_at", [15, 1])
+def test_the_header_gives_the_bits_and_ends_the_state_as_the_image_says(
+    standard: str, reset_at: int, image: PolicyImage, tmp_path: Path
+) -> None:
+    image = parse_policy(patched(image.data, RESET_AT_OFFSET, "H", reset_at))
+    (tmp_path / "policy.h").write_text(c_header(image))
+    source = tmp_path / f"program.{standard[:1] if standard == 'c99' else 'cpp'}"
+    source.write_text(PROGRAM)
+    program = tmp_path / "program"
+    compiler = "gcc" if standard == "c99" else "g++"
+    flags = ("-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", f"-std={standard}")
+    output_of(compiler, *flags, source, "-o", program)
+    rows = np.array([example.observation for example in image.examples] * 2)
+    rows[20, 1] = np.nan
+    result = subprocess.run(
+        [program], input=rows.astype("<f4").tobytes(), capture_output=True, timeout=60, check=True
+    ).stdout
+    record = np.dtype([("acted", "u1"), ("action", "<f4", (len(image.actions),))])
+    found = np.frombuffer(result[1:], record)
+    assert result[0] == 1
+    assert found["acted"].tolist() == [*[1] * 20, 0, *[1] * 11]
+    state = image.runner.begin()
+    for index, row in enumerate(rows):
+        if index == 20:
+            assert found["action"][index].tobytes() == image.runner.safe_action()[0].tobytes()
+            state = image.runner.begin() if reset_at == 15 else state
+            continue
+        _, action = image.runner.run(row[None], state)
+        assert found["action"][index].tobytes() == action.tobytes()
+
+
+@pytest.mark.parametrize("form", ["zephyr", "safetensors", "pytorch"])
+def test_what_does_not_hold_a_state_refuses_it(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_policy_run(tmp_path / "run", sample_images()["recurrent_pendulum"])
+    assert cli.run(["export", str(run), "--to", form, "--output", str(tmp_path)]) == 2
+    assert "a policy with a hidden state is written yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["image", "c-image"])
+def test_the_image_is_exported_as_it_is(form: str, tmp_path: Path) -> None:
+    data = sample_images()["recurrent_pendulum"]
+    run = make_policy_run(tmp_path / "run", data)
+    target = tmp_path / "exported"
+    assert cli.run(["export", str(run), "--to", form, "--output", str(target)]) == 0
+    if form == "image":
+        assert target.read_bytes() == data
+    else:
+        assert f"[{len(data)}]" in target.read_text()
