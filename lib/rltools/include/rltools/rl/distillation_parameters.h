@@ -18,9 +18,9 @@ namespace rlt {
 RLT_DEFINE_HYPERPARAMETERS(DistillationHyperparameters, RLT_DISTILLATION_HYPERPARAMETERS)
 
 #define RLT_DISTILLATION_METRICS(X)                                                        \
-  RLT_PPO_METRICS(X)                                                                       \
   X(imitation_loss, "Mean squared difference of the student's and the teacher's actions.") \
-  X(student_rate, "Adam's step size of the student.")
+  X(student_rate, "Adam's step size of the student.")                                      \
+  RLT_PPO_METRICS(X)
 
 RLT_DEFINE_METRICS(DistillationMetrics, RLT_DISTILLATION_METRICS)
 
