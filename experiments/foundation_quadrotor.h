@@ -23,9 +23,8 @@ struct FoundationQuadrotorTeacher {
                      Activation::relu, Activation::identity>;
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
-      steps = 20000000;
+      steps = 10000000;
       learning_rate = 1e-3f;
-      final_rate = 0.05f;
       gamma = 0.97f;
       gae_lambda = 0.975f;
       epochs = 1;
@@ -70,20 +69,18 @@ struct FoundationQuadrotor {
   using EnvironmentSettings = Teacher::EnvironmentSettings;
   struct Hyperparameters : DistillationDefaults<Teacher> {
     Hyperparameters() {
-      steps = 120000000;
-      eval_every = 10000000;
+      steps = 40000000;
+      eval_every = 5000000;
       eval_episodes = 100;
-      report_every = 500000;
-      teacher_acts = 0.1f;
-      student_rate = 2e-3f;
+      report_every = 200000;
+      student_rate = 3e-3f;
       student_final = 0.02f;
-      student_epochs = 1;
     }
   };
   static constexpr int kEnvironments = 256;
   static constexpr int kRolloutSteps = 64;
-  static constexpr int kEpisodeSteps = 125;
-  static constexpr int kBatchSize = 1024;
+  static constexpr int kEpisodeSteps = 500;
+  static constexpr int kBatchSize = 2048;
   static constexpr int kTileRows = 1024;
   static constexpr int kWindowSteps = 64;
 };

@@ -29,10 +29,6 @@ inline void translate_action(Generic, const KnownPoint&, const RandomPoint::Para
                              const float* action, float* result) {
   for (int i = 0; i < 2; i++) result[i] = 0.25f / parameters.strength * action[i];
 }
-inline float imitation_weight(Generic, const KnownPoint&,
-                              const RandomPoint::Parameters& parameters) {
-  return parameters.strength;
-}
 inline StepResult<float> step(Generic device, const KnownPoint& point,
                               const RandomPoint::Parameters& parameters, RandomPoint::State& state,
                               const float* action, RandomStream random) {
@@ -328,7 +324,7 @@ TEST_CASE("names of the state, networks and sizes tell student and teacher apart
   CHECK(behaviour(PointStudent<RandomPoint>{}) != behaviour(PointStudent<KnownPoint>{}));
 }
 
-TEST_CASE("an action is translated and weighed by the parameters of its episode") {
+TEST_CASE("an action is translated by the parameters of its episode") {
   using E = PointStudent<KnownPoint>;
   Run<E> run(2);
   initialize(Generic{}, run.training);
@@ -336,7 +332,7 @@ TEST_CASE("an action is translated and weighed by the parameters of its episode"
   while (!finished(teacher)) run.step(Generic{});
   const auto& rollout = *run.replay;
   for (int step = 0; step < E::kRolloutSteps; step++) {
-    float expected[E::kEnvironments][2], strength[E::kEnvironments];
+    float expected[E::kEnvironments][2];
     for (int i = 0; i < E::kEnvironments; i++) {
       Matrix<float, 1, 3> seen;
       Matrix<float, 1, 2> action;
@@ -345,24 +341,12 @@ TEST_CASE("an action is translated and weighed by the parameters of its episode"
               RandomStream{2, Purpose::teacher_observation, steps_done(run.training),
                            static_cast<std::uint32_t>(i)});
       act(Generic{}, teacher, seen, action);
-      strength[i] = environments.at(i).strength;
       translate_action(Generic{}, KnownPoint{}, environments.at(i), action.data(), expected[i]);
     }
     run.step(Generic{});
     for (int i = 0; i < E::kEnvironments; i++) {
       const int row = step * E::kEnvironments + i;
-      CHECK(rollout.advantage[row] == strength[i]);
       for (int k = 0; k < 2; k++) CHECK(rollout.mean[row * 2 + k] == expected[i][k]);
     }
-  }
-  // A row's gradient is its weight times what it is without: all of the batch by linearity.
-  run.training.hyperparameters.seed = 2;
-  distillation::choose_rows(Generic{}, run.training);
-  distillation::compute_gradient(Generic{}, run.training);
-  const E::Actor weighed = run.scratch->actor_gradient;
-  for (float& weight : run.replay->advantage) weight *= 2.0f;
-  distillation::compute_gradient(Generic{}, run.training);
-  for (int i = 0; i < E::Actor::kParameterCount; i++) {
-    CHECK(run.scratch->actor_gradient.values[i] == 2.0f * weighed.values[i]);
   }
 }

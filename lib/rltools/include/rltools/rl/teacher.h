@@ -17,13 +17,6 @@ namespace rlt {
 template <class Parameters, class T>
 void translate_action(Generic, const EnvironmentDefaults&, const Parameters&, const T*, T*) {}
 
-// How much a difference of actions counts, where the same one does more with some parameters than
-// with others: the teacher's header may have a function of this name, too.
-template <class Parameters>
-constexpr float imitation_weight(Generic, const EnvironmentDefaults&, const Parameters&) {
-  return 1.0f;
-}
-
 // What an experiment E with a Teacher keeps: it and its student fit together. Instantiating it says
 // in one sentence what does not.
 template <class E>
@@ -132,7 +125,6 @@ void ask_teacher(Device device, Training<E>& training,
     }
     translate_action(device, environment, environments.at(i), static_cast<const T*>(clamped),
                      action);
-    scratch.weight[i] = static_cast<T>(imitation_weight(device, environment, environments.at(i)));
   }
 }
 

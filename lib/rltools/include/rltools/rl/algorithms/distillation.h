@@ -80,7 +80,6 @@ struct Distillation : OnPolicy {
     // A step of the environments: what both observe, what each would do, and what is done.
     Matrix<T, kEnvironments, kObservation> present;
     Matrix<T, kEnvironments, kAction> student_action, teacher_action, action;
-    T weight[kEnvironments];
     Matrix<T, kEnvironments, kObservation> unused_observation;
     StepBuffer<typename E::Actor, kEnvironments> acting_buffer;
     T teacher_row[kCriticObservationDim<Teacher>];
@@ -217,7 +216,6 @@ void collect(Device device, Training<E>& training, const Training<typename E::Te
     rollout.mean[at * kAction + i] = scratch.teacher_action.data()[i];
     rollout.action[at * kAction + i] = scratch.action.data()[i];
   }
-  for (int i = 0; i < kEnvironments; i++) rollout.advantage[at + i] = scratch.weight[i];
   for (int i = 0; i < kEnvironments * kObservation; i++) {
     rollout.observation[at * kObservation + i] = rollout.present_observation[i];
   }
@@ -278,10 +276,6 @@ typename E::Scalar compute_gradient(Device device, Training<E>& training) {
     loss += mean_squared_error<kTile * kAction>(
         device, scratch.tile_action.data(), scratch.tile_target.data(),
         static_cast<T>(E::kBatchSize * kAction), scratch.action_gradient.data());
-    for (int i = 0; i < kTile; i++) {
-      const T weight = rollout.advantage[scratch.row[first + i]];
-      for (int k = 0; k < kAction; k++) scratch.action_gradient(i, k) *= weight;
-    }
     backward_tile(device, training, learner.actor, seen, scratch.tile_action, scratch.actor_buffer,
                   scratch.action_gradient.data(), scratch.actor_gradient);
   }

@@ -68,13 +68,6 @@ void translate_action(Generic, const KnownQuadrotor<T, Ticks, Substeps>&,
       [&](int i) { result[i] = math::clamp(math::fma(T(2), fraction[i], T(-1)), T(-1), T(1)); });
 }
 
-// The same difference of rotors' thrusts turns some airframes faster than others.
-template <class T, int Ticks, int Substeps>
-T imitation_weight(Generic, const KnownQuadrotor<T, Ticks, Substeps>&,
-                   const quadrotor::AnyParameters<T>& parameters) {
-  return T(0.3) / math::sqrt(parameters.turn[0] * parameters.turn[1]);
-}
-
 template <class T, int Ticks, int Substeps>
 StepResult<T> step(Generic device, const KnownQuadrotor<T, Ticks, Substeps>& environment,
                    const quadrotor::AnyParameters<T>& parameters,
