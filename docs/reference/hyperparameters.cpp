@@ -3,6 +3,7 @@
 // algorithms).
 #include <cstdio>
 
+#include "rltools/rl/environments/any_quadrotor.h"
 #include "rltools/rl/environments/windy_quadrotor.h"
 
 namespace {
@@ -44,4 +45,5 @@ int main(int argument_count, char**) {
   print<rlt::quadrotor::Settings>("Settings of the quadrotor");
   print<rlt::quadrotor::WindySettings>("Settings of the quadrotor in a steady wind",
                                        rlt::quadrotor::Settings::kCount);
+  print<rlt::quadrotor::AnySettings>("Settings of any quadrotor", rlt::quadrotor::Settings::kCount);
 }

@@ -62,8 +62,9 @@ def with_metrics(name: str) -> str:
     text = (FOLDER / name).read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    title = Path(name).stem.upper()
-    table = lists("metrics").partition(f"## {title}\n")[2].partition("\n## ")[0].strip()
+    title = Path(name).stem
+    sections = (section.partition("\n") for section in lists("metrics").split("\n## "))
+    table = next(rows.strip() for algorithm, _, rows in sections if algorithm.lower() == title)
     return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
 
 

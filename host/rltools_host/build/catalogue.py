@@ -36,7 +36,7 @@ class Algorithm:
     name: str  # of its header, and on the command line
     struct: str
     has_rollouts: bool  # it learns from what several environments did together, not from a replay
-    actions: tuple[str, ...]  # what it learns: NUMBERS, one CHOICE, several CHOICES
+    actions: tuple[str, ...]  # what it learns of a task: NUMBERS, one CHOICE, several CHOICES
 
     @property
     def environments(self) -> int:
@@ -71,8 +71,9 @@ def is_on_policy(struct: str, bases: Mapping[str, str]) -> bool:
 
 
 def listed() -> str:
-    """Their names, in words."""
-    *first, last = algorithms()
+    """The names of those that learn a task of Gymnasium's, in words."""
+    kinds = {NUMBERS, CHOICE, CHOICES}
+    *first, last = (one.name for one in algorithms().values() if kinds.intersection(one.actions))
     return f"{', '.join(first)} or {last}"
 
 

@@ -48,7 +48,10 @@ SECTIONS = {
         *("integrations/px4/README", "integrations/crazyflie/README", "firmware/esp32/README"),
     ),
     "Fly": ("quadrotor", "gate", "flight", "fit"),
-    "Algorithms": ("algorithms", *(f"algorithms/{name}" for name in ("td3", "sac", "ppo", "dqn"))),
+    "Algorithms": (
+        "algorithms",
+        *(f"algorithms/{name}" for name in ("td3", "sac", "ppo", "dqn", "distillation")),
+    ),
     "Reference": (
         *("reference/commands", "reference/hyperparameters", "reference/python", "protocol"),
         *("examples/python/README", "examples/digits/README"),

@@ -28,7 +28,8 @@ enum class Purpose : std::uint32_t {
   observation,
   evaluation_parameters,
   evaluation_step,
-  evaluation_observation
+  evaluation_observation,
+  teacher_observation
 };
 
 struct RandomWords {

@@ -82,7 +82,8 @@ constexpr DataType data_type_of(const std::uint32_t*) { return DataType::u32; }
 constexpr DataType data_type_of(const std::uint8_t*) { return DataType::u8; }
 
 // One array of the training state. Its full name is `name`, `name/<layer>/<part>` for an array of a
-// network's layer, or `name/<field>` for a field of a struct.
+// network's layer, or `name/<field>` for a field of a struct; `owner` and a slash before it, where
+// it belongs to a run within the run.
 struct TensorInfo {
   const char* name;
   DataType type;
@@ -94,6 +95,7 @@ struct TensorInfo {
   // The array lies in memory in this many equal pieces, each `stride` bytes behind the one before.
   std::uint32_t pieces = 1;
   std::uint32_t stride = 0;
+  const char* owner = nullptr;
 
   constexpr std::uint32_t bytes() const { return rows * columns * size_bytes(type); }
 };
@@ -117,6 +119,10 @@ void for_each_piece(const TensorInfo& info, const void* data, Visit&& visit) {
 // Calls put(character) for each character of the full name; a network has at most ten layers.
 template <class Put>
 void write_full_name(const TensorInfo& info, Put&& put) {
+  if (info.owner != nullptr) {
+    for (const char* c = info.owner; *c != '\0'; c++) put(*c);
+    put('/');
+  }
   for (const char* c = info.name; *c != '\0'; c++) put(*c);
   if (info.part != nullptr) {
     put('/');

@@ -101,11 +101,23 @@ constexpr bool kIsMirrored = detail::IsMirrored<E>::value;
 
 namespace detail {
 
+struct NoNetwork {};
 template <class E, class = void>
-struct HasRecurrent : std::bool_constant<kIsRecurrent<typename E::Critic>> {};
+struct ActorOfExperiment {
+  using Type = NoNetwork;
+};
 template <class E>
-struct HasRecurrent<E, std::void_t<typename E::Actor>>
-    : std::bool_constant<kIsRecurrent<typename E::Actor> || kIsRecurrent<typename E::Critic>> {};
+struct ActorOfExperiment<E, std::void_t<typename E::Actor>> {
+  using Type = typename E::Actor;
+};
+template <class E, class = void>
+struct CriticOfExperiment {
+  using Type = NoNetwork;
+};
+template <class E>
+struct CriticOfExperiment<E, std::void_t<typename E::Critic>> {
+  using Type = typename E::Critic;
+};
 
 template <class Algorithm, class = void>
 struct LearnsRecurrent : std::false_type {};
@@ -115,12 +127,20 @@ struct LearnsRecurrent<Algorithm, std::void_t<decltype(Algorithm::kLearnsRecurre
 
 }  // namespace detail
 
+// An experiment's networks; one without layers or state where it has none.
+template <class E>
+using ActorOf = typename detail::ActorOfExperiment<E>::Type;
+template <class E>
+using CriticOf = typename detail::CriticOfExperiment<E>::Type;
+template <class E>
+constexpr bool kHasRecurrent = kIsRecurrent<ActorOf<E>> || kIsRecurrent<CriticOf<E>>;
+
 // Whether its algorithm can do that, and learn its recurrent networks: instantiating it says where
 // not.
 template <class E>
 struct AlgorithmContract {
   static constexpr bool kRecurrent =
-      !detail::HasRecurrent<E>::value || detail::LearnsRecurrent<typename E::Algorithm>::value;
+      !kHasRecurrent<E> || detail::LearnsRecurrent<typename E::Algorithm>::value;
   static constexpr bool kKept = kRecurrent;
   static constexpr bool kChecked = true;
   static_assert(kRecurrent,

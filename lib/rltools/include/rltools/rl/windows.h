@@ -34,7 +34,7 @@ template <class E>
 constexpr int kWindowSteps =
     detail::WindowSteps<E>::kStated > 0 ? detail::WindowSteps<E>::kStated : 1;
 template <class E>
-constexpr bool kHasWindows = kIsRecurrent<typename E::Actor> || kIsRecurrent<typename E::Critic>;
+constexpr bool kHasWindows = kHasRecurrent<E>;
 
 // What an experiment with windows keeps; one without networks that are recurrent has none.
 template <class E>
@@ -69,7 +69,7 @@ template <class Rollout, class E>
 using RolloutOfWindows = std::conditional_t<
     kHasWindows<E>,
     RolloutWithStates<Rollout, typename E::Scalar, E::kRolloutSteps / kWindowSteps<E>,
-                      kStateDim<typename E::Actor>, kStateDim<typename E::Critic>>,
+                      kStateDim<typename E::Actor>, kStateDim<CriticOf<E>>>,
     Rollout>;
 
 // The states of actor and critic; nothing of a rollout without.
@@ -160,7 +160,7 @@ struct TileGradientBufferOf {
 template <class E, int Width>
 struct TileGradientBufferOf<E, Width, true> {
   static constexpr int kActor = widest_recurrent<typename E::Actor>();
-  static constexpr int kCritic = widest_recurrent<typename E::Critic>();
+  static constexpr int kCritic = widest_recurrent<CriticOf<E>>();
   using Type = WindowGradientBuffer<typename E::Scalar, E::kTileRows / kWindowSteps<E>,
                                     kWindowSteps<E>, Width, (kActor > kCritic ? kActor : kCritic)>;
 };
@@ -175,9 +175,9 @@ struct WindowScratch {};
 template <class E, int Truncations>
 struct WindowScratch<E, Truncations, true> {
   using T = typename E::Scalar;
-  static constexpr int kDim = kStateDim<typename E::Actor> > kStateDim<typename E::Critic>
+  static constexpr int kDim = kStateDim<typename E::Actor> > kStateDim<CriticOf<E>>
                                   ? kStateDim<typename E::Actor>
-                                  : kStateDim<typename E::Critic>;
+                                  : kStateDim<CriticOf<E>>;
   std::uint32_t window[E::kBatchSize / kWindowSteps<E>];
   std::uint8_t begins[E::kTileRows];
   alignas(64) T tile_state[E::kTileRows / kWindowSteps<E> * kDim];

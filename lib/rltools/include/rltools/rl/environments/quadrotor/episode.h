@@ -64,13 +64,12 @@ inline std::uint32_t drawn_table(const Settings& settings, RandomStream random) 
   return choice;
 }
 
-// Draws an episode of steps of `substeps` times `substep_s`.
+// An episode with `airframe`, of steps of `substeps` times `substep_s`; of what is drawn, the
+// rotors' gains and the latency.
 template <class T>
-void draw_episode(const Settings& settings, T substep_s, int substeps, RandomStream random,
-                  EpisodeParameters<T>& parameters) {
-  const std::uint32_t table = drawn_table(settings, random);
-  const auto airframe = varied(chosen_airframe<T>(table, custom_airframe<T>(settings)),
-                               static_cast<T>(settings.spread), random);
+void draw_episode_of(const Airframe<T>& airframe, std::uint32_t table, const Settings& settings,
+                     T substep_s, int substeps, RandomStream random,
+                     EpisodeParameters<T>& parameters) {
   derive_dynamics(airframe, substep_s, parameters);
   for (std::uint32_t i = 0; i < 4; i++) {
     parameters.gain[i] = spread_out(random, 4 + i, T(1), static_cast<T>(settings.rotor_spread));
@@ -89,6 +88,16 @@ void draw_episode(const Settings& settings, T substep_s, int substeps, RandomStr
   parameters.table = table;
   parameters.hover_fraction =
       airframe.mass_kg * static_cast<T>(kGravity_m_s2 / 4.0) / thrust(airframe, T(1));
+}
+
+// Draws an episode of steps of `substeps` times `substep_s`.
+template <class T>
+void draw_episode(const Settings& settings, T substep_s, int substeps, RandomStream random,
+                  EpisodeParameters<T>& parameters) {
+  const std::uint32_t table = drawn_table(settings, random);
+  const auto airframe = varied(chosen_airframe<T>(table, custom_airframe<T>(settings)),
+                               static_cast<T>(settings.spread), random);
+  draw_episode_of(airframe, table, settings, substep_s, substeps, random, parameters);
 }
 
 }  // namespace rlt::quadrotor

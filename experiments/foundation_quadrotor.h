@@ -1,0 +1,88 @@
+// One policy for every quadrotor: a recurrent network of 1,988 parameters, which does not know its
+// airframe, distilled from a teacher that does (known_quadrotor.h), over the distribution of
+// airframes of any_quadrotor.h. Both act each 20 ms. The teacher is the same in the drone's two
+// mirrors.
+// Requires: hosted
+#pragma once
+
+#include "rltools/rl/algorithms/distillation.h"
+#include "rltools/rl/environments/known_quadrotor.h"
+#include "rltools/rl/environments/with_action_history.h"
+
+namespace rlt {
+
+struct FoundationQuadrotorTeacher {
+  static constexpr const char* kName = "foundation-quadrotor-teacher";
+  using Scalar = float;
+  using Environment = KnownQuadrotor<Scalar, 10, 2>;
+  using Algorithm = Ppo;
+  using Actor =
+      Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, Environment::kActionDim>,
+          Activation::relu, Activation::identity>;
+  using Critic = Mlp<Scalar, Dimensions<kCriticObservationDim<Environment>, 64, 64, 1>,
+                     Activation::relu, Activation::identity>;
+  struct Hyperparameters : PpoHyperparameters {
+    Hyperparameters() {
+      steps = 10000000;
+      learning_rate = 1e-3f;
+      gamma = 0.97f;
+      gae_lambda = 0.975f;
+      epochs = 1;
+      value_weight = 2.0f;
+      kl_target = 0.01f;
+      initial_log_std = -0.6f;
+      reward_scale = 0.1f;
+      adam_beta2 = 0.99f;
+    }
+  };
+  struct EnvironmentSettings : quadrotor::TrainingSettingsOf<quadrotor::AnySettings> {
+    EnvironmentSettings() {
+      airframe = quadrotor::kAnyAirframe;
+      latency_ms = 20.0f;
+      noise = 1.0f;
+      gust_m_s2 = 0.4f;
+      start_position = 1.2f;
+      start_tilt = 110.0f;
+      limit_position = 4.0f;
+      limit_velocity = 9.0f;
+      limit_rate = 30.0f;
+      cost_change = 0.05f;
+      cost_position = 1.1f;
+    }
+  };
+  static constexpr int kEnvironments = 512;
+  static constexpr int kRolloutSteps = 16;
+  static constexpr int kEpisodeSteps = 125;
+  static constexpr int kBatchSize = 512;
+  static constexpr int kTileRows = 256;
+  static constexpr bool kMirrored = true;
+};
+
+struct FoundationQuadrotor {
+  static constexpr const char* kName = "foundation-quadrotor";
+  using Scalar = float;
+  using Environment = WithActionHistory<AnyQuadrotor<Scalar, 10, 2>, 1>;
+  using Algorithm = Distillation;
+  using Teacher = FoundationQuadrotorTeacher;
+  using Actor = Sequential<Scalar, Environment::kObservationDim, Dense<16, Activation::relu>,
+                           Gru<16>, Dense<Environment::kActionDim, Activation::identity>>;
+  using EnvironmentSettings = Teacher::EnvironmentSettings;
+  struct Hyperparameters : DistillationDefaults<Teacher> {
+    Hyperparameters() {
+      steps = 40000000;
+      eval_every = 5000000;
+      eval_episodes = 100;
+      report_every = 200000;
+      student_rate = 3e-3f;
+      student_final = 0.02f;
+    }
+  };
+  static constexpr int kEnvironments = 256;
+  static constexpr int kRolloutSteps = 64;
+  static constexpr int kEpisodeSteps = 500;
+  static constexpr int kBatchSize = 2048;
+  static constexpr int kTileRows = 1024;
+  static constexpr int kWindowSteps = 64;
+};
+
+}  // namespace rlt

@@ -1,0 +1,190 @@
+// any_airframe [FLIGHTS [name=value ...]]: trains foundation-quadrotor, with these hyperparameters
+// if they are given, and flies airframes that it never trained on: the teacher as it learns and at
+// its end, then the student. Prints processor seconds of training on one core and the share of
+// flights that succeed, ten times, and at the end by mass and by thrust to weight.
+//   cmake --preset host && cmake --build --preset host --target any_airframe
+//   build/host/any_airframe 1000 seed=1
+//
+// A flight is one of the gate hover (docs/gate.md) but for the airframe and the tilt at its start,
+// at most 90 degrees, and that a policy acts each 20 ms, as it is trained. It succeeds where it
+// stays within 0.2 m of the target in the last of 10 s. The draws are those of the evaluation's
+// streams, by the gate's seed.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <memory>
+
+#include "foundation_quadrotor.h"
+#include "rltools/rl/evaluation.h"
+#include RLT_DEVICE_HEADER
+
+namespace {
+
+using namespace rlt;
+using Foundation = FoundationQuadrotor;
+
+constexpr std::uint32_t kGateSeed = 4000000000u;
+constexpr int kFlightSteps = 500, kHeldSteps = 50;  // of 20 ms
+constexpr float kRadius_m = 0.2f;
+constexpr int kMasses = 4, kLifts = 7;
+constexpr float kMassBound_kg[kMasses - 1] = {0.08f, 0.32f, 1.3f};
+
+double processor_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Flights and those of them that succeeded, by mass and by thrust to weight.
+struct Map {
+  int flights[kMasses][kLifts] = {}, successes[kMasses][kLifts] = {};
+
+  void add(float mass_kg, float lift, bool succeeded) {
+    int row = 0;
+    while (row < kMasses - 1 && mass_kg > kMassBound_kg[row]) row++;
+    const int column = lift < 1.5f ? 0 : lift >= 5.0f ? kLifts - 1 : static_cast<int>(lift * 2) - 3;
+    flights[row][column]++;
+    successes[row][column] += succeeded ? 1 : 0;
+  }
+  void print() const {
+    std::printf("mass, kg \\ thrust to weight");
+    for (int column = 0; column < kLifts; column++) std::printf("   %.1f+", 1.5 + 0.5 * column);
+    for (int row = 0; row < kMasses; row++) {
+      std::printf("\nfrom %-22.2f", row == 0 ? 0.02 : static_cast<double>(kMassBound_kg[row - 1]));
+      for (int column = 0; column < kLifts; column++) {
+        std::printf(" %5.1f%%", 100.0 * successes[row][column] / flights[row][column]);
+      }
+    }
+    std::printf("\n");
+  }
+};
+
+template <class E>
+bool succeeds(Training<E>& training, const typename E::Environment& environment,
+              const typename E::Environment::Parameters& parameters, std::uint32_t number) {
+  using Environment = typename E::Environment;
+  HostSimd device;
+  const auto random = [&](Purpose purpose, int step) {
+    return RandomStream{kGateSeed, purpose, static_cast<std::uint32_t>(step), number};
+  };
+  typename Environment::State state;
+  reset(device, environment, parameters, state,
+        RandomStream{kGateSeed, Purpose::evaluation_reset, number});
+  PolicyState<E> hidden;
+  begin_episode<E>(hidden);
+  for (int i = 0; i < kFlightSteps; i++) {
+    Matrix<float, 1, kCriticObservationDim<Environment>> seen;
+    Matrix<float, 1, Environment::kActionDim> action;
+    PolicyRows<Environment, 1> rows;
+    observe(device, environment, parameters, state, seen.data(),
+            random(Purpose::evaluation_observation, i));
+    act(device, training, policy_part(device, seen, rows), hidden, action);
+    if (!all_finite(action.data(), Environment::kActionDim)) return false;
+    if (step(device, environment, parameters, state, action.data(),
+             random(Purpose::evaluation_step, i))
+            .terminated) {
+      return false;
+    }
+    const float* p = state.position_m;
+    if (i >= kFlightSteps - kHeldSteps && quadrotor::length(p[0], p[1], p[2]) > kRadius_m) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The share of `flights` that succeed.
+template <class E>
+double fly(Training<E>& training, int flights, Map& map) {
+  auto environment = environment_of(training);
+  quadrotor::Settings& settings = environment.settings;
+  settings.start_share = settings.start_position = settings.start_velocity = 1.0f;
+  settings.start_tilt = 90.0f;
+  settings.start_rate = 2.0f;
+  settings.limit_position = 5.0f;
+  settings.limit_velocity = 10.0f;
+  settings.limit_rate = 35.0f;
+  settings.latency_ms = 20.0f;
+  settings.noise = 1.0f;
+  settings.gust_m_s2 = 0.3f;
+  settings.gust_s = 0.5f;
+  environment.settings.environment = {};
+  environment.settings.environment.table_share = 0.0f;
+  int count = 0;
+  for (int number = 0; number < flights; number++) {
+    const auto index = static_cast<std::uint32_t>(number);
+    typename E::Environment::Parameters parameters;
+    draw_parameters(HostSimd{}, environment, parameters,
+                    {kGateSeed, Purpose::evaluation_parameters, index});
+    const bool succeeded = succeeds(training, environment, parameters, index);
+    map.add(parameters.mass_kg, 1.0f / parameters.hover_fraction, succeeded);
+    count += succeeded ? 1 : 0;
+  }
+  return static_cast<double>(count) / static_cast<double>(flights);
+}
+
+// Sets NAME=VALUE; false where there is no such hyperparameter, or it is out of bounds.
+bool set(RunHyperparameters<Foundation>& values, const char* argument) {
+  const char* const equals = std::strchr(argument, '=');
+  if (equals == nullptr) return false;
+  for (int i = 0; i < values.kCount; i++) {
+    const auto length = static_cast<std::size_t>(equals - argument);
+    const ParameterInfo& info = values.info(i);
+    if (std::strlen(info.name) != length || std::strncmp(info.name, argument, length) != 0)
+      continue;
+    const double value = std::strtod(equals + 1, nullptr);
+    const float real = static_cast<float>(value);
+    std::uint32_t bits = static_cast<std::uint32_t>(value);
+    if (info.type == DataType::f32) std::memcpy(&bits, &real, sizeof bits);
+    return values.set_bits(i, bits);
+  }
+  return false;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const int flights = count > 1 ? std::atoi(arguments[1]) : 1000;
+  const auto learner = std::make_unique<Learner<Foundation>>();
+  const auto replay = std::make_unique<Replay<Foundation>>();
+  const auto scratch = std::make_unique<Scratch<Foundation>>();
+  Training<Foundation> training{{}, *learner, *replay, *scratch};
+  for (int i = 2; i < count; i++) {
+    if (set(training.hyperparameters, arguments[i])) continue;
+    std::fprintf(stderr, "no hyperparameter, or out of its bounds: %s\n", arguments[i]);
+    return 2;
+  }
+  if (flights < 1) {
+    std::fprintf(stderr, "FLIGHTS must be 1 or more\n");
+    return 2;
+  }
+  const HostSimd device;
+  initialize(device, training);
+  auto teacher = distillation::teacher_of(training);
+  const std::uint32_t part = training.hyperparameters.steps / 10;
+  std::uint32_t next = part;
+  bool was_taught = false;
+  double used = 0, began = processor_seconds();
+  while (!finished(training)) {
+    if (!train_step(device, training).finite) {
+      std::fprintf(stderr, "no finite number any more\n");
+      return 1;
+    }
+    const bool is_taught = finished(teacher);
+    const bool rests = replay->size == 0 && replay->teacher.size == 0;
+    if (!rests || (steps_done(training) < next && is_taught == was_taught)) continue;
+    used += processor_seconds() - began;
+    while (next <= steps_done(training)) next += part;
+    Map map;
+    const bool by_teacher = !was_taught;
+    was_taught = is_taught;
+    const double share = by_teacher ? fly(teacher, flights, map) : fly(training, flights, map);
+    std::printf("%11u steps %8.1f s  %s %5.1f %%\n", steps_done(training), used,
+                by_teacher ? "teacher" : "student", 100.0 * share);
+    std::fflush(stdout);
+    if (finished(training)) map.print();
+    began = processor_seconds();
+  }
+  return 0;
+}

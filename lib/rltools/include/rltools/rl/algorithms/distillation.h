@@ -1,0 +1,369 @@
+// Distillation of a teacher, whose environment tells it more, into a student, whose does not: on
+// the student's own trajectories (DAgger, Ross, Gordon and Bagnell 2011, "A reduction of imitation
+// learning and structured prediction to no-regret online learning", arXiv 1011.0686).
+//
+// A run has two parts. In the first `teacher_steps` steps the teacher learns, by an experiment of
+// its own with PPO. Then an iteration of the student: its environments take kRolloutSteps steps
+// each, in which the teacher is asked what it would do; and `student_epochs` times all rows are
+// gone through, kBatchSize at a time, with an Adam step each on
+//   mean (student(observations) - action of the teacher)^2
+// by windows of kWindowSteps steps where the student is recurrent (rl/windows.h). The student acts,
+// but for a share of the environments that falls from 1 to 0 in the part `teacher_acts` of its
+// steps, in which the teacher does.
+//
+// What the two environments have in common says rl/teacher.h. A task of Gymnasium has no teacher.
+// Actions: a teacher's
+#pragma once
+
+#include <type_traits>
+
+#include "rltools/nn/loss.h"
+#include "rltools/rl/algorithms/ppo.h"
+#include "rltools/rl/distillation_parameters.h"
+#include "rltools/rl/fingerprint.h"
+#include "rltools/rl/teacher.h"
+
+namespace rlt {
+
+// An experiment E names its Environment, Actor (the student), Teacher (an experiment that learns by
+// PPO), kEnvironments, kRolloutSteps, kBatchSize, kTileRows, kEpisodeSteps and, of a recurrent
+// student, kWindowSteps, as for PPO. Its Hyperparameters are DistillationHyperparameters, or derive
+// from DistillationDefaults<Teacher>.
+struct Distillation : OnPolicy {
+  static constexpr const char* kName = "Distillation";
+  using Metrics = DistillationMetrics;
+  using TaskHyperparameters = DistillationHyperparameters;  // as the reference lists them
+  static constexpr bool kLearnsMirrored = false;
+
+  template <class E>
+  static constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
+
+  // True where E fits together. Instantiating it says in one sentence what does not.
+  template <class E>
+  struct ExperimentContract {
+    static constexpr bool kTeaches = std::is_same_v<typename E::Teacher::Algorithm, Ppo>;
+    static constexpr bool kKept = kTeaches && StudentContract<E>::kKept;
+    static constexpr bool kChecked = StudentContract<E>::kChecked;
+    static_assert(kTeaches, "the teacher's algorithm is not PPO");
+  };
+
+  template <class E>
+  struct Learner {
+    using T = typename E::Scalar;
+    rlt::Learner<typename E::Teacher> teacher;
+    typename E::Actor actor;
+    AdamState<typename E::Actor> actor_optimizer;
+    Normaliser<T, kCriticObservationDim<typename E::Environment>> normaliser;
+    Environments<E> environments;
+    Progress<T> progress;       // of the whole run
+    std::uint32_t iteration;    // of the student, complete ones
+    std::uint32_t minibatches;  // gone through in this iteration
+  };
+
+  // The student's; `mean` has the teacher's actions.
+  template <class E>
+  struct Replay : OnPolicyRollout<E> {
+    rlt::Replay<typename E::Teacher> teacher;
+  };
+
+  template <class E>
+  struct Scratch : PolicyRows<typename E::Environment, kMostPolicyRows<E>>,
+                   WindowScratch<E, kMostTruncations<E>> {
+    using T = typename E::Scalar;
+    using Teacher = typename E::Teacher::Environment;
+    static constexpr int kEnvironments = kEnvironmentCount<E>, kTile = E::kTileRows;
+    static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
+    static constexpr int kAction = E::Environment::kActionDim;
+
+    rlt::Scratch<typename E::Teacher> teacher;
+
+    // A step of the environments: what both observe, what each would do, and what is done.
+    Matrix<T, kEnvironments, kObservation> present;
+    Matrix<T, kEnvironments, kAction> student_action, teacher_action, action;
+    Matrix<T, kEnvironments, kObservation> unused_observation;
+    StepBuffer<typename E::Actor, kEnvironments> acting_buffer;
+    T teacher_row[kCriticObservationDim<Teacher>];
+    Matrix<T, kEnvironments, Teacher::kObservationDim> teacher_observation;
+    MlpBuffer<typename E::Teacher::Actor, kEnvironments> teacher_buffer;
+
+    // A minibatch, and a tile of it.
+    std::uint32_t row[E::kBatchSize];
+    Matrix<T, kTile, kObservation> observation;
+    Matrix<T, kTile, kAction> tile_action, tile_target, action_gradient;
+    TileBuffer<E, typename E::Actor> actor_buffer;
+    TileGradientBuffer<E, E::Actor::widest_hidden()> gradient_buffer;
+    typename E::Actor actor_gradient;
+  };
+
+  // The teacher's, and what its environment does: the student's alone would not tell one teacher
+  // from another.
+  template <class E, class Visitor>
+  static void for_each_size(Visitor&& visitor) {
+    using Teacher = typename E::Teacher;
+    OnPolicy::for_each_size<E>(visitor);
+    visitor("teacher_environments", kEnvironmentCount<Teacher>);
+    visitor("teacher_rollout_steps", Teacher::kRolloutSteps);
+    visitor("teacher_batch_size", Teacher::kBatchSize);
+    visitor("teacher_episode_steps", static_cast<int>(Teacher::kEpisodeSteps));
+    visitor("teacher_mirrors", kMirrorsLearnt<Teacher>);
+    visitor("teacher_behaviour",
+            static_cast<int>(detail::behaviour_hash<typename Teacher::Environment>() >> 1));
+  }
+  template <class E, class Visitor>
+  static void for_each_network(const Training<E>& training, Visitor&& visitor) {
+    visitor("actor", training.learner.actor);
+    visitor("teacher_actor", training.learner.teacher.actor);
+    visitor("teacher_critic", training.learner.teacher.critic);
+  }
+};
+
+namespace distillation {
+
+template <class E>
+OnPolicyRollout<E>& rollout_of(const Training<E>& training) {
+  return training.replay;
+}
+
+// Of the student's steps, the part that is done: 0 to 1.
+template <class E>
+typename E::Scalar student_share(const Training<E>& training) {
+  using T = typename E::Scalar;
+  const std::uint32_t before = training.learner.teacher.progress.step;
+  const std::uint32_t all = training.hyperparameters.steps;
+  if (all <= before) return T(1);
+  const T done = static_cast<T>(training.learner.progress.step - before);
+  return math::minimum(done / static_cast<T>(all - before), T(1));
+}
+
+}  // namespace distillation
+
+template <class Device, class E>
+void initialize_algorithm(Device device, Distillation, Training<E>& training) {
+  auto& learner = training.learner;
+  auto teacher = distillation::teacher_of(training);
+  initialize(device, teacher);
+  initialize_kaiming(device, learner.actor, training.hyperparameters.seed, 2);
+  initialize(learner.actor_optimizer);
+  initialize(learner.normaliser);
+  learner.iteration = learner.minibatches = 0;
+  reset_progress(training);
+  auto& rollout = distillation::rollout_of(training);
+  clear(rollout);
+  clear_states(rollout);
+  begin_all(device, environment_of(training), learner.environments, training.hyperparameters.seed,
+            [&](int i) { return rollout.present_observation + i * rollout.kObservationDim; });
+}
+
+namespace distillation {
+
+// A call of the teacher's training.
+template <class Device, class E>
+void teach(Device device, Training<E>& training, Training<typename E::Teacher>& teacher,
+           StepReport<E>& report) {
+  const auto teachers = train_step(device, teacher);
+  report.finite = teachers.finite;
+  report.episodes_ended = teachers.episodes_ended;
+  report.episode_return = teachers.episode_return;
+#define RLT_DISTILLATION_TAKE(Name, Description) report.metrics.Name = teachers.metrics.Name;
+  RLT_PPO_METRICS(RLT_DISTILLATION_TAKE)
+#undef RLT_DISTILLATION_TAKE
+  auto& progress = training.learner.progress;
+  progress = teacher.learner.progress;
+  const auto nan = static_cast<typename E::Scalar>(math::kQuietNan);
+  if (finished(teacher)) progress.last_return = progress.best_return = nan;
+}
+
+// What is done: by the teacher in the first environments, as many as its share, else by the
+// student.
+template <class E>
+void choose_actions(Training<E>& training) {
+  using T = typename E::Scalar;
+  constexpr int kEnvironments = kEnvironmentCount<E>, kAction = E::Environment::kActionDim;
+  auto& scratch = training.scratch;
+  const T lasts = static_cast<T>(training.hyperparameters.teacher_acts);
+  const T done = student_share(training);
+  const T share = done < lasts ? T(1) - done / lasts : T(0);
+  const int by_teacher = static_cast<int>(share * static_cast<T>(kEnvironments));
+  for (int i = 0; i < kEnvironments * kAction; i++) {
+    const auto& by = i < by_teacher * kAction ? scratch.teacher_action : scratch.student_action;
+    scratch.action.data()[i] = math::clamp(by.data()[i], T(-1), T(1));
+  }
+}
+
+// One step of every environment. Actions that are not finite are a fault: no environment is
+// stepped.
+template <class Device, class E>
+void collect(Device device, Training<E>& training, const Training<typename E::Teacher>& teacher,
+             StepReport<E>& report) {
+  using T = typename E::Scalar;
+  constexpr int kEnvironments = kEnvironmentCount<E>, kAction = E::Environment::kActionDim;
+  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
+  auto& learner = training.learner;
+  auto& scratch = training.scratch;
+  auto& rollout = rollout_of(training);
+  const auto at = static_cast<int>(rollout.size) * kEnvironments;
+  normalise_rows<kEnvironments>(device, learner.normaliser, rollout.present_observation,
+                                scratch.present.data());
+  forward_present(device, training, learner.actor, actor_state_of(rollout), rollout.size,
+                  policy_part(device, scratch.present, scratch), scratch.student_action,
+                  scratch.acting_buffer);
+  ask_teacher(device, training, teacher);
+  report.finite = all_finite(scratch.student_action.data(), kEnvironments * kAction) &&
+                  all_finite(scratch.teacher_action.data(), kEnvironments * kAction);
+  if (!report.finite) return;
+  choose_actions(training);
+  for (int i = 0; i < kEnvironments * kAction; i++) {
+    rollout.mean[at * kAction + i] = scratch.teacher_action.data()[i];
+    rollout.action[at * kAction + i] = scratch.action.data()[i];
+  }
+  for (int i = 0; i < kEnvironments * kObservation; i++) {
+    rollout.observation[at * kObservation + i] = rollout.present_observation[i];
+  }
+  Transition<T> transitions[kEnvironments];
+  step_all(device, environment_of(training), learner.environments, training.hyperparameters.seed,
+           learner.progress.step, static_cast<std::uint32_t>(E::kEpisodeSteps),
+           scratch.action.data(), IntoRollout<E>{training.replay, scratch, transitions});
+  if constexpr (kIsRecurrent<typename E::Actor>) {
+    end_states<kStateDim<typename E::Actor>>(rollout.actor_state, rollout,
+                                             static_cast<int>(rollout.size));
+  }
+  rollout.size++;
+  learner.progress.step += static_cast<std::uint32_t>(kEnvironments);
+  for (const auto& transition : transitions) note_transition(learner.progress, transition, report);
+}
+
+// The rows of a minibatch, in another order in each epoch.
+template <class Device, class E>
+void choose_rows(Device device, Training<E>& training) {
+  const auto& learner = training.learner;
+  auto& scratch = training.scratch;
+  const std::uint32_t epoch = learner.minibatches / Distillation::kMinibatches<E>;
+  const std::uint32_t first = learner.minibatches % Distillation::kMinibatches<E> * E::kBatchSize;
+  const RandomStream order{training.hyperparameters.seed, Purpose::shuffle, learner.progress.step,
+                           epoch};
+  if constexpr (kHasWindows<E>) {
+    constexpr int kSteps = kWindowSteps<E>;
+    permuted_indices(device, order, first / kSteps, scratch.window, E::kBatchSize / kSteps,
+                     kRolloutRows<E> / kSteps);
+    rows_of_windows(training);
+  } else {
+    permuted_indices(device, order, first, scratch.row, E::kBatchSize, kRolloutRows<E>);
+  }
+}
+
+// The student's gradient for the minibatch; the loss.
+template <class Device, class E>
+typename E::Scalar compute_gradient(Device device, Training<E>& training) {
+  using T = typename E::Scalar;
+  constexpr int kTile = E::kTileRows, kAction = E::Environment::kActionDim;
+  const auto& learner = training.learner;
+  auto& rollout = rollout_of(training);
+  auto& scratch = training.scratch;
+  T loss = T(0);
+  set_zero(scratch.actor_gradient);
+  for (int first = 0; first < E::kBatchSize; first += kTile) {
+    normalise_rows<kTile>(device, learner.normaliser, rollout.observation, scratch.row + first,
+                          scratch.observation.data());
+    const auto& seen = policy_part(device, scratch.observation, scratch);
+    for (int i = 0; i < kTile; i++) {
+      for (int k = 0; k < kAction; k++) {
+        scratch.tile_target(i, k) = rollout.mean[scratch.row[first + i] * kAction + k];
+      }
+    }
+    find_beginnings(training, first);
+    forward_tile(device, training, learner.actor, actor_state_of(rollout), first, seen,
+                 scratch.tile_action, scratch.actor_buffer);
+    loss += mean_squared_error<kTile * kAction>(
+        device, scratch.tile_action.data(), scratch.tile_target.data(),
+        static_cast<T>(E::kBatchSize * kAction), scratch.action_gradient.data());
+    backward_tile(device, training, learner.actor, seen, scratch.tile_action, scratch.actor_buffer,
+                  scratch.action_gradient.data(), scratch.actor_gradient);
+  }
+  return loss;
+}
+
+// One minibatch: an Adam step of the student. The last one of an iteration ends it: the next
+// rollout is seen with what its observations were, too.
+template <class Device, class E>
+void learn(Device device, Training<E>& training, StepReport<E>& report) {
+  using T = typename E::Scalar;
+  auto& learner = training.learner;
+  auto& scratch = training.scratch;
+  auto& rollout = rollout_of(training);
+  const auto& hyper = training.hyperparameters;
+  choose_rows(device, training);
+  const T loss = compute_gradient(device, training);
+  const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient);
+  const T rate = static_cast<T>(hyper.student_rate) *
+                 rate_factor(static_cast<T>(hyper.student_final), student_share(training));
+  const AdamParameters<T> adam{rate, static_cast<T>(hyper.adam_beta1),
+                               static_cast<T>(hyper.adam_beta2),
+                               static_cast<T>(hyper.adam_epsilon)};
+  adam_step(device, adam, learner.actor_optimizer, scratch.actor_gradient, learner.actor);
+  learner.minibatches++;
+  learner.progress.updates++;
+  report.metrics.imitation_loss = static_cast<float>(loss);
+  report.metrics.student_rate = static_cast<float>(rate);
+  report.metrics.gradient_norm = static_cast<float>(norm);
+  report.finite = is_finite(loss) && is_finite(norm);
+  constexpr auto kMinibatches = static_cast<std::uint32_t>(Distillation::kMinibatches<E>);
+  if (learner.minibatches < hyper.student_epochs * kMinibatches) return;
+  if (hyper.normalise_obs != 0) {
+    take_in(learner.normaliser, rollout.observation, kRolloutRows<E>);
+  }
+  rollout.size = 0;
+  learner.minibatches = 0;
+  learner.iteration++;
+}
+
+}  // namespace distillation
+
+template <class Device, class E>
+StepReport<E> train_step_algorithm(Device device, Distillation, Training<E>& training) {
+  StepReport<E> report;
+  auto teacher = distillation::teacher_of(training);
+  if (!finished(teacher)) {
+    distillation::teach(device, training, teacher, report);
+  } else if (training.replay.size < static_cast<std::uint32_t>(E::kRolloutSteps)) {
+    distillation::collect(device, training, teacher, report);
+  } else {
+    distillation::learn(device, training, report);
+  }
+  return report;
+}
+
+template <class E>
+bool is_complete_algorithm(Distillation, const Training<E>& training) {
+  return training.replay.size == 0 && finished(distillation::teacher_of(training));
+}
+
+template <class E>
+bool is_consistent_algorithm(Distillation, const Training<E>& training) {
+  return state_is_consistent(distillation::teacher_of(training)) &&
+         training.learner.teacher.progress.step <= training.learner.progress.step &&
+         is_consistent_algorithm(OnPolicy{}, training);
+}
+
+// The documented order of the state (docs/protocol.md): the teacher's; network, optimiser moments,
+// normaliser, progress, environments, rollout, hidden states.
+template <class E, class Visitor>
+void for_each_state_tensor_algorithm(Distillation, Training<E>& training, Visitor&& visitor) {
+  auto& learner = training.learner;
+  auto teacher = distillation::teacher_of(training);
+  for_each_state_tensor(teacher, [&](const TensorInfo& info, void* data) {
+    TensorInfo owned = info;
+    owned.owner = "teacher";
+    visitor(owned, data);
+  });
+  for_each_tensor("actor", learner.actor, visitor);
+  visit_optimizer("actor_optimizer/first_moment", "actor_optimizer/second_moment",
+                  "actor_optimizer/decay_power", learner.actor_optimizer, visitor);
+  for_each_normaliser_tensor(learner.normaliser, visitor);
+  for_each_environment_tensor(training, visitor);
+  visit_progress("iteration", &learner.iteration, 1, false, visitor);
+  visit_progress("minibatches", &learner.minibatches, 1, false, visitor);
+  for_each_rollout_tensor(distillation::rollout_of(training), visitor);
+  for_each_state_of_rollout(distillation::rollout_of(training), visitor);
+}
+
+}  // namespace rlt

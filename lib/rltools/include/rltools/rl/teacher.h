@@ -1,0 +1,133 @@
+// A teacher, of whose actions another policy learns (algorithms/distillation.h): what its
+// environment and the student's have to have in common, and what it would do in the student's.
+//
+// Both environments have the same State, or the student's derives from the teacher's, and the same
+// Parameters and settings. What differs is what they observe, and what an action is.
+#pragma once
+
+#include <type_traits>
+
+#include "rltools/rl/distillation_parameters.h"
+#include "rltools/rl/on_policy.h"
+
+namespace rlt {
+
+// Where an action of the teacher's environment is another one of the student's, the former's header
+// has a translate_action() that sets it. Here it is the same one.
+template <class Parameters, class T>
+void translate_action(Generic, const EnvironmentDefaults&, const Parameters&, const T*, T*) {}
+
+// What an experiment E with a Teacher keeps: it and its student fit together. Instantiating it says
+// in one sentence what does not.
+template <class E>
+struct StudentContract {
+  using Student = typename E::Environment;
+  using Teacher = typename E::Teacher::Environment;
+  static constexpr bool kRemembers = !kIsRecurrent<typename E::Teacher::Actor>;
+  static constexpr bool kSameScalar =
+      std::is_same_v<typename Student::Scalar, typename E::Scalar> &&
+      std::is_same_v<typename Teacher::Scalar, typename E::Scalar>;
+  static constexpr bool kSameState =
+      std::is_convertible_v<const typename Student::State&, const typename Teacher::State&> &&
+      std::is_same_v<typename Student::Parameters, typename Teacher::Parameters> &&
+      std::is_same_v<typename Student::Settings, typename Teacher::Settings>;
+  static constexpr bool kNumbers = !kIsChosen<Student> && !kIsChosen<Teacher>;
+  static constexpr bool kHere = !kIsElsewhere<Student> && !kIsElsewhere<Teacher>;
+  static constexpr bool kHyperparameters =
+      std::is_base_of_v<DistillationHyperparameters, typename E::Hyperparameters>;
+  static constexpr int kActions = Teacher::kActionDim;
+  static constexpr int kActivation =
+      static_cast<int>(E::Actor::activation(E::Actor::kLayerCount - 1));
+  static constexpr bool kIdentity = kActivation == static_cast<int>(Activation::identity);
+  static constexpr bool kKept = kRemembers && kSameScalar && kSameState && kNumbers && kHere &&
+                                kHyperparameters && kIdentity && kActions == Student::kActionDim &&
+                                E::Actor::kInputDim == Student::kObservationDim &&
+                                E::Actor::kOutputDim == Student::kActionDim &&
+                                kRolloutRows<E> % E::kBatchSize == 0 &&
+                                E::kBatchSize % E::kTileRows == 0 && WindowContract<E>::kKept;
+  static constexpr bool kChecked = true;
+  static_assert(kRemembers, "the teacher's actor is recurrent: it sees what it needs");
+  static_assert(kSameScalar,
+                "the Scalars of experiment, student's and teacher's environment differ");
+  static_assert(kSameState,
+                "the student's environment has another State, other Parameters or Settings than "
+                "the teacher's");
+  static_assert(kNumbers, "the actions are choices, and distillation learns numbers");
+  static_assert(kHere, "distillation steps environments itself, and one is elsewhere");
+  static_assert(kHyperparameters,
+                "the experiment's Hyperparameters are not DistillationHyperparameters nor derived "
+                "from it");
+  static_assert(kIdentity,
+                "the student's last activation must be identity, because its action is clamped");
+  static_assert(Size<kActions>::template kIs<Student::kActionDim>,
+                "the teacher's action width differs from the student's");
+  static_assert(Size<E::Actor::kInputDim>::template kIs<Student::kObservationDim>,
+                "the student's input width differs from its environment's observation width");
+  static_assert(Size<E::Actor::kOutputDim>::template kIs<Student::kActionDim>,
+                "the student's output width differs from its environment's action width");
+  static_assert(Size<kRolloutRows<E> % E::kBatchSize>::template kIs<0>,
+                "kBatchSize does not divide kRolloutSteps times kEnvironments: the remainder is "
+                "not 0");
+  static_assert(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
+                "kTileRows does not divide kBatchSize: the remainder is not 0");
+  static_assert(WindowContract<E>::kNeeded,
+                "the experiment states kWindowSteps, and its student is not recurrent");
+  static_assert(WindowContract<E>::kPositive, "kWindowSteps must be at least 1");
+  static_assert(Size<WindowContract<E>::kRolloutRest>::template kIs<0>,
+                "kWindowSteps does not divide kRolloutSteps: the remainder is not 0");
+  static_assert(Size<WindowContract<E>::kTileRest>::template kIs<0>,
+                "kWindowSteps does not divide kTileRows: the remainder is not 0");
+};
+
+namespace distillation {
+
+// The teacher's run within the run.
+template <class E>
+Training<typename E::Teacher> teacher_of(const Training<E>& training) {
+  using Teacher = typename E::Teacher;
+  RunHyperparameters<Teacher> values;
+  const auto& all = training.hyperparameters;
+  for (int i = 0; i < PpoHyperparameters::kCount; i++) {
+    static_cast<PpoHyperparameters&>(values).set_bits(i, all.get_bits(i));
+  }
+  values.steps = all.teacher_steps;
+  if constexpr (kHasSettings<typename E::Environment>) {
+    static_cast<typename E::Environment::Settings&>(values.environment) = all.environment;
+  }
+  return {values, training.learner.teacher, training.replay.teacher, training.scratch.teacher};
+}
+
+// scratch.teacher_action (environments, ActionDim): what the teacher would do now, in the student's
+// environment.
+template <class Device, class E>
+void ask_teacher(Device device, Training<E>& training,
+                 const Training<typename E::Teacher>& teacher) {
+  using T = typename E::Scalar;
+  using Environment = typename E::Teacher::Environment;
+  constexpr int kEnvironments = kEnvironmentCount<E>, kSeen = Environment::kObservationDim;
+  const auto environment = environment_of(teacher);
+  const auto& environments = training.learner.environments;
+  auto& scratch = training.scratch;
+  for (int i = 0; i < kEnvironments; i++) {
+    const typename Environment::State& state = environments.state[i];
+    observe(device, environment, environments.at(i), state, scratch.teacher_row,
+            RandomStream{training.hyperparameters.seed, Purpose::teacher_observation,
+                         training.learner.progress.step, static_cast<std::uint32_t>(i)});
+    normalise_part<kSeen>(teacher.learner.normaliser, scratch.teacher_row,
+                          scratch.teacher_observation.row(i));
+  }
+  forward(device, teacher.learner.actor, scratch.teacher_observation, scratch.teacher_action,
+          scratch.teacher_buffer);
+  for (int i = 0; i < kEnvironments; i++) {
+    T clamped[Environment::kActionDim], *action = scratch.teacher_action.row(i);
+    for (int k = 0; k < Environment::kActionDim; k++) {
+      clamped[k] = action[k] = math::clamp(action[k], T(-1), T(1));
+    }
+    translate_action(device, environment, environments.at(i), static_cast<const T*>(clamped),
+                     action);
+  }
+}
+
+}  // namespace distillation
+
+}  // namespace rlt
