@@ -37,6 +37,7 @@ def test_learning_has_the_same_bits(
 
 
 @pytest.mark.all
+@pytest.mark.timeout(600)
 def test_a_recurrent_network_learns_with_the_same_bits(tmp_path: Path) -> None:
     """Here with two threads, too, and its policy's image. The run goes on from its checkpoint, and
     the policy is pushed to the board, which checks its sequences."""
