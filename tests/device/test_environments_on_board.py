@@ -37,9 +37,11 @@ def test_learning_has_the_same_bits(
 
 
 @pytest.mark.all
+@pytest.mark.timeout(600)
 def test_a_recurrent_network_learns_with_the_same_bits(tmp_path: Path) -> None:
-    """Here with two threads, too. The run has a checkpoint alone, and goes on from it."""
-    states = []
+    """Here with two threads, too, and its policy's image. The run goes on from its checkpoint, and
+    the policy is pushed to the board, which checks its sequences."""
+    states, images = [], []
     settings = ["--set", "eval_every=4096", "--set", "eval_episodes=1", "--no-tensorboard"]
     for board in ("host", "host-threads", EMULATED):
         out = tmp_path / board
@@ -47,10 +49,10 @@ def test_a_recurrent_network_learns_with_the_same_bits(tmp_path: Path) -> None:
         assert cli.run(["train", "pendulum-ppo-masked", "--board", board, *words]) == 0
         folder = RunFolder.open(out)
         states.append(folder.content.state_sha256)
-        assert sorted(path.name for path in folder.save_path.iterdir()) == [
-            "checkpoint.safetensors"
-        ]
+        images.append(read_run_policy(folder).data)
     assert states == [states[0]] * 3
+    assert images == [images[0]] * 3
+    assert cli.run(["push", str(tmp_path / "host"), "--board", EMULATED]) == 0
     for board in ("host-threads", "host"):
         words = ["--resume", str(tmp_path / board), "--board", "host", "--steps", "12288"]
         assert cli.run(["train", *words, "--no-tensorboard"]) == 0

@@ -56,8 +56,8 @@ class Partition {
 };
 
 constexpr int kMostActions = CONFIG_RLT_POLICY_MOST_ACTIONS;
-constexpr std::size_t kScratchFloats = 2 * (CONFIG_RLT_POLICY_WIDEST_LAYER + kMostActions) +
-                                       8 * CONFIG_RLT_POLICY_RECURRENT_UNITS;
+constexpr std::size_t kScratchFloats =
+    2 * (CONFIG_RLT_POLICY_WIDEST_LAYER + kMostActions) + 8 * CONFIG_RLT_POLICY_RECURRENT_UNITS;
 using Place = esp_idf::PolicyPlace<ThisProcessor, Partition, Mutex, kMostActions, kScratchFloats>;
 
 Partition partition;
