@@ -6,7 +6,7 @@ import { Scene } from "./scene.js";
 import { Settings, isWithin } from "./settings.js";
 
 const PUSH_M_S = 1, MOST_PUSH_M_S = 3;
-const TRIALS = 10, TRIAL_MS = 8, TRAINING_TRIAL_MS = 4; // flights of a policy; of each frame
+const TRIALS = 10, TRIAL_MS = 8, TRAINING_TRIAL_MS = 2; // flights of a policy; of each frame
 const WORDS_S = 0.2; // until what is said in words is said anew
 const TRAINING_S = 4; // after which a flight begins anew, while the policy changes
 const TURN_A_PIXEL = 0.008, TURN_A_KEY = 0.12;
