@@ -89,6 +89,7 @@ def test_the_algorithm_is_one_that_learns_the_actions() -> None:
         (MultiDiscrete([2, 2]), {"algorithm": "dqn"}, "which dqn does not learn: choose .* ppo"),
         (Discrete(2), {"algorithm": "td3"}, "which td3 does not learn: choose .* dqn or ppo"),
         (BOX, {"algorithm": "dqn"}, "a Box as its action space, which dqn does not learn"),
+        (BOX, {"algorithm": "distillation"}, "distillation does not learn: choose .* ppo, sac or"),
         (Discrete(2), {"choices": ["a"]}, r"actions\[0\] chooses from 2, give a list of as many"),
         (Discrete(2), {"choices": ["a", "b", "c"]}, "chooses from 2, give a list of as many"),
         (Discrete(2), {"choices": "ab"}, "chooses from 2, give a list of as many"),
