@@ -50,6 +50,6 @@ def fake_experiment(
         tensors=TENSORS,
         metrics=METRICS,
         environments=1,
-        bytes_of={},
+        bytes_of={"state": STATE_BYTES},
         document={},
     )

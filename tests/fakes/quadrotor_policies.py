@@ -50,7 +50,7 @@ def assembled(
         body = b"".join(
             (
                 *(
-                    LAYER.pack(*weights.shape, list(activations()).index(activation), bytes(3))
+                    LAYER.pack(*weights.shape, list(activations()).index(activation), 0, bytes(2))
                     for activation, weights, _ in layers
                 ),
                 *(

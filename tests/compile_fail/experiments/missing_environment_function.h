@@ -13,6 +13,8 @@
 // says: the environment does not list its constants
 // variant: RLT_WITHOUT_DEFAULTS
 // says: the environment does not derive from EnvironmentDefaults
+// variant: RLT_OBSERVATION_WITHOUT_NAME
+// says: kObservations must have as many entries as kObservationDim
 // variant: RLT_SETTINGS_WITHOUT_PROBES
 // says: the environment has settings and does not state with which of them the fingerprint tries it
 #pragma once
@@ -51,7 +53,12 @@ struct Line {
   static constexpr const char* kName = "line";
   static constexpr int kObservationDim = 1, kActionDim = 1;
   static constexpr std::uint32_t kStepInterval_us = 1000;
+#if !defined(RLT_OBSERVATION_WITHOUT_NAME)
   static constexpr Channel kObservations[] = {{"position", "m", -1.0f, 1.0f}};
+#else
+  static constexpr Channel kObservations[] = {{"position", "m", -1.0f, 1.0f},
+                                              {"speed", "m/s", -1.0f, 1.0f}};
+#endif
   static constexpr Channel kActions[] = {{"force", "N", -1.0f, 1.0f}};
 };
 

@@ -285,8 +285,12 @@ struct EnvironmentContract {
       !kHasSettings<E> || detail::kIsValid<detail::ProbeSettings, E>;
   static constexpr bool kAllChosenOrNone =
       !kIsChosen<E> || kOutputDim<E> == choice_count(E::kActions, E::kActionDim);
+  // A pointer in place of an array has as many as it says.
+  static constexpr int kNamed = static_cast<int>(std::extent_v<decltype(E::kObservations)>);
+  static constexpr bool kNamesObservations = kNamed == 0 || kNamed == E::kObservationDim;
   static constexpr bool kKept = kHasDefaults && kResets && kSteps && kObserves && kListsState &&
-                                kListsConstants && kSettingsAreProbed && kAllChosenOrNone;
+                                kListsConstants && kSettingsAreProbed && kAllChosenOrNone &&
+                                kNamesObservations;
   static constexpr bool kChecked = true;
   static_assert(kHasDefaults, "the environment does not derive from EnvironmentDefaults");
   static_assert(kResets,
@@ -310,6 +314,7 @@ struct EnvironmentContract {
   static_assert(kAllChosenOrNone,
                 "some of the environment's actions are choices and some are not: make all of them "
                 "choices, or none");
+  static_assert(kNamesObservations, "kObservations must have as many entries as kObservationDim");
   static_assert(detail::Stated<E>::kEpisodeSteps > 0, "kEpisodeSteps must be at least 1");
   static_assert(detail::Stated<E>::kTicksPerStep >= 1,
                 "a step lasts a tick at least: kTicksPerStep");
