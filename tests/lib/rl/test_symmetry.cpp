@@ -51,9 +51,9 @@ struct Symmetric : Plain {
 };
 
 template <class E>
-using ActorOf = detail::ActorImages<E, typename E::Actor>;
+using ActorImages = detail::ActorImages<E, typename E::Actor>;
 template <class E>
-using CriticOf = detail::CriticImages<E, typename E::Critic>;
+using CriticImages = detail::CriticImages<E, typename E::Critic>;
 
 // Parameters, of biases too, whose image has other bits.
 template <class Images, class Network>
@@ -118,8 +118,8 @@ TEST_CASE("symmetric networks: parameters and their images have the same bits, h
   const auto begun = learner.actor;
   for (const std::uint32_t iterations : {0u, 1u, 25u}) {
     train_iterations(run, iterations);
-    CHECK(parameters_that_differ<ActorOf<Symmetric>>(learner.actor, 2) == 0);
-    CHECK(parameters_that_differ<CriticOf<Symmetric>>(learner.critic, 2) == 0);
+    CHECK(parameters_that_differ<ActorImages<Symmetric>>(learner.actor, 2) == 0);
+    CHECK(parameters_that_differ<CriticImages<Symmetric>>(learner.critic, 2) == 0);
     for (int i = 1; i < 4; i++) {
       CHECK(learner.log_std.values[i] == learner.log_std.values[0]);  // each is any other's image
     }
@@ -135,7 +135,7 @@ TEST_CASE("symmetric networks: parameters and their images have the same bits, h
 
   Run<Plain> plain(3);
   initialize(Generic{}, plain.training);
-  CHECK(parameters_that_differ<ActorOf<Plain>>(plain.training.learner.actor, 2) > 100);
+  CHECK(parameters_that_differ<ActorImages<Plain>>(plain.training.learner.actor, 2) > 100);
 }
 
 TEST_CASE("symmetric networks: mirrored actions and the same values for mirrored observations") {
@@ -167,8 +167,8 @@ TEST_CASE("symmetric networks: an output that is its own opposite has no bias") 
   auto& learner = run.training.learner;
   for (const std::uint32_t iterations : {0u, 10u}) {
     train_iterations(run, iterations);
-    CHECK(parameters_that_differ<ActorOf<MirrorPointPpo>>(learner.actor, 1) == 0);
-    CHECK(parameters_that_differ<CriticOf<MirrorPointPpo>>(learner.critic, 1) == 0);
+    CHECK(parameters_that_differ<ActorImages<MirrorPointPpo>>(learner.actor, 1) == 0);
+    CHECK(parameters_that_differ<CriticImages<MirrorPointPpo>>(learner.critic, 1) == 0);
     CHECK(learner.actor.bias(2)[0] == 0.0f);
     CHECK(learner.actor.bias(2)[1] != 0.0f);
   }
