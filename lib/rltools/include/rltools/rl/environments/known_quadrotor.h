@@ -61,7 +61,6 @@ struct KnownQuadrotor : AnyQuadrotor<T, Ticks, Substeps> {
                                           {"turn_x", "1", -1.0f, 1.0f},
                                           {"turn_y", "1", -1.0f, 1.0f},
                                           {"turn_z", "1", -1.0f, 1.0f}};
-  static constexpr float kSafeAction[4] = {-1.0f, 0.0f, 0.0f, 0.0f};
 
   static constexpr Mirrored mirrored_action(int mirror, int i) {
     return {i, i == 3 || i == 1 + mirror ? -1 : 1};
