@@ -14,7 +14,7 @@ TEST_CASE("a policy sees the pendulum's angle, and critics its velocity behind t
   static_assert(Masked::kObservationDim == 2 && kCriticObservationDim<Masked> == 3);
   CHECK(std::string(Masked::kObservations[0].name) == "cos_angle");
   CHECK(std::string(Masked::kObservations[1].name) == "sin_angle");
-  CHECK(Masked::kContractName == nullptr);
+  CHECK(std::string(Masked::kContractName) == "masked-pendulum");
   const Masked masked;
   const Pendulum<float> pendulum;
   const Pendulum<float>::Parameters parameters;
