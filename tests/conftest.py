@@ -130,7 +130,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def project_in_tree() -> Iterator[Path]:
-    """An empty project in the checkout: what is compiled in it ccache has for any clone."""
+    """An empty project in the checkout, in which what is compiled is left to one ccache."""
     PROJECT.build.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="project-", dir=PROJECT.build) as folder:
         (Path(folder) / MARKER).touch()

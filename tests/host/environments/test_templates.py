@@ -211,11 +211,10 @@ def test_the_tests_of_a_project_are_its_own(tmp_path: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_it_compiles_and_learns(project_in_tree: Path, options: tuple[str, ...]) -> None:
+def test_it_compiles_and_learns(project: Path, options: tuple[str, ...]) -> None:
     """Its own test passes, its environment can be made, and a mistake is the last line.
 
     The usual start in C++ does so in tests/host/test_wheel.py."""
-    project = project_in_tree
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     environment |= {"PYTHONPATH": str(TREE.root / "host"), "TERM": "dumb"}
 

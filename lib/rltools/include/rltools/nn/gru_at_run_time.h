@@ -4,6 +4,8 @@
 // gru_forward().
 #pragma once
 
+#include <cstddef>
+
 #include "rltools/nn/dense_at_run_time.h"
 
 namespace rlt {

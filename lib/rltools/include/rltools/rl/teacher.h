@@ -28,7 +28,7 @@ struct StudentContract {
       std::is_same_v<typename Student::Scalar, typename E::Scalar> &&
       std::is_same_v<typename Teacher::Scalar, typename E::Scalar>;
   static constexpr bool kSameState =
-      std::is_convertible_v<const typename Student::State&, const typename Teacher::State&> &&
+      std::is_base_of_v<typename Teacher::State, typename Student::State> &&
       std::is_same_v<typename Student::Parameters, typename Teacher::Parameters> &&
       std::is_same_v<typename Student::Settings, typename Teacher::Settings>;
   static constexpr bool kNumbers = !kIsChosen<Student> && !kIsChosen<Teacher>;
