@@ -55,7 +55,7 @@ def staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(site, "work_folder", lambda: tmp_path / "work")
     monkeypatch.setattr(site, "run_sphinx", lambda folder, _: folder)
     monkeypatch.setattr(site, "kept_folder", lambda: tmp_path)
-    monkeypatch.setattr(site.tools, "ensure_group", lambda _: None)
+    monkeypatch.setattr(site, "GROUPS", ())
     monkeypatch.setattr(site.core_api, "write_pages", lambda _: [])
     return tmp_path
 
