@@ -18,7 +18,7 @@ from rltools_host.clients.messages import EXECUTOR_STATUSES, Action, name_of
 from rltools_host.clients.policies import PolicyClient, Tick
 from rltools_host.hil.inputs import Inputs, make_inputs, make_not_finite
 from rltools_host.policies.contract import PastAction, PlaceInput
-from rltools_host.policies.hidden_state import HiddenState
+from rltools_host.policies.hidden_state import WRAP, HiddenState
 from rltools_host.policies.history import History, given_out, normalised
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.push import MOST_LAYERS, words_of
@@ -114,7 +114,6 @@ def largest_difference(expected: Sequence[Expected], answers: Sequence[Action]) 
     return float(np.where(np.isfinite(difference), difference, np.inf).max(initial=0.0))
 
 
-WRAP = 2**32  # of the clock
 OUT_OF_RANGE = "observation_out_of_range"
 
 

@@ -16,7 +16,6 @@ from rltools_host.policies import export
 from rltools_host.policies.contract import PastAction, output_dim
 from rltools_host.policies.core_source import float_literal
 from rltools_host.policies.image import PolicyImage
-from rltools_host.policies.image_records import GATES
 from rltools_host.runs.policy_text import comment_text
 from rltools_host.tree import TREE
 
@@ -118,16 +117,15 @@ def interface_header(image: PolicyImage) -> str:
 def data_header(image: PolicyImage) -> str:
     """What the library's source includes besides: contract and image."""
     to_accept = output_dim(image.actions) + len(image.actions)
-    widest = max(len(image.observations), *(layer.width for layer in image.layers))
-    recurrent = [layer.width for layer in image.layers if layer.hidden is not None]
-    to_run = 2 * widest + 2 * GATES * max(recurrent, default=0) + sum(recurrent)
+    to_run = image.runner.scratch.size - to_accept
+    state_dim = image.runner.state_dim
     added = image.place_inputs
     ages = [asked.ticks for asked in added if isinstance(asked, PastAction)]
     return DATA.format(
         **export.fields(image),
-        scratch_floats=to_run + max(to_accept, sum(recurrent) + (len(added) + 1) // 2),
+        scratch_floats=to_run + max(to_accept, state_dim + (len(added) + 1) // 2),
         # Sums and a hidden state are kept where there is a history.
-        history_ticks=max(ages, default=1 if added or recurrent else 0),
+        history_ticks=max(ages, default=1 if added or state_dim else 0),
     )
 
 

@@ -56,8 +56,10 @@ class Partition {
 };
 
 constexpr int kMostActions = CONFIG_RLT_POLICY_MOST_ACTIONS;
+constexpr std::size_t kUnits = CONFIG_RLT_POLICY_RECURRENT_UNITS;
 constexpr std::size_t kScratchFloats =
-    2 * (CONFIG_RLT_POLICY_WIDEST_LAYER + kMostActions) + 8 * CONFIG_RLT_POLICY_RECURRENT_UNITS;
+    rlt::scratch_floats_to_run(CONFIG_RLT_POLICY_WIDEST_LAYER, kUnits, kUnits) + kUnits +
+    2 * kMostActions;
 using Place = esp_idf::PolicyPlace<ThisProcessor, Partition, Mutex, kMostActions, kScratchFloats>;
 
 Partition partition;

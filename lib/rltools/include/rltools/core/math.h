@@ -168,14 +168,19 @@ inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f80
   return x == x ? result : kQuietNan;
 }
 
-// 1 / (1 + exp(-x)), the denominator scaled by 2^-64 lest it overflow before the result underflows.
-[[gnu::always_inline]] inline float sigmoid(float x) {
-  const ReducedExponential reduced =
-      reduce_exponential(maximum(minimum(-x, 104.0f), -40.0f));  // exp(-40) < 2^-25
+// 1 / (1 + exp(y)) for y of -40 to 104, the denominator scaled by 2^-64 lest it overflow before the
+// result underflows.
+[[gnu::always_inline]] inline float unclamped_sigmoid(float y) {
+  const ReducedExponential reduced = reduce_exponential(y);
   const float scale = power_of_two(reduced.n_bits - 64u);
   const float sum = scale + 0x1p-64f;
-  const float lost = 0x1p-64f - (sum - scale);  // by rounding, where x < -16
-  const float y = 1.0f / (sum + fma(scale, reduced.expm1, lost)) * 0x1p-64f;
+  const float lost = 0x1p-64f - (sum - scale);  // by rounding, where y > 16
+  return 1.0f / (sum + fma(scale, reduced.expm1, lost)) * 0x1p-64f;
+}
+
+// 1 / (1 + exp(-x)).
+[[gnu::always_inline]] inline float sigmoid(float x) {
+  const float y = unclamped_sigmoid(maximum(minimum(-x, 104.0f), -40.0f));  // exp(-40) < 2^-25
   return x == x ? y : kQuietNan;
 }
 

@@ -98,6 +98,12 @@ static_assert(sizeof(PolicyImageLayer) == 8, "docs/policy_image.md gives the lay
 static_assert(sizeof(PolicyImageChannel) == 48, "docs/policy_image.md gives the channel's bytes");
 static_assert(sizeof(PolicyImageChoice) == 24, "docs/policy_image.md gives the choice's bytes");
 
+// Of the header and what lies behind it.
+constexpr std::uint16_t policy_header_bytes(bool is_recurrent) {
+  return sizeof(PolicyImageHeader) +
+         (is_recurrent ? sizeof(PolicyImageRecurrence) : std::size_t{0});
+}
+
 inline bool is_recurrent(const PolicyImageLayer& layer) {
   return layer.kind == static_cast<std::uint8_t>(PolicyLayerKind::gru);
 }

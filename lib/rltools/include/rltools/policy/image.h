@@ -49,11 +49,10 @@ constexpr std::uint32_t policy_image_bytes(bool has_normaliser = false,
   constexpr auto kParameters = static_cast<std::uint32_t>(Network::kParameterCount);
   constexpr std::uint32_t kExample =
       kOutput + kObservation + 1u + (kIsRecurrent<Network> ? 1u : 0u);
-  return sizeof(PolicyImageHeader) +
-         (kIsRecurrent<Network> ? sizeof(PolicyImageRecurrence) : std::size_t{0}) +
-         kLayers * sizeof(PolicyImageLayer) + (kObservation + action) * sizeof(PolicyImageChannel) +
-         choice * sizeof(PolicyImageChoice) + (has_normaliser ? 2u : 0u) * kObservation * 4u +
-         kParameters * 4u + kExamplesOf<Network> * (kExample + action) * 4u;
+  return policy_header_bytes(kIsRecurrent<Network>) + kLayers * sizeof(PolicyImageLayer) +
+         (kObservation + action) * sizeof(PolicyImageChannel) + choice * sizeof(PolicyImageChoice) +
+         (has_normaliser ? 2u : 0u) * kObservation * 4u + kParameters * 4u +
+         kExamplesOf<Network> * (kExample + action) * 4u;
 }
 
 namespace detail {
@@ -231,8 +230,7 @@ void write_policy_image(Device device, const Network& network, const PolicyContr
   PolicyImageHeader header{};
   __builtin_memcpy(header.magic, kPolicyMagic, sizeof(kPolicyMagic));
   header.version = kIsRecurrent<Network> ? kRecurrentPolicyVersion : kPolicyVersion;
-  header.header_bytes = sizeof(PolicyImageHeader) +
-                        (kIsRecurrent<Network> ? sizeof(PolicyImageRecurrence) : std::size_t{0});
+  header.header_bytes = policy_header_bytes(kIsRecurrent<Network>);
   header.total_bytes = bytes;
   header.observation_dim = Network::kInputDim;
   header.action_dim = static_cast<std::uint16_t>(contract.action_dim);

@@ -116,8 +116,7 @@ inline PolicyReason check_envelope(const std::uint8_t* image, std::size_t count)
   }
   const bool is_recurrent = header.version == kRecurrentPolicyVersion;
   if (header.version != kPolicyVersion && !is_recurrent) return PolicyReason::unknown_version;
-  const std::size_t header_bytes =
-      sizeof(PolicyImageHeader) + (is_recurrent ? sizeof(PolicyImageRecurrence) : 0);
+  const std::size_t header_bytes = policy_header_bytes(is_recurrent);
   if (header.header_bytes != header_bytes || header.total_bytes != count || count < header_bytes) {
     return PolicyReason::wrong_size;
   }

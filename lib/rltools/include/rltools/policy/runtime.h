@@ -8,11 +8,14 @@
 
 namespace rlt {
 
-// Floats of scratch memory that policy_forward() needs for this image: each layer's input and
-// output; of recurrent ones their products, and the hidden state after the step.
+// Floats of scratch memory that policy_forward() needs: each layer's input and output; of recurrent
+// ones their products, and the hidden state after the step.
+constexpr std::size_t scratch_floats_to_run(std::size_t widest, std::size_t widest_recurrent,
+                                            std::size_t state_dim) {
+  return 2 * widest + 6 * widest_recurrent + state_dim;
+}
 inline std::size_t scratch_floats_to_run(const PolicyView& policy) {
-  return std::size_t{2} * policy.widest + std::size_t{6} * policy.widest_recurrent +
-         state_dim(policy);
+  return scratch_floats_to_run(policy.widest, policy.widest_recurrent, state_dim(policy));
 }
 // Where in it the hidden state (state_dim) lies that the last step has led to.
 inline float* next_state(const PolicyView& policy, float* scratch) {
@@ -267,8 +270,7 @@ class PolicyRunner {
     const float* next = next_state(view_, scratch_);
     for (std::uint32_t i = 0; i < state_dim(view_); i++) state()[i] = next[i];
   }
-  // (state_dim) of the accepted image: the kept one, and that of the last step.
-  const float* kept_state() { return state(); }
+  // (state_dim) of the accepted image, after the last step.
   const float* last_state() { return next_state(view_, scratch_); }
   // Adds the contract's observation, on which the policy has acted, to the sums that it asks for.
   void sum_up(const float* observation, ObservationSums& sums) {

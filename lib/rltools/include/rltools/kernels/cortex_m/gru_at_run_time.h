@@ -9,19 +9,11 @@ namespace rlt {
 
 namespace kernels {
 
-// Twice the bits of a float, so that its sign falls out; NaN and infinity are above all numbers.
-constexpr std::uint32_t kUnclampedBits2 = 0x42200000u << 1;  // of 40
+// Twice the bits of 40, so that a sign falls out; NaN and infinity are above all numbers. Below it
+// the clamps of math::sigmoid() and its test for NaN change nothing.
+constexpr std::uint32_t kUnclampedBits2 = 0x42200000u << 1;
 
 inline __attribute__((noinline)) float any_sigmoid(float x) { return math::sigmoid(x); }
-
-// math::sigmoid() for |x| < 40, where its clamps and its test for NaN change nothing.
-inline float unclamped_sigmoid(float x) {
-  const math::ReducedExponential reduced = math::reduce_exponential(-x);
-  const float scale = math::power_of_two(reduced.n_bits - 64u);
-  const float sum = scale + 0x1p-64f;
-  const float lost = 0x1p-64f - (sum - scale);
-  return 1.0f / (sum + math::fma(scale, reduced.expm1, lost)) * 0x1p-64f;
-}
 
 }  // namespace kernels
 
@@ -29,7 +21,7 @@ inline CortexM gru_gates_at_run_time(CortexM device, int count, const float* oth
   for (int i = 0; i < count; i++) {
     const float x = sums[i] + others[i];
     const bool is_plain = math::to_bits(x) << 1 < kernels::kUnclampedBits2;
-    sums[i] = is_plain ? kernels::unclamped_sigmoid(x) : kernels::any_sigmoid(x);
+    sums[i] = is_plain ? math::unclamped_sigmoid(-x) : kernels::any_sigmoid(x);
   }
   return device;
 }
