@@ -13,6 +13,7 @@
 #include <vector>
 
 #include RLT_EXPERIMENT_HEADER
+#include "host/assignment.h"
 #include "rltools/policy/runtime.h"
 #include "rltools/rl/training.h"
 
@@ -32,24 +33,6 @@ std::vector<std::uint8_t> read_all(std::FILE* file) {
     bytes.insert(bytes.end(), block, block + count);
   }
   return bytes;
-}
-
-// Takes NAME=VALUE into the hyperparameters; false where it has no such form or is out of bounds.
-bool set(rlt::RunHyperparameters<Experiment>& hyperparameters, const char* argument) {
-  using Hyperparameters = rlt::RunHyperparameters<Experiment>;
-  const char* equals = std::strchr(argument, '=');
-  if (equals == nullptr) return false;
-  const std::string name(argument, equals);
-  for (int i = 0; i < Hyperparameters::kCount; i++) {
-    if (name != Hyperparameters::info(i).name) continue;
-    char* end = nullptr;
-    const double value = std::strtod(equals + 1, &end);
-    const bool is_integer = Hyperparameters::info(i).type == rlt::DataType::u32;
-    const std::uint32_t bits = is_integer ? static_cast<std::uint32_t>(value)
-                                          : rlt::detail::to_bits(static_cast<float>(value));
-    return *end == '\0' && hyperparameters.set_bits(i, bits);
-  }
-  return false;
 }
 
 struct Outcome {
@@ -143,7 +126,7 @@ int main(int argument_count, char** arguments) {
   }
   rlt::RunHyperparameters<Experiment> hyperparameters;
   for (int i = 4; i < argument_count; i++) {
-    if (set(hyperparameters, arguments[i])) continue;
+    if (rlt::assign(hyperparameters, arguments[i])) continue;
     std::fprintf(stderr, "%s is no hyperparameter of %s with a value within its bounds\n",
                  arguments[i], Experiment::kName);
     return 2;

@@ -11,11 +11,11 @@
 // streams, by the gate's seed.
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <ctime>
 #include <memory>
 
 #include "foundation_quadrotor.h"
+#include "host/assignment.h"
+#include "processor_time.h"
 #include "rltools/rl/evaluation.h"
 #include RLT_DEVICE_HEADER
 
@@ -29,12 +29,6 @@ constexpr int kFlightSteps = 500, kHeldSteps = 50;  // of 20 ms
 constexpr float kRadius_m = 0.2f;
 constexpr int kMasses = 4, kLifts = 7;
 constexpr float kMassBound_kg[kMasses - 1] = {0.08f, 0.32f, 1.3f};
-
-double processor_seconds() {
-  timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 // Flights and those of them that succeeded, by mass and by thrust to weight.
 struct Map {
@@ -124,24 +118,6 @@ double fly(Training<E>& training, int flights, Map& map) {
   return static_cast<double>(count) / static_cast<double>(flights);
 }
 
-// Sets NAME=VALUE; false where there is no such hyperparameter, or it is out of bounds.
-bool set(RunHyperparameters<Foundation>& values, const char* argument) {
-  const char* const equals = std::strchr(argument, '=');
-  if (equals == nullptr) return false;
-  for (int i = 0; i < values.kCount; i++) {
-    const auto length = static_cast<std::size_t>(equals - argument);
-    const ParameterInfo& info = values.info(i);
-    if (std::strlen(info.name) != length || std::strncmp(info.name, argument, length) != 0)
-      continue;
-    const double value = std::strtod(equals + 1, nullptr);
-    const float real = static_cast<float>(value);
-    std::uint32_t bits = static_cast<std::uint32_t>(value);
-    if (info.type == DataType::f32) std::memcpy(&bits, &real, sizeof bits);
-    return values.set_bits(i, bits);
-  }
-  return false;
-}
-
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -151,7 +127,7 @@ int main(int count, char** arguments) {
   const auto scratch = std::make_unique<Scratch<Foundation>>();
   Training<Foundation> training{{}, *learner, *replay, *scratch};
   for (int i = 2; i < count; i++) {
-    if (set(training.hyperparameters, arguments[i])) continue;
+    if (assign(training.hyperparameters, arguments[i])) continue;
     std::fprintf(stderr, "no hyperparameter, or out of its bounds: %s\n", arguments[i]);
     return 2;
   }

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <type_traits>
 
 #include "host/thread_count.h"
+#include "processor_time.h"
 #include "rltools/rl/vector_environment.h"
 
 namespace rlt {
@@ -64,12 +64,6 @@ class Environments {
   T reward_[N];
   std::uint32_t episode_steps_, step_ = 0;
 };
-
-inline double processor_seconds() {
-  std::timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 struct Order {
   char task[32];

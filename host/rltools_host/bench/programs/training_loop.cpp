@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <type_traits>
 
 #include "app/services/training/state_bytes.h"
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
+#include "processor_time.h"
 #include "rltools/rl/evaluation.h"
 #include RLT_DEVICE_HEADER
 
@@ -25,15 +25,10 @@ struct Seconds {
 template <class Work>
 Seconds timed(Work&& work) {
   using Clock = std::chrono::steady_clock;
-  const auto processor_now = [] {
-    std::timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-  };
   const auto wall_began = Clock::now();
-  const double processor_began = processor_now();
+  const double processor_began = rlt::processor_seconds();
   work();
-  const double processor = processor_now() - processor_began;
+  const double processor = rlt::processor_seconds() - processor_began;
   return {std::chrono::duration<double>(Clock::now() - wall_began).count(), processor};
 }
 
