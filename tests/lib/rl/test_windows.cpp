@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "resumed_run.h"
 #include "rltools/devices/host.h"
 #include "rltools/rl/algorithms/ppo.h"
 #include "rltools/rl/environments/masked_pendulum.h"
@@ -184,29 +185,7 @@ TEST_CASE("neither the tile nor the device changes a bit") {
 }
 
 TEST_CASE("a run goes on from any of its states as if it had not been interrupted") {
-  Run<Small> whole(6);
-  initialize(Generic{}, whole.training);
-  for (int calls = 0; calls < 2 * kIterationCalls; calls++) {
-    if (calls % 9 == 4) {
-      CAPTURE(calls);
-      Run<Small> other(6);
-      initialize(Generic{}, other.training);
-      std::memset(static_cast<void*>(other.scratch.get()), 0, sizeof *other.scratch);
-      other.set_state(whole.state());
-      REQUIRE(state_is_consistent(other.training));
-      Run<Small> same(6);
-      initialize(Generic{}, same.training);
-      same.set_state(whole.state());
-      other.train(Generic{}, 9);
-      same.train(Host{}, 9);
-      REQUIRE(other.state_sha256() == same.state_sha256());
-    }
-    whole.step(Generic{});
-  }
-  Run<Small> again(6);
-  initialize(Generic{}, again.training);
-  again.train(Generic{}, 2 * kIterationCalls);
-  CHECK(again.state_sha256() == whole.state_sha256());
+  training_run::check_goes_on<Small>(Host{}, 2 * kIterationCalls);
 }
 
 TEST_CASE("an evaluation carries the hidden state through an episode, and begins each with zeros") {

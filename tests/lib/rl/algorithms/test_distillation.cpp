@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "point_environment.h"
+#include "resumed_run.h"
 #include "rltools/devices/host_threads.h"
 #include "rltools/rl/algorithms/distillation.h"
 #include "rltools/rl/environments/masked_pendulum.h"
@@ -247,31 +248,7 @@ TEST_CASE("neither the tile, the device nor the number of threads changes a bit"
 }
 
 TEST_CASE("a run goes on from any of its states as if it had not been interrupted") {
-  Run<Small> whole(6);
-  initialize(Generic{}, whole.training);
-  constexpr int kCalls = kTeachersCalls + 2 * kStudentsCalls;
-  for (int calls = 0; calls < kCalls; calls++) {
-    if (calls % 9 == 4) {
-      CAPTURE(calls);
-      Run<Small> other(6);
-      initialize(Generic{}, other.training);
-      std::memset(static_cast<void*>(other.scratch.get()), 0, sizeof *other.scratch);
-      other.set_state(whole.state());
-      REQUIRE(state_is_consistent(other.training));
-      CHECK(state_is_finite(other.training));
-      Run<Small> same(6);
-      initialize(Generic{}, same.training);
-      same.set_state(whole.state());
-      other.train(Generic{}, 9);
-      same.train(HostSimd{}, 9);
-      REQUIRE(other.state_sha256() == same.state_sha256());
-    }
-    whole.step(Generic{});
-  }
-  Run<Small> again(6);
-  initialize(Generic{}, again.training);
-  again.train(Generic{}, kCalls);
-  CHECK(again.state_sha256() == whole.state_sha256());
+  training_run::check_goes_on<Small>(HostSimd{}, kTeachersCalls + 2 * kStudentsCalls);
 }
 
 TEST_CASE("states that no run has are told apart") {
