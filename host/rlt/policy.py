@@ -24,7 +24,7 @@ class RunWithPath(Protocol):
     def path(self) -> Path: ...
 
 
-class Policy:
+class Policy(Acting):
     """Computes actions, with the bits of a board that has this policy.
 
     `observations` and `actions` are the channels: name, unit, minimum and maximum of each element.
@@ -33,8 +33,7 @@ class Policy:
     def __init__(self, image: PolicyImage) -> None:
         """VerificationError if this machine computes other bits than the image's examples."""
         image.verify()
-        self.image = image
-        self._acting = Acting(image)
+        super().__init__(image)
 
     @classmethod
     def load(cls, run: str | PathLike[str] | RunWithPath, which: str = LAST) -> Policy:
@@ -99,7 +98,7 @@ class Policy:
         `observations`, rounded to float32. If one is not finite, the action is the middle of each
         range. UsageError for another shape or type; a recurrent policy acts by episode().
         """
-        return self._acting.actions(observation)
+        return self._act(observation)
 
     @property
     def is_recurrent(self) -> bool:
@@ -109,7 +108,7 @@ class Policy:
     def episode(self, count: int = 1) -> Act:
         """A function like this policy, for an episode, or `count` of them side by side: a recurrent
         policy's hidden state begins with zeros, and each call is a step of its training's time."""
-        return self._acting.episode(count)
+        return super().episode(count)
 
     def __repr__(self) -> str:
         return f"Policy({self.experiment}, step {self.step}, {self.shape}, {self.environment})"

@@ -18,20 +18,20 @@ Act = Callable[[ArrayLike], Float32Array]
 
 
 class Acting:
-    """A policy's functions, which threads may share."""
+    """A policy that acts, which threads may share."""
 
     def __init__(self, image: PolicyImage) -> None:
-        self._image = image
+        self.image = image
         self._lock = threading.Lock()  # a pass has one scratch memory
 
     def episode(self, count: int) -> Act:
         """Of an episode, or `count` of them side by side, with hidden states of zeros at first."""
         number = whole_number("count", count, 1, MOST_EPISODES)
-        return partial(self.actions, states=self._image.runner.begin(number))
+        return partial(self._act, states=self.image.runner.begin(number))
 
-    def actions(self, observation: ArrayLike, states: Float32Array | None = None) -> Float32Array:
+    def _act(self, observation: ArrayLike, states: Float32Array | None = None) -> Float32Array:
         """(actions), or (n, actions) for n observations. UsageError for another shape or type."""
-        image = self._image
+        image = self.image
         if image.recurrence is not None and states is None:
             raise UsageError(
                 f"the policy of {image.experiment} has a hidden state: take act = policy.episode() "

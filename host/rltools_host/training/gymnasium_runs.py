@@ -15,6 +15,7 @@ from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.imports import make_by_id, maker_of
 from rltools_host.gymnasium_tasks.player import flat_maker
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
+from rltools_host.policies.acting import Acting
 from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
@@ -69,7 +70,7 @@ def evaluate(
         raise UsageError(f"env={shown(env)}: give an environment, or a name that Gymnasium knows")
     returns = np.zeros(episodes)
     for i in range(episodes):
-        act = policy.episode() if hasattr(policy, "episode") else policy
+        act = policy.episode() if isinstance(policy, Acting) else policy
         observation, _ = environment.reset(seed=seed + i)
         ended = False
         while not ended:

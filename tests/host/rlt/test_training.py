@@ -118,6 +118,7 @@ def test_returns_are_those_of_gymnasium_s_episodes() -> None:
     def policy(observation: Any) -> Any:
         return -observation[2:]
 
+    setattr(policy, "episode", 3)  # noqa: B010 - its own business
     returns = rlt.evaluate(policy, "Pendulum-v1", episodes=3, seed=10)
     for i in range(3):
         env = gymnasium.make("Pendulum-v1")
