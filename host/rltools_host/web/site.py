@@ -11,6 +11,7 @@ import hashlib
 import json
 import operator
 import shutil
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from rltools_host.build.web_module import (
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import disk_error, partial_path, read_json
 from rltools_host.hints import near_path
+from rltools_host.interruption import Interruption
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
 from rltools_host.web.dialect import FILE as DIALECT_FILE
@@ -74,17 +76,18 @@ def in_place_of(folder: Path, command: str) -> Iterator[Path]:
     What is written into it ends with MARK, where its files are listed."""
     require_own(folder, command)
     new = partial_path(folder)
-    try:
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(parents=True)
-        yield new
-        if folder.exists():
-            shutil.rmtree(folder)
-        new.rename(folder)
-    except OSError as error:
-        raise disk_error(folder, error) from None
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
+    with Interruption(again=signal.SIG_DFL):
+        try:
+            shutil.rmtree(new, ignore_errors=True)
+            new.mkdir(parents=True)
+            yield new
+            if folder.exists():
+                shutil.rmtree(folder)
+            new.rename(folder)
+        except OSError as error:
+            raise disk_error(folder, error) from None
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
 
 
 def require_own(folder: Path, command: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from policy_samples import sample_images
 from programs import in_node, require_node
 from quadrotor_policies import controller
 from rltools_host.build.experiments import names
@@ -68,12 +69,13 @@ def flown_in_node(image: bytes, folder: Path, *flags: str) -> list[dict[str, Any
 @pytest.mark.all
 @pytest.mark.parametrize("kind", KINDS)
 def test_flights_have_the_bits_of_the_gate_here(kind: str, tmp_path: Path) -> None:
-    """Also of a policy that sees sums of what it observed, and of one that crashes."""
+    """Also of policies that see sums of what they observed, that crash, or have a hidden state."""
     require_node()
     tools.ensure_group(COMPILER_GROUP)
     build_modules([FLIGHT])
     flags = [RELAXED] if kind == "lanes" else ["--no-" + RELAXED[2:]]
-    policies = [controller(), controller(sum_gain=0.05), controller(roll_sign=-1.0)]
+    recurrent = sample_images()["recurrent_quadrotor"]
+    policies = [controller(), controller(sum_gain=0.05), controller(roll_sign=-1.0), recurrent]
     ends: set[int] = set()
     for image in policies:
         policy = parse_policy(image)

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import signal
 import urllib.request
 from pathlib import Path
 
@@ -121,6 +122,16 @@ def test_a_full_disk_is_one_sentence_and_the_old_page_stays(
         site.write_site(["cartpole-ppo"], folder)
     assert (folder / "pendulum-td3" / "exact.wasm").exists()
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["web"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_who_is_stopped_leaves_nothing_half_written(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "write_service_worker", lambda _: signal.raise_signal(number))
+    with pytest.raises(KeyboardInterrupt):
+        site.write_site(["pendulum-td3"], tmp_path / "web")
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
 def imported(*names: str) -> set[str]:
