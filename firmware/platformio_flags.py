@@ -76,20 +76,12 @@ def source_filter(pattern: str) -> str:
     return f"+<{rest}>"
 
 
-def find_program(name: str) -> dict[str, Any]:
-    """A program of firmware/build.json: its header and sources."""
-    programs: dict[str, dict[str, Any]] = common["programs"]
-    if name not in programs:
-        sys.exit(f'unknown program "{name}": known are {", ".join(sorted(programs))}')
-    return programs[name]
-
-
 program_name = os.environ.get("RLT_PROGRAM") or environment.GetProjectOption("custom_program")
-program = find_program(program_name)
 try:
     require_program(board, program_name)
 except RltError as error:
     sys.exit(str(error))
+program = common["programs"][program_name]
 definitions = {
     "RLT_PROGRAM_HEADER": f'"{program["header"]}"',
     **dict(entry.partition("=")[::2] for entry in board.defines),

@@ -11,7 +11,7 @@ namespace board = rlt::board;
 
 namespace {
 
-// A pipe in the place of standard input and output, and what the board keeps of it as after a start.
+// Pipes in the place of standard input and output, and a board as after its start.
 struct Host {
   int saved_input = ::dup(STDIN_FILENO), saved_output = ::dup(STDOUT_FILENO);
   std::array<int, 2> to_board{}, from_board{};

@@ -177,10 +177,20 @@ def test_a_project_elsewhere_builds_its_own_experiment(tmp_path: Path) -> None:
     assert before == sorted(path for path in (TREE.root / "firmware").rglob("*") if path.is_file())
 
 
-def test_experiment_is_chosen_by_the_environment() -> None:
-    code, output = firmware.run_platformio(["run", "-e", BOARD], "pendulum-td4")
+@pytest.mark.parametrize(
+    ("experiment", "program", "sentence"),
+    [
+        ("pendulum-td4", "train", 'unknown experiment "pendulum-td4": did you mean pendulum-td3'),
+        (EXPERIMENT, "trane", 'unknown program "trane": did you mean train'),
+    ],
+)
+def test_experiment_and_program_are_chosen_by_the_environment(
+    experiment: str, program: str, sentence: str
+) -> None:
+    code, output = firmware.run_platformio(["run", "-e", BOARD], experiment, program)
     assert code != 0
-    assert 'unknown experiment "pendulum-td4": did you mean pendulum-td3' in output
+    assert sentence in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("manifest", ["library.json", "library.properties"])
