@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -228,6 +229,31 @@ def test_memory_of_the_emulated_board_is_what_the_linker_counted() -> None:
     for name, entry in usage.items():
         assert entry["used_bytes"] == int(counted[name])
         assert 0 < entry["used_bytes"] <= entry["bytes"] == 512 * 1024
+
+
+def test_what_an_elf_occupies_is_what_is_loaded() -> None:
+    """Sections that are allocated, and where those of RAM lie until they are copied; not what is
+    there for a debugger, which has the address 0."""
+    header = 52
+    listed = [(6, 0x20000000, 0x100), (3, 0x20000100, 0), (0, 0, 0x9000), (0x30, 0, 0x40)]
+    loaded = [(1, 0, 0x20000000, 0x60000000, 0x80), (1, 0, 0x70000000, 0x70000000, 0x10)]
+    loaded += [(1, 0, 0x20000100, 0x60000080, 0), (0x70000001, 0, 0, 0x60000000, 8)]
+    segments = b"".join(struct.pack("<5I12x", *each) for each in loaded)
+    sections = b"".join(
+        struct.pack("<10I", 0, 1, flags, address, 0, size, 0, 0, 0, 0)
+        for flags, address, size in listed
+    )
+    elf = bytearray(header) + segments + sections
+    elf[:6] = b"\x7fELF\x01\x01"
+    struct.pack_into("<II", elf, 28, header, header + len(segments))
+    struct.pack_into("<HHHH", elf, 42, 32, len(loaded), 40, len(listed))
+    assert memory.allocated_ranges(bytes(elf)) == [
+        (0x20000000, 0x20000100),
+        (0x60000000, 0x60000080),
+    ]
+    elf[4] = 2
+    with pytest.raises(BuildError, match="not a 32-bit little-endian ELF"):
+        memory.allocated_ranges(bytes(elf))
 
 
 def test_memory_lines_name_bytes_and_use() -> None:

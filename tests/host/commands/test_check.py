@@ -170,6 +170,22 @@ def test_lines_fit_and_no_number_is_cut(width: int) -> None:
     assert lines[-1] == "1 fault, 1 to think about"
 
 
+@pytest.mark.parametrize(
+    ("requirements", "needs"),
+    [((), "more than any board has"), (("mujoco", "host"), "mujoco host")],
+)
+def test_what_no_board_can_train_says_why(
+    requirements: tuple[str, ...], needs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "requirements", lambda _: requirements)
+    figures = {**FIGURES, "bytes": {"train": 1}}
+    lines = check.report("ant-ppo", Examination(figures=figures), [], 200)
+    assert f"it is for this machine alone (Requires: {needs})" in "\n".join(lines)
+    assert lines[-1] == "nothing is wrong"
+    lines = check.report("gym:Point-v0", Examination(figures=dict(FIGURES)), [], 200)
+    assert "this machine" not in "\n".join(lines)
+
+
 @pytest.mark.all
 @pytest.mark.parametrize("experiment", ["pendulum-sac", "pendulum-ppo", "cartpole-dqn"])
 def test_experiments_of_the_tree_are_in_order(experiment: str) -> None:
