@@ -26,7 +26,7 @@ DOCUMENTS = ("README.md", "CONTRIBUTING.md")
 PICTURES = (".svg", ".webp", ".png")
 # Fenced code stays as it is; a link's target has no spaces in these documents.
 FENCE = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)$)", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"(?<=\]\()([^)\s]+)(?=\))")
+LINK = re.compile(r"(?<=\]\()[^)\s]+(?=\))")
 MARKED = re.compile(rf"\]\({SCHEME}([^)\s]+)\)")
 EXTERNAL = re.compile(r"\w+:|#")
 # The pages of the side bar, under their captions; a document that is in none of them is a fault.
@@ -96,16 +96,16 @@ def with_marked_links(name: str, text: str, pages: set[str]) -> tuple[str, set[s
     found = set()
 
     def marked(link: re.Match[str]) -> str:
-        target, _, anchor = link[1].partition("#")
-        if EXTERNAL.match(link[1]) or target.endswith(PICTURES):
-            return link[1]
+        target, _, anchor = link[0].partition("#")
+        if EXTERNAL.match(link[0]) or target.endswith(PICTURES):
+            return link[0]
         path = os.path.normpath(Path(name).parent / unquote(target))
         if path in pages:
-            return link[1]
+            return link[0]
         if path.startswith("..") or not (TREE.root / path).exists():
-            raise UsageError(f"{name} links to {link[1]}, which is not there")
+            raise UsageError(f"{name} links to {link[0]}, which is not there")
         if anchor:
-            raise UsageError(f"{name} links to {link[1]}: only documents have sections")
+            raise UsageError(f"{name} links to {link[0]}: only documents have sections")
         found.add(path)
         return SCHEME + path
 

@@ -44,3 +44,40 @@ def test_comments_are_text_and_what_is_set_in_stays() -> None:
         *("", "```text", "x = y * z", "```", ""),
         "\\[end\\]",
     ]
+
+
+COMPOUND = """<doxygen><compounddef kind="{kind}"><compoundname>{name}</compoundname>
+{members}<location file="{file}" line="{line}"/></compounddef></doxygen>"""
+MEMBER = """<memberdef kind="function"><type>{type}</type><name>{name}</name>
+<definition>{type} {space}::{name}</definition><argsstring>()</argsstring>
+<location file="{file}" line="{line}"/></memberdef>"""
+
+
+def test_pages_list_what_is_commented_once_in_the_order_of_lines(tmp_path: Path) -> None:
+    """Not what has no comment, lies in a namespace of details or outside of the core, nor an
+    attribute that Doxygen takes for a name."""
+    header = tmp_path / "include" / "rltools" / "core" / "math.h"
+    other = tmp_path / "elsewhere.h"
+    header.parent.mkdir(parents=True)
+    text = "// Twice as much.\nint twice();\n\nint bare();\n\n// Half as much.\nint half();\n"
+    header.write_text(text)
+    other.write_text(text)
+    places = [("half", 7), ("twice", 2), ("bare", 4), ("__attribute__", 2)]
+    members = [
+        MEMBER.format(type="int", name=name, space="rlt", file=header, line=line)
+        for name, line in places
+    ]
+    members.append(MEMBER.format(type="int", name="d", space="rlt::detail", file=header, line=2))
+    members.append(MEMBER.format(type="int", name="e", space="rlt", file=other, line=2))
+    fields = {"file": header, "line": 1, "members": "".join(members)}
+    xml = tmp_path / "xml"
+    xml.mkdir()
+    for kind, name in (("file", "math.h"), ("namespace", "rlt")):  # Doxygen has each in both
+        (xml / f"{kind}.xml").write_text(COMPOUND.format(kind=kind, name=name, **fields))
+    found = core_api.headers(xml)
+    assert [entry.name for entry in found["core/math.h"]] == ["twice", "half"]
+    assert [entry.comment for entry in found["core/math.h"]] == [
+        ("Twice as much.",),
+        ("Half as much.",),
+    ]
+    assert sum(map(len, found.values())) == 2
