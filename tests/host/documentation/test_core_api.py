@@ -53,7 +53,9 @@ MEMBER = """<memberdef kind="function"><type>{type}</type><name>{name}</name>
 <location file="{file}" line="{line}"/></memberdef>"""
 
 
-def test_pages_list_what_is_commented_once_in_the_order_of_lines(tmp_path: Path) -> None:
+def test_pages_list_what_is_commented_once_in_the_order_of_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not what has no comment, lies in a namespace of details or outside of the core, nor an
     attribute that Doxygen takes for a name."""
     header = tmp_path / "include" / "rltools" / "core" / "math.h"
@@ -81,3 +83,14 @@ def test_pages_list_what_is_commented_once_in_the_order_of_lines(tmp_path: Path)
         ("Half as much.",),
     ]
     assert sum(map(len, found.values())) == 2
+    monkeypatch.setattr(core_api, "run_doxygen", lambda _: xml)
+    monkeypatch.setattr(tools, "missing_names", lambda _: [])
+    index, *pages = core_api.write_pages(tmp_path / "stage")
+    assert len(pages) == len(core_api.FOLDERS)
+    page = (tmp_path / "stage" / pages[0]).read_text()
+    assert page.startswith(f"# core/: {core_api.FOLDERS['core']}\n\n## ")
+    assert "### `twice`\n\n```cpp\nint twice()\n```\n\nTwice as much.\n" in page
+    assert (
+        f"| [core](core.md) | {core_api.FOLDERS['core']} | "
+        in (tmp_path / "stage" / index).read_text()
+    )
