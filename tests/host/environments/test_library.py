@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rltools_host.build import catalogue
 from rltools_host.build.catalogue import find_environment, list_environments
+from rltools_host.build.description import Parameter
 from rltools_host.environments import library
-from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
+from rltools_host.errors import BuildError, MissingToolError, UnknownNameError, UsageError
 from rltools_host.toolchain import tools
 
 PENDULUM = find_environment("Pendulum-v1")
@@ -70,3 +73,37 @@ def test_an_installation_that_fails_names_the_environment(monkeypatch: pytest.Mo
     monkeypatch.setattr(tools, "ensure_group", fail)
     with pytest.raises(MissingToolError, match=r"^Ant-v4 needs mujoco: pip could not install it"):
         library.loaded(environment, False)
+
+
+SETTINGS = (
+    Parameter("mass_kg", "F32", 1.0, 0.25, 4.0, "kg", "Of the body."),
+    Parameter("table", "U32", 2.0, 0.0, 7.0, "", "Which airframe."),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("mass_kg", 0.25), ("mass_kg", 4.0), ("table", 0.0), ("table", 7.0), ("mass_kg", 1)],
+)
+def test_settings_reach_their_bounds(name: str, value: float) -> None:
+    bits = library.setting_bits("a drone", SETTINGS, {name: value})
+    given = {"mass_kg": 1.0, "table": 2.0, name: value}
+    assert bits[:1].view("f4")[0] == given["mass_kg"]
+    assert bits[1] == given["table"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("mass_kg", 0.2499, r"mass_kg=0.2499 is out of bounds: choose a number from 0.25 to 4 kg"),
+        ("mass_kg", 4.01, r"to 4 kg \(Of the body\)$"),
+        ("mass_kg", math.nan, r"mass_kg=nan is out of bounds"),
+        ("mass_kg", "1", r"mass_kg='1': give a number"),
+        ("table", 1.5, r"table=1.5 is not a whole number"),
+        ("table", 8, r"from 0 to 7 \(Which airframe\)$"),
+        ("tabel", 1, r'unknown setting of a drone "tabel": did you mean table'),
+    ],
+)
+def test_a_setting_beyond_them_is_one_sentence(name: str, value: Any, sentence: str) -> None:
+    with pytest.raises((UsageError, UnknownNameError), match=sentence):
+        library.setting_bits("a drone", SETTINGS, {name: value})
