@@ -122,6 +122,7 @@ def test_other_bits_fail_with_one_sentence(
 def test_wrong_requests(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["hil", "--board", "all-emulated", *words]) == 2
     assert says in capsys.readouterr().err
+    hil.check_request("host", "/dev/null", samples=1, inputs=1)
 
 
 # -- what a board has already ----------------------------------------------------------------------

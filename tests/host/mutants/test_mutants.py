@@ -118,6 +118,20 @@ def test_python_operators(line: str, operator: str, becomes: list[str]) -> None:
     assert {(fault.function, fault.line) for fault in found} <= {("f", 3)}
 
 
+def test_a_name_is_known_to_the_function_that_assigned_it() -> None:
+    """What is assigned again may be dropped, where the name then has its value of before."""
+    source = """
+def f():
+    def g():
+        y: int = 1
+        y = 2
+    y = 3
+    y = 4
+"""
+    found = python_faults(Path("f.py"), source)
+    assert [fault.line for fault in found if fault.operator == "statement"] == [5, 7]
+
+
 @pytest.mark.parametrize(
     ("line", "operator", "becomes"),
     [

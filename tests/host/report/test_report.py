@@ -683,3 +683,10 @@ def test_newest_benchmark_of_ppo_is_for_its_experiment(benchmark_results: Path) 
     assert not benchmark_html(benchmark.rates_of_ppo, experiment="pendulum-td3")
     stored.write_text(json.dumps({**document, "summary": summary[1:]}))
     assert not benchmark_html(benchmark.rates_of_ppo, experiment="ant-ppo")
+
+
+def test_settings_of_a_variant_are_named() -> None:
+    assert group_page.settings_in_words([]) == "no settings of its own"
+    assert group_page.settings_in_words(["gamma=0.9", "a=<b>"]) == (
+        "<code>gamma=0.9</code>, <code>a=&lt;b&gt;</code>"
+    )
