@@ -195,11 +195,11 @@ def test_help_names_the_launcher_as_it_was_called(
     called = f"{TREE.root.name}/rlt"
     monkeypatch.setenv("RLT_COMMAND", called)
     assert cli.run([*words, "--help"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert text.startswith(f"Usage: {called} {' '.join(words)}".rstrip())
+    text = " ".join(capsys.readouterr().out.split()).replace(shlex.quote(called), "CALLED/rlt")
+    assert text.startswith(f"Usage: CALLED/rlt {' '.join(words)}".rstrip())
     named = re.findall(r"(\S*)\brlt (?=[a-z])", text)
     assert named
-    assert {prefix.lstrip("`") for prefix in named} == {called.removesuffix("rlt")}
+    assert {prefix.lstrip("`") for prefix in named} == {"CALLED/"}
 
 
 @pytest.mark.parametrize(

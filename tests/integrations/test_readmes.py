@@ -22,7 +22,9 @@ INTEGRATIONS = TREE.root / "integrations"
 SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # `./rlt train` leaves a run with an untrained policy; all else is the command itself.
-RLT = """#!{python}
+# Its first line is for the shell alone: `#!` takes no path that has a space.
+RLT = """#!/bin/sh
+''''exec "{python}" "$0" "$@" # '''
 import sys
 from pathlib import Path
 sys.path[:0] = [{host!r}, {fakes!r}]

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import termios
@@ -131,7 +132,7 @@ def test_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
     last = errors.splitlines()[-1]
     sentence = "paused: 1 of 3 runs have finished, 1 saved on the way, 1 not begun; go on with `"
     assert last.startswith(sentence)
-    command = last.split("`")[1].split()[1:]
+    command = shlex.split(last.split("`")[1])[1:]
     assert command == ["train", "--resume", str(group)]
     assert [line.split()[1] for line in output.splitlines() if line[:5] == "  1  "] == ["paused"]
     assert GroupFolder.open(group).metadata["state"] == "paused"
@@ -307,7 +308,7 @@ def test_a_seed_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     assert "\n" not in sentence
     last = errors.splitlines()[-1]
     assert last.startswith("error: 1 of 3 runs failed (seed 1): try it again with `")
-    result = rlt(*last.split("`")[1].split()[1:])
+    result = rlt(*shlex.split(last.split("`")[1])[1:])
     assert result.returncode == 0, result.stderr
     whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
     assert state_of(group / "s1") == whole["state_sha256"]
