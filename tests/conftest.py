@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from programs import output_of
 from rltools_host.project import MARKER, PROJECT, VARIABLE
 from rltools_host.tree import TREE, Tree
 
@@ -164,5 +164,5 @@ def doctest_main(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("doctest")
     source, target = folder / "main.cpp", folder / "main.o"
     source.write_text("#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n")
-    subprocess.run(["g++", "-std=c++17", "-c", source, "-o", target], check=True, timeout=120)
+    output_of("g++", "-std=c++17", "-c", source, "-o", target)
     return target
