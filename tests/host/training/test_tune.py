@@ -263,7 +263,7 @@ def workers_of(head: int) -> Iterator[int]:
             yield child
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.exhaustive)])
 def test_no_finished_trial_is_lost_whatever_is_killed(kills: int, project_in_tree: Path) -> None:
     """So many workers and as many heads, by SIGKILL, at moments that a seed draws."""
     chance = random.Random(0)
