@@ -16,7 +16,6 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from programs import output_of
 from rltools_host.project import MARKER, PROJECT, VARIABLE
 from rltools_host.tree import TREE, Tree
 
@@ -168,6 +167,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def doctest_main(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The object with doctest's own code, for programs that tests compile: it takes the compiler
     as long as most of them, and with the sanitizers, which it is without, three times as long."""
+    from programs import output_of  # this file is also copied without the folder of it
+
     folder = tmp_path_factory.mktemp("doctest")
     source, target = folder / "main.cpp", folder / "main.o"
     source.write_text("#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n")
