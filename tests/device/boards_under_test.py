@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from programs import output_of
 from rltools_host.boards.description import Board, emulated_boards, load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.build import cmake, firmware, protocol
@@ -136,9 +136,11 @@ def compile_command(
 
 def compile_support(board: Board, folder: Path) -> list[Path]:
     """The objects of support_of(), for several programs."""
-    sources = matching(support_of(board))
-    subprocess.run([*compile_command(board), "-c", *sources], check=True, timeout=200, cwd=folder)
-    return sorted(folder.glob("*.o"))
+    objects = []
+    for source in matching(support_of(board)):
+        objects.append(folder / f"{Path(source).stem}.o")
+        output_of(*compile_command(board), "-c", source, "-o", objects[-1])
+    return objects
 
 
 def compile_for(
@@ -159,7 +161,7 @@ def compile_for(
     ]
     if board.linker_script:
         command.append(f"-T{TREE.root / board.linker_script}")
-    subprocess.run(command, check=True, timeout=200)
+    output_of(*command)
     return output
 
 

@@ -27,8 +27,9 @@ def test_learning_has_the_same_bits(
     experiment: str, steps: str, choices: tuple[str, ...], tmp_path: Path
 ) -> None:
     images = []
+    settings = ["--set", f"eval_every={steps}", "--set", "eval_episodes=1", "--no-tensorboard"]
     for board in ("host", EMULATED):
-        words = ["--steps", steps, "--no-tensorboard", "--out", str(tmp_path / board)]
+        words = ["--steps", steps, *settings, "--out", str(tmp_path / board)]
         assert cli.run(["train", experiment, "--board", board, *words]) == 0
         images.append(read_run_policy(tmp_path / board))
     assert images[0].data == images[1].data  # with the hash of the whole training state

@@ -1,25 +1,62 @@
-"""Logs of simulated flights and what `rlt fit` makes of them, once in a process."""
+"""Logs of simulated flights and what `rlt fit` makes of them, once in a process.
+
+A flight is a function of what simulates it and is kept in build/, as objects are by a compiler's
+cache: to fly it again takes longer than to fit it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
 import tempfile
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+import quadrotor_drones
+import quadrotor_flight
 from quadrotor_drones import DRONES, Drone
 from quadrotor_flight import STEP_S, Flight, Records, fly, write_log
 from rltools_host.fitting.fit import fit
 from rltools_host.fitting.log import read_log
 from rltools_host.fitting.result import FITTED, Result, Value
+from rltools_host.project import PROJECT
 
 NAMES = tuple(DRONES)
+KEPT = PROJECT.build / "flights"  # of this tree, wherever a test's project is
+SIMULATOR = (quadrotor_drones.__file__, quadrotor_flight.__file__)
+
+
+def kept_folder() -> Path:
+    """Of this simulator's flights; those of others are removed."""
+    digest = hashlib.sha256(np.__version__.encode())
+    for source in SIMULATOR:
+        digest.update(Path(source).read_bytes())
+    kept = KEPT / digest.hexdigest()[:16]
+    for other in KEPT.glob("*"):
+        if other != kept:
+            shutil.rmtree(other, ignore_errors=True)
+    kept.mkdir(parents=True, exist_ok=True)
+    return kept
 
 
 @cache
 def records(names: tuple[str, ...] = NAMES, seed: int = 0, flight: Flight | None = None) -> Records:
     """A flight of each drone, at the same time."""
-    return fly([DRONES[name] for name in names], seed, flight)
+    key = hashlib.sha256(repr((names, seed, flight)).encode()).hexdigest()[:16]
+    path = kept_folder() / f"{key}.npz"
+    if path.is_file():
+        with np.load(path) as arrays:
+            return Records(**arrays)
+    flown = fly([DRONES[name] for name in names], seed, flight)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        np.savez(file, **{each.name: getattr(flown, each.name) for each in fields(flown)})
+    os.replace(file.name, path)  # another worker may write the same
+    return flown
 
 
 def columns_of(name: str, commands: str = "thrust", flight: Flight | None = None) -> Any:

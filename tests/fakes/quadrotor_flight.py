@@ -6,7 +6,7 @@ fit. Many drones fly at once, each with its own parameters, noise and latency.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -334,9 +334,10 @@ EXAMPLE_FLIGHT = Flight(seconds=10.5, control_steps=3, log_steps=3, latency_step
 EXAMPLE_SEED = 1
 
 
-def example_text() -> str:
-    """examples/fit/flight.csv."""
-    records = fly([DRONES[EXAMPLE_DRONE]], EXAMPLE_SEED, EXAMPLE_FLIGHT)
+def example_text(seconds: float = EXAMPLE_FLIGHT.seconds) -> str:
+    """examples/fit/flight.csv, or its beginning."""
+    flight = replace(EXAMPLE_FLIGHT, seconds=seconds)
+    records = fly([DRONES[EXAMPLE_DRONE]], EXAMPLE_SEED, flight)
     return csv_text(records.columns(0, "speed"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,9 @@ INTEGRATIONS = TREE.root / "integrations"
 SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # `./rlt train` leaves a run with an untrained policy; all else is the command itself.
-RLT = """#!{python}
+# Its first line is for the shell alone: `#!` takes no path that has a space.
+RLT = """#!/bin/sh
+''''exec "{python}" "$0" "$@" # '''
 import sys
 from pathlib import Path
 sys.path[:0] = [{host!r}, {fakes!r}]
@@ -68,8 +71,11 @@ def write_program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def make_clone(folder: Path) -> Path:
-    """The repository as far as the commands need it, beside which there is nothing."""
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository as far as the commands need it, beside which there is nothing; for all of
+    them, since what an export needs takes longer to compile than all else."""
+    folder = tmp_path_factory.mktemp("readmes")
     clone = copy_of_tree(folder / "beside" / "clone", "integrations")
     (clone / "lib").symlink_to(TREE.root / "lib")
     (clone / "build").mkdir()
@@ -112,9 +118,9 @@ def content_of(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def check_readme(name: str, folder: Path) -> Path:
+def check_readme(name: str, clone: Path, folder: Path) -> Path:
     """The home of who has followed it; only build/ and runs/ of the clone have changed."""
-    clone = make_clone(folder)
+    shutil.rmtree(clone / "runs", ignore_errors=True)
     before = content_of(clone / "integrations")
     run_blocks(INTEGRATIONS / name / "README.md", clone, folder)
     assert content_of(clone / "integrations") == before
@@ -124,27 +130,27 @@ def check_readme(name: str, folder: Path) -> Path:
     return folder / "home"
 
 
-def test_zephyrs_readme(tmp_path: Path) -> None:
-    home = check_readme("zephyr", tmp_path)
+def test_zephyrs_readme(clone: Path, tmp_path: Path) -> None:
+    home = check_readme("zephyr", clone, tmp_path)
     module = home / "zephyrproject/modules/pendulum_td3_policy"
     assert (module / "include/pendulum_td3_policy.h").is_file()
 
 
-def test_the_crazyflies_readme(tmp_path: Path) -> None:
+def test_the_crazyflies_readme(clone: Path, tmp_path: Path) -> None:
     if missing_tools(["arm-none-eabi-g++"]):
         pytest.skip("arm-none-eabi-g++ is not installed")
-    check_readme("crazyflie", tmp_path)
-    controller = tmp_path / "beside/clone/build/crazyflie/src/policy/policy_controller.o"
+    check_readme("crazyflie", clone, tmp_path)
+    controller = clone / "build/crazyflie/src/policy/policy_controller.o"
     # the last block's build has the policy
     assert "hover_image" in output_of("arm-none-eabi-nm", controller)
 
 
-def test_the_readme_of_esp_idf(tmp_path: Path) -> None:
-    home = check_readme("esp_idf", tmp_path)
+def test_the_readme_of_esp_idf(clone: Path, tmp_path: Path) -> None:
+    home = check_readme("esp_idf", clone, tmp_path)
     component = home / "my_project/components/rlt_policy"
     assert (component / "examples/policy_task/main/policy.rltp").is_file()
 
 
-def test_arduinos_readme(tmp_path: Path) -> None:
-    home = check_readme("arduino", tmp_path)
+def test_arduinos_readme(clone: Path, tmp_path: Path) -> None:
+    home = check_readme("arduino", clone, tmp_path)
     assert list((home / "Arduino/libraries").glob("*Policy/library.properties"))

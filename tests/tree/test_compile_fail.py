@@ -32,6 +32,16 @@ COMMON = json.loads(TREE.build_file.read_text())
 LINKED = {"replay_too_large"}
 # Where memory is plenty, as on the host, the experiment's tiles are not used.
 WITHOUT_WHOLE_BATCHES = {"tile_rows"}
+# What every firmware that trains includes, whatever its experiment is.
+PREFIX = """
+#include RLT_DEVICE_HEADER
+#include "app/link/board_node.h"
+#include "app/train/application.h"
+#include "rltools/rl/algorithms/dqn.h"
+#include "rltools/rl/algorithms/ppo.h"
+#include "rltools/rl/algorithms/sac.h"
+#include "rltools/rl/algorithms/td3.h"
+"""
 
 
 @dataclass(frozen=True)
@@ -74,8 +84,6 @@ def firmware_flags(board_name: str, experiment: Path) -> list[str]:
     generated = protocol.generate_protocol() / "c"
     return [
         *("-isystem", str(generated.relative_to(TREE.root))),
-        f'-DRLT_EXPERIMENT_HEADER="{experiment.relative_to(TREE.root)}"',
-        f"-DRLT_EXPERIMENT={experiment_type(experiment)}",
         f'-DRLT_DEVICE_HEADER="{board.device_header}"',
         f"-DRLT_DEVICE={board.device}",
         f'-DRLT_BOARD_NAME="{board.name}"',
@@ -89,6 +97,16 @@ def firmware_flags(board_name: str, experiment: Path) -> list[str]:
             if name != "RLT_WHOLE_BATCH" or experiment.stem not in WITHOUT_WHOLE_BATCHES
         ),
     ]
+
+
+def experiment_flags(experiment: Path, folder: Path) -> list[str]:
+    """By a header, which is read behind what is precompiled."""
+    header = folder / "experiment.h"
+    header.write_text(
+        f'#define RLT_EXPERIMENT_HEADER "{experiment.relative_to(TREE.root)}"\n'
+        f"#define RLT_EXPERIMENT {experiment_type(experiment)}\n"
+    )
+    return ["-include", str(header)]
 
 
 def run(command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -105,11 +123,29 @@ def run(command: list[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def compile_file(compiler: str, path: Path, macro: str | None) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which PREFIX is precompiled, so that GCC takes a third of the time. It reads the
+    text where a board's macros are others."""
     tools.require("g++")
+    folder = tmp_path_factory.mktemp("prefix")
+    (folder / "prefix.h").write_text(PREFIX)
+    command = ["g++", *COMMON["flags"], *include_flags(), *firmware_flags("host", SOURCES[0])]
+    command += ["-x", "c++-header", str(folder / "prefix.h"), "-o", str(folder / "prefix.h.gch")]
+    result = run(command)
+    assert result.returncode == 0, result.stdout
+    return folder
+
+
+def compile_file(
+    compiler: str, path: Path, macro: str | None, prefix: Path
+) -> subprocess.CompletedProcess[str]:
     command = [compiler, *COMMON["flags"], *include_flags(), "-fsyntax-only"]
     if path.suffix == ".h":
-        command += [*firmware_flags("host", path), "firmware/host/main.cpp"]
+        command += firmware_flags("host", path)
+        if compiler == "g++":
+            command += ["-include", str(prefix / "prefix.h")]
+        command += [*experiment_flags(path, prefix), "firmware/host/main.cpp"]
     else:
         command.append(str(path.relative_to(TREE.root)))
     return run(command if macro is None else [*command, f"-D{macro}"])
@@ -126,8 +162,8 @@ def check_message(mistake: Mistake, output: str) -> None:
 @pytest.mark.parametrize(
     "compiler", ["g++", *(pytest.param(name, marks=pytest.mark.all) for name in OTHER_COMPILERS)]
 )
-def test_mistake_is_named_in_one_sentence(compiler: str, mistake: Mistake) -> None:
-    result = compile_file(compiler, mistake.path, mistake.variant)
+def test_mistake_is_named_in_one_sentence(compiler: str, mistake: Mistake, prefix: Path) -> None:
+    result = compile_file(compiler, mistake.path, mistake.variant, prefix)
     assert result.returncode != 0
     check_message(mistake, result.stdout)
 
@@ -136,8 +172,8 @@ def test_mistake_is_named_in_one_sentence(compiler: str, mistake: Mistake) -> No
     "path", [path for path in SOURCES if path.stem not in LINKED], ids=lambda path: path.stem
 )
 @pytest.mark.all
-def test_corrected_twin_compiles_in_silence(path: Path) -> None:
-    result = compile_file("g++", path, "RLT_CORRECTED")
+def test_corrected_twin_compiles_in_silence(path: Path, prefix: Path) -> None:
+    result = compile_file("g++", path, "RLT_CORRECTED", prefix)
     assert result.returncode == 0, result.stdout
     assert result.stdout == ""
 
@@ -160,7 +196,7 @@ def link_replay(header: Path, corrected: bool, directory: Path) -> subprocess.Co
     source = directory / "replay.cpp"
     source.write_text(PLACED_REPLAY)
     command = [board.toolchain.compiler, *COMMON["flags"], *board.flags, *include_flags()]
-    command += firmware_flags("qemu-cortex-m7", header)
+    command += [*firmware_flags("qemu-cortex-m7", header), *experiment_flags(header, directory)]
     command += [*board.link_flags, "-T", str(board.linker_script), str(source)]
     command += ["-o", str(directory / "replay.elf")]
     if corrected:

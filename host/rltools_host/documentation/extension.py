@@ -5,7 +5,7 @@ which browsers show without a script or a font from elsewhere.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ MOST_BYTES = 200_000  # of a file that is shown
 def setup(app: Any) -> dict[str, Any]:
     app.connect("doctree-resolved", resolve)
     app.connect("html-collect-pages", source_pages)
+    app.connect("html-page-context", shared_side_bars(), priority=400)  # the theme's has 500
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -53,6 +54,26 @@ def source_pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
         text = file.read_text(encoding="utf-8", errors="replace")
         lexer = LEXERS.get(file.suffix, "text")
         yield page(file, app.builder.highlighter.highlight_block(text, lexer))
+
+
+def shared_side_bars() -> Callable[..., None]:
+    """One for the pages with sources of each depth: its links are relative and lead to documents
+    alone. To make one takes longer than the rest of such a page."""
+    known: dict[tuple[int, str], str] = {}
+
+    def share(_app: Any, name: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+        make, depth = context["toctree"], name.count("/")
+
+        def made(**options: Any) -> str:
+            key = (depth, repr(options))
+            if key not in known:
+                known[key] = make(**options)
+            return known[key]
+
+        if name.startswith(f"{FOLDER}/"):
+            context["toctree"] = made
+
+    return share
 
 
 def shown_files(folder: Path) -> Iterator[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
@@ -218,10 +219,10 @@ def test_memory_of_the_emulated_board_is_what_the_linker_counted() -> None:
     ninja.append(cmake.firmware_target(EXPERIMENT))
     commands = subprocess.run(ninja, capture_output=True, text=True, check=True).stdout
     link = next(line for line in commands.splitlines() if "--print-memory-usage" in line)
-    link = re.sub(r"-o \S+\.elf", "-o /dev/null", link)
-    link = re.sub(r"-Wl,-Map=\S+", "", link)
+    words = [word for word in shlex.split(link.split(" && ")[1]) if "-Map=" not in word]
+    words[words.index("-o") + 1] = "/dev/null"
     printed = subprocess.run(
-        ["sh", "-c", link], cwd=program.parents[1], capture_output=True, text=True, check=True
+        words, cwd=program.parents[1], capture_output=True, text=True, check=True
     ).stdout
     counted = dict(re.findall(r"(\w+):\s+(\d+) B\s", printed))
     usage = {entry["name"]: entry for entry in memory.memory_usage(board, program)}

@@ -84,13 +84,14 @@ def test_the_exit_code_says_whether_something_is_wrong(
     ],
 )
 def test_what_cannot_be_checked_is_one_sentence(
-    short: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     words: list[str],
     error: type[Exception],
     sentence: str,
 ) -> None:
-    assert short.is_dir()
+    monkeypatch.chdir(tmp_path)
     assert cli.run(["check", *words]) == error.exit_code  # type: ignore[attr-defined]
     lines = capsys.readouterr().err.splitlines()  # before it, that something is compiled
     assert [line for line in lines if line.startswith("error: ")] == lines[-1:]

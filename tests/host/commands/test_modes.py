@@ -180,6 +180,7 @@ def note(
         for name in ("evaluate", "report"):
             monkeypatch.setattr(f"{PACKAGE}.{name}.find_group", lambda _: None)
         monkeypatch.setattr("rltools_host.training.group_plan.find_group", lambda _: None)
+        monkeypatch.setattr("rltools_host.toolchain.tools.ensure_group", lambda _: None)
         code = cli.run([*way.words.split(), *words])
         captured = capsys.readouterr()
         return Noted(code, f"{calls}{captured.out}", captured.err)

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import termios
@@ -73,7 +74,7 @@ def test_each_seed_is_an_ordinary_run(tmp_path: Path) -> None:
     assert stored["summary"] == document["summary"]
 
 
-def test_plain_output(tmp_path: Path) -> None:
+def test_plain_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = rlt(*TRAIN, "--seeds", "0-1", "--steps", "4000", "--out", tmp_path / "g")
     assert result.returncode == 0, result.stderr
     assert "\x1b" not in result.stdout, "control characters, though this is no terminal"
@@ -87,12 +88,14 @@ def test_plain_output(tmp_path: Path) -> None:
     assert any(line.startswith("  all seeds  2     -") for line in lines)
     assert lines[-2].endswith(f"report {tmp_path / 'g'}")
     assert lines[-1].endswith(f"evaluate {tmp_path / 'g'} --in gymnasium")
-    evaluated = rlt("evaluate", tmp_path / "g", "--episodes", "2", "--json")
-    document = json.loads(evaluated.stdout)
+    words = ["evaluate", str(tmp_path / "g"), "--episodes", "2"]
+    assert cli.run([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
     assert [entry["training_seed"] for entry in document["evaluations"]] == [0, 1]
     means = [entry["return_mean"] for entry in document["evaluations"]]
     assert document["summary"][0]["mean"] == pytest.approx(sum(means) / 2)
-    shown = rlt("evaluate", tmp_path / "g", "--episodes", "2").stdout.splitlines()
+    assert cli.run(words) == 0
+    shown = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in shown[2:4]] == [
         ["s0", f"{means[0]:.1f}"],
         ["s1", f"{means[1]:.1f}"],
@@ -120,7 +123,9 @@ def test_as_many_at_once_as_is_said(tmp_path: Path, jobs: int) -> None:
 # -- signals ---------------------------------------------------------------------------------------
 
 
-def test_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
+def test_pause_and_one_command_that_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     group = tmp_path / "group"
     words = ("--seeds", "0-2", "--steps", LONG, "--jobs", "1", "--out", group)
     process = started(*TRAIN, *words)
@@ -131,7 +136,7 @@ def test_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
     last = errors.splitlines()[-1]
     sentence = "paused: 1 of 3 runs have finished, 1 saved on the way, 1 not begun; go on with `"
     assert last.startswith(sentence)
-    command = last.split("`")[1].split()[1:]
+    command = shlex.split(last.split("`")[1])[1:]
     assert command == ["train", "--resume", str(group)]
     assert [line.split()[1] for line in output.splitlines() if line[:5] == "  1  "] == ["paused"]
     assert GroupFolder.open(group).metadata["state"] == "paused"
@@ -151,10 +156,10 @@ def test_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
     whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
     assert state_of(group / "s1") == whole["state_sha256"]
 
-    again = rlt("train", "--resume", group)
-    assert again.returncode == 2
-    assert "all 3 runs of" in again.stderr
-    assert "have finished: give a larger total with --steps" in again.stderr
+    assert cli.run(["train", "--resume", str(group)]) == UsageError.exit_code
+    error = capsys.readouterr().err
+    assert "all 3 runs of" in error
+    assert "have finished: give a larger total with --steps" in error
 
 
 @pytest.mark.all
@@ -307,7 +312,7 @@ def test_a_seed_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     assert "\n" not in sentence
     last = errors.splitlines()[-1]
     assert last.startswith("error: 1 of 3 runs failed (seed 1): try it again with `")
-    result = rlt(*last.split("`")[1].split()[1:])
+    result = rlt(*shlex.split(last.split("`")[1])[1:])
     assert result.returncode == 0, result.stderr
     whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
     assert state_of(group / "s1") == whole["state_sha256"]

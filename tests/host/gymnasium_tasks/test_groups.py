@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -177,7 +178,7 @@ def test_a_player_that_is_lost_does_not_stop_the_others(tmp_path: Path) -> None:
     assert sentence.startswith("the process that plays Point is lost: it was ended by SIGKILL; pau")
     last = errors.splitlines()[-1]
     assert last.startswith("error: 1 of 2 runs failed (seed 1): try it again with `")
-    result = rlt(*last.split("`")[1].split()[1:])
+    result = rlt(*shlex.split(last.split("`")[1])[1:])
     assert result.returncode == 0, result.stderr
     assert RunFolder.open(group / "s1").metadata["step"] == int(LONG)
 

@@ -250,7 +250,8 @@ def test_what_is_said_of_a_run_of_a_function_and_of_a_file(
         pages.append(page.body)
         assert re.search(r"[0-9]+; first: step raised RuntimeError: the simulator div", page.body)
     assert "# train_gymnasium with gymnasium_points:RaisingPoint" in pages[0]
-    words = r"rlt train gym:\S+/gymnasium_points.py:RaisingPoint --algorithm sac --hidden 8 "
+    task = r"\S*gym:.+/gymnasium_points.py:RaisingPoint\S*"  # quoted where its path has a space
+    words = rf"rlt train {task} --algorithm sac --hidden 8 "
     assert re.search(words + "--environments 1 --episode-steps 1000 --board", pages[1])
     assert "--channels" not in pages[1]
     lines = ["\n".join(closing_lines(result)) for result in (raising, of_file)]

@@ -6,6 +6,7 @@ import ast
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -53,8 +54,8 @@ def configured(tree: Path, board: str, build: Path) -> Path:
     return build
 
 
-def commands(tree: Path, board: str, build: Path) -> list[str]:
-    """What builds every program of the board, without the names of the folders."""
+def commands(tree: Path, board: str, build: Path) -> list[list[str]]:
+    """The words of what builds every program of the board, without the names of the folders."""
     targets = [
         cmake.firmware_target(name, program)
         for program in cmake.programs_of(load_board(board))
@@ -62,10 +63,15 @@ def commands(tree: Path, board: str, build: Path) -> list[str]:
     ]
     ninja = [tools.program("ninja"), "-C", configured(tree, board, build), "-t", "commands"]
     result = subprocess.run([*ninja, *targets], capture_output=True, text=True, check=True)
-    output = result.stdout
-    for folder, name in ((sys.prefix, "PYTHON"), (build, "BUILD"), (tree, "TREE")):
-        output = output.replace(str(folder), name)
-    return output.splitlines()
+    folders = ((sys.prefix, "PYTHON"), (build, "BUILD"), (tree, "TREE"))
+
+    def neutral(word: str) -> str:
+        for folder, name in folders:
+            word = word.replace(str(folder), name)
+        return word
+
+    # By words: CMake quotes those that have a space.
+    return [[neutral(word) for word in shlex.split(line)] for line in result.stdout.splitlines()]
 
 
 # -- it can be compiled ----------------------------------------------------------------------------

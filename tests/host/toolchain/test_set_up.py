@@ -357,9 +357,11 @@ def test_interrupt_that_is_ignored_stays_ignored() -> None:
         assert pressed_while_loading(module, ignored=True) == (0, "")
 
 
-# Stands in .venv for Python: Ctrl-C is pressed before Python itself has started.
+# Stands in .venv for Python: Ctrl-C is pressed before Python itself has started. Its second line is
+# for the shell alone: `#!` takes no path that has a space.
 PRESSED_BEFORE_PYTHON = """\
-#!{python} -IS
+#!/bin/sh
+''''exec "{python}" -IS "$0" "$@" # '''
 import os, signal, sys
 if sys.argv[1:] != ["-V"]:
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])

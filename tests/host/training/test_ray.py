@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import signal
 import subprocess
 import time
@@ -109,7 +110,7 @@ def test_no_finished_trial_is_lost_on_a_cluster(cluster: Any, tmp_path: Path) ->
     best = max((v, n) for n, (state, v) in known.items() if state == "COMPLETE" and v is not None)
     settings = RunFolder.open(path / f"t{best[1]}/s0").content
     line = next(text for text in said.splitlines() if "train pendulum-td3" in text)
-    again = rlt(*line.split()[1:], "--out", "again", cwd=project)
+    again = rlt(*shlex.split(line)[1:], "--out", "again", cwd=project)
     assert again.returncode == 0, again.stderr
     assert RunFolder.open(project / "again").content.state_sha256 == settings.state_sha256
 

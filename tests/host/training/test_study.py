@@ -158,7 +158,7 @@ def test_variants_of_different_experiments(tmp_path: Path) -> None:
     """Each run has the bits of one that is trained alone; a resumed study goes on with all."""
     study = load_study("pendulum-algorithms")
     assert study.experiments == ["pendulum-td3", "pendulum-sac", "pendulum-ppo"]
-    path, steps = tmp_path / "group", 2048
+    path, steps = tmp_path / "group", 600  # PPO does whole iterations of 2,048
     document = train_group(request_of(study, path, steps=steps), GroupScreen)
     assert [run["state"] for run in document["runs"]] == ["finished"] * 3
     for variant in ("td3", "sac", "ppo"):
@@ -172,9 +172,9 @@ def test_variants_of_different_experiments(tmp_path: Path) -> None:
             out=tmp_path / variant,
         )
         assert (run.experiment, run.state_sha256) == (f"pendulum-{variant}", alone["state_sha256"])
-    request = GroupRequest(TrainingRequest(resume=str(path), steps=2 * steps))
+    request = GroupRequest(TrainingRequest(resume=str(path), steps=2049))
     document = train_group(request, GroupScreen)
-    assert [run["step"] for run in document["runs"]] == [2 * steps] * 3
+    assert [run["step"] for run in document["runs"]] == [2049, 2049, 4096]
     assert RunFolder.open(path / "sac/s3").content.experiment == "pendulum-sac"
     page, _ = write_group_report(GroupFolder.open(path))
     assert "SAC" in page.read_text()

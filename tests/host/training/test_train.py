@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -323,7 +324,7 @@ def test_full_disk_on_the_way_pauses_and_saves(
     assert 0 < metadata["checkpoint_step"] < 1000
     assert saved_checkpoint(run).payload == final_state(3, metadata["checkpoint_step"])
     bench.options = {}
-    words = sentence.split("`")[1].split()
+    words = shlex.split(sentence.split("`")[1])
     assert words[-2:] == ["--resume", str(run)]
     bench.train(run, resume=str(run))
     assert saved_checkpoint(run).payload == final_state(3, 1000)

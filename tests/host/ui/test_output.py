@@ -7,6 +7,7 @@ import os
 import pty
 import random
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.saves import is_whole
 from rltools_host.tree import TREE
 
-RLT = f"{sys.executable} -m rltools_host"
+RLT = shlex.join([sys.executable, "-m", "rltools_host"])
 TRAIN = "train pendulum-td3 --board host --set report_every=50"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(TREE.root / "host"), "TERM": "xterm"}
 
@@ -92,8 +93,7 @@ def test_progress_that_cannot_be_shown_fails_nothing() -> None:
         "    print('done'); return 0\n"
         "cli.run = run; cli.main(['boards'])"
     )
-    environment = f"PYTHONPATH={TREE.root / 'host'}"
-    result = shell(f'{environment} {sys.executable} -c "{script}" 2>/dev/full')
+    result = shell(f"{shlex.join([sys.executable, '-c', script])} 2>/dev/full")
     assert (result.returncode, result.stdout) == (0, "done\n")
 
 
@@ -121,7 +121,7 @@ class TerminalRun:
         self.run = run
         self.process_id, self.terminal = pty.fork()
         if self.process_id == 0:
-            command = f"{RLT} {TRAIN} --steps 1000000 --out {run}".split()
+            command = shlex.split(f"{RLT} {TRAIN} --steps 1000000 --out {run}")
             os.execvpe(command[0], command, environment)
 
     def wait_for_reports(self) -> None:
@@ -275,7 +275,7 @@ def test_pause_says_how_to_go_on_to_a_script_too(tmp_path: Path) -> None:
     """SIGTERM of a run whose output is a pipe: the last line is JSON with the command."""
     run = tmp_path / "run"
     process = subprocess.Popen(
-        f"{RLT} {TRAIN} --steps 1000000 --json --out {run}".split(),
+        shlex.split(f"{RLT} {TRAIN} --steps 1000000 --json --out {run}"),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=ENVIRONMENT,

@@ -52,7 +52,7 @@ def policy_flags() -> list[str]:
     """Those of src/policy/Kbuild, without a policy that is compiled in."""
     text = (APP / "policy/Kbuild").read_text().partition("ifneq")[0]
     lines = [line.partition("+=")[2] for line in text.splitlines() if line.startswith("ccflags-y")]
-    return " ".join(lines).replace("$(OOT)", str(APP.parent)).split()
+    return [word.replace("$(OOT)", str(APP.parent)) for word in " ".join(lines).split()]
 
 
 def build(folder: Path, *flags: str) -> list[Path]:

@@ -1,3 +1,4 @@
+// Test: -Og
 // What TD3 and SAC share, and the rules of each: warming up, exploration, ends of episodes, what is
 // a fault, the delay and the temperature, and the policy that is deployed.
 #include <doctest/doctest.h>
