@@ -56,6 +56,17 @@ def told(outcome: Outcome, json_output: bool) -> Outcome:
     return outcome
 
 
+Trial = Annotated[
+    float | None,
+    typer.Option(
+        "--trial",
+        metavar="SECONDS",
+        help=f"Time after which the board drops an unconfirmed policy ({DEFAULT_TRIAL_S:g}).",
+    ),
+]
+NoConfirm = Annotated[
+    bool, typer.Option("--no-confirm", help="Leave the policy in trial; see `rlt confirm`.")
+]
 PUSH_EXAMPLE = "push latest --board host"
 
 
@@ -63,17 +74,8 @@ def push_command(
     run_name: RunArgument,
     board: BoardOption,
     port: Port = None,
-    trial_s: Annotated[
-        float | None,
-        typer.Option(
-            "--trial",
-            metavar="SECONDS",
-            help=f"Time after which the board drops an unconfirmed policy ({DEFAULT_TRIAL_S:g}).",
-        ),
-    ] = None,
-    no_confirm: Annotated[
-        bool, typer.Option("--no-confirm", help="Leave the policy in trial; see `rlt confirm`.")
-    ] = False,
+    trial_s: Trial = None,
+    no_confirm: NoConfirm = False,
     contract: ContractOption = None,
     which: Which = LAST,
     json_output: Json = False,
