@@ -108,7 +108,6 @@ class AdaptRequest:
         if not 0.0 <= self.least <= 1.0:
             raise UsageError(f"--least {self.least:g}: a rate lies between 0 and 1")
         policies_of(self.place).check_push(self.push_of(""))
-        make_plan(self.training(QUICK))
 
 
 def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
@@ -120,20 +119,31 @@ def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
     request.check()
     log = read_log(request.log)
     output, stream = streams(json_output)
-    prepare(request.place)
+    tools.ensure_group(fitting.GROUP)
+    built = build(request)
+    look_at_board(request.place)
     with Interruption(again=signal.SIG_DFL):
-        document = Adaptation(request, log, cast(IO[str], stream), began).carry_out()
+        document = Adaptation(request, log, built, cast(IO[str], stream), began).carry_out()
     lines = closing_lines(document, request.place)
     print("\n".join(in_columns(lines, columns(cast(IO[str], stream)))), file=stream, flush=True)
     close(output, document if json_output else None, document["run"])
     return document
 
 
-def prepare(place: PolicyPlace) -> None:
-    """Builds what is not up to date, and looks whether the board is there and free."""
-    tools.ensure_group(fitting.GROUP)
+def build(request: AdaptRequest) -> dict[Recipe, Built]:
+    """What is not up to date, before anything begins: of either recipe, as the log will choose."""
+    built = {}
+    for recipe in (QUICK, SLOW):
+        plan = make_plan(request.training(recipe))
+        build_program(plan)
+        built[recipe] = Built(plan.description, plan.program, plan.sources)
     flight_library()
     host_library("policy")
+    return built
+
+
+def look_at_board(place: PolicyPlace) -> None:
+    """Whether it is there and free. One that is started for the push is built only."""
     if not place.is_crazyflie:
         board = place.described_board()
         if place.ends_with_command(board):
@@ -152,10 +162,16 @@ class Adaptation:
     """One drone on its way from the log to the board."""
 
     def __init__(
-        self, request: AdaptRequest, log: FlightLog, stream: IO[str], began: float
+        self,
+        request: AdaptRequest,
+        log: FlightLog,
+        built: Mapping[Recipe, Built],
+        stream: IO[str],
+        began: float,
     ) -> None:
         self._request = request
         self._log = log
+        self._built = built
         self._began = began
         self._notes: list[str] = []
         self._document: dict[str, Any] = {"log": str(log.path), "log_sha256": log.sha256}
@@ -231,17 +247,12 @@ class Adaptation:
             request.training(recipe),
             set_file=SetFile(request.log, texts),
             fitted=fitted_of(result),
+            built=self._built[recipe],
         )
-        plan = make_plan(training)
-        build_program(plan)
-        built = Built(plan.description, plan.program, plan.sources)
-        self._document |= {"experiment": recipe.experiment, "seed": plan.seed}
-        done = train(
-            replace(training, built=built), lambda view: TrainingStep(view, step, self._screen)
-        )
+        done = train(training, lambda view: TrainingStep(view, step, self._screen))
         run = near_path(Path(done["run"]))
         step.text = f"{done['step']:,} steps of {recipe.experiment}, in {run}"
-        self._document |= {"run": done["run"], "steps": done["step"]}
+        self._document |= {name: done[name] for name in ("run", "experiment", "seed", "step")}
         return str(done["run"])
 
     def _fly_gate(self, step: Step, folder: RunFolder, result: Result) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
+import shutil
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ from rltools_host.policies import board as policy_board
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import Push
 from rltools_host.runs.folder import RunFolder
+from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.run import train as train_now
 from rltools_host.tree import TREE
 from tcp_board import TcpBoard
 
@@ -53,25 +56,48 @@ pytestmark = pytest.mark.usefixtures("storage")
 
 LOG = TREE.root / "examples" / "fit" / "flight.csv"
 KEYS = {
-    *("log", "log_sha256", "spread", "experiment", "seed", "run", "steps", "gate", "success_rate"),
+    *("log", "log_sha256", "spread", "experiment", "seed", "run", "step", "gate", "success_rate"),
     *("interval", "causes", "board", "activated", "active_sha256", "slot", "reason", "seconds"),
 }
+STEPS = 8192
 DRONE = (0.0306, 0.028, 0.028)  # of that log: mass and the rotors' place
 
 
 @cache
-def fit_of_log(arm: float) -> fitting.Fit:
-    return fit_now(read_log(LOG), arm, arm)
+def fit_of_log(log: Path, arm: float) -> fitting.Fit:
+    return fit_now(read_log(log), arm, arm)
 
 
-@pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, Any]]:
+    """In place of training: a copy of what the first one was."""
+    first = tmp_path_factory.mktemp("trained") / "run"
+
+    def train(request: TrainingRequest, *screen: Any) -> dict[str, Any]:
+        assert request.out is not None
+        if not first.exists():
+            train_now(replace(request, out=first), *screen)
+        shutil.copytree(first, request.out)
+        made = {"experiment": request.experiment, "seed": 0, "step": STEPS}
+        return {**made, "run": str(request.out)}
+
+    return train
+
+
+@pytest.fixture(autouse=True)
+def quick(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    trained: Callable[..., dict[str, Any]],
+) -> None:
     """Training of a moment, which teaches nothing; and one fit for all tests."""
-    recipe = dataclasses.replace(adapt.QUICK, steps=8192)
+    if request.node.get_closest_marker("all"):
+        return
+    recipe = replace(adapt.QUICK, steps=STEPS)
     monkeypatch.setattr(adapt, "QUICK", recipe)
     monkeypatch.setattr(adapt, "SLOW", recipe)
-    monkeypatch.setattr(fitting, "fit", lambda _, x, __: fit_of_log(x))
-    return
+    monkeypatch.setattr(adapt, "train", trained)
+    monkeypatch.setattr(fitting, "fit", lambda log, x, _: fit_of_log(log.path, x))
 
 
 def run_line(out: Path, *words: str, board: str = "host", log: Path = LOG) -> int:
@@ -82,8 +108,9 @@ def run_line(out: Path, *words: str, board: str = "host", log: Path = LOG) -> in
 
 
 def test_from_the_log_to_a_run_that_can_be_repeated_and_a_confirmed_policy(
-    short: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(adapt, "train", train_now)
     out = tmp_path / "a run"
     assert run_line(out, "--least", "0", "--seed", "3", "--json") == 0
     captured = capsys.readouterr()
@@ -99,7 +126,7 @@ def test_from_the_log_to_a_run_that_can_be_repeated_and_a_confirmed_policy(
     assert content.fitted is not None
     assert (content.fitted.log, content.fitted.sha256) == ("flight.csv", digest)
     assert document["active_sha256"] == read_run_policy(folder).sha256
-    settings = Result(fit_of_log(0.1), 1.0, 0.1, 0.1).known_settings()
+    settings = Result(fit_of_log(LOG, 0.1), 1.0, 0.1, 0.1).known_settings()
     for name, value in settings.items():
         assert np.float32(content.hyperparameters[name]) == np.float32(value), name
         low, high = content.fitted.intervals.get(name, (value, value))
@@ -113,6 +140,8 @@ def test_from_the_log_to_a_run_that_can_be_repeated_and_a_confirmed_policy(
     )
 
     lines = captured.err.splitlines()
+    while lines[0].startswith("Building"):
+        del lines[0]
     assert lines[0].startswith(f"{near_path(LOG)} to host: about ")
     assert [line.split()[0] for line in lines[1:5]] == ["fit", "train", "gate", "push"]
     assert [line for line in lines if "from the log to the confirmed policy" in line]
@@ -123,7 +152,7 @@ def test_neither_mass_nor_size_changes_what_moves() -> None:
     commands."""
 
     def motion(mass: float, arm: float) -> dict[str, float]:
-        known = Result(fit_of_log(arm), mass, arm, arm).known_settings()
+        known = Result(fit_of_log(LOG, arm), mass, arm, arm).known_settings()
         thrust = sum(known[f"thrust_{power}"] for power in range(3)) / mass
         torque = sum(known[f"torque_{power}"] for power in range(3)) * 1e-3
         inertia = [1e-6 * known[f"inertia_{axis}"] for axis in "xyz"]
@@ -152,7 +181,7 @@ def test_on_the_emulated_flight_controller(
     assert document["success_rate"] >= adapt.LEAST
 
 
-# -- what is refused before anything begins ------------------------------------------------------------
+# -- what is refused before anything begins -------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -171,7 +200,6 @@ def test_on_the_emulated_flight_controller(
     ],
 )
 def test_a_line_that_makes_no_sense(
-    short: None,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     words: list[str],
@@ -213,7 +241,7 @@ def test_a_run_that_is_there_stays(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_board_of_another_contract_is_refused_before_training(
-    short: None, tmp_path: Path, storage: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, storage: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = firmware.build_firmware(load_board("host"), "pendulum", "infer")
     storage.parent.mkdir()
@@ -223,25 +251,25 @@ def test_a_board_of_another_contract_is_refused_before_training(
     assert not (tmp_path / "run").exists()
 
 
-# -- steps that fail -----------------------------------------------------------------------------------
+# -- steps that fail ------------------------------------------------------------------------------
 
 
 def changed(place: int, value: float) -> Result:
-    fit = fit_of_log(0.1)
+    fit = fit_of_log(LOG, 0.1)
     theta = fit.estimate.theta.copy()
     theta[place] = value
-    estimate = dataclasses.replace(fit.estimate, theta=theta)
-    return Result(dataclasses.replace(fit, estimate=estimate), 1.0, 0.1, 0.1)
+    estimate = replace(fit.estimate, theta=theta)
+    return Result(replace(fit, estimate=estimate), 1.0, 0.1, 0.1)
 
 
 def test_a_fit_that_is_too_loose() -> None:
-    fit = fit_of_log(0.1)
+    fit = fit_of_log(LOG, 0.1)
     whole = Result(fit, 1.0, 0.1, 0.1)
     whole.require_trainable()
     assert LEAST_SPREAD <= whole.spread < 0.1
-    estimate = dataclasses.replace(fit.estimate, covariance=400.0 * fit.estimate.covariance)
-    loose = Result(dataclasses.replace(fit, estimate=estimate), 1.0, 0.1, 0.1)
-    without_yaw = Result(dataclasses.replace(fit, knows_yaw=False), 1.0, 0.1, 0.1)
+    estimate = replace(fit.estimate, covariance=400.0 * fit.estimate.covariance)
+    loose = Result(replace(fit, estimate=estimate), 1.0, 0.1, 0.1)
+    without_yaw = Result(replace(fit, knows_yaw=False), 1.0, 0.1, 0.1)
     for result, sentence in (
         (loose, "% is the most to train for: fly with quicker changes"),
         (without_yaw, "how quickly the drone yaws: fly quick turns"),
@@ -253,7 +281,7 @@ def test_a_fit_that_is_too_loose() -> None:
 
 
 def test_a_policy_that_does_not_pass_is_not_pushed(
-    short: None, tmp_path: Path, storage: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, storage: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_line(tmp_path / "run", "--json") == GateError.exit_code
     captured = capsys.readouterr()
@@ -278,7 +306,6 @@ def interrupting(*_: Any, **__: Any) -> Any:
     ],
 )
 def test_ctrl_c_in_each_step(
-    short: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -299,12 +326,12 @@ def test_ctrl_c_in_each_step(
 
 
 def test_sigterm_in_training_leaves_a_run_that_goes_on(
-    short: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(adapt, "QUICK", dataclasses.replace(adapt.QUICK, steps=50_000_000))
+    monkeypatch.setattr(adapt, "QUICK", replace(adapt.QUICK, steps=50_000_000))
+    monkeypatch.setattr(adapt, "train", train_now)
 
     def end() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -323,7 +350,6 @@ def test_sigterm_in_training_leaves_a_run_that_goes_on(
 
 
 def test_a_board_that_is_lost_in_the_trial(
-    short: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -348,7 +374,6 @@ def test_a_board_that_is_lost_in_the_trial(
 
 
 def test_a_disk_that_is_full_after_the_training(
-    short: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -366,7 +391,7 @@ def test_a_disk_that_is_full_after_the_training(
 
 
 def test_a_board_that_another_command_holds(
-    short: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As a second adapt does, while the first one pushes: it ends, and its run stays."""
     place = policy_board.PolicyPlace("host", contract=adapt.CONTRACT)
