@@ -181,6 +181,30 @@ def test_on_the_emulated_flight_controller(
     assert document["success_rate"] >= adapt.LEAST
 
 
+@pytest.mark.all
+@pytest.mark.parametrize("what", ["another flight's commands", "another order", "a weak rotor"])
+def test_commands_that_are_not_of_this_flight(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    header, *rows = [line.split(",") for line in LOG.read_text().splitlines()]
+    first = header.index("speed_front_right")
+    for index, row in enumerate(rows[:]):
+        a, b, c, d = row[first:]
+        rows[index] = (
+            row[:first]
+            + {
+                "another flight's commands": rows[(index + 300) % len(rows)][first:],
+                "another order": [b, a, d, c],
+                "a weak rotor": [f"{0.8 * float(a):.3f}", b, c, d],
+            }[what]
+        )
+    log = tmp_path / "log.csv"
+    log.write_text("\n".join(map(",".join, [header, *rows])) + "\n")
+    assert run_line(tmp_path / "run", log=log) == DamagedFileError.exit_code
+    assert capsys.readouterr().err.rstrip().endswith("nothing was pushed")
+    assert not (tmp_path / "run").exists()
+
+
 # -- what is refused before anything begins -------------------------------------------------------
 
 
@@ -365,7 +389,7 @@ def test_a_board_that_is_lost_in_the_trial(
     assert run_line(tmp_path / "run", "--least", "0", "--json") == LinkLostError.exit_code
     document = json.loads(capsys.readouterr().out)
     assert "it was ended by SIGKILL" in document["error"]
-    assert document["error"].endswith("; the board drops it within 10 s")
+    assert "; the board drops it within 10 s; the policy passed its gate, " in document["error"]
     assert not document["activated"]
     assert document["run"] == str(tmp_path / "run")
     assert cli.run(["policies", "--board", "host", "--contract", "quadrotor", "--json"]) == 0
