@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from msgspec import structs
 
 from rltools_host.build import firmware
 from rltools_host.build.native import host_library
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.commands import fit as fitting
 from rltools_host.commands.options import BoardOption, Json, Port
-from rltools_host.commands.policies import NoConfirm, Trial, policies_of
+from rltools_host.commands.policies import NoConfirm, Trial, note_its_end, policies_of
 from rltools_host.commands.train import close, streams
 from rltools_host.errors import (
     BoardMismatchError,
@@ -33,7 +32,17 @@ from rltools_host.errors import (
     RltError,
     UsageError,
 )
-from rltools_host.flight.gate import Gate, load_gate
+from rltools_host.flight.fitted import (
+    ANY_MASS_KG,
+    ANY_ROTOR_M,
+    QUICK,
+    SLOW,
+    Recipe,
+    fitted_of,
+    fitted_settings,
+    gate_of,
+    turns_quickly,
+)
 from rltools_host.flight.gate_result import GateResult, fly_gate, percent
 from rltools_host.flight.in_the_loop import CONTRACT
 from rltools_host.flight.simulator import flight_library
@@ -43,7 +52,6 @@ from rltools_host.policies import push as boards
 from rltools_host.policies.board import PROGRAM, PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import Outcome, PushRequest
-from rltools_host.runs.contents import Fitted
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
 from rltools_host.training.board import build_program
@@ -59,25 +67,7 @@ if TYPE_CHECKING:
     from rltools_host.fitting.result import Result
 
 FIT, TRAIN, GATE, PUSH = "fit", "train", "gate", "push"
-GATE_LIKE, GATE_NAME = "hover", "hover-fitted"
 LEAST = 0.95
-# A drone moves as its log shows, whatever its mass and its size are: what is fitted is per mass and
-# per distance of the rotors. These stand for them where they are not given.
-ANY_MASS_KG, ANY_ROTOR_M = 1.0, 0.1
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What trains a policy, and how fast on an idle core."""
-
-    experiment: str
-    steps: int
-    steps_per_s: float
-
-
-QUICK = Recipe("crazyflie-ppo", 4_000_000, 1.6e6)
-SLOW = Recipe("quadrotor-ppo", 16_000_000, 6e5)
-TURNS_QUICKLY_RAD_S2 = 500.0  # from which on the quick one is sure enough
 REST_S = 5.0  # without training, on an idle machine of two cores
 
 
@@ -126,6 +116,7 @@ def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
         document = Adaptation(request, log, built, cast(IO[str], stream), began).carry_out()
     lines = closing_lines(document, request.place)
     print("\n".join(in_columns(lines, columns(cast(IO[str], stream)))), file=stream, flush=True)
+    note_its_end(request.place)
     close(output, document if json_output else None, document["run"])
     return document
 
@@ -241,7 +232,7 @@ class Adaptation:
 
     def _train(self, step: Step, result: Result) -> str:
         request = self._request
-        recipe = QUICK if result.turning_rad_s2 > TURNS_QUICKLY_RAD_S2 else SLOW
+        recipe = QUICK if turns_quickly(result) else SLOW
         texts = {name: str(value) for name, value in fitted_settings(result).items()}
         training = replace(
             request.training(recipe),
@@ -302,8 +293,8 @@ class Adaptation:
             raise Interrupted("interrupted before the trial: the board acts as before") from None
         except RltError as error:
             place = request.place
-            options = ["--board", place.board, *(["--port", place.port] if place.port else [])]
-            again = command_line("push", near_path(Path(run)), *options)
+            port = ["--port", place.port] if place.port else []
+            again = command_line("push", near_path(Path(run)), "--board", place.board, *port)
             error.args = (f"{error}; the policy passed its gate, `{again}` pushes it again",)
             raise
         self._document |= outcome.document()
@@ -330,43 +321,6 @@ class TrainingStep(Screen):
         super().activity(text, share)
 
 
-# -- what is trained and flown --------------------------------------------------------------------
-
-
-def fitted_settings(result: Result) -> dict[str, float | int]:
-    """Of the environment: the fitted airframe, and how far drones may differ from it."""
-    return {**result.known_settings(), "spread": float(f"{result.spread:.3g}")}
-
-
-def gate_of(result: Result) -> Gate:
-    """The gate hover, flown by the fitted drone and by those that its intervals leave open."""
-    gate = load_gate(GATE_LIKE)
-    fitted: Gate = structs.replace(
-        gate,
-        name=GATE_NAME,
-        title="Hover, from any attitude, with the fitted drone",
-        about="As hover, with the airframe that was fitted to a flight's log.",
-        settings={**gate.settings, **fitted_settings(result)},
-    )
-    return fitted
-
-
-def fitted_of(result: Result) -> Fitted:
-    log = result.fit.log
-    name = log.path.name
-    return Fitted(
-        name if name.isprintable() else "",
-        log.sha256,
-        len(log.time_s),
-        log.duration_s,
-        {
-            value.name: (value.low, value.high)
-            for value in result.settings()
-            if value.low is not None and value.high is not None
-        },
-    )
-
-
 # -- the command -----------------------------------------------------------------------------------
 
 
@@ -385,11 +339,6 @@ def closing_lines(document: Mapping[str, Any], place: PolicyPlace) -> list[str]:
         lines = [f"{total_s:.2f} s from the log to the board, where it is {document['reason']}"]
         lines += [f"  keep it:  {keep}", f"  drop it:  {drop}"]
     lines += [f"  run   {run}", f"  next  {command_line('report', run)}"]
-    if not place.is_crazyflie and not place.keeps_policies(place.described_board()):
-        lines.append(
-            f"note: {place.board} ends with this command, and its policies with it: start one with "
-            "`rlt emulate` and give its --port"
-        )
     return lines
 
 

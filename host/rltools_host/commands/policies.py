@@ -41,13 +41,19 @@ def push(request: PushRequest, json_output: bool = False) -> Outcome:
         outcome: Outcome = policies_of(place).push(request, line.say, line.sent)
     finally:
         line.clear()
-    if outcome.activated and not place.keeps_policies(place.described_board()):
+    if outcome.activated:
+        note_its_end(place)
+    return told(outcome, json_output)
+
+
+def note_its_end(place: PolicyPlace) -> None:
+    """Of a board that keeps no policy for the next command."""
+    if not place.is_crazyflie and not place.keeps_policies(place.described_board()):
         print(
             f"note: {place.board} ends with this command, and its policies with it: start one with "
             "`rlt emulate` and give its --port",
             file=sys.stderr,
         )
-    return told(outcome, json_output)
 
 
 def told(outcome: Outcome, json_output: bool) -> Outcome:
