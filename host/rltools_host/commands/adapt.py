@@ -5,8 +5,11 @@ Each step is what another command does: fit, train, evaluate --gate, push.
 
 from __future__ import annotations
 
-import contextlib
 import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: a fit's matrices are small
+
+import contextlib
 import signal
 import sys
 import time
@@ -103,7 +106,6 @@ class AdaptRequest:
 def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
     """Adapts, prints what happens and returns the keys that `--json` prints."""
     began = time.monotonic()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `rlt fit`
     from rltools_host.fitting.log import read_log
 
     request.check()

@@ -4,12 +4,15 @@ must pass. Both are about the drones that the fit's intervals leave open."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from rltools_host.fitting.result import Result
 from rltools_host.flight.gate import Gate, load_gate
 from rltools_host.runs.contents import Fitted
+
+if TYPE_CHECKING:
+    from rltools_host.fitting.result import Result  # with SciPy
 
 GATE_LIKE, GATE_NAME = "hover", "hover-fitted"
 # A drone moves as its log shows, whatever its mass and its size are: what is fitted is per mass and
