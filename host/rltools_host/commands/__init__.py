@@ -45,6 +45,9 @@ COMMANDS = {
         "Compares runs and groups: curves, interquartile means, thresholds.", "compare"
     ),
     "fit": Command("Finds a quadrotor's parameters in the log of a flight.", "fit"),
+    "adapt": Command(
+        "Fits, trains, tries and confirms a policy for the drone of a flight's log.", "adapt"
+    ),
     "evaluate": Command("Runs deterministic episodes with a run's policy.", "evaluate"),
     "import": Command(
         "Makes a run of a policy that another library trained, and proves it.", "import_policy"

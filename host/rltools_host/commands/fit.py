@@ -36,11 +36,7 @@ def run(
     json_output: bool = False,
 ) -> dict[str, Any]:
     """Prints what is found; returns what `--json` prints."""
-    require_positive("--mass", mass_kg, LARGEST_KG, "kg")
-    require_positive("--rotor-x", rotor_x_m, LARGEST_M, "m")
-    require_positive("--rotor-y", rotor_y_m, LARGEST_M, "m")
-    if (rotor_x_m is None) != (rotor_y_m is None):
-        raise UsageError("--rotor-x and --rotor-y go together: the place of the front left rotor")
+    require_airframe(mass_kg, rotor_x_m, rotor_y_m)
     if out is not None and (mass_kg is None or rotor_x_m is None):
         raise UsageError(
             "--out needs --mass, --rotor-x and --rotor-y: a log shows thrust and inertia per mass "
@@ -64,6 +60,15 @@ def run(
     if json_output:
         print(json.dumps(document))
     return dict(document)
+
+
+def require_airframe(mass_kg: float | None, x_m: float | None, y_m: float | None) -> None:
+    """UsageError unless what is given of the airframe makes sense."""
+    require_positive("--mass", mass_kg, LARGEST_KG, "kg")
+    require_positive("--rotor-x", x_m, LARGEST_M, "m")
+    require_positive("--rotor-y", y_m, LARGEST_M, "m")
+    if (x_m is None) != (y_m is None):
+        raise UsageError("--rotor-x and --rotor-y go together: the place of the front left rotor")
 
 
 def require_positive(option: str, value: float | None, largest: float, unit: str) -> None:
@@ -124,21 +129,27 @@ def interval(low: float, high: float) -> str:
     return f"{shown(low)} to {shown(high)}"
 
 
+Log = Annotated[Path, typer.Argument(metavar="LOG", help="CSV; docs/fit.md has its columns.")]
+Mass = Annotated[
+    float | None,
+    typer.Option("--mass", metavar="KG", help="Mass of the drone in flight, with its battery."),
+]
+RotorX = Annotated[
+    float | None,
+    typer.Option("--rotor-x", metavar="M", help="Forward distance of the front rotors."),
+]
+RotorY = Annotated[
+    float | None,
+    typer.Option("--rotor-y", metavar="M", help="Sideward distance of the left rotors."),
+]
 EXAMPLE = "fit flight.csv --mass 0.027 --rotor-x 0.028 --rotor-y 0.028 --out drone.json"
 
 
 def command(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="CSV; docs/fit.md has its columns.")],
-    mass: Annotated[
-        float | None,
-        typer.Option(metavar="KG", help="Mass of the drone in flight, with its battery."),
-    ] = None,
-    rotor_x: Annotated[
-        float | None, typer.Option(metavar="M", help="Forward distance of the front rotors.")
-    ] = None,
-    rotor_y: Annotated[
-        float | None, typer.Option(metavar="M", help="Sideward distance of the left rotors.")
-    ] = None,
+    log: Log,
+    mass: Mass = None,
+    rotor_x: RotorX = None,
+    rotor_y: RotorY = None,
     out: Annotated[
         Path | None,
         typer.Option(

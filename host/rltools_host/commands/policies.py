@@ -41,13 +41,19 @@ def push(request: PushRequest, json_output: bool = False) -> Outcome:
         outcome: Outcome = policies_of(place).push(request, line.say, line.sent)
     finally:
         line.clear()
-    if outcome.activated and not place.keeps_policies(place.described_board()):
+    if outcome.activated:
+        note_its_end(place)
+    return told(outcome, json_output)
+
+
+def note_its_end(place: PolicyPlace) -> None:
+    """Of a board that keeps no policy for the next command."""
+    if not place.is_crazyflie and not place.keeps_policies(place.described_board()):
         print(
             f"note: {place.board} ends with this command, and its policies with it: start one with "
             "`rlt emulate` and give its --port",
             file=sys.stderr,
         )
-    return told(outcome, json_output)
 
 
 def told(outcome: Outcome, json_output: bool) -> Outcome:
@@ -56,6 +62,17 @@ def told(outcome: Outcome, json_output: bool) -> Outcome:
     return outcome
 
 
+Trial = Annotated[
+    float | None,
+    typer.Option(
+        "--trial",
+        metavar="SECONDS",
+        help=f"Time after which the board drops an unconfirmed policy ({DEFAULT_TRIAL_S:g}).",
+    ),
+]
+NoConfirm = Annotated[
+    bool, typer.Option("--no-confirm", help="Leave the policy in trial; see `rlt confirm`.")
+]
 PUSH_EXAMPLE = "push latest --board host"
 
 
@@ -63,17 +80,8 @@ def push_command(
     run_name: RunArgument,
     board: BoardOption,
     port: Port = None,
-    trial_s: Annotated[
-        float | None,
-        typer.Option(
-            "--trial",
-            metavar="SECONDS",
-            help=f"Time after which the board drops an unconfirmed policy ({DEFAULT_TRIAL_S:g}).",
-        ),
-    ] = None,
-    no_confirm: Annotated[
-        bool, typer.Option("--no-confirm", help="Leave the policy in trial; see `rlt confirm`.")
-    ] = False,
+    trial_s: Trial = None,
+    no_confirm: NoConfirm = False,
     contract: ContractOption = None,
     which: Which = LAST,
     json_output: Json = False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import math
@@ -40,6 +41,7 @@ class FlightLog:
     """Its columns as arrays [row, ...] in SI units; None where the file does not have them."""
 
     path: Path
+    sha256: str  # of the file
     lines: NDArray[np.int64]  # of the file, by row
     time_s: Array
     attitude: Array  # [row, 4], w x y z: turns body vectors into the world
@@ -67,7 +69,7 @@ class FlightLog:
 
 def read_log(path: Path) -> FlightLog:
     """The log of a file; DamagedFileError says where it is wrong, and what to write there."""
-    text = text_of(path)
+    text, digest = text_of(path)
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = next(rows, [])
@@ -90,6 +92,7 @@ def read_log(path: Path) -> FlightLog:
     assert commands is not None
     return FlightLog(
         path,
+        digest,
         lines,
         columns[TIME],
         attitude,
@@ -102,18 +105,20 @@ def read_log(path: Path) -> FlightLog:
     )
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path) -> tuple[str, str]:
+    """And the SHA-256 of its bytes."""
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise UsageError(f"{path} has more than {LARGEST_FILE // 10**6} MB: cut it to a flight")
-        text = path.read_bytes().decode("utf-8-sig")
+        data = path.read_bytes()
+        text = data.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
         raise DamagedFileError(f"{path} is no text: write the log as CSV")
-    return text
+    return text, hashlib.sha256(data).hexdigest()
 
 
 def checked_header(path: Path, names: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.fitting.fit import DRAGS, Fit
-from rltools_host.fitting.model import P
+from rltools_host.fitting.model import GRAVITY_M_S2, P
 
 Array = NDArray[np.float64]
 
@@ -19,6 +19,19 @@ FITTED = "from the log"
 GIVEN = "given"
 ASSUMED = "assumed"
 UNKNOWN = "not seen: the default stays"
+# What moves the drone, and is varied in training. Inertia about z alone matters little, where what
+# the torque of the rotors turns is known.
+LAGS = ("lag_up_s", "lag_down_s")
+MOVES = (
+    *LAGS,
+    "greatest thrust of a rotor / mass",
+    *("inertia_x / mass", "inertia_y / mass"),
+    "mass torque / (thrust inertia_z)",
+)
+LEAST_SPREAD = 0.05  # battery and propellers are not always as they were in the log
+WIDEST_SPREAD = 0.3
+ACTION_S = 0.02  # the shortest in training: a lag counts as one at least
+LONGEST_LATENCY_S = 0.02  # that training draws
 CUSTOM_AIRFRAME = 0  # the environment's `airframe` setting: the values of the settings themselves
 
 
@@ -175,16 +188,77 @@ class Result:
             return Value(name, "1/m", None, source=UNKNOWN)
         return self._value(name, "1/m", part(P.GAIN_Z), True)
 
+    # -- what a policy is trained for ----------------------------------------------------------
+
+    @property
+    def thrust_to_weight(self) -> float:
+        return 4.0 * self.fit.value(part(P.THRUST)) / GRAVITY_M_S2
+
+    @property
+    def turning_rad_s2(self) -> float:
+        """The greatest angular acceleration about x or y, the smaller of the two: the rotors of one
+        side pull with all their thrust, the others with none."""
+        x, y = self.rotors
+        assert x is not None
+        assert y is not None
+        gains = (y * self.fit.value(part(P.GAIN_X)), x * self.fit.value(part(P.GAIN_Y)))
+        return 2.0 * self.fit.value(part(P.THRUST)) * min(gains)
+
+    @property
+    def spread(self) -> float:
+        """The part by which drones differ that a policy is trained for; no interval is wider."""
+        return max(LEAST_SPREAD, self._widest()[1])
+
+    def _widest(self) -> tuple[str, float]:
+        """What is known least of what moves the drone, and half of its interval by its value."""
+        halves = []
+        for each in self.per_mass():
+            if each.name not in MOVES or each.value is None or each.low is None:
+                continue
+            assert each.high is not None
+            least = ACTION_S if each.name in LAGS else 0.0
+            half = max(each.high - each.value, each.value - each.low) / max(each.value, least)
+            halves.append((each.name, half))
+        return max(halves, key=lambda entry: entry[1])
+
+    def require_trainable(self) -> None:
+        """DamagedFileError where the log shows too little to train a policy for its drone."""
+        log, least = self.fit.log, 1.0 - self.spread
+        if not self._yaw:
+            raise log.fault("it does not show how quickly the drone yaws: fly quick turns")
+        name, half = self._widest()
+        if half > WIDEST_SPREAD:
+            raise log.fault(
+                f"it does not show {name} to more than ± {100 * half:.0f} %, and "
+                f"{100 * WIDEST_SPREAD:.0f} % is the most to train for: fly with quicker changes, "
+                "or longer"
+            )
+        if self.thrust_to_weight * least / (2.0 - least) < 1.0:
+            raise log.fault(
+                f"its rotors pull {self.thrust_to_weight:.2f} times the drone's weight, within "
+                f"± {100 * self.spread:.0f} %: that is too little to fly, or the commands are no "
+                "fractions of the greatest"
+            )
+        latency = self.fit.value(part(P.LATENCY))
+        if latency > LONGEST_LATENCY_S:
+            raise log.fault(
+                f"the rotors answer {1000 * latency:.0f} ms after the command, and "
+                f"{1000 * LONGEST_LATENCY_S:.0f} ms is the most to train for: write commands with "
+                "the time at which they are sent"
+            )
+
     # -- what is written -----------------------------------------------------------------------
 
-    def set_file(self) -> bytes:
-        """What --set-file of `rlt train` takes: the settings that are known."""
-        values = {
+    def known_settings(self) -> dict[str, float | int]:
+        return {
             value.name: number_of(value.value)
             for value in self.settings()
             if value.value is not None
         }
-        return (json.dumps(values, indent=1) + "\n").encode()
+
+    def set_file(self) -> bytes:
+        """What --set-file of `rlt train` takes: the settings that are known."""
+        return (json.dumps(self.known_settings(), indent=1) + "\n").encode()
 
     def document(self) -> dict[str, Any]:
         fit = self.fit

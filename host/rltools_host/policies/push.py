@@ -19,6 +19,7 @@ from rltools_host.clients.policies import PolicyClient, Slots
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import (
     BoardMismatchError,
+    Interrupted,
     LinkLostError,
     RefusedError,
     RltError,
@@ -107,8 +108,7 @@ class PushRequest:
 def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Outcome:
     """Carries the request out; an RltError says why the policy has not become the active one."""
     with reported(request.place.board) as outcome:
-        board = request.place.described_board()
-        check_request(request, request.place.ends_with_command(board))
+        check_push(request)
         image = read_run_policy(request.run, request.which)
         image.verify()
         with policy_session(request.place) as (session, identity):
@@ -116,7 +116,9 @@ def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Ou
     return outcome
 
 
-def check_request(request: PushRequest, ends_with_command: bool) -> None:
+def check_push(request: PushRequest) -> None:
+    """UsageError where the request makes no sense, whatever the board says."""
+    ends_with_command = request.place.ends_with_command(request.place.described_board())
     if not 0.0 < request.trial_limit_s <= LONGEST_TRIAL_S:
         raise UsageError(
             f"--trial {request.trial_limit_s:g}: give seconds above 0, up to {LONGEST_TRIAL_S:g}"
@@ -125,6 +127,19 @@ def check_request(request: PushRequest, ends_with_command: bool) -> None:
         raise UsageError(
             f"--no-confirm: {request.place.board} ends with this command, and the trial with it: "
             f"give the --port of a board that stays on; see `{command_line('emulate', '--help')}`"
+        )
+
+
+def require_free(slots: Slots, armed: bool, place: PolicyPlace, name: str) -> None:
+    """RefusedError where the board flies, or tries a policy."""
+    if armed:
+        raise RefusedError(f"the board on {name} is armed: disarm it, then push again")
+    if slots.trial is not None:
+        left_s = slots.trial.trial_left_ms / 1000.0
+        keep, drop = place.trial_commands
+        raise RefusedError(
+            f"the board on {name} tries another policy, for {left_s:.1f} s more: "
+            f"`{keep}` keeps that one, `{drop}` drops it"
         )
 
 
@@ -178,8 +193,13 @@ class Push:
                 return
             self._confirming = True
             self._end(policies.confirm(image.sha256), "confirmed")
-        except BaseException as error:
-            self._take_back(error)
+        except KeyboardInterrupt:
+            raise Interrupted(f"interrupted; {self._take_back()}") from None
+        except RltError as error:
+            error.args = (f"{error}; {self._take_back()}",)
+            raise
+        except BaseException:
+            self._take_back()
             raise
         say(f"confirmed: active in slot {self._outcome.slot}")
 
@@ -205,15 +225,7 @@ class Push:
         name = self._session.description
         slots = self._policies.slots()
         self._outcome.take(slots)
-        if self._policies.executor().armed:
-            raise RefusedError(f"the board on {name} is armed: disarm it, then push again")
-        if slots.trial is not None:
-            left_s = slots.trial.trial_left_ms / 1000.0
-            keep, drop = self._request.place.trial_commands
-            raise RefusedError(
-                f"the board on {name} tries another policy, for {left_s:.1f} s more: "
-                f"`{keep}` keeps that one, `{drop}` drops it"
-            )
+        require_free(slots, self._policies.executor().armed, self._request.place, name)
         if len(self._image.data) > slots.slot_bytes:
             raise RefusedError(
                 f"{self._image.origin} has {len(self._image.data):,} bytes, a slot of the board on "
@@ -275,23 +287,21 @@ class Push:
         self._outcome.take(slots)
         self._outcome.activated, self._outcome.reason = True, reason
 
-    def _take_back(self, error: BaseException) -> None:
-        """Ends the trial; what comes of that is added to the error."""
+    def _take_back(self) -> str:
+        """Ends the trial; a clause about what came of that."""
         try:
             slots = self._policies.roll_back(self._image.sha256)
             self._outcome.take(slots)
             active = slots.active
-            what = f"{short(active.sha256)} acts" if active else "no policy acts"
+            return f"{short(active.sha256)} acts" if active else "no policy acts"
         except LinkLostError:
-            what = f"the board drops it within {self._request.trial_limit_s:g} s"
-            if self._confirming:
-                place = self._request.place
-                command = command_line("policies", "--board", place.board, *place.further_words)
-                what = f"whether it was confirmed is not known, `{command}` says it"
+            if not self._confirming:
+                return f"the board drops it within {self._request.trial_limit_s:g} s"
+            place = self._request.place
+            command = command_line("policies", "--board", place.board, *place.further_words)
+            return f"whether it was confirmed is not known, `{command}` says it"
         except RltError as failure:
-            what = f"and {failure}"
-        if isinstance(error, RltError):
-            error.args = (f"{error}; {what}",)
+            return f"and {failure}"
 
 
 MOST_LAYERS = 16  # whose checksums an RLT_ACTION carries

@@ -134,6 +134,16 @@ class Imported(Struct, frozen=True):
     expected_return: Number | None = None  # of the last episodes of training, where it is stated
 
 
+class Fitted(Struct, frozen=True):
+    """The flight whose log gave the airframe's settings, and how sure these are."""
+
+    log: Line  # the file's name
+    sha256: Digest
+    rows: Count
+    duration_s: NotNegative
+    intervals: dict[Line, tuple[Number, Number]]  # of 95 %, by the settings' names
+
+
 class Run(Struct, frozen=True):
     """run.json."""
 
@@ -163,6 +173,7 @@ class Run(Struct, frozen=True):
     gymnasium: Task | None = None
     best: Best | None = None
     imported: Imported | None = None
+    fitted: Fitted | None = None
     save: SaveName | None = None  # none of format 1, which has its files beside run.json
     state_sha256: Digest | None = None
     checkpoint_step: Whole | None = None

@@ -87,6 +87,7 @@ def metadata_at_start(
         "memory": memory.memory_usage(plan.board, plan.program) if plan.program else [],
         "sessions": [*(earlier.get("sessions") or []), this_session],
         **({"gymnasium": plan.server.task.document()} if plan.server is not None else {}),
+        **({"fitted": to_builtins(plan.fitted)} if plan.fitted is not None else {}),
         "state": "starting",
     }
 

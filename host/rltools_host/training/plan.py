@@ -20,6 +20,7 @@ from rltools_host.gymnasium_tasks.server_start import open_again, open_task
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
+from rltools_host.runs.contents import Fitted
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import require_empty
 from rltools_host.runs.saves import CHECKPOINT_FILE, is_whole, saves_to_resume
@@ -70,6 +71,7 @@ class TrainingRequest:
     built: Built | None = None
     anew: bool = False  # `out` has a run that saved nothing, which begins again
     wandb: str | None = None  # a project of Weights & Biases that gets the scalars, too
+    fitted: Fitted | None = None  # where settings of a new run are those of a flight's log
 
 
 @dataclass
@@ -90,6 +92,7 @@ class Plan:
     server: EnvironmentServer | None = None  # which plays the episodes, where the core does not
     anew: bool = False  # as of the request
     wandb: str | None = None  # the same
+    fitted: Fitted | None = None  # the same
     others: Mapping[str, Plan] = field(default_factory=dict)  # of a group, by their experiments
     subject: str = ""  # what builds know the experiment by: its name, but for tasks of Gymnasium's
     table: dict[str, Parameter] = field(init=False)
@@ -278,6 +281,7 @@ def make_plan(
         server=server,
         anew=request.anew,
         wandb=request.wandb,
+        fitted=request.fitted,
         subject=subject,
     )
     if built is not None:
@@ -374,8 +378,7 @@ def report_interval(description: ExperimentDescription, board: Board) -> int:
 def board_of(subject: str) -> Board:
     """Where it is trained unless somebody says: DEFAULT_BOARD, else this machine's threads."""
     default = load_board(DEFAULT_BOARD)
-    known = experiments.list_experiments()
-    if subject not in known and not experiments.is_generated(subject):
+    if subject not in experiments.list_experiments() and not experiments.is_generated(subject):
         return default
     boards = [default, *(board for board in list_boards() if board.takes_threads)]
     fitting = [board for board in boards if not experiments.lacking(subject, board)]
@@ -388,13 +391,10 @@ def require_threads(request: TrainingRequest, board: Board) -> None:
         return
     if not board.takes_threads:
         taking = " or ".join(known.name for known in list_boards() if known.takes_threads)
-        raise UsageError(
-            f"--threads does not go with board {board.name}, which computes with one thread: "
-            f"take --board {taking}"
-        )
+        one = f"board {board.name}, which computes with one thread"
+        raise UsageError(f"--threads does not go with {one}: take --board {taking}")
     if request.port is not None:
-        raise UsageError(
-            "--threads does not go with --port: the program there was started with its threads"
-        )
+        begun = "the program there was started with its threads"
+        raise UsageError(f"--threads does not go with --port: {begun}")
     if request.threads < 1:
         raise UsageError(f"--threads {request.threads}: at least 1 is needed")

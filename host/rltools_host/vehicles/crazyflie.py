@@ -141,16 +141,22 @@ def connected(place: PolicyPlace) -> Iterator[CrazyflieApp]:
         yield CrazyflieApp(link)
 
 
-def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Outcome:
-    """Stages a run's policy; an RltError says why it is not staged."""
-    place, trial_s = request.place, request.trial_s
+def check_push(request: PushRequest) -> None:
+    """UsageError where the request makes no sense, whatever the Crazyflie says."""
     if not request.confirm:
         raise UsageError(
             "--no-confirm has no effect with --board crazyflie: leave it out, the pilot "
             "confirms the policy after the flight"
         )
+    trial_s = request.trial_s
     if trial_s is not None and not 0.0 < trial_s <= LONGEST_TRIAL_S:
         raise UsageError(f"--trial {trial_s:g}: give seconds above 0, up to {LONGEST_TRIAL_S:,}")
+
+
+def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Outcome:
+    """Stages a run's policy; an RltError says why it is not staged."""
+    check_push(request)
+    place, trial_s = request.place, request.trial_s
     with reported(place.board) as outcome:
         image = read_run_policy(request.run, request.which)
         image.verify()

@@ -32,6 +32,7 @@ from rltools_host.commands.policies import list_policies
 from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
+    Interrupted,
     LinkLostError,
     PortError,
     RefusedError,
@@ -553,7 +554,7 @@ def test_ctrl_c_in_the_trial_rolls_back(runs: list[Path], tcp_board: TcpBoard) -
         if line.startswith("in trial"):
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted, match=f"interrupted; {sha_of(runs[0])[:12]} acts"):
         push(PushRequest(str(runs[1]), place), interrupt)
     document = list_policies(place)
     assert document["last_drop"] == "rolled_back"

@@ -162,6 +162,9 @@ def provenance(data: RunData) -> Section | None:
     if imported is not None:
         rows.append(("imported from", f"{imported.file}, of {imported.library}"))
         rows.append(("proof", proof_of(imported)))
+    if (fitted := run.fitted) is not None:
+        rows.append(("airframe fitted to", f"{fitted.log}, {fitted.duration_s:.1f} s of flight"))
+        rows.append(("SHA-256 of that log", fitted.sha256))
     what = "the training state" if imported is None else "what was imported"
     rows.append((f"SHA-256 of {what}", run.state_sha256))
     if data.image is not None:

@@ -1,0 +1,389 @@
+"""`rlt adapt`: from the log of a flight to a policy for that drone, tried and confirmed on a board.
+
+Each step is what another command does: fit, train, evaluate --gate, push.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: a fit's matrices are small
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from rltools_host.build import firmware
+from rltools_host.build.native import host_library
+from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.commands import fit as fitting
+from rltools_host.commands.options import BoardOption, Json, Port
+from rltools_host.commands.policies import NoConfirm, Trial, note_its_end, policies_of
+from rltools_host.commands.train import close, streams
+from rltools_host.errors import (
+    BoardMismatchError,
+    DiskError,
+    GateError,
+    Interrupted,
+    RltError,
+    UsageError,
+)
+from rltools_host.flight.fitted import (
+    ANY_MASS_KG,
+    ANY_ROTOR_M,
+    QUICK,
+    SLOW,
+    Recipe,
+    fitted_of,
+    fitted_settings,
+    gate_of,
+    turns_quickly,
+)
+from rltools_host.flight.gate_result import GateResult, fly_gate, percent
+from rltools_host.flight.in_the_loop import CONTRACT
+from rltools_host.flight.simulator import flight_library
+from rltools_host.hints import command_line, near_path
+from rltools_host.interruption import Interruption
+from rltools_host.policies import push as boards
+from rltools_host.policies.board import PROGRAM, PolicyPlace
+from rltools_host.policies.image import read_run_policy
+from rltools_host.policies.push import Outcome, PushRequest
+from rltools_host.runs.folder import RunFolder
+from rltools_host.toolchain import tools
+from rltools_host.training.board import build_program
+from rltools_host.training.hyperparameters import SetFile
+from rltools_host.training.plan import Built, TrainingRequest, make_plan
+from rltools_host.training.progress import Screen, TrainingView
+from rltools_host.training.run import train
+from rltools_host.ui.steps_screen import Step, StepsScreen, make_steps_screen
+from rltools_host.ui.table import columns, in_columns
+
+if TYPE_CHECKING:
+    from rltools_host.fitting.log import FlightLog
+    from rltools_host.fitting.result import Result
+
+FIT, TRAIN, GATE, PUSH = "fit", "train", "gate", "push"
+LEAST = 0.95
+REST_S = 5.0  # without training, on an idle machine of two cores
+
+
+@dataclass(frozen=True)
+class AdaptRequest:
+    log: Path
+    place: PolicyPlace
+    mass_kg: float | None = None
+    rotor_x_m: float | None = None
+    rotor_y_m: float | None = None
+    seed: int | None = None
+    steps: int | None = None
+    out: Path | None = None
+    least: float = LEAST
+    trial_s: float | None = None
+    confirm: bool = True
+
+    def training(self, recipe: Recipe) -> TrainingRequest:
+        steps = recipe.steps if self.steps is None else self.steps
+        return TrainingRequest(recipe.experiment, "host", self.seed, steps, out=self.out)
+
+    def push_of(self, run: str) -> PushRequest:
+        return PushRequest(run, self.place, self.trial_s, self.confirm)
+
+    def check(self) -> None:
+        """What can be known before anything is built or begun."""
+        fitting.require_airframe(self.mass_kg, self.rotor_x_m, self.rotor_y_m)
+        if not 0.0 <= self.least <= 1.0:
+            raise UsageError(f"--least {self.least:g}: a rate lies between 0 and 1")
+        policies_of(self.place).check_push(self.push_of(""))
+
+
+def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
+    """Adapts, prints what happens and returns the keys that `--json` prints."""
+    began = time.monotonic()
+    from rltools_host.fitting.log import read_log
+
+    request.check()
+    log = read_log(request.log)
+    output, stream = streams(json_output)
+    tools.ensure_group(fitting.GROUP)
+    built = build(request)
+    look_at_board(request.place)
+    with Interruption(again=signal.SIG_DFL):
+        document = Adaptation(request, log, built, cast(IO[str], stream), began).carry_out()
+    lines = closing_lines(document, request.place)
+    print("\n".join(in_columns(lines, columns(cast(IO[str], stream)))), file=stream, flush=True)
+    note_its_end(request.place)
+    close(output, document if json_output else None, document["run"])
+    return document
+
+
+def build(request: AdaptRequest) -> dict[Recipe, Built]:
+    """What is not up to date, before anything begins: of either recipe, as the log will choose."""
+    built = {}
+    for recipe in (QUICK, SLOW):
+        plan = make_plan(request.training(recipe))
+        build_program(plan)
+        built[recipe] = Built(plan.description, plan.program, plan.sources)
+    flight_library()
+    host_library("policy")
+    return built
+
+
+def look_at_board(place: PolicyPlace) -> None:
+    """Whether it is there and free. One that is started for the push is built only."""
+    if not place.is_crazyflie:
+        board = place.described_board()
+        if place.ends_with_command(board):
+            firmware.build_firmware(board, CONTRACT, PROGRAM)
+            return
+    found = policies_of(place).policies_on(place)
+    if found.contract != CONTRACT:
+        raise BoardMismatchError(
+            f'the board on {place.port or place.board} acts by the contract "{found.contract}", '
+            f"and a drone's policy by {CONTRACT}: flash it with that one"
+        )
+    boards.require_free(found.slots, found.armed, place, place.board)
+
+
+class Adaptation:
+    """One drone on its way from the log to the board."""
+
+    def __init__(
+        self,
+        request: AdaptRequest,
+        log: FlightLog,
+        built: Mapping[Recipe, Built],
+        stream: IO[str],
+        began: float,
+    ) -> None:
+        self._request = request
+        self._log = log
+        self._built = built
+        self._began = began
+        self._notes: list[str] = []
+        self._document: dict[str, Any] = {"log": str(log.path), "log_sha256": log.sha256}
+        board = request.place.board
+        self._screen = make_steps_screen(
+            f"{near_path(log.path)} to {board}: {duration_text(request.steps)}",
+            [
+                Step(FIT, "the drone's parameters and their intervals, from the log"),
+                Step(TRAIN, "a policy for drones within these intervals, on this machine"),
+                Step(GATE, f"{percent(request.least)} of 1,000 held-out flights must succeed"),
+                Step(PUSH, f"the policy to {board}: checked there, tried, and then confirmed"),
+            ],
+            stream,
+        )
+
+    def carry_out(self) -> dict[str, Any]:
+        """The keys of `--json`; an error has those that are known as its details."""
+        try:
+            with self._ends_without_push(FIT) as step:
+                result = self._fit(step)
+            with self._ends_without_push(TRAIN) as step:
+                run = self._train(step, result)
+            with self._ends_without_push(GATE) as step:
+                self._fly_gate(step, RunFolder.open(run), result)
+            with self._screen.step(PUSH) as step:
+                self._push(step, run)
+        except RltError as error:
+            error.details = {**self._document, **error.details}
+            raise
+        finally:
+            self._screen.close()
+            for note in self._notes:
+                print(f"note: {note}", file=sys.stderr)
+        seconds = {step.name: step.seconds for step in self._screen.steps.values()}
+        seconds["total"] = time.monotonic() - self._began
+        return {**self._document, "seconds": seconds}
+
+    @contextlib.contextmanager
+    def _ends_without_push(self, name: str) -> Iterator[Step]:
+        """A step before the push; where it fails, that says that nothing was pushed."""
+        try:
+            with self._screen.step(name) as step:
+                yield step
+        except RltError as error:
+            error.args = (f"{error}; nothing was pushed",)
+            raise
+        except KeyboardInterrupt:
+            run = self._document.get("run")
+            kept = f"; the policy is in {near_path(Path(run))}" if run else ""
+            raise Interrupted(f"interrupted in the step {name}, nothing was pushed{kept}") from None
+
+    def _fit(self, step: Step) -> Result:
+        from rltools_host.fitting.fit import fit
+        from rltools_host.fitting.result import Result
+
+        request = self._request
+        x, y = request.rotor_x_m or ANY_ROTOR_M, request.rotor_y_m or ANY_ROTOR_M
+        result = Result(fit(self._log, x, y), request.mass_kg or ANY_MASS_KG, x, y)
+        result.require_trainable()
+        self._notes += result.fit.warnings
+        step.text = (
+            f"greatest thrust {result.thrust_to_weight:.2f} times the weight, "
+            f"intervals within ± {100 * result.spread:.0f} %"
+        )
+        self._document["spread"] = result.spread
+        return result
+
+    def _train(self, step: Step, result: Result) -> str:
+        request = self._request
+        recipe = QUICK if turns_quickly(result) else SLOW
+        texts = {name: str(value) for name, value in fitted_settings(result).items()}
+        training = replace(
+            request.training(recipe),
+            set_file=SetFile(request.log, texts),
+            fitted=fitted_of(result),
+            built=self._built[recipe],
+        )
+        done = train(training, lambda view: TrainingStep(view, step, self._screen))
+        run = near_path(Path(done["run"]))
+        step.text = f"{done['step']:,} steps of {recipe.experiment}, in {run}"
+        self._document |= {name: done[name] for name in ("run", "experiment", "seed", "step")}
+        return str(done["run"])
+
+    def _fly_gate(self, step: Step, folder: RunFolder, result: Result) -> None:
+        gate = gate_of(result)
+        image = read_run_policy(folder)
+        image.verify()
+        self._screen.say(step, f"{gate.episodes:,} flights of the fitted drone")
+        flown = fly_gate(gate, image, str(folder.path))
+        try:
+            flown.write(folder.path)
+        except DiskError as error:
+            self._notes.append(f"the report will not have the flights: {error}")
+        share = flown.all
+        low, high = share.interval
+        self._document |= {
+            "gate": gate.name,
+            "success_rate": share.rate,
+            "interval": [low, high],
+            "causes": dict(share.causes),
+        }
+        step.text = (
+            f"{percent(share.rate)} of {share.flights:,} flights succeed, 95 % interval "
+            f"{percent(low)} to {percent(high)}"
+        )
+        if share.rate < self._request.least:
+            raise self._not_passed(flown, folder)
+
+    def _not_passed(self, flown: GateResult, folder: RunFolder) -> GateError:
+        share, request = flown.all, self._request
+        seed = folder.content.seed or 0
+        return GateError(
+            f"{percent(share.rate)} of {share.flights:,} flights of the fitted drone succeed, and "
+            f"{percent(request.least)} were to: train it with another --seed, as {seed + 1}, or "
+            f"longer, as --steps {2 * folder.content.steps}; the policy is in "
+            f"{near_path(folder.path)}"
+        )
+
+    def _push(self, step: Step, run: str) -> None:
+        request = self._request
+        try:
+            outcome: Outcome = policies_of(request.place).push(
+                request.push_of(run),
+                lambda line: self._screen.say(step, line),
+                lambda done, whole: self._screen.progress(step, done / whole if whole else 1.0),
+            )
+        except KeyboardInterrupt:  # of one in the trial, the push itself says what came of it
+            raise Interrupted("interrupted before the trial: the board acts as before") from None
+        except RltError as error:
+            place = request.place
+            port = ["--port", place.port] if place.port else []
+            again = command_line("push", near_path(Path(run)), "--board", place.board, *port)
+            error.args = (f"{error}; the policy passed its gate, `{again}` pushes it again",)
+            raise
+        self._document |= outcome.document()
+        step.text = f"{outcome.reason}, in slot {outcome.slot} of {request.place.board}"
+
+
+class TrainingStep(Screen):
+    """Shows a run as a step."""
+
+    def __init__(self, view: TrainingView, step: Step, screen: StepsScreen) -> None:
+        super().__init__(view)
+        self._step, self._steps = step, screen
+
+    def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
+        super().take(event)
+        self.refresh()
+
+    def refresh(self) -> None:
+        self._steps.progress(self._step, self.view.share)
+
+    def activity(self, text: str, share: float | None = None) -> None:
+        if text and text != self.view.activity:
+            self._steps.say(self._step, text)
+        super().activity(text, share)
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def duration_text(steps: int | None) -> str:
+    """Of both recipes, as the log decides which one it is."""
+    quick, slow = (REST_S + (steps or each.steps) / each.steps_per_s for each in (QUICK, SLOW))
+    return f"about {quick:.0f} s on an idle machine, {slow:.0f} s for a drone that turns slowly"
+
+
+def closing_lines(document: Mapping[str, Any], place: PolicyPlace) -> list[str]:
+    run, total_s = near_path(Path(document["run"])), document["seconds"]["total"]
+    if document["activated"]:
+        lines = [f"{total_s:.2f} s from the log to the confirmed policy"]
+    else:
+        keep, drop = place.trial_commands
+        lines = [f"{total_s:.2f} s from the log to the board, where it is {document['reason']}"]
+        lines += [f"  keep it:  {keep}", f"  drop it:  {drop}"]
+    lines += [f"  run   {run}", f"  next  {command_line('report', run)}"]
+    return lines
+
+
+EXAMPLE = "adapt flight.csv --board qemu-stm32f405"
+
+
+def command(
+    log: fitting.Log,
+    board: BoardOption,
+    port: Port = None,
+    mass: fitting.Mass = None,
+    rotor_x: fitting.RotorX = None,
+    rotor_y: fitting.RotorY = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed of the training. [default: 0]")
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Steps of training. [default: by the drone]"),
+    ] = None,
+    least: Annotated[
+        float,
+        typer.Option(metavar="RATE", help="The share of the flights that must succeed."),
+    ] = LEAST,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The run's folder. [default: a new one under runs/]"),
+    ] = None,
+    trial_s: Trial = None,
+    no_confirm: NoConfirm = False,
+    json_output: Json = False,
+) -> None:
+    """It fits the drone's parameters to the log, trains a policy on this machine for drones within
+    their intervals, flies it through 1,000 held-out flights of that drone, and pushes it: the board
+    checks it, tries it, and keeps it if it has this machine's bits. The first step that fails ends
+    all, and then nothing is pushed, or the board returns to the policy before.
+
+    A policy acts in parts of the greatest thrust, so that neither mass nor size has to be known.
+    Rotors that do not stand in a square need --rotor-x and --rotor-y.
+    """
+    place = PolicyPlace(board, port, CONTRACT)
+    confirm = not no_confirm
+    run(
+        AdaptRequest(log, place, mass, rotor_x, rotor_y, seed, steps, out, least, trial_s, confirm),
+        json_output,
+    )
