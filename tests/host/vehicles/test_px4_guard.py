@@ -95,7 +95,10 @@ def test_a_hard_touchdown() -> None:
     assert watch(flown, sample(0.5, 2.4)).found == ""
     assert watch(flown, sample(0.7, 9.0)).found == ""
     assert watch(flown, sample(0.5, 2.6)).found == "it hit the ground at 2.6 m/s"
-    assert watch(sample(1.0), sample(0.5, 2.6)).found == ""  # it has not flown
+    assert watch(flown, sample(0.5, 2.5)).found == ""
+    assert watch(flown, sample(0.6, 2.6)).found == ""  # heights are above the ground's
+    for height_m in (1.0, 1.5):
+        assert watch(sample(height_m), sample(0.5, 2.6)).found == ""  # it has not flown
 
 
 def test_how_it_lies() -> None:
