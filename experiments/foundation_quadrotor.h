@@ -47,8 +47,14 @@ struct FoundationQuadrotorTeacher {
       limit_position = 4.0f;
       limit_velocity = 9.0f;
       limit_rate = 30.0f;
+      reward_alive = 3.0f;  // with 2 a fall far away costs more than it earns, and some seeds crash
       cost_change = 0.05f;
       cost_position = 1.1f;
+      // Wider than what is flown: a policy is worst at the edges of what it learnt.
+      environment.turn_min = 30.0f;
+      environment.turn_max = 1600.0f;
+      environment.lag_up_max = 0.115f;
+      environment.lag_down_max = 0.36f;
     }
   };
   static constexpr int kEnvironments = 512;
