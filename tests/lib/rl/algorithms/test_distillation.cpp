@@ -39,6 +39,15 @@ inline StepResult<float> step(Generic device, const KnownPoint& point,
               random);
 }
 
+// The same by other steps, for which an action is half of it.
+struct OtherPoint : KnownPoint {};
+inline void translate_action(Generic device, const OtherPoint&,
+                             const RandomPoint::Parameters& parameters, const float* action,
+                             float* result) {
+  translate_action(device, KnownPoint{}, parameters, action, result);
+  for (int i = 0; i < 2; i++) result[i] *= 0.5f;
+}
+
 }  // namespace rlt
 
 namespace {
@@ -106,6 +115,17 @@ struct PointStudent : WithoutState {
   using Environment = RandomPoint;
   using Teacher = PointTeacher<Seen>;
   using Actor = Mlp<float, Dimensions<3, 6, 2>, Activation::relu, Activation::identity>;
+};
+
+struct OtherStudent : PointStudent<KnownPoint> {
+  using AskedIn = OtherPoint;
+};
+
+// Half of the episodes that terminated begin again with their parameters.
+struct Retrying : PointStudent<RandomPoint> {
+  struct Hyperparameters : WithoutState::Hyperparameters {
+    Hyperparameters() { retry = 0.5f; }
+  };
 };
 
 constexpr int kTeachersCalls = 2 * (8 + 2 * 2);  // two iterations: 32 steps
@@ -241,6 +261,7 @@ TEST_CASE("neither the tile, the device nor the number of threads changes a bit"
     device.pool = &pool;
     REQUIRE(set_threads(device, threads));
     CHECK(hash_of<WithTileRows<Small, 16>>(device, calls) == hash);
+    CHECK(hash_of<Retrying>(device, calls) == hash_of<Retrying>(Generic{}, calls));
   }
   const std::string dense = hash_of<WithoutState>(Generic{}, calls);
   CHECK(hash_of<WithTileRows<WithoutState, 16>>(HostSimd{}, calls) == dense);
@@ -249,6 +270,7 @@ TEST_CASE("neither the tile, the device nor the number of threads changes a bit"
 
 TEST_CASE("a run goes on from any of its states as if it had not been interrupted") {
   training_run::check_goes_on<Small>(HostSimd{}, kTeachersCalls + 2 * kStudentsCalls);
+  training_run::check_goes_on<Retrying>(HostSimd{}, kTeachersCalls + 2 * kStudentsCalls);
 }
 
 TEST_CASE("states that no run has are told apart") {
@@ -290,19 +312,23 @@ TEST_CASE("names of the state, networks and sizes tell student and teacher apart
     CHECK(std::count(names.begin(), names.end(), name) == 1);
   }
   // A teacher that acts otherwise is another one, though the student's environment is the same.
-  const auto behaviour = [](auto experiment) {
+  const auto size_of = [](auto experiment, const char* wanted) {
     using E = decltype(experiment);
     int found = 0;
     Distillation::for_each_size<E>([&](const std::string& name, int size) {
-      if (name == "teacher_behaviour") found = size;
+      if (name == wanted) found = size;
     });
     return found;
   };
-  CHECK(behaviour(PointStudent<RandomPoint>{}) != behaviour(PointStudent<KnownPoint>{}));
+  const int behaviour = size_of(PointStudent<KnownPoint>{}, "teacher_behaviour");
+  CHECK(size_of(PointStudent<RandomPoint>{}, "teacher_behaviour") != behaviour);
+  CHECK(size_of(OtherStudent{}, "teacher_behaviour") == behaviour);
+  CHECK(size_of(OtherStudent{}, "teacher_asked") != 0);
+  CHECK(size_of(PointStudent<KnownPoint>{}, "teacher_asked") == 0);
 }
 
-TEST_CASE("an action is translated by the parameters of its episode") {
-  using E = PointStudent<KnownPoint>;
+TEST_CASE_TEMPLATE("an action is translated by the parameters of its episode", E,
+                   PointStudent<KnownPoint>, OtherStudent) {
   Run<E> run(2);
   initialize(Generic{}, run.training);
   auto teacher = distillation::teacher_of(run.training);
@@ -318,12 +344,56 @@ TEST_CASE("an action is translated by the parameters of its episode") {
               RandomStream{2, Purpose::teacher_observation, steps_done(run.training),
                            static_cast<std::uint32_t>(i)});
       act(Generic{}, teacher, seen, action);
-      translate_action(Generic{}, KnownPoint{}, environments.at(i), action.data(), expected[i]);
+      translate_action(Generic{}, AskedIn<E>{}, environments.at(i), action.data(), expected[i]);
     }
     run.step(Generic{});
     for (int i = 0; i < E::kEnvironments; i++) {
       const int row = step * E::kEnvironments + i;
       for (int k = 0; k < 2; k++) CHECK(rollout.mean[row * 2 + k] == expected[i][k]);
     }
+  }
+}
+
+TEST_CASE("episodes that terminated begin again with their parameters, as many as are to") {
+  using E = PointStudent<RandomPoint>;
+  for (const float share : {0.0f, 0.5f, 1.0f}) {
+    CAPTURE(share);
+    Run<E> run(11);
+    run.training.hyperparameters.retry = share;
+    run.training.hyperparameters.steps = 3000;
+    initialize(Generic{}, run.training);
+    auto teacher = distillation::teacher_of(run.training);
+    while (!finished(teacher)) run.step(Generic{});
+    auto& rollout = *run.replay;
+    auto& environments = run.learner->environments;
+    int terminated = 0, again = 0;
+    while (!finished(run.training)) {
+      const int row = static_cast<int>(rollout.size) * E::kEnvironments;
+      if (rollout.size == static_cast<std::uint32_t>(E::kRolloutSteps)) {
+        run.step(Generic{});
+        continue;
+      }
+      float before[E::kEnvironments];
+      for (int i = 0; i < E::kEnvironments; i++) before[i] = environments.at(i).strength;
+      run.step(Generic{});
+      for (int i = 0; i < E::kEnvironments; i++) {
+        const auto ending = rollout.ending[row + i];
+        const bool is_same = environments.at(i).strength == before[i];
+        if (ending != rollout.kTerminated) {
+          CHECK(is_same == (ending == rollout.kGoesOn));
+          continue;
+        }
+        terminated++;
+        again += is_same;
+        // It has begun: at its first step, seen as it is.
+        CHECK(environments.episode_step[i] == 0);
+        float seen[3];
+        observe_first(Generic{}, RandomPoint{}, environments, i, 11, seen);
+        for (int k = 0; k < 3; k++) CHECK(rollout.present_observation[i * 3 + k] == seen[k]);
+      }
+    }
+    REQUIRE(terminated > 100);
+    CHECK(static_cast<float>(again) / static_cast<float>(terminated) ==
+          doctest::Approx(share).scale(1).epsilon(0.15));
   }
 }

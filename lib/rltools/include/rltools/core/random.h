@@ -29,7 +29,8 @@ enum class Purpose : std::uint32_t {
   evaluation_parameters,
   evaluation_step,
   evaluation_observation,
-  teacher_observation
+  teacher_observation,
+  retry
 };
 
 struct RandomWords {

@@ -11,6 +11,8 @@ namespace rlt {
   X(std::uint32_t, teacher_steps, 50000, 1, 4294967295.0, "steps", "Of all steps, the teacher's.") \
   X(float, teacher_acts, 0.2, 0, 1, "",                                                            \
     "Part of the student's steps until it acts everywhere: the teacher acts less and less.")       \
+  X(float, retry, 0, 0, 1, "",                                                                     \
+    "Part of the student's episodes after one that terminated that have its parameters again.")    \
   X(float, student_rate, 1e-3, 0, 1, "", "Adam's step size of the student, at the start.")         \
   X(float, student_final, 0.1, 0, 1, "", "Factor of that at the end; falls evenly to it.")         \
   X(std::uint32_t, student_epochs, 2, 1, 1000, "", "How often the student's rows are gone through.")

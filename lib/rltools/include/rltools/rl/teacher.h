@@ -3,6 +3,9 @@
 //
 // Both environments have the same State, or the student's derives from the teacher's, and the same
 // Parameters and settings. What differs is what they observe, and what an action is.
+//
+// A teacher may have learnt by other steps than those of the student, longer ones for example: then
+// the experiment states, as AskedIn, what the teacher's environment is by the student's steps.
 #pragma once
 
 #include <type_traits>
@@ -17,12 +20,32 @@ namespace rlt {
 template <class Parameters, class T>
 void translate_action(Generic, const EnvironmentDefaults&, const Parameters&, const T*, T*) {}
 
+namespace detail {
+
+template <class E, class = void>
+struct AskedIn {
+  using Environment = typename E::Teacher::Environment;
+};
+template <class E>
+struct AskedIn<E, std::void_t<typename E::AskedIn>> {
+  using Environment = typename E::AskedIn;
+};
+
+}  // namespace detail
+
+// The environment in which the teacher sees the student's states: E::AskedIn, or that in which it
+// learnt.
+template <class E>
+using AskedIn = typename detail::AskedIn<E>::Environment;
+
 // What an experiment E with a Teacher keeps: it and its student fit together. Instantiating it says
 // in one sentence what does not.
 template <class E>
 struct StudentContract {
   using Student = typename E::Environment;
-  using Teacher = typename E::Teacher::Environment;
+  using Teacher = AskedIn<E>;
+  using Learnt = typename E::Teacher::Environment;
+  static constexpr int kLearntSeen = Learnt::kObservationDim;
   static constexpr bool kRemembers = !kIsRecurrent<typename E::Teacher::Actor>;
   static constexpr bool kSameScalar =
       std::is_same_v<typename Student::Scalar, typename E::Scalar> &&
@@ -35,16 +58,18 @@ struct StudentContract {
   static constexpr bool kHere = !kIsElsewhere<Student> && !kIsElsewhere<Teacher>;
   static constexpr bool kHyperparameters =
       std::is_base_of_v<DistillationHyperparameters, typename E::Hyperparameters>;
+  static constexpr bool kAsked =
+      Teacher::kObservationDim == kLearntSeen && Teacher::kActionDim == Learnt::kActionDim;
   static constexpr int kActions = Teacher::kActionDim;
   static constexpr int kActivation =
       static_cast<int>(E::Actor::activation(E::Actor::kLayerCount - 1));
   static constexpr bool kIdentity = kActivation == static_cast<int>(Activation::identity);
-  static constexpr bool kKept = kRemembers && kSameScalar && kSameState && kNumbers && kHere &&
-                                kHyperparameters && kIdentity && kActions == Student::kActionDim &&
-                                E::Actor::kInputDim == Student::kObservationDim &&
-                                E::Actor::kOutputDim == Student::kActionDim &&
-                                kRolloutRows<E> % E::kBatchSize == 0 &&
-                                E::kBatchSize % E::kTileRows == 0 && WindowContract<E>::kKept;
+  static constexpr bool kKept =
+      kRemembers && kSameScalar && kSameState && kNumbers && kHere && kHyperparameters &&
+      kIdentity && kAsked && kActions == Student::kActionDim &&
+      E::Actor::kInputDim == Student::kObservationDim &&
+      E::Actor::kOutputDim == Student::kActionDim && kRolloutRows<E> % E::kBatchSize == 0 &&
+      E::kBatchSize % E::kTileRows == 0 && WindowContract<E>::kKept;
   static constexpr bool kChecked = true;
   static_assert(kRemembers, "the teacher's actor is recurrent: it sees what it needs");
   static_assert(kSameScalar,
@@ -59,6 +84,9 @@ struct StudentContract {
                 "from it");
   static_assert(kIdentity,
                 "the student's last activation must be identity, because its action is clamped");
+  static_assert(kAsked,
+                "AskedIn has another observation or action width than the environment in which the "
+                "teacher learns");
   static_assert(Size<kActions>::template kIs<Student::kActionDim>,
                 "the teacher's action width differs from the student's");
   static_assert(Size<E::Actor::kInputDim>::template kIs<Student::kObservationDim>,
@@ -103,9 +131,12 @@ template <class Device, class E>
 void ask_teacher(Device device, Training<E>& training,
                  const Training<typename E::Teacher>& teacher) {
   using T = typename E::Scalar;
-  using Environment = typename E::Teacher::Environment;
+  using Environment = AskedIn<E>;
   constexpr int kEnvironments = kEnvironmentCount<E>, kSeen = Environment::kObservationDim;
-  const auto environment = environment_of(teacher);
+  Environment environment{};
+  if constexpr (kHasSettings<Environment>) {
+    environment.settings = training.hyperparameters.environment;
+  }
   const auto& environments = training.learner.environments;
   auto& scratch = training.scratch;
   for (int i = 0; i < kEnvironments; i++) {

@@ -100,19 +100,26 @@ struct Transition {
   bool ended() const { return terminated || truncated || lost; }
 };
 
+// The first state of environment `index`, whose parameters are known.
+template <class Device, class E, int N>
+void reset_environment(Device device, const E& environment, VectorEnvironment<E, N>& environments,
+                       int index, std::uint32_t seed) {
+  reset(device, environment, environments.at(index), environments.state[index],
+        RandomStream{seed, Purpose::environment_reset, environments.episodes[index],
+                     static_cast<std::uint32_t>(index)});
+}
+
 // A new episode of environment `index`: its parameters, where they differ from episode to episode,
 // and its initial state.
 template <class Device, class E, int N>
 void begin_episode(Device device, const E& environment, VectorEnvironment<E, N>& environments,
                    int index, std::uint32_t seed) {
-  const std::uint32_t episode = environments.episodes[index];
-  const auto number = static_cast<std::uint32_t>(index);
   if constexpr (kSamplesParameters<E>) {
     draw_parameters(device, environment, environments.values[index],
-                    {seed, Purpose::environment_parameters, episode, number});
+                    {seed, Purpose::environment_parameters, environments.episodes[index],
+                     static_cast<std::uint32_t>(index)});
   }
-  reset(device, environment, environments.at(index), environments.state[index],
-        RandomStream{seed, Purpose::environment_reset, episode, number});
+  reset_environment(device, environment, environments, index, seed);
   environments.episode_step[index] = 0;
   environments.episode_return[index] = typename E::Scalar(0);
 }

@@ -70,14 +70,16 @@ struct Distillation : OnPolicy {
   struct Scratch : PolicyRows<typename E::Environment, kMostPolicyRows<E>>,
                    WindowScratch<E, kMostTruncations<E>> {
     using T = typename E::Scalar;
-    using Teacher = typename E::Teacher::Environment;
+    using Teacher = AskedIn<E>;
     static constexpr int kEnvironments = kEnvironmentCount<E>, kTile = E::kTileRows;
     static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
     static constexpr int kAction = E::Environment::kActionDim;
 
     rlt::Scratch<typename E::Teacher> teacher;
 
-    // A step of the environments: what both observe, what each would do, and what is done.
+    // A step of the environments: their parameters, what both observe, what each would do, and what
+    // is done.
+    ParameterSets<typename E::Environment, kEnvironments> tried;
     Matrix<T, kEnvironments, kObservation> present;
     Matrix<T, kEnvironments, kAction> student_action, teacher_action, action;
     Matrix<T, kEnvironments, kObservation> unused_observation;
@@ -108,6 +110,9 @@ struct Distillation : OnPolicy {
     visitor("teacher_mirrors", kMirrorsLearnt<Teacher>);
     visitor("teacher_behaviour",
             static_cast<int>(detail::behaviour_hash<typename Teacher::Environment>() >> 1));
+    if constexpr (!std::is_same_v<AskedIn<E>, typename Teacher::Environment>) {
+      visitor("teacher_asked", static_cast<int>(detail::behaviour_hash<AskedIn<E>>() >> 1));
+    }
   }
   template <class E, class Visitor>
   static void for_each_network(const Training<E>& training, Visitor&& visitor) {
@@ -190,6 +195,31 @@ void choose_actions(Training<E>& training) {
   }
 }
 
+// Of the episodes that follow one that terminated, the part `retry` has its parameters again. The
+// others are drawn, and so what the student cannot do yet would be a small part of its rows:
+// episodes that fail are short.
+template <class Device, class E>
+void retry(Device device, Training<E>& training,
+           const Transition<typename E::Scalar>* transitions) {
+  using Environment = typename E::Environment;
+  if constexpr (kSamplesParameters<Environment>) {
+    auto& environments = training.learner.environments;
+    auto& rollout = rollout_of(training);
+    const std::uint32_t seed = training.hyperparameters.seed;
+    const auto environment = environment_of(training);
+    for (int i = 0; i < kEnvironmentCount<E>; i++) {
+      if (!transitions[i].terminated) continue;
+      const RandomStream random{seed, Purpose::retry, environments.episodes[i],
+                                static_cast<std::uint32_t>(i)};
+      if (!(uniform<float>(random, 0, 0.0f, 1.0f) < training.hyperparameters.retry)) continue;
+      environments.values[i] = training.scratch.tried.values[i];
+      reset_environment(device, environment, environments, i, seed);
+      observe_first(device, environment, environments, i, seed,
+                    rollout.present_observation + i * rollout.kObservationDim);
+    }
+  }
+}
+
 // One step of every environment. Actions that are not finite are a fault: no environment is
 // stepped.
 template <class Device, class E>
@@ -220,9 +250,11 @@ void collect(Device device, Training<E>& training, const Training<typename E::Te
     rollout.observation[at * kObservation + i] = rollout.present_observation[i];
   }
   Transition<T> transitions[kEnvironments];
+  scratch.tried = learner.environments;
   step_all(device, environment_of(training), learner.environments, training.hyperparameters.seed,
            learner.progress.step, static_cast<std::uint32_t>(E::kEpisodeSteps),
            scratch.action.data(), IntoRollout<E>{training.replay, scratch, transitions});
+  retry(device, training, transitions);
   if constexpr (kIsRecurrent<typename E::Actor>) {
     end_states<kStateDim<typename E::Actor>>(rollout.actor_state, rollout,
                                              static_cast<int>(rollout.size));
