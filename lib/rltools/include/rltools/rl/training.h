@@ -65,6 +65,12 @@ template <class E>
 struct IsMirrored<E, std::void_t<decltype(E::kMirrored)>> : std::bool_constant<E::kMirrored> {};
 
 template <class E, class = void>
+struct IsNormalised : std::false_type {};
+template <class E>
+struct IsNormalised<E, std::void_t<decltype(E::kNormalised)>> : std::bool_constant<E::kNormalised> {
+};
+
+template <class E, class = void>
 struct SettingsOfExperiment {
   using Type = typename E::Environment::Settings;
 };
@@ -98,6 +104,11 @@ using RunHyperparameters = typename detail::HyperparametersOfRun<E>::Type;
 // says by `kMirrored = true` (rl/symmetry.h).
 template <class E>
 constexpr bool kIsMirrored = detail::IsMirrored<E>::value;
+
+// Whether an experiment of TD3 or SAC learns from observations that a running normaliser
+// (rl/normaliser.h) has scaled, which it says by `kNormalised = true`. PPO has one anyway.
+template <class E>
+constexpr bool kIsNormalised = detail::IsNormalised<E>::value;
 
 namespace detail {
 
@@ -148,7 +159,10 @@ struct AlgorithmContract {
                 "PPO does");
   static_assert(!kIsMirrored<E> || E::Algorithm::kLearnsMirrored,
                 "the experiment is kMirrored, and its algorithm does not learn symmetric networks: "
-                "PPO does");
+                "TD3, SAC and PPO do");
+  static_assert(!kIsNormalised<E> || E::Algorithm::template kPolicyIsNormalised<E>,
+                "the experiment is kNormalised, and its algorithm learns from observations as they "
+                "are: TD3, SAC and PPO can have a normaliser");
 };
 
 // An experiment's run. The three parts are placed by whoever owns them (docs/design.md, "Memory").

@@ -6,22 +6,24 @@
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/off_policy.h"
+#include "rltools/rl/twin_critics.h"
 
 namespace rlt {
 
 // Noise is relative to the action range: actions are normalised to [-1, 1].
-#define RLT_TD3_HYPERPARAMETERS(X)                                                           \
-  RLT_RUN_HYPERPARAMETERS(X)                                                                 \
-  X(std::uint32_t, learning_starts, 100, 1, 4294967295.0, "steps",                           \
-    "Steps with uniformly random actions before the first update.")                          \
-  X(float, learning_rate, 1e-3, 0, 1, "", "Adam's step size, of actor and critics.")         \
-  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                    \
-  X(float, tau, 0.005, 0, 1, "", "Share of the trained weights in each target update.")      \
-  X(float, action_noise, 0.1, 0, 10, "", "Standard deviation of the exploration noise.")     \
-  X(float, policy_noise, 0.2, 0, 10, "", "Standard deviation of the target policy's noise.") \
-  X(float, noise_clip, 0.5, 0, 10, "", "Bound on the target policy's noise.")                \
-  X(std::uint32_t, policy_delay, 2, 1, 4294967295.0, "updates",                              \
-    "Critic updates for each update of the actor and the target networks.")                  \
+#define RLT_TD3_HYPERPARAMETERS(X)                                                                 \
+  RLT_RUN_HYPERPARAMETERS(X)                                                                       \
+  X(std::uint32_t, learning_starts, 100, 1, 4294967295.0, "steps",                                 \
+    "Steps with uniformly random actions before the first update.")                                \
+  X(float, learning_rate, 1e-3, 0, 1, "", "Adam's step size, of actor and critics, at the start.") \
+  X(float, final_rate, 1, 0, 1, "", "Factor of the step size at the end; falls evenly to it.")     \
+  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                          \
+  X(float, tau, 0.005, 0, 1, "", "Share of the trained weights in each target update.")            \
+  X(float, action_noise, 0.1, 0, 10, "", "Standard deviation of the exploration noise.")           \
+  X(float, policy_noise, 0.2, 0, 10, "", "Standard deviation of the target policy's noise.")       \
+  X(float, noise_clip, 0.5, 0, 10, "", "Bound on the target policy's noise.")                      \
+  X(std::uint32_t, policy_delay, 2, 1, 4294967295.0, "updates",                                    \
+    "Critic updates for each update of the actor and the target networks.")                        \
   RLT_ADAM_HYPERPARAMETERS(X)
 
 RLT_DEFINE_HYPERPARAMETERS(Td3Hyperparameters, RLT_TD3_HYPERPARAMETERS)
@@ -98,7 +100,7 @@ template <class Device, class E, class Observation, class Action>
 void act_algorithm(Device device, Td3, Training<E>& training, const Observation& observation,
                    Action& action) {
   MlpBuffer<typename E::Actor, 1> buffer;
-  forward(device, training.learner.actor, observation, action, buffer);
+  forward(device, training.learner.actor, seen_by_policy(training, observation), action, buffer);
 }
 
 template <class E>
@@ -176,8 +178,9 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
              scratch.action_gradient.data(), scratch.actor_gradient, nullptr,
              critic.gradient_buffer);
   }
-  adam_step(device, adam_parameters<E>(training.hyperparameters), learner.actor_optimizer,
-            scratch.actor_gradient, learner.actor);
+  average_actor_over_mirrors(training, scratch.actor_gradient);
+  adam_step(device, adam_parameters(training), learner.actor_optimizer, scratch.actor_gradient,
+            learner.actor);
   return loss;
 }
 
@@ -211,8 +214,8 @@ StepReport<E> train_step_algorithm(Device device, Td3, Training<E>& training) {
   });
 }
 
-// The documented order of the state (docs/protocol.md): networks, optimiser moments, progress,
-// environment, replay.
+// The documented order of the state (docs/protocol.md): networks, optimiser moments,
+// normaliser, environment, progress, replay.
 template <class E, class Visitor>
 void for_each_state_tensor_algorithm(Td3, Training<E>& training, Visitor&& visitor) {
   for_each_tensor("actor", training.learner.actor, visitor);
