@@ -1,5 +1,5 @@
-"""TD3 and SAC with a normaliser of observations: the same bits here, with threads and on an emulated
-Cortex-M7, which goes on from this machine's checkpoint."""
+"""TD3 and SAC with a normaliser of observations: the same bits here, with threads and on an
+emulated Cortex-M7, which goes on from this machine's checkpoint."""
 
 from __future__ import annotations
 
