@@ -31,7 +31,6 @@ struct QuadrotorSac {
       eval_every = 500000;
       eval_episodes = 100;
       report_every = 100000;
-      final_rate = 0.02f;
       gamma = 0.96f;
       tau = 0.03f;
       alpha = 0.1f;
@@ -47,6 +46,7 @@ struct QuadrotorSac {
   static constexpr int kTileRows = 128;
   static constexpr int kReplayCapacity = 400000;
   static constexpr bool kNormalised = true, kMirrored = true;
+  static constexpr float kFinalRate = 0.02f;
 };
 
 }  // namespace rlt

@@ -27,7 +27,6 @@ struct QuadrotorTd3 {
       eval_every = 500000;
       eval_episodes = 100;
       report_every = 100000;
-      final_rate = 0.02f;
       gamma = 0.96f;
       tau = 0.03f;
       action_noise = 0.2f;
@@ -43,6 +42,7 @@ struct QuadrotorTd3 {
   static constexpr int kTileRows = 128;
   static constexpr int kReplayCapacity = 400000;
   static constexpr bool kNormalised = true, kMirrored = true;
+  static constexpr float kFinalRate = 0.02f;
 };
 
 }  // namespace rlt

@@ -50,6 +50,10 @@ template <class E>
 struct Normalised : E {
   static constexpr bool kNormalised = true;
 };
+template <class E>
+struct Falling : E {
+  static constexpr float kFinalRate = 0.25f;
+};
 using NormalisedTd3 = Normalised<PlainTd3>;
 using NormalisedSac = Normalised<PlainSac>;
 
@@ -224,6 +228,27 @@ TEST_CASE_TEMPLATE("an experiment without it has no trace of it", E, PlainTd3, P
     is_named = is_named || std::strcmp(name.group, "normalised") == 0;
   });
   CHECK(is_named);
+}
+
+TEST_CASE_TEMPLATE("the step size falls evenly where the experiment says so", E, Falling<PlainTd3>,
+                   Falling<PlainSac>) {
+  Run<E> run(9);
+  begin(run);
+  auto& hyper = run.training.hyperparameters;
+  hyper.steps = 300;
+  const auto rate = [&] {
+    return adam_parameters(run.training).learning_rate / hyper.learning_rate;
+  };
+  CHECK(rate() == 1.0f);
+  run.train(Host{}, 50);
+  CHECK(rate() == doctest::Approx(0.625));
+  run.train(Host{}, 50);
+  CHECK(rate() == doctest::Approx(0.25));
+  run.train(Host{}, 3);  // with more steps than there were to be, too
+  CHECK(rate() == doctest::Approx(0.25));
+  Run<PlainTd3> plain(9);
+  begin(plain);
+  CHECK(fingerprint(plain.training) != fingerprint(run.training));
 }
 
 TEST_CASE_TEMPLATE("the deployed policy normalises as the one that was trained, bit by bit", E,

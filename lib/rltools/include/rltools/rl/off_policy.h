@@ -279,14 +279,17 @@ void gather_batch(Device device, Training<E>& training) {
   }
 }
 
-// Of this moment: the step size falls to its end.
+// Of this moment: the step size may fall.
 template <class E>
 AdamParameters<typename E::Scalar> adam_parameters(const Training<E>& training) {
   using T = typename E::Scalar;
   const auto& hyper = training.hyperparameters;
-  const T factor = rate_factor(static_cast<T>(hyper.final_rate), share_done<T>(training));
-  return {static_cast<T>(hyper.learning_rate) * factor, static_cast<T>(hyper.adam_beta1),
-          static_cast<T>(hyper.adam_beta2), static_cast<T>(hyper.adam_epsilon)};
+  T rate = static_cast<T>(hyper.learning_rate);
+  if constexpr (kFinalRate<E> != 1) {
+    rate *= rate_factor(static_cast<T>(kFinalRate<E>), share_done<T>(training));
+  }
+  return {rate, static_cast<T>(hyper.adam_beta1), static_cast<T>(hyper.adam_beta2),
+          static_cast<T>(hyper.adam_epsilon)};
 }
 
 // A step of every environment with `action`; then, where learning has begun, update(report) with a

@@ -20,9 +20,20 @@
 
 namespace rlt {
 
+namespace detail {
+
+// An environment that lacks its defaults is told of that, and of nothing else.
+template <class E>
+constexpr int mirrors_learnt() {
+  if constexpr (kIsMirrored<E>) return E::Environment::kMirrors;
+  return 0;
+}
+
+}  // namespace detail
+
 // The mirrors that an experiment learns with: its environment's where it states `kMirrored = true`.
 template <class E>
-constexpr int kMirrorsLearnt = kIsMirrored<E> ? E::Environment::kMirrors : 0;
+constexpr int kMirrorsLearnt = detail::mirrors_learnt<E>();
 
 namespace detail {
 
@@ -70,7 +81,7 @@ constexpr bool units_mirror(int mirrors) {
 // What an experiment that is kMirrored keeps; all others keep it.
 template <class E>
 struct SymmetryContract {
-  static constexpr int kCount = E::Environment::kMirrors;
+  static constexpr int kCount = kMirrorsLearnt<E>;
   static constexpr bool kStated = !kIsMirrored<E> || kCount > 0;
   static constexpr bool kUnits =
       !kIsMirrored<E> || (detail::units_mirror<typename E::Actor>(kCount) &&

@@ -272,8 +272,10 @@ typename E::Scalar update(Device device, Training<E>& training, typename E::Scal
     backward(device, learner.critic, observation, scratch.values, scratch.buffer,
              scratch.values_gradient.data(), scratch.gradient, nullptr, scratch.gradient_buffer);
   }
-  adam_step(device, adam_parameters(training), learner.critic_optimizer, scratch.gradient,
-            learner.critic);
+  auto adam = adam_parameters(training);
+  adam.learning_rate *=
+      rate_factor(static_cast<T>(training.hyperparameters.final_rate), share_done<T>(training));
+  adam_step(device, adam, learner.critic_optimizer, scratch.gradient, learner.critic);
   return loss;
 }
 

@@ -11,19 +11,18 @@
 namespace rlt {
 
 // Noise is relative to the action range: actions are normalised to [-1, 1].
-#define RLT_TD3_HYPERPARAMETERS(X)                                                                 \
-  RLT_RUN_HYPERPARAMETERS(X)                                                                       \
-  X(std::uint32_t, learning_starts, 100, 1, 4294967295.0, "steps",                                 \
-    "Steps with uniformly random actions before the first update.")                                \
-  X(float, learning_rate, 1e-3, 0, 1, "", "Adam's step size, of actor and critics, at the start.") \
-  X(float, final_rate, 1, 0, 1, "", "Factor of the step size at the end; falls evenly to it.")     \
-  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                          \
-  X(float, tau, 0.005, 0, 1, "", "Share of the trained weights in each target update.")            \
-  X(float, action_noise, 0.1, 0, 10, "", "Standard deviation of the exploration noise.")           \
-  X(float, policy_noise, 0.2, 0, 10, "", "Standard deviation of the target policy's noise.")       \
-  X(float, noise_clip, 0.5, 0, 10, "", "Bound on the target policy's noise.")                      \
-  X(std::uint32_t, policy_delay, 2, 1, 4294967295.0, "updates",                                    \
-    "Critic updates for each update of the actor and the target networks.")                        \
+#define RLT_TD3_HYPERPARAMETERS(X)                                                           \
+  RLT_RUN_HYPERPARAMETERS(X)                                                                 \
+  X(std::uint32_t, learning_starts, 100, 1, 4294967295.0, "steps",                           \
+    "Steps with uniformly random actions before the first update.")                          \
+  X(float, learning_rate, 1e-3, 0, 1, "", "Adam's step size, of actor and critics.")         \
+  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                    \
+  X(float, tau, 0.005, 0, 1, "", "Share of the trained weights in each target update.")      \
+  X(float, action_noise, 0.1, 0, 10, "", "Standard deviation of the exploration noise.")     \
+  X(float, policy_noise, 0.2, 0, 10, "", "Standard deviation of the target policy's noise.") \
+  X(float, noise_clip, 0.5, 0, 10, "", "Bound on the target policy's noise.")                \
+  X(std::uint32_t, policy_delay, 2, 1, 4294967295.0, "updates",                              \
+    "Critic updates for each update of the actor and the target networks.")                  \
   RLT_ADAM_HYPERPARAMETERS(X)
 
 RLT_DEFINE_HYPERPARAMETERS(Td3Hyperparameters, RLT_TD3_HYPERPARAMETERS)
