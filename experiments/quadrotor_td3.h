@@ -1,4 +1,4 @@
-// The task of quadrotor_ppo.h with TD3: 64 environments, an update for each step of all.
+// The task of quadrotor_sac.h with TD3: normalised and mirrored as there.
 // Requires: hosted
 // Gate: hover
 #pragma once
@@ -23,21 +23,26 @@ struct QuadrotorTd3 {
           Activation::relu, Activation::identity>;
   struct Hyperparameters : Td3Hyperparameters {
     Hyperparameters() {
-      steps = 4000000;
-      eval_every = 1000000;
+      steps = 1700000;
+      eval_every = 500000;
       eval_episodes = 100;
       report_every = 100000;
       gamma = 0.96f;
-      tau = 0.02f;
+      tau = 0.03f;
+      action_noise = 0.2f;
       policy_noise = 0.1f;
     }
   };
-  using EnvironmentSettings = quadrotor::TrainingSettings;
+  struct EnvironmentSettings : quadrotor::TrainingSettings {
+    EnvironmentSettings() { reward_alive = 1.7f; }
+  };
   static constexpr int kEnvironments = 64;
   static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 128;
   static constexpr int kTileRows = 128;
   static constexpr int kReplayCapacity = 400000;
+  static constexpr bool kNormalised = true, kMirrored = true;
+  static constexpr float kFinalRate = 0.02f;
 };
 
 }  // namespace rlt

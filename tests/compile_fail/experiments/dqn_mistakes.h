@@ -38,6 +38,16 @@ struct DqnMistakes : CartpoleDqn {
 #if defined(RLT_HYPERPARAMETERS_OF_TD3)
   using Hyperparameters = Td3Hyperparameters;
 #endif
+  // variant: RLT_NORMALISED_ALGORITHM
+  // says: the experiment is kNormalised, and its algorithm learns from observations as they are
+#if defined(RLT_NORMALISED_ALGORITHM)
+  static constexpr bool kNormalised = true;
+#endif
+  // variant: RLT_MIRRORED_ALGORITHM
+  // says: the experiment is kMirrored, and its algorithm does not learn symmetric networks
+#if defined(RLT_MIRRORED_ALGORITHM)
+  static constexpr bool kMirrored = true;
+#endif
 };
 #endif
 

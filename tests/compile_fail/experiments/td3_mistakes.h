@@ -36,7 +36,7 @@ struct Td3Mistakes : PendulumTd3 {
   using Critic = Mlp<float, Dimensions<4, 64, 64, 2>, Activation::relu, Activation::identity>;
 #endif
   // variant: RLT_MIRRORED_ALGORITHM
-  // says: the experiment is kMirrored, and its algorithm does not learn symmetric networks: PPO
+  // says: the experiment is kMirrored, and its environment states no mirrors: kMirrors
 #if defined(RLT_MIRRORED_ALGORITHM)
   static constexpr bool kMirrored = true;
 #endif

@@ -7,6 +7,8 @@
 
 #include "crazyflie_ppo.h"
 #include "point_experiments.h"
+#include "quadrotor_sac.h"
+#include "quadrotor_td3.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/fingerprint.h"
 #include "rltools/rl/symmetry.h"
@@ -49,6 +51,20 @@ struct Plain : CrazyfliePpo {
 struct Symmetric : Plain {
   static constexpr bool kMirrored = true;
 };
+
+// The same of algorithms whose critics see an action too, and of an actor that gives deviations.
+template <class E, int Outputs, Activation Last>
+struct OffPolicyOf : E {
+  using Environment = typename E::Environment;
+  using Actor =
+      Mlp<float, Dimensions<Environment::kObservationDim, 12, 8, Outputs>, Activation::relu, Last>;
+  using Critic = Mlp<float, Dimensions<kCriticObservationDim<Environment> + 4, 8, 12, 1>,
+                     Activation::relu, Activation::identity>;
+  static constexpr int kEnvironments = 8, kBatchSize = 32, kTileRows = 16, kReplayCapacity = 800;
+  static constexpr bool kNormalised = true, kMirrored = true;
+};
+using SymmetricTd3 = OffPolicyOf<QuadrotorTd3, 4, Activation::tanh>;
+using SymmetricSac = OffPolicyOf<QuadrotorSac, 8, Activation::identity>;
 
 template <class E>
 using ActorImages = detail::ActorImages<E, typename E::Actor>;
@@ -156,6 +172,51 @@ TEST_CASE("symmetric networks: mirrored actions and the same values for mirrored
         const Mirrored to = Environment::mirrored_action(mirror, i);
         CHECK(image_action[static_cast<std::size_t>(to.element)] ==
               doctest::Approx(action[static_cast<std::size_t>(i)]).epsilon(1e-5).scale(1.0));
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("symmetric networks of TD3 and SAC stay so, and critics see mirrored actions", E,
+                   SymmetricTd3, SymmetricSac) {
+  Run<E> run(4);
+  run.training.hyperparameters.learning_starts = 80;
+  initialize(Generic{}, run.training);
+  const auto& learner = run.training.learner;
+  using Environment = typename E::Environment;
+  constexpr int kSeen = kCriticObservationDim<Environment>;
+  for (const std::uint32_t steps : {0u, 40u}) {
+    run.train(Generic{}, steps);
+    CHECK(parameters_that_differ<ActorImages<E>>(learner.actor, 2) == 0);
+    CHECK(parameters_that_differ<CriticImages<E>>(learner.critic_1, 2) == 0);
+    CHECK(parameters_that_differ<CriticImages<E>>(learner.critic_2, 2) == 0);
+    CHECK(parameters_that_differ<CriticImages<E>>(learner.critic_2_target, 2) == 0);
+  }
+  CHECK(learner.progress.updates > 20);
+  CHECK(learner.normaliser.mean[0] == 0.0);  // of the position between left and right, or front
+  for (std::uint32_t number = 0; number < 20; number++) {
+    const auto row = random_row(kSeen, number);
+    const auto action = random_row(4, 100 + number);
+    const auto joined = [](std::vector<float> seen, const std::vector<float>& taken) {
+      seen.insert(seen.end(), taken.begin(), taken.end());
+      return seen;
+    };
+    const float value = output_of(learner.critic_1, joined(row, action))[0];
+    const auto output = output_of(learner.actor, row);
+    for (int mirror = 0; mirror < 2; mirror++) {
+      auto taken = action;
+      for (int i = 0; i < 4; i++) {
+        const auto to = static_cast<std::size_t>(Environment::mirrored_action(mirror, i).element);
+        taken[to] = action[static_cast<std::size_t>(i)];
+      }
+      const auto image = mirrored_row<Environment>(mirror, row);
+      CHECK(output_of(learner.critic_1, joined(image, taken))[0] ==
+            doctest::Approx(value).epsilon(1e-5).scale(1.0));
+      const auto image_output = output_of(learner.actor, image);
+      for (std::size_t i = 0; i < output.size(); i++) {
+        const int of = static_cast<int>(i) % 4;
+        const auto to = static_cast<std::size_t>(Environment::mirrored_action(mirror, of).element);
+        CHECK(image_output[i / 4 * 4 + to] == doctest::Approx(output[i]).epsilon(1e-5).scale(1.0));
       }
     }
   }

@@ -62,6 +62,11 @@ struct ThreePendulums : PendulumTd3 {
   static constexpr int kEnvironments = 3, kEpisodeSteps = 30;
 };
 
+template <class E>
+struct Normalised : E {
+  static constexpr bool kNormalised = true;
+};
+
 // Forward and both backward passes of a batch of 101 (not a multiple of a tile, nor of two).
 template <class Network>
 struct Passes {
@@ -166,6 +171,17 @@ TEST_CASE("SAC ends with the same bits on one thread, on two and on three") {
     CHECK(hash_on_threads<WithSecondCriticScratch<WholeBatch<PendulumSac>>>(threads, 200) ==
           expected);
   }
+}
+
+TEST_CASE("with a normaliser of observations they end so too") {
+  const std::string expected = hash_after<Normalised<PendulumSac>>(Generic{}, 150);
+  for (const int threads : {1, 2, 3}) {
+    CAPTURE(threads);
+    using Shared = WithSecondCriticScratch<WholeBatch<Normalised<PendulumSac>>>;
+    CHECK(hash_on_threads<Shared>(threads, 150) == expected);
+  }
+  CHECK(hash_after<Normalised<ThreePendulums>>(HostThreads{}, 120) ==
+        hash_after<Normalised<ThreePendulums>>(Generic{}, 120));
 }
 
 TEST_CASE("PPO ends with the same bits on one thread and on two, which share its environments") {

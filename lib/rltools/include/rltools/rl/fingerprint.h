@@ -246,6 +246,8 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
   if constexpr (kMirrorsLearnt<E> > 0) {
     visit(ItemName{"mirrors"}, detail::mirrors_hash<Environment>());
   }
+  if (kIsNormalised<E>) visit(ItemName{"normalised"}, std::uint32_t{1});
+  if (kFinalRate<E> != 1) visit(ItemName{"final_rate"}, static_cast<double>(kFinalRate<E>));
   visit(ItemName{"episode_steps"}, static_cast<std::uint32_t>(E::kEpisodeSteps));
   if (kEnvironmentCount<E> > 1) {
     visit(ItemName{"environments"}, static_cast<std::uint32_t>(kEnvironmentCount<E>));

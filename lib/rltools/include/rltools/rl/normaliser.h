@@ -99,6 +99,19 @@ Generic normalise_rows(Generic device, const Normaliser<T, D>& normaliser, const
   return device;
 }
 
+// Of rows (Rows, Columns) the first D columns, normalised where they are.
+template <int Rows, int Columns, class T, int D>
+Generic normalise_columns(Generic device, const Normaliser<T, D>& normaliser, T* rows) {
+  static_assert(Columns >= D, "fewer columns than an observation has");
+  for (int row = 0; row < Rows; row++) {
+    for (int i = 0; i < D; i++) {
+      T& value = rows[row * Columns + i];
+      value = (value - normaliser.shift[i]) * normaliser.scale[i];
+    }
+  }
+  return device;
+}
+
 // All of it.
 template <class T, int D>
 void normalise(const Normaliser<T, D>& normaliser, const T* observation, T* normalised) {

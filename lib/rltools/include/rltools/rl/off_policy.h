@@ -1,19 +1,19 @@
-// What off-policy actor-critic algorithms share (td3.h, sac.h): a batch from the replay buffer, and
-// two critics that learn from the smaller of their targets' values (clipped double Q-learning,
-// Fujimoto et al. 2018, section 4.2).
+// What off-policy algorithms share (td3.h, sac.h, dqn.h): what a run keeps, acting, and a batch
+// from the replay buffer. The critics of TD3 and SAC: twin_critics.h.
 #pragma once
 
 #include <type_traits>
 
 #include "rltools/core/finite.h"
-#include "rltools/core/tasks.h"
-#include "rltools/nn/loss.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/batch.h"
+#include "rltools/rl/learning_rate.h"
+#include "rltools/rl/normaliser.h"
 #include "rltools/rl/privileged.h"
 #include "rltools/rl/rollout.h"
 #include "rltools/rl/state_tensors.h"
+#include "rltools/rl/symmetry.h"
 
 namespace rlt {
 
@@ -29,7 +29,8 @@ struct OffPolicyContract {
   static constexpr bool kIsContinuous = !kIsChosen<typename E::Environment>;
   static constexpr bool kKept = kScalar && kIsContinuous && E::Actor::kInputDim == kObservation &&
                                 E::Critic::kInputDim == kSeen + kAction &&
-                                E::Critic::kOutputDim == 1 && E::kBatchSize % E::kTileRows == 0;
+                                E::Critic::kOutputDim == 1 && E::kBatchSize % E::kTileRows == 0 &&
+                                SymmetryContract<E>::kKept;
   static constexpr bool kChecked = true;
   static_assert(kScalar, "the environment's Scalar differs from that of the experiment");
   static_assert(kIsContinuous, "the environment's actions are choices, which DQN and PPO learn");
@@ -41,6 +42,7 @@ struct OffPolicyContract {
                 "the critic's output width differs from 1");
   static_assert(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
                 "kTileRows does not divide kBatchSize: the remainder is not 0");
+  static_assert(MirrorSentences<E>::kChecked);
 };
 
 // One slot more for each episode's last observation, and one for the observation under way. Where
@@ -104,9 +106,18 @@ struct OffPolicyScratch : PolicyRows<typename E::Environment, E::kTileRows> {
   MlpBuffer<typename E::Actor, kEnvironmentCount<E>> exploring_buffer;
 };
 
+// The normaliser of a kNormalised experiment, of all that critics see. A base of the learner, for
+// it to take no space elsewhere.
+template <class E, bool Kept = kIsNormalised<E>>
+struct WithNormaliser {};
+template <class E>
+struct WithNormaliser<E, true> {
+  Normaliser<typename E::Scalar, kCriticObservationDim<typename E::Environment>> normaliser;
+};
+
 // What they all learn, and where a run stands.
 template <class E>
-struct OffPolicyLearner {
+struct OffPolicyLearner : WithNormaliser<E> {
   typename E::Actor actor;
   typename E::Critic critic_1, critic_2, critic_1_target, critic_2_target;
   AdamState<typename E::Actor> actor_optimizer;
@@ -117,7 +128,9 @@ struct OffPolicyLearner {
 
 // What these algorithms say of an experiment.
 struct OffPolicy {
-  static constexpr bool kPolicyIsNormalised = false, kLearnsMirrored = false;
+  template <class E>
+  static constexpr bool kPolicyIsNormalised = kIsNormalised<E>;
+  static constexpr bool kLearnsMirrored = true;
 
   template <class E, class Visitor>
   static void for_each_size(Visitor&& visitor) {
@@ -145,6 +158,35 @@ bool is_consistent_algorithm(OffPolicy, const Training<E>& training) {
 
 // ---- Beginning and acting -----------------------------------------------------------------------
 
+// The normaliser takes in the observations that the next actions answer.
+template <class E>
+void take_in_present([[maybe_unused]] Training<E>& training) {
+  if constexpr (kIsNormalised<E>) {
+    constexpr int kSeen = kCriticObservationDim<typename E::Environment>;
+    Matrix<typename E::Scalar, kEnvironmentCount<E>, kSeen> present;
+    for (int index = 0; index < kEnvironmentCount<E>; index++) {
+      const auto* row = present_observation(buffer_of(training.replay, index));
+      for (int i = 0; i < kSeen; i++) present(index, i) = row[i];
+    }
+    take_in(training.learner.normaliser, present.data(), kEnvironmentCount<E>);
+    average_over_mirrors(training, training.learner.normaliser);
+  }
+}
+
+// An observation (1, ObservationDim) as the actor sees it.
+template <class E, class Observation>
+decltype(auto) seen_by_policy([[maybe_unused]] const Training<E>& training,
+                              const Observation& observation) {
+  if constexpr (kIsNormalised<E>) {
+    constexpr int kObservation = E::Environment::kObservationDim;
+    Matrix<typename E::Scalar, 1, kObservation> seen;
+    normalise_part<kObservation>(training.learner.normaliser, observation.data(), seen.data());
+    return seen;
+  } else {
+    return (observation);
+  }
+}
+
 // Actor and critics from the seed, the critics' targets equal to them, and their optimisers; no
 // progress, an empty replay buffer, and first episodes.
 template <class Device, class E>
@@ -155,6 +197,8 @@ void initialize_off_policy(Device device, Training<E>& training) {
   initialize(learner.actor_optimizer);
   initialize_kaiming(device, learner.critic_1, seed, 1);
   initialize_kaiming(device, learner.critic_2, seed, 2);
+  make_symmetric(training, learner.actor, learner.critic_1);
+  make_symmetric(training, learner.actor, learner.critic_2);
   learner.critic_1_target = learner.critic_1;
   learner.critic_2_target = learner.critic_2;
   initialize(learner.critic_1_optimizer);
@@ -162,6 +206,8 @@ void initialize_off_policy(Device device, Training<E>& training) {
   reset_progress(training);
   clear(training.replay);
   begin_episodes(device, training);
+  if constexpr (kIsNormalised<E>) initialize(learner.normaliser);
+  take_in_present(training);
 }
 
 // The last observations of the episodes that are gone end them without a transition.
@@ -170,6 +216,7 @@ void begin_anew_algorithm(Device device, OffPolicy, Training<E>& training) {
   const std::uint32_t seed = training.hyperparameters.seed;
   begin_all_anew(device, environment_of(training), training.learner.environments, seed,
                  [&](int index) { return advance(buffer_of(training.replay, index)); });
+  take_in_present(training);
 }
 
 template <class E>  // an action for each environment
@@ -190,7 +237,8 @@ void warmup_action(Device device, const Training<E>& training, Actions<E>& actio
                T(-1), T(1));
 }
 
-// The observations (environments, ObservationDim) that the next actions answer.
+// The observations (environments, ObservationDim) that the next actions answer, as the policy sees
+// them.
 template <class E>
 Matrix<typename E::Scalar, kEnvironmentCount<E>, E::Environment::kObservationDim>
 present_observations(const Training<E>& training) {
@@ -200,155 +248,48 @@ present_observations(const Training<E>& training) {
     const auto& buffer = buffer_of(training.replay, index);
     const auto* present =
         buffer.observation + buffer.position * kCriticObservationDim<typename E::Environment>;
-    for (int i = 0; i < kObservation; i++) observations(index, i) = present[i];
+    if constexpr (kIsNormalised<E>) {
+      normalise_part<kObservation>(training.learner.normaliser, present, observations.row(index));
+    } else {
+      for (int i = 0; i < kObservation; i++) observations(index, i) = present[i];
+    }
   }
   return observations;
 }
 
 // ---- Learning -----------------------------------------------------------------------------------
 
-// Draws a batch of transitions into the scratch memory.
+// Draws a batch of transitions into the scratch memory. Observations are kept as they were, and
+// normalised here: by what is known of them now.
 template <class Device, class E>
 void gather_batch(Device device, Training<E>& training) {
   const RandomStream random{training.hyperparameters.seed, Purpose::replay_sample,
                             training.learner.progress.updates};
   std::uint32_t numbers[E::kBatchSize];
   sample_slots(device, training.replay, random, numbers, E::kBatchSize);
-  gather_transitions(device, training.replay, numbers, training.scratch);
-}
-
-// critic_input row = (observation row, action row), for a tile
-template <class Device, class E, class Observation>
-void set_critic_input(Device device, Training<E>& training, const Observation& observation) {
   auto& scratch = training.scratch;
-  join_columns<E::kTileRows, Scratch<E>::kObservation, Scratch<E>::kAction>(
-      device, observation.data(), scratch.action.data(), scratch.critic_input.data());
-}
-
-// A critic of the two, and the scratch memory that it uses.
-template <class E>
-struct CriticWork {
-  using T = typename E::Scalar;
-  int index;
-  typename E::Critic& critic;
-  typename E::Critic& target;
-  AdamState<typename E::Critic>& optimizer;
-  Matrix<T, E::kTileRows, 1>& value;
-  MlpBuffer<typename E::Critic, E::kTileRows>& buffer;
-  Matrix<T, E::kTileRows, 1>& value_gradient;
-  decltype(Scratch<E>::critic_input)& input_gradient;
-  GradientBuffer<T, E::kTileRows, Scratch<E>::kWidest>& gradient_buffer;
-  typename E::Critic& gradient;
-};
-
-// The critic `index`, 0 or 1, with the workspaces `pass` and `gradient`.
-template <class E>
-CriticWork<E> critic_work(Training<E>& training, int index, int pass, int gradient) {
-  auto& learner = training.learner;
-  auto& scratch = training.scratch;
-  return {index,
-          index == 0 ? learner.critic_1 : learner.critic_2,
-          index == 0 ? learner.critic_1_target : learner.critic_2_target,
-          index == 0 ? learner.critic_1_optimizer : learner.critic_2_optimizer,
-          scratch.value[index],
-          scratch.critic_buffer[pass],
-          scratch.value_gradient[pass],
-          scratch.critic_input_gradient[pass],
-          scratch.gradient_buffer[gradient],
-          scratch.critic_gradient[gradient]};
-}
-
-// The first critic, for work whose rows are shared.
-template <class E>
-CriticWork<E> shared_work_of_first_critic(Training<E>& training) {
-  return critic_work(training, 0, Scratch<E>::kSharedPass, Scratch<E>::kSharedGradient);
-}
-
-// Calls function(device, critic_work) for both critics, as tasks where each has its own workspace.
-template <class Device, class E, class Function>
-void for_both_critics(Device device, Training<E>& training, Function&& function) {
-  const auto call = [&](auto part, auto index) {
-    constexpr int kIndex = decltype(index)::value;
-    function(part, critic_work(training, kIndex, Scratch<E>::kPassOfCritic[kIndex],
-                               Scratch<E>::kGradientOfCritic[kIndex]));
-  };
-  if constexpr (Scratch<E>::kAtOnce) {
-    for_each_task<2>(device, call);
-  } else {
-    call(device, std::integral_constant<int, 0>{});
-    call(device, std::integral_constant<int, 1>{});
+  gather_transitions(device, training.replay, numbers, scratch);
+  if constexpr (kIsNormalised<E>) {
+    constexpr int kSeen = Scratch<E>::kObservation, kAction = Scratch<E>::kAction;
+    const auto& normaliser = training.learner.normaliser;
+    normalise_columns<E::kBatchSize, kSeen>(device, normaliser, scratch.observation.data());
+    normalise_columns<E::kBatchSize, kSeen>(device, normaliser, scratch.next_observation.data());
+    normalise_columns<E::kBatchSize, kSeen + kAction>(device, normaliser,
+                                                      scratch.observation_action.data());
   }
 }
 
-// value[0] = min(Q1', Q2')(critic_input), for a tile
-template <class Device, class E>
-void evaluate_target_critics(Device device, Training<E>& training) {
-  auto& scratch = training.scratch;
-  for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
-    forward(one_device, work.target, scratch.critic_input, work.value, work.buffer);
-  });
-  take_minimum<E::kTileRows>(device, scratch.value[1].data(), scratch.value[0].data());
-}
-
-// target_value = reward + gamma (1 - terminated) value[0], for the tile that begins at row
-// `first`
-template <class Device, class E>
-void set_target_values(Device device, Training<E>& training, int first) {
-  auto& scratch = training.scratch;
-  discounted_targets<E::kTileRows>(device,
-                                   static_cast<typename E::Scalar>(training.hyperparameters.gamma),
-                                   scratch.reward.row(first), scratch.not_terminated.row(first),
-                                   scratch.value[0].data(), scratch.target_value.row(first));
-}
-
+// Of this moment: the step size may fall.
 template <class E>
-AdamParameters<typename E::Scalar> adam_parameters(const typename E::Hyperparameters& hyper) {
+AdamParameters<typename E::Scalar> adam_parameters(const Training<E>& training) {
   using T = typename E::Scalar;
-  return {static_cast<T>(hyper.learning_rate), static_cast<T>(hyper.adam_beta1),
-          static_cast<T>(hyper.adam_beta2), static_cast<T>(hyper.adam_epsilon)};
-}
-
-// One Adam step on the mean of (Q(s, a) - target_value)^2; returns that mean.
-template <class Device, class E>
-typename E::Scalar update_critic(Device device, const Training<E>& training, CriticWork<E> work) {
-  using T = typename E::Scalar;
-  const auto& scratch = training.scratch;
-  T loss = T(0);
-  set_zero(work.gradient);
-  for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
-    const auto input = rows<E::kTileRows>(scratch.observation_action, first);
-    forward(device, work.critic, input, work.value, work.buffer);
-    loss +=
-        mean_squared_error<E::kTileRows>(device, work.value.data(), scratch.target_value.row(first),
-                                         static_cast<T>(E::kBatchSize), work.value_gradient.data());
-    backward(device, work.critic, input, work.value, work.buffer, work.value_gradient.data(),
-             work.gradient, nullptr, work.gradient_buffer);
+  const auto& hyper = training.hyperparameters;
+  T rate = static_cast<T>(hyper.learning_rate);
+  if constexpr (kFinalRate<E> != 1) {
+    rate *= rate_factor(static_cast<T>(kFinalRate<E>), share_done<T>(training));
   }
-  adam_step(device, adam_parameters<E>(training.hyperparameters), work.optimizer, work.gradient,
-            work.critic);
-  return loss;
-}
-
-// One step of both critics towards target_value; fills the report and returns the sum of the
-// losses.
-template <class Device, class E>
-typename E::Scalar update_critics(Device device, Training<E>& training, StepReport<E>& report) {
-  typename E::Scalar loss[2];
-  for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
-    loss[work.index] = update_critic(one_device, training, work);
-  });
-  report.metrics.critic_1_loss = static_cast<float>(loss[0]);
-  report.metrics.critic_2_loss = static_cast<float>(loss[1]);
-  return loss[0] + loss[1];
-}
-
-template <class Device, class E>
-void update_critic_targets(Device device, Training<E>& training) {
-  const auto rate = static_cast<typename E::Scalar>(training.hyperparameters.tau);
-  for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
-    polyak_update<E::Critic::kParameterCount>(one_device, rate, work.critic.values,
-                                              work.target.values);
-  });
+  return {rate, static_cast<T>(hyper.adam_beta1), static_cast<T>(hyper.adam_beta2),
+          static_cast<T>(hyper.adam_epsilon)};
 }
 
 // A step of every environment with `action`; then, where learning has begun, update(report) with a
@@ -359,6 +300,7 @@ StepReport<E> off_policy_step(Device device, Training<E>& training, const Action
   StepReport<E> report;
   collect(device, training, action.data(), report);
   if (!report.finite || report.lost) return report;
+  take_in_present(training);
   if (training.learner.progress.step > training.hyperparameters.learning_starts) {
     gather_batch(device, training);
     report.finite = report.finite && is_finite(update(report));
@@ -389,9 +331,10 @@ void for_each_optimizer_tensor(Training<E>& training, Visitor&& visitor) {
                   "critic_2_optimizer/decay_power", learner.critic_2_optimizer, visitor);
 }
 
-// Environments, progress and replay buffers.
+// Normaliser, environments, progress and replay buffers.
 template <class E, class Visitor>
 void for_each_run_tensor(Training<E>& training, Visitor&& visitor) {
+  if constexpr (kIsNormalised<E>) for_each_normaliser_tensor(training.learner.normaliser, visitor);
   for_each_environment_tensor(training, visitor);
   for_each_replay_tensor(training.replay, visitor);
 }

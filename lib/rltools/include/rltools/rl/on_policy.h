@@ -51,14 +51,7 @@ struct OnPolicyContract {
                 "not 0");
   static_assert(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
                 "kTileRows does not divide kBatchSize: the remainder is not 0");
-  static_assert(SymmetryContract<E>::kStated,
-                "the experiment is kMirrored, and its environment states no mirrors: kMirrors");
-  static_assert(SymmetryContract<E>::kUnits,
-                "the experiment is kMirrored, and the width of a hidden layer is not a multiple of "
-                "2 to the power of the environment's kMirrors");
-  static_assert(SymmetryContract<E>::are_mirrors(),
-                "the environment's mirrors do not each undo themselves, or depend on their order, "
-                "or take what a policy sees to what it does not see");
+  static_assert(MirrorSentences<E>::kChecked);
   static_assert(WindowContract<E>::kNeeded,
                 "the experiment states kWindowSteps, and none of its networks is recurrent");
   static_assert(WindowContract<E>::kPositive, "kWindowSteps must be at least 1");
@@ -120,6 +113,7 @@ struct OnPolicyScratch : PolicyRows<typename E::Environment, kMostPolicyRows<E>>
 struct OnPolicy {
   template <class E>
   using PolicyNetwork = typename E::Actor;
+  template <class E>
   static constexpr bool kPolicyIsNormalised = true;
   static constexpr bool kLearnsMirrored = true;
   static constexpr bool kLearnsRecurrent = true;

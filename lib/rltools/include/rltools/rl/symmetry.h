@@ -20,9 +20,20 @@
 
 namespace rlt {
 
+namespace detail {
+
+// An environment that lacks its defaults is told of that, and of nothing else.
+template <class E>
+constexpr int mirrors_learnt() {
+  if constexpr (kIsMirrored<E>) return E::Environment::kMirrors;
+  return 0;
+}
+
+}  // namespace detail
+
 // The mirrors that an experiment learns with: its environment's where it states `kMirrored = true`.
 template <class E>
-constexpr int kMirrorsLearnt = kIsMirrored<E> ? E::Environment::kMirrors : 0;
+constexpr int kMirrorsLearnt = detail::mirrors_learnt<E>();
 
 namespace detail {
 
@@ -70,7 +81,7 @@ constexpr bool units_mirror(int mirrors) {
 // What an experiment that is kMirrored keeps; all others keep it.
 template <class E>
 struct SymmetryContract {
-  static constexpr int kCount = E::Environment::kMirrors;
+  static constexpr int kCount = kMirrorsLearnt<E>;
   static constexpr bool kStated = !kIsMirrored<E> || kCount > 0;
   static constexpr bool kUnits =
       !kIsMirrored<E> || (detail::units_mirror<typename E::Actor>(kCount) &&
@@ -85,20 +96,42 @@ struct SymmetryContract {
   static constexpr bool kKept = kStated && kUnits && are_mirrors();
 };
 
+// Instantiating it says in one sentence what does not fit.
+template <class E>
+struct MirrorSentences {
+  static constexpr bool kChecked = true;
+  static_assert(SymmetryContract<E>::kStated,
+                "the experiment is kMirrored, and its environment states no mirrors: kMirrors");
+  static_assert(SymmetryContract<E>::kUnits,
+                "the experiment is kMirrored, and the width of a hidden layer is not a multiple of "
+                "2 to the power of the environment's kMirrors");
+  static_assert(SymmetryContract<E>::are_mirrors(),
+                "the environment's mirrors do not each undo themselves, or depend on their order, "
+                "or take what a policy sees to what it does not see");
+};
+
 namespace detail {
 
 // Where the parameters of an actor, or of a critic, are in a mirror. A layer's bias counts as the
-// weights of one more input, which is its own image, and lies behind them in memory.
+// weights of one more input, which is its own image, and lies behind them in memory. Behind what
+// it sees of a state, a critic may see an action; behind an action, an actor may give the
+// logarithms of its deviations, which have no sign.
 template <class E, class Network>
 struct ActorImages {
   using Environment = typename E::Environment;
   static constexpr Mirrored input(int mirror, int layer, int i) {
+    constexpr int kSeen = kCriticObservationDim<Environment>;
     if (i == Network::input_dim(layer)) return {i, 1};
-    return layer == 0 ? Environment::mirrored_observation(mirror, i) : Mirrored{i ^ 1 << mirror, 1};
+    if (layer > 0) return {i ^ 1 << mirror, 1};
+    if (i < kSeen) return Environment::mirrored_observation(mirror, i);
+    const Mirrored action = Environment::mirrored_action(mirror, i - kSeen);
+    return {kSeen + action.element, action.sign};
   }
   static constexpr Mirrored output(int mirror, int layer, int o) {
-    return layer + 1 == Network::kLayerCount ? Environment::mirrored_action(mirror, o)
-                                             : Mirrored{o ^ 1 << mirror, 1};
+    constexpr int kAction = Environment::kActionDim;
+    if (layer + 1 < Network::kLayerCount) return {o ^ 1 << mirror, 1};
+    if (o < kAction) return Environment::mirrored_action(mirror, o);
+    return {kAction + Environment::mirrored_action(mirror, o - kAction).element, 1};
   }
 };
 template <class E, class Network>
@@ -210,15 +243,30 @@ void make_symmetric(const Training<E>&, typename E::Actor& actor, typename E::Cr
   }
 }
 
-// The gradient of a batch with all images of its rows, from that of the batch.
+// The gradient of a batch with all images of its rows, from that of the batch: of an actor, of a
+// critic, and of both with the deviations of a policy.
+template <class E>
+void average_actor_over_mirrors(const Training<E>&, typename E::Actor& gradient) {
+  constexpr int kCount = kMirrorsLearnt<E>;
+  if constexpr (kCount > 0) {
+    detail::average_images<detail::ActorImages<E, typename E::Actor>, kCount>(gradient);
+  }
+}
+template <class E>
+void average_critic_over_mirrors(const Training<E>&, typename E::Critic& gradient) {
+  constexpr int kCount = kMirrorsLearnt<E>;
+  if constexpr (kCount > 0) {
+    detail::average_images<detail::CriticImages<E, typename E::Critic>, kCount>(gradient);
+  }
+}
 template <class E, class T, int Action>
-void average_over_mirrors(const Training<E>&, typename E::Actor& actor_gradient,
+void average_over_mirrors(const Training<E>& training, typename E::Actor& actor_gradient,
                           typename E::Critic& critic_gradient,
                           LogStd<T, Action>& log_std_gradient) {
   constexpr int kCount = kMirrorsLearnt<E>;
   if constexpr (kCount > 0) {
-    detail::average_images<detail::ActorImages<E, typename E::Actor>, kCount>(actor_gradient);
-    detail::average_images<detail::CriticImages<E, typename E::Critic>, kCount>(critic_gradient);
+    average_actor_over_mirrors(training, actor_gradient);
+    average_critic_over_mirrors(training, critic_gradient);
     for (int mirror = 0; mirror < kCount; mirror++) {
       for (int i = 0; i < Action; i++) {
         const int image = E::Environment::mirrored_action(mirror, i).element;

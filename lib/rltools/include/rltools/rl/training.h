@@ -8,6 +8,7 @@
 #include "rltools/core/tensor.h"
 #include "rltools/nn/sequential.h"
 #include "rltools/rl/environment.h"
+#include "rltools/rl/experiment.h"
 #include "rltools/rl/hyperparameters.h"
 #include "rltools/rl/metrics.h"
 #include "rltools/rl/vector_environment.h"
@@ -23,81 +24,6 @@ using Scratch = typename E::Algorithm::template Scratch<E>;
 // The network that acts once it is trained: from an observation to an action in [-1, 1].
 template <class E>
 using PolicyNetwork = typename E::Algorithm::template PolicyNetwork<E>;
-
-// What an experiment states of an algorithm and an environment, with actor and critic as the
-// algorithm has them for tasks, whose hidden layers have these widths. What derives from it adds
-// kName, Hyperparameters and sizes.
-template <class A, class E, int... Hidden>
-struct TaskExperiment {
-  using Scalar = typename E::Scalar;
-  using Environment = E;
-  using Algorithm = A;
-  using Actor = typename A::template TaskActor<E, Hidden...>;
-  using Critic = typename A::template TaskCritic<E, Hidden...>;
-  static constexpr int kEpisodeSteps = E::kEpisodeSteps;
-};
-
-// The experiment E, its batches worked through in tiles of `Rows` samples: other memory and speed,
-// the same bits.
-template <class E, int Rows>
-struct WithTileRows : E {
-  static constexpr int kTileRows = Rows;
-};
-
-// The experiment E, its actor and critic with hidden layers of these widths.
-template <class E, int... Widths>
-struct WithHidden : E {
-  using Actor = WithHiddenWidths<typename E::Actor, Widths...>;
-  using Critic = WithHiddenWidths<typename E::Critic, Widths...>;
-};
-
-// The experiment E with scratch memory of its own for the second critic, so that a device with
-// threads works on both critics at once: the same bits.
-struct SecondCriticScratch {};
-template <class E>
-struct WithSecondCriticScratch : E, SecondCriticScratch {};
-
-namespace detail {
-
-template <class E, class = void>
-struct IsMirrored : std::false_type {};
-template <class E>
-struct IsMirrored<E, std::void_t<decltype(E::kMirrored)>> : std::bool_constant<E::kMirrored> {};
-
-template <class E, class = void>
-struct SettingsOfExperiment {
-  using Type = typename E::Environment::Settings;
-};
-template <class E>
-struct SettingsOfExperiment<E, std::void_t<typename E::EnvironmentSettings>> {
-  using Type = typename E::EnvironmentSettings;
-  static_assert(std::is_base_of_v<typename E::Environment::Settings, Type>,
-                "the experiment's EnvironmentSettings do not derive from the environment's "
-                "Settings");
-};
-
-template <class E, bool HasSettings = kHasSettings<typename E::Environment>>
-struct HyperparametersOfRun {
-  using Type = typename E::Hyperparameters;
-};
-template <class E>
-struct HyperparametersOfRun<E, true> {
-  using Type =
-      JoinedHyperparameters<typename E::Hyperparameters, typename SettingsOfExperiment<E>::Type>;
-};
-
-}  // namespace detail
-
-// All hyperparameters of a run: the experiment's, and its environment's settings, where it has any.
-// Their defaults are those of E::EnvironmentSettings, which derives from the environment's Settings
-// with a constructor that sets others, if there is such a type.
-template <class E>
-using RunHyperparameters = typename detail::HyperparametersOfRun<E>::Type;
-
-// Whether an experiment learns networks that are symmetric in its environment's mirrors, which it
-// says by `kMirrored = true` (rl/symmetry.h).
-template <class E>
-constexpr bool kIsMirrored = detail::IsMirrored<E>::value;
 
 namespace detail {
 
@@ -141,14 +67,20 @@ template <class E>
 struct AlgorithmContract {
   static constexpr bool kRecurrent =
       !kHasRecurrent<E> || detail::LearnsRecurrent<typename E::Algorithm>::value;
-  static constexpr bool kKept = kRecurrent;
+  static constexpr bool kMirrored = !kIsMirrored<E> || E::Algorithm::kLearnsMirrored;
+  static constexpr bool kNormalised =
+      !kIsNormalised<E> || E::Algorithm::template kPolicyIsNormalised<E>;
+  static constexpr bool kKept = kRecurrent && kMirrored && kNormalised;
   static constexpr bool kChecked = true;
   static_assert(kRecurrent,
                 "a network of the experiment is recurrent, and its algorithm learns none that is: "
                 "PPO does");
-  static_assert(!kIsMirrored<E> || E::Algorithm::kLearnsMirrored,
+  static_assert(kMirrored,
                 "the experiment is kMirrored, and its algorithm does not learn symmetric networks: "
-                "PPO does");
+                "TD3, SAC and PPO do");
+  static_assert(kNormalised,
+                "the experiment is kNormalised, and its algorithm learns from observations as they "
+                "are: TD3, SAC and PPO can have a normaliser");
 };
 
 // An experiment's run. The three parts are placed by whoever owns them (docs/design.md, "Memory").

@@ -101,6 +101,9 @@ struct Dqn : OffPolicy {
   };
 
   template <class E>
+  static constexpr bool kPolicyIsNormalised = false;
+  static constexpr bool kLearnsMirrored = false;
+  template <class E>
   using PolicyNetwork = typename E::Critic;
 
   template <class E>
@@ -269,7 +272,7 @@ typename E::Scalar update(Device device, Training<E>& training, typename E::Scal
     backward(device, learner.critic, observation, scratch.values, scratch.buffer,
              scratch.values_gradient.data(), scratch.gradient, nullptr, scratch.gradient_buffer);
   }
-  auto adam = adam_parameters<E>(training.hyperparameters);
+  auto adam = adam_parameters(training);
   adam.learning_rate *=
       rate_factor(static_cast<T>(training.hyperparameters.final_rate), share_done<T>(training));
   adam_step(device, adam, learner.critic_optimizer, scratch.gradient, learner.critic);

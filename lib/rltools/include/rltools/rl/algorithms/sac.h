@@ -23,6 +23,7 @@
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/off_policy.h"
 #include "rltools/rl/squashed_gaussian.h"
+#include "rltools/rl/twin_critics.h"
 
 namespace rlt {
 
@@ -156,7 +157,7 @@ void act_algorithm(Device device, Sac, Training<E>& training, const Observation&
                    Action& action) {
   Matrix<typename E::Scalar, 1, E::Actor::kOutputDim> output;
   MlpBuffer<typename E::Actor, 1> buffer;
-  forward(device, training.learner.actor, observation, output, buffer);
+  forward(device, training.learner.actor, seen_by_policy(training, observation), output, buffer);
   activation_forward<Activation::tanh, E::Environment::kActionDim>(device, output.data(),
                                                                    action.data());
 }
@@ -300,8 +301,9 @@ ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& trainin
              scratch.actor_output_gradient.data(), scratch.actor_gradient, nullptr,
              scratch.gradient_buffer[Scratch<E>::kSharedGradient]);
   }
-  adam_step(device, adam_parameters<E>(training.hyperparameters), learner.actor_optimizer,
-            scratch.actor_gradient, learner.actor);
+  average_actor_over_mirrors(training, scratch.actor_gradient);
+  adam_step(device, adam_parameters(training), learner.actor_optimizer, scratch.actor_gradient,
+            learner.actor);
   return {report.loss / kBatch, report.log_probability / kBatch};
 }
 
@@ -315,8 +317,8 @@ void update_temperature(Device device, Training<E>& training,
                            static_cast<T>(E::Environment::kActionDim);
   const LogTemperature<T> gradient{
       {-temperature(training) * (mean_log_probability + target_entropy)}};
-  adam_step(device, adam_parameters<E>(training.hyperparameters), learner.temperature_optimizer,
-            gradient, learner.log_temperature);
+  adam_step(device, adam_parameters(training), learner.temperature_optimizer, gradient,
+            learner.log_temperature);
 }
 
 }  // namespace sac
@@ -338,7 +340,7 @@ StepReport<E> train_step_algorithm(Device device, Sac, Training<E>& training) {
 }
 
 // The documented order of the state (docs/protocol.md): networks, temperature, optimiser moments,
-// progress, environment, replay.
+// normaliser, environment, progress, replay.
 template <class E, class Visitor>
 void for_each_state_tensor_algorithm(Sac, Training<E>& training, Visitor&& visitor) {
   auto& learner = training.learner;

@@ -6,6 +6,7 @@
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/off_policy.h"
+#include "rltools/rl/twin_critics.h"
 
 namespace rlt {
 
@@ -98,7 +99,7 @@ template <class Device, class E, class Observation, class Action>
 void act_algorithm(Device device, Td3, Training<E>& training, const Observation& observation,
                    Action& action) {
   MlpBuffer<typename E::Actor, 1> buffer;
-  forward(device, training.learner.actor, observation, action, buffer);
+  forward(device, training.learner.actor, seen_by_policy(training, observation), action, buffer);
 }
 
 template <class E>
@@ -176,8 +177,9 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
              scratch.action_gradient.data(), scratch.actor_gradient, nullptr,
              critic.gradient_buffer);
   }
-  adam_step(device, adam_parameters<E>(training.hyperparameters), learner.actor_optimizer,
-            scratch.actor_gradient, learner.actor);
+  average_actor_over_mirrors(training, scratch.actor_gradient);
+  adam_step(device, adam_parameters(training), learner.actor_optimizer, scratch.actor_gradient,
+            learner.actor);
   return loss;
 }
 
@@ -211,8 +213,8 @@ StepReport<E> train_step_algorithm(Device device, Td3, Training<E>& training) {
   });
 }
 
-// The documented order of the state (docs/protocol.md): networks, optimiser moments, progress,
-// environment, replay.
+// The documented order of the state (docs/protocol.md): networks, optimiser moments,
+// normaliser, environment, progress, replay.
 template <class E, class Visitor>
 void for_each_state_tensor_algorithm(Td3, Training<E>& training, Visitor&& visitor) {
   for_each_tensor("actor", training.learner.actor, visitor);

@@ -1,0 +1,115 @@
+// What an experiment states beside its algorithm's own: its networks' widths and tiles, its run's
+// hyperparameters, and what it may ask for.
+#pragma once
+
+#include <type_traits>
+
+#include "rltools/nn/sequential.h"
+#include "rltools/rl/environment.h"
+#include "rltools/rl/hyperparameters.h"
+
+namespace rlt {
+
+// What an experiment states of an algorithm and an environment, with actor and critic as the
+// algorithm has them for tasks, whose hidden layers have these widths. What derives from it adds
+// kName, Hyperparameters and sizes.
+template <class A, class E, int... Hidden>
+struct TaskExperiment {
+  using Scalar = typename E::Scalar;
+  using Environment = E;
+  using Algorithm = A;
+  using Actor = typename A::template TaskActor<E, Hidden...>;
+  using Critic = typename A::template TaskCritic<E, Hidden...>;
+  static constexpr int kEpisodeSteps = E::kEpisodeSteps;
+};
+
+// The experiment E, its batches worked through in tiles of `Rows` samples: other memory and speed,
+// the same bits.
+template <class E, int Rows>
+struct WithTileRows : E {
+  static constexpr int kTileRows = Rows;
+};
+
+// The experiment E, its actor and critic with hidden layers of these widths.
+template <class E, int... Widths>
+struct WithHidden : E {
+  using Actor = WithHiddenWidths<typename E::Actor, Widths...>;
+  using Critic = WithHiddenWidths<typename E::Critic, Widths...>;
+};
+
+// The experiment E with scratch memory of its own for the second critic, so that a device with
+// threads works on both critics at once: the same bits.
+struct SecondCriticScratch {};
+template <class E>
+struct WithSecondCriticScratch : E, SecondCriticScratch {};
+
+namespace detail {
+
+template <class E, class = void>
+struct IsMirrored : std::false_type {};
+template <class E>
+struct IsMirrored<E, std::void_t<decltype(E::kMirrored)>> : std::bool_constant<E::kMirrored> {};
+
+template <class E, class = void>
+struct IsNormalised : std::false_type {};
+template <class E>
+struct IsNormalised<E, std::void_t<decltype(E::kNormalised)>> : std::bool_constant<E::kNormalised> {
+};
+
+template <class E, class = void>
+struct FinalRate {
+  static constexpr float kValue = 1;
+};
+template <class E>
+struct FinalRate<E, std::void_t<decltype(E::kFinalRate)>> {
+  static constexpr float kValue = E::kFinalRate;
+  static_assert(kValue >= 0 && kValue <= 1, "the experiment's kFinalRate is not from 0 to 1");
+};
+
+template <class E, class = void>
+struct SettingsOfExperiment {
+  using Type = typename E::Environment::Settings;
+};
+template <class E>
+struct SettingsOfExperiment<E, std::void_t<typename E::EnvironmentSettings>> {
+  using Type = typename E::EnvironmentSettings;
+  static_assert(std::is_base_of_v<typename E::Environment::Settings, Type>,
+                "the experiment's EnvironmentSettings do not derive from the environment's "
+                "Settings");
+};
+
+template <class E, bool HasSettings = kHasSettings<typename E::Environment>>
+struct HyperparametersOfRun {
+  using Type = typename E::Hyperparameters;
+};
+template <class E>
+struct HyperparametersOfRun<E, true> {
+  using Type =
+      JoinedHyperparameters<typename E::Hyperparameters, typename SettingsOfExperiment<E>::Type>;
+};
+
+}  // namespace detail
+
+// All hyperparameters of a run: the experiment's, and its environment's settings, where it has any.
+// Their defaults are those of E::EnvironmentSettings, which derives from the environment's Settings
+// with a constructor that sets others, if there is such a type.
+template <class E>
+using RunHyperparameters = typename detail::HyperparametersOfRun<E>::Type;
+
+// Whether an experiment learns networks that are symmetric in its environment's mirrors, which it
+// says by `kMirrored = true` (rl/symmetry.h).
+template <class E>
+constexpr bool kIsMirrored = detail::IsMirrored<E>::value;
+
+// Whether an experiment of TD3 or SAC learns from observations that a running normaliser
+// (rl/normaliser.h) has scaled, which it says by `kNormalised = true`. PPO has one anyway.
+template <class E>
+constexpr bool kIsNormalised = detail::IsNormalised<E>::value;
+
+// The factor of Adam's step size at the end of a run, to which it falls evenly: of an experiment of
+// TD3 or SAC that states kFinalRate. PPO and DQN have a hyperparameter for it; theirs would have
+// another fingerprint with one more.
+template <class E>
+constexpr float kFinalRate = detail::FinalRate<E>::kValue;
+
+}  // namespace rlt

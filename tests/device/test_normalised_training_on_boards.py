@@ -1,0 +1,71 @@
+"""TD3 and SAC with a normaliser of observations: the same bits here, with threads and on an
+emulated Cortex-M7, which goes on from this machine's checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from boards_under_test import EMULATED
+from rltools_host.project import MARKER, VARIABLE
+
+HEADER = """\
+// {base} with a normaliser of observations.
+#pragma once
+#include "pendulum_{algorithm}.h"
+namespace rlt {{
+struct Normalised{base} : {base} {{
+  static constexpr const char* kName = "normalised-pendulum-{algorithm}";
+  static constexpr bool kNormalised = true;
+}};
+}}  // namespace rlt
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One whose experiments learn from normalised observations."""
+    root = tmp_path_factory.mktemp("project")
+    (root / MARKER).touch()
+    (root / "experiments").mkdir()
+    for algorithm, base in (("td3", "PendulumTd3"), ("sac", "PendulumSac")):
+        header = root / "experiments" / f"normalised_pendulum_{algorithm}.h"
+        header.write_text(HEADER.format(algorithm=algorithm, base=base))
+    return root
+
+
+def trained(project: Path, *words: str) -> str:
+    """The hash of the state that a run ends with."""
+    done = subprocess.run(
+        [sys.executable, "-m", "rltools_host", "train", *words, "--no-tensorboard", "--json"],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        cwd=project,
+        env={**os.environ, VARIABLE: str(project), "TERM": "dumb"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    state: str = json.loads(done.stdout.splitlines()[-1])["state_sha256"]
+    return state
+
+
+@pytest.mark.all
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("algorithm", ["td3", "sac"])
+def test_it_learns_with_the_same_bits(algorithm: str, project: Path) -> None:
+    name = f"normalised-pendulum-{algorithm}"
+    settings = ["--set", "eval_every=1000", "--set", "eval_episodes=1"]
+    states = []
+    for board in ("host", "host-threads", EMULATED):
+        words = [name, "--board", board, "--steps", "160", *settings]
+        states.append(trained(project, *words, "--out", f"{algorithm}-{board}"))
+    assert states == [states[0]] * 3
+    for board in ("host-threads", EMULATED):
+        run = f"{algorithm}-host" if board == EMULATED else f"{algorithm}-host-threads"
+        states.append(trained(project, "--resume", run, "--board", board, "--steps", "220"))
+    assert states[3] == states[4] != states[0]

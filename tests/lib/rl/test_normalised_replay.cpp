@@ -1,0 +1,277 @@
+// TD3 and SAC with a running normaliser: the replay buffer keeps observations as they are, and what
+// networks see of them is normalised, in a batch, while acting and in the policy image.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "pendulum_sac.h"
+#include "point_experiments.h"
+#include "resumed_run.h"
+#include "rltools/devices/host.h"
+#include "rltools/policy/runtime.h"
+#include "rltools/rl/fingerprint.h"
+#include "rltools/rl/policy_of_training.h"
+#include "training_run.h"
+
+using namespace rlt;
+using training_run::Run;
+
+namespace rlt {
+
+// What its strength is, only critics see.
+struct SecretPoint : RandomPoint {
+  static constexpr const char* kName = "secret-point";
+  static constexpr int kPrivilegedDim = 1;
+};
+inline void observe(Generic device, const SecretPoint&, const RandomPoint::Parameters& parameters,
+                    const RandomPoint::State& state, float* observation, RandomStream random) {
+  observe(device, RandomPoint{}, parameters, state, observation, random);
+  observation[3] = parameters.strength;
+}
+
+}  // namespace rlt
+
+namespace {
+
+constexpr int kSeen = 4, kSeenByPolicy = 3, kAction = 2, kEnvironments = 3;
+
+struct PlainTd3 : PointTd3<SecretPoint> {};
+struct PlainSac : PlainTd3 {
+  using Algorithm = Sac;
+  using Hyperparameters = SacHyperparameters;
+  using Actor = Mlp<float, Dimensions<3, 16, 4>, Activation::relu, Activation::identity>;
+};
+template <class E>
+struct Normalised : E {
+  static constexpr bool kNormalised = true;
+};
+template <class E>
+struct Falling : E {
+  static constexpr float kFinalRate = 0.25f;
+};
+using NormalisedTd3 = Normalised<PlainTd3>;
+using NormalisedSac = Normalised<PlainSac>;
+
+template <class E>
+void begin(Run<E>& run) {
+  run.training.hyperparameters.learning_starts = 60;
+  initialize(Host{}, run.training);
+}
+
+// So many observations taken in, of mean 0 and deviation 1, that no further ones tell.
+template <class T, int D>
+void make_identity(Normaliser<T, D>& normaliser) {
+  normaliser.count = 1e30;
+  for (int i = 0; i < D; i++) {
+    normaliser.mean[i] = 0;
+    normaliser.sum_of_squares[i] = (1 - kNormaliserEpsilon) * normaliser.count;
+  }
+  apply_moments(normaliser);
+}
+
+// As the formula says it.
+template <class E>
+float normalised(const Run<E>& run, const float* observation, int i) {
+  const auto& normaliser = run.learner->normaliser;
+  return (observation[i] - normaliser.shift[i]) * normaliser.scale[i];
+}
+
+template <class E>
+std::vector<float> parameters(const Run<E>& run) {
+  std::vector<float> values;
+  const auto add = [&](const auto& network) {
+    values.insert(values.end(), std::begin(network.values), std::end(network.values));
+  };
+  add(run.learner->actor);
+  add(run.learner->critic_1);
+  add(run.learner->critic_2);
+  add(run.learner->critic_2_target);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("each observation that an action answers is taken in once", E, NormalisedTd3,
+                   NormalisedSac) {
+  Run<E> run(3);
+  begin(run);
+  constexpr int kSteps = 150;  // fewer than the buffer holds
+  run.train(Host{}, kSteps);
+  long double mean[kSeen] = {}, variance[kSeen] = {};
+  int count = 0;
+  const auto for_each = [&](auto&& visit) {
+    for (const auto& buffer : run.replay->buffer) {
+      for (std::uint32_t slot = 0; slot < buffer.size; slot++) {
+        const bool is_answered = (buffer.flags[slot] & buffer.kTransition) != 0;
+        if (is_answered || slot == buffer.position) visit(buffer.observation + slot * kSeen);
+      }
+    }
+  };
+  for_each([&](const float* row) {
+    count++;
+    for (int i = 0; i < kSeen; i++) mean[i] += static_cast<long double>(row[i]);
+  });
+  REQUIRE(count == (kSteps + 1) * kEnvironments);
+  for (auto& value : mean) value /= count;
+  for_each([&](const float* row) {
+    for (int i = 0; i < kSeen; i++) {
+      const long double difference = static_cast<long double>(row[i]) - mean[i];
+      variance[i] += difference * difference / count;
+    }
+  });
+  const auto& normaliser = run.learner->normaliser;
+  CHECK(normaliser.count == count);
+  for (int i = 0; i < kSeen; i++) {
+    CAPTURE(i);
+    CHECK(normaliser.mean[i] == doctest::Approx(static_cast<double>(mean[i])).epsilon(1e-12));
+    CHECK(normaliser.sum_of_squares[i] / count ==
+          doctest::Approx(static_cast<double>(variance[i])).epsilon(1e-12));
+  }
+  CHECK(normaliser.shift[1] > 40.0f);  // metres of height: what is kept is not normalised
+}
+
+TEST_CASE_TEMPLATE("a batch is normalised when it is drawn, by what is known then", E,
+                   NormalisedTd3, NormalisedSac) {
+  Run<E> run(4);
+  begin(run);
+  run.train(Host{}, 100);
+  for (const int steps : {0, 20}) {
+    run.train(Host{}, static_cast<std::uint32_t>(steps));
+    const RandomStream random{4, Purpose::replay_sample, run.learner->progress.updates};
+    std::uint32_t numbers[E::kBatchSize];
+    sample_slots(Generic{}, *run.replay, random, numbers, E::kBatchSize);
+    gather_batch(Host{}, run.training);
+    const auto& scratch = *run.scratch;
+    for (int row = 0; row < E::kBatchSize; row++) {
+      const auto [buffer, slot] = slot_of(*run.replay, numbers[row]);
+      const float* observation = buffer.observation + slot * kSeen;
+      const float* next = next_observation(buffer, slot);
+      for (int i = 0; i < kSeen; i++) {
+        REQUIRE(scratch.observation(row, i) == normalised(run, observation, i));
+        REQUIRE(scratch.next_observation(row, i) == normalised(run, next, i));
+        REQUIRE(scratch.observation_action(row, i) == scratch.observation(row, i));
+      }
+      for (int i = 0; i < kAction; i++) {
+        REQUIRE(scratch.observation_action(row, kSeen + i) == buffer.action[slot * kAction + i]);
+      }
+    }
+    CHECK(std::abs(scratch.observation(0, 1)) < 5.0f);
+  }
+}
+
+TEST_CASE("exploration is the actor's action for the normalised observation") {
+  Run<NormalisedTd3> run(5);
+  begin(run);
+  run.training.hyperparameters.action_noise = 0;
+  run.train(Host{}, 40);
+  for (int step = 0; step < 30; step++) {
+    Matrix<float, kEnvironments, kSeenByPolicy> seen;
+    Matrix<float, kEnvironments, kAction> action;
+    std::uint32_t slots[kEnvironments];
+    for (int i = 0; i < kEnvironments; i++) {
+      const auto& buffer = buffer_of(*run.replay, i);
+      slots[i] = buffer.position;
+      const float* present = buffer.observation + buffer.position * kSeen;
+      for (int k = 0; k < kSeenByPolicy; k++) seen(i, k) = normalised(run, present, k);
+    }
+    MlpBuffer<NormalisedTd3::Actor, kEnvironments> buffer;
+    forward(Host{}, run.learner->actor, seen, action, buffer);
+    run.step(Host{});
+    for (int i = 0; i < kEnvironments; i++) {
+      for (int k = 0; k < kAction; k++) {
+        CHECK(buffer_of(*run.replay, i).action[slots[i] * kAction + k] == action(i, k));
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("a normaliser that changes no observation changes nothing that is learnt", E,
+                   PlainTd3, PlainSac) {
+  Run<E> plain(6);
+  Run<Normalised<E>> identity(6), run(6);
+  begin(plain);
+  begin(identity);
+  begin(run);
+  make_identity(identity.learner->normaliser);
+  plain.train(Host{}, 100);
+  identity.train(Host{}, 100);
+  run.train(Host{}, 100);
+  CHECK(identity.learner->normaliser.scale[1] == 1.0f);
+  CHECK(plain.learner->progress.updates > 20);
+  CHECK(parameters(plain) == parameters(identity));
+  CHECK(parameters(plain) != parameters(run));
+}
+
+TEST_CASE_TEMPLATE("an experiment without it has no trace of it", E, PlainTd3, PlainSac) {
+  Run<E> plain(7);
+  Run<Normalised<E>> run(7);
+  begin(plain);
+  begin(run);
+  const auto names = run.tensor_names();
+  auto without = names;
+  without.erase(
+      std::remove_if(without.begin(), without.end(),
+                     [](const std::string& name) { return name.rfind("normaliser/", 0) == 0; }),
+      without.end());
+  CHECK(names.size() == without.size() + 5);
+  CHECK(plain.tensor_names() == without);
+  CHECK(sizeof(Learner<E>) + sizeof(run.learner->normaliser) <= sizeof(Learner<Normalised<E>>));
+  CHECK(kPolicyImageBytes<Normalised<E>> == kPolicyImageBytes<E> + 2 * 4 * kSeenByPolicy);
+  CHECK(fingerprint(plain.training) != fingerprint(run.training));
+  bool is_named = false;
+  for_each_learning_item(run.training, [&](const ItemName& name, auto) {
+    is_named = is_named || std::strcmp(name.group, "normalised") == 0;
+  });
+  CHECK(is_named);
+}
+
+TEST_CASE_TEMPLATE("the step size falls evenly where the experiment says so", E, Falling<PlainTd3>,
+                   Falling<PlainSac>) {
+  Run<E> run(9);
+  begin(run);
+  auto& hyper = run.training.hyperparameters;
+  hyper.steps = 300;
+  const auto rate = [&] {
+    return adam_parameters(run.training).learning_rate / hyper.learning_rate;
+  };
+  CHECK(rate() == 1.0f);
+  run.train(Host{}, 50);
+  CHECK(rate() == doctest::Approx(0.625));
+  run.train(Host{}, 50);
+  CHECK(rate() == doctest::Approx(0.25));
+  run.train(Host{}, 3);  // with more steps than there were to be, too
+  CHECK(rate() == doctest::Approx(0.25));
+  Run<PlainTd3> plain(9);
+  begin(plain);
+  CHECK(fingerprint(plain.training) != fingerprint(run.training));
+}
+
+TEST_CASE_TEMPLATE("the deployed policy normalises as the one that was trained, bit by bit", E,
+                   NormalisedTd3, NormalisedSac) {
+  Run<E> run(8);
+  begin(run);
+  run.train(Host{}, 100);
+  alignas(4) static std::uint8_t image[kPolicyImageBytes<E>];
+  build_policy_image(Host{}, run.training, {}, image);
+  static Policy<kPolicyImageBytes<E>, 64> deployed(policy_contract<SecretPoint>());
+  REQUIRE(deployed.accept(Generic{}, image, sizeof(image)).accepted());
+  for (int k = 0; k < 30; k++) {
+    const float x = -1.0f + 0.06f * static_cast<float>(k);
+    const Matrix<float, 1, kSeenByPolicy> observation{{x, 50.0f + 10.0f * x, 0.5f * x}};
+    Matrix<float, 1, kAction> action;
+    float of_image[kAction];
+    act(Host{}, run.training, observation, action);
+    REQUIRE(deployed.act(Generic{}, observation.values, of_image) == ActionSource::from_policy);
+    for (int i = 0; i < kAction; i++) CHECK(of_image[i] == action(0, i));
+  }
+}
+
+TEST_CASE_TEMPLATE("a run goes on from any of its states, on any device", E, NormalisedTd3,
+                   NormalisedSac) {
+  training_run::check_goes_on<E>(Host{}, 60);
+}
