@@ -211,7 +211,7 @@ def gate_lines(
     for name, result in found.items():
         low, high = result.all.interval
         settled = "-"
-        if result.all.successes:
+        if result.all.successes and not gate.parts:
             settled = f"{sorted(result.settling_s)[result.all.successes // 2]:.2f} s"
         interval = f"{100 * low:.1f} to {100 * high:.1f}"
         rows.append((str(name.folder), percent(result.all.rate), interval, settled))
@@ -221,8 +221,8 @@ def gate_lines(
         f"{gate.title} (seed {gate.seed})",
         *(f"  {line}" for line in folded(rows, width - 2)),
         "",
-        f"  mean of {len(found)} runs {percent(mean)}, worst {percent(worst)}; a success is "
-        f"{gate.rule.text}",
+        f"  mean of {len(found)} runs {percent(mean)}, worst {percent(worst)}; "
+        + ("in all parts together" if gate.parts else f"a success is {gate.rule.text}"),
     ]
 
 
