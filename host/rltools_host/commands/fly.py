@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import signal
 import sys
 from collections.abc import Sequence
@@ -44,7 +43,7 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import FLIGHT, LAST, result_file
-from rltools_host.training.hyperparameters import setting_texts
+from rltools_host.training.hyperparameters import given_numbers
 from rltools_host.ui.table import columns, in_columns
 from rltools_host.vehicles import px4_flight
 from rltools_host.vehicles.px4_flight import USUAL_STARTS, Px4Request
@@ -189,19 +188,6 @@ def settings_of(run: RunFolder) -> dict[str, float]:
     return {name: float(value) for name, value in hyperparameters.items() if name in known}
 
 
-def given_settings(texts: Sequence[str]) -> dict[str, float]:
-    """Of --set, as typed: name=value. Names and bounds are looked at when they are used."""
-    found: dict[str, float] = {}
-    for name, text in setting_texts(texts).items():
-        try:
-            found[name] = float(text)
-        except ValueError:
-            found[name] = math.nan
-        if not math.isfinite(found[name]):
-            raise UsageError(f"--set {name}={text}: {text or 'nothing'} is not a number")
-    return found
-
-
 # -- over a board ----------------------------------------------------------------------------------
 
 
@@ -221,7 +207,7 @@ def request_of(
 ) -> FlyRequest:
     """The gate's settings hold, or the run's own, where no others are given."""
     settings, noise = conditions.settings, conditions.noise
-    given = given_settings(settings)
+    given = given_numbers(settings)
     if noise is not None and given.setdefault("noise", noise) != noise:
         raise UsageError("noise is given twice: give it once")
     run = RunFolder.open(run_name)
@@ -283,7 +269,7 @@ def fly_px4(
         raise UsageError(f"--starts {starts}: give 1 to {len(STARTS)}")
     if out is not None and not out.absolute().parent.is_dir():
         raise DiskError(f"cannot write {out}: there is no folder {out.parent}; make it first")
-    given = given_settings(settings)
+    given = given_numbers(settings)
     flight_library().setting_bits(given)
     folder = RunFolder.open(run_name).path
     image = read_run_policy(run_name, which)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -101,6 +102,19 @@ def setting_texts(
             raise UsageError(f"{name} is given twice: give it once")
         texts[name] = text
     return texts
+
+
+def given_numbers(texts: Sequence[str]) -> dict[str, float]:
+    """Of --set, as typed; names and bounds are looked at where they are used."""
+    found: dict[str, float] = {}
+    for name, text in setting_texts(texts).items():
+        try:
+            found[name] = float(text)
+        except ValueError:
+            found[name] = math.nan
+        if not math.isfinite(found[name]):
+            raise UsageError(f"--set {name}={text}: {text or 'nothing'} is not a number")
+    return found
 
 
 def file_values(description: ExperimentDescription, set_file: SetFile) -> Values:
