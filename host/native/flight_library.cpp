@@ -89,6 +89,10 @@ const char* rlt_describe() {
     describe_channels(json, "observations", Environment::kObservations, kObservationDim);
     describe_channels(json, "actions", Environment::kActions, kActionDim);
     describe_parameters(json, "settings", Settings{});
+    json.list("airframe", [&] {
+      rlt::quadrotor::Airframe<float>{}.for_each_field(
+          [&](const char* name, float) { json.write(name); });
+    });
     json.object("limits", [&] {
       rlt::ExecutorLimits{}.for_each_field(
           [&](const char* name, auto value) { json.pair(name, value); });

@@ -24,6 +24,7 @@ from rltools_host.commands.options import (
 )
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.files import write_atomically
+from rltools_host.flight.airframes import read_airframe
 from rltools_host.flight.disturbances import FAULTS, Disturbances, parse_fault
 from rltools_host.flight.gate import hover_rule, load_gate
 from rltools_host.flight.in_the_loop import (
@@ -53,7 +54,7 @@ from rltools_host.vehicles.px4_start import STARTS
 EXAMPLE = "fly latest --board qemu-stm32f405"
 BOARD = mode(
     "with --board",
-    *("run_name", "board", "port", "gate", "seconds", "start", "seed", "settings"),
+    *("run_name", "board", "port", "gate", "airframe", "seconds", "start", "seed", "settings"),
     *(
         "latency_ms",
         "jitter_ms",
@@ -82,6 +83,14 @@ def command(
         str | None,
         typer.Option(
             "--gate", metavar="NAME", help="Take the gate's settings and starts, not the run's."
+        ),
+    ] = None,
+    airframe: Annotated[
+        Path | None,
+        typer.Option(
+            "--airframe",
+            metavar="FILE",
+            help="Fly this drone: a file of `rlt fit --out`, or one like it.",
         ),
     ] = None,
     seconds: Annotated[
@@ -164,7 +173,7 @@ def command(
         request = request_of(
             run_name,
             PolicyPlace(board, port, CONTRACT),
-            Conditions(gate, seconds, seed, settings or (), noise),
+            Conditions(gate, seconds, seed, settings or (), noise, airframe),
             start=start,
             disturbances=Disturbances(
                 latency_ms, jitter_ms, loss, tuple(map(parse_fault, faults or ()))
@@ -200,6 +209,7 @@ class Conditions:
     seed: int | None
     settings: Sequence[str]
     noise: float | None
+    airframe: Path | None = None
 
 
 def request_of(
@@ -213,6 +223,8 @@ def request_of(
     run = RunFolder.open(run_name)
     gate = load_gate(conditions.gate) if conditions.gate is not None else None
     known = dict(gate.settings) if gate is not None else settings_of(run)
+    if conditions.airframe is not None:
+        known |= read_airframe(conditions.airframe)
     rule = gate.rule if gate is not None else hover_rule()
     if conditions.seconds is not None:
         rule = rule_of(conditions.seconds, gate)

@@ -1,14 +1,59 @@
-"""Airframes of flights: which of them a policy flies, by mass and thrust to weight."""
+"""Airframes of flights: a file with one; which of them a policy flies, by mass and thrust to
+weight."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.flight.simulator import Array
+from rltools_host.documents import Unfit
+from rltools_host.errors import DamagedFileError, RltError, unknown_name
+from rltools_host.flight.simulator import Array, flight_library
+from rltools_host.training.hyperparameters import AIRFRAME, load_set_file
+
+GRAVITY_M_S2 = 9.81
+# A file says these; what it leaves out of the others is the settings' default, as in training.
+NEEDED = (
+    *("mass_kg", "inertia_x", "inertia_y", "inertia_z", "rotor_x_m", "rotor_y_m"),
+    *("thrust_0", "thrust_1", "thrust_2"),
+)
+OWN = {"airframe": 0.0, "table_share": 1.0}  # the settings' own values, in each flight
+
+
+def read_airframe(path: Path) -> dict[str, float]:
+    """The settings of a file that `rlt fit --out` writes, or somebody by hand; one sentence where
+    it has no airframe that can fly."""
+    given = load_set_file(path, AIRFRAME).texts
+    library = flight_library()
+    try:
+        for name in given:
+            if name not in (*library.airframe, "airframe"):
+                raise unknown_name("value of an airframe", name, library.airframe)
+        values = {name: float(text) for name, text in given.items()}
+        if missing := [name for name in NEEDED if name not in values]:
+            raise Unfit(f"{', '.join(missing)} missing: an airframe has {', '.join(NEEDED)}")
+        if values.pop("airframe", 0.0) != 0.0:
+            raise Unfit("airframe is not 0, which takes the values beside it")
+        library.setting_bits(values)
+        check_thrust(values)
+    except (RltError, ValueError) as error:
+        raise DamagedFileError(f"{AIRFRAME} {path} has no airframe: {error}") from None
+    return {**OWN, **values}
+
+
+def check_thrust(values: dict[str, float]) -> None:
+    """As can_fly() of quadrotor/airframe.h has it."""
+    t0, t1, t2 = (values[f"thrust_{power}"] for power in range(3))
+    greatest, weight = 4.0 * (t0 + t1 + t2), values["mass_kg"] * GRAVITY_M_S2
+    if greatest <= weight:
+        raise Unfit(f"its rotors lift {greatest:.3g} N, and it weighs {weight:.3g} N")
+    if t1 + 2.0 * t2 <= 0.0:
+        raise Unfit("the thrust of its rotors falls where they turn fastest")
+
 
 # The ends of the map's fields; what is beyond the outer ones is in the outer fields.
 MASS_KG = (0.02, 0.08, 0.32, 1.25, 5.0)

@@ -130,6 +130,7 @@ class FlightLibrary:
     records: Mapping[str, np.dtype[Any]]
     contract: Contract
     settings: tuple[Parameter, ...]
+    airframe: tuple[str, ...]  # the settings that an airframe has
     tables: tuple[str, ...]  # their names; table 1 is the first
     statuses: tuple[str, ...]  # of the executor, in words
     tick_us: int
@@ -164,6 +165,7 @@ def flight_library() -> FlightLibrary:
             said["step_interval_us"],
         ),
         description.parameters(said["settings"]),
+        tuple(said["airframe"]),
         tuple(said["tables"]),
         tuple(said["statuses"]),
         said["step_interval_us"],

@@ -17,7 +17,8 @@ from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.training.words import own_names
 
-OPTION = "--set-file"
+OPTION, AIRFRAME = "--set-file", "--airframe"
+WHAT = {OPTION: "hyperparameters", AIRFRAME: "airframe"}
 LARGEST = 1_000_000  # bytes
 
 
@@ -29,13 +30,13 @@ class SetFile:
     texts: Mapping[str, str]
 
 
-def load_set_file(path: Path) -> SetFile:
-    """What a file says; one sentence names the file where that is not what it must be."""
+def load_set_file(path: Path, option: str = OPTION) -> SetFile:
+    """What an option's file says; one sentence names it where that is not what it must be."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as error:
-        raise UsageError(f"cannot read {OPTION} {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {option} {path}: {error.strerror or error}") from None
     try:
         if len(data) > LARGEST:
             raise Unfit(f"it has more than {LARGEST} bytes")
@@ -48,7 +49,7 @@ def load_set_file(path: Path) -> SetFile:
         reason = str(error)
     else:
         return SetFile(path, {name: str(value) for name, value in settings.items()})
-    raise DamagedFileError(f"{OPTION} {path} has no hyperparameters: {reason}")
+    raise DamagedFileError(f"{option} {path} has no {WHAT[option]}: {reason}")
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> None:
