@@ -51,7 +51,9 @@ using Act = std::uint32_t (*)(std::uint32_t tick, std::uint32_t count, const std
 // where it lasts `ticks`, and is within `radius_m` of its target in `needed_ticks` of the last
 // `judged_ticks`. Settings have four bytes each, in the order of the description; the image lies on
 // a four-byte boundary, and counts where `act` is null. outcomes (count); samples (count, ticks) as
-// far as they are flown, or null; next: the flight to begin.
+// far as they are flown, or null; hidden (count, ticks / hidden_ticks rounded up, hidden_dim), or
+// null: at each so many ticks, what the step of the image's policy has made of its hidden state.
+// next: the flight to begin.
 #define RLT_FLIGHT_ORDER(X)         \
   X(const std::uint32_t*, settings) \
   X(const std::uint8_t*, image)     \
@@ -67,6 +69,9 @@ using Act = std::uint32_t (*)(std::uint32_t tick, std::uint32_t count, const std
   X(float, radius_m)                \
   X(std::uint32_t, threads)         \
   X(Outcome*, outcomes)             \
+  X(float*, hidden)                 \
+  X(std::uint32_t, hidden_dim)      \
+  X(std::uint32_t, hidden_ticks)    \
   X(Sample*, samples)               \
   X(std::atomic<std::uint32_t>, next)
 RLT_DEFINE_FIELDS(Order, RLT_FLIGHT_ORDER)
@@ -88,6 +93,8 @@ class Pilot {
     deployment_.begin(order.image, static_cast<std::uint32_t>(order.image_bytes));
   }
   void take_off() { deployment_.reset_executor(); }
+  // (the image's) hidden state, to which the last tick has led
+  const float* hidden() { return deployment_.acting()->last_state(); }
   // thrusts (kActionDim) for an observation (kObservationDim) of this moment
   ExecutorStatus fly(std::uint32_t tick, const float* observation, float* thrusts) {
     const std::uint32_t now_us = tick * Environment::kStepInterval_us;
@@ -177,9 +184,17 @@ void move_lane(Lanes<Device>& lanes, int from, int to) {
 
 // The thrusts of a policy that is an image, for the present observation.
 template <class Device>
-ExecutorStatus act(Lanes<Device>& lanes, int lane) {
-  return lanes.pilot[lane]->fly(lanes.tick[lane], lanes.observation + lane * kRow,
-                                lanes.thrusts + lane * kActionDim);
+ExecutorStatus act(const Order& order, Lanes<Device>& lanes, int lane) {
+  Pilot<Device>& pilot = *lanes.pilot[lane];
+  const std::uint32_t tick = lanes.tick[lane];
+  const ExecutorStatus status =
+      pilot.fly(tick, lanes.observation + lane * kRow, lanes.thrusts + lane * kActionDim);
+  if (order.hidden == nullptr || tick % order.hidden_ticks != 0) return status;
+  const std::size_t flight = lanes.episode[lane] - order.first_episode;
+  const std::size_t rows = (order.ticks + order.hidden_ticks - 1) / order.hidden_ticks;
+  float* kept = order.hidden + (flight * rows + tick / order.hidden_ticks) * order.hidden_dim;
+  for (std::uint32_t i = 0; i < order.hidden_dim; i++) kept[i] = pilot.hidden()[i];
+  return status;
 }
 
 // The thrusts of a caller's policy in all lanes; false: it does not go on.
@@ -266,7 +281,7 @@ void fly_some(Device device, Order& order) {
     observe_all(environment, order.seed, count, *lanes);
     if (together && !act_all(order, count, *lanes)) return;
     for (int lane = 0; lane < count; lane++) {
-      take_action(*lanes, lane, together ? ExecutorStatus::acted : act(*lanes, lane));
+      take_action(*lanes, lane, together ? ExecutorStatus::acted : act(order, *lanes, lane));
     }
     step_all(environment, order.seed, count, *lanes);
     for (int lane = count - 1; lane >= 0; lane--) {

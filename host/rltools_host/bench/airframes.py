@@ -34,7 +34,7 @@ from rltools_host.errors import RltError
 from rltools_host.flight.gate import Gate, load_gate
 from rltools_host.flight.gate_result import GateResult, fly_gate
 from rltools_host.flight.simulator import MOST_TOGETHER, Array, check_policy, flight_library
-from rltools_host.policies.image import Float32Array, read_run_policy
+from rltools_host.policies.image import Float32Array, PolicyImage, read_run_policy
 from rltools_host.project import PROJECT
 from rltools_host.runs.folder import RunFolder
 from rltools_host.ui.table import aligned
@@ -138,10 +138,14 @@ def check_use(pilot: Pilot, gate: Gate) -> None:
         )
 
 
-def fly_run(run: str, gate: Gate) -> tuple[GateResult, Row]:
+def policy_of(run: str) -> PolicyImage:
     image = read_run_policy(RunFolder.open(run))
     check_policy(image)
-    return fly_gate(gate, image, run), {"version": rltools_host.__version__}
+    return image
+
+
+def fly_run(run: str, gate: Gate) -> tuple[GateResult, Row]:
+    return fly_gate(gate, policy_of(run), run), {"version": rltools_host.__version__}
 
 
 def fly_trained(run: str | None, experiment: str, gate: Gate) -> tuple[GateResult, Row]:
@@ -180,6 +184,9 @@ def run(request: AirframesBenchmark) -> dict[str, Any]:
     """Flies, prints the tables and returns what `--json` prints."""
     gate = gate_of(request)
     names = chosen_peers("run", request.peers, False, request.peers_directory)
+    for given in (request.run, request.alone):
+        if given is not None:
+            policy_of(given)
     pilots: dict[str, Callable[[], tuple[GateResult, Row]]] = {
         OURS: lambda: fly_trained(request.run, OURS, gate),
         ALONE: lambda: fly_trained(request.alone, ALONE, gate),

@@ -161,7 +161,7 @@ def evaluate_gate(
         notes.append(f"these flights are of the {which} policy, and are not kept")
     elif not is_kept:
         notes.append(
-            f"the gate {gate.name} is {defined.episodes:,} flights of seed {defined.seed}: these "
+            f"the gate {gate.name} is {defined.flights:,} flights of seed {defined.seed}: these "
             "are others, and are not kept"
         )
     if find_group(name) is not None:
@@ -217,7 +217,7 @@ def gate_lines(
         rows.append((str(name.folder), percent(result.all.rate), interval, settled))
     worst = min(result.all.rate for result in found.values())
     return [
-        f"{gate.episodes:,} flights of each run's policy through the gate {gate.name}: "
+        f"{gate.flights:,} flights of each run's policy through the gate {gate.name}: "
         f"{gate.title} (seed {gate.seed})",
         *(f"  {line}" for line in folded(rows, width - 2)),
         "",

@@ -282,6 +282,9 @@ class Caller:
         return 0
 
 
+HIDDEN_TICKS = 10  # between two hidden states that are kept
+
+
 def check_policy(image: PolicyImage) -> None:
     """An error in a sentence where the image cannot fly here."""
     library = flight_library()
@@ -316,9 +319,11 @@ def fly(
     limits: ExecutorLimits | None = None,
     threads: int = 1,
     traced: bool = False,
+    hidden: Float32Array | None = None,
 ) -> tuple[Array, list[Array]]:
     """Whole flights of a policy: records of Outcome (count) and, where `traced`, of each flight
-    its records of Sample, one a tick. `limits` are of the executor, which has an image's policy."""
+    its records of Sample, one a tick. `limits` are of the executor, which has an image's policy.
+    `hidden` (count, ticks / HIDDEN_TICKS, state_dim) gets to what its hidden state came."""
     data, caller = np.zeros(0, np.uint8), None
     if isinstance(policy, PolicyImage):
         check_policy(policy)
@@ -328,6 +333,7 @@ def fly(
     library = flight_library()
     ticks, judged, needed = rule.in_ticks(library.tick_s)
     bits = library.setting_bits(settings)
+    assert hidden is None or hidden.shape[:2] == (count, -(-ticks // HIDDEN_TICKS))
     outcomes = np.zeros(count, library.records["Outcome"])
     samples = np.zeros((count, ticks) if traced else 0, library.records["Sample"])
     order = np.zeros(1, library.records["Order"])
@@ -346,6 +352,9 @@ def fly(
         "threads": min(max(threads, 1), library.most_threads, count),
         "outcomes": outcomes.ctypes.data,
         "samples": samples.ctypes.data if traced else 0,
+        "hidden": 0 if hidden is None else hidden.ctypes.data,
+        "hidden_dim": 0 if hidden is None else hidden.shape[-1],
+        "hidden_ticks": HIDDEN_TICKS,
     }
     for name, value in asked.items():
         order[name] = value

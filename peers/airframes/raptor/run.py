@@ -7,7 +7,7 @@ back right, back left, front left. That is the order and these are the axes of t
 come in here; what differs is the attitude, which comes as a quaternion.
 
 Its hidden state and its last action go on each 10 ms. --each-tick: it acts anew in each tick of
-2 ms, from the state and the last action of the step that it is in, as it is deployed.
+2 ms, from the state and the last action from which its step began.
 
 Standard input has, for each tick, its number (u4) and ROWS observations of 13 floats; number 0
 begins flights. Standard output has ROWS motor commands of 4 floats, parts of the greatest speed in

@@ -15,7 +15,7 @@ from quadrotor_policies import controller
 from rltools_host import cli
 from rltools_host.bench import airframes
 from rltools_host.bench.airframes import ALONE, OURS, AirframesBenchmark, thrust_parts
-from rltools_host.errors import UsageError
+from rltools_host.errors import RltError, UsageError
 from rltools_host.flight.gate import load_gate
 from rltools_host.flight.simulator import flight_library
 from stub_peers import add_peer
@@ -114,6 +114,8 @@ def test_what_is_typed_wrong(request_of: Any) -> None:
         airframes.run(AirframesBenchmark(request.run, request.run, episodes=0))
     with pytest.raises(UsageError, match="latency_ms=21 is out of bounds"):
         airframes.run(AirframesBenchmark(request.run, settings={"latency_ms": 21}))
+    with pytest.raises(RltError, match="nowhere"):  # before anything is trained or flown
+        airframes.run(AirframesBenchmark(alone="nowhere"))
 
 
 @pytest.mark.all

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rltools_host.flight.airframes import LIFT, MASS_KG, AirframeMap
 from rltools_host.flight.gate_result import (
     GateResult,
     part_rows,
@@ -20,6 +19,7 @@ from rltools_host.flight.gate_result import (
 from rltools_host.flight.simulator import Array, Cause, Rule, flight_library
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report import plot
+from rltools_host.report.airframes import knowledge, maps
 from rltools_host.report.markup import Section, number, table, text
 from rltools_host.report.plot import Values
 from rltools_host.report.run_data import RunData
@@ -104,6 +104,7 @@ def shown(path: Path, image: PolicyImage) -> str:
         + parts(result)
         + table(heads, rows)
         + maps(result)
+        + knowledge(result, image)
         + causes(result)
     )
     drawn = drawn_flights(result, image)
@@ -214,48 +215,6 @@ def rate_plot(result: GateResult) -> str:
     return plot.responsive(
         draw, (height, height), f"Rates of success by table, gate {result.gate.name}"
     )
-
-
-def maps(result: GateResult) -> str:
-    """Rates of success by mass and thrust to weight, of the first part and of all."""
-    first = next(iter(result.by_part.items()), None)
-    found = [] if first is None else [(first[0], first[1].map)]
-    found.append(("all parts" if found else "all flights", result.map))
-    drawn = [(name, each) for name, each in found if each is not None]
-    if not drawn:
-        return ""
-
-    def draw(figure: Figure, is_wide: bool) -> None:
-        shape = (1, len(drawn)) if is_wide else (len(drawn), 1)
-        grid = figure.subplots(*shape, squeeze=False).flat
-        for axes, (name, each) in zip(grid, drawn, strict=True):
-            draw_map(axes, each)
-            plot.title(axes, f"{name}: successful flights, %")
-
-    picture = plot.responsive(
-        draw, (250, 230 * len(drawn)), f"Map of airframes, gate {result.gate.name}"
-    )
-    caption = "Drawn airframes, by mass and by greatest thrust to weight."
-    return f'<figure>{picture}<figcaption class="caption">{caption}</figcaption></figure>'
-
-
-def draw_map(axes: Any, found: AirframeMap) -> None:
-    rates = found.rates
-    for row, column in np.ndindex(rates.shape):
-        rate = rates[row, column]
-        if np.isnan(rate):
-            continue
-        x, y = column + np.array([0, 1, 1, 0]), row + np.array([0, 0, 1, 1])
-        axes.fill(x, y, color=plot.FIRST, alpha=0.45 * rate, linewidth=0)
-        place = (column + 0.5, row + 0.5)
-        axes.text(*place, f"{100 * rate:.0f}", ha="center", va="center", color=plot.INK)
-    axes.set_xticks(range(len(LIFT)), [f"{bound:g}" for bound in LIFT])
-    axes.set_yticks(range(len(MASS_KG)), [f"{bound:g}" for bound in MASS_KG])
-    axes.set_xlim(0, len(LIFT) - 1)
-    axes.set_ylim(0, len(MASS_KG) - 1)
-    axes.grid(visible=False)
-    axes.set_xlabel("thrust to weight")
-    axes.set_ylabel("mass, kg")
 
 
 def flight_paths(drawn: Sequence[Drawn], gate: str) -> str:
