@@ -90,7 +90,7 @@ def command(
         typer.Option(
             "--airframe",
             metavar="FILE",
-            help="Fly this drone: a file of `rlt fit --out`, or one like it.",
+            help="Fly this drone: a file that `rlt fit` writes, or one like it.",
         ),
     ] = None,
     seconds: Annotated[

@@ -25,7 +25,7 @@ OWN = {"airframe": 0.0, "table_share": 1.0}  # the settings' own values, in each
 
 
 def read_airframe(path: Path) -> dict[str, float]:
-    """The settings of a file that `rlt fit --out` writes, or somebody by hand; one sentence where
+    """The settings of a file that `rlt fit` writes, or somebody by hand; one sentence where
     it has no airframe that can fly."""
     given = load_set_file(path, AIRFRAME).texts
     library = flight_library()
