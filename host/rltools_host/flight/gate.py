@@ -29,6 +29,8 @@ from rltools_host.tree import TREE
 
 MOST_EPISODES = 100_000
 MOST_SECONDS = 600.0
+MOST_PARTS = 20
+PartName = Annotated[str, Meta(pattern=r"^\w[\w -]{0,39}\Z", description="the name of a part")]
 Settings = dict[Line, Value]  # by the names of quadrotor/settings.h
 
 
@@ -55,7 +57,7 @@ class Definition(Struct, frozen=True, forbid_unknown_fields=True):
     settings: Settings
     about: Line = ""  # a sentence
     executor: ExecutorLimits = ExecutorLimits()
-    parts: dict[Title, Part] = {}  # each has all of the episodes, of the same airframes
+    parts: dict[PartName, Part] = {}  # each has all of the episodes, of the same airframes
 
 
 class Likeness(Struct, frozen=True):
@@ -219,6 +221,8 @@ def completed(document: Mapping[str, Any]) -> dict[str, Any]:
 def gate_of(name: str, stated: Definition) -> Gate:
     """Unfit, or a UsageError, with the place where it makes no sense."""
     gate = Gate(name=name, **structs.asdict(stated))
+    if len(gate.parts) > MOST_PARTS:
+        raise Unfit(f"parts has {len(gate.parts)} entries, not {MOST_PARTS} at most")
     for kind in (gate, *gate.kinds.values()):
         check_rule(kind.rule)
         flight_library().setting_bits(kind.settings)

@@ -219,7 +219,7 @@ def test_a_payload_drops_and_a_rotor_becomes_weaker() -> None:
     assert len(directions) == 4  # each of the rotors
 
 
-def test_parts_are_gates_whose_flights_count_together(pilot: PolicyImage) -> None:
+def test_parts_are_gates_whose_flights_count_together(pilot: PolicyImage, tmp_path: Path) -> None:
     gate = structs.replace(load_gate("any-airframe"), episodes=3)
     result = fly_gate(gate, pilot, "run")
     assert len(result.outcomes) == 24
@@ -242,6 +242,10 @@ def test_parts_are_gates_whose_flights_count_together(pilot: PolicyImage) -> Non
     text = "\n".join(result.lines())
     for head in ("part", "table", "mass, kg", "thrust to weight"):
         assert re.search(rf"^  {head}  +flights  success", text, re.MULTILINE), head
+    assert max(map(len, result.lines(60)[2:])) <= 60
+    again = read_result(result.write(tmp_path))
+    assert again.gate == gate
+    assert {**again.document(), "run": "run"} == document
 
 
 def test_flights_settle_after_the_change(pilot: PolicyImage) -> None:
@@ -433,6 +437,8 @@ HOVER = json.loads((TREE.experiments / "gates" / "hover.json").read_text())
         ({**HOVER, "parts": {"a": {"radius": 1}}}, "parts.a.radius is none of seconds"),
         ({**HOVER, "parts": {"a": {"settings": {"payload": 1}}}}, "payload=1 is out of bounds"),
         ({**HOVER, "parts": {"a\nb": {}}}, "a key of parts is "),
+        ({**HOVER, "parts": {"$x$": {}}}, 'a key of parts is "$x$", not the name of a part'),
+        ({**HOVER, "parts": {f"p{i}": {} for i in range(21)}}, "parts has 21 entries, not 20"),
         ({"like": "huver"}, 'unknown gate "huver": did you mean hover'),
         ({"like": "push"}, "like is push, which is no whole definition itself"),
         ({"like": 3}, "like is 3, not a text"),
