@@ -3,11 +3,11 @@
 // tick.
 #pragma once
 
-#include "rltools/rl/environments/windy_quadrotor.h"
+#include "flown_quadrotor.h"
 
 namespace rlt::flight {
 
-using Environment = WindyQuadrotorTick<float>;
+using Environment = FlownQuadrotor;
 using State = Environment::State;
 using Parameters = Environment::Parameters;
 using Settings = Environment::Settings;
@@ -23,10 +23,21 @@ struct Flight {
   State state;
 };
 
+// What flights are counted by, and how its rotors turn: of the greatest thrust to the weight; of a
+// rotor's torque to the inertia about x and y, rad/s^2; the thrust of a rotor, N, at the part w of
+// its greatest speed: t0 + t1 w + t2 w^2.
+using Three = float[3];
+#define RLT_FLIGHT_AIRFRAME(X) \
+  X(float, mass_kg)            \
+  X(float, lift)               \
+  X(float, turn_x)             \
+  X(float, turn_y)             \
+  X(Three, thrust)
+RLT_DEFINE_FIELDS(FlownAirframe, RLT_FLIGHT_AIRFRAME)
+
 // What is true of a moment, without noise. World: z up; the attitude turns body into world. Table:
 // of quadrotor/airframe.h, from 1; 0: the settings' own values. Latency is in ticks, a rotor's
 // speed a part of the greatest one.
-using Three = float[3];
 using Four = float[4];
 #define RLT_FLIGHT_READING(X)      \
   X(std::uint32_t, tick)           \
@@ -58,6 +69,15 @@ inline void begin(const Environment& environment, std::uint32_t seed, std::uint3
         RandomStream{seed, Purpose::evaluation_reset, episode});
 }
 
+// Before each tick of an episode.
+inline void change(const Environment& environment, std::uint32_t seed, std::uint32_t episode,
+                   std::uint32_t tick, Parameters& parameters) {
+  const Changes& changes = environment.settings.environment;
+  constexpr float kTicksPerSecond = 1e6f / static_cast<float>(Environment::kStepInterval_us);
+  if (tick != static_cast<std::uint32_t>(changes.change_s * kTicksPerSecond + 0.5f)) return;
+  change_airframe(changes, {seed, Purpose::evaluation_parameters, episode}, parameters);
+}
+
 // The environment's action from thrusts in [0, 1], which beyond count as the bound.
 inline void normalise(const float* thrusts, float* action) {
   for (int i = 0; i < kActionDim; i++) {
@@ -83,6 +103,16 @@ inline void read(const Parameters& parameters, const State& state, std::uint32_t
     reading.attitude[i] = state.attitude[i];
     reading.rotor_speed[i] = state.rotor_speed[i];
   }
+}
+
+inline void read(const Parameters& parameters, FlownAirframe& airframe) {
+  airframe.mass_kg = parameters.mass_kg;
+  airframe.lift = 1.0f / parameters.hover_fraction;
+  airframe.turn_x = parameters.roll_1 + parameters.roll_2;
+  airframe.turn_y = parameters.pitch_1 + parameters.pitch_2;
+  airframe.thrust[0] = parameters.thrust_0;
+  airframe.thrust[1] = parameters.thrust_1;
+  airframe.thrust[2] = parameters.thrust_2;
 }
 
 inline float distance_m(const State& state) {

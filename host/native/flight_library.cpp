@@ -47,6 +47,7 @@ void rlt_flight_observe(const Flight* flight, float* observation) {
 std::uint32_t rlt_flight_step(Flight* flight, const float* thrusts) {
   float action[kActionDim];
   normalise(thrusts, action);
+  change(flight->environment, flight->seed, flight->episode, flight->tick, flight->parameters);
   const auto result =
       step(rlt::Generic{}, flight->environment, flight->parameters, flight->state, action,
            rlt::RandomStream{flight->seed, rlt::Purpose::evaluation_step, flight->tick,
@@ -59,6 +60,10 @@ void rlt_flight_read(const Flight* flight, Reading* reading) {
   read(flight->parameters, flight->state, flight->tick, *reading);
 }
 
+void rlt_flight_airframe(const Flight* flight, FlownAirframe* airframe) {
+  read(flight->parameters, *airframe);
+}
+
 // Whether the policy can act here: the reason for which not, 0 where it can, and `where` in it.
 int rlt_flight_check_policy(const std::uint8_t* image, std::size_t count, std::uint32_t* where) {
   const auto contract = rlt::policy_contract<Environment>();
@@ -68,10 +73,10 @@ int rlt_flight_check_policy(const std::uint8_t* image, std::size_t count, std::u
   return static_cast<int>(verdict.reason);
 }
 
-// All flights of an order, whose policy can act here.
+// All flights of an order, whose policy can act here; a caller's policy acts in one thread.
 void rlt_flight_fly(Order* order) {
   order->next = 0;
-  if (order->threads < 2) return fly_some(rlt::HostSimd{}, *order);
+  if (order->threads < 2 || order->act != nullptr) return fly_some(rlt::HostSimd{}, *order);
   const rlt::HostThreads device{};
   set_threads(device, static_cast<int>(order->threads));
   rlt::for_each_index(device, static_cast<int>(order->threads),
@@ -84,6 +89,10 @@ const char* rlt_describe() {
     describe_channels(json, "observations", Environment::kObservations, kObservationDim);
     describe_channels(json, "actions", Environment::kActions, kActionDim);
     describe_parameters(json, "settings", Settings{});
+    json.list("airframe", [&] {
+      rlt::quadrotor::Airframe<float>{}.for_each_field(
+          [&](const char* name, float) { json.write(name); });
+    });
     json.object("limits", [&] {
       rlt::ExecutorLimits{}.for_each_field(
           [&](const char* name, auto value) { json.pair(name, value); });
@@ -100,6 +109,7 @@ const char* rlt_describe() {
     json.pair("most_threads", rlt::threads::Pool::kMostThreads);
     json.object("records", [&] {
       rlt::describe::describe_record<Reading>(json, "Reading");
+      rlt::describe::describe_record<FlownAirframe>(json, "Airframe");
       rlt::describe::describe_record<Sample>(json, "Sample");
       rlt::describe::describe_record<Outcome>(json, "Outcome");
       rlt::describe::describe_record<Order>(json, "Order");
@@ -110,6 +120,7 @@ const char* rlt_describe() {
       RLT_DESCRIBE_FUNCTION(json, rlt_flight_observe);
       RLT_DESCRIBE_FUNCTION(json, rlt_flight_step);
       RLT_DESCRIBE_FUNCTION(json, rlt_flight_read);
+      RLT_DESCRIBE_FUNCTION(json, rlt_flight_airframe);
       RLT_DESCRIBE_FUNCTION(json, rlt_flight_check_policy);
       RLT_DESCRIBE_FUNCTION(json, rlt_flight_fly);
     });

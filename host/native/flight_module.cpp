@@ -37,7 +37,7 @@ void draw_dynamics() {
                        {flight.seed, rlt::Purpose::evaluation_parameters, flight.episode});
   auto& wind = flight.parameters.wind_m_s2;
   const float drawn = rlt::quadrotor::length(wind[0], wind[1], wind[2]);
-  const float wanted = flight.environment.settings.environment.wind_m_s2;
+  const float wanted = rlt::quadrotor::wind_of(flight.environment.settings).wind_m_s2;
   for (float& axis : wind) axis *= drawn > 0.0f ? wanted / drawn : 0.0f;
 }
 
@@ -127,6 +127,7 @@ RLT_EXPORT(fly) std::uint32_t fly(std::uint32_t ticks) {
     const std::uint32_t now_us = flight.tick * Environment::kStepInterval_us;
     const auto status = executor.step(device, now_us, {observation, now_us}, thrusts, &pilot);
     normalise(thrusts, action);
+    change(flight.environment, flight.seed, flight.episode, flight.tick, flight.parameters);
     const auto result = step(
         rlt::Generic{}, flight.environment, flight.parameters, flight.state, action,
         rlt::RandomStream{flight.seed, rlt::Purpose::evaluation_step, flight.tick, flight.episode});

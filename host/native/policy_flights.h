@@ -1,5 +1,5 @@
 // Flights of a policy, many at once: the environment in lanes, the policy in the hands of the
-// firmware's own deployment and executor.
+// firmware's own deployment and executor, or of the caller.
 #pragma once
 
 #include <algorithm>
@@ -41,15 +41,24 @@ RLT_DEFINE_FIELDS(Sample, RLT_FLIGHT_SAMPLE)
   X(float, episode_return)
 RLT_DEFINE_FIELDS(Outcome, RLT_FLIGHT_OUTCOME)
 
+// A caller's policy at a tick of flights that began at once: thrusts (count, kActionDim) for
+// observations (count, kObservationDim) of the order's flights `index` (count). Up to kLanes fly
+// together, those of the next kLanes numbers. Not 0: no flight goes on.
+using Act = std::uint32_t (*)(std::uint32_t tick, std::uint32_t count, const std::uint32_t* index,
+                              const float* observation, float* thrusts);
+
 // Flights of a policy: episodes `first_episode` to `first_episode + count - 1`. A flight succeeds
 // where it lasts `ticks`, and is within `radius_m` of its target in `needed_ticks` of the last
 // `judged_ticks`. Settings have four bytes each, in the order of the description; the image lies on
-// a four-byte boundary. outcomes (count); samples (count, ticks) as far as they are flown, or null;
+// a four-byte boundary, and counts where `act` is null. outcomes (count); samples (count, ticks) as
+// far as they are flown, or null; hidden (count, ticks / hidden_ticks rounded up, hidden_dim), or
+// null: at each so many ticks, what the step of the image's policy has made of its hidden state.
 // next: the flight to begin.
 #define RLT_FLIGHT_ORDER(X)         \
   X(const std::uint32_t*, settings) \
   X(const std::uint8_t*, image)     \
   X(std::size_t, image_bytes)       \
+  X(Act, act)                       \
   X(ExecutorLimits, limits)         \
   X(std::uint32_t, seed)            \
   X(std::uint32_t, first_episode)   \
@@ -60,6 +69,9 @@ RLT_DEFINE_FIELDS(Outcome, RLT_FLIGHT_OUTCOME)
   X(float, radius_m)                \
   X(std::uint32_t, threads)         \
   X(Outcome*, outcomes)             \
+  X(float*, hidden)                 \
+  X(std::uint32_t, hidden_dim)      \
+  X(std::uint32_t, hidden_ticks)    \
   X(Sample*, samples)               \
   X(std::atomic<std::uint32_t>, next)
 RLT_DEFINE_FIELDS(Order, RLT_FLIGHT_ORDER)
@@ -77,9 +89,12 @@ class Pilot {
 
   Pilot(Device device, const Order& order)
       : deployment_(device, storage_, policy_contract<Environment>(), order.limits) {
+    if (order.act != nullptr) return;
     deployment_.begin(order.image, static_cast<std::uint32_t>(order.image_bytes));
   }
   void take_off() { deployment_.reset_executor(); }
+  // (the image's) hidden state, to which the last tick has led
+  const float* hidden() { return deployment_.acting()->last_state(); }
   // thrusts (kActionDim) for an observation (kObservationDim) of this moment
   ExecutorStatus fly(std::uint32_t tick, const float* observation, float* thrusts) {
     const std::uint32_t now_us = tick * Environment::kStepInterval_us;
@@ -126,6 +141,9 @@ template <class Device>
   const float* __restrict action = lanes.action;
   auto* __restrict result = lanes.result;
   for (int i = 0; i < count; i++) {
+    change(environment, seed, lanes.episode[i], lanes.tick[i], lanes.parameters[i]);
+  }
+  for (int i = 0; i < count; i++) {
     result[i] = step(Generic{}, environment, parameters[i], state[i], action + i * kActionDim,
                      RandomStream{seed, Purpose::evaluation_step, lanes.tick[i], lanes.episode[i]});
   }
@@ -164,13 +182,42 @@ void move_lane(Lanes<Device>& lanes, int from, int to) {
   std::swap(lanes.pilot[to], lanes.pilot[from]);
 }
 
-// The policy's thrusts for the present observation.
+// The thrusts of a policy that is an image, for the present observation.
 template <class Device>
-void act(Lanes<Device>& lanes, int lane) {
-  const float* observation = lanes.observation + lane * kRow;
-  float* thrusts = lanes.thrusts + lane * kActionDim;
+ExecutorStatus act(const Order& order, Lanes<Device>& lanes, int lane) {
+  Pilot<Device>& pilot = *lanes.pilot[lane];
   const std::uint32_t tick = lanes.tick[lane];
-  const ExecutorStatus status = lanes.pilot[lane]->fly(tick, observation, thrusts);
+  const ExecutorStatus status =
+      pilot.fly(tick, lanes.observation + lane * kRow, lanes.thrusts + lane * kActionDim);
+  if (order.hidden == nullptr || tick % order.hidden_ticks != 0) return status;
+  const std::size_t flight = lanes.episode[lane] - order.first_episode;
+  const std::size_t rows = (order.ticks + order.hidden_ticks - 1) / order.hidden_ticks;
+  float* kept = order.hidden + (flight * rows + tick / order.hidden_ticks) * order.hidden_dim;
+  for (std::uint32_t i = 0; i < order.hidden_dim; i++) kept[i] = pilot.hidden()[i];
+  return status;
+}
+
+// The thrusts of a caller's policy in all lanes; false: it does not go on.
+template <class Device>
+bool act_all(const Order& order, int count, Lanes<Device>& lanes) {
+  std::uint32_t index[kLanes];
+  float observation[kLanes * kObservationDim];
+  for (int lane = 0; lane < count; lane++) {
+    index[lane] = lanes.episode[lane] - order.first_episode;
+    for (int i = 0; i < kObservationDim; i++) {
+      observation[lane * kObservationDim + i] = lanes.observation[lane * kRow + i];
+    }
+  }
+  return order.act(lanes.tick[0], static_cast<std::uint32_t>(count), index, observation,
+                   lanes.thrusts) == 0;
+}
+
+// The thrusts become the environment's action, and are kept.
+template <class Device>
+void take_action(Lanes<Device>& lanes, int lane, ExecutorStatus status) {
+  const float* observation = lanes.observation + lane * kRow;
+  const float* thrusts = lanes.thrusts + lane * kActionDim;
+  const std::uint32_t tick = lanes.tick[lane];
   lanes.outcome[lane]->status = static_cast<std::uint32_t>(status);
   normalise(thrusts, lanes.action + lane * kActionDim);
   if (lanes.samples[lane] == nullptr) return;
@@ -225,14 +272,23 @@ void fly_some(Device device, Order& order) {
     pilots[lane] = std::make_unique<Pilot<Device>>(device, order);
     lanes->pilot[lane] = pilots[lane].get();
   }
-  while (count < kLanes && begin_next(order, environment, *lanes, count)) count++;
-  while (count > 0) {
+  const bool together = order.act != nullptr;  // all begin at once
+  for (;;) {
+    if (count == 0) {
+      while (count < kLanes && begin_next(order, environment, *lanes, count)) count++;
+      if (count == 0) return;
+    }
     observe_all(environment, order.seed, count, *lanes);
-    for (int lane = 0; lane < count; lane++) act(*lanes, lane);
+    if (together && !act_all(order, count, *lanes)) return;
+    for (int lane = 0; lane < count; lane++) {
+      take_action(*lanes, lane, together ? ExecutorStatus::acted : act(order, *lanes, lane));
+    }
     step_all(environment, order.seed, count, *lanes);
     for (int lane = count - 1; lane >= 0; lane--) {
       if (!judge_lane(order, environment.settings, *lanes, lane)) continue;
-      if (!begin_next(order, environment, *lanes, lane)) move_lane(*lanes, --count, lane);
+      if (together || !begin_next(order, environment, *lanes, lane)) {
+        move_lane(*lanes, --count, lane);
+      }
     }
   }
 }

@@ -96,6 +96,9 @@ BENCHMARKS = {
     "layers": Command(
         "Compares our kernels for dense layers with OpenBLAS, by width.", "bench", "layers"
     ),
+    "any-airframe": Command(
+        "Flies airframes that nobody trained on, by our policy and others.", "bench", "any_airframe"
+    ),
     "web": Command("Measures the page that trains in the browser, in Chromium.", "bench", "web"),
 }
 BENCH_SUMMARY = "Measures how fast this machine trains and infers, against other libraries."

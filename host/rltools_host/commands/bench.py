@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rltools_host.bench import (
+    airframes,
     board_forward,
     build_times,
     environments,
@@ -22,6 +23,7 @@ from rltools_host.bench import (
     vertical,
 )
 from rltools_host.commands.options import Json, mode, require
+from rltools_host.training.hyperparameters import given_numbers
 from rltools_host.web import measure
 
 Repetitions = Annotated[int, typer.Option(metavar="N", help="Repetitions; the median counts.")]
@@ -281,6 +283,45 @@ def layers_command(
     json_output: Json = False,
 ) -> None:
     told(layers.run(widths, batches, zeros, repetitions), json_output)
+
+
+# -- any-airframe ----------------------------------------------------------------------------------
+
+ANY_AIRFRAME_EXAMPLE = "bench any-airframe --run latest --episodes 100"
+
+
+def any_airframe_command(
+    run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN", help="Whose policy is ours. [default: trains foundation-quadrotor]"
+        ),
+    ] = None,
+    alone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="Of a policy for one airframe alone. [default: trains crazyflie-ppo]",
+        ),
+    ] = None,
+    peers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Folders of peers/airframes. [default: all]"),
+    ] = None,
+    episodes: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Airframes through each part. [default: the gate's]"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of all flights."),
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    request = airframes.AirframesBenchmark(
+        run, alone, peers, episodes, given_numbers(settings or ())
+    )
+    told(airframes.run(request), json_output)
 
 
 # -- web -------------------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ def evaluate_gate(
         notes.append(f"these flights are of the {which} policy, and are not kept")
     elif not is_kept:
         notes.append(
-            f"the gate {gate.name} is {defined.episodes:,} flights of seed {defined.seed}: these "
+            f"the gate {gate.name} is {defined.flights:,} flights of seed {defined.seed}: these "
             "are others, and are not kept"
         )
     if find_group(name) is not None:
@@ -211,18 +211,18 @@ def gate_lines(
     for name, result in found.items():
         low, high = result.all.interval
         settled = "-"
-        if result.all.successes:
+        if result.all.successes and not gate.parts:
             settled = f"{sorted(result.settling_s)[result.all.successes // 2]:.2f} s"
         interval = f"{100 * low:.1f} to {100 * high:.1f}"
         rows.append((str(name.folder), percent(result.all.rate), interval, settled))
     worst = min(result.all.rate for result in found.values())
     return [
-        f"{gate.episodes:,} flights of each run's policy through the gate {gate.name}: "
+        f"{gate.flights:,} flights of each run's policy through the gate {gate.name}: "
         f"{gate.title} (seed {gate.seed})",
         *(f"  {line}" for line in folded(rows, width - 2)),
         "",
-        f"  mean of {len(found)} runs {percent(mean)}, worst {percent(worst)}; a success is "
-        f"{gate.rule.text}",
+        f"  mean of {len(found)} runs {percent(mean)}, worst {percent(worst)}; "
+        + ("in all parts together" if gate.parts else f"a success is {gate.rule.text}"),
     ]
 
 

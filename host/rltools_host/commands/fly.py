@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import signal
 import sys
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from rltools_host.commands.options import (
 )
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.files import write_atomically
+from rltools_host.flight.airframes import read_airframe
 from rltools_host.flight.disturbances import FAULTS, Disturbances, parse_fault
 from rltools_host.flight.gate import hover_rule, load_gate
 from rltools_host.flight.in_the_loop import (
@@ -44,7 +44,7 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import FLIGHT, LAST, result_file
-from rltools_host.training.hyperparameters import setting_texts
+from rltools_host.training.hyperparameters import given_numbers
 from rltools_host.ui.table import columns, in_columns
 from rltools_host.vehicles import px4_flight
 from rltools_host.vehicles.px4_flight import USUAL_STARTS, Px4Request
@@ -54,7 +54,7 @@ from rltools_host.vehicles.px4_start import STARTS
 EXAMPLE = "fly latest --board qemu-stm32f405"
 BOARD = mode(
     "with --board",
-    *("run_name", "board", "port", "gate", "seconds", "start", "seed", "settings"),
+    *("run_name", "board", "port", "gate", "airframe", "seconds", "start", "seed", "settings"),
     *(
         "latency_ms",
         "jitter_ms",
@@ -83,6 +83,14 @@ def command(
         str | None,
         typer.Option(
             "--gate", metavar="NAME", help="Take the gate's settings and starts, not the run's."
+        ),
+    ] = None,
+    airframe: Annotated[
+        Path | None,
+        typer.Option(
+            "--airframe",
+            metavar="FILE",
+            help="Fly this drone: a file that `rlt fit` writes, or one like it.",
         ),
     ] = None,
     seconds: Annotated[
@@ -165,7 +173,7 @@ def command(
         request = request_of(
             run_name,
             PolicyPlace(board, port, CONTRACT),
-            Conditions(gate, seconds, seed, settings or (), noise),
+            Conditions(gate, seconds, seed, settings or (), noise, airframe),
             start=start,
             disturbances=Disturbances(
                 latency_ms, jitter_ms, loss, tuple(map(parse_fault, faults or ()))
@@ -189,19 +197,6 @@ def settings_of(run: RunFolder) -> dict[str, float]:
     return {name: float(value) for name, value in hyperparameters.items() if name in known}
 
 
-def given_settings(texts: Sequence[str]) -> dict[str, float]:
-    """Of --set, as typed: name=value. Names and bounds are looked at when they are used."""
-    found: dict[str, float] = {}
-    for name, text in setting_texts(texts).items():
-        try:
-            found[name] = float(text)
-        except ValueError:
-            found[name] = math.nan
-        if not math.isfinite(found[name]):
-            raise UsageError(f"--set {name}={text}: {text or 'nothing'} is not a number")
-    return found
-
-
 # -- over a board ----------------------------------------------------------------------------------
 
 
@@ -214,6 +209,7 @@ class Conditions:
     seed: int | None
     settings: Sequence[str]
     noise: float | None
+    airframe: Path | None = None
 
 
 def request_of(
@@ -221,12 +217,14 @@ def request_of(
 ) -> FlyRequest:
     """The gate's settings hold, or the run's own, where no others are given."""
     settings, noise = conditions.settings, conditions.noise
-    given = given_settings(settings)
+    given = given_numbers(settings)
     if noise is not None and given.setdefault("noise", noise) != noise:
         raise UsageError("noise is given twice: give it once")
     run = RunFolder.open(run_name)
     gate = load_gate(conditions.gate) if conditions.gate is not None else None
     known = dict(gate.settings) if gate is not None else settings_of(run)
+    if conditions.airframe is not None:
+        known |= read_airframe(conditions.airframe)
     rule = gate.rule if gate is not None else hover_rule()
     if conditions.seconds is not None:
         rule = rule_of(conditions.seconds, gate)
@@ -283,7 +281,7 @@ def fly_px4(
         raise UsageError(f"--starts {starts}: give 1 to {len(STARTS)}")
     if out is not None and not out.absolute().parent.is_dir():
         raise DiskError(f"cannot write {out}: there is no folder {out.parent}; make it first")
-    given = given_settings(settings)
+    given = given_numbers(settings)
     flight_library().setting_bits(given)
     folder = RunFolder.open(run_name).path
     image = read_run_policy(run_name, which)

@@ -8,19 +8,40 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, structs
+import numpy as np
+from msgspec import Meta, Struct, structs, to_builtins
 
 from rltools_host.documents import Line, NotNegative, Title, Unfit, Value, Whole, typed
 from rltools_host.errors import DamagedFileError, RltError, UsageError, unknown_name
 from rltools_host.files import parse_json
-from rltools_host.flight.simulator import Array, ExecutorLimits, Rule, flight_library, fly
+from rltools_host.flight.simulator import (
+    ActFunction,
+    Array,
+    ExecutorLimits,
+    Rule,
+    airframes,
+    flight_library,
+    fly,
+)
 from rltools_host.policies.image import PolicyImage
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
 
 MOST_EPISODES = 100_000
 MOST_SECONDS = 600.0
+MOST_PARTS = 20
+PartName = Annotated[str, Meta(pattern=r"^\w[\w -]{0,39}\Z", description="the name of a part")]
 Settings = dict[Line, Value]  # by the names of quadrotor/settings.h
+
+
+class Part(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What some flights of a gate have that the gate does not say, or says otherwise."""
+
+    seconds: NotNegative | None = None
+    last_seconds: NotNegative | None = None
+    radius_m: NotNegative | None = None
+    share: NotNegative | None = None
+    settings: Settings = {}
 
 
 class Definition(Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,6 +57,7 @@ class Definition(Struct, frozen=True, forbid_unknown_fields=True):
     settings: Settings
     about: Line = ""  # a sentence
     executor: ExecutorLimits = ExecutorLimits()
+    parts: dict[PartName, Part] = {}  # each has all of the episodes, of the same airframes
 
 
 class Likeness(Struct, frozen=True):
@@ -71,12 +93,49 @@ class Gate(Definition, frozen=True, kw_only=True):
     def document(self) -> dict[str, Any]:
         """Its definition, as a gate's file has it."""
         stated = {name: getattr(self, name) for name in Definition.__struct_fields__}
-        return {**stated, "executor": structs.asdict(self.executor)}
+        stated |= {"executor": structs.asdict(self.executor), "parts": to_builtins(self.parts)}
+        return stated if self.parts else {k: v for k, v in stated.items() if k != "parts"}
 
-    def fly(self, image: PolicyImage) -> Array:
-        """The outcome of each flight, on all processors that the process may use."""
+    @property
+    def kinds(self) -> dict[str, Gate]:
+        """By the names of its parts, in their order, a gate without parts each; else itself."""
+        if not self.parts:
+            return {self.name: self}
+        return {name: self._with(part) for name, part in self.parts.items()}
+
+    def _with(self, part: Part) -> Gate:
+        said = {name: getattr(part, name) for name in Part.__struct_fields__}
+        changed = {name: value for name, value in said.items() if value is not None}
+        settings = {**self.settings, **part.settings}
+        return structs.replace(self, **{**changed, "settings": settings, "parts": {}})
+
+    @property
+    def flights(self) -> int:
+        return self.episodes * len(self.kinds)
+
+    @property
+    def draws_airframes(self) -> bool:
+        return any(kind.settings.get("table_share", 1) < 1 for kind in self.kinds.values())
+
+    @property
+    def change_s(self) -> float | None:
+        """When the airframe changes, where it does."""
+        if not any(self.settings.get(name) for name in ("payload", "rotor_loss")):
+            return None
+        return float(self.settings.get("change_s", flight_library().default("change_s")))
+
+    def airframes(self) -> Array:
+        """Records of Airframe of its episodes; of a gate without parts."""
+        return airframes(self.settings, self.seed, range(self.episodes))
+
+    def fly(self, policy: PolicyImage | ActFunction) -> Array:
+        """The outcome of each flight, on all processors that the process may use: those of the
+        first part, then of the next."""
+        return np.concatenate([kind._fly(policy) for kind in self.kinds.values()])
+
+    def _fly(self, policy: PolicyImage | ActFunction) -> Array:
         outcomes, _ = fly(
-            image,
+            policy,
             self.rule,
             self.settings,
             self.seed,
@@ -86,15 +145,22 @@ class Gate(Definition, frozen=True, kw_only=True):
         )
         return outcomes
 
-    def trace(self, image: PolicyImage, episode: int) -> tuple[Any, Array]:
+    def flight(self, number: int) -> tuple[str, Gate, int]:
+        """Of a flight's number, its part, that as a gate, and the episode."""
+        part, episode = divmod(number, self.episodes)
+        name, kind = list(self.kinds.items())[part]
+        return name, kind, episode
+
+    def trace(self, image: PolicyImage, number: int) -> tuple[Any, Array]:
         """One of the flights again: its record of Outcome, and one of Sample for each tick."""
+        _, kind, episode = self.flight(number)
         (outcome,), (trace,) = fly(
             image,
-            self.rule,
-            self.settings,
-            self.seed,
+            kind.rule,
+            kind.settings,
+            kind.seed,
             first_episode=episode,
-            limits=self.executor,
+            limits=kind.executor,
             traced=True,
         )
         return outcome, trace
@@ -155,8 +221,11 @@ def completed(document: Mapping[str, Any]) -> dict[str, Any]:
 def gate_of(name: str, stated: Definition) -> Gate:
     """Unfit, or a UsageError, with the place where it makes no sense."""
     gate = Gate(name=name, **structs.asdict(stated))
-    check_rule(gate.rule)
-    flight_library().setting_bits(gate.settings)
+    if len(gate.parts) > MOST_PARTS:
+        raise Unfit(f"parts has {len(gate.parts)} entries, not {MOST_PARTS} at most")
+    for kind in (gate, *gate.kinds.values()):
+        check_rule(kind.rule)
+        flight_library().setting_bits(kind.settings)
     return gate
 
 

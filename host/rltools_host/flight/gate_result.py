@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rltools_host.documents import Digest, FromOne, Line, NotNegative, Number, Unfit, Whole, typed
 from rltools_host.files import parse_json, plain_json, write_atomically
+from rltools_host.flight.airframes import AirframeMap, map_of
 from rltools_host.flight.gate import Definition, Gate, gate_of
 from rltools_host.flight.simulator import FAILURES, Array, Cause, flight_library
 from rltools_host.policies.image import PolicyImage
@@ -58,9 +59,9 @@ class Share:
         """95 %."""
         return wilson_interval(self.successes, self.flights)
 
-    def document(self) -> dict[str, Any]:
+    def document(self, of: str = "table") -> dict[str, Any]:
         return {
-            "table": self.name,
+            of: self.name,
             "episodes": self.flights,
             "success_rate": self.rate,
             "interval": list(self.interval),
@@ -80,7 +81,7 @@ def share_of(name: str, causes: NDArray[Any]) -> Share:
 
 @dataclass(frozen=True)
 class GateResult:
-    """A gate, a policy and the outcome of each flight (records of Outcome)."""
+    """A gate, a policy and the outcome of each flight (records of Outcome), part by part."""
 
     gate: Gate
     run: str
@@ -94,13 +95,39 @@ class GateResult:
         return share_of("all", self.outcomes["cause"])
 
     @property
+    def by_part(self) -> dict[str, GateResult]:
+        """Of a gate's parts, in their order, what came of each; of one without, nothing."""
+        if not self.gate.parts:
+            return {}
+        outcomes = self.outcomes.reshape(len(self.gate.parts), -1)
+        kinds = self.gate.kinds.items()
+        return {
+            name: replace(self, gate=kind, outcomes=of)
+            for (name, kind), of in zip(kinds, outcomes, strict=True)
+        }
+
+    @property
     def by_table(self) -> list[Share]:
-        """Those that flew, in the order of quadrotor/airframe.h."""
+        """Those that flew, in the order of quadrotor/airframe.h; before them the drawn ones."""
         library, tables = flight_library(), self.outcomes["table"]
+        names = {0: DRAWN} if self.gate.draws_airframes else {}
         return [
-            share_of(library.table_name(int(table)), self.outcomes["cause"][tables == table])
+            share_of(
+                names.get(int(table)) or library.table_name(int(table)),
+                self.outcomes["cause"][tables == table],
+            )
             for table in np.unique(tables)
         ]
+
+    @property
+    def map(self) -> AirframeMap | None:
+        """Of the flights with a drawn airframe; None where there is none."""
+        if not self.gate.draws_airframes:
+            return None
+        good = self.outcomes["cause"] == Cause.SUCCESS
+        airframes = np.concatenate([kind.airframes() for kind in self.gate.kinds.values()])
+        is_drawn = self.outcomes["table"] == 0
+        return map_of(airframes[is_drawn], good[is_drawn])
 
     @property
     def faults(self) -> dict[str, int]:
@@ -112,15 +139,21 @@ class GateResult:
 
     @property
     def settling_s(self) -> NDArray[np.float64]:
-        """Of the successful flights: how long it took until they stayed within the radius."""
+        """Of the successful flights: how long it took until they stayed within the radius, from
+        the change of the airframe on where it changes; 0: they did not leave it."""
         good = self.outcomes[self.outcomes["cause"] == Cause.SUCCESS]
         seconds: NDArray[np.float64] = good["settling_tick"] * flight_library().tick_s
-        return seconds
+        return np.maximum(seconds - (self.gate.change_s or 0.0), 0.0)
+
+    @property
+    def settles(self) -> bool:
+        """Whether there are flights that had to stay within the radius, and did."""
+        return bool(self.all.successes) and self.gate.rule.share == 1 and not self.gate.parts
 
     def document(self) -> dict[str, Any]:
         """What --json prints."""
         share, returns = self.all, self.outcomes["episode_return"].astype(float)
-        return {
+        document = {
             "run": self.run,
             "experiment": self.experiment,
             "environment": self.environment,
@@ -140,6 +173,23 @@ class GateResult:
             "settling_s_median": float(np.median(self.settling_s)) if share.successes else None,
             "policy_sha256": self.policy_sha256,
         }
+        if self.gate.parts:
+            document["settling_s_median"] = None
+            document["parts"] = [
+                {
+                    **replace(part.all, name=name).document("part"),
+                    "rule": part.gate.rule.text,
+                    "settling_s_median": part._settled(0.5),
+                    "settling_s_95": part._settled(0.95),
+                }
+                for name, part in self.by_part.items()
+            ]
+        if (found := self.map) is not None:
+            document["map"] = found.document()
+        return document
+
+    def _settled(self, quantile: float) -> float | None:
+        return float(np.quantile(self.settling_s, quantile)) if self.settles else None
 
     def lines(self, width: int = UNLIMITED) -> list[str]:
         """What a person reads."""
@@ -149,17 +199,26 @@ class GateResult:
             f"{share.flights:,} flights of {self.experiment} through the gate {gate.name}: "
             f"{gate.title} (seed {gate.seed})",
             f"  success  {percent(share.rate)}   95 % interval {percent(low)} to {percent(high)}   "
-            f"{rule.text}",
+            + ("in all parts together" if gate.parts else rule.text),
         ]
-        if share.successes and rule.share == 1:
+        if self.settles:
             settling = self.settling_s
             lines.append(
                 f"  settled  after {np.median(settling):.2f} s (median), "
                 f"{np.quantile(settling, 0.95):.2f} s (95 % of the successful flights)"
             )
-        lines += ["", *(f"  {line}" for line in folded(table_rows(self.by_table), width - 2))]
+        for rows in self.tables():
+            lines += ["", *(f"  {line}" for line in folded(rows, width - 2))]
         lines += cause_lines(share, self.faults)
         return lines
+
+    def tables(self) -> list[list[tuple[str, ...]]]:
+        """By part, by table, by mass and by thrust to weight, as far as there are several."""
+        tables = [part_rows(self.by_part)] if self.gate.parts else []
+        tables.append(table_rows(self.by_table))
+        if (found := self.map) is not None:
+            tables += [found.rows_by_mass(), found.rows_by_lift()]
+        return tables
 
     def write(self, folder: Path) -> Path:
         """Beside run.json; one row of `flights` for each flight, in the order of their starts."""
@@ -180,6 +239,9 @@ def columns() -> tuple[str, ...]:
     return flight_library().records["Outcome"].names or ()
 
 
+DRAWN = "drawn"  # the airframes that are no table's
+
+
 def fly_gate(gate: Gate, image: PolicyImage, run: str) -> GateResult:
     """Flies a policy through a gate; an error in a sentence where it is none of a quadrotor."""
     return GateResult(gate, run, image.experiment, image.environment, image.sha256, gate.fly(image))
@@ -191,20 +253,30 @@ def percent(rate: float) -> str:
 
 def table_rows(shares: Sequence[Share]) -> list[tuple[str, ...]]:
     """A row for each share, and its most frequent causes of failure."""
-    rows: list[tuple[str, ...]] = [("table", "flights", "success", "95 % interval", "failures")]
-    for share in shares:
-        low, high = share.interval
-        causes = sorted(share.causes.items(), key=lambda item: -item[1])
-        rows.append(
-            (
-                share.name,
-                f"{share.flights:,}",
-                percent(share.rate),
-                f"{100 * low:.1f} to {100 * high:.1f}",
-                ", ".join(f"{count} {Cause.of(key).short}" for key, count in causes if count),
-            )
-        )
+    heads = ("table", "flights", "success", "95 % interval", "failures")
+    return [heads, *((*share_cells(share), failures(share)) for share in shares)]
+
+
+def part_rows(parts: Mapping[str, GateResult]) -> list[tuple[str, ...]]:
+    heads = ("part", "flights", "success", "95 % interval", "settled", "95 % of them", "failures")
+    rows: list[tuple[str, ...]] = [heads]
+    for name, part in parts.items():
+        times = [part._settled(quantile) for quantile in (0.5, 0.95)]
+        settled = ("-" if seconds is None else f"{seconds:.2f} s" for seconds in times)
+        share = replace(part.all, name=name)
+        rows.append((*share_cells(share), *settled, failures(share)))
     return rows
+
+
+def share_cells(share: Share) -> tuple[str, ...]:
+    low, high = share.interval
+    interval = f"{100 * low:.1f} to {100 * high:.1f}"
+    return share.name, f"{share.flights:,}", percent(share.rate), interval
+
+
+def failures(share: Share) -> str:
+    causes = sorted(share.causes.items(), key=lambda item: -item[1])
+    return ", ".join(f"{count} {Cause.of(key).short}" for key, count in causes if count)
 
 
 def cause_lines(share: Share, faults: Mapping[str, int]) -> list[str]:
@@ -246,15 +318,15 @@ def read_result(path: Path) -> GateResult:
     if stored.format != FORMAT:
         raise Unfit(f"format is {stored.format}, not {FORMAT}")
     gate = gate_of(stored.gate, stored.definition)
-    outcomes = np.zeros(gate.episodes, flight_library().records["Outcome"])
+    outcomes = np.zeros(gate.flights, flight_library().records["Outcome"])
     for name in columns():
         if name not in stored.flights:
             raise Unfit(f"flights.{name} is missing")
         values: list[float | None] = typed(
             stored.flights[name], column_type(name), f"flights.{name}"
         )
-        if len(values) != gate.episodes:
-            raise Unfit(f"flights.{name} has {len(values)} values, not {gate.episodes}")
+        if len(values) != gate.flights:
+            raise Unfit(f"flights.{name} has {len(values)} values, not {gate.flights}")
         outcomes[name] = [np.nan if value is None else value for value in values]
     library = flight_library()
     for name, most in (

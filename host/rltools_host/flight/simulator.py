@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -122,14 +122,15 @@ class ExecutorLimits(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class FlightLibrary:
-    """`records`: Reading is what is true of a moment, without noise; Sample a moment, what was
-    observed of it and what was done; Outcome how a flight of a policy ended
-    (host/native/flight.h and policy_flights.h)."""
+    """`records`: Airframe is what a flight is counted by; Reading what is true of a moment, without
+    noise; Sample a moment, what was observed of it and what was done; Outcome how a flight of a
+    policy ended (host/native/flight.h and policy_flights.h)."""
 
     functions: ctypes.CDLL
     records: Mapping[str, np.dtype[Any]]
     contract: Contract
     settings: tuple[Parameter, ...]
+    airframe: tuple[str, ...]  # the settings that an airframe has
     tables: tuple[str, ...]  # their names; table 1 is the first
     statuses: tuple[str, ...]  # of the executor, in words
     tick_us: int
@@ -142,6 +143,9 @@ class FlightLibrary:
 
     def table_name(self, table: int) -> str:
         return self.tables[table - 1] if table else "custom"
+
+    def default(self, setting: str) -> float:
+        return next(each.default for each in self.settings if each.name == setting)
 
     def setting_bits(self, given: Mapping[str, float]) -> NDArray[np.uint32]:
         return setting_bits("flights", self.settings, given)
@@ -161,6 +165,7 @@ def flight_library() -> FlightLibrary:
             said["step_interval_us"],
         ),
         description.parameters(said["settings"]),
+        tuple(said["airframe"]),
         tuple(said["tables"]),
         tuple(said["statuses"]),
         said["step_interval_us"],
@@ -221,6 +226,64 @@ class Flight:
         self.library.functions.rlt_flight_read(self._flight, self._reading.ctypes.data)
         return self._reading[0].copy()
 
+    def read_airframe(self, record: Array) -> None:
+        """As it is at this moment, into an array of one record Airframe."""
+        self.library.functions.rlt_flight_airframe(self._flight, record.ctypes.data)
+
+
+def airframes(settings: Mapping[str, float], seed: int, episodes: Sequence[int]) -> Array:
+    """Records of Airframe (len(episodes)), as they begin."""
+    library = flight_library()
+    found = np.zeros(len(episodes), library.records["Airframe"])
+    flight = Flight(seed, 0, settings)
+    for place, episode in enumerate(episodes):
+        flight.begin(seed, episode)
+        flight.read_airframe(found[place : place + 1])
+    return found
+
+
+# Of a policy that is no image: from a tick, the numbers of flights that began at once, counted from
+# the first that is flown (n), and what is observed of them (n, 13), to thrusts (n, 4) in [0, 1].
+# MOST_TOGETHER fly at a time: 0 to 31, then 32 to 63.
+ActFunction = Callable[[int, NDArray[np.uint32], Float32Array], ArrayLike]
+MOST_TOGETHER = 32  # kLanes of host/native/policy_flights.h
+ACT = ctypes.CFUNCTYPE(
+    *(ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32),
+    *(ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_float)),
+    ctypes.POINTER(ctypes.c_float),
+)
+
+
+class Caller:
+    """What the library calls in place of a policy's image; an error of it ends the flights."""
+
+    def __init__(self, act: ActFunction) -> None:
+        self._act = act
+        self.error: BaseException | None = None
+        self.function = ACT(self._called)
+
+    @property
+    def address(self) -> int:
+        return ctypes.cast(self.function, ctypes.c_void_p).value or 0
+
+    def _called(self, tick: int, count: int, index: Any, observation: Any, thrusts: Any) -> int:
+        observed, done = (
+            np.ctypeslib.as_array(values, (count, len(channels)))
+            for values, channels in (
+                (observation, flight_library().contract.observations),
+                (thrusts, flight_library().contract.actions),
+            )
+        )
+        try:
+            done[:] = self._act(tick, np.ctypeslib.as_array(index, (count,)), observed)
+        except BaseException as error:  # whatever it is, it goes on where the flights began
+            self.error = error
+            return 1
+        return 0
+
+
+HIDDEN_TICKS = 10  # between two hidden states that are kept
+
 
 def check_policy(image: PolicyImage) -> None:
     """An error in a sentence where the image cannot fly here."""
@@ -246,7 +309,7 @@ def image_bytes(image: PolicyImage) -> NDArray[np.uint8]:
 
 
 def fly(
-    image: PolicyImage,
+    policy: PolicyImage | ActFunction,
     rule: Rule,
     settings: Mapping[str, float],
     seed: int,
@@ -256,13 +319,21 @@ def fly(
     limits: ExecutorLimits | None = None,
     threads: int = 1,
     traced: bool = False,
+    hidden: Float32Array | None = None,
 ) -> tuple[Array, list[Array]]:
     """Whole flights of a policy: records of Outcome (count) and, where `traced`, of each flight
-    its records of Sample, one a tick."""
-    check_policy(image)
+    its records of Sample, one a tick. `limits` are of the executor, which has an image's policy.
+    `hidden` (count, ticks / HIDDEN_TICKS, state_dim) gets to what its hidden state came."""
+    data, caller = np.zeros(0, np.uint8), None
+    if isinstance(policy, PolicyImage):
+        check_policy(policy)
+        data = image_bytes(policy)
+    else:
+        caller = Caller(policy)
     library = flight_library()
     ticks, judged, needed = rule.in_ticks(library.tick_s)
-    bits, data = library.setting_bits(settings), image_bytes(image)
+    bits = library.setting_bits(settings)
+    assert hidden is None or hidden.shape[:2] == (count, -(-ticks // HIDDEN_TICKS))
     outcomes = np.zeros(count, library.records["Outcome"])
     samples = np.zeros((count, ticks) if traced else 0, library.records["Sample"])
     order = np.zeros(1, library.records["Order"])
@@ -270,6 +341,7 @@ def fly(
         "settings": bits.ctypes.data,
         "image": data.ctypes.data,
         "image_bytes": data.size,
+        "act": 0 if caller is None else caller.address,
         "seed": checked_seed(seed),
         "first_episode": first_episode,
         "count": count,
@@ -280,12 +352,17 @@ def fly(
         "threads": min(max(threads, 1), library.most_threads, count),
         "outcomes": outcomes.ctypes.data,
         "samples": samples.ctypes.data if traced else 0,
+        "hidden": 0 if hidden is None else hidden.ctypes.data,
+        "hidden_dim": 0 if hidden is None else hidden.shape[-1],
+        "hidden_ticks": HIDDEN_TICKS,
     }
     for name, value in asked.items():
         order[name] = value
     for name, value in structs.asdict(limits or ExecutorLimits()).items():
         order["limits"][name] = value
     library.functions.rlt_flight_fly(order.ctypes.data)
+    if caller is not None and caller.error is not None:
+        raise caller.error
     return outcomes, [
         row[: outcome["ticks"]] for row, outcome in zip(samples, outcomes, strict=False)
     ]

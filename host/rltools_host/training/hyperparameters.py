@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.training.words import own_names
 
-OPTION = "--set-file"
+OPTION, AIRFRAME = "--set-file", "--airframe"
+WHAT = {OPTION: "hyperparameters", AIRFRAME: "airframe"}
 LARGEST = 1_000_000  # bytes
 
 
@@ -28,13 +30,13 @@ class SetFile:
     texts: Mapping[str, str]
 
 
-def load_set_file(path: Path) -> SetFile:
-    """What a file says; one sentence names the file where that is not what it must be."""
+def load_set_file(path: Path, option: str = OPTION) -> SetFile:
+    """What an option's file says; one sentence names it where that is not what it must be."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as error:
-        raise UsageError(f"cannot read {OPTION} {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {option} {path}: {error.strerror or error}") from None
     try:
         if len(data) > LARGEST:
             raise Unfit(f"it has more than {LARGEST} bytes")
@@ -47,7 +49,7 @@ def load_set_file(path: Path) -> SetFile:
         reason = str(error)
     else:
         return SetFile(path, {name: str(value) for name, value in settings.items()})
-    raise DamagedFileError(f"{OPTION} {path} has no hyperparameters: {reason}")
+    raise DamagedFileError(f"{option} {path} has no {WHAT[option]}: {reason}")
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> None:
@@ -101,6 +103,19 @@ def setting_texts(
             raise UsageError(f"{name} is given twice: give it once")
         texts[name] = text
     return texts
+
+
+def given_numbers(texts: Sequence[str]) -> dict[str, float]:
+    """Of --set, as typed; names and bounds are looked at where they are used."""
+    found: dict[str, float] = {}
+    for name, text in setting_texts(texts).items():
+        try:
+            found[name] = float(text)
+        except ValueError:
+            found[name] = math.nan
+        if not math.isfinite(found[name]):
+            raise UsageError(f"--set {name}={text}: {text or 'nothing'} is not a number")
+    return found
 
 
 def file_values(description: ExperimentDescription, set_file: SetFile) -> Values:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rltools_host import cli
-from rltools_host.bench import build_times, contenders, harness, ppo_result, training
+from rltools_host.bench import airframes, build_times, contenders, harness, ppo_result, training
 from rltools_host.bench import inference as bench_inference
 from rltools_host.bench import layers as bench_layers
 from rltools_host.bench import roofline as bench_roofline
@@ -36,7 +36,7 @@ PHASES = [
     "targets",
 ]
 COMMANDS = ["roofline", "train", "vertical", "ppo", "environments", "gymnasium"]
-COMMANDS += ["build", "inference", "layers"]
+COMMANDS += ["build", "inference", "layers", "any-airframe"]
 BUILD_TIMES = {
     "from_nothing_s": 6.0,
     "unchanged_start_s": 0.2,
@@ -482,7 +482,8 @@ def test_every_peer_is_pinned_and_parses(folder: Path) -> None:
         compile((folder / script).read_text(), script, "exec")
     for line in (folder / "requirements.txt").read_text().splitlines():
         assert re.fullmatch(r"[a-z][\w.-]*(\[[\w,]+\])?==\d[\w.]*", line), line
-    assert folder.name in {**training.TITLES, **bench_inference.TITLES, **ppo_result.TITLES}
+    titles = (training.TITLES, bench_inference.TITLES, ppo_result.TITLES, airframes.TITLES)
+    assert any(folder.name in known for known in titles)
 
 
 def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,6 +93,7 @@ WAYS = (
     of("docs --serve", "docs.run", when="with --serve"),
     of("web", "web.run", when="without --serve"),
     of("web --serve", "web.run", when="with --serve"),
+    bench("any-airframe", noted="airframes"),
     bench("build", noted="build_times"),
     bench("environments", noted="environments"),
     bench("gymnasium", noted="gymnasium_tasks"),

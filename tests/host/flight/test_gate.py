@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from quadrotor_policies import HOVER_FRACTION_L2F, POSITION_GAIN, constant_polic
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
 from rltools_host.flight.gate import Gate, gate_names, load_gate
 from rltools_host.flight.gate_result import columns, fly_gate, read_result
-from rltools_host.flight.simulator import Cause, ExecutorLimits, Flight, Rule
+from rltools_host.flight.simulator import Cause, ExecutorLimits, Flight, Rule, fly
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
 
@@ -149,6 +150,150 @@ def test_one_with_a_sum_holds_its_place(pilot: PolicyImage) -> None:
     outcome, trace = gate.trace(summing, 17)  # a lane of its own, and the same bits
     assert outcome.tobytes() == together[17].tobytes()
     assert trace["reading"]["tick"].tolist() == list(range(10000))
+
+
+# -- any airframe ------------------------------------------------------------------------------
+
+
+def test_the_airframes_of_any_airframe_are_those_of_the_distribution() -> None:
+    """Drawn by the gate's seed, in the streams of evaluations: a training with that seed draws
+    others. Each part has the same."""
+    gate = load_gate("any-airframe")
+    parts = gate.kinds
+    assert gate.flights == 1000 * len(parts) == 8000
+    assert gate.seed == load_gate("hover").seed
+    found = parts["hover"].airframes()
+    for name, low, high in (("mass_kg", 0.02, 5), ("lift", 1.5, 5)):
+        values = found[name].astype(float)
+        assert low <= values.min() < 1.1 * low
+        assert 0.98 * high < values.max() <= high * (1 + 1e-6)
+    # Of x to y at most 1.4, about the drawn number.
+    turns = np.sqrt(found["turn_x"].astype(float) * found["turn_y"])
+    assert 39.9 < turns.min() < 45
+    assert 1100 < turns.max() < 1201
+    assert 0.3 < np.log(found["mass_kg"] / 0.02).mean() / np.log(5 / 0.02) < 0.7
+    assert len(np.unique(found["mass_kg"])) == 1000
+    greatest = 4 * found["thrust"].astype(float).sum(axis=1)
+    assert greatest / (found["mass_kg"] * 9.81) == pytest.approx(found["lift"], rel=1e-5)
+    for name, part in parts.items():
+        table = Flight(part.seed, 3, part.settings).read()["table"]
+        assert (table > 0) == (name == "tables"), name
+        if name != "tables":
+            assert part.airframes().tobytes() == found.tobytes(), name
+    latencies = {int(Flight(gate.seed, i, gate.settings).read()["latency"]) for i in range(200)}
+    assert latencies == set(range(11))
+
+
+def test_a_payload_drops_and_a_rotor_becomes_weaker() -> None:
+    """By the acceleration of a drone that stands level with the thrust of hover."""
+    calm = {"airframe": 1, "start_share": 0, "latency_ms": 0, "lag_up_s": 0, "change_s": 0.1}
+
+    def after(changes: dict[str, float], episode: int = 0) -> tuple[Any, Any]:
+        flight = Flight(7, episode, {**calm, **changes})
+        before = np.zeros(1, flight.library.records["Airframe"])
+        now = before.copy()
+        for tick in range(60):
+            flight.step([HOVER_FRACTION_L2F] * 4)
+            if tick == 49:
+                flight.read_airframe(before)
+                assert np.abs(flight.read()["velocity_m_s"]).max() < 1e-4
+        flight.read_airframe(now)
+        assert now["mass_kg"] / before["mass_kg"] == pytest.approx(
+            1 - changes.get("payload", 0), rel=1e-6
+        )
+        assert before["lift"] / now["lift"] == pytest.approx(
+            1 - changes.get("payload", 0), rel=1e-6
+        )
+        return flight.read()["velocity_m_s"], flight.read()["angular_velocity_rad_s"]
+
+    still, _ = after({})
+    assert np.abs(still).max() < 1e-4
+    speed, rate = after({"payload": 0.2})  # thrust / (0.8 m) - g, for 10 ticks
+    assert speed[2] == pytest.approx(0.25 * 9.81 * 0.02, rel=1e-3)
+    assert np.abs(rate).max() == 0
+    directions = set()
+    for episode in range(12):
+        speed, rate = after({"rotor_loss": 0.2}, episode)
+        assert speed[2] < 0
+        directions.add((bool(rate[0] > 0), bool(rate[1] > 0)))
+    assert len(directions) == 4  # each of the rotors
+
+
+def test_parts_are_gates_whose_flights_count_together(pilot: PolicyImage, tmp_path: Path) -> None:
+    gate = structs.replace(load_gate("any-airframe"), episodes=3)
+    result = fly_gate(gate, pilot, "run")
+    assert len(result.outcomes) == 24
+    for number, (name, part) in enumerate(gate.kinds.items()):
+        alone = part.fly(pilot)
+        assert alone.tobytes() == result.outcomes[3 * number : 3 * number + 3].tobytes()
+        assert result.by_part[name].outcomes.tobytes() == alone.tobytes()
+        outcome, trace = gate.trace(pilot, 3 * number + 1)
+        assert outcome.tobytes() == alone[1].tobytes()
+        assert len(trace) == outcome["ticks"]
+    document = result.document()
+    assert [part["part"] for part in document["parts"]] == list(gate.parts)
+    successes = [part["success_rate"] * 3 for part in document["parts"]]
+    assert sum(successes) == pytest.approx(24 * document["success_rate"])
+    found = document["map"]
+    assert np.sum(found["flights"]) == 21  # but for those of the tables
+    drawn = document["tables"][0]
+    assert (drawn["table"], drawn["episodes"]) == ("drawn", 21)
+    assert np.sum(found["successes"]) == pytest.approx(21 * drawn["success_rate"])
+    text = "\n".join(result.lines())
+    for head in ("part", "table", "mass, kg", "thrust to weight"):
+        assert re.search(rf"^  {head}  +flights  success", text, re.MULTILINE), head
+    assert max(map(len, result.lines(60)[2:])) <= 60
+    again = read_result(result.write(tmp_path))
+    assert again.gate == gate
+    assert {**again.document(), "run": "run"} == document
+
+
+def test_flights_settle_after_the_change(pilot: PolicyImage) -> None:
+    """Seconds count from the change on, and are 0 for those that did not leave the radius."""
+    gate = gate_of({**CALM, "start_share": 0}, Rule(0.1, 0.1, 1), episodes=4)
+    result = fly_gate(gate, pilot, "run")
+    result.outcomes["settling_tick"] = [0, 400, 1500, 1750]
+    assert result.settling_s.tolist() == [0, 0.8, 3, 3.5]
+    changed = structs.replace(gate, settings={**gate.settings, "payload": 0.1, "change_s": 2})
+    assert replace(result, gate=changed).settling_s.tolist() == [0, 0, 1, 1.5]
+    usual = structs.replace(gate, settings={**gate.settings, "rotor_loss": 0.1})
+    result.outcomes["settling_tick"] = [0, 2499, 2500, 2750]
+    assert replace(result, gate=usual).settling_s.tolist() == [0, 0, 0, 0.5]
+    tough = structs.replace(changed, settings={**changed.settings, "payload": 0, "rotor_loss": 0})
+    assert replace(result, gate=tough).settling_s.tolist() == [0, 4.998, 5, 5.5]
+
+
+def test_the_same_flights_for_any_number_of_threads(pilot: PolicyImage) -> None:
+    part = load_gate("any-airframe").kinds["weak rotor"]
+    settings = {**part.settings, "change_s": 0.5}
+    rule = Rule(seconds=1, last_seconds=0.5, radius_m=0.3)
+    flown = [
+        fly(pilot, rule, settings, part.seed, count=70, threads=threads)[0] for threads in (1, 2, 3)
+    ]
+    assert flown[0].tobytes() == flown[1].tobytes() == flown[2].tobytes()
+
+
+def test_a_policy_that_is_no_image_flies_the_same_flights(pilot: PolicyImage) -> None:
+    """The same actions from the caller's side, though the executor has no part in it."""
+    gate = structs.replace(
+        gate_of(NEAR, RULE, episodes=70), executor=ExecutorLimits(range_margin=9)
+    )
+    seen: list[list[int]] = []
+
+    def act(tick: int, index: Any, observations: Any) -> Any:
+        if tick == 0:
+            seen.append(index.tolist())
+        return np.stack([pilot.evaluate(row) for row in observations])
+
+    few = structs.replace(gate, seconds=0.1, last_seconds=0.1)
+    assert few.fly(act).tobytes() == few.fly(pilot).tobytes()
+    assert seen == [list(range(32)), list(range(32, 64)), list(range(64, 70))]
+
+    def fails(*_: Any) -> Any:
+        raise UsageError("no thrusts today")
+
+    with pytest.raises(UsageError, match="no thrusts today"):
+        few.fly(fails)
 
 
 # -- success, and each cause -------------------------------------------------------------------
@@ -287,6 +432,13 @@ HOVER = json.loads((TREE.experiments / "gates" / "hover.json").read_text())
         ({**HOVER, "settings": {"latency_ms": 21}}, "latency_ms=21 is out of bounds"),
         ({**HOVER, "executor": {"margin": 1}}, "executor.margin is none of most_age_us"),
         ({**HOVER, "executor": {"jitter_us": 0.5}}, "executor.jitter_us is 0.5, not a whole"),
+        ({**HOVER, "parts": {"a": {"seconds": 0.5}}}, "seconds is 0.5 and last_seconds 1, not"),
+        ({**HOVER, "parts": {"a": {"share": 2}}}, "share is 2, not above 0"),
+        ({**HOVER, "parts": {"a": {"radius": 1}}}, "parts.a.radius is none of seconds"),
+        ({**HOVER, "parts": {"a": {"settings": {"payload": 1}}}}, "payload=1 is out of bounds"),
+        ({**HOVER, "parts": {"a\nb": {}}}, "a key of parts is "),
+        ({**HOVER, "parts": {"$x$": {}}}, 'a key of parts is "$x$", not the name of a part'),
+        ({**HOVER, "parts": {f"p{i}": {} for i in range(21)}}, "parts has 21 entries, not 20"),
         ({"like": "huver"}, 'unknown gate "huver": did you mean hover'),
         ({"like": "push"}, "like is push, which is no whole definition itself"),
         ({"like": 3}, "like is 3, not a text"),

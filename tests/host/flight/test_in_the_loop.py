@@ -150,6 +150,59 @@ def test_a_start_of_a_gate(good: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert document["airframe"] == flight_library().table_name(int(trace["reading"]["table"][0]))
 
 
+DRONE = {"mass_kg": 0.05, "inertia_x": 20, "inertia_y": 21, "inertia_z": 40}
+DRONE |= {"rotor_x_m": 0.05, "rotor_y_m": 0.05, "thrust_0": 0, "thrust_1": 0.1, "thrust_2": 0.2}
+
+
+def test_an_airframe_of_a_file(
+    good: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It flies in place of the run's or the gate's, over the board as here."""
+    path = tmp_path / "my drone.json"
+    path.write_text(json.dumps({**DRONE, "airframe": 0}))
+    words = ["--airframe", str(path), "--seconds", "0.2", "--json"]
+    for more in ([], ["--gate", "hover"], ["--gate", "any-airframe", "--set", "lag_up_s=0.1"]):
+        cli.run(["fly", str(good), "--board", "host", *words, *more])
+        document = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert document["airframe"] == "custom"
+        assert document["same_bits"]
+        flown = document["settings"]
+        for name, value in DRONE.items():
+            if value:
+                assert flown[name] == pytest.approx(value), name
+        assert flown["airframe"] == 0
+        assert flown.get("lag_up_s") == (0.1 if "--set" in more else None)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("{", "line 1, column 2"),
+        ([], "it is not one object"),
+        ({**DRONE, "wingspan": 1}, 'unknown value of an airframe "wingspan"'),
+        ({**DRONE, "noise": 1}, 'unknown value of an airframe "noise"'),
+        ({**DRONE, "mass_kg": "1"}, "mass_kg is"),
+        ({**DRONE, "mass_kg": 1000}, "mass_kg=1000.0 is out of bounds"),
+        ({**DRONE, "mass_kg": 0.2}, "its rotors lift 1.2 N, and it weighs 1.96 N"),
+        ({**DRONE, "thrust_1": 0.9, "thrust_2": -0.5}, "falls where they turn fastest"),
+        ({**DRONE, "airframe": 3}, "airframe is not 0"),
+        ({"mass_kg": 1}, "inertia_x, inertia_y, inertia_z, rotor_x_m, rotor_y_m, thrust_0,"),
+        (None, "cannot read --airframe"),
+    ],
+)
+def test_a_file_that_has_no_airframe(
+    good: Path, tmp_path: Path, content: Any, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "drone.json"
+    if content is not None:
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    assert cli.run(["fly", str(good), "--board", "host", "--airframe", str(path)]) != 0
+    error = capsys.readouterr().err
+    assert reason in error
+    assert str(path) in error
+    assert error.count("\n") == 1
+
+
 def test_an_active_policy_flies_without_a_trial(good: Path) -> None:
     said: list[str] = []
     fly_here(good)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rltools_host.flight.gate_result import GateResult, percent, read_result, table_rows
+from rltools_host.flight.gate_result import (
+    GateResult,
+    part_rows,
+    percent,
+    read_result,
+    table_rows,
+)
 from rltools_host.flight.simulator import Array, Cause, Rule, flight_library
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report import plot
+from rltools_host.report.airframes import knowledge, maps
 from rltools_host.report.markup import Section, number, table, text
 from rltools_host.report.plot import Values
 from rltools_host.report.run_data import RunData
@@ -35,9 +42,9 @@ class Drawn:
     """A flight, flown again for its picture; one without a name is drawn among the others only."""
 
     name: str
-    episode: int
+    what: str  # its part or its table, and the number of its start
     cause: Cause
-    table: str
+    rule: Rule
     trace: Array  # records of SAMPLE, one a tick
 
     @property
@@ -58,7 +65,7 @@ class Drawn:
 
     @property
     def title(self) -> str:
-        return f"{self.name} ({self.table}, start {self.episode})"
+        return f"{self.name} ({self.what})"
 
 
 def section(data: RunData) -> Section | None:
@@ -87,13 +94,17 @@ def shown(path: Path, image: PolicyImage) -> str:
     gate, share = result.gate, result.all
     low, high = share.interval
     heads, *rows = table_rows(result.by_table)
+    rule = "by its part's rule" if gate.parts else gate.rule.text
     body = (
         f"<h3>{text(gate.title)}</h3><p>{text(gate.about)} A flight is a success "
-        f"{text(gate.rule.text)}, with no limit broken. "
+        f"{text(rule)}, with no limit broken. "
         f"<strong>{text(percent(share.rate))}</strong> of {number(share.flights)} flights were "
         f"({text(percent(low))} to {text(percent(high))}).</p>"
         + rate_plot(result)
+        + parts(result)
         + table(heads, rows)
+        + maps(result)
+        + knowledge(result, image)
         + causes(result)
     )
     drawn = drawn_flights(result, image)
@@ -102,7 +113,25 @@ def shown(path: Path, image: PolicyImage) -> str:
             "<p>This tree's simulator gives other flights than those: fly the gate again to see "
             "them.</p>"
         )
-    return body + flight_paths(drawn, gate.name) + flight_series(drawn, gate.rule, gate.name)
+    return body + flight_paths(drawn, gate.name) + flight_series(drawn, gate.name)
+
+
+def parts(result: GateResult) -> str:
+    """Of each part its rate and how soon it settled; its rule, and why flights failed."""
+    if not result.gate.parts:
+        return ""
+    (part, _, *heads, why), *rows = part_rows(result.by_part)
+    rules = [kind.rule.text for kind in result.gate.kinds.values()]
+    return (
+        table((part, *heads), [(name, *cells) for name, _, *cells, _ in rows])
+        + f'<p class="caption">Of {number(result.gate.episodes)} flights each. Settled: the median '
+        "time, and that of 95\N{NO-BREAK SPACE}% of the successful flights, until they stayed "
+        "within the radius, from the start, or from the change of the airframe on.</p>"
+        + table(
+            (part, "a success is", why),
+            [(row[0], rule, row[-1]) for row, rule in zip(rows, rules, strict=True)],
+        )
+    )
 
 
 def causes(result: GateResult) -> str:
@@ -133,16 +162,19 @@ def drawn_flights(result: GateResult, image: PolicyImage) -> list[Drawn] | None:
         stored = result.outcomes[episode]
         if any(outcome[key] != stored[key] for key in ("cause", "ticks", "settling_tick")):
             return None
+        part, kind, start = result.gate.flight(episode)
         table_name = flight_library().table_name(int(outcome["table"]))
-        drawn.append(Drawn(name, episode, Cause(outcome["cause"]), table_name, trace))
+        what = f"{part}, start {start}" if result.gate.parts else f"{table_name}, start {start}"
+        drawn.append(Drawn(name, what, Cause(outcome["cause"]), kind.rule, trace))
     return drawn
 
 
 def chosen(result: GateResult) -> list[tuple[str, int]]:
-    """Names and episodes: up to three that are described, then some without a name."""
+    """Names and numbers of flights: up to three that are described, then some without a name. Of a
+    gate with parts the successful ones are of the first."""
     outcomes = result.outcomes
     named: list[tuple[str, int]] = []
-    good = np.flatnonzero(outcomes["cause"] == Cause.SUCCESS)
+    good = np.flatnonzero(outcomes["cause"][: result.gate.episodes] == Cause.SUCCESS)
     if good.size:
         by_time = good[np.argsort(outcomes["settling_tick"][good], kind="stable")]
         named.append(("median success", int(by_time[(len(by_time) - 1) // 2])))
@@ -163,7 +195,8 @@ def chosen(result: GateResult) -> list[tuple[str, int]]:
 
 def rate_plot(result: GateResult) -> str:
     """Each table's rate of success as a dot on its interval."""
-    shares = [*result.by_table, result.all]
+    by_part = [replace(part.all, name=name) for name, part in result.by_part.items()]
+    shares = [*by_part, *result.by_table, result.all]
 
     def draw(figure: Figure, _is_wide: bool) -> None:
         axes = figure.add_subplot()
@@ -248,12 +281,13 @@ def draw_space(axes: Any, drawn: Sequence[Drawn], *, is_seen_from_above: bool) -
         axes.set_title("from the side", color=plot.SOFT, y=1.0)
 
 
-def flight_series(drawn: Sequence[Drawn], rule: Rule, gate: str) -> str:
+def flight_series(drawn: Sequence[Drawn], gate: str) -> str:
     """Distance, tilt and rotors of the flights that have a name, beside each other."""
     flights = [flight for flight in drawn if flight.name]
     if not flights:
         return ""
-    rows: tuple[tuple[str, Callable[[Any, Drawn, Rule], None]], ...] = (
+    longest_s = max(flight.rule.seconds for flight in flights)
+    rows: tuple[tuple[str, Callable[[Any, Drawn], None]], ...] = (
         ("distance from the target, m", draw_distance),
         ("tilt, degrees", draw_tilt),
         ("thrust commanded, of the greatest", draw_thrust),
@@ -266,8 +300,8 @@ def flight_series(drawn: Sequence[Drawn], rule: Rule, gate: str) -> str:
         for column, flight in enumerate(flights):
             for row, (label, draw_row) in enumerate(rows):
                 axes = grid[row][column] if is_wide else grid[column * len(rows) + row][0]
-                draw_row(axes, flight, rule)
-                axes.set_xlim(0, rule.seconds)
+                draw_row(axes, flight)
+                axes.set_xlim(0, longest_s)
                 plot.title(axes, f"{flight.title}\n{label}" if row == 0 else label)
         for axes in grid[-1]:
             axes.set_xlabel("time, s")
@@ -285,10 +319,10 @@ def flight_series(drawn: Sequence[Drawn], rule: Rule, gate: str) -> str:
     return f'<figure>{picture}<figcaption class="caption">{caption}</figcaption></figure>'
 
 
-def draw_distance(axes: Any, flight: Drawn, rule: Rule) -> None:
+def draw_distance(axes: Any, flight: Drawn) -> None:
     error = flight.points["position_m"].astype(float) - flight.points["target_position_m"]
     distance = np.maximum(np.linalg.norm(error, axis=1), NEAREST_M)
-    distance_axes(axes, rule)
+    distance_axes(axes, flight.rule)
     axes.plot(flight.time_s, distance, color=plot.FIRST, linewidth=1.6)
 
 
@@ -304,7 +338,7 @@ def distance_axes(axes: Any, rule: Rule) -> None:
     axes.minorticks_off()
 
 
-def draw_tilt(axes: Any, flight: Drawn, _rule: Rule) -> None:
+def draw_tilt(axes: Any, flight: Drawn) -> None:
     _, x, y, _ = flight.points["attitude"].T.astype(float)
     tilt = np.degrees(np.arccos(np.clip(1 - 2 * (x * x + y * y), -1, 1)))
     axes.plot(flight.time_s, tilt, color=plot.FIRST, linewidth=1.6)
@@ -312,7 +346,7 @@ def draw_tilt(axes: Any, flight: Drawn, _rule: Rule) -> None:
     axes.set_yticks([0, 90, 180])
 
 
-def draw_thrust(axes: Any, flight: Drawn, _rule: Rule) -> None:
+def draw_thrust(axes: Any, flight: Drawn) -> None:
     thrusts = flight.trace["action"][::EVERY].astype(float)
     time_s = np.arange(len(thrusts)) * EVERY * flight_library().tick_s
     for rotor, colour in enumerate(COLOURS_OF_ROTORS):

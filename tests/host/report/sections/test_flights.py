@@ -73,6 +73,25 @@ def test_rates_causes_and_pictures(
     assert not re.search(r"#00010[1-8]", html)  # colours are the page's
 
 
+def test_parts_and_the_map_of_airframes(
+    folder: Path, image: PolicyImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = structs.replace(load_gate("any-airframe"), episodes=6)
+    result = fly_gate(gate, image, "run")
+    result.write(folder)
+    with drawn(monkeypatch) as found:
+        html = html_of(folder, image)
+    check_drawn(found)
+    for name, part in result.by_part.items():
+        assert html.count(f"<tr><th>{name}</th>") == 2  # rates, rules
+        assert f"{part.gate.rule.text}</td>" in html
+    assert "of 48 flights" in html
+    assert "by its part&#x27;s rule" in html
+    series = next(calls for label, calls in found.items() if label.startswith("Flights over time"))
+    assert re.search(r"failure: \w+ \(hover, start \d\)", "".join(series))
+    assert sum(label.startswith("Map of airframes, gate any-airframe") for label in found) == 2
+
+
 def test_no_flight_succeeded(
     folder: Path, image: PolicyImage, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:

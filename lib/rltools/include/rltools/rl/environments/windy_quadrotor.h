@@ -25,12 +25,15 @@ struct WindyParameters : EpisodeParameters<T> {
 // The numbers of an episode's stream that its wind takes.
 constexpr std::uint32_t kWindSpeedIndex = 15, kWindDirectionIndex = 16;
 
+inline const Wind& wind_of(const WindySettings& settings) { return settings.environment; }
+
 }  // namespace quadrotor
 
-template <class T, int Ticks = 20, int Substeps = 8>
-struct WindyQuadrotor : Quadrotor<T, Ticks, Substeps, quadrotor::WindySettings> {
-  using Calm = Quadrotor<T, Ticks, Substeps, quadrotor::WindySettings>;
-  using Settings = quadrotor::WindySettings;
+// `ItsSettings` are quadrotor::WindySettings, or derive from them.
+template <class T, int Ticks = 20, int Substeps = 8, class ItsSettings = quadrotor::WindySettings>
+struct WindyQuadrotor : Quadrotor<T, Ticks, Substeps, ItsSettings> {
+  using Calm = Quadrotor<T, Ticks, Substeps, ItsSettings>;
+  using Settings = ItsSettings;
   using Parameters = quadrotor::WindyParameters<T>;
   static constexpr const char* kName = "WindyQuadrotor";
   static constexpr int kEpisodeSteps = 125;
@@ -46,14 +49,14 @@ struct WindyQuadrotor : Quadrotor<T, Ticks, Substeps, quadrotor::WindySettings> 
 template <class T>
 using WindyQuadrotorTick = WindyQuadrotor<T, 1, 1>;
 
-template <class T, int Ticks, int Substeps>
-void sample_parameters(Generic device, const WindyQuadrotor<T, Ticks, Substeps>& environment,
+template <class T, int Ticks, int Substeps, class S>
+void sample_parameters(Generic device, const WindyQuadrotor<T, Ticks, Substeps, S>& environment,
                        quadrotor::WindyParameters<T>& parameters, RandomStream random) {
-  using Calm = typename WindyQuadrotor<T, Ticks, Substeps>::Calm;
+  using Calm = typename WindyQuadrotor<T, Ticks, Substeps, S>::Calm;
   sample_parameters(device, static_cast<const Calm&>(environment),
                     static_cast<quadrotor::EpisodeParameters<T>&>(parameters), random);
   constexpr T kTurn = static_cast<T>(6.283185307179586);
-  const T wind = static_cast<T>(environment.settings.environment.wind_m_s2) *
+  const T wind = static_cast<T>(quadrotor::wind_of(environment.settings).wind_m_s2) *
                  uniform<T>(random, quadrotor::kWindSpeedIndex, T(0), T(1));
   const auto direction =
       math::sincos(kTurn * uniform<T>(random, quadrotor::kWindDirectionIndex, T(0), T(1)));
@@ -62,26 +65,26 @@ void sample_parameters(Generic device, const WindyQuadrotor<T, Ticks, Substeps>&
   parameters.wind_m_s2[2] = T(0);
 }
 
-template <class T, int Ticks, int Substeps>
-void reset(Generic device, const WindyQuadrotor<T, Ticks, Substeps>& environment,
+template <class T, int Ticks, int Substeps, class S>
+void reset(Generic device, const WindyQuadrotor<T, Ticks, Substeps, S>& environment,
            const quadrotor::WindyParameters<T>& parameters,
-           typename WindyQuadrotor<T, Ticks, Substeps>::State& state, RandomStream random) {
-  using Calm = typename WindyQuadrotor<T, Ticks, Substeps>::Calm;
+           typename WindyQuadrotor<T, Ticks, Substeps, S>::State& state, RandomStream random) {
+  using Calm = typename WindyQuadrotor<T, Ticks, Substeps, S>::Calm;
   reset(device, static_cast<const Calm&>(environment), parameters, state, random);
-  const bool blows = environment.settings.environment.wind_m_s2 > 0.0f;
+  const bool blows = quadrotor::wind_of(environment.settings).wind_m_s2 > 0.0f;
   unrolled<3>([&](int i) {
     const T wind = state.gust_m_s2[i] + parameters.wind_m_s2[i];
     state.gust_m_s2[i] = blows ? wind : state.gust_m_s2[i];
   });
 }
 
-template <class T, int Ticks, int Substeps>
-StepResult<T> step(Generic device, const WindyQuadrotor<T, Ticks, Substeps>& environment,
+template <class T, int Ticks, int Substeps, class S>
+StepResult<T> step(Generic device, const WindyQuadrotor<T, Ticks, Substeps, S>& environment,
                    const quadrotor::WindyParameters<T>& parameters,
-                   typename WindyQuadrotor<T, Ticks, Substeps>::State& state, const T* action,
+                   typename WindyQuadrotor<T, Ticks, Substeps, S>::State& state, const T* action,
                    RandomStream random) {
-  using Calm = typename WindyQuadrotor<T, Ticks, Substeps>::Calm;
-  const bool blows = environment.settings.environment.wind_m_s2 > 0.0f;
+  using Calm = typename WindyQuadrotor<T, Ticks, Substeps, S>::Calm;
+  const bool blows = quadrotor::wind_of(environment.settings).wind_m_s2 > 0.0f;
   const T part = (T(1) - parameters.gust_keeps) / parameters.gust_keeps;
   unrolled<3>([&](int i) {
     const T shifted = math::fma(part, parameters.wind_m_s2[i], state.gust_m_s2[i]);

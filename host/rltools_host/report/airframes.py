@@ -1,0 +1,89 @@
+"""Pictures of a gate whose airframes are drawn: which of them a policy flies, and what its hidden
+state knows of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rltools_host.flight.airframes import LIFT, MASS_KG, AirframeMap
+from rltools_host.flight.gate_result import GateResult
+from rltools_host.flight.probe import probe
+from rltools_host.policies.image import PolicyImage
+from rltools_host.report import plot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = (plot.FIRST, plot.SECOND, plot.GOAL)
+
+
+def maps(result: GateResult) -> str:
+    """Rates of success by mass and thrust to weight, of the first part and of all."""
+    first = next(iter(result.by_part.items()), None)
+    found = [] if first is None else [(first[0], first[1].map)]
+    found.append(("all parts" if found else "all flights", result.map))
+    drawn = [(name, each) for name, each in found if each is not None]
+    if not drawn:
+        return ""
+
+    def draw(figure: Figure, is_wide: bool) -> None:
+        shape = (1, len(drawn)) if is_wide else (len(drawn), 1)
+        grid = figure.subplots(*shape, squeeze=False).flat
+        for axes, (name, each) in zip(grid, drawn, strict=True):
+            draw_map(axes, each)
+            plot.title(axes, f"{name}: successful flights, %")
+
+    picture = plot.responsive(
+        draw, (250, 230 * len(drawn)), f"Map of airframes, gate {result.gate.name}"
+    )
+    caption = "Drawn airframes, by mass and by greatest thrust to weight."
+    return f'<figure>{picture}<figcaption class="caption">{caption}</figcaption></figure>'
+
+
+def draw_map(axes: Any, found: AirframeMap) -> None:
+    rates = found.rates
+    for row, column in np.ndindex(rates.shape):
+        rate = rates[row, column]
+        if np.isnan(rate):
+            continue
+        x, y = column + np.array([0, 1, 1, 0]), row + np.array([0, 0, 1, 1])
+        axes.fill(x, y, color=plot.FIRST, alpha=0.45 * rate, linewidth=0)
+        place = (column + 0.5, row + 0.5)
+        axes.text(*place, f"{100 * rate:.0f}", ha="center", va="center", color=plot.INK)
+    axes.set_xticks(range(len(LIFT)), [f"{bound:g}" for bound in LIFT])
+    axes.set_yticks(range(len(MASS_KG)), [f"{bound:g}" for bound in MASS_KG])
+    axes.set_xlim(0, len(LIFT) - 1)
+    axes.set_ylim(0, len(MASS_KG) - 1)
+    axes.grid(visible=False)
+    axes.set_xlabel("thrust to weight")
+    axes.set_ylabel("mass, kg")
+
+
+def knowledge(result: GateResult, image: PolicyImage) -> str:
+    """How well a line through the hidden state tells the airframe, over time."""
+    first = next(iter(result.gate.kinds.values()))
+    if image.recurrence is None or not first.draws_airframes:
+        return ""
+    found = probe(first, image)
+
+    def draw(figure: Figure, _is_wide: bool) -> None:
+        axes = figure.add_subplot()
+        for colour, (name, determined) in zip(COLOURS, found.found.items(), strict=True):
+            axes.plot(found.time_s, determined, color=colour, linewidth=1.8, label=name)
+        axes.set_xlim(0, found.time_s[-1])
+        axes.set_ylim(-0.2, 1.02)
+        axes.set_xlabel("time, s")
+        plot.title(axes, "R\N{SUPERSCRIPT TWO} of a linear probe of the hidden state")
+        figure.legend(loc="outside lower center", ncols=3, frameon=False)
+
+    picture = plot.responsive(
+        draw, (250, 250), f"What the hidden state knows, gate {result.gate.name}"
+    )
+    caption = (
+        "What the hidden state knows: 1 is all, 0 nothing. A linear function of it is fitted to "
+        "the logarithms of half of the airframes, and judged by the other half. Only ratios move a "
+        "drone, so a policy cannot see its mass."
+    )
+    return f'<figure>{picture}<figcaption class="caption">{caption}</figcaption></figure>'

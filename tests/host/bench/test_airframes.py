@@ -1,0 +1,133 @@
+"""`rlt bench any-airframe`: who flies, peers that are used right or not, what is told."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from policy_run import make_policy_run
+from quadrotor_policies import controller
+from rltools_host import cli
+from rltools_host.bench import airframes
+from rltools_host.bench.airframes import ALONE, OURS, AirframesBenchmark, thrust_parts
+from rltools_host.errors import RltError, UsageError
+from rltools_host.flight.gate import load_gate
+from rltools_host.flight.simulator import flight_library
+from stub_peers import add_peer
+
+# 4 (.0035 + .0144 w + .0922 w^2) N carry the 30.6 g of the table crazyflie-raptor.
+HOVER = (-0.0144 + math.sqrt(0.0144**2 + 4 * 0.0922 * (0.0306 * 9.81 / 4 - 0.0035))) / (2 * 0.0922)
+STUB = """
+import sys
+print('{"version": "3.1"}', flush=True)
+while header := sys.stdin.buffer.read(4):
+    sys.stdin.buffer.read(4 * 13 * 32)
+    %s
+    sys.stdout.buffer.flush()
+"""
+STEADY = f"import struct; sys.stdout.buffer.write(struct.pack('<f', {HOVER!r}) * 128)"
+
+
+def test_the_thrust_of_a_speed_is_that_of_the_airframes_curve() -> None:
+    found = np.zeros(2, flight_library().records["Airframe"])
+    found["thrust"] = [[0.0035, 0.0144, 0.0922], [0, 5, 0]]
+    parts = thrust_parts(found, np.array([[HOVER] * 4, [0, 0.25, 0.5, 1]]))
+    assert parts[0] == pytest.approx([0.0306 * 9.81 / 4 / 0.1101] * 4, rel=1e-6)
+    assert parts[1].tolist() == [0, 0.25, 0.5, 1]
+
+
+@pytest.fixture
+def request_of(tmp_path: Path) -> Any:
+    run = make_policy_run(tmp_path / "run", controller())
+
+    def make(peers: dict[str, str], **fields: Any) -> AirframesBenchmark:
+        folder = tmp_path / "peers"
+        folder.mkdir()
+        for name, script in peers.items():
+            add_peer(folder, tmp_path / "venv", name, STUB % script, "run.py")
+        return AirframesBenchmark(
+            *(str(run), str(run)),
+            episodes=2,
+            peers_directory=folder,
+            environments_directory=tmp_path / "venv",
+            **fields,
+        )
+
+    return make
+
+
+def test_rates_of_each_by_part_and_by_table(
+    request_of: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(airframes, "RATES", airframes.RATES[:1])
+    document = airframes.run(request_of({"steady": STEADY}, settings={"latency_ms": 0}))
+    assert [row["name"] for row in document["rows"]] == [OURS, ALONE, "steady each 2 ms"]
+    ours, alone, steady = document["rows"]
+    assert {**ours, "name": 0, "title": 0} == {**alone, "name": 0, "title": 0}
+    assert steady["version"] == "3.1"
+    gate = load_gate("any-airframe")
+    for row in document["rows"]:
+        assert [part["part"] for part in row["parts"]] == list(gate.parts)
+        assert all(part["episodes"] == 2 for part in row["parts"])
+        assert np.sum(row["map"]["flights"]) == 14
+    # Nobody's rotors are those of the drones here, so that one falls or rises.
+    assert steady["parts"][0]["success_rate"] == 0
+    out = capsys.readouterr().out
+    assert "The gate any-airframe, 2 airframes, seed 4000000000" in out
+    assert "with latency_ms=0" in out
+    for head in ("part", "hover", "weak rotor", "table"):
+        assert f"\n{head} " in out
+    assert "steady each 2 ms 3.1" in out
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (
+            "sys.stdout.buffer.write(bytes(512))",
+            "does not hold a Crazyflie at rest in still air: it is not used as it is meant",
+        ),
+        ("sys.stdout.buffer.write(b'\\xff' * 512)", "wrong answered what is no number"),
+        ("sys.exit('no motors')", "no motors"),
+        ("break", "wrong: "),
+    ],
+)
+def test_a_peer_that_is_used_wrong_is_no_figure(
+    script: str, reason: str, request_of: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = airframes.run(request_of({"wrong": script}))
+    assert [("error" in row) for row in document["rows"]] == [False, False, True, True]
+    assert reason in document["rows"][2]["error"]
+    assert f"wrong each 2 ms: {document['rows'][2]['error']}" in capsys.readouterr().out
+
+
+def test_what_is_typed_wrong(request_of: Any) -> None:
+    request = request_of({"steady": STEADY})
+    with pytest.raises(UsageError, match='unknown peer "raptr"'):
+        airframes.run(AirframesBenchmark(peers="raptr"))
+    with pytest.raises(UsageError, match="--episodes 0"):
+        airframes.run(AirframesBenchmark(request.run, request.run, episodes=0))
+    with pytest.raises(UsageError, match="latency_ms=21 is out of bounds"):
+        airframes.run(AirframesBenchmark(request.run, settings={"latency_ms": 21}))
+    with pytest.raises(RltError, match="nowhere"):  # before anything is trained or flown
+        airframes.run(AirframesBenchmark(alone="nowhere"))
+
+
+@pytest.mark.all
+def test_raptor_is_used_as_it_is_meant(request_of: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """It holds its Crazyflie in still air, which the benchmark asks for, and flies most drones
+    where commands are not late."""
+    request = request_of({})
+    words = ["--run", request.run, "--alone", request.run, "--episodes", "40", "--json"]
+    assert cli.run(["bench", "any-airframe", *words, "--set", "latency_ms=0"]) == 0
+    rows = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]
+    for row in rows[2:]:
+        assert row["version"] == "1.0.2"
+        rates = {part["part"]: part["success_rate"] for part in row["parts"]}
+        assert rates["hover"] > 0.7
+        assert rates["pushes"] > 0.7
