@@ -11,8 +11,7 @@
 // but for a share of the environments that falls from 1 to 0 in the part `teacher_acts` of its
 // steps, in which the teacher does.
 //
-// What the two environments have in common says rl/teacher.h. A task of Gymnasium has no teacher.
-// Actions: a teacher's
+// What the two environments have in common says rl/teacher.h. Actions: a teacher's
 #pragma once
 
 #include <type_traits>
@@ -34,7 +33,6 @@ struct Distillation : OnPolicy {
   using Metrics = DistillationMetrics;
   using TaskHyperparameters = DistillationHyperparameters;  // as the reference lists them
   static constexpr bool kLearnsMirrored = false;
-
   template <class E>
   static constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
 
