@@ -52,11 +52,10 @@ inline void change_airframe(const Changes& changes, RandomStream random,
   const float left = 1.0f - changes.payload, more = 1.0f / left;
   parameters.mass_kg *= left;
   parameters.hover_fraction *= left;
-  for (float* per_mass :
-       {&parameters.lift_0, &parameters.lift_1, &parameters.lift_2, &parameters.drag,
-        &parameters.drag_y, &parameters.drag_z, &parameters.per_mass}) {
-    *per_mass *= more;
-  }
+  float* const per_mass[] = {&parameters.lift_0,  &parameters.lift_1, &parameters.lift_2,
+                             &parameters.drag,    &parameters.drag_y, &parameters.drag_z,
+                             &parameters.per_mass};
+  for (float* each : per_mass) *each *= more;
   parameters.gain[uniform_index(random, kWeakRotorIndex, 4)] *= 1.0f - changes.rotor_loss;
 }
 
