@@ -11,7 +11,8 @@
 // but for a share of the environments that falls from 1 to 0 in the part `teacher_acts` of its
 // steps, in which the teacher does.
 //
-// What the two environments have in common says rl/teacher.h. Actions: a teacher's
+// What the two environments have in common says rl/teacher.h.
+// Actions: a teacher's
 #pragma once
 
 #include <type_traits>
