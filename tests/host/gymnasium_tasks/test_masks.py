@@ -160,7 +160,7 @@ def test_names_that_are_no_masks_are_refused() -> None:
         task(Corridor(), channels=long)
     accented = {"actions": [{"name": "é" * 11, "choices": ["a", "b", "c"]}]}
     with pytest.raises(
-        UsageError, match='"é{11}:a", which has more than 23 bytes: give the action'
+        UsageError, match=r'"é{11}:a", which has more than 23 bytes: give the action'
     ):
         task(Corridor(), channels=accented)  # 13 characters, 24 bytes of UTF-8
     with pytest.raises(UsageError, match="its observation action_0:0 is a mask, too"):

@@ -78,7 +78,8 @@ def test_a_damaged_run_and_a_damaged_group(tmp_path: Path) -> None:
     (tmp_path / "g" / "group.json").write_text("{")
     for document in listed(tmp_path, with_members=True):
         assert "is damaged" in document["problem"]
-        assert (document["state"], document["seeds"], document["steps"]) == ("damaged", [], 0)
+        known = [document[name] for name in ("state", "seeds", "step", "steps")]
+        assert known == ["damaged", [], 0, 0]
         assert document["experiment"] is document["board"] is document["return_mean"] is None
     assert {seeds_of(entry) for entry in entries(tmp_path)} == {"-"}
 
