@@ -39,10 +39,10 @@ def mask_channels(actions: Sequence[Channel], observations: Sequence[Channel]) -
     for action in actions:
         for choice in action.choices:
             name = f"{action.name}:{choice}"
-            if len(name) > LONGEST_CHANNEL_NAME:
+            if len(name.encode()) > LONGEST_CHANNEL_NAME:
                 raise UsageError(
                     f'the environment gives info["{KEY}"], and the mask of {choice} is then called '
-                    f'"{name}", which has more than {LONGEST_CHANNEL_NAME} characters: give the '
+                    f'"{name}", which has more than {LONGEST_CHANNEL_NAME} bytes: give the '
                     "action, or its choices, shorter names by --channels"
                 )
             if name in taken:

@@ -158,6 +158,11 @@ def test_names_that_are_no_masks_are_refused() -> None:
     long = {"actions": [{"name": "which_way_to_go_now", "choices": ["back", "stay", "on"]}]}
     with pytest.raises(UsageError, match='"which_way_to_go_now:back", which has more than 23'):
         task(Corridor(), channels=long)
+    accented = {"actions": [{"name": "é" * 11, "choices": ["a", "b", "c"]}]}
+    with pytest.raises(
+        UsageError, match=r'"é{11}:a", which has more than 23 bytes: give the action'
+    ):
+        task(Corridor(), channels=accented)  # 13 characters, 24 bytes of UTF-8
     with pytest.raises(UsageError, match="its observation action_0:0 is a mask, too"):
         task(Corridor(), channels={"observations": ["action_0:0"]})
 

@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from rltools_host.clients.messages import Evaluation, Result
+from rltools_host.runs.contents import Run
 from rltools_host.runs.group import RunName
 from rltools_host.training.group_progress import FAILED, WAITING, Member
-from rltools_host.training.metadata import TimeInTraining, changes_of_state
+from rltools_host.training.metadata import (
+    TimeInTraining,
+    changes_of_state,
+    guest_instructions,
+    share_of_evaluations,
+    train_s_before,
+)
 
 EARLIER = {"evaluation_s": 2.0, "messages_lost": 3, "guest_instructions": 100, "ended": "then"}
 
@@ -50,3 +58,43 @@ def test_a_member_is_looked_up_by_its_folder_and_not_as_before(tmp_path: Path) -
     member = Member(RunName("", 0), "", tmp_path / "s0", 10, FAILED)
     member.look(None)
     assert member.state == WAITING
+
+
+@pytest.mark.parametrize(
+    ("counter", "of_evaluations", "expected"), [(0, 5, 0.0), (8, 2, 0.25), (4, 4, 1), (4, 9, 1)]
+)
+def test_share_of_evaluations(counter: int, of_evaluations: int, expected: float) -> None:
+    result = Result(counter, of_evaluations, 0, 0, 0, True, "")
+    assert share_of_evaluations(result) == expected
+
+
+def test_time_before_is_the_checkpoints_or_that_of_the_last_row() -> None:
+    rows = [{"time_s": 3.0}, {"time_s": 7}, {"time_s": 5.0}]
+    run = Run(checkpoint_step=40, checkpoint_train_s=2.5)
+    assert train_s_before(run, 40, rows) == 2.5
+    assert train_s_before(run, 41, rows) == 7.0
+    assert train_s_before(run, 41, []) == 0.0
+    assert train_s_before(Run(checkpoint_step=40), 40, rows) == 0.0
+
+
+def test_instructions_are_those_of_sessions_that_all_count_them() -> None:
+    assert guest_instructions([]) is None
+    assert guest_instructions([{"guest_instructions": 5}, {}]) is None
+    assert guest_instructions([{"guest_instructions": 5}, {"guest_instructions": 0}]) == 5
+
+
+def test_an_evaluation_is_summed_up() -> None:
+    evaluation = Evaluation(0, 10, 2, -5.0, 1.5, -9.0, 0.0)
+    changes = changes_of_state({"sessions": [{}]}, "training", 10, 2.0, evaluation, {})
+    assert changes == {
+        "sessions": [{}],
+        "state": "training",
+        "step": 10,
+        "train_s": 2.0,
+        "evaluation_s": 0.0,
+        "steps_per_s": 5.0,
+        "messages_lost": 0,
+        "guest_instructions": None,
+        "return_mean": -5.0,
+        "return_std": 1.5,
+    }

@@ -139,3 +139,27 @@ def test_a_task_of_another_size_has_another_name() -> None:
         structs.replace(sized, hidden=TASK.hidden, sizes=TASK.sizes, experiment=TASK.experiment)
         == TASK
     )
+
+
+def test_a_range_is_drawn_by_its_logarithm_from_a_factor_of_thirty_on() -> None:
+    found = [Dimension("a", low, high) for low, high in ((1, 30), (1, 29), (2.0, 60.0), (0, 90))]
+    assert [each.is_logarithmic for each in found] == [True, False, True, False]
+    assert [each.is_whole for each in found] == [True, True, False, True]
+    drawn = Dimension("a", 0.12344, 0.56786)
+    assert [drawn.setting(value) for value in (0.12344, 0.25, 0.567859, "x")] == [
+        "a=0.12344",
+        "a=0.25",
+        "a=0.56786",
+        "a=x",
+    ]
+
+
+@pytest.mark.parametrize("name", ["seed", "steps", "eval_every", "eval_episodes", "report_every"])
+def test_what_all_trials_have_alike(name: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        space(f"{name}=1..2")
+    assert str(refused.value) == (
+        f"--search {name}: all trials have the same {name}, or they do not compare"
+    )
+    with pytest.raises(UsageError, match="policy_delay: give a range or values: --search"):
+        space("policy_delay=")

@@ -16,7 +16,10 @@ from rltools_host.training.words import (
     SAME,
     SENTENCES,
     SIZE_WORDS,
+    of_experiment,
     own_names,
+    whole,
+    widths_of,
     with_sizes,
 )
 from rltools_host.tree import TREE
@@ -108,3 +111,58 @@ def test_sizes_of_a_task_are_taken_out_of_its_settings() -> None:
 def test_sizes_that_are_refused(task: TaskRequest, settings: list[str], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         with_sizes(task, settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("256", 256), ("1e5", 100_000), ("1_000", 1000), ("-3", -3), ("2.0", 2), (" 7 ", 7)],
+)
+def test_whole_numbers(text: str, value: int) -> None:
+    assert whole("w", text) == value
+    assert isinstance(whole("w", text), int)
+
+
+@pytest.mark.parametrize("text", ["", "a", "1.5", "nan", "inf", "-inf", "1e"])
+def test_what_are_no_whole_numbers(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        whole("w", text)
+    assert str(refused.value) == f"w={text}: give a whole number"
+
+
+@pytest.mark.parametrize(
+    ("text", "widths"),
+    [
+        ("64", (64,)),
+        ("64,32", (64, 32)),
+        ("[64, 32]", (64, 32)),
+        ("(64,)", (64,)),
+        ("64 32 16", (64, 32, 16)),
+    ],
+)
+def test_widths(text: str, widths: tuple[int, ...]) -> None:
+    assert widths_of("w", text) == widths
+
+
+@pytest.mark.parametrize("text", ["", "[]", "64x64", "6.4", "-64", "[[64]]", ",64"])
+def test_what_are_no_widths(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        widths_of("w", text)
+    assert str(refused.value) == (
+        f"w={text}: write the widths of the layers between, such as 64,64"
+    )
+
+
+def test_all_sizes_go_where_they_belong() -> None:
+    settings = ["hidden=8", "environments=3", "episode_steps = 50", "batch_size=16", "n_steps=4"]
+    task, rest = with_sizes(TaskRequest("gym:A", sizes={"replay_capacity": 9}), settings)
+    assert (rest, task.hidden, task.environments, task.episode_steps) == ((), (8,), 3, 50)
+    assert task.sizes == {"replay_capacity": 9, "batch_size": 16, "rollout_steps": 4}
+    unset = ["batch_size", "gamma=0.9"]  # the first has no value: it is refused later
+    assert with_sizes(TaskRequest("gym:A"), unset) == (TaskRequest("gym:A"), tuple(unset))
+    for given, word in (
+        ({"episode_steps": 5}, "episode_length"),
+        ({"sizes": {"batch_size": 1}}, "minibatch_size"),
+    ):
+        with pytest.raises(UsageError, match=f"^{SIZE_WORDS[word]} is given twice: give it once$"):
+            with_sizes(TaskRequest("gym:A", **given), [f"{word}=2"])
+    assert of_experiment("pendulum-td3", ["gamma=0.9"]) == ("pendulum-td3", ("gamma=0.9",))

@@ -1,0 +1,148 @@
+"""Which run a name means, in which order runs stand, and where a new one may go."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltools_host import clock
+from rltools_host.errors import DiskError, UnknownNameError, UsageError
+from rltools_host.runs.names import (
+    beginning_now,
+    begun_us,
+    example_of,
+    find_group,
+    find_run,
+    in_numbers,
+    make_empty,
+    new_run_path,
+    require_empty,
+    result_file,
+    run_names,
+)
+
+
+def made(path: Path, begun: Any = None, file: str = "run.json", **stated: Any) -> Path:
+    path.mkdir(parents=True)
+    (path / file).write_text(json.dumps({"begun_us": begun, **stated}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("begun", "stated"),
+    [(0, True), (2**53 - 1, True), (2**53, False), (-1, False), (True, False), (1.5, False)],
+)
+def test_a_beginning_is_taken_within_its_bounds(tmp_path: Path, begun: Any, stated: bool) -> None:
+    path = made(tmp_path / "r", begun, started="1970-01-01T00:00:07") / "run.json"
+    assert begun_us(path) == (begun if stated else 7_000_000)
+
+
+def test_a_run_that_states_no_beginning_began_when_it_was_written(tmp_path: Path) -> None:
+    for name in ("r", "20269999-000000-r"):  # the second is no date
+        path = made(tmp_path / name) / "run.json"
+        os.utime(path, ns=(0, 5_000_999))
+        assert begun_us(path) == 5_000
+    path.write_text("[]")
+    os.utime(path, ns=(0, 6_000_000))
+    assert begun_us(path) == 6_000
+
+
+def test_what_begins_now_is_later_than_all_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "now_us", lambda: 100)
+    assert beginning_now(tmp_path / "new") == {"begun_us": 100}
+    made(tmp_path / "a", 99)
+    assert beginning_now(tmp_path / "new") == {"begun_us": 100}
+    made(tmp_path / "b", 100)
+    assert beginning_now(tmp_path / "new") == {"begun_us": 101}
+    made(tmp_path / "g", 200, "group.json")
+    assert beginning_now(tmp_path / "new") == {"begun_us": 201}
+    made(tmp_path / "z", 2**53 - 1)
+    assert beginning_now(tmp_path / "new") == {"begun_us": 2**53 - 1}
+
+
+def test_runs_of_one_moment_stand_by_their_numbers(tmp_path: Path) -> None:
+    for name in ("r-10", "r-2", "r"):
+        made(tmp_path / name, 5)
+    made(tmp_path / "early", 4)
+    made(tmp_path / "g", 6, "group.json")
+    assert run_names(tmp_path) == ["early", "r", "r-2", "r-10"]
+    assert run_names(tmp_path, ("run.json", "group.json")) == ["early", "r", "r-2", "r-10", "g"]
+    assert in_numbers("r-2x") == [(-1, "r-"), (2, ""), (-1, "x")]
+
+
+def test_which_run_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = tmp_path / "runs"
+    first, last = made(runs / "first", 1), made(runs / "last", 2)
+    group = made(runs / "g", 3, "group.json")
+    inner = made(group / "s0", 1)
+    assert find_run("first", runs) == find_run(first, runs) == first
+    assert find_run("latest", runs) == last
+    assert find_run("runs/latest", runs) == Path("runs/last")
+    assert find_run("runs/g/latest", runs) == Path("runs/g/s0")
+    assert find_group("latest", runs) == find_group("g", runs) == group
+    monkeypatch.chdir(group)
+    assert find_run("runs/latest", runs) == last, "wherever one is"
+    assert example_of(group) == f", such as {inner}"
+    assert example_of(first / "nothing") == ""
+    made(runs / "latest", 0)  # one that somebody called so
+    assert find_run(runs / "latest", runs) == runs / "latest"
+
+
+def test_a_run_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError) as refused:
+        find_run("latest", tmp_path)
+    assert str(refused.value) == (
+        f"there is no run in {tmp_path}: train one first, or name its folder"
+    )
+    for number in range(6):
+        made(tmp_path / f"run-{number}", number)
+    for name in ("walk", ""):
+        with pytest.raises(UnknownNameError) as refused:
+            find_run(name, tmp_path)
+        assert f'unknown run "{name}"' in str(refused.value)
+        assert "run-0" not in str(refused.value), "the last five are named"
+        assert "run-5" in str(refused.value)
+
+
+def test_where_a_new_run_may_be_written(tmp_path: Path) -> None:
+    require_empty(tmp_path / "nothing")
+    make_empty(tmp_path / "new" / "run")
+    make_empty(tmp_path / "new" / "run")
+    file = tmp_path / "file"
+    file.touch()
+    for refuses in (require_empty, make_empty):
+        with pytest.raises(UsageError) as refused:
+            refuses(file)
+        assert str(refused.value) == f"{file} is not a folder: choose another with --out"
+    with pytest.raises(DiskError):
+        make_empty(file / "run")
+    with pytest.raises(DiskError):
+        new_run_path("run", file)
+    with pytest.raises(UsageError) as refused:
+        require_empty(tmp_path)
+    assert str(refused.value) == f"{tmp_path} is not empty: choose another folder with --out"
+    for kind in ("run.json", "group.json"):
+        held = made(tmp_path / f"a {kind}", file=kind)
+        with pytest.raises(UsageError) as refused:
+            require_empty(held)
+        assert str(refused.value) == (
+            f"{held} is not empty: choose another folder with --out, or go on with "
+            f"--resume '{held}'"
+        )
+
+
+def test_a_new_run_takes_the_next_number(tmp_path: Path) -> None:
+    paths = [new_run_path("r", tmp_path / "runs") for _ in range(3)]
+    assert [path.name for path in paths] == ["r", "r-2", "r-3"]
+    assert all(path.is_dir() for path in paths)
+    assert (result_file("hil", "host"), result_file("flight", "*", ".html")) == (
+        "hil-host.json",
+        "flight-*.html",
+    )
