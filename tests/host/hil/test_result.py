@@ -123,11 +123,15 @@ def test_numbers(value: float | None, text: str) -> None:
 
 
 def test_bins_are_of_the_bulk_and_the_last_reaches_to_the_most() -> None:
-    """Of 99 samples the 99th percentile is the last, of 100 the last but one; 11 bins of 9 have
-    the numbers from 0 to 98."""
-    edges = list(range(0, 100, 9))
-    assert Distribution(np.arange(99)).histogram() == (edges, [9] * 11)
-    assert Distribution(np.arange(100)).histogram() == ([*edges, 100], [*[9] * 11, 1])
+    """11 bins at most have the numbers up to the 99th percentile: of 100 samples the last but one.
+    The most has one more where it is beyond them."""
+    assert Distribution(np.arange(88)).histogram() == ([*range(0, 89, 8)], [8] * 11)
+    assert Distribution(np.arange(89)).histogram() == ([*range(0, 91, 9)], [*[9] * 9, 8])
+    assert Distribution(np.arange(99)).histogram() == ([*range(0, 100, 9)], [9] * 11)
+    assert Distribution(np.arange(100)).histogram() == (
+        [*range(0, 100, 9), 100],
+        [*[9] * 11, 1],
+    )
 
 
 @pytest.mark.parametrize("is_measured", [True, False])
