@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from rltools_host.flight.gate import load_gate
-from rltools_host.flight.gate_result import GateResult, Share, cause_lines, failures
+from rltools_host.flight.gate_result import GateResult, Share, cause_lines, failures, part_rows
 from rltools_host.flight.simulator import flight_library
 
 NONE = dict.fromkeys(
@@ -98,3 +99,16 @@ def test_the_most_frequent_failure_is_named_first() -> None:
     ]
     assert cause_lines(Share("all", 3, 3, NONE), {}) == []
     assert share.document("part")["part"] == "all"
+
+
+def test_a_row_for_each_part_with_the_time_to_settle() -> None:
+    def part(successes: int, median_s: float | None, most_s: float | None) -> Any:
+        share = Share("all", 4, successes, {**NONE, "too_far": 4 - successes})
+        times = {0.5: median_s, 0.95: most_s}
+        return SimpleNamespace(all=share, _settled=lambda quantile: times[quantile])
+
+    assert part_rows({"one": part(2, 1.234, 5.678), "two": part(4, None, None)}) == [
+        ("part", "flights", "success", "95 % interval", "settled", "95 % of them", "failures"),
+        ("one", "4", "50.0 %", "15.0 to 85.0", "1.23 s", "5.68 s", "2 far"),
+        ("two", "4", "100.0 %", "51.0 to 100.0", "-", "-", ""),
+    ]
