@@ -176,3 +176,21 @@ def test_what_is_stored_ends_with_a_line(tmp_path: Path) -> None:
     assert json.loads(text) == {"a": [1]}
     assert text.startswith('{\n  "a"')
     assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize(("cores", "held"), [(1, [7]), (2, [4, 7]), (9, [1, 4, 7])])
+def test_the_last_cores_are_held_and_given_back(
+    cores: int, held: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, list[int]]] = []
+    monkeypatch.setattr(harness.os, "sched_getaffinity", lambda _: {7, 1, 4}, raising=False)
+    monkeypatch.setattr(
+        *(harness.os, "sched_setaffinity", lambda who, set_to: asked.append((who, sorted(set_to)))),
+        raising=False,
+    )
+    with harness.pinned(cores) as last:
+        assert (last, asked) == (7, [(0, held)])
+    assert asked[1:] == [(0, [1, 4, 7])]
+    monkeypatch.delattr(harness.os, "sched_setaffinity")
+    with harness.pinned() as last:
+        assert last is None

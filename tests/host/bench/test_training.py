@@ -9,7 +9,7 @@ import pytest
 
 from rltools_host.bench import training
 from rltools_host.bench.training import LOOP, OURS, Bar
-from rltools_host.errors import UsageError
+from rltools_host.errors import RltError, UsageError
 from rltools_host.project import PROJECT
 
 
@@ -142,3 +142,15 @@ def test_the_usual_benchmark() -> None:
     usual = training.TrainingBenchmark()
     assert (usual.quick, usual.peers, usual.repetitions, usual.chart) == (False, None, None, None)
     assert (usual.steps, usual.episodes, usual.algorithm) == (10_000, 100, "td3")
+
+
+def test_what_is_typed_wrong_is_refused_before_anything_is_built() -> None:
+    for fields in ({"peers": "none"}, {"peers": "none", "repetitions": 1}, {"quick": True}):
+        request = training.TrainingBenchmark(**{"peers": "none", **fields})  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match='--peers: unknown peer "none"'):
+            training.run(request)
+    with pytest.raises(RltError, match='unknown algorithm "td4"'):
+        training.run(training.TrainingBenchmark(algorithm="td4"))
+    for name in ("steps", "episodes", "repetitions"):
+        with pytest.raises(UsageError, match=f"--{name} 0: at least 1 is needed"):
+            training.run(training.TrainingBenchmark(**{name: 0}))  # type: ignore[arg-type]
