@@ -131,6 +131,35 @@ def test_ratios_are_those_of_neighbours() -> None:
     assert f"{OURS}/{ENVPOOL}" not in entry["ratios"]
 
 
+def test_what_a_person_reads() -> None:
+    both = {f"{OURS}/{GYMNASIUM}": 12.345}
+    rates = {OURS: 1234567.8, GYMNASIUM: 100_000.0}
+    document = {
+        "threads": 3,
+        "rounds": 5,
+        "summary": [
+            {"task": "Pendulum-v1", "count": 1024, "steps_s": rates, "ratios": both},
+            {"task": "Quadrotor", "count": 1, "steps_s": {OURS: 10.0}, "ratios": {}},
+        ],
+        "loops": {"Ant-v4": {"environment_steps_s": 12345, "ratio": 0.9876}},
+        "versions": {OURS: "9", GYMNASIUM: "1.2", ENVPOOL: "EnvPool 0.8"},
+        "errors": {ENVPOOL: "no luck", "MuJoCo's own loop": "no MuJoCo"},
+        "machine": {"processor": "Z80", "cores": 3},
+        "load_average": 0.5,
+    }
+    head, _, *table, first, second, empty, loop = environments.lines(document)
+    assert head.endswith(
+        "median of 5 turns; Gymnasium 1.2, EnvPool 0.8; Z80 (3 cores, load average 0.5)"
+    )
+    assert [[word.strip() for word in line.split("  ") if word] for line in table] == [
+        ["task", "environments", "this repository", "Gymnasium", "to Gymnasium"],
+        ["Pendulum-v1", "1,024", "1,234,568", "100,000", "12.35 x"],
+        ["Quadrotor", "1", "10", "-", "-"],
+    ]
+    assert (first, second, empty) == ("EnvPool: no luck", "MuJoCo's own loop: no MuJoCo", "")
+    assert loop == ("Ant-v4: 12,345 steps a second of a core's time, 98.8 % of MuJoCo's own loop")
+
+
 def test_unknown_task_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", "environments", "--tasks", "Ant-v5"]) == 3
     assert "did you mean Ant-v4?" in capsys.readouterr().err

@@ -89,6 +89,41 @@ def test_interval_holds_the_difference_and_narrows_with_it() -> None:
     assert 9 <= narrow[0] < 9.75 < narrow[1] <= 10.5
 
 
+def test_cells() -> None:
+    entry = {
+        "algorithm": "sac",
+        "steps": 12345,
+        "hidden": "64,64",
+        "name": "x",
+        "version": "2",
+        "return_mean": -123.46,
+        "cpu_s": 2.06,
+    }
+    whole = ("SAC", "12,345", "64,64", "x 2", "-123.5")
+    assert gymnasium_tasks.cells(entry) == (*whole, "-", "2.1 s", "-")
+    against = {"difference": 4.25, "difference_interval": (-1.26, 9.0), "times_ours": 3.14}
+    cells = gymnasium_tasks.cells({**entry, **against})
+    assert cells == (*whole, "4.2 (-1.3 to 9.0)", "2.1 s", "3.1")
+    assert gymnasium_tasks.said_of({**entry}) == "return -123.5, 2.1 s of processor time"
+    assert gymnasium_tasks.said_of({"error": "no luck"}) == "no luck"
+
+
+def test_means_over_seeds_and_medians_of_times() -> None:
+    rows = [
+        {"name": name, "task": "A", "seed": seed, "version": name, "cpu_s": cpu_s, "return_mean": 3}
+        for name, times in ((OURS, (1.0, 2.0, 9.0)), ("x", (4.0, 4.0, 5.0)))
+        for seed, cpu_s in enumerate(times)
+    ]
+    rows[2]["return_mean"] = 9
+    rows.append({"name": "x", "task": "A", "seed": 3, "error": "no luck"})
+    ours, other = gymnasium_tasks.summary(rows, {"A": Task("sac", 10)}, (OURS, "x"))
+    assert (ours["return_mean"], ours["cpu_s"], ours["runs"], ours["version"]) == (5, 2, 3, OURS)
+    assert (other["difference"], other["times_ours"], other["runs"]) == (2, 2, 3)
+    assert "difference" not in ours
+    (failed,) = gymnasium_tasks.summary(rows[6:], {"A": Task("sac", 10)}, ("x",))
+    assert (failed["error"], failed["title"]) == ("no luck", "A")
+
+
 def test_unknown_task_is_refused_by_name() -> None:
     with pytest.raises(UnknownNameError, match='unknown task "Pendulum-v2"'):
         gymnasium_tasks.run(GymnasiumBenchmark(tasks="Pendulum-v2"))

@@ -163,3 +163,27 @@ def test_devices_that_are_here_end_in_the_bits_of_every_board(
         assert rows["node-exact"]["cpu_s"] > 0
     if not tools.missing_names(("chromium",)) and tools.group_is_installed("browser"):
         assert rows["chromium-exact"].get("cpu_s", 0) > 0, rows["chromium-exact"]
+
+
+def test_cells_and_bars() -> None:
+    entry = {"title": "t", "device": "Host", "steps": 10_000, "state_sha256": 64 * "a"}
+    timed = {"train_s": 1.234, "ratio": 2.346, "cpu_s": 5.678, "cpu_ratio": 9.876}
+    sha = 12 * "a"
+    assert vertical.cells({**entry, **timed}) == (
+        *("Host", "10,000", "1.23 s", "2.35", "5.68 s", "9.88", "-", sha),
+    )
+    counted = {**entry, "guest_instructions": 1234567}
+    assert vertical.cells(counted) == ("Host", "10,000", *"----", "1,234,567", sha)
+    assert vertical.bar_of({**entry, **timed}) == ("t", 5.678, "5.68 s", False)
+    browsers = {**counted, "device": vertical.DEVICE}
+    assert vertical.bar_of(browsers) == ("t", 1234567, "1,234,567", True)
+
+
+def test_devices_are_in_the_usual_order_and_emulated_ones_count_instructions() -> None:
+    found = vertical.chosen("qemu-cortex-m7, avx2,,scalar")
+    assert list(found) == ["scalar", "avx2", "qemu-cortex-m7"]
+    assert [device.is_emulated for device in found.values()] == [False, False, True]
+    assert list(vertical.chosen(None)) == list(vertical.devices())
+    said = {"finished": True, "seconds": 1.5, "cpu_s": 2.5, "hash": "h", "version": "v"}
+    row = {"train_s": 1.5, "cpu_s": 2.5, "state_sha256": "h", "version": "v"}
+    assert vertical.of_wasm(said) == row

@@ -171,6 +171,51 @@ def test_lines_fit_and_no_number_is_cut(width: int) -> None:
     assert lines[-1] == "1 fault, 1 to think about"
 
 
+def test_what_a_person_reads() -> None:
+    figures = {**FIGURES, "algorithm": "SAC", "wrappers": ["A", "B"], "hidden": [64, 64, 64]}
+    found = Examination([Finding("a", "it is so", "change it")], ["this", "that"], figures)
+    boards = [BoardFit("b", "B", {"A": 1.0, "B": 0.0, "C": 0.125}, 32), BoardFit("c", "C", {}, 0)]
+    assert check.report("x", found, boards, 200) == [
+        "Pendulum-v1: 3 observations, 1 action, episodes of 200 steps (10 s), learnt by SAC",
+        "  played    12,800 steps of random actions, 64 episodes of 200 steps, of which 1,234 "
+        "terminated",
+        "  reward    -6.17 ± 3.81 a step, from -16.3 to 0; -1,235 ± 228 an episode",
+        "  speed     96,123,456 steps a second on one core",
+        "  wrappers  A, B",
+        "  memory    to train x, with code and stack",
+        "  board  memory         hidden layers up to",
+        "  b      A 100%, C 12%  3x32",
+        "  c                     none",
+        "  in order  this, that",
+        "",
+        "fault: it is so",
+        "  -> change it",
+        "",
+        "1 fault",
+    ]
+
+
+def test_what_was_not_seen_is_left_out() -> None:
+    assert check.report("x", Examination(), [], 200) == ["x", "", "nothing is wrong"]
+    few = {key: FIGURES[key] for key in FIGURES if not key.startswith(("return", "steps_per"))}
+    few |= {"observations": 1, "actions": 2, "episode_steps": 0, "episodes": 0}
+    found = Examination(figures={**few, "step_us": 12.34, "reset_us": 123.4})
+    assert check.report("x", found, [], 200) == [
+        "Pendulum-v1: 1 observation, 2 actions",
+        "  played    12,800 steps of random actions",
+        "  reward    -6.17 ± 3.81 a step, from -16.3 to 0",
+        "  speed     12.3 µs a step, 123 µs a reset",
+        "",
+        "nothing is wrong",
+    ]
+    advice = Finding("a", "b", "c", ADVICE)
+    for findings, count in (
+        ([advice], "nothing is wrong, 1 to think about"),
+        ([Finding("a", "b", "c")] * 1000 + [advice] * 2, "1,000 faults, 2 to think about"),
+    ):
+        assert check.report("x", Examination(findings), [], 200)[-1] == count
+
+
 @pytest.mark.parametrize(
     ("requirements", "needs"),
     [((), "more than any board has"), (("mujoco", "host"), "mujoco host")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 
 from rltools_host import cli
 from rltools_host.commands import runs as command
+from rltools_host.commands.runs import by_result, row_of, size
 from rltools_host.errors import DiskError
 from rltools_host.project import Project
 from rltools_host.runs import removal
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
+from rltools_host.runs.listing import Entry
 from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import GATE, result_file
 
@@ -358,3 +361,35 @@ def test_names_of_results_are_known() -> None:
         assert removal.is_of_run(name)
     for name in ("notes.txt", "gate.json", "my-report.html", "save-7-abababababab", "my.rltp"):
         assert not removal.is_of_run(name)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (1_250_000_000, "1.2 GB"),
+        (999_949_999_999, "999.9 GB"),
+        (1_234_567 * 10**9, "1,234.6 TB"),
+    ],
+)
+def test_sizes_in_words(count: int, text: str) -> None:
+    assert size(count) == text
+
+
+def test_a_row_of_the_list() -> None:
+    usual = Entry("n", Path("n"), False, 0, 1234, "", step=5, steps=5)
+    assert row_of(usual)[:6] == ("n", "-", "-", "-", "5", "-")
+    assert row_of(usual)[7:] == ("1.2 kB", "-")
+    whole = replace(usual, experiment="e", board="b", seeds=(0, 1), state="s", steps=1000, step=999)
+    assert row_of(replace(whole, result=-1234.56, deviation=0.04)) == (
+        *("n", "e", "b", "0 and 1", "999 of 1,000", "-1,234.6 ± 0.0"),
+        *(row_of(usual)[6], "1.2 kB", "s"),
+    )
+    assert row_of(replace(usual, result=2.0))[5] == "2.0"
+    assert row_of(replace(usual, deviation=2.0))[5] == "-"
+    results = [replace(usual, result=value) for value in (None, -3.0, 0.0, 5.0)]
+    assert [each.result for each in sorted(results, key=by_result)] == [5.0, 0.0, -3.0, None]

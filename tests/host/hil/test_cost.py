@@ -39,7 +39,8 @@ def test_what_measuring_takes_is_subtracted(board: ScriptedInfer) -> None:
     assert len(cost.forward.samples) == len(cost.tick.samples) == 3000
     assert (cost.forward.quantile(500), cost.tick.quantile(500)) == (100, 200)
     assert (cost.forward.samples.min(), cost.forward.samples.max()) == (99, 101)
-    assert progress[-1] == (7024, 7024)
+    done = [1024, 2048, 3072, 4024, 5048, 6072, 7024]
+    assert progress == [(each, 7024) for each in done]
 
 
 def test_nothing_costs_less_than_nothing(board: ScriptedInfer) -> None:
@@ -95,6 +96,7 @@ def test_statistics_are_samples() -> None:
         "max": 1000,
     }
     assert document["mean"] == 500.5
+    assert distribution(1, 1, 2).document()["mean"] == 1.333
     assert distribution(3, 1, 2).quantile(500) == 2
 
 

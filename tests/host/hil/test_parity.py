@@ -23,6 +23,7 @@ from rltools_host.hil.parity import (
     Scenarios,
     check_parity,
     check_ticks,
+    largest_difference,
     safe_action,
 )
 from rltools_host.policies.image import PolicyImage, parse_policy
@@ -56,6 +57,8 @@ def test_a_board_with_the_same_bits(board: ScriptedInfer, image: PolicyImage) ->
     actions = image.evaluate(make_inputs(image.observations, COUNT).values)
     assert parity.outputs_sha256 == hashlib.sha256(actions.tobytes()).hexdigest()
     assert progress[-1] == (COUNT + 9, COUNT + 9)
+    assert parity.document()["first_mismatch"] is None
+    assert len({row[0] for row in parity.layer_rows()[1:]}) == 4  # the first inputs
     assert board.most_waiting == MESSAGES_UNDER_WAY
 
 
@@ -144,8 +147,21 @@ def test_a_wrong_bit_in_a_layer_is_named(board: ScriptedInfer, image: PolicyImag
     actions = image.evaluate(parity.inputs.values)
     assert parity.outputs_sha256 != hashlib.sha256(actions.tobytes()).hexdigest()
     rows = parity.layer_rows()
-    assert [row[0] for row in rows[1:]] == ["#16"] * 3
-    assert [row[4] for row in rows[1:]] == ["", "differs", "differs"]
+    assert rows[0] == ("input", "layer", "board", "here", "")
+    ours = image.runner.layer_checksums(parity.inputs.values[16])
+    theirs = (ours[0], ours[1] ^ 0x400, ours[2] ^ 1)
+    assert rows[1:] == [
+        ("#16", str(number + 1), f"{theirs[number]:08x}", f"{ours[number]:08x}", said)
+        for number, said in enumerate(("", "differs", "differs"))
+    ]
+    assert parity.document() == {
+        "inputs": COUNT,
+        "not_finite_inputs": 9,
+        "mismatches": 1,
+        "executor_calls": parity.ticks.checked,
+        "executor_mismatches": 0,
+        "first_mismatch": parity.first,
+    }
 
 
 def test_a_wrong_bit_in_the_last_layer_alone_is_named(
@@ -198,6 +214,27 @@ def test_acting_on_what_is_not_finite_is_named(board: ScriptedInfer, image: Poli
     board.spoil = lambda tick, *_: "acted" if tick == COUNT + 2 else None
     parity = checked(board, image)
     assert "(inf in place 0) ends in acted, here in observation_not_finite" in parity.first
+
+
+def test_differences_are_of_equal_actions_alone() -> None:
+    expected = [Expected("acted", np.array([1, 2], np.float32))]
+    bits = tuple(map(int, np.array([1.5, -1], np.float32).view(np.uint32)))
+    assert largest_difference(expected, [Action(1, 0, 0, bits, ())]) == 3
+    assert largest_difference(expected, [Action(1, 0, 0, bits[:1], ())]) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("share", "is_taken"), [(0, True), (1, True), (-1e-6, False), (1.001, False)]
+)
+def test_a_safe_action_is_within_its_range(
+    image: PolicyImage, share: float, is_taken: bool
+) -> None:
+    (channel,) = image.actions
+    stated = np.float32(channel.minimum + share * (channel.maximum - channel.minimum))
+    taken = safe_action(image, Action(1, 0, 0, (int(stated.view(np.uint32)),), ()))
+    assert (taken.tolist() == [stated]) == is_taken
+    two = safe_action(image, Action(1, 0, 0, (0, 0), ()))
+    assert two.tolist() == image.evaluate(np.full(3, np.nan, np.float32)).tolist()
 
 
 def test_an_action_that_is_not_finite_is_infinitely_wrong(

@@ -1,0 +1,75 @@
+"""What lies in a board's memories, in bytes that are counted by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rltools_host.checks import memory
+from rltools_host.checks.memory import BoardFit
+
+made: Any = SimpleNamespace
+SIZES = {"learner": 1000, "scratch": 200, "replay": 5000, "policy": 30, "width": 64}
+CODE, STACK = 108 * 1024, 36 * 1024
+
+
+def region(use: str, size: int = 100_000, step: int = 1, name: str = "RAM") -> Any:
+    return made(name=name, use=use, bytes=size, code_step_bytes=step)
+
+
+@pytest.mark.parametrize(
+    ("use", "step", "count"),
+    [
+        ("learner", 1, 1000),
+        ("scratch, learner", 1, 1200),
+        ("replay buffer", 1, 5030),
+        ("stack", 1, STACK),
+        ("code", 1, CODE),
+        ("code", 32768, 4 * 32768),  # 108 KB in steps of 32
+        ("code,stack", 4096, CODE + STACK),
+        ("maps", 1, 0),
+    ],
+)
+def test_what_lies_in_a_memory(use: str, step: int, count: int) -> None:
+    assert memory.bytes_in(region(use, step=step), SIZES) == count
+
+
+def board(name: str, size: int, programs: tuple[str, ...] = ("train",)) -> Any:
+    memories = [region("learner", size, name="A"), region("scratch", 400, name="B")] if size else []
+    return made(name=name, title=name.upper(), memory=memories, programs=programs)
+
+
+def test_boards_that_train_and_the_widest_layers_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    boards = [
+        board("large", 4000),
+        board("small", 2000),
+        board("tiny", 999),
+        board("host", 0),
+        board("other", 4000, ("infer",)),
+        board("lacks", 4000),
+    ]
+    monkeypatch.setattr(memory, "list_boards", lambda: boards)
+    monkeypatch.setattr(memory.cmake, "programs_of", lambda board: board.programs)
+    monkeypatch.setattr(memory.cmake, "TRAIN", "train")
+    monkeypatch.setattr(
+        memory.experiments, "lacking", lambda _, board: ["x"] if board.name == "lacks" else []
+    )
+    wider = [{**SIZES, "learner": 1000 * factor, "width": 32 * factor} for factor in (1, 2, 4, 5)]
+    assert memory.fits("e", [SIZES, *wider]) == [
+        BoardFit("large", "LARGE", {"A": 0.25, "B": 0.5}, 128),
+        BoardFit("small", "SMALL", {"A": 0.5, "B": 0.5}, 64),
+        BoardFit("tiny", "TINY", {"A": 1000 / 999, "B": 0.5}, 0),
+    ]
+
+
+def test_a_memory_that_is_full_fits() -> None:
+    fit = BoardFit("b", "B", {"A": 1.0, "B": 0.1}, 64)
+    assert fit.document() == {
+        "board": "b",
+        "fits": True,
+        "memory": {"A": 1.0, "B": 0.1},
+        "widest": 64,
+    }
+    assert not BoardFit("b", "B", {"A": 1.001, "B": 0.1}, 64).fits

@@ -1,0 +1,157 @@
+"""How `rlt policies`, `confirm` and `rollback` tell of a board's slots."""
+
+from __future__ import annotations
+
+import json
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rltools_host.clients.messages import PolicySlot
+from rltools_host.clients.policies import Slots
+from rltools_host.commands import policies
+from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.push import BoardPolicies, Outcome
+
+SHA, STATE = 32 * "ab", 32 * "cd"
+PLACE = PolicyPlace("host")
+
+
+def slot(number: int, use: int = 1, **changes: Any) -> PolicySlot:
+    fields: dict[str, Any] = {
+        "slot": number,
+        "slots": 2,
+        "use": use,
+        "slot_bytes": 65536,
+        "image_bytes": 12345,
+        "sha256": SHA,
+        "state_sha256": STATE,
+        "experiment": "pendulum-td3",
+        "environment": "Pendulum-v1",
+        "seed": 0,
+        "step": 10_000,
+        "trial_left_ms": 0,
+        "last_drop": 0,
+        "refused_error": 0,
+        "refused_reason": 0,
+        "refused_at": 0,
+    }
+    return PolicySlot(**{**fields, **changes})
+
+
+EMPTY = {"image_bytes": 0, "sha256": "", "state_sha256": "", "seed": 3, "step": 4}
+
+
+def board(*slots: PolicySlot, **fields: Any) -> BoardPolicies:
+    usual = {"armed": False, "contract": "pendulum", "device": "Host"}
+    return BoardPolicies(Slots(slots), **{**usual, **fields})
+
+
+def test_slots_as_a_table() -> None:
+    text = policies.lines(board(slot(0), slot(1, 3, trial_left_ms=1260), slot(2, 0, **EMPTY)))
+    assert [re.split(r" {2,}", line) for line in text] == [
+        ["slot", "use", "experiment", "environment", "seed", "step", "bytes", "SHA-256", "trial"],
+        [
+            *("0", "active", "pendulum-td3", "Pendulum-v1", "0", "10,000", "12,345"),
+            *("abababababab", "-"),
+        ],
+        [
+            *("1", "trial", "pendulum-td3", "Pendulum-v1", "0", "10,000", "12,345"),
+            *("abababababab", "1.3 s left"),
+        ],
+        ["2", "empty", *"-------"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "drop", "said"),
+    [
+        ({}, 0, []),
+        ({"has_built_in": False}, 0, []),
+        ({"has_built_in": True}, 0, ["without one of these, a compiled-in policy acts"]),
+        ({}, 1, ["last policy dropped: it was not confirmed in time"]),
+        ({"armed": True}, 0, ["the board is armed"]),
+    ],
+)
+def test_what_else_is_of_the_board(fields: dict[str, Any], drop: int, said: list[str]) -> None:
+    assert policies.lines(board(slot(0, last_drop=drop), **fields))[2:] == said
+
+
+def test_slots_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    slots = (slot(0, 4, trial_left_ms=1250, last_drop=3), slot(1, 0, **EMPTY), slot(2, 5))
+    found = board(*slots, has_built_in=True)
+    made = SimpleNamespace(policies_on=lambda place: found if place is PLACE else None)
+    monkeypatch.setattr(policies, "policies_of", lambda _: made)
+    document = policies.list_policies(PLACE, json_output=True)
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == document
+    first, second, third = document.pop("slots")
+    assert document == {
+        "board": "host",
+        "contract": "pendulum",
+        "device": "Host",
+        "armed": False,
+        "slot_bytes": 65536,
+        "last_drop": "fault",
+        "built_in": True,
+    }
+    assert first == {
+        "slot": 0,
+        "use": "previous",
+        "experiment": "pendulum-td3",
+        "environment": "Pendulum-v1",
+        "seed": 0,
+        "step": 10_000,
+        "bytes": 12345,
+        "sha256": SHA,
+        "state_sha256": STATE,
+        "trial_left_s": 1.25,
+    }
+    assert list(second.values()) == [1, "empty", *[None] * 4, 0, *[None] * 3]
+    assert (third["use"], third["trial_left_s"]) == ("use 5", None)
+    policies.list_policies(PLACE)
+    assert "{" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Outcome("host", True, SHA, 1), "rolled back: abababababab is active in slot 1"),
+        (Outcome("host", True), "rolled back: the compiled-in policy is active"),
+        (Outcome("host", False), "rolled back: no policy is active"),
+    ],
+)
+def test_the_way_back(
+    outcome: Outcome,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = SimpleNamespace(roll_back=lambda _: outcome, confirm=lambda _: outcome)
+    monkeypatch.setattr(policies, "policies_of", lambda _: made)
+    assert policies.roll_back(PLACE) is outcome
+    assert capsys.readouterr().out == f"{said}\n"
+    policies.confirm(PLACE, json_output=True)
+    confirmed, document = capsys.readouterr().out.splitlines()
+    assert confirmed.startswith("confirmed: ")
+    assert confirmed.endswith(f" is active in slot {outcome.slot}")
+    assert json.loads(document) == outcome.document()
+
+
+@pytest.mark.parametrize(
+    ("name", "keeps", "is_noted"),
+    [("host", False, True), ("host", True, False), ("crazyflie", False, False)],
+)
+def test_a_board_that_ends_with_the_command_is_noted(
+    name: str,
+    keeps: bool,
+    is_noted: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(PolicyPlace, "keeps_policies", lambda *_: keeps)
+    policies.note_its_end(PolicyPlace(name))
+    said = capsys.readouterr().err
+    assert said.startswith(f"note: {name} ends with this command, and its policies") == is_noted
+    assert bool(said) == is_noted
