@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from rltools_host.vehicles.px4_state import (
     SIH_RATE,
     SIH_TABLE,
     FloatArray,
+    Mode,
     Sample,
     TargetFrame,
     enu_flu,
@@ -112,3 +114,37 @@ def test_each_parameter_changes_the_flight(parameter: str) -> None:
         for parameters in (SIH, {**SIH, parameter: 1.3 * SIH[parameter]})
     ]
     assert np.abs(flown[0] - flown[1]).max() > 1e-4
+
+
+# -- flight modes ----------------------------------------------------------------------------------
+
+
+def test_a_mode_is_two_bytes_of_the_heartbeat() -> None:
+    """custom_mode: main in bits 16 to 23, sub in bits 24 to 31."""
+    assert Mode.of(0x06_04_00_00) == Mode(4, 6)
+    assert Mode.of(0xFF_FE_12_34) == Mode(0xFE, 0xFF)
+    assert (Mode(4, 6).number, Mode(6).number) == (0x06040000, 0x00060000)
+    for mode, name in (
+        *((Mode(1), "Manual"), (Mode(4, 2), "Takeoff"), (Mode(4, 3), "Hold"), (Mode(4, 6), "Land")),
+        *((Mode(4, 5), "Return"), (Mode(4, 20), "Descend"), (Mode(6), "Offboard")),
+        *((Mode(4, 11), "External 1"), (Mode(4, 18), "External 8"), (Mode(4, 19), "4.19")),
+        *((Mode(10), "Termination"), (Mode(12, 3), "12.3")),
+    ):
+        assert str(mode) == name
+    piloted = [main for main in range(13) if Mode(main).is_piloted]
+    assert piloted == [1, 2, 3, 5, 7, 11]
+
+
+def test_figures_of_a_sample() -> None:
+    sample = Sample(1.0, (1.0, 2.0, -5.0), (2.0, -3.0, 6.0), (0.0, 3.0, 0.0, 0.0), (9.0, 0.0, 0.0))
+    assert sample.speed == 7.0
+    assert sample.distance((1.0, -1.0, -1.0)) == 5.0
+    assert sample.tilt_deg == pytest.approx(180.0)
+    assert sample.is_sound
+    assert replace(sample, rates_frd=(math.nan, 0.0, 0.0)).is_sound  # nobody judges it
+    half = math.radians(20.0)
+    for axis, tilt_deg in ((1, 40.0), (2, 40.0), (3, 0.0)):
+        attitude = [2.0 * math.cos(half), 0.0, 0.0, 0.0]
+        attitude[axis] = 2.0 * math.sin(half)
+        tilted = replace(sample, attitude=tuple(attitude))
+        assert tilted.tilt_deg == pytest.approx(tilt_deg, abs=1e-6)

@@ -1,0 +1,111 @@
+"""What CMake and Ninja are told, and what of their output is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rltools_host.build import cmake
+from rltools_host.errors import BuildError
+from rltools_host.project import PROJECT
+from rltools_host.tree import TREE
+
+OUTPUT = """[1/9] Building CXX object a.o
+FAILED: a.o
+g++ -c a.cpp -o a.o
+a.cpp:1:2: error: no
+[2/9] Linking CXX executable b
+ note: [3/9] is no progress here
+ninja: build stopped: subcommand failed.
+"""
+
+
+def test_what_compilers_said_is_shown_without_the_rest() -> None:
+    assert cmake.messages(OUTPUT) == [
+        "FAILED: a.o",
+        "a.cpp:1:2: error: no",
+        " note: [3/9] is no progress here",
+    ]
+
+
+def test_a_failed_build_is_one_sentence_and_a_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log"
+    error = cmake.fail("building", OUTPUT, log)
+    assert isinstance(error, BuildError)
+    assert str(error).startswith("building failed: ")
+    assert "a.cpp:1: no; commands and errors are in " in str(error)
+    assert capsys.readouterr().err == "\n".join(cmake.messages(OUTPUT)) + "\n"
+    assert log.read_text() == OUTPUT
+    unknown = str(cmake.fail("building", "what\n", log))
+    assert unknown.startswith("building failed: correct the errors above; ")
+
+
+@pytest.mark.parametrize(
+    ("cache", "is_configured"),
+    [
+        ("{places}RLT_BOARD:STRING=host\n", True),
+        ("{places}RLT_BOARD:STRING=hosts\n", False),
+        ("{places}//RLT_BOARD:STRING=host\n", False),
+        ("{places}", False),
+        ("RLT_BOARD:STRING=host\n", False),
+        (None, False),
+    ],
+)
+def test_a_tree_is_configured_by_what_its_cache_says(
+    cache: str | None, is_configured: bool, tmp_path: Path
+) -> None:
+    places = f"CMAKE_HOME_DIRECTORY:INTERNAL={TREE.root}\nCMAKE_CACHEFILE_DIR:INTERNAL={tmp_path}\n"
+    if cache is not None:
+        (tmp_path / "CMakeCache.txt").write_text(cache.format(places=places))
+    definitions = {"RLT_BOARD": "host"}
+    assert not cmake.is_configured(tmp_path, definitions)  # without Ninja's file
+    (tmp_path / "build.ninja").touch()
+    assert cmake.is_configured(tmp_path, definitions) is is_configured
+
+
+def test_whose_a_file_is(project: Path) -> None:
+    assert cmake.is_users(project / "anything.h")
+    assert not cmake.is_users(TREE.root / "experiments" / "pendulum_td3.h")
+
+
+def test_files_that_users_write_in_the_tree() -> None:
+    for folder, expected in (
+        *(("experiments", True), ("environments", True), ("contracts", True)),
+        *(("lib", False), ("firmware", False)),
+    ):
+        assert cmake.is_users(PROJECT.root / folder / "a.h") is expected
+
+
+def board(**changes: Any) -> Any:
+    toolchain: dict[str, Any] = {
+        "native": False,
+        "stand_in": "x",
+        "cmake_toolchain_file": "toolchains/arm.cmake",
+        "builder": "cmake",
+        "tools": (SimpleNamespace(name="gcc"),),
+    }
+    emulator = SimpleNamespace(program="qemu")
+    return SimpleNamespace(
+        toolchain=SimpleNamespace(**(toolchain | changes)), libraries=("fftw",), emulator=emulator
+    )
+
+
+def test_toolchains() -> None:
+    file = {"CMAKE_TOOLCHAIN_FILE": str(TREE.root / "toolchains/arm.cmake")}
+    assert cmake.toolchain_options(board()) == file
+    assert cmake.toolchain_options(board(native=True)) == {"RLT_STAND_IN": "x"}
+    assert cmake.toolchain_options(board(cmake_toolchain_file=None)) == {}
+    assert (cmake.builds(board()), cmake.builds(board(builder="platformio"))) == (True, False)
+    assert cmake.required_tools(board()) == ("gcc", "fftw")
+    assert cmake.required_tools(board(), to_run=True)[:3] == ("gcc", "fftw", "qemu")
+    assert len(cmake.required_tools(board(), to_run=True)) == 4
+    plain = board()
+    plain.emulator = None
+    assert cmake.required_tools(plain, to_run=True) == ("gcc", "fftw")
+    assert cmake.firmware_target("cart-td3") == "train-cart-td3"
+    assert cmake.firmware_target("cart", "infer") == "infer-cart"

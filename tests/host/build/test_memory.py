@@ -1,0 +1,104 @@
+"""Memories of a board: what its link map and a small ELF say, worked out by hand."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rltools_host.build.memory import (
+    Footprint,
+    LinkerRegion,
+    footprint,
+    is_written,
+    linker_regions,
+    memory_usage,
+)
+from rltools_host.errors import BuildError, UnknownNameError
+
+LINK_MAP = """
+BEFORE           0x00000001         0x00000002         r
+Memory Configuration
+
+Name             Origin             Length             Attributes
+FLASH            0x60000000         0x00001000         xr
+RAM              0x20000000         0x00000200         xrw
+ITCM             0x00000000         0x00000100
+*default*        0x00000000         0xffffffff
+
+Linker script and memory map
+AFTER            0x00000001         0x00000002         r
+"""
+READ, WRITTEN = 2, 3  # flags: allocated, and written to as well
+SECTIONS = [
+    (READ, 0x60000000, 0x80),
+    (WRITTEN, 0x20000000, 0x40),
+    (WRITTEN, 0x20000200, 0x10),  # behind its region
+    (WRITTEN, 0x60000010, 0),  # empty
+    (1, 0x60000020, 4),  # for a debugger
+]
+SEGMENTS = [(1, 0, 0x60000000, 0x60000000, 0x80), (1, 0, 0x20000000, 0x60000080, 0x20), (4,) * 5]
+
+
+def program_in(folder: Path) -> Path:
+    header = 52
+    segments = b"".join(struct.pack("<5I12x", *each) for each in SEGMENTS)
+    sections = b"".join(
+        struct.pack("<6I16x", 0, 1, flags, address, 0, size) for flags, address, size in SECTIONS
+    )
+    elf = bytearray(header) + segments + sections
+    elf[:6] = b"\x7fELF\x01\x01"
+    struct.pack_into("<II", elf, 28, header, header + len(segments))
+    struct.pack_into("<HHHH", elf, 42, 32, len(SEGMENTS), 40, len(SECTIONS))
+    program = folder / "it.elf"
+    program.write_bytes(elf)
+    program.with_suffix(".map").write_text(LINK_MAP)
+    return program
+
+
+def memory(name: str, size: int, *regions: str) -> Any:
+    return SimpleNamespace(name=name, use=f"for {name}", bytes=size, regions=regions)
+
+
+def board(*memories: Any, link_map: bool = True) -> Any:
+    toolchain = SimpleNamespace(link_map=link_map)
+    return SimpleNamespace(name="b", linker_script="b.ld", toolchain=toolchain, memory=memories)
+
+
+def test_regions_are_those_of_the_memory_configuration() -> None:
+    assert linker_regions(LINK_MAP) == [
+        LinkerRegion("FLASH", 0x60000000, 0x1000),
+        LinkerRegion("RAM", 0x20000000, 0x200),
+        LinkerRegion("ITCM", 0, 0x100),
+    ]
+    assert linker_regions("nothing") == []
+
+
+def test_a_memory_is_used_up_to_its_last_byte(tmp_path: Path) -> None:
+    program = program_in(tmp_path)
+    flash, ram = memory("FLASH", 0xA0, "FLASH"), memory("RAM", 0x200, "RAM", "ITCM")
+    assert memory_usage(board(flash, ram), program) == [
+        # The initial values of what is written lie behind the code.
+        {"name": "FLASH", "use": "for FLASH", "used_bytes": 0xA0, "bytes": 0xA0},
+        {"name": "RAM", "use": "for RAM", "used_bytes": 0x40, "bytes": 0x200},
+    ]
+    assert memory_usage(board(flash, link_map=False), program) == []
+    assert memory_usage(board(), program) == []
+    with pytest.raises(UnknownNameError, match=r"boards/b\.json: b\.ld has no region DTCM"):
+        memory_usage(board(memory("RAM", 9, "DTCM")), program)
+    small = memory("FLASH", 0x9F, "FLASH")
+    with pytest.raises(BuildError, match=r"it\.elf needs 160 bytes in FLASH, but b has 159: make"):
+        memory_usage(board(small), program)
+
+
+def test_a_footprint_is_what_is_stored_and_what_is_written_to(tmp_path: Path) -> None:
+    program = program_in(tmp_path)
+    flash, ram = memory("FLASH", 0x1000, "FLASH"), memory("RAM", 0x200, "RAM")
+    assert footprint(board(flash, ram), program) == Footprint(0x80 + 0x20, 0x40)
+    both = memory("BOTH", 0x2000, "RAM", "FLASH")  # its code runs there, too
+    assert footprint(board(both), program) == Footprint(0xA0, 0x40 + 0xA0)
+    assert footprint(board(), program) is None
+    assert [is_written(flags) for flags in range(8)] == [*([False] * 3), True, *([False] * 3), True]

@@ -1,0 +1,87 @@
+"""What `rlt test` builds: which tests an expression means, and what they took of the processors."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rltools_host.build import cmake, experiments, tested
+from rltools_host.errors import BuildError
+from rltools_host.tree import TREE
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_meant"),
+    [
+        ("replay", True),
+        ("REPLAY", True),
+        ("state", False),
+        ("replay and rl", True),
+        ("replay and state", False),
+        ("replay or state", True),
+        ("not replay", False),
+        ("not (state or sac) and test_", True),
+        ("replay and", False),  # pytest says what is wrong
+        ("(", False),
+    ],
+)
+def test_words_combine_as_pytests_do(expression: str, is_meant: bool) -> None:
+    assert tested.matches(expression, "lib/rl/test_Replay.cpp") is is_meant
+
+
+def test_tests_that_an_expression_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TREE, "root", tmp_path)
+    for name, line in (
+        ("lib/nn/test_b.cpp", "// Test: -O1 more"),
+        ("lib/test_a.cpp", "// Test: moreover"),
+        ("firmware/test_c.cpp", "// more"),
+        ("integrations/test_d.cpp", ""),
+        ("host/test_e.cpp", ""),  # mirrors no C++
+        ("lib/other.cpp", ""),
+    ):
+        file = tmp_path / "tests" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{line}\n// Test: more\n")
+    assert tested.named("test_") == ["test_b", "test_b_all", "test_a", "test_c", "test_d"]
+    assert tested.named("lib and not nn") == ["test_a"]
+
+
+def test_what_tests_took_since_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last line of `times`: of the processes that it waited for, user and system."""
+    monkeypatch.setattr(tested, "directory", lambda: tmp_path)
+    assert tested.processor_s(0.0) == {}
+    (tmp_path / "measured").mkdir()
+    for name, last, at in (
+        ("test_a.compile.1", "2m1.5s 0m0.25s", 100.0),
+        ("test_a.run.2", "0m3s 0m0s", 101.0),
+        ("test_b.run.3", "0m1s 1m0s", 200.0),
+        ("test_c.run.4", "0m9s 0m9s", 99.9),
+    ):
+        file = tmp_path / "measured" / name
+        file.write_text(f"7m0s 7m0s\n{last}\n")
+        os.utime(file, (at, at))
+    assert tested.processor_s(100.0) == {"test_a": 121.75 + 3.0, "test_b": 61.0}
+
+
+def test_what_a_board_is_tested_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cmake, "programs_of", lambda board: board.programs)
+    monkeypatch.setattr(experiments, "list_experiments", lambda _: ["one", "two"])
+    monkeypatch.setattr(experiments, "subject_of", {"infer": "contract"}.get)
+    monkeypatch.setattr(experiments, "names", lambda subject, _: [f"a {subject}"])
+
+    def board(programs: list[str], *tested_with: str, names_some: bool = True) -> Any:
+        some = tested_with if names_some else None
+        return SimpleNamespace(name="b", programs=programs, tested_with=some)
+
+    every = board(["train", "infer"], names_some=False)
+    infer = ("infer", "a contract")
+    assert tested.tested_firmware(every) == [("train", "one"), ("train", "two"), infer]
+    assert tested.tested_firmware(board(["infer", "train"], "two")) == [("train", "two"), infer]
+    assert tested.tested_experiments(board(["train"])) == []
+    assert tested.tested_firmware(board(["infer"], "two")) == [infer]
+    with pytest.raises(BuildError, match=r'boards/b\.json: tested_with: no experiment "three" fit'):
+        tested.tested_experiments(board(["train"], "one", "three"))

@@ -1,0 +1,74 @@
+"""What is recorded of a start: which samples are the policy's, and which the hand-back's."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rltools_host.vehicles.px4_result import StartResult
+from rltools_host.vehicles.px4_start import Record
+from rltools_host.vehicles.px4_state import HOLD, LAND, Mode, Sample, TargetFrame
+
+POLICY = Mode(4, 11)
+FRAME = TargetFrame((0.0, 0.0, 0.0), 0.0)
+
+
+def sample(time_s: float) -> Sample:
+    """It rises by 1 m/s."""
+    up = (1.0, 0.0, 0.0, 0.0)
+    return Sample(time_s, (0.0, 0.0, -time_s), (0.0, 0.0, -1.0), up, (0.0, 0.0, 0.0))
+
+
+def recorded(*told: tuple[float, Mode]) -> tuple[Record, StartResult]:
+    """What was told after an entry at 10 s."""
+    vehicle: Any = SimpleNamespace(mode=HOLD, collective=0.5)
+    start = StartResult((0.0, 0.0, 0.0))
+    record = Record(vehicle, POLICY, FRAME, sample(10.0), start)
+    for time_s, mode in told:
+        vehicle.mode = mode
+        record(sample(time_s))
+    record.keep()
+    return record, start
+
+
+def test_time_begins_with_the_last_sample_before_the_mode() -> None:
+    record, start = recorded((10.1, HOLD), (10.2, HOLD), (10.3, POLICY), (10.5, POLICY))
+    assert start.series is not None
+    np.testing.assert_allclose(start.series.times_s, [0.0, 0.1, 0.3])
+    np.testing.assert_allclose(start.series.rows[:, 2], [10.2, 10.3, 10.5])
+    assert (start.hand_back, record.is_over) == (None, False)
+    _, start = recorded()
+    assert start.series is not None
+    assert start.series.times_s.tolist() == [0.0]
+    _, start = recorded((10.1, LAND), (10.2, POLICY))  # what is neither's is not taken
+    assert start.series is not None
+    np.testing.assert_allclose(start.series.times_s, [0.0, 0.2])
+
+
+def test_the_second_after_the_hand_back() -> None:
+    begin = [(10.1, HOLD), (10.3, POLICY)]
+    record, start = recorded(*begin, (10.4, HOLD), (11.2, HOLD))
+    assert start.series is not None
+    np.testing.assert_allclose(start.series.times_s, [0.0, 0.2])  # the policy's alone
+    assert start.hand_back is not None
+    assert start.hand_back.time_s == pytest.approx(0.2)
+    assert start.hand_back.height_m == pytest.approx(0.9)
+    assert not record.is_over
+    record, start = recorded(*begin, (10.4, HOLD), (11.31, HOLD), (11.32, HOLD))
+    assert record.is_over
+    assert start.hand_back is not None
+    assert start.hand_back.height_m == pytest.approx(0.1)  # of what was told within a second
+
+
+@pytest.mark.parametrize("other", [LAND, POLICY])
+def test_another_mode_ends_it(other: Mode) -> None:
+    told = [(10.3, POLICY), (10.4, HOLD), (10.5, other), (10.6, HOLD), (10.7, HOLD)]
+    record, start = recorded(*told)
+    assert record.is_over
+    assert start.series is not None
+    np.testing.assert_allclose(start.series.times_s, [0.0, 0.3])
+    assert start.hand_back is not None
+    assert start.hand_back.height_m == pytest.approx(0.1)
