@@ -119,20 +119,19 @@ class Canvas:
 
 def nice_range(low: float, high: float) -> tuple[float, float, float]:
     """A range around the values that ends on ticks, and the ticks' distance: 1, 2 or 5 * 10^n."""
-    if high == low:
+    if math.isclose(low, high):  # no ticks lie between floats that are next to each other
         low, high = low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2
     span = high - low
     power = 10.0 ** math.floor(math.log10(span / 4))
     tick = next(f * power for f in (1, 2, 5, 10) if f * power >= span / 4 * 0.999)
-    return math.floor(low / tick) * tick, math.ceil(high / tick) * tick or 0.0, tick
+    return math.floor(low / tick) * tick, math.ceil(high / tick) * tick, tick
 
 
 def tick_labels(low: float, high: float, tick: float, rows: int) -> dict[int, str]:
     """Row of the chart -> label of the tick that lies in it."""
     labels = {}
-    count = round((high - low) / tick) or 1
-    for i in range(count + 1):
+    for i in range(round((high - low) / tick) + 1):
         value = low + i * tick
-        row = round((high - value) / (high - low or 1.0) * (4 * rows - 1)) // 4
+        row = round((high - value) / (high - low) * (4 * rows - 1)) // 4
         labels[row] = f"{value:,.{max(0, -math.floor(math.log10(tick)))}f}"
     return labels

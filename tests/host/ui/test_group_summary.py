@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host.ui.group_screen import result_lines, summary_lines
+from rltools_host.ui.group_screen import result_lines, summary_lines, with_deviation
 
 LONG = "without observation normalisation"
 
@@ -84,3 +84,25 @@ def test_lines_fit(width: int, labels: tuple[str, ...]) -> None:
 def test_nothing_to_sum_up() -> None:
     empty = {"variant": "", "label": "", "runs": 0, "mean": None}
     assert summary_lines([empty]) == ["  no run has a final return yet"]
+
+
+def test_observations_outside_are_a_sentence_of_their_own() -> None:
+    runs = [
+        {**run, "observations_outside": 2 - index} for index, run in enumerate(document()["runs"])
+    ]
+    runs[0]["environment_faults"] = 3
+    assert result_lines({**document(), "runs": runs})[4:9] == [
+        "  seed 0: the environment failed 3 times, and was made again",
+        "  seed 0: observations lay outside their range 2 times",
+        "  seed 11: the board is gone",
+        "  seed 11: observations lay outside their range once",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "expected"),
+    [(None, None, "-"), (None, 1.0, "-"), (-1.26, None, "-1.3"), (0.0, 0.0, "0.0 ± 0.0")],
+)
+def test_a_return_with_its_deviation(mean: float | None, std: float | None, expected: str) -> None:
+    assert with_deviation(mean, std) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -10,10 +11,20 @@ import struct
 import subprocess
 import sys
 import termios
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from rltools_host.ui.table import folded, in_columns, wrapped
+from rltools_host.ui.table import (
+    UNLIMITED,
+    aligned,
+    columns,
+    folded,
+    in_columns,
+    without_breaks,
+    wrapped,
+)
 
 PATH = "/home/somebody/a-project/runs/20261125-103000-pendulum-td3-on-qemu-cortex-m7"
 COMMAND = "`./rlt train --resume runs/20261125-103000-pendulum-td3 --steps 20000`"
@@ -52,6 +63,83 @@ def test_a_table_that_is_too_wide_is_a_paragraph_for_each_row() -> None:
     assert folded(rows, 60) == ["first", f"  path {PATH}", "  steps 1,000,000"]
     assert len(folded(rows, 140)) == 2
     assert folded([("slot", "use"), ("0", "in trial")], 12) == ["slot 0", "  use in trial"]
+
+
+def test_columns_are_as_wide_as_their_longest_entry() -> None:
+    assert aligned([("a", "bb", ""), ("ccc", "d", "e")]) == ["a    bb", "ccc  d   e"]
+
+
+ROWS = [("name", "x", "y"), ("first", "a" * 6, "-"), ("second", "b", "c"), ("bare", "-", "")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "expected"),
+    [
+        (ROWS[:3], 17, ["name    x       y", "first   aaaaaa  -", "second  b       c"]),
+        (ROWS, 16, ["first", "  x aaaaaa", "second", "  x b   y c", "bare"]),
+        (ROWS[::2], 11, ["second", "  x b   y c"]),
+        (ROWS[::2], 10, ["second", "  x b", "  y c"]),
+        (
+            [("name", "", "z"), ("row", "-", "long entry"), ("7", "a path", "")],
+            12,
+            ["row", "  z long entry", "name 7", "  a path"],
+        ),
+        # Of eight spaces in a line on it is a sentence, and broken.
+        ([("name", "x"), ("row", "aa bb cc dd ee")], 12, ["row", "  x aa bb cc dd ee"]),
+        (
+            [("name", "x"), ("row", "aa bb cc dd ee ff")],
+            12,
+            ["row", "  x aa bb cc", "    dd ee ff"],
+        ),
+    ],
+)
+def test_paragraphs_of_a_table(
+    rows: list[tuple[str, ...]], width: int, expected: list[str]
+) -> None:
+    assert folded(rows, width) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "width", "expected"),
+    [
+        ("ab cd", 5, ["ab cd"]),
+        ("ab cd", 4, ["ab", " cd"]),  # a third of the width at most
+        ("  ab cd ef", 9, ["  ab cd", "   ef"]),
+        ("  ab cd ef gh ij", 13, ["  ab cd ef gh", "    ij"]),  # two more than the line has
+        ("     long words here", 18, ["     long words", "     here"]),
+        ("a   long words here", 18, ["a   long words", "    here"]),
+    ],
+)
+def test_what_follows_is_indented(line: str, width: int, expected: list[str]) -> None:
+    assert in_columns([line], width) == expected
+
+
+def test_spaces_at_which_no_line_breaks() -> None:
+    told = "`rlt train x` at 12 % is 1 ± 2 of -3 or +4 steps of a b"
+    assert without_breaks(told).replace("\xa0", "_") == (
+        "`rlt_train_x` at_12_% is_1_±_2 of_-3 or_+4 steps of a b"
+    )
+    assert without_breaks(" 3") == " 3"
+
+
+def test_no_room_at_all_is_a_word_for_each_line() -> None:
+    assert wrapped("abc def", 0, "", "") == ["abc", "def"]
+    assert wrapped("abc defg", 1, "", "    ") == ["abc", "    defg"]
+
+
+def test_width_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal: Any = SimpleNamespace(isatty=lambda: True, fileno=lambda: 3)
+    sizes = {3: os.terminal_size((73, 9))}
+    monkeypatch.setattr(os, "get_terminal_size", sizes.__getitem__)
+    assert columns(terminal) == 73
+    sizes[3] = os.terminal_size((0, 0))
+    assert columns(terminal) == UNLIMITED, "a terminal that does not know its size"
+    terminal.fileno = lambda: io.StringIO().fileno()
+    assert columns(terminal) == UNLIMITED
+    assert columns(io.StringIO()) == UNLIMITED
+    closed = io.StringIO()
+    closed.close()
+    assert columns(closed) == UNLIMITED
 
 
 @pytest.mark.parametrize(
