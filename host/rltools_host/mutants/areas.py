@@ -48,6 +48,7 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "host/native/policy_library": "tests/host/policies/",
     "host/native/simulate": "tests/host/policies/test_evaluate",
     "host/rltools_host/policies/acting": "tests/host/rlt/test_policy",
+    "host/rltools_host/report/comparison": "tests/host/commands/test_compare",
     "host/rltools_host/report/group_page": "tests/host/commands/test_study",
     "integrations/arduino/": "tests/host/policies/test_export_folders",
     "integrations/zephyr/": "tests/host/policies/test_export_zephyr",
