@@ -15,7 +15,7 @@ WITH_EXPONENT = re.compile(r"\d(\.\d{1,2})?e\+?([2-9]|1\d)", re.IGNORECASE)
 def take_whole_numbers(parameter: Any) -> None:
     """Makes a command's option of whole numbers take 1e5, as it takes 1_000_000."""
     kind = parameter.type
-    if not str(getattr(kind, "name", "")).startswith("integer"):
+    if not str(getattr(kind, "name", "")).startswith("int"):  # or integer, as typer has it
         return
 
     class WholeNumber(type(kind)):  # type: ignore[misc]

@@ -5,13 +5,27 @@ from __future__ import annotations
 import io
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
-import click
 import pytest
+import typer
+from typer.main import get_command
 
 from rltools_host.commands import options, parameters
 from rltools_host.errors import UsageError
+
+
+def option_of(kind: Any, **bounds: int) -> Any:
+    """A command's option, as typer makes it."""
+    app = typer.Typer()
+
+    @app.command()
+    def command(value: Any) -> None:
+        del value
+
+    command.__annotations__["value"] = Annotated[kind, typer.Option(**bounds)]
+    (option,) = (each for each in get_command(app).params if each.name == "value")
+    return option
 
 
 @pytest.mark.parametrize(
@@ -32,27 +46,28 @@ from rltools_host.errors import UsageError
     ],
 )
 def test_whole_numbers_may_have_an_exponent(text: str, number: int | None) -> None:
-    option = click.Option(["--steps"], type=int)
+    option, other = option_of(int), option_of(int)
     parameters.take_whole_numbers(option)
     if number is None:
-        with pytest.raises(click.BadParameter):
+        with pytest.raises(typer.BadParameter):
             option.type.convert(text, option, None)
     else:
         assert option.type.convert(text, option, None) == number
-    assert click.INT.convert("3", None, None) == 3  # that of others stays as it is
-    with pytest.raises(click.BadParameter):
-        click.INT.convert("1e5", None, None)
+    assert other.type.convert("3", other, None) == 3  # that of others stays as it is
+    with pytest.raises(typer.BadParameter):
+        other.type.convert("1e5", other, None)
 
 
 def test_bounds_stay_and_texts_are_left_alone() -> None:
-    option = click.Option(["--steps"], type=click.IntRange(1, 1000))
+    option = option_of(int, min=1, max=1000)
     parameters.take_whole_numbers(option)
     assert option.type.convert("1e3", option, None) == 1000
-    with pytest.raises(click.BadParameter):
+    with pytest.raises(typer.BadParameter):
         option.type.convert("1e4", option, None)
-    text = click.Option(["--name"], type=str)
+    text = option_of(str)
+    before = text.type
     parameters.take_whole_numbers(text)
-    assert text.type is click.STRING
+    assert text.type is before
 
 
 def test_names_that_begin_so(monkeypatch: pytest.MonkeyPatch) -> None:
