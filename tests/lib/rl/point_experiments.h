@@ -7,6 +7,17 @@
 
 namespace rlt {
 
+// The critics see the episode's strength, too.
+struct SecretPoint : RandomPoint {
+  static constexpr const char* kName = "secret-point";
+  static constexpr int kPrivilegedDim = 1;
+};
+inline void observe(Generic device, const SecretPoint&, const RandomPoint::Parameters& parameters,
+                    const RandomPoint::State& state, float* observation, RandomStream random) {
+  observe(device, RandomPoint{}, parameters, state, observation, random);
+  observation[3] = parameters.strength;
+}
+
 // Three environments whose episodes end after seven steps at the most.
 template <class Place>
 struct PointTd3 : PendulumTd3 {

@@ -21,21 +21,6 @@
 using namespace rlt;
 using training_run::Run;
 
-namespace rlt {
-
-// What its strength is, only critics see.
-struct SecretPoint : RandomPoint {
-  static constexpr const char* kName = "secret-point";
-  static constexpr int kPrivilegedDim = 1;
-};
-inline void observe(Generic device, const SecretPoint&, const RandomPoint::Parameters& parameters,
-                    const RandomPoint::State& state, float* observation, RandomStream random) {
-  observe(device, RandomPoint{}, parameters, state, observation, random);
-  observation[3] = parameters.strength;
-}
-
-}  // namespace rlt
-
 namespace {
 
 constexpr int kSeen = 4, kSeenByPolicy = 3, kAction = 2, kEnvironments = 3;

@@ -20,18 +20,7 @@ using training_run::Run;
 
 namespace rlt {
 
-// The critics see the episode's strength too ...
-struct SecretPoint : RandomPoint {
-  static constexpr const char* kName = "secret-point";
-  static constexpr int kPrivilegedDim = 1;
-};
-inline void observe(Generic device, const SecretPoint&, const RandomPoint::Parameters& parameters,
-                    const RandomPoint::State& state, float* observation, RandomStream random) {
-  observe(device, RandomPoint{}, parameters, state, observation, random);
-  observation[3] = parameters.strength;
-}
-
-// ... or zeros.
+// Critics see zeros in place of what SecretPoint tells them.
 struct ZeroPoint : RandomPoint {
   static constexpr int kPrivilegedDim = 2;
 };
