@@ -8,8 +8,9 @@ import json
 import math
 import os
 import re
+import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,24 @@ def disk_error(path: Path, error: OSError) -> DiskError:
 def partial_path(path: Path) -> Path:
     """Where a file or folder is made before it is renamed to its place."""
     return path.with_name(f".{path.name}.{os.getpid()}{PARTIAL_SUFFIX}")
+
+
+@contextlib.contextmanager
+def in_place_of(folder: Path) -> Iterator[Path]:
+    """An empty folder, which takes the other's place at once when it is written; DiskError, and
+    nothing else, where the disk does not take it."""
+    new = partial_path(folder)
+    try:
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(parents=True)
+        yield new
+        if folder.exists():
+            shutil.rmtree(folder)
+        new.rename(folder)
+    except OSError as error:
+        raise disk_error(folder, error) from None
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
 
 
 def is_partial(name: str) -> bool:

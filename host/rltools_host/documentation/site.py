@@ -22,7 +22,7 @@ from rltools_host.project import MARKER, PROJECT, VARIABLE
 from rltools_host.runs.sources import files_in
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
-from rltools_host.web.site import MARK, files_of, in_place_of, those_for_browsers, write_page
+from rltools_host.web.site import MARK, files_of, in_place_of_own, those_for_browsers, write_page
 
 COMMAND = "rlt docs"
 GROUPS = ("docs", "test", "tune")  # of Python packages; tutorials use the last two
@@ -61,7 +61,7 @@ def write_site(folder: Path, with_page: bool = False) -> Path:
     if TREE.is_installed:
         raise UsageError("the documentation is in the checkout: build it there")
     stage = work_folder() / "stage"
-    with in_place_of(folder, COMMAND) as new, cmake.build_lock(work_folder()):
+    with in_place_of_own(folder, COMMAND) as new, cmake.build_lock(work_folder()):
         for group in GROUPS:
             tools.ensure_group(group)
         appended = {"docs/web.md": LIVE} if with_page else {}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError
-from rltools_host.files import disk_error, partial_path
+from rltools_host.files import in_place_of
 from rltools_host.policies import export
 from rltools_host.policies.contract import PastAction, output_dim
 from rltools_host.policies.core_source import float_literal
@@ -56,26 +56,17 @@ def write_folder(folder: Path, files: Mapping[str, bytes], mark: str) -> None:
     user has put into that stays, but for headers of the library's own folder."""
     if folder.exists() and not (folder / mark).is_file():
         raise UsageError(f"{folder} is there already and has no {mark}: choose another folder")
-    partial = partial_path(folder)
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
+    with in_place_of(folder) as new:
         for name, content in files.items():
-            path = partial / name
+            path = new / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         for path in sorted(folder.rglob("*")):
-            target = partial / path.relative_to(folder)
-            is_own = LIBRARY in target.relative_to(partial).parts
+            target = new / path.relative_to(folder)
+            is_own = LIBRARY in target.relative_to(new).parts
             if path.is_file() and not target.exists() and not is_own:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(path, target)
-        if folder.exists():
-            shutil.rmtree(folder)
-        partial.rename(folder)
-    except OSError as error:
-        raise disk_error(folder, error) from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def folder_of(root: Path, *parts: str) -> dict[str, bytes]:

@@ -28,7 +28,7 @@ from rltools_host.build.web_module import (
     require_web,
 )
 from rltools_host.errors import RltError, UsageError
-from rltools_host.files import disk_error, partial_path, read_json
+from rltools_host.files import in_place_of, read_json
 from rltools_host.hints import near_path
 from rltools_host.interruption import Interruption
 from rltools_host.project import PROJECT
@@ -65,29 +65,18 @@ def write_site(names: Sequence[str], folder: Path) -> Path:
     """Writes the folder whole, in the place of one that was written before; the first experiment is
     the one that the page opens with."""
     experiments = list(dict.fromkeys(names)) or those_for_browsers()
-    with in_place_of(folder, "rlt web") as new:
+    with in_place_of_own(folder, "rlt web") as new:
         write_page(new, experiments)
     return folder
 
 
 @contextlib.contextmanager
-def in_place_of(folder: Path, command: str) -> Iterator[Path]:
-    """An empty folder, which is put in the place of one that the command wrote before, at once.
+def in_place_of_own(folder: Path, command: str) -> Iterator[Path]:
+    """As in_place_of(), of a folder that the command wrote before; also where it is stopped.
     What is written into it ends with MARK, where its files are listed."""
     require_own(folder, command)
-    new = partial_path(folder)
-    with Interruption(again=signal.SIG_DFL):
-        try:
-            shutil.rmtree(new, ignore_errors=True)
-            new.mkdir(parents=True)
-            yield new
-            if folder.exists():
-                shutil.rmtree(folder)
-            new.rename(folder)
-        except OSError as error:
-            raise disk_error(folder, error) from None
-        finally:
-            shutil.rmtree(new, ignore_errors=True)
+    with Interruption(again=signal.SIG_DFL), in_place_of(folder) as new:
+        yield new
 
 
 def require_own(folder: Path, command: str) -> None:

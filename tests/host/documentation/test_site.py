@@ -18,7 +18,7 @@ from rltools_host.serving import served
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 from rltools_host.web.measure import PENDULUM, chromium
-from rltools_host.web.site import MARK, in_place_of
+from rltools_host.web.site import MARK, in_place_of_own
 from rltools_host.web.site import write_site as write_page_of_web
 
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src"}
@@ -172,12 +172,12 @@ def test_foreign_files_are_not_replaced(tmp_path: Path) -> None:
 
 
 def test_each_command_replaces_its_own_site(tmp_path: Path) -> None:
-    with in_place_of(tmp_path / "site", site.COMMAND) as new:
+    with in_place_of_own(tmp_path / "site", site.COMMAND) as new:
         files = {"command": site.COMMAND, "files": ["a.html", MARK]}
         (new / "a.html").touch()
         (new / MARK).write_text(json.dumps(files))
     with pytest.raises(UsageError, match="files that `rlt web` did not write"):
         write_page_of_web(["pendulum-td3"], tmp_path / "site")
-    with in_place_of(tmp_path / "site", site.COMMAND):
+    with in_place_of_own(tmp_path / "site", site.COMMAND):
         pass
     assert list((tmp_path / "site").iterdir()) == []
