@@ -18,8 +18,8 @@ from typing import IO, Any
 PR_SET_PDEATHSIG = 1
 
 
-def _dying_with(parent: int) -> Callable[[], None]:
-    """What the child runs between fork and exec; the library is loaded before, in the parent."""
+def dying_with(parent: int) -> Callable[[], None]:
+    """What a child runs between fork and exec; the library is loaded before, in the parent."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def in_child() -> None:
@@ -28,6 +28,11 @@ def _dying_with(parent: int) -> Callable[[], None]:
             os._exit(1)
 
     return in_child
+
+
+def die_with(parent: int) -> None:
+    """For a child that is this process, such as one of a pool, while it has a task."""
+    dying_with(parent)()
 
 
 def start_child(
@@ -54,7 +59,7 @@ def start_child(
         cwd=directory,
         start_new_session=True,
         pass_fds=descriptors,
-        preexec_fn=_dying_with(os.getpid()),
+        preexec_fn=dying_with(os.getpid()),
     )
 
 

@@ -33,6 +33,7 @@ def run_suite(*options: str, **environment: str) -> str:
     return result.stdout.splitlines()[-1]
 
 
+@pytest.mark.all
 def test_a_board_that_goes_on_passes_all_of_them(tmp_path: Path) -> None:
     program = firmware.build_firmware(load_board("host"), "pendulum", "infer")
     storage = {STORAGE_VARIABLE: str(tmp_path / "storage.bin")}

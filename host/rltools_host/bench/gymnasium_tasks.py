@@ -9,6 +9,7 @@ imports. Several runs may go on at once, since nothing depends on time on the cl
 from __future__ import annotations
 
 import multiprocessing
+import os
 import resource
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from rltools_host.bench import harness
 from rltools_host.bench.contenders import OURS, PEER_LIMIT_S, rlt
 from rltools_host.bench.harness import Row
 from rltools_host.bench.training import TITLES, chosen_peers
+from rltools_host.child_process import die_with
 from rltools_host.errors import RltError
 from rltools_host.project import PROJECT
 from rltools_host.runs.aggregates import interval_of_difference
@@ -141,7 +143,9 @@ def run(request: GymnasiumBenchmark) -> dict[str, Any]:
 def all_measured(orders: Sequence[Order], jobs: int) -> Iterator[Row]:
     """Rows as they come. Each has a process of its own, whose children's time is the run's."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(
+        jobs, context, die_with, (os.getpid(),), max_tasks_per_child=1
+    ) as pool:
         try:
             for done in as_completed([pool.submit(measured, order) for order in orders]):
                 yield done.result()

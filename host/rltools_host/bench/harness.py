@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from rltools_host import clock
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
-from rltools_host.child_process import ending, kill_child, start_child
+from rltools_host.child_process import dying_with, ending, kill_child, start_child
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, unknown_name
 from rltools_host.files import write_atomically
 from rltools_host.project import PROJECT
@@ -164,7 +164,8 @@ def run_to_end(
     directory: Path | None = None,
     error_stream: int = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[str]:
-    """What a program printed; one that does not end is an error that names it."""
+    """What a program printed; one that does not end is an error that names it. It ends with this
+    process."""
     try:
         return subprocess.run(
             command,
@@ -176,6 +177,7 @@ def run_to_end(
             timeout=limit_s,
             env=environment,
             cwd=directory,
+            preexec_fn=dying_with(os.getpid()),
         )
     except subprocess.TimeoutExpired:
         raise MeasurementError(f"{name} did not end within {limit_s:.0f} s") from None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 from rltools_host.bench import harness
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError, UsageError
+from waiting import is_running, wait_for
 
 MACHINE = {"machine": {"processor": "Z80", "cores": 3}, "load_average": 0.25}
 
@@ -194,3 +197,28 @@ def test_the_last_cores_are_held_and_given_back(
     monkeypatch.delattr(harness.os, "sched_setaffinity")
     with harness.pinned() as last:
         assert last is None
+
+
+IN_A_POOL = """
+import multiprocessing, os, sys
+from concurrent.futures import ProcessPoolExecutor
+from rltools_host.bench.harness import run_to_end
+from rltools_host.child_process import die_with
+SLEEPS = "import os, time; print(os.getppid(), os.getpid(), file=open(sys.argv[1] + '.new', 'w'));"
+SLEEPS = "import sys;" + SLEEPS + "os.rename(sys.argv[1] + '.new', sys.argv[1]); time.sleep(60)"
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, die_with, (os.getpid(),), max_tasks_per_child=1) as pool:
+        pool.submit(run_to_end, "p", [sys.executable, "-c", SLEEPS, sys.argv[1]], 60.0).result()
+"""
+
+
+def test_who_is_killed_leaves_no_program_behind(tmp_path: Path) -> None:
+    (tmp_path / "bench.py").write_text(IN_A_POOL)
+    said = tmp_path / "pids"
+    command = [sys.executable, str(tmp_path / "bench.py"), str(said)]
+    with subprocess.Popen(command) as bench:
+        wait_for(said.exists)
+        bench.kill()
+    pids = [int(word) for word in said.read_text().split()]
+    wait_for(lambda: not any(is_running(pid) for pid in pids), 30.0)
