@@ -207,7 +207,8 @@ def lines(result: LoopResult) -> list[str]:
         events = result.events
     text = [event_line(event, result) for event in events[:MOST_EVENTS]]
     if len(events) > MOST_EVENTS:
-        text.append(f"and {len(events) - MOST_EVENTS:,} more changes of the status")
+        more = len(events) - MOST_EVENTS
+        text.append(f"and {more:,} more change{'s' * (more > 1)} of the status")
     settled = f"{result.settling_s:.2f} s" if result.settling_s is not None else "never"
     if result.success:
         flown = f"success: {result.error_m or 0.0:.3f} m from the target at most in the last second"

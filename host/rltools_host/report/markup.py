@@ -51,7 +51,7 @@ def number(value: float | None, digits: int = 0) -> str:
 
 def duration(seconds: float) -> str:
     """For example "3 min 32 s"."""
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

@@ -149,7 +149,7 @@ def test_an_event_is_a_line(event: Event, fault: int | None, line: str) -> None:
 def test_a_few_events_are_told(count: int) -> None:
     events = tuple(Event(tick, "held", "it waits") for tick in range(1, count + 1))
     text = lines(told(events=events))
-    more = {8: None, 9: "and 1 more changes", 1009: "and 1,001 more changes"}[count]
+    more = {8: None, 9: "and 1 more change of", 1009: "and 1,001 more changes"}[count]
     assert text[7] == "at 0.016 s, tick 8: it waits"
     assert text[8].startswith(more or "success")
 

@@ -10,7 +10,9 @@ from rltools_host.report.markup import Html, Section, document, duration, number
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [
+        (2.5, "2.5 s"),
         (59.94, "59.9 s"),
+        (59.96, "1 min 0 s"),
         (60.0, "1 min 0 s"),
         (3599.4, "59 min 59 s"),
         (3599.6, "1 h 0 min"),

@@ -476,14 +476,6 @@ def test_numbers(value: float, digits: int, expected: str) -> None:
     assert markup.number(value, digits) == expected
 
 
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [(2.5, "2.5 s"), (59.94, "59.9 s"), (212.4, "3 min 32 s"), (7260.0, "2 h 1 min")],
-)
-def test_durations(seconds: float, expected: str) -> None:
-    assert markup.duration(seconds) == expected
-
-
 def stated(values: dict[str, Any]) -> Run:
     return typed(values, Run)
 
