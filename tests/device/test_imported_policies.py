@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from boards_under_test import EMULATED, EMULATED_BOARDS, skip_without_tools
-from foreign_files import CHOICES, GOLDENS, Golden
+from foreign_files import CHOICES, GOLDENS, RECURRENT, Golden
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.foreign.run import read_policy, save
@@ -29,6 +29,8 @@ FILES = (
     "safetensors_silu.safetensors",
     "cleanrl_dqn.cleanrl_model",
     "sb3_ppo_cart_pole.zip",
+    "pytorch_gru.pt",
+    "rsl_rl_gru.pt",
 )
 # What a board adds are its kernels: each operation on each device (ReLU is in every other test of
 # theirs), each file on one of them.
@@ -51,7 +53,7 @@ CASES = [
 
 
 def golden(file: str) -> Golden:
-    (found,) = [each for each in (*GOLDENS, *CHOICES) if each.file == file]
+    (found,) = [each for each in (*GOLDENS, *CHOICES, *RECURRENT) if each.file == file]
     return found
 
 

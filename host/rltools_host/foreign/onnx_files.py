@@ -27,7 +27,7 @@ from rltools_host.foreign.network import (
     ForeignPolicy,
     Normalise,
     Stage,
-    stage_width,
+    ends_of,
 )
 from rltools_host.foreign.pickles import Array, UnreadableError
 from rltools_host.policies.frameworks import runtime_session
@@ -263,7 +263,7 @@ def width_of(chain: Chain, first: int) -> int:
         if isinstance(part, Dense):
             return part.bias.size
         if isinstance(part, Normalise | Clip):
-            return stage_width(part)
+            return ends_of(part)[0]
     return first
 
 

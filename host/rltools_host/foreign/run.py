@@ -19,6 +19,7 @@ from rltools_host.foreign.network import ForeignPolicy, Normalise, Stage, check_
 from rltools_host.foreign.pickles import UnreadableError
 from rltools_host.foreign.place import Place, place_of_contract, place_of_environment
 from rltools_host.foreign.reading import content_of, read_foreign, read_normaliser
+from rltools_host.foreign.recorded import prove_recorded
 from rltools_host.foreign.state_dicts import Given
 from rltools_host.policies.image import PolicyImage
 from rltools_host.project import PROJECT
@@ -103,7 +104,7 @@ def read_policy(request: ImportRequest) -> Imported:
     if policy.reference is not None and not corrections:
         proofs.append(proof.prove_by_library(image, policy, place.contract, request.actions))
     if request.recorded is not None:
-        proofs.append(proof.prove_recorded(image, stages, request.recorded, place.contract))
+        proofs.append(prove_recorded(image, stages, request.recorded, place.contract))
     notes = (*policy.notes, *proof.other_ranges(policy, place.contract))
     return Imported(request, policy, place, tuple(stages), image, tuple(proofs), notes)
 

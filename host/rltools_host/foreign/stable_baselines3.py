@@ -12,6 +12,7 @@ import numpy as np
 
 from rltools_host.documents import shown
 from rltools_host.files import parse_json
+from rltools_host.foreign.layers import Tensors, layers_under, only, perceptron, tensors_of
 from rltools_host.foreign.network import (
     MOST_LAYERS,
     VALUES,
@@ -30,17 +31,7 @@ from rltools_host.foreign.pickles import (
     array_of,
     read_pickle,
 )
-from rltools_host.foreign.state_dicts import (
-    Given,
-    Tensors,
-    layers_under,
-    only,
-    perceptron,
-    recurrent,
-    root,
-    standardised,
-    tensors_of,
-)
+from rltools_host.foreign.state_dicts import Given, root, standardised
 from rltools_host.foreign.tensor_files import Archive, read_torch
 from rltools_host.runs.policy_text import MOST_CHOICES
 
@@ -191,7 +182,7 @@ def activation_of(keywords: Mapping[Any, Any], usual: str) -> str:
 def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list[Stage], bool]:
     """The algorithm, or its kind; the stages; whether their output is an action in [-1, 1]."""
     if any(name.startswith("lstm") for name in tensors):
-        raise recurrent(f"{LIBRARY} archive")
+        raise UnreadableError("it has an LSTM, which is not taken: a GRU is")
     features = [name for name in tensors if "features_extractor." in name]
     if features:
         raise UnreadableError(

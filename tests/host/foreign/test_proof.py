@@ -24,10 +24,10 @@ from rltools_host.foreign.proof import (
     choose,
     normalised_stages,
     other_ranges,
-    recorded,
     to_normalised,
     without_idle_end,
 )
+from rltools_host.foreign.recorded import recorded
 from rltools_host.policies.contract import Contract
 
 X = Channel("x", "m", -2.0, 2.0)
@@ -50,6 +50,9 @@ def test_a_proof_in_words() -> None:
         "1,000 observations: actions at most 2.0e-06 from the formulas, whose own rounding is up "
         "to 1.0e-06"
     )
+    in_time = replace(PROOF, episodes=10).line()
+    assert in_time == line.replace("observations:", "observations in 10 episodes:")
+    assert "in 1 episode:" in replace(PROOF, episodes=1).line()
     chosen = replace(PROOF, alike=998)
     assert chosen.line() == f"{line.replace('actions', 'outputs')}, 998 choices the same"
     assert (by(PROOF), by(replace(PROOF, chosen_by="a file"))) == ("the formulas", "a file")
@@ -194,8 +197,9 @@ def test_the_largest_output_of_each_action_is_chosen() -> None:
 def test_recorded_arrays(tmp_path: Path) -> None:
     file = tmp_path / "a.npz"
     np.savez(file, observations=np.ones((2, 1)), actions=np.zeros((2, 1)))
-    observations, actions = recorded(file, ALL_ONE)
+    observations, actions, starts = recorded(file, ALL_ONE)
     assert (observations.tolist(), actions.tolist()) == ([[1.0], [1.0]], [[0.0], [0.0]])
+    assert starts is None
     one, many = np.ones((1, 1)), np.ones((2, 1))
     for arrays, sentence in (
         ({"observations": one}, "actions must be (count, 1), and it has no such array"),
@@ -212,3 +216,21 @@ def test_recorded_arrays(tmp_path: Path) -> None:
         with pytest.raises(DamagedFileError) as caught:
             recorded(file, ALL_ONE)
         assert sentence in str(caught.value)
+
+
+def test_recorded_steps_of_episodes(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    rows = {"observations": np.ones((4, 1)), "actions": np.zeros((4, 1))}
+
+    def starts(**more: Any) -> list[bool]:
+        np.savez(file, **rows, **more)  # type: ignore[arg-type]
+        found = recorded(file, ALL_ONE, in_time=True)[2]
+        assert found is not None
+        return found.tolist()  # type: ignore[no-any-return]
+
+    assert starts() == [True, False, False, False]
+    assert starts(episode_starts=np.array([1, 0, 1, 0])) == [True, False, True, False]
+    assert starts(episode_starts=np.array([True, False, False, True]))[3]
+    for wrong in ([0, 0, 1, 0], [1, 0, 2, 0], [1, 0, 0], [[1, 0, 0, 1]]):
+        with pytest.raises(DamagedFileError, match="episode_starts must be 1 where an episode be"):
+            starts(episode_starts=np.array(wrong))
