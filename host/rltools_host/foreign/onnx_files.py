@@ -30,7 +30,7 @@ from rltools_host.foreign.network import (
     ends_of,
 )
 from rltools_host.foreign.pickles import Array, UnreadableError
-from rltools_host.policies.frameworks import runtime_session
+from rltools_host.policies.onnx_model import runtime_session
 from rltools_host.toolchain import tools
 
 GROUP = "onnx"

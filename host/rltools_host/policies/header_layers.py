@@ -145,7 +145,11 @@ def remembering(image: PolicyImage, name: str, guard: str) -> dict[str, str]:
         ),
         "own_state": ", float* state",
         "state": ", state",
-        "state_dim": f"#define {guard}_STATE_DIM {recurrence.state_dim}\n",
+        "state_dim": (
+            f"#define {guard}_STATE_DIM {recurrence.state_dim}\n"
+            f"#define {guard}_TRAINED_INTERVAL_US {recurrence.trained_interval_us}u\n"
+            f"#define {guard}_MOST_PAUSE_US {recurrence.most_pause_us}u\n"
+        ),
         "reset": RESET.format(name=name, guard=guard),
         "begins": "  bool begins;  // with a state of zeros, else it goes on\n",
         "example_state": f"  float state[{guard}_STATE_DIM];\n",

@@ -19,9 +19,9 @@ from rltools_host.foreign.proof import (
 )
 from rltools_host.foreign.run import read_policy
 from rltools_host.policies.contract import output_dim
-from rltools_host.policies.frameworks import encode_onnx
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import sampled
+from rltools_host.policies.onnx_model import encode_onnx
 from rltools_host.toolchain import tools
 
 

@@ -1,5 +1,5 @@
 """Policies with a hidden state, as images of format 2: read, written, run, pushed and checked on a
-board, and what is not written for them yet."""
+board, exported to C."""
 
 from __future__ import annotations
 
@@ -217,15 +217,6 @@ def test_the_header_gives_the_bits_and_ends_the_state_as_the_image_says(
             continue
         _, action = image.runner.run(row[None], state)
         assert found["action"][index].tobytes() == action.tobytes()
-
-
-@pytest.mark.parametrize("form", ["zephyr", "safetensors", "pytorch"])
-def test_what_does_not_hold_a_state_refuses_it(
-    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = make_policy_run(tmp_path / "run", sample_images()["recurrent_pendulum"])
-    assert cli.run(["export", str(run), "--to", form, "--output", str(tmp_path)]) == 2
-    assert "a policy with a hidden state is written yet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("form", ["image", "c-image"])
