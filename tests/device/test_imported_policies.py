@@ -30,7 +30,8 @@ FILES = (
     "cleanrl_dqn.cleanrl_model",
     "sb3_ppo_cart_pole.zip",
     "pytorch_gru.pt",
-    "rsl_rl_gru.pt",
+    "rl_games_gru.pth",
+    "sb3_recurrent_ppo.zip",
 )
 # What a board adds are its kernels: each operation on each device (ReLU is in every other test of
 # theirs), each file on one of them.

@@ -111,6 +111,31 @@ RECURRENT: Sequence[Golden] = (
         Given("elu"),
         actions="same",
     ),
+    Golden("pytorch_lstm_cell.pt", "pendulum", "PyTorch", "3-12-LSTM10-1", Given("relu", "tanh")),
+    Golden(
+        "safetensors_lstm.safetensors",
+        "quadrotor",
+        "PyTorch",
+        "13-12-LSTM10-LSTM10-8-4",
+        Given("relu", "tanh"),
+    ),
+    Golden(
+        "sb3_recurrent_ppo.zip",
+        "quadrotor",
+        "sb3-contrib RecurrentPPO",
+        "13-LSTM10-LSTM10-12-8-4",
+        normaliser="sb3_recurrent_ppo.pkl",
+    ),
+    Golden("rsl_rl_lstm.pt", "quadrotor", "RSL-RL", "13-LSTM10-12-8-4", actions="same"),
+    Golden("rsl_rl_2_lstm.pt", "quadrotor", "RSL-RL", "13-LSTM10-12-8-4", actions="same"),
+    Golden(
+        "rl_games_lstm.pth",
+        "quadrotor",
+        "rl_games",
+        "13-52-LSTM10-12-8-4",
+        Given("elu"),
+        actions="same",
+    ),
 )
 
 CHOICES: Sequence[GoldenChoices] = (

@@ -25,10 +25,9 @@ from rltools_host.policies.image_records import GATES
 
 NUMBER = re.compile(r"(\d+)")
 DENSE = re.compile(r"(.*)\.weight")
-# Of torch.nn.GRU and its relatives, whose layers have numbers, and of their cells, which have none.
+# Of torch.nn.GRU and LSTM, whose layers have numbers, and of their cells, which have none.
 RECURRENT = re.compile(r"(?:(.*)\.)?(?:weight|bias)_(ih|hh|hr)(?:_l(\d+))?(_reverse)?")
 MOST_RECURRENT = 3  # modules, each of which has any number of layers
-LSTM_GATES = 4
 
 
 class Tensors(dict[str, Array]):
@@ -87,7 +86,7 @@ def recurrent_under(tensors: Tensors, prefix: str) -> list[str]:
 
 
 def recurrent(tensors: Tensors, name: str) -> list[Recurrent]:
-    """The layers of a torch.nn.GRU, or the one of a torch.nn.GRUCell, whose weights are
+    """The layers of a torch.nn.GRU or LSTM, or the one of a cell, whose weights are
     (gates width, in)."""
     place = f"{name}." if name else ""
     parts = [
@@ -113,10 +112,10 @@ def recurrent_layer(tensors: Tensors, place: str, end: str) -> Recurrent:
     if weights.ndim != 2 or hidden.ndim != 2:
         raise UnreadableError(f"{shown(place + end)} is no recurrent layer of PyTorch's")
     rows, width = hidden.shape
-    if rows == LSTM_GATES * width:
-        raise UnreadableError(f"{shown(place + end)} is an LSTM, which is not taken: a GRU is")
-    if rows != GATES * width:
-        raise UnreadableError(f"{shown(place + end)} is a recurrent layer that is no GRU")
+    if rows not in (gates * width for gates in GATES.values()):
+        raise UnreadableError(
+            f"{shown(place + end)} is a recurrent layer that is neither a GRU nor an LSTM"
+        )
     biases = [tensors.get(f"{place}bias_{part}{end}") for part in ("ih", "hh")]
     own, others = (np.zeros(rows) if bias is None else bias for bias in biases)
     return Recurrent(weights.T, own, hidden.T, others)
@@ -204,5 +203,5 @@ def only(tensors: Tensors, taken: Sequence[str], allowed: str, library: str) -> 
     if strange:
         raise UnreadableError(
             f"it is a {library} with {shown(min(strange))}, which is not taken: dense layers "
-            "and GRUs alone are"
+            "and recurrent ones alone are"
         )

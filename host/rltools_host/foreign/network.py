@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.foreign.pickles import Array, UnreadableError
-from rltools_host.policies.image_records import GATES
+from rltools_host.policies.image_records import GATES, GRU, LSTM, STATES
 
 WIDEST = 4096  # of a layer
 MOST_LAYERS = 32
@@ -47,13 +47,22 @@ class Dense:
 
 @dataclass(frozen=True, eq=False)
 class Recurrent:
-    """One layer of torch.nn.GRU, whose columns are the gates r, z and n side by side. Its state is
-    zero at the beginning of an episode."""
+    """One layer of torch.nn.GRU, whose columns are the gates r, z and n side by side, or of
+    torch.nn.LSTM, whose gates are i, f, g and o. Its state is zero at the beginning of an
+    episode."""
 
     weights: Array  # (in, gates width)
     bias: Array  # (gates width)
     hidden_weights: Array  # (width, gates width)
     hidden_bias: Array  # (gates width)
+
+    @property
+    def is_lstm(self) -> bool:
+        return bool(self.bias.size == GATES[LSTM] * len(self.hidden_weights))
+
+    @property
+    def state_dim(self) -> int:
+        return STATES[LSTM if self.is_lstm else GRU] * len(self.hidden_weights)
 
 
 @dataclass(frozen=True)
@@ -173,7 +182,7 @@ def check_stages(stages: Sequence[Stage]) -> None:
         raise UnreadableError(f"it has {len(layers)} layers, and from 1 to {MOST_LAYERS} are taken")
     if not all(has_fitting_shapes(layer) for layer in layers):
         raise UnreadableError("a layer's weights and bias have shapes that do not fit together")
-    if sum(ends_of(layer)[1] for layer in layers if isinstance(layer, Recurrent)) > MOST_STATE:
+    if sum(layer.state_dim for layer in layers if isinstance(layer, Recurrent)) > MOST_STATE:
         raise UnreadableError(f"its hidden state has more than {MOST_STATE:,} numbers")
     for each in stages:
         finite = np.isnan if isinstance(each, Clip) else lambda values: ~np.isfinite(values)
@@ -193,7 +202,8 @@ def has_fitting_shapes(layer: Layer) -> bool:
     taken, width = layer.weights.shape
     if isinstance(layer, Recurrent):
         width, own = layer.hidden_weights.shape
-        if (own,) != columns or layer.hidden_bias.shape != columns or own != GATES * width:
+        known = [gates * width for gates in GATES.values()]
+        if (own,) != columns or layer.hidden_bias.shape != columns or own not in known:
             return False
     return bool(1 <= min(taken, width) <= max(taken, width) <= WIDEST)
 
@@ -212,7 +222,8 @@ def run(stages: Sequence[Stage], x: Array, starts: Starts | None = None) -> Arra
         elif isinstance(stage, Dense):
             x = x @ stage.weights + stage.bias
         elif isinstance(stage, Recurrent):
-            x = gru(stage, x, np.ones(len(x), bool) if starts is None else starts)
+            cell = lstm if stage.is_lstm else gru
+            x = cell(stage, x, np.ones(len(x), bool) if starts is None else starts)
         else:
             x = VALUES[stage.name](x)
     return x
@@ -227,11 +238,30 @@ def gru(layer: Recurrent, x: Array, starts: Starts) -> Array:
     state = zeros
     for row, begins in enumerate(starts):
         state = zeros if begins else state
-        own = np.split(state @ layer.hidden_weights + layer.hidden_bias, GATES)
-        given = np.split(sums[row], GATES)
+        own = np.split(state @ layer.hidden_weights + layer.hidden_bias, GATES[GRU])
+        given = np.split(sums[row], GATES[GRU])
         reset, keep = (logistic(given[gate] + own[gate]) for gate in range(2))
         candidate = np.tanh(given[2] + reset * own[2])
         state = (1 - keep) * candidate + keep * state
+        found[row] = state
+    return found
+
+
+def lstm(layer: Recurrent, x: Array, starts: Starts) -> Array:
+    """Outputs (n, width) after each step (https://docs.pytorch.org/docs/stable/generated/torch.nn.
+    LSTM.html): h = o tanh(c), where c is f c + i g."""
+    sums = x @ layer.weights + (layer.bias + layer.hidden_bias)
+    zeros = np.zeros(len(layer.hidden_weights), sums.dtype)
+    found = np.empty((len(x), zeros.size), sums.dtype)
+    state = cells = zeros
+    for row, begins in enumerate(starts):
+        if begins:
+            state = cells = zeros
+        into, forget, candidate, out = np.split(
+            sums[row] + state @ layer.hidden_weights, GATES[LSTM]
+        )
+        cells = logistic(forget) * cells + logistic(into) * np.tanh(candidate)
+        state = logistic(out) * np.tanh(cells)
         found[row] = state
     return found
 

@@ -18,6 +18,7 @@ from rltools_host.build.ranges import ranges_of
 from rltools_host.policies import export
 from rltools_host.policies.contract import choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.policies.image_records import DENSE, GRU, LSTM
 from rltools_host.policies.model_contract import contract, known, require_no_masks
 from rltools_host.policies.onnx_model import encode_onnx
 from rltools_host.runs.checkpoint import safetensors_header, with_header
@@ -37,7 +38,8 @@ FUNCTIONS = {
 
 # As Layer.tensors has them.
 DENSE_NAMES = ("weight", "bias")
-CELL_NAMES = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")  # of torch.nn.GRUCell
+CELL_NAMES = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")  # of GRUCell and LSTMCell
+CELLS = {DENSE: "Linear", GRU: "GRUCell", LSTM: "LSTMCell"}  # of torch.nn
 
 
 def tensors(image: PolicyImage) -> dict[str, Float32Array]:
@@ -93,9 +95,12 @@ STEP = """\
 RECURRENT_STEP = """\
             if isinstance(layer, torch.nn.Linear):
                 x = activation(layer(x))
-            else:
+            elif isinstance(layer, torch.nn.GRUCell):
                 x = layer(x, next(before))
                 after.append(x)
+            else:
+                x, cells = layer(x, next(before).chunk(2, -1))
+                after += [x, cells]
 """
 BEGIN = """\
         if state is None:
@@ -125,7 +130,7 @@ def remembering(image: PolicyImage) -> dict[str, str]:
     if recurrence is None:
         nothing = dict.fromkeys(("states", "remembers", "own_state", "begin", "next_state"), "")
         return {**nothing, "step": STEP}
-    widths = [layer.width for layer in image.layers if layer.hidden is not None]
+    widths = [layer.state_dim for layer in image.layers if layer.hidden is not None]
     text = REMEMBERS.format(
         dim=recurrence.state_dim,
         trained=recurrence.trained_interval_us,
@@ -150,7 +155,7 @@ def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     require_no_masks(image, "PyTorch")
     sizes = [len(image.observations), *(layer.width for layer in image.layers)]
     functions = [known(FUNCTIONS, layer.activation, "PyTorch") for layer in image.layers]
-    kinds = ["Linear" if layer.hidden is None else "GRUCell" for layer in image.layers]
+    kinds = [CELLS[layer.kind] for layer in image.layers]
     template = Template(PYTORCH.read_text(encoding="utf-8"))
     text = template.substitute(
         **remembering(image),

@@ -11,7 +11,7 @@ from rltools_host.build.ranges import ranges_of
 from rltools_host.errors import VerificationError
 from rltools_host.policies.contract import choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.policies.image_records import GATES, Layer
+from rltools_host.policies.image_records import DENSE, GATES, GRU, Layer
 from rltools_host.policies.image_writing import sampled
 from rltools_host.policies.model_contract import contract, known, require_no_masks
 from rltools_host.toolchain import tools
@@ -53,7 +53,7 @@ class Graph:
         self.last = first
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.states: list[str] = []  # after the step, of each recurrent layer
+        self.states: list[str] = []  # after the step, of each recurrent layer: parts in order
 
     def constant(self, value: Any) -> str:
         name = f"constant_{len(self.constants)}"
@@ -108,7 +108,38 @@ class Graph:
 
     def gru(self, layer: Layer, place: int) -> None:
         """PyTorch's GRU, of a state that begins at `place` of the policy's."""
-        assert layer.hidden is not None
+        own, parts = self.products(layer, place)
+        (reset_x, reset_h), (keep_x, keep_h), (candidate_x, candidate_h) = parts
+        reset = self.gate("Sigmoid", reset_x, reset_h)
+        keep = self.gate("Sigmoid", keep_x, keep_h)
+        self.last = candidate_h
+        self.add("Mul", reset)
+        self.add("Add", candidate_x)
+        candidate = self.add("Tanh")
+        self.last = own
+        self.add("Sub", candidate)
+        self.add("Mul", keep)
+        self.states.append(self.add("Add", candidate))
+
+    def lstm(self, layer: Layer, place: int) -> None:
+        """PyTorch's LSTM, likewise: its outputs, and behind them its cells."""
+        _, parts = self.products(layer, place)
+        functions = ("Sigmoid", "Sigmoid", "Tanh", "Sigmoid")
+        into, forget, candidate, out = (
+            self.gate(function, *part) for function, part in zip(functions, parts, strict=True)
+        )
+        self.last = into
+        added = self.add("Mul", candidate)
+        self.last = "state"
+        self.columns(place + layer.width, layer.width)
+        self.add("Mul", forget)
+        cells = self.add("Add", added)
+        self.add("Tanh")
+        self.states += [self.add("Mul", out), cells]
+
+    def products(self, layer: Layer, place: int) -> tuple[str, list[tuple[str, str]]]:
+        """The outputs of the step before, and for each gate its columns of the products of the
+        input and of these."""
         width, weights = layer.width, [self.constant(each) for each in layer.tensors]
         sums = self.add("Gemm", *weights[:2])
         self.last = "state"
@@ -119,21 +150,13 @@ class Graph:
             self.last = product
             return self.columns(gate * width, width)
 
-        gates = []
-        for gate in range(GATES - 1):
-            other = part(hidden, gate)
-            part(sums, gate)
-            self.add("Add", other)
-            gates.append(self.add("Sigmoid"))
-        other = part(sums, GATES - 1)
-        part(hidden, GATES - 1)
-        self.add("Mul", gates[0])
-        self.add("Add", other)
-        candidate = self.add("Tanh")
-        self.last = own
-        self.add("Sub", candidate)
-        self.add("Mul", gates[1])
-        self.states.append(self.add("Add", candidate))
+        gates = range(GATES[layer.kind])
+        return own, [(part(sums, gate), part(hidden, gate)) for gate in gates]
+
+    def gate(self, function: str, x: str, h: str) -> str:
+        self.last = x
+        self.add("Add", h)
+        return self.add(function)
 
 
 def encode_onnx(image: PolicyImage) -> bytes:
@@ -151,11 +174,13 @@ def encode_onnx(image: PolicyImage) -> bytes:
         graph.add("Mul", graph.constant(inverse_std))
     place = 0
     for layer in image.layers:
-        if layer.hidden is None:
+        if layer.kind == DENSE:
             graph.dense(layer)
-        else:
+        elif layer.kind == GRU:
             graph.gru(layer, place)
-            place += layer.width
+        else:
+            graph.lstm(layer, place)
+        place += layer.state_dim
     if choices_of(image.actions):
         graph.choose(image)
     else:

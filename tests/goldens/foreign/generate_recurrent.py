@@ -19,7 +19,9 @@ from generate import (
     RANGES,
     Array,
     Case,
+    Task,
     centred,
+    compress,
     drawn,
     observations,
     scaled,
@@ -93,6 +95,22 @@ class Cell(nn.Module):
         return torch.stack(outputs)
 
 
+class Named(nn.Module):
+    """Two recurrent layers between dense ones, whose names do not say where they are, and whose
+    widths do."""
+
+    def __init__(self, contract: str, kind: str) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(width(contract), 12)
+        self.rnn = KINDS[kind](12, WIDTH, num_layers=2)
+        self.fc2 = nn.Linear(WIDTH, 8)
+        self.fc3 = nn.Linear(8, RANGES[contract][1][0].size)
+
+    def forward(self, x: Any) -> Any:
+        x = self.rnn(torch.relu(self.fc1(x)))[0]
+        return torch.tanh(self.fc3(torch.relu(self.fc2(x))))
+
+
 def plain(module: type[nn.Module], contract: str, kind: str, ending: str) -> Case:
     def make(stem: Path) -> Array:
         from safetensors.torch import save_file
@@ -105,6 +123,42 @@ def plain(module: type[nn.Module], contract: str, kind: str, ending: str) -> Cas
             return scaled(as_rows(network(in_time(contract)).numpy()), contract)
 
     return make
+
+
+# ---- sb3-contrib ---------------------------------------------------------------------------------
+
+
+def recurrent_ppo(stem: Path) -> Array:
+    from sb3_contrib import RecurrentPPO
+    from stable_baselines3.common.monitor import Monitor
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+    env: Any = VecNormalize(DummyVecEnv([lambda: Monitor(Task("quadrotor"))]), clip_obs=100.0)
+    keywords = {"net_arch": HIDDEN, "lstm_hidden_size": WIDTH, "n_lstm_layers": 2}
+    model = RecurrentPPO(
+        "MlpLstmPolicy",
+        env,
+        policy_kwargs={**keywords, "activation_fn": nn.SiLU},
+        seed=0,
+        device="cpu",
+        n_steps=64,
+        batch_size=32,
+    )
+    model.learn(128)
+    drawn(model.policy, scale=0.9)
+    centred(model.policy.action_net)
+    model.save(stem.with_suffix(".zip"))
+    compress(stem.with_suffix(".zip"))
+    env.save(str(stem.with_suffix(".pkl")))
+    actions, states = [], None
+    begins = np.ones(EPISODES, bool)
+    for seen in in_time("quadrotor").numpy():
+        action, states = model.predict(
+            env.normalize_obs(seen), state=states, episode_start=begins, deterministic=True
+        )
+        begins = np.zeros(EPISODES, bool)
+        actions.append(action)
+    return as_rows(np.array(actions))
 
 
 # ---- RSL-RL, rl_games ----------------------------------------------------------------------------
@@ -222,8 +276,14 @@ CASES: dict[str, Case] = {
     "rsl_rl_gru": rsl_rl("gru"),
     "rsl_rl_2_gru": rsl_rl_2("gru"),
     "rl_games_gru": rl_games("gru", before_mlp=False),
+    "pytorch_lstm_cell": plain(Cell, "pendulum", "lstm", ".pt"),
+    "safetensors_lstm": plain(Named, "quadrotor", "lstm", ".safetensors"),
+    "sb3_recurrent_ppo": recurrent_ppo,
+    "rsl_rl_lstm": rsl_rl("lstm"),
+    "rsl_rl_2_lstm": rsl_rl_2("lstm"),
+    "rl_games_lstm": rl_games("lstm", before_mlp=True),
 }
-ALONE = ("rsl_rl_2_gru",)
+ALONE = ("rsl_rl_2_gru", "rsl_rl_2_lstm")
 
 
 def main(names: list[str]) -> None:

@@ -45,6 +45,7 @@ FILES = (
     "pytorch_gru.pt",
     "rsl_rl_2_gru.pt",
     "safetensors_gru_cell.safetensors",
+    "sb3_recurrent_ppo.zip",
 )
 
 

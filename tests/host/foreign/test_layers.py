@@ -41,6 +41,9 @@ def test_the_layers_of_a_module_and_of_a_cell() -> None:
     assert one.hidden_bias.tolist() == [5.0] * 12
     several = table(*(gru("", 4 if i else 2, 4, f"_l{i}") for i in range(11)))
     assert len(recurrent(several, "")) == 11
+    (lstm,) = recurrent(table(gru("lstm", 2, 4, gates=4)), "lstm")
+    assert (lstm.is_lstm, lstm.state_dim) == (True, 8)
+    assert (one.is_lstm, one.state_dim) == (False, 4)
     bare = table(gru("gru", 2, 4))
     del bare["gru.bias_ih_l0"], bare["gru.bias_hh_l0"]
     (without,) = recurrent(bare, "gru")
@@ -56,7 +59,7 @@ def test_the_layers_of_a_module_and_of_a_cell() -> None:
         (gru("a", 2, 4, "_l1"), 'layers of "a" are missing'),
         (gru("a", 2, 4) | gru("a", 4, 4, "_l2"), 'layers of "a" are missing'),
         (gru("a", 2, 4) | gru("a", 2, 4, ""), 'layers of "a" are missing'),
-        (gru("a", 2, 4, gates=1), '"a._l0" is a recurrent layer that is no GRU'),
+        (gru("a", 2, 4, gates=1), '"a._l0" is a recurrent layer that is neither a GRU nor an LSTM'),
         (gru("a", 2, 4) | {"a.weight_hh_l0": np.ones(12)}, '"a._l0" is no recurrent layer of Py'),
     ],
 )

@@ -92,12 +92,36 @@ def test_a_state_goes_on_from_row_to_row_of_an_episode() -> None:
         ([True, False, False], [first, second, step(2.0, second)]),
         (None, [first, step(-1.0, 0.0), third]),
     ):
-        given = None if starts is None else np.array(starts)
-        found = run([one], x, given)
-        np.testing.assert_allclose(found.ravel(), expected, rtol=1e-15)
-        single = run_in_single([one], x.astype(np.float32), given)
-        np.testing.assert_allclose(single, found, rtol=1e-6)
-        assert (single != found).any()
+        check_rows(one, x, starts, expected)
+
+
+def check_rows(
+    layer: Recurrent, x: Array, starts: list[bool] | None, expected: list[float]
+) -> None:
+    given = None if starts is None else np.array(starts)
+    found = run([layer], x, given)
+    np.testing.assert_allclose(found.ravel(), expected, rtol=1e-14)
+    single = run_in_single([layer], x.astype(np.float32), given)
+    np.testing.assert_allclose(single, found, rtol=1e-6)
+    assert (single != found).any()
+
+
+def test_the_cells_of_an_lstm_go_on_as_its_outputs_do() -> None:
+    """Likewise; the gates have biases of their own."""
+    biases = np.array([0.1, -0.2, 0.3, 0.4])
+    one = Recurrent(np.ones((1, 4)), biases, np.ones((1, 4)), np.array([0.0, 0.5, 0.0, 0.0]))
+
+    def step(x: float, h: float, c: float) -> tuple[float, float]:
+        i, f, g, o = x + h + biases + (0, 0.5, 0, 0)
+        sigmoid = VALUES["sigmoid"]
+        c = float(sigmoid(f) * c + sigmoid(i) * np.tanh(g))
+        return float(sigmoid(o) * np.tanh(c)), c
+
+    x = np.array([[0.5], [-1.0], [2.0]])
+    first, second = step(0.5, 0, 0), step(-1.0, *step(0.5, 0, 0))
+    check_rows(one, x, [True, False, False], [first[0], second[0], step(2.0, *second)[0]])
+    check_rows(one, x, [True, False, True], [first[0], second[0], step(2.0, 0, 0)[0]])
+    check_rows(one, x, None, [first[0], step(-1.0, 0, 0)[0], step(2.0, 0, 0)[0]])
 
 
 # -- what an image can hold ------------------------------------------------------------------------
@@ -140,7 +164,7 @@ def test_what_an_image_can_hold(stages: Sequence[Stage]) -> None:
             "shapes that do not fit",
         ),
         (
-            [Recurrent(np.ones((1, 8)), np.ones(8), np.ones((2, 8)), np.ones(8))],
+            [Recurrent(np.ones((1, 10)), np.ones(10), np.ones((2, 10)), np.ones(10))],
             "shapes that do not fit",
         ),
         (

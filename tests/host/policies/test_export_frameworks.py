@@ -23,7 +23,7 @@ from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.toolchain import tools
 
 SAMPLES = ("pendulum", "summing_quadrotor", *NETWORKS)
-RECURRENT = ("recurrent_pendulum", "recurrent_quadrotor")
+RECURRENT = ("recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor")
 FUNCTIONS = {
     "identity": lambda x: x,
     "relu": lambda x: np.maximum(x, 0),
@@ -55,13 +55,23 @@ def sigmoid(x):  # type: ignore[no-untyped-def]
     return 1 / (1 + np.exp(-x))
 
 
-def gru_cell(values, layer, x, state):  # type: ignore[no-untyped-def]
-    """torch.nn.GRUCell's formulas."""
+def cell(values, layer, x, state):  # type: ignore[no-untyped-def]
+    """The formulas of torch.nn.GRUCell and LSTMCell: outputs, and the state, which of an LSTM has
+    its cells behind them."""
+    weights = values[f"{layer}.weight_hh"].T
+    h = state[:, : len(weights)]
     given = x @ values[f"{layer}.weight_ih"].T + values[f"{layer}.bias_ih"]
-    own = state @ values[f"{layer}.weight_hh"].T + values[f"{layer}.bias_hh"]
-    (x_r, x_z, x_n), (h_r, h_z, h_n) = np.split(given, 3, -1), np.split(own, 3, -1)
-    z = sigmoid(x_z + h_z)
-    return (1 - z) * np.tanh(x_n + sigmoid(x_r + h_r) * h_n) + z * state
+    own = h @ weights + values[f"{layer}.bias_hh"]
+    gates = weights.shape[1] // len(weights)
+    if gates == 3:
+        (x_r, x_z, x_n), (h_r, h_z, h_n) = np.split(given, 3, -1), np.split(own, 3, -1)
+        z = sigmoid(x_z + h_z)
+        h = (1 - z) * np.tanh(x_n + sigmoid(x_r + h_r) * h_n) + z * h
+        return h, h
+    i, f, g, o = np.split(given + own, 4, -1)
+    c = sigmoid(f) * state[:, len(weights) :] + sigmoid(i) * np.tanh(g)
+    h = sigmoid(o) * np.tanh(c)
+    return h, np.concatenate([h, c], -1)
 
 
 @pytest.mark.parametrize("name", [*SAMPLES, *RECURRENT])
@@ -73,17 +83,18 @@ def test_safetensors_hold_all_that_the_action_takes(name: str) -> None:
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
     half_range = (values["highest"] - values["lowest"]) / 2
     ours = image.runner.begin(STEPS_SIDE_BY_SIDE)
-    states = {f"layers.{i}": np.zeros(1) for i, each in enumerate(image.layers) if each.hidden}
+    states = {
+        f"layers.{index}": np.zeros((STEPS_SIDE_BY_SIDE, layer.state_dim))
+        for index, layer in enumerate(image.layers)
+    }
     for observations in in_time(image):
         x = (observations - values["mean"]) * values["inverse_std"]
         for index, activation in enumerate(json.loads(header["activations"])):
             layer = f"layers.{index}"
-            if layer in states:
-                width = image.layers[index].width
-                state = np.broadcast_to(states[layer], (len(x), width))
-                x = states[layer] = gru_cell(values, layer, x, state)
-            else:
+            if f"{layer}.weight" in values:
                 x = x @ values[f"{layer}.weight"].T + values[f"{layer}.bias"]
+            else:
+                x, states[layer] = cell(values, layer, x, states[layer])
             x = FUNCTIONS[activation](x)
         action = np.clip(x, -1, 1) * half_range + (values["highest"] + values["lowest"]) / 2
         difference = np.abs(action - image.runner.run(observations, ours)[1]) / half_range
@@ -141,7 +152,7 @@ def test_onnxruntime_goes_on_from_the_state(name: str) -> None:
     low, high = ranges_of(image.actions)
     for example in image.examples:
         if example.begins:
-            state = np.zeros((1, 16), np.float32)
+            state = image.runner.begin()
         given = {"observation": example.observation[None], "state": state}
         action, state = session.run(["action", "next_state"], given)
         difference = np.abs(action[0] - example.action) / (high - low)

@@ -119,7 +119,7 @@ uint32_t k_timer_status_sync(struct k_timer* timer) {
 
 
 @pytest.mark.parametrize("reset_at", [15, 1])
-@pytest.mark.parametrize("network", ["recurrent_pendulum", "recurrent_quadrotor"])
+@pytest.mark.parametrize("network", ["recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor"])
 def test_the_sample_keeps_the_state_as_the_executor_does(
     network: str, reset_at: int, tmp_path: Path
 ) -> None:
