@@ -110,6 +110,10 @@ inline bool is_of_kind(const PolicyImageLayer& layer, PolicyLayerKind kind) {
 inline bool is_recurrent(const PolicyImageLayer& layer) {
   return is_of_kind(layer, PolicyLayerKind::gru) || is_of_kind(layer, PolicyLayerKind::lstm);
 }
+// Of a recurrent layer: what it remembers. An LSTM keeps its cells besides its outputs.
+inline int state_dim(const PolicyImageLayer& layer) {
+  return is_of_kind(layer, PolicyLayerKind::lstm) ? 2 * layer.output_dim : layer.output_dim;
+}
 
 // Of what lies behind the header of format 2, where a tick lasts this long.
 inline bool is_recurrence(const PolicyImageRecurrence& recurrence, std::uint32_t interval_us) {

@@ -41,12 +41,8 @@ struct PolicyView {
   bool is_masked;               // an observation forbids a choice
 };
 
-// Of a recurrent layer. An LSTM keeps its cells besides its outputs.
 inline int gate_count(const PolicyImageLayer& layer) {
   return is_of_kind(layer, PolicyLayerKind::lstm) ? kLstmGates : kGruGates;
-}
-inline int state_dim(const PolicyImageLayer& layer) {
-  return is_of_kind(layer, PolicyLayerKind::lstm) ? 2 * layer.output_dim : layer.output_dim;
 }
 
 // Numbers of the hidden state; 0: there is none.
