@@ -4,7 +4,7 @@ which are read, and the order in which they follow on each other."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, count, pairwise, takewhile
 from typing import Any
 
@@ -28,6 +28,10 @@ DENSE = re.compile(r"(.*)\.weight")
 # Of torch.nn.GRU and LSTM, whose layers have numbers, and of their cells, which have none.
 RECURRENT = re.compile(r"(?:(.*)\.)?(?:weight|bias)_(ih|hh|hr)(?:_l(\d+))?(_reverse)?")
 MOST_RECURRENT = 3  # modules, each of which has any number of layers
+UNKNOWN_BEHIND = (
+    "the file does not say whether something follows its recurrent layers, and nothing is taken "
+    "to: compare with actions that the library gave, by --recorded"
+)
 
 
 class Tensors(dict[str, Array]):
@@ -72,7 +76,7 @@ def layers_under(tensors: Tensors, prefix: str) -> list[str]:
     found = [
         match[1] for name in tensors if name.startswith(prefix) and (match := DENSE.fullmatch(name))
     ]
-    return sorted(found, key=in_order)
+    return few(found)
 
 
 def recurrent_under(tensors: Tensors, prefix: str) -> list[str]:
@@ -82,7 +86,16 @@ def recurrent_under(tensors: Tensors, prefix: str) -> list[str]:
         for name in tensors
         if name.startswith(prefix) and (match := RECURRENT.fullmatch(name))
     }
-    return sorted(found, key=in_order)
+    return few(found)
+
+
+def few(names: Collection[str]) -> list[str]:
+    """In their order; UnreadableError for so many that they would take long to look at."""
+    if len(names) > MOST_LAYERS:
+        raise UnreadableError(
+            f"it has {len(names):,} layers, and from 1 to {MOST_LAYERS} are taken"
+        )
+    return sorted(names, key=in_order)
 
 
 def recurrent(tensors: Tensors, name: str) -> list[Recurrent]:

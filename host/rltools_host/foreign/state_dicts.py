@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rltools_host.foreign.layers import (
+    UNKNOWN_BEHIND,
     Tensors,
     follow_on,
     in_chain,
@@ -30,6 +31,7 @@ from rltools_host.foreign.network import (
     ForeignPolicy,
     Normalise,
     Stage,
+    is_recurrent,
     widths,
 )
 from rltools_host.foreign.pickles import Array, UnreadableError
@@ -143,7 +145,7 @@ def skrl(document: Any, given: Given) -> ForeignPolicy:
             break
     output = given.output_activation or "identity"
     stages += perceptron(tensors, names, given.behind(names, tensors, "skrl agent"), output)
-    return ForeignPolicy("skrl", tuple(stages), algorithm="ppo")
+    return ForeignPolicy("skrl", tuple(stages), algorithm="ppo", notes=notes_on(stages))
 
 
 def rsl_rl(document: Any, given: Given) -> ForeignPolicy:
@@ -273,7 +275,14 @@ def plain(document: Any, given: Given, *, keeps_order: bool) -> ForeignPolicy:
         )
     stages = perceptron(tensors, names, activation, given.output_activation)
     is_normalised = True if given.output_activation == "tanh" else None
-    return ForeignPolicy("PyTorch", tuple(stages), is_normalised=is_normalised)
+    return ForeignPolicy(
+        "PyTorch", tuple(stages), is_normalised=is_normalised, notes=notes_on(stages)
+    )
+
+
+def notes_on(stages: Sequence[Stage]) -> tuple[str, ...]:
+    """Of a module that a user wrote."""
+    return (UNKNOWN_BEHIND,) if is_recurrent(stages) else ()
 
 
 def whole(document: Any, key: str) -> int:

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from rltools_host.foreign import state_dicts
-from rltools_host.foreign.layers import Tensors, in_chain, perceptron, recurrent
+from rltools_host.foreign.layers import (
+    UNKNOWN_BEHIND,
+    Tensors,
+    in_chain,
+    layers_under,
+    perceptron,
+    recurrent,
+    recurrent_under,
+)
 from rltools_host.foreign.network import Activate, Dense, Recurrent, widths
 from rltools_host.foreign.pickles import UnreadableError
 from rltools_host.foreign.state_dicts import Given
@@ -138,6 +146,8 @@ def test_an_activation_is_asked_for_where_a_dense_layer_is_hidden() -> None:
     behind = {**gru("gru", 3, 6), **dense("head", 6, 1)}
     policy = state_dicts.policy_in(behind, Given(None, "tanh"))
     assert widths(policy.stages) == (3, 1)
+    assert policy.notes == (UNKNOWN_BEHIND,)
+    assert state_dicts.policy_in(dense("a", 3, 1), Given("relu", "tanh")).notes == ()
     with pytest.raises(UnreadableError, match="name it with --activation"):
         state_dicts.policy_in({**dense("first", 3, 3), **behind}, Given(None, "tanh"))
 
@@ -165,3 +175,13 @@ def test_rl_games_has_its_recurrent_layers_before_or_behind() -> None:
     normed = games({"a2c_network.layer_norm.weight": np.ones(6)}, units=6, mlp=(3, 5))
     with pytest.raises(UnreadableError, match=r"with \"a2c_network\.layer_norm\.weight\", which"):
         state_dicts.policy_in(normed, Given("elu"))
+
+
+def test_more_layers_than_anybody_looks_at_are_refused_at_once() -> None:
+    many = table(
+        *(gru(f"a.{i}", 1, 1) for i in range(33)), *(dense(f"b.{i}", 1, 1) for i in range(33))
+    )
+    for find, prefix in ((recurrent_under, "a."), (layers_under, "b.")):
+        with pytest.raises(UnreadableError, match="it has 33 layers, and from 1 to 32 are taken"):
+            find(many, prefix)
+        assert find(many, "c.") == []
