@@ -16,19 +16,32 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
-from rltools_host.foreign.network import Clip, Dense, ForeignPolicy, Normalise
+from rltools_host.foreign.network import (
+    Activate,
+    Clip,
+    Dense,
+    ForeignPolicy,
+    Normalise,
+    Recurrent,
+    Stage,
+    run,
+)
+from rltools_host.foreign.place import Place
 from rltools_host.foreign.proof import (
     Proof,
     by,
     checked,
     choose,
+    image_of,
     normalised_stages,
     other_ranges,
+    prove,
     to_normalised,
     without_idle_end,
 )
 from rltools_host.foreign.recorded import recorded
 from rltools_host.policies.contract import Contract
+from rltools_host.policies.image_writing import sampled
 
 X = Channel("x", "m", -2.0, 2.0)
 PUSH, PULL = Channel("push", "N", -1.0, 1.0), Channel("pull", "N", 0.0, 4.0)
@@ -78,6 +91,35 @@ def test_the_limit_is_rounding_where_that_is_more() -> None:
         with pytest.raises(VerificationError) as caught:
             checked(wrong)
         assert words in str(caught.value)
+
+
+def remembering(outputs: int, **changes: float) -> list[Stage]:
+    """A GRU of two units between dense layers."""
+    draws = np.random.default_rng(4)
+    shapes = {"weights": (2, 6), "bias": (6,), "hidden_weights": (2, 6), "hidden_bias": (6,)}
+    parts = {name: draws.normal(size=shape) for name, shape in shapes.items()}
+    for name, change in changes.items():
+        parts[name] += change
+    first, last = Dense(np.array([[0.5, -0.4]]), np.zeros(2)), draws.normal(size=(2, outputs))
+    return [first, Recurrent(**parts), Dense(last, np.zeros(outputs)), Activate("tanh")]
+
+
+@pytest.mark.parametrize(("contract", "outputs"), [(ALL_ONE, 1), (CHOICES, 3)])
+def test_a_recurrent_policy_is_proven_over_episodes(contract: Contract, outputs: int) -> None:
+    stages = remembering(outputs)
+    image = image_of(stages, Place(contract), policy(outputs), "remembering", "0" * 64)
+    assert image.recurrence is not None
+    assert image.recurrence.trained_interval_us == contract.step_interval_us
+    assert len(image.examples) == 16
+    proof = prove(image, stages)
+    assert (proof.count, proof.episodes) == (1000, 10)
+    assert proof.alike == (1000 if outputs > 1 else None)
+    for part in ("hidden_weights", "hidden_bias", "weights"):
+        with pytest.raises(VerificationError, match="gives other"):
+            prove(image, remembering(outputs, **{part: 1e-4}))
+    # Of the first steps alone the hidden weights mean nothing.
+    single = run(remembering(outputs, hidden_weights=1e-4), sampled(contract, 9).astype(float))
+    np.testing.assert_allclose(image.output(sampled(contract, 9)), single, atol=1e-6)
 
 
 # -- what its actions are --------------------------------------------------------------------------
