@@ -111,6 +111,14 @@ RECURRENT: Sequence[Golden] = (
         Given("elu"),
         actions="same",
     ),
+    Golden(
+        "skrl_gru.pt",
+        "quadrotor",
+        "skrl",
+        "13-52-GRU10-GRU10-12-4",
+        Given("elu"),
+        actions="same",
+    ),
     Golden("pytorch_lstm_cell.pt", "pendulum", "PyTorch", "3-12-LSTM10-1", Given("relu", "tanh")),
     Golden(
         "safetensors_lstm.safetensors",

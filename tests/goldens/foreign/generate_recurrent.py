@@ -161,7 +161,7 @@ def recurrent_ppo(stem: Path) -> Array:
     return as_rows(np.array(actions))
 
 
-# ---- RSL-RL, rl_games ----------------------------------------------------------------------------
+# ---- RSL-RL, rl_games, skrl ----------------------------------------------------------------------
 
 
 def rsl_rl(kind: str) -> Case:
@@ -270,12 +270,78 @@ def rl_games(kind: str, *, before_mlp: bool) -> Case:
     return make
 
 
+def skrl(kind: str) -> Case:
+    def make(stem: Path) -> Array:
+        from skrl.agents.torch.ppo import PPO_CFG, PPO_RNN
+        from skrl.models.torch import DeterministicMixin, GaussianMixin, Model
+        from skrl.resources.preprocessors.torch import RunningStandardScaler
+
+        env = Task("quadrotor")
+        spaces = {"observation_space": env.observation_space, "action_space": env.action_space}
+
+        class Policy(GaussianMixin, Model):  # type: ignore[misc]
+            def __init__(self) -> None:
+                Model.__init__(self, **spaces, device="cpu")
+                GaussianMixin.__init__(self, clip_actions=False)
+                self.memory = KINDS[kind](13, WIDTH, num_layers=2)
+                self.net = nn.Sequential(nn.Linear(WIDTH, 12), nn.ELU(), nn.Linear(12, 4))
+                self.log_std_parameter = nn.Parameter(torch.zeros(4))
+
+            def get_specification(self) -> dict[str, Any]:
+                sizes = [(2, EPISODES, WIDTH)] * (2 if kind == "lstm" else 1)
+                return {"rnn": {"sequence_length": 1, "sizes": sizes}}
+
+            def compute(self, inputs: Any, role: str = "") -> Any:  # noqa: ARG002
+                before = inputs["rnn"] if kind == "lstm" else inputs["rnn"][0]
+                x, after = self.memory(inputs["observations"][None], before)
+                own = {"log_std": self.log_std_parameter}
+                return self.net(x[0]), own | {"rnn": after if kind == "lstm" else [after]}
+
+        class Value(DeterministicMixin, Model):  # type: ignore[misc]
+            def __init__(self) -> None:
+                Model.__init__(self, **spaces, device="cpu")
+                DeterministicMixin.__init__(self)
+                self.net = nn.Linear(13, 1)
+
+            def compute(self, inputs: Any, role: str = "") -> Any:  # noqa: ARG002
+                return self.net(inputs["observations"]), {}
+
+        models = {"policy": Policy(), "value": Value()}
+        scaler = {"size": env.observation_space, "device": "cpu"}
+        agent = PPO_RNN(
+            models=models,
+            **spaces,
+            device="cpu",
+            cfg=PPO_CFG(
+                observation_preprocessor=RunningStandardScaler,
+                observation_preprocessor_kwargs=scaler,
+            ),
+        )
+        drawn(models["policy"], scale=0.5)
+        centred(models["policy"].net[-1])
+        agent._observation_preprocessor(0.4 * seen_before("quadrotor").float(), train=True)
+        agent.save(str(stem.with_suffix(".pt")))
+        states: Any = [torch.zeros(2, EPISODES, WIDTH)] * 2
+
+        def act(x: Any) -> Any:
+            nonlocal states
+            inputs = {"observations": agent._observation_preprocessor(x), "rnn": states}
+            actions, outputs = models["policy"].compute(inputs)
+            states = outputs["rnn"]
+            return actions
+
+        return recorded(act, "quadrotor")
+
+    return make
+
+
 CASES: dict[str, Case] = {
     "pytorch_gru": plain(Layers, "quadrotor", "gru", ".pt"),
     "safetensors_gru_cell": plain(Cell, "pendulum", "gru", ".safetensors"),
     "rsl_rl_gru": rsl_rl("gru"),
     "rsl_rl_2_gru": rsl_rl_2("gru"),
     "rl_games_gru": rl_games("gru", before_mlp=False),
+    "skrl_gru": skrl("gru"),
     "pytorch_lstm_cell": plain(Cell, "pendulum", "lstm", ".pt"),
     "safetensors_lstm": plain(Named, "quadrotor", "lstm", ".safetensors"),
     "sb3_recurrent_ppo": recurrent_ppo,
