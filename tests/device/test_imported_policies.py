@@ -17,7 +17,8 @@ from rltools_host.policies.board import PROGRAM, PolicyPlace
 pytestmark = pytest.mark.all  # other processors
 
 INPUTS, SAMPLES = 30, 4
-# One of each source; ELU, SiLU, GELU, tanh and ReLU, normalisers and what cuts off observations.
+# One of each source; ELU, SiLU, GELU, tanh and ReLU, GRU and LSTM, normalisers and what cuts off
+# observations.
 FILES = (
     "sb3_ppo_vec_normalize.zip",
     "sbx_ppo.zip",
@@ -40,6 +41,7 @@ OF_EACH_OPERATION = (
     "rsl_rl.pt",
     "pytorch_gelu.pt",
     "safetensors_silu.safetensors",
+    "sb3_recurrent_ppo.zip",
 )
 BOARDS = list(
     {

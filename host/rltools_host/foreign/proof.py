@@ -201,9 +201,15 @@ def other_ranges(policy: ForeignPolicy, contract: Contract) -> list[str]:
 
 
 def image_of(
-    stages: list[Stage], place: Place, policy: ForeignPolicy, stem: str, sha256: str
+    stages: list[Stage],
+    place: Place,
+    policy: ForeignPolicy,
+    stem: str,
+    sha256: str,
+    steps_between: int = 1,
 ) -> PolicyImage:
-    """The image that computes the stages, with examples drawn from the channels' ranges."""
+    """The image that computes the stages, with examples drawn from the channels' ranges.
+    steps_between: those of the place in a step with which a hidden state moves on."""
     contract = place.contract
     folded = fold(stages, ranges_of(contract.observations, np.float64))
     layers = [
@@ -213,7 +219,8 @@ def image_of(
     ]
     origin = Origin(place.experiment(stem), place.environment, policy.step, policy.seed, sha256)
     examples = sampled(contract, RECURRENT_EXAMPLES if is_recurrent(stages) else EXAMPLES)
-    data = write_image(Network(folded.normaliser, layers), contract, origin, examples)
+    network = Network(folded.normaliser, layers, steps_between)
+    data = write_image(network, contract, origin, examples)
     return parse_policy(data, stem)
 
 

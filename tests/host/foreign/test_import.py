@@ -116,7 +116,10 @@ def test_a_recurrent_policy_is_flown_played_and_pushed(
     document = json.loads(capsys.readouterr().out)  # of the same episodes, each with its own state
     assert document["return_mean"] == pytest.approx(float(flown[1]), abs=0.06)
     other = ["import", CELL, *SAID, "--contract", "pendulum", "--out", str(tmp_path / "other")]
-    assert cli.run(other) == 0
+    assert cli.run([*other, "--rate", "5"]) == 0
+    recurrence = read_run_policy(tmp_path / "other").recurrence
+    assert recurrence is not None
+    assert recurrence.trained_interval_us == 200_000  # four times the pendulum's
     assert cli.run(["push", str(tmp_path / "other"), "--board", "host"]) == 0
     assert "16 examples give this machine's bits" in capsys.readouterr().out
 
@@ -228,6 +231,7 @@ FILES = {
     "SAC": SAC,
     "PPO": PPO,
     "DQN": DQN,
+    "CELL": CELL,
     "CLEANRL_PPO": CLEANRL_PPO,
     "VEC_NORMALIZE": VEC_NORMALIZE,
     "FOLDER": FOLDER,
@@ -251,6 +255,12 @@ REFUSALS = {
     "{FOLDER}/cleanrl_td3.cleanrl_model --environment HalfCheetah-v4x": "no environment",
     "{SAC} --contract pendulum --no-fly": "has no effect with --contract",
     "{SAC} --contract pendulum --rate 50": "is for 50 Hz, and the contract pendulum is asked at",
+    "{CELL} --environment gym:Pendulum-v1 --activation relu --output-activation tanh --rate 5": (
+        "is for 5 Hz, and Pendulum-v1 is asked at 20 Hz: name a place of its rate"
+    ),
+    "{CELL} --contract pendulum --activation relu --output-activation tanh --rate 3": (
+        "is for 3 Hz, and the contract pendulum is asked at 20 Hz: name a place of its rate, or of "
+    ),
     "{SAC} --contract pendulum --rate nan": "a rate is a number above 0",
     "{SAC} --contract pendulum --correct sign": "known are actions:0.5",
     "{SAC} --contract pendulum --out {FOLDER}": "is not empty: choose another folder",
