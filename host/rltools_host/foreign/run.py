@@ -31,6 +31,7 @@ from rltools_host.policies.image import PolicyImage
 from rltools_host.project import PROJECT
 from rltools_host.runs.folder import FORMAT, RunFolder
 from rltools_host.runs.names import new_run_path, require_empty
+from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.runs.saves import POLICY_FILE
 from rltools_host.runs.task import short
@@ -131,6 +132,9 @@ def steps_between(rate_hz: float | None, place: Place, *, may_differ: bool) -> i
         return 1
     if not 0 < rate_hz < math.inf:
         raise UsageError(f"--rate {rate_hz:g}: a rate is a number above 0, in Hz")
+    if rate_hz * MOST_STEP_INTERVAL_US < 1e6:
+        longest_s = MOST_STEP_INTERVAL_US * 1e-6
+        raise UsageError(f"--rate {rate_hz:g}: a step takes at most {longest_s:g} s")
     steps = max(round(here / rate_hz), 1) if may_differ else 1
     if not abs(rate_hz * steps / here - 1) <= SAME_RATE:
         what = "its rate, or of a whole multiple of it" if may_differ else "its rate"

@@ -47,6 +47,7 @@ def test_a_rate_that_is_no_whole_part(rate_hz: float) -> None:
         (101.1, "the policy is for 101.1 Hz, and here is asked at 100 Hz"),
         (98.9, "the policy is for 98.9 Hz"),
         *((wrong, "a rate is a number above 0") for wrong in (0.0, -1.0, np.inf, np.nan)),
+        *((wrong, "a step takes at most 600 s") for wrong in (1e-9, 1e-320)),
     ],
 )
 def test_rates_that_are_not(rate_hz: float, sentence: str) -> None:

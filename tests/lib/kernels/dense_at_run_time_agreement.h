@@ -40,22 +40,13 @@ void check_compiled(Kernel kernel);
 using RecurrentKernel = void (*)(int in, int width, const float* parameters, const float* input,
                                  float* state, float* output);
 
-template <class Device>
+template <class Device, int Gates>
 void recurrent_kernel(int in, int width, const float* parameters, const float* input, float* state,
                       float* output) {
-  float products[6 * 65];
-  gru_forward_at_run_time(Device{}, in, width,
-                          recurrent_parameters(kGruGates, in, width, parameters), input, state,
-                          products, state, output);
-}
-
-template <class Device>
-void lstm_kernel(int in, int width, const float* parameters, const float* input, float* state,
-                 float* output) {
-  float products[8 * 65];
-  lstm_forward_at_run_time(Device{}, in, width,
-                           recurrent_parameters(kLstmGates, in, width, parameters), input, state,
-                           products, state, output);
+  float products[2 * Gates * 65];
+  recurrent_forward_at_run_time(Device{}, Gates, in, width,
+                                recurrent_parameters(Gates, in, width, parameters), input, state,
+                                products, state, output);
 }
 
 // forward_step() of nn/window_passes.h gives the same bits, over sequences.
@@ -79,9 +70,9 @@ void check_infinite_numbers(Kernel kernel);
   }                                                                                                \
   TEST_CASE("recurrent layers of run-time shape have the reference's bits") {                      \
     dense_at_run_time_agreement::check_recurrent(                                                  \
-        dense_at_run_time_agreement::recurrent_kernel<rlt::Device>);                               \
+        dense_at_run_time_agreement::recurrent_kernel<rlt::Device, rlt::kGruGates>);               \
     dense_at_run_time_agreement::check_lstm(                                                       \
-        dense_at_run_time_agreement::lstm_kernel<rlt::Device>);                                    \
+        dense_at_run_time_agreement::recurrent_kernel<rlt::Device, rlt::kLstmGates>);              \
   }                                                                                                \
   TEST_CASE("layers of run-time shape pass on what is not a finite number") {                      \
     dense_at_run_time_agreement::check_infinite_numbers(                                           \

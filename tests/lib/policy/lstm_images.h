@@ -2,7 +2,6 @@
 #pragma once
 
 #include "policy_networks.h"
-#include "rltools/devices/generic.h"
 #include "rltools/policy/runtime.h"
 
 namespace lstm_images {

@@ -55,9 +55,9 @@ TEST_CASE("a runner keeps outputs and cells of an LSTM, and goes on from both") 
       for (float& each : state) each = 0.0f;
     }
     REQUIRE(runner.forward_in_time(Host{}, observation, history, sums, normalised, action));
-    lstm_forward_at_run_time(Generic{}, kIn, kWidth,
-                             recurrent_parameters(kLstmGates, kIn, kWidth, view.parameters),
-                             observation, state, products, state, output);
+    recurrent_forward_at_run_time(Generic{}, kLstmGates, kIn, kWidth,
+                                  recurrent_parameters(kLstmGates, kIn, kWidth, view.parameters),
+                                  observation, state, products, state, output);
     REQUIRE(std::memcmp(runner.last_state(), state, sizeof(state)) == 0);
     runner.keep_state();
   }

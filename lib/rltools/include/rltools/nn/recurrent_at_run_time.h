@@ -64,49 +64,31 @@ inline Generic lstm_state_at_run_time(Generic device, int width, const float* in
   return device;
 }
 
-namespace detail {
-// products (2 gates width) = those of the input (in), then those of the state (width).
+// output (width) and next_state = the state after a step of input (in) from `state`, which may be
+// next_state: of a GRU h (width), of an LSTM h and behind it c. `products` (2 gates width) is
+// memory. One function for both: firmware has their products and gates once.
 template <class Device>
-void recurrent_products(Device device, int gates, int in, int width,
-                        const RecurrentParameters& parameters, const float* input,
-                        const float* state, float* products) {
-  const int columns = gates * width;
+void recurrent_forward_at_run_time(Device device, int gates, int in, int width,
+                                   const RecurrentParameters& parameters, const float* input,
+                                   const float* state, float* products, float* next_state,
+                                   float* output) {
+  const int columns = gates * width, third = 2 * width, fourth = 3 * width;
+  float* hidden = products + columns;
   dense_forward_at_run_time(device, Activation::identity, in, columns, parameters.weights,
                             parameters.bias, input, products);
   dense_forward_at_run_time(device, Activation::identity, width, columns, parameters.hidden_weights,
-                            parameters.hidden_bias, state, products + columns);
-}
-}  // namespace detail
-
-// output (width) and next_state (width) = the state after a step of input (in) from `state`
-// (width), which may be next_state. `products` (6 width) is memory.
-template <class Device>
-void gru_forward_at_run_time(Device device, int in, int width,
-                             const RecurrentParameters& parameters, const float* input,
-                             const float* state, float* products, float* next_state,
-                             float* output) {
-  const float* hidden = products + kGruGates * width;
-  detail::recurrent_products(device, kGruGates, in, width, parameters, input, state, products);
-  gates_at_run_time(device, 2 * width, hidden, products);
-  gru_state_at_run_time(device, width, products, products + width, products + 2 * width,
-                        hidden + 2 * width, state, next_state, output);
-}
-
-// The same with torch.nn.LSTM's equations: a state is h and behind it the cells c, 2 width, and
-// `products` are 8 width.
-template <class Device>
-void lstm_forward_at_run_time(Device device, int in, int width,
-                              const RecurrentParameters& parameters, const float* input,
-                              const float* state, float* products, float* next_state,
-                              float* output) {
-  const float* hidden = products + kLstmGates * width;
-  const int last = 3 * width;
-  detail::recurrent_products(device, kLstmGates, in, width, parameters, input, state, products);
-  gates_at_run_time(device, 2 * width, hidden, products);
-  gates_at_run_time(device, width, hidden + last, products + last);
-  lstm_state_at_run_time(device, width, products, products + width, products + last,
-                         products + 2 * width, hidden + 2 * width, state + width, next_state,
-                         output);
+                            parameters.hidden_bias, state, hidden);
+  // r and z of a GRU; i and f of an LSTM, and then o.
+  for (int first = 0; first < columns; first += fourth) {
+    gates_at_run_time(device, first == 0 ? third : width, hidden + first, products + first);
+  }
+  if (gates == kGruGates) {
+    gru_state_at_run_time(device, width, products, products + width, products + third,
+                          hidden + third, state, next_state, output);
+  } else {
+    lstm_state_at_run_time(device, width, products, products + width, products + fourth,
+                           products + third, hidden + third, state + width, next_state, output);
+  }
 }
 
 }  // namespace rlt

@@ -58,11 +58,8 @@ const float* policy_outputs(Device device, const PolicyView& policy,
     if (is_recurrent(policy.layers[layer])) {
       const int gates = gate_count(policy.layers[layer]);
       const RecurrentParameters parameters = recurrent_parameters(gates, in, out, weights);
-      if (gates == kGruGates) {
-        gru_forward_at_run_time(device, in, out, parameters, input, state, products, next, result);
-      } else {
-        lstm_forward_at_run_time(device, in, out, parameters, input, state, products, next, result);
-      }
+      recurrent_forward_at_run_time(device, gates, in, out, parameters, input, state, products,
+                                    next, result);
       state += state_dim(policy.layers[layer]);
       next += state_dim(policy.layers[layer]);
       weights = parameters.end;
