@@ -6,8 +6,12 @@ using rlt::Matrix;
 
 // variant: RLT_NO_RECURRENT_LAYER
 // says: a Sequential without a recurrent layer is an Mlp
+// variant: RLT_LSTM
+// says: an Lstm is run and not trained: take a Gru
 #if defined(RLT_NO_RECURRENT_LAYER)
 using Layer = rlt::Dense<8, rlt::Activation::relu>;
+#elif defined(RLT_LSTM)
+using Layer = rlt::Lstm<8>;
 #else
 using Layer = rlt::Gru<8>;
 #endif

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from boards_under_test import EMULATED, EMULATED_BOARDS, skip_without_tools
-from foreign_files import CHOICES, GOLDENS, Golden
+from foreign_files import CHOICES, GOLDENS, RECURRENT, Golden
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.foreign.run import read_policy, save
@@ -17,7 +17,8 @@ from rltools_host.policies.board import PROGRAM, PolicyPlace
 pytestmark = pytest.mark.all  # other processors
 
 INPUTS, SAMPLES = 30, 4
-# One of each source; ELU, SiLU, GELU, tanh and ReLU, normalisers and what cuts off observations.
+# One of each source; ELU, SiLU, GELU, tanh and ReLU, GRU and LSTM, normalisers and what cuts off
+# observations.
 FILES = (
     "sb3_ppo_vec_normalize.zip",
     "sbx_ppo.zip",
@@ -29,6 +30,9 @@ FILES = (
     "safetensors_silu.safetensors",
     "cleanrl_dqn.cleanrl_model",
     "sb3_ppo_cart_pole.zip",
+    "pytorch_gru.pt",
+    "rl_games_gru.pth",
+    "sb3_recurrent_ppo.zip",
 )
 # What a board adds are its kernels: each operation on each device (ReLU is in every other test of
 # theirs), each file on one of them.
@@ -37,6 +41,7 @@ OF_EACH_OPERATION = (
     "rsl_rl.pt",
     "pytorch_gelu.pt",
     "safetensors_silu.safetensors",
+    "sb3_recurrent_ppo.zip",
 )
 BOARDS = list(
     {
@@ -51,7 +56,7 @@ CASES = [
 
 
 def golden(file: str) -> Golden:
-    (found,) = [each for each in (*GOLDENS, *CHOICES) if each.file == file]
+    (found,) = [each for each in (*GOLDENS, *CHOICES, *RECURRENT) if each.file == file]
     return found
 
 

@@ -89,6 +89,63 @@ GOLDENS: Sequence[Golden] = (
     Golden("rsl_rl_2.pt", "quadrotor", "RSL-RL", "13-12-8-4", actions="same"),
 )
 
+# Of policies with a hidden state; the actions are those of episodes of 100 steps.
+RECURRENT: Sequence[Golden] = (
+    Golden(
+        "pytorch_gru.pt", "quadrotor", "PyTorch", "13-12-GRU12-GRU12-12-4", Given("relu", "tanh")
+    ),
+    Golden(
+        "safetensors_gru_cell.safetensors",
+        "pendulum",
+        "PyTorch",
+        "3-12-GRU10-1",
+        Given("relu", "tanh"),
+    ),
+    Golden("rsl_rl_gru.pt", "quadrotor", "RSL-RL", "13-GRU10-12-8-4", actions="same"),
+    Golden("rsl_rl_2_gru.pt", "quadrotor", "RSL-RL", "13-GRU10-12-8-4", actions="same"),
+    Golden(
+        "rl_games_gru.pth",
+        "quadrotor",
+        "rl_games",
+        "13-52-12-8-GRU10-4",
+        Given("elu"),
+        actions="same",
+    ),
+    Golden(
+        "skrl_gru.pt",
+        "quadrotor",
+        "skrl",
+        "13-52-GRU10-GRU10-12-4",
+        Given("elu"),
+        actions="same",
+    ),
+    Golden("pytorch_lstm_cell.pt", "pendulum", "PyTorch", "3-12-LSTM10-1", Given("relu", "tanh")),
+    Golden(
+        "safetensors_lstm.safetensors",
+        "quadrotor",
+        "PyTorch",
+        "13-12-LSTM10-LSTM10-8-4",
+        Given("relu", "tanh"),
+    ),
+    Golden(
+        "sb3_recurrent_ppo.zip",
+        "quadrotor",
+        "sb3-contrib RecurrentPPO",
+        "13-LSTM10-LSTM10-12-8-4",
+        normaliser="sb3_recurrent_ppo.pkl",
+    ),
+    Golden("rsl_rl_lstm.pt", "quadrotor", "RSL-RL", "13-LSTM10-12-8-4", actions="same"),
+    Golden("rsl_rl_2_lstm.pt", "quadrotor", "RSL-RL", "13-LSTM10-12-8-4", actions="same"),
+    Golden(
+        "rl_games_lstm.pth",
+        "quadrotor",
+        "rl_games",
+        "13-52-LSTM10-12-8-4",
+        Given("elu"),
+        actions="same",
+    ),
+)
+
 CHOICES: Sequence[GoldenChoices] = (
     GoldenChoices("sb3_ppo_cart_pole.zip", "cart-pole", "Stable-Baselines3 PPO", "4-12-8-2"),
     GoldenChoices(

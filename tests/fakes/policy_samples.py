@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from programs import output_of
@@ -15,6 +16,8 @@ from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
+from rltools_host.policies.image_records import GATES, GRU, LSTM, Layer
+from rltools_host.policies.image_writing import Network, Origin, write_image
 from rltools_host.runs.policy_file import image_crc32
 
 PROGRAM = "write_policy_images"
@@ -42,13 +45,42 @@ def write_samples() -> tuple[dict[str, bytes], CoreEvaluation]:
     with tempfile.TemporaryDirectory() as folder:
         output = output_of(program, folder)
         images = {path.stem: path.read_bytes() for path in Path(folder).glob("*.rltp")}
+    images["lstm_quadrotor"] = lstm_image(images["recurrent_quadrotor"])
     return images, CoreEvaluation(*map(float, output.split()))
+
+
+def lstm_image(like: bytes) -> bytes:
+    """A policy with an LSTM of 12 units and, behind it, a GRU of 6, at the place of another."""
+    image = parse_policy(like)
+    draws = np.random.default_rng(11)
+
+    def numbers(*shape: int) -> np.ndarray:
+        return draws.uniform(-1, 1, shape).astype(np.float32) / np.float32(shape[0] ** 0.5)
+
+    def recurrent(kind: int, taken: int, width: int) -> Layer:
+        columns = GATES[kind] * width
+        hidden = (numbers(width, columns), numbers(columns))
+        return Layer("identity", numbers(taken, columns), numbers(columns), hidden)
+
+    layers = [
+        Layer("relu", numbers(len(image.observations), 16), numbers(16)),
+        recurrent(LSTM, 16, 12),
+        recurrent(GRU, 12, 6),
+        Layer("tanh", numbers(6, len(image.actions)), numbers(len(image.actions))),
+    ]
+    assert image.recurrence is not None
+    ticks = image.recurrence.trained_interval_us // image.step_interval_us
+    origin = Origin("lstm", image.environment, image.step, image.seed, image.state_sha256)
+    observations = np.array([example.observation for example in image.examples])
+    return write_image(
+        Network(image.normaliser, layers, ticks), image.contract, origin, observations
+    )
 
 
 def sample_images() -> dict[str, bytes]:
     """One image per activation, with a normaliser; "pendulum", an untrained pendulum policy, and
     "small_pendulum", a third as large; "remembering_*" of policies that see their last actions,
-    "recurrent_*" of policies with a hidden state."""
+    "recurrent_*" of policies with a hidden state, and "lstm_quadrotor"."""
     return write_samples()[0]
 
 

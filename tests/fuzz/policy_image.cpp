@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "lstm_images.h"
 #include "past_networks.h"
 #include "policy_networks.h"
 #include "recurrent_networks.h"
@@ -56,6 +57,11 @@ const Bytes& recurrent_image(std::size_t number) {
       recurrent_networks::image_of<Small>(1, 1), recurrent_networks::image_of<Small>(2, 4),
       recurrent_networks::image_of<Deep>(3, 1), recurrent_networks::image_of<Deep>(4, 2)};
   return images[number];
+}
+
+const Bytes& lstm_image() {
+  static const Bytes image = lstm_images::lstm_image();
+  return image;
 }
 
 // A word somewhere, some bytes somewhere, or another length.
@@ -221,8 +227,9 @@ void act_in_time(const PolicyView& policy, const PolicyContract& stated, const B
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
   Input input(bytes, count);
   const auto choice = input.take<std::uint8_t>();
-  const bool is_in_time = (choice & (16 | 32)) != 0;
-  Bytes edited = choice & 32   ? recurrent_image(choice & 3)
+  const bool is_in_time = (choice & (16 | 32 | 64)) != 0;
+  Bytes edited = choice & 64   ? lstm_image()
+                 : choice & 32 ? recurrent_image(choice & 3)
                  : choice & 16 ? image_with_past_actions(choice & 3)
                                : valid_image(choice & 3);
   const auto edits = input.take<std::uint8_t>() % (kMostEdits + 1);

@@ -152,10 +152,23 @@ class Search:
         action: Float32Array = (np.clip(output, -1, 1) * self.half + self.middle).astype("f4")
         return action
 
-    def as_it_is(self, observations: Float32Array) -> Float32Array:
-        if self.chooses:
-            return self.image.evaluate(observations)
-        return self.action(self.image.output(observations))
+    def outputs(self) -> Act:
+        """Of episodes side by side that begin with the first call: outputs (n, out), or where the
+        policy chooses, actions (n, a)."""
+        states: Float32Array | None = None
+
+        def act(seen: Float32Array) -> Float32Array:
+            nonlocal states
+            if states is None:
+                states = self.image.runner.begin(len(seen))
+            outputs, actions = self.image.runner.run(seen, states)
+            return actions if self.chooses else outputs
+
+        return act
+
+    def as_it_is(self) -> Act:
+        outputs = self.outputs()
+        return outputs if self.chooses else lambda seen: self.action(outputs(seen))
 
     def nothing(self, observations: Float32Array) -> Float32Array:
         """The middle of every range, or the first of what there is to choose from."""
@@ -165,8 +178,10 @@ class Search:
 
     def corrected_by(self, each: Correction) -> Act:
         if each.of_actions:
-            return lambda seen: self.action(each.apply(np.clip(self.image.output(seen), -1, 1)))
-        return lambda seen: self.as_it_is(each.apply(seen.astype(float)).astype(np.float32))
+            outputs = self.outputs()
+            return lambda seen: self.action(each.apply(np.clip(outputs(seen), -1, 1)))
+        policy = self.as_it_is()
+        return lambda seen: policy(each.apply(seen.astype(float)).astype(np.float32))
 
     def hypotheses(self) -> Iterator[Hypothesis]:
         for each in known_corrections(self.place.contract):
@@ -182,11 +197,12 @@ class Search:
 
     def held(self, steps: int) -> Act:
         count, last = 0, np.zeros(0, np.float32)
+        policy = self.as_it_is()
 
         def act(seen: Float32Array) -> Float32Array:
             nonlocal count, last
             if count % steps == 0 or len(last) != len(seen):
-                last = self.as_it_is(seen)
+                last = policy(seen)
             count += 1
             return last
 
@@ -214,6 +230,8 @@ class Search:
                     )
 
     def turned(self, quaternion: list[int], block: list[int], inverse: bool) -> Act:
+        policy = self.as_it_is()
+
         def act(seen: Float32Array) -> Float32Array:
             given = seen.copy()
             sign = -1.0 if inverse else 1.0
@@ -221,7 +239,7 @@ class Search:
             vector = seen[:, block]
             twice = 2 * np.cross(axis, vector)
             given[:, block] = vector + w * twice + np.cross(axis, twice)
-            return self.as_it_is(given)
+            return policy(given)
 
         return act
 
@@ -229,10 +247,10 @@ class Search:
         """As it is, and what restores it, where something does by far."""
         fly = self.simulator.fly
         idle = fly(self.nothing, SCREENED, 0)
-        usual = fly(self.as_it_is, FLOWN, OTHER_SEED)
-        first = fly(self.as_it_is, SCREENED, 0)
+        usual = fly(self.as_it_is(), FLOWN, OTHER_SEED)
+        first = fly(self.as_it_is(), SCREENED, 0)
         if idle is None or usual is None or first is None:
-            few = fly(self.as_it_is, 4, 0)
+            few = fly(self.as_it_is(), 4, 0)
             return Finding(np.zeros(1) if few is None else few, float("nan"), 0)
         screened: list[tuple[float, Hypothesis]] = []
         for each in self.hypotheses():

@@ -1,7 +1,7 @@
-"""A foreign policy as a list of stages, and what an image holds of it.
+"""A foreign policy as a list of stages.
 
 Each format becomes such a list. `run` computes it stage by stage in double precision, as the
-library's formulas stand; `layers_of` folds it into a normaliser and dense layers, which the image
+library's formulas stand; foreign/folding.py makes a normaliser and layers of it, which the image
 has. One is compared with the other (foreign/proof.py).
 """
 
@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.foreign.pickles import Array, UnreadableError
+from rltools_host.policies.image_records import GATES, GRU, LSTM, STATES
 
 WIDEST = 4096  # of a layer
 MOST_LAYERS = 32
+MOST_STATE = 2**16 - 1  # numbers of a hidden state
 ROUNDED = 3e-7  # of what single precision makes of bounds about 1
 
 
@@ -43,6 +45,26 @@ class Dense:
     bias: Array  # (out)
 
 
+@dataclass(frozen=True, eq=False)
+class Recurrent:
+    """One layer of torch.nn.GRU, whose columns are the gates r, z and n side by side, or of
+    torch.nn.LSTM, whose gates are i, f, g and o. Its state is zero at the beginning of an
+    episode."""
+
+    weights: Array  # (in, gates width)
+    bias: Array  # (gates width)
+    hidden_weights: Array  # (width, gates width)
+    hidden_bias: Array  # (gates width)
+
+    @property
+    def is_lstm(self) -> bool:
+        return bool(self.bias.size == GATES[LSTM] * len(self.hidden_weights))
+
+    @property
+    def state_dim(self) -> int:
+        return STATES[LSTM if self.is_lstm else GRU] * len(self.hidden_weights)
+
+
 @dataclass(frozen=True)
 class Activate:
     """By its name in RLT_ACTIVATION_LIST."""
@@ -50,7 +72,9 @@ class Activate:
     name: str
 
 
-Stage = Normalise | Clip | Dense | Activate
+Layer = Dense | Recurrent
+Stage = Normalise | Clip | Layer | Activate
+Starts = NDArray[np.bool_]  # which observations, of rows in time, begin an episode
 
 
 def erf(x: Array) -> Array:
@@ -112,6 +136,11 @@ class ForeignPolicy:
         return widths(self.stages)[1]
 
 
+def is_recurrent(stages: Sequence[Stage]) -> bool:
+    """Whether what they give depends on what they were given before."""
+    return any(isinstance(stage, Recurrent) for stage in stages)
+
+
 def widths(stages: Sequence[Stage]) -> tuple[int, int]:
     """Of what goes in and comes out; UnreadableError where the stages do not follow each other."""
     width: int | None = None
@@ -119,18 +148,24 @@ def widths(stages: Sequence[Stage]) -> tuple[int, int]:
     for stage in stages:
         if isinstance(stage, Activate):
             continue
-        taken = stage.weights.shape[0] if isinstance(stage, Dense) else stage_width(stage)
+        taken, given = ends_of(stage)
         if width not in (None, taken):
             raise UnreadableError(f"a layer of {taken} inputs follows one of {width} outputs")
         first = taken if first is None else first
-        width = stage.weights.shape[1] if isinstance(stage, Dense) else taken
+        width = given
     if first is None or width is None:
         raise UnreadableError("it has no layer")
     return first, width
 
 
-def stage_width(stage: Normalise | Clip) -> int:
-    return stage.mean.size if isinstance(stage, Normalise) else stage.low.size
+def ends_of(stage: Normalise | Clip | Layer) -> tuple[int, int]:
+    """How many numbers it takes, and gives."""
+    if isinstance(stage, Dense):
+        return stage.weights.shape[0], stage.weights.shape[1]
+    if isinstance(stage, Recurrent):
+        return stage.weights.shape[0], stage.hidden_weights.shape[0]
+    width = stage.mean.size if isinstance(stage, Normalise) else stage.low.size
+    return width, width
 
 
 def numbers_of(stage: Stage) -> tuple[Array, ...]:
@@ -142,16 +177,13 @@ def numbers_of(stage: Stage) -> tuple[Array, ...]:
 
 def check_stages(stages: Sequence[Stage]) -> None:
     """UnreadableError unless an image can hold them."""
-    dense = [stage for stage in stages if isinstance(stage, Dense)]
-    if not dense or len(dense) > MOST_LAYERS:
-        raise UnreadableError(f"it has {len(dense)} layers, and from 1 to {MOST_LAYERS} are taken")
-    for stage in dense:
-        is_fitting = stage.weights.ndim == 2 and stage.bias.shape == stage.weights.shape[1:]
-        if (
-            not is_fitting
-            or not 1 <= min(stage.weights.shape) <= max(stage.weights.shape) <= WIDEST
-        ):
-            raise UnreadableError("a layer's weights and bias have shapes that do not fit together")
+    layers = [stage for stage in stages if isinstance(stage, Dense | Recurrent)]
+    if not layers or len(layers) > MOST_LAYERS:
+        raise UnreadableError(f"it has {len(layers)} layers, and from 1 to {MOST_LAYERS} are taken")
+    if not all(has_fitting_shapes(layer) for layer in layers):
+        raise UnreadableError("a layer's weights and bias have shapes that do not fit together")
+    if sum(layer.state_dim for layer in layers if isinstance(layer, Recurrent)) > MOST_STATE:
+        raise UnreadableError(f"its hidden state has more than {MOST_STATE:,} numbers")
     for each in stages:
         finite = np.isnan if isinstance(each, Clip) else lambda values: ~np.isfinite(values)
         if any(finite(values).any() for values in numbers_of(each)):
@@ -163,8 +195,25 @@ def check_stages(stages: Sequence[Stage]) -> None:
     widths(stages)
 
 
-def run(stages: Sequence[Stage], x: Array) -> Array:
-    """Outputs (n, out) for inputs (n, in), in double precision."""
+def has_fitting_shapes(layer: Layer) -> bool:
+    columns = layer.bias.shape
+    if layer.weights.ndim != 2 or layer.weights.shape[1:] != columns:
+        return False
+    taken, width = layer.weights.shape
+    if isinstance(layer, Recurrent):
+        width, own = layer.hidden_weights.shape
+        known = [gates * width for gates in GATES.values()]
+        if (own,) != columns or layer.hidden_bias.shape != columns or own not in known:
+            return False
+    return bool(1 <= min(taken, width) <= max(taken, width) <= WIDEST)
+
+
+def run(stages: Sequence[Stage], x: Array, starts: Starts | None = None) -> Array:
+    """Outputs (n, out) for inputs (n, in), in double precision.
+
+    starts (n): of recurrent stages the rows are steps in time, and which of them begin an episode;
+    None: each does.
+    """
     for stage in stages:
         if isinstance(stage, Normalise):
             x = (x - stage.mean) * stage.inverse_std
@@ -172,18 +221,60 @@ def run(stages: Sequence[Stage], x: Array) -> Array:
             x = np.clip(x, stage.low, stage.high)
         elif isinstance(stage, Dense):
             x = x @ stage.weights + stage.bias
+        elif isinstance(stage, Recurrent):
+            cell = lstm if stage.is_lstm else gru
+            x = cell(stage, x, np.ones(len(x), bool) if starts is None else starts)
         else:
             x = VALUES[stage.name](x)
     return x
 
 
-def run_in_single(stages: Sequence[Stage], x: NDArray[np.float32]) -> Array:
+def gru(layer: Recurrent, x: Array, starts: Starts) -> Array:
+    """States (n, width) after each step (https://docs.pytorch.org/docs/stable/generated/torch.nn.
+    GRU.html): h = (1 - z) n + z h, where n is tanh(x_n + r h_n)."""
+    sums = x @ layer.weights + layer.bias
+    zeros = np.zeros(len(layer.hidden_weights), sums.dtype)
+    found = np.empty((len(x), zeros.size), sums.dtype)
+    state = zeros
+    for row, begins in enumerate(starts):
+        state = zeros if begins else state
+        own = np.split(state @ layer.hidden_weights + layer.hidden_bias, GATES[GRU])
+        given = np.split(sums[row], GATES[GRU])
+        reset, keep = (logistic(given[gate] + own[gate]) for gate in range(2))
+        candidate = np.tanh(given[2] + reset * own[2])
+        state = (1 - keep) * candidate + keep * state
+        found[row] = state
+    return found
+
+
+def lstm(layer: Recurrent, x: Array, starts: Starts) -> Array:
+    """Outputs (n, width) after each step (https://docs.pytorch.org/docs/stable/generated/torch.nn.
+    LSTM.html): h = o tanh(c), where c is f c + i g."""
+    sums = x @ layer.weights + (layer.bias + layer.hidden_bias)
+    zeros = np.zeros(len(layer.hidden_weights), sums.dtype)
+    found = np.empty((len(x), zeros.size), sums.dtype)
+    state = cells = zeros
+    for row, begins in enumerate(starts):
+        if begins:
+            state = cells = zeros
+        into, forget, candidate, out = np.split(
+            sums[row] + state @ layer.hidden_weights, GATES[LSTM]
+        )
+        cells = logistic(forget) * cells + logistic(into) * np.tanh(candidate)
+        state = logistic(out) * np.tanh(cells)
+        found[row] = state
+    return found
+
+
+def run_in_single(
+    stages: Sequence[Stage], x: NDArray[np.float32], starts: Starts | None = None
+) -> Array:
     """The same in the precision that libraries compute with."""
     single: list[Stage] = []
     for stage in stages:
         arrays = [values.astype(np.float32) for values in numbers_of(stage)]
         single.append(type(stage)(*arrays) if arrays else stage)  # type: ignore[arg-type]
-    return run(single, x.astype(np.float32)).astype(float)
+    return run(single, x.astype(np.float32), starts).astype(float)
 
 
 # -- the end of a network --------------------------------------------------------------------------
@@ -200,7 +291,7 @@ def trimmed(stages: Sequence[Stage]) -> list[Stage]:
         tail.insert(0, last)
     if not tail or not rest:
         return list(stages)
-    width = stage_width(tail[0])
+    width = ends_of(tail[0])[0]
     scale, offset = np.ones(width), np.zeros(width)
     low, high = np.full(width, -np.inf), np.full(width, np.inf)
     for each in tail:
@@ -214,103 +305,3 @@ def trimmed(stages: Sequence[Stage]) -> list[Stage]:
     if (low > -1 + ROUNDED).any() or (high < 1 - ROUNDED).any():
         rest.append(Clip(low, high))
     return rest
-
-
-# -- folding ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Folded:
-    """What an image holds: a normaliser, or none, and layers (activation, weights, bias)."""
-
-    normaliser: tuple[Array, Array] | None  # mean and inverse standard deviation
-    layers: tuple[tuple[str, Array, Array], ...]
-
-
-def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
-    """Normaliser and layers that compute the stages.
-
-    ranges: of the observations (low, high), within which a clip that nothing reaches is left out.
-    """
-    rest = list(stages)
-    normaliser = None
-    if isinstance(rest[0], Normalise):
-        first = rest.pop(0)
-        assert isinstance(first, Normalise)
-        while isinstance(rest[0], Normalise):
-            first = both(first, rest.pop(0))
-        normaliser = (first.mean, first.inverse_std)
-        ranges = (
-            (ranges[0] - first.mean) * first.inverse_std,
-            (ranges[1] - first.mean) * first.inverse_std,
-        )
-    if rest and isinstance(rest[0], Clip) and not reached(rest[0], ranges).any():
-        rest.pop(0)
-    layers: list[tuple[str, Array, Array]] = []
-    open_layer: Dense | None = None  # whose activation is not known yet
-    for stage in plain_stages(rest, ranges):
-        if isinstance(stage, Activate):
-            if open_layer is None:  # of the inputs themselves, or of another activation
-                width = layers[-1][1].shape[1] if layers else ranges[0].size
-                open_layer = Dense(np.eye(width), np.zeros(width))
-            layers.append((stage.name, open_layer.weights, open_layer.bias))
-            open_layer = None
-        else:
-            open_layer = stage if open_layer is None else product(open_layer, stage)
-    if open_layer is not None:
-        layers.append(("identity", open_layer.weights, open_layer.bias))
-    if any(max(weights.shape) > WIDEST for _, weights, _ in layers):
-        raise UnreadableError(f"a layer of it is wider than {WIDEST}, with what its clipping takes")
-    return Folded(normaliser, tuple(layers))
-
-
-def reached(clip: Clip, ranges: tuple[Array, Array]) -> NDArray[np.bool_]:
-    """Which elements can leave the clip's range, (width)."""
-    return (ranges[0] < clip.low) | (ranges[1] > clip.high)
-
-
-def plain_stages(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> list[Dense | Activate]:
-    """The same with dense layers and activations alone."""
-    plain: list[Dense | Activate] = []
-    for stage in stages:
-        if isinstance(stage, Normalise):
-            scale = stage.inverse_std
-            plain.append(Dense(np.diag(scale), -stage.mean * scale))
-        elif isinstance(stage, Clip):
-            may_leave = reached(stage, ranges) if not plain else np.ones(stage.low.size, bool)
-            plain += clip_layers(stage, may_leave)
-        elif stage != Activate("identity"):
-            plain.append(stage)
-    return plain
-
-
-def clip_layers(clip: Clip, may_leave: NDArray[np.bool_]) -> list[Dense | Activate]:
-    """x = relu(x) - relu(-x), less relu(x - high), and with relu(low - x): without rounding where x
-    lies within the range. (relu(x - low) - relu(x - high) + low would lose x's last digits.)"""
-    columns, biases, rows = [], [], []
-    width = clip.low.size
-    for i in range(width):
-        unit = np.eye(width)[i]
-        parts = [(1.0, 0.0, 1.0), (-1.0, 0.0, -1.0)]
-        if may_leave[i] and np.isfinite(clip.high[i]):
-            parts.append((1.0, -clip.high[i], -1.0))
-        if may_leave[i] and np.isfinite(clip.low[i]):
-            parts.append((-1.0, clip.low[i], 1.0))
-        for sign, bias, weight in parts:
-            columns.append(sign * unit)
-            biases.append(bias)
-            rows.append(weight * unit)
-    spread = Dense(np.array(columns).T, np.array(biases))
-    return [spread, Activate("relu"), Dense(np.array(rows), np.zeros(width))]
-
-
-def both(first: Normalise, second: Stage) -> Normalise:
-    """One for two, the second behind the first."""
-    assert isinstance(second, Normalise)
-    mean = first.mean + second.mean / first.inverse_std
-    return Normalise(mean, first.inverse_std * second.inverse_std)
-
-
-def product(first: Dense, second: Dense) -> Dense:
-    """One layer for two with nothing between them."""
-    return Dense(first.weights @ second.weights, first.bias @ second.weights + second.bias)

@@ -27,10 +27,10 @@ from rltools_host.foreign.network import (
     ForeignPolicy,
     Normalise,
     Stage,
-    stage_width,
+    ends_of,
 )
 from rltools_host.foreign.pickles import Array, UnreadableError
-from rltools_host.policies.frameworks import runtime_session
+from rltools_host.policies.onnx_model import runtime_session
 from rltools_host.toolchain import tools
 
 GROUP = "onnx"
@@ -45,6 +45,7 @@ ACTIVATIONS = {
     "Gelu": "gelu",
     "Swish": "silu",
 }
+RECURRENT = ("GRU", "LSTM", "RNN")
 ALIKE = ("Identity", "Dropout", "Cast")  # the same numbers
 UNCHANGED = {"Elu": ("alpha", 1.0), "Swish": ("alpha", 1.0)}  # what the core's functions have
 
@@ -119,6 +120,11 @@ class _Reader:
             )
         if len(self.graph.node) > MOST_NODES or self.elements > MOST_ELEMENTS:
             raise UnreadableError("its model has too many nodes or numbers")
+        if any(node.op_type in RECURRENT for node in self.graph.node):
+            raise UnreadableError(
+                "it has a recurrent layer, and of a model of ONNX none is taken: import the "
+                "state_dict(), or what the library saved"
+            )
         self.widths = [width_of_input(entry) for entry in inputs]
         self.width = sum(self.widths)
         if len(inputs) == 1:
@@ -263,7 +269,7 @@ def width_of(chain: Chain, first: int) -> int:
         if isinstance(part, Dense):
             return part.bias.size
         if isinstance(part, Normalise | Clip):
-            return stage_width(part)
+            return ends_of(part)[0]
     return first
 
 

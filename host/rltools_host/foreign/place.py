@@ -12,7 +12,7 @@ from rltools_host.build import experiments
 from rltools_host.build.catalogue import NAMESPACE, algorithms, list_environments
 from rltools_host.build.description import Channel, channels
 from rltools_host.environments.library import load_library
-from rltools_host.foreign.network import Dense, ForeignPolicy
+from rltools_host.foreign.network import Dense, ForeignPolicy, Recurrent, ends_of
 from rltools_host.gymnasium_tasks.imports import (
     agree,
     install_what_it_needs,
@@ -103,8 +103,8 @@ def task_source(name: str) -> str:
 
 def hidden_widths(policy: ForeignPolicy) -> tuple[int, ...]:
     """As a task states them, which are few and not wide."""
-    dense = [stage for stage in policy.stages if isinstance(stage, Dense)]
-    inner = [min(stage.weights.shape[1], WIDEST_LAYER) for stage in dense[:-1]]
+    layers = [stage for stage in policy.stages if isinstance(stage, Dense | Recurrent)]
+    inner = [min(ends_of(layer)[1], WIDEST_LAYER) for layer in layers[:-1]]
     return tuple(inner[:MOST_LAYERS]) or (1,)
 
 

@@ -1,30 +1,28 @@
-"""Makes an image of a foreign policy, and compares it with the file's own formulas, or with what
-the library itself recorded."""
+"""Makes an image of a foreign policy, and compares it with the file's own formulas."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.build.ranges import ranges_of
-from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError, VerificationError
+from rltools_host.errors import BoardMismatchError, UsageError, VerificationError
+from rltools_host.foreign.folding import fold
 from rltools_host.foreign.network import (
     ForeignPolicy,
     Normalise,
     Stage,
-    fold,
+    Starts,
+    is_recurrent,
     run,
     run_in_single,
     trimmed,
 )
 from rltools_host.foreign.pickles import Array
 from rltools_host.foreign.place import Place
-from rltools_host.foreign.reading import arrays_in_npz
-from rltools_host.hints import near_path
 from rltools_host.policies.contract import (
     LEAST_ALLOWED,
     Contract,
@@ -32,16 +30,23 @@ from rltools_host.policies.contract import (
     masks_of,
     output_dim,
 )
-from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.policies.image import Float32Array, PolicyImage, parse_policy
 from rltools_host.policies.image_records import Layer
-from rltools_host.policies.image_writing import EXAMPLES, Network, Origin, sampled, write_image
+from rltools_host.policies.image_writing import (
+    EXAMPLES,
+    RECURRENT_EXAMPLES,
+    Network,
+    Origin,
+    sampled,
+    write_image,
+)
 
 SAMPLES = 1000
+EPISODE_STEPS = 100  # of the samples, of a recurrent policy
 LARGEST_DIFFERENCE = 1e-6  # of actions normalised to [-1, 1]; of logits by the largest, or by 1
 ROUNDINGS = 4  # of single precision: sums in another order round otherwise
 FORMULAS = "the file's formulas"
 SAME, SCALED = "same", "scaled"  # what a file's actions are: in the place's units, or in [-1, 1]
-RECORDED_ARRAYS = ("observations", "actions")
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class Proof:
     # outputs differ by no more than rounding.
     alike: int | None = None
     chosen_by: str = "the same"
+    episodes: int | None = None  # of a recurrent policy: the observations are steps of these
 
     @property
     def limit(self) -> float:
@@ -69,7 +75,10 @@ class Proof:
 
     def line(self) -> str:
         apart = f"{self.numbers} at most {self.difference:.1e} from {self.what}"
-        line = f"{self.count:,} observations: {apart}"
+        line = f"{self.count:,} observations"
+        if self.episodes is not None:
+            line += f" in {self.episodes} episode{'s' if self.episodes > 1 else ''}"
+        line += f": {apart}"
         if self.alike is not None:
             line += f", {self.alike:,} choices {self.chosen_by}"
         if self.difference <= LARGEST_DIFFERENCE:
@@ -192,50 +201,92 @@ def other_ranges(policy: ForeignPolicy, contract: Contract) -> list[str]:
 
 
 def image_of(
-    stages: list[Stage], place: Place, policy: ForeignPolicy, stem: str, sha256: str
+    stages: list[Stage],
+    place: Place,
+    policy: ForeignPolicy,
+    stem: str,
+    sha256: str,
+    steps_between: int = 1,
 ) -> PolicyImage:
-    """The image that computes the stages, with examples drawn from the channels' ranges."""
+    """The image that computes the stages, with examples drawn from the channels' ranges.
+    steps_between: those of the place in a step with which a hidden state moves on."""
     contract = place.contract
     folded = fold(stages, ranges_of(contract.observations, np.float64))
     layers = [
-        Layer(activation, weights.astype(np.float32), bias.astype(np.float32))
-        for activation, weights, bias in folded.layers
+        Layer(each.activation, single(each.weights), single(each.bias), hidden)
+        for each in folded.layers
+        for hidden in [each.hidden and (single(each.hidden[0]), single(each.hidden[1]))]
     ]
     origin = Origin(place.experiment(stem), place.environment, policy.step, policy.seed, sha256)
-    examples = sampled(contract, EXAMPLES)
-    data = write_image(Network(folded.normaliser, layers), contract, origin, examples)
+    examples = sampled(contract, RECURRENT_EXAMPLES if is_recurrent(stages) else EXAMPLES)
+    network = Network(folded.normaliser, layers, steps_between)
+    data = write_image(network, contract, origin, examples)
     return parse_policy(data, stem)
+
+
+def single(values: Array) -> Float32Array:
+    return values.astype(np.float32)
 
 
 def prove(image: PolicyImage, stages: list[Stage]) -> Proof:
     """Compares the image, as boards run it, with the stages in double precision; refuses it where
     an action differs by more than 1e-6 of half its range."""
-    observations = sampled(image.contract, SAMPLES)
-    return compared(image, stages, observations, run(stages, observations.astype(float)), FORMULAS)
+    observations, starts = sampled_steps(image, SAMPLES)
+    expected = run(stages, observations.astype(float), starts)
+    return compared(image, stages, observations, starts, expected, FORMULAS)
+
+
+def sampled_steps(image: PolicyImage, count: int) -> tuple[Float32Array, Starts | None]:
+    """Observations (count, o) and, of a recurrent policy, which of them begin an episode."""
+    observations = sampled(image.contract, count)
+    if image.recurrence is None:
+        return observations, None
+    return observations, np.arange(count) % EPISODE_STEPS == 0
 
 
 def compared(
     image: PolicyImage,
     stages: list[Stage],
-    observations: NDArray[np.float32],
+    observations: Float32Array,
+    starts: Starts | None,
     expected: Array,
     what: str,
 ) -> Proof:
     """With the outputs of `what`, (n, out)."""
-    outputs = image.output(observations).astype(float)
-    exact, single = (run(stages, observations.astype(float)), run_in_single(stages, observations))
+    given, actions = computed(image, observations, starts)
+    outputs = given.astype(float)
+    exact = run(stages, observations.astype(float), starts)
+    rounded = run_in_single(stages, observations, starts)
     if not choices_of(image.actions):
-        outputs, exact, single, expected = (
-            np.clip(each, -1, 1) for each in (outputs, exact, single, expected)
+        outputs, exact, rounded, expected = (
+            np.clip(each, -1, 1) for each in (outputs, exact, rounded, expected)
         )
     scale = max(1.0, float(np.abs(expected).max()))
     difference = float(np.abs(outputs - expected).max()) / scale
-    proof = Proof(what, len(outputs), difference, float(np.abs(single - exact).max()) / scale)
+    rounding = float(np.abs(rounded - exact).max()) / scale
+    episodes = None if starts is None else int(starts.sum())
+    proof = Proof(what, len(outputs), difference, rounding, episodes=episodes)
     if choices_of(image.actions):
         checked(replace(proof, alike=0))
         theirs = choose(expected, observations, image.contract)
-        return replace(proof, alike=alike(image, observations, expected, theirs, proof, scale))
+        return replace(proof, alike=alike(actions, expected, theirs, image.contract, proof, scale))
     return checked(proof)
+
+
+def computed(
+    image: PolicyImage, observations: Float32Array, starts: Starts | None
+) -> tuple[Float32Array, Float32Array]:
+    """The image's outputs and actions, (n, ...)."""
+    if starts is None:
+        return image.runner.run(observations)
+    outputs, actions = [], []
+    state = image.runner.begin()
+    for row, begins in zip(observations, starts, strict=True):
+        state = image.runner.begin() if begins else state
+        output, action = image.runner.run(row[None], state)
+        outputs.append(output[0])
+        actions.append(action[0])
+    return np.array(outputs), np.array(actions)
 
 
 def choose(
@@ -256,17 +307,18 @@ def choose(
 
 
 def alike(
-    image: PolicyImage,
-    observations: NDArray[np.float32],
+    actions: Float32Array,
     outputs: Array,
     theirs: NDArray[np.int64],
+    contract: Contract,
     proof: Proof,
     scale: float,
 ) -> int:
-    """In how many observations all choices are theirs, (n, actions). VerificationError where others
-    are chosen and the outputs (n, out) of the two differ by more than rounding makes of both."""
-    ours = image.evaluate(observations).astype(np.int64)
-    first = np.cumsum([0, *(len(action.choices) for action in image.actions)][:-1])
+    """In how many observations all choices of the image's actions are theirs, (n, actions).
+    VerificationError where others are chosen and the outputs (n, out) of the two differ by more
+    than rounding makes of both."""
+    ours = actions.astype(np.int64)
+    first = np.cumsum([0, *(len(action.choices) for action in contract.actions)][:-1])
     rows = np.arange(len(outputs))[:, None]
     gap = np.abs(outputs[rows, first + theirs] - outputs[rows, first + ours])
     others = (gap > 2 * proof.limit * scale).any(axis=1)
@@ -291,7 +343,7 @@ def prove_by_library(
     given = policy.reference(observations)
     expected = run(to_normalised(policy, contract, actions), given)
     stages = normalised_stages(policy, contract, actions)
-    return compared(image, stages, observations, expected, "the library's own")
+    return compared(image, stages, observations, None, expected, "the library's own")
 
 
 def checked(proof: Proof) -> Proof:
@@ -303,49 +355,3 @@ def checked(proof: Proof) -> Proof:
             f"{proof.difference:.1e} of {unit} and not {proof.limit:.0e}: it was not made a run"
         )
     return proof
-
-
-def prove_recorded(
-    image: PolicyImage, stages: list[Stage], path: Path, contract: Contract
-) -> Proof:
-    """Compares the image with actions that the library gave, in the place's units."""
-    observations, actions = recorded(path, contract)
-    seen = observations.astype(np.float32)
-    what = f"those recorded in {near_path(path)}"
-    low, high = ranges_of(contract.actions, np.float64)
-    if choices_of(contract.actions):
-        if not ((actions >= low) & (actions <= high) & (actions == np.rint(actions))).all():
-            raise DamagedFileError(f"{path}: an action is none of the choices, which count from 0")
-        outputs = run(stages, seen.astype(float))
-        proof = replace(compared(image, stages, seen, outputs, FORMULAS), chosen_by=what)
-        scale = max(1.0, float(np.abs(outputs).max()))
-        theirs = actions.astype(np.int64)
-        return replace(proof, alike=alike(image, seen, outputs, theirs, proof, scale))
-    half, middle = (high - low) / 2, (high + low) / 2
-    return compared(image, stages, seen, (actions - middle) / half, what)
-
-
-def recorded(path: Path, contract: Contract) -> tuple[Array, Array]:
-    """Observations (n, ...) and actions (n, ...) of an .npz file."""
-    arrays = arrays_in_npz(path)
-    rows = []
-    for name, channels in zip(
-        RECORDED_ARRAYS, (contract.observations, contract.actions), strict=True
-    ):
-        values = arrays.get(name)
-        if (
-            values is None
-            or values.ndim != 2
-            or values.shape[1] != len(channels)
-            or not len(values)
-        ):
-            shape = "no such array" if values is None else f"{values.shape}"
-            raise DamagedFileError(
-                f"{path}: {name} must be (count, {len(channels)}), and it has {shape}"
-            )
-        if not np.isfinite(values).all():
-            raise DamagedFileError(f"{path}: a number of {name} is infinite or not a number")
-        rows.append(values)
-    if len(rows[0]) != len(rows[1]):
-        raise DamagedFileError(f"{path} has {len(rows[0])} observations and {len(rows[1])} actions")
-    return rows[0], rows[1]

@@ -68,7 +68,7 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
         raise UnreadableError("its zip archive is none of Stable-Baselines3's, sbx's and PyTorch's")
     if is_safetensors(content):
         tensors, _ = read_safetensors(content)
-        return state_dicts.policy_in(tensors, given)
+        return state_dicts.policy_in(tensors, given, keeps_order=False)  # they are sorted
     if path.suffix in onnx_files.DESCRIPTIONS:
         given.nothing("description of LEAPP")
         return onnx_files.described_policy(content, path, content_of)

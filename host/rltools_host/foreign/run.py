@@ -15,15 +15,23 @@ from rltools_host.errors import UsageError
 from rltools_host.foreign import proof
 from rltools_host.foreign.corrections import corrected, corrections_of
 from rltools_host.foreign.faults import Finding, Search
-from rltools_host.foreign.network import ForeignPolicy, Normalise, Stage, check_stages
+from rltools_host.foreign.network import (
+    ForeignPolicy,
+    Normalise,
+    Stage,
+    check_stages,
+    is_recurrent,
+)
 from rltools_host.foreign.pickles import UnreadableError
 from rltools_host.foreign.place import Place, place_of_contract, place_of_environment
 from rltools_host.foreign.reading import content_of, read_foreign, read_normaliser
+from rltools_host.foreign.recorded import prove_recorded
 from rltools_host.foreign.state_dicts import Given
 from rltools_host.policies.image import PolicyImage
 from rltools_host.project import PROJECT
 from rltools_host.runs.folder import FORMAT, RunFolder
 from rltools_host.runs.names import new_run_path, require_empty
+from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.runs.saves import POLICY_FILE
 from rltools_host.runs.task import short
@@ -93,17 +101,20 @@ def read_policy(request: ImportRequest) -> Imported:
         place = place_of_contract(request.contract)
     else:
         place = place_of_environment(str(request.environment), policy)
-    require_rate(rate_of(policy) if request.rate_hz is None else request.rate_hz, place)
+    rate_hz = rate_of(policy) if request.rate_hz is None else request.rate_hz
+    # An environment is stepped at its own rate; a board's executor knows the two apart.
+    may_differ = is_recurrent(policy.stages) and place.task is None
+    steps = steps_between(rate_hz, place, may_differ=may_differ)
     stages = proof.normalised_stages(policy, place.contract, request.actions)
     corrections = corrections_of(request.corrections, place.contract)
     stages = proof.without_idle_end(corrected(stages, corrections), place.contract)
-    image = proof.image_of(stages, place, policy, request.file.stem, digest.hexdigest())
+    image = proof.image_of(stages, place, policy, request.file.stem, digest.hexdigest(), steps)
     image.verify()
     proofs = [proof.prove(image, stages)]
     if policy.reference is not None and not corrections:
         proofs.append(proof.prove_by_library(image, policy, place.contract, request.actions))
     if request.recorded is not None:
-        proofs.append(proof.prove_recorded(image, stages, request.recorded, place.contract))
+        proofs.append(prove_recorded(image, stages, request.recorded, place.contract))
     notes = (*policy.notes, *proof.other_ranges(policy, place.contract))
     return Imported(request, policy, place, tuple(stages), image, tuple(proofs), notes)
 
@@ -113,16 +124,25 @@ def rate_of(policy: ForeignPolicy) -> float | None:
     return None if policy.step_interval_us is None else 1e6 / policy.step_interval_us
 
 
-def require_rate(rate_hz: float | None, place: Place) -> None:
-    """UsageError where the policy was trained at another rate than that of the place."""
+def steps_between(rate_hz: float | None, place: Place, *, may_differ: bool) -> int:
+    """How many times the place asks in a step of training. UsageError where the policy was trained
+    at another rate than the place's; may_differ: than a whole part of it."""
     here = 1e6 / place.contract.step_interval_us
-    if rate_hz is not None and not 0 < rate_hz < math.inf:
+    if rate_hz is None:
+        return 1
+    if not 0 < rate_hz < math.inf:
         raise UsageError(f"--rate {rate_hz:g}: a rate is a number above 0, in Hz")
-    if rate_hz is not None and not abs(rate_hz / here - 1) <= SAME_RATE:
+    if rate_hz * MOST_STEP_INTERVAL_US < 1e6:
+        longest_s = MOST_STEP_INTERVAL_US * 1e-6
+        raise UsageError(f"--rate {rate_hz:g}: a step takes at most {longest_s:g} s")
+    steps = max(round(here / rate_hz), 1) if may_differ else 1
+    if not abs(rate_hz * steps / here - 1) <= SAME_RATE:
+        what = "its rate, or of a whole multiple of it" if may_differ else "its rate"
         raise UsageError(
             f"the policy is for {rate_hz:g} Hz, and {place.name} is asked at {here:g} Hz: name a "
-            "place of its rate"
+            f"place of {what}"
         )
+    return steps
 
 
 def with_normaliser(policy: ForeignPolicy, path: Path, content: bytes) -> ForeignPolicy:

@@ -12,6 +12,14 @@ import numpy as np
 
 from rltools_host.documents import shown
 from rltools_host.files import parse_json
+from rltools_host.foreign.layers import (
+    Tensors,
+    layers_under,
+    only,
+    perceptron,
+    recurrent_under,
+    tensors_of,
+)
 from rltools_host.foreign.network import (
     MOST_LAYERS,
     VALUES,
@@ -20,6 +28,7 @@ from rltools_host.foreign.network import (
     Dense,
     ForeignPolicy,
     Stage,
+    is_recurrent,
     widths,
 )
 from rltools_host.foreign.pickles import (
@@ -30,21 +39,11 @@ from rltools_host.foreign.pickles import (
     array_of,
     read_pickle,
 )
-from rltools_host.foreign.state_dicts import (
-    Given,
-    Tensors,
-    layers_under,
-    only,
-    perceptron,
-    recurrent,
-    root,
-    standardised,
-    tensors_of,
-)
+from rltools_host.foreign.state_dicts import Given, root, standardised
 from rltools_host.foreign.tensor_files import Archive, read_torch
 from rltools_host.runs.policy_text import MOST_CHOICES
 
-LIBRARY = "Stable-Baselines3"
+LIBRARY, RECURRENT_PPO = "Stable-Baselines3", "sb3-contrib RecurrentPPO"
 MEMBERS = ("data", "policy.pth")
 # torch.nn's classes, with the numbers that they have where nobody gives others.
 ACTIVATIONS = {
@@ -82,7 +81,7 @@ def policy_in(archive: Archive) -> ForeignPolicy:
         raise UnreadableError("its action space and its network contradict each other")
     seed = data.get("seed")
     return ForeignPolicy(
-        f"{LIBRARY} {kind}",
+        RECURRENT_PPO if is_recurrent(stages) else f"{LIBRARY} {kind}",
         tuple(stages),
         is_normalised=is_normalised,
         choices=choices,
@@ -190,8 +189,6 @@ def activation_of(keywords: Mapping[Any, Any], usual: str) -> str:
 
 def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list[Stage], bool]:
     """The algorithm, or its kind; the stages; whether their output is an action in [-1, 1]."""
-    if any(name.startswith("lstm") for name in tensors):
-        raise recurrent(f"{LIBRARY} archive")
     features = [name for name in tensors if "features_extractor." in name]
     if features:
         raise UnreadableError(
@@ -199,13 +196,10 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
             "that take the observation itself are taken"
         )
     if "action_net.weight" in tensors:
-        names = [*layers_under(tensors, "mlp_extractor.policy_net."), "action_net"]
-        only(
-            tensors,
-            names,
-            r"mlp_extractor\.value_net\..*|value_net\..*|log_std",
-            "PPO or A2C policy",
-        )
+        inner = layers_under(tensors, "mlp_extractor.policy_net.")
+        names = [*recurrent_under(tensors, "lstm_actor."), *inner, "action_net"]
+        critic = r"mlp_extractor\.value_net\..*|value_net\..*|lstm_critic\..*|critic\..*|log_std"
+        only(tensors, names, critic, "PPO or A2C policy")
         squashes = bool(keywords.get("squash_output"))
         output = "tanh" if squashes else "identity"
         stages = perceptron(tensors, names, activation_of(keywords, "tanh"), output)

@@ -14,36 +14,32 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.documents import shown
+from rltools_host.foreign.layers import (
+    UNKNOWN_BEHIND,
+    Tensors,
+    follow_on,
+    in_chain,
+    layers_under,
+    only,
+    perceptron,
+    recurrent_under,
+    tensors_of,
+)
 from rltools_host.foreign.network import (
     VALUES,
-    Activate,
     Clip,
-    Dense,
     ForeignPolicy,
     Normalise,
     Stage,
+    is_recurrent,
     widths,
 )
 from rltools_host.foreign.pickles import Array, UnreadableError
 
-NUMBER = re.compile(r"(\d+)")
-LAYER = re.compile(r"(.*)\.weight")
 RL_GAMES_EPSILON, RL_GAMES_CLIP = 1e-5, 5.0
 SKRL_EPSILON, SKRL_CLIP = 1e-8, 5.0
 RSL_RL_EPSILON = 1e-2
 UNSEEN = 0.011  # of a deviation of 1, which the libraries add 1e-8 to 1e-2 to
-
-
-class Tensors(dict[str, Array]):
-    """By their names; UnreadableError for one that is not there."""
-
-    def __init__(self, tensors: Mapping[str, Array], what: str) -> None:
-        super().__init__(tensors)
-        self.what = what
-
-    def __missing__(self, name: str) -> Array:
-        raise UnreadableError(f"its {self.what} has no {shown(name)}")
 
 
 @dataclass(frozen=True)
@@ -62,6 +58,11 @@ class Given:
             )
         return self.activation or str(usual)
 
+    def behind(self, names: Sequence[str], tensors: Tensors, library: str) -> str:
+        """The same where a dense layer is hidden; nothing follows recurrent ones."""
+        is_asked = any(f"{name}.weight" in tensors for name in names[:-1] or names)
+        return self.hidden(library) if is_asked else self.activation or "identity"
+
     def nothing(self, library: str) -> None:
         """UnreadableError where the user says what the file knows."""
         if self.activation is not None or self.output_activation is not None:
@@ -69,51 +70,6 @@ class Given:
                 f"a {library} says what its activations are: leave --activation and "
                 "--output-activation out"
             )
-
-
-def in_order(name: str) -> list[tuple[int, str]]:
-    """A key by which `net.10` comes behind `net.2`."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in NUMBER.split(name)]
-
-
-def dense(tensors: Tensors, name: str) -> Dense:
-    """A torch.nn.Linear, whose weights are (out, in)."""
-    weights = tensors[f"{name}.weight"]
-    if weights.ndim != 2:
-        raise UnreadableError(f"{shown(name)} is no dense layer: others are not taken")
-    bias = tensors.get(f"{name}.bias")
-    return Dense(weights.T, np.zeros(weights.shape[0]) if bias is None else bias)
-
-
-def layers_under(tensors: Tensors, prefix: str) -> list[str]:
-    """The names of the layers whose names begin so, in their order."""
-    found = [
-        match[1] for name in tensors if name.startswith(prefix) and (match := LAYER.fullmatch(name))
-    ]
-    return sorted(found, key=in_order)
-
-
-def perceptron(
-    tensors: Tensors, names: Sequence[str], activation: str, output: str = "identity"
-) -> list[Stage]:
-    """The layers with an activation behind each, the last one with another."""
-    if not names:
-        raise UnreadableError("it has no dense layer where its policy's are expected")
-    stages: list[Stage] = []
-    for name in names:
-        stages += [dense(tensors, name), Activate(activation)]
-    return [*stages[:-1], Activate(output)]
-
-
-def only(tensors: Tensors, taken: Sequence[str], allowed: str, library: str) -> None:
-    """UnreadableError for tensors of the policy that nothing here reads: they would be left out."""
-    known = {f"{name}.{part}" for name in taken for part in ("weight", "bias")}
-    strange = [name for name in tensors if name not in known and not re.fullmatch(allowed, name)]
-    if strange:
-        raise UnreadableError(
-            f"it is a {library} with {shown(min(strange))}, which is not taken: dense layers "
-            "alone are"
-        )
 
 
 def standardised(mean: Array, std: Array, clip: float | None) -> list[Stage]:
@@ -138,30 +94,27 @@ def root(variance: Array) -> Array:
     return np.sqrt(variance)
 
 
-def tensors_of(document: Any, what: str) -> Tensors:
-    """The tensors of a table; UnreadableError where it is none."""
-    if not isinstance(document, Mapping):
-        raise UnreadableError(f"its {what} is no table of tensors")
-    arrays = {
-        name: value
-        for name, value in document.items()
-        if isinstance(name, str) and isinstance(value, np.ndarray)
-    }
-    return Tensors(arrays, what)
-
-
 # -- the libraries ---------------------------------------------------------------------------------
 
 
 def rl_games(document: Any, given: Given) -> ForeignPolicy:
     """rl_games: running_mean_std over sqrt(var + 1e-5), cut off at 5 (rl_games/algos_torch)."""
     tensors = tensors_of(document["model"], "model")
-    names = [*layers_under(tensors, "a2c_network.actor_mlp."), "a2c_network.mu"]
-    if any(name.startswith("a2c_network.rnn") for name in tensors):
-        raise recurrent("rl_games checkpoint")
+    inner = layers_under(tensors, "a2c_network.actor_mlp.")
+    memory = recurrent_under(tensors, "a2c_network.rnn.")
+    last = "a2c_network.mu"
+    names = [*inner, *memory, last]
+    if inner and memory:
+        found = follow_on(tensors, [names, [*memory, *inner, last]])
+        if len(found) != 1:
+            raise UnreadableError(
+                "its rl_games checkpoint does not say in which order its dense and recurrent "
+                "layers are: they are taken one behind the other, where their widths tell the order"
+            )
+        names = found[0]
     ignored = r"a2c_network\.(critic|value|sigma|actor_cnn_none).*|(value|running)_mean_std.*"
     only(tensors, names, ignored, "rl_games checkpoint")
-    activation = given.hidden("rl_games checkpoint")
+    activation = given.behind(names, tensors, "rl_games checkpoint")
     stages: list[Stage] = []
     if "running_mean_std.running_mean" in tensors:
         variance = tensors["running_mean_std.running_var"]
@@ -175,7 +128,7 @@ def rl_games(document: Any, given: Given) -> ForeignPolicy:
 def skrl(document: Any, given: Given) -> ForeignPolicy:
     """skrl: the preprocessor's sqrt(variance) + 1e-8, cut off at 5 (RunningStandardScaler)."""
     tensors = tensors_of(document["policy"], "policy")
-    names = layers_under(tensors, "")
+    names = in_chain(tensors, keeps_order=True)
     only(
         tensors,
         names,
@@ -190,35 +143,40 @@ def skrl(document: Any, given: Given) -> ForeignPolicy:
             stages = standardised(scaler["running_mean"], deviation, SKRL_CLIP)
             break
     output = given.output_activation or "identity"
-    stages += perceptron(tensors, names, given.hidden("skrl agent"), output)
-    return ForeignPolicy("skrl", tuple(stages), algorithm="ppo")
+    stages += perceptron(tensors, names, given.behind(names, tensors, "skrl agent"), output)
+    return ForeignPolicy("skrl", tuple(stages), algorithm="ppo", notes=notes_on(stages))
 
 
 def rsl_rl(document: Any, given: Given) -> ForeignPolicy:
     """RSL-RL from 4: the actor's own normaliser over std + 1e-2 (EmpiricalNormalization)."""
     tensors = tensors_of(document["actor_state_dict"], "actor_state_dict")
-    return rsl_rl_actor(document, tensors, "mlp.", tensors, "obs_normalizer.", given)
+    return rsl_rl_actor(document, tensors, ("rnn.", "mlp."), tensors, "obs_normalizer.", given)
 
 
 def old_rsl_rl(document: Any, given: Given) -> ForeignPolicy:
     """RSL-RL before: actor and critic in one table, the normaliser beside it or in it."""
     tensors = tensors_of(document["model_state_dict"], "model_state_dict")
-    if any(name.startswith("memory_a.") for name in tensors):
-        raise recurrent("RSL-RL checkpoint")
     beside = tensors_of(document.get("obs_norm_state_dict") or {}, "obs_norm_state_dict")
-    of_actor = {name: value for name, value in tensors.items() if not name.startswith("critic")}
+    of_critic = ("critic", "memory_c.")
+    of_actor = {name: value for name, value in tensors.items() if not name.startswith(of_critic)}
     actor = Tensors(of_actor, tensors.what)
+    prefixes = ("memory_a.", "actor.")
     if beside:
-        return rsl_rl_actor(document, actor, "actor.", beside, "", given)
-    return rsl_rl_actor(document, actor, "actor.", actor, "actor_obs_normalizer.", given)
+        return rsl_rl_actor(document, actor, prefixes, beside, "", given)
+    return rsl_rl_actor(document, actor, prefixes, actor, "actor_obs_normalizer.", given)
 
 
 def rsl_rl_actor(
-    document: Any, tensors: Tensors, prefix: str, normaliser: Tensors, place: str, given: Given
+    document: Any,
+    tensors: Tensors,
+    prefixes: tuple[str, str],
+    normaliser: Tensors,
+    place: str,
+    given: Given,
 ) -> ForeignPolicy:
-    if any(name.startswith("rnn.") for name in tensors):
-        raise recurrent("RSL-RL checkpoint")
-    names = layers_under(tensors, prefix)
+    """prefixes: of the names of the recurrent layers, where there are any, and of the dense ones
+    behind them."""
+    names = [*recurrent_under(tensors, prefixes[0]), *layers_under(tensors, prefixes[1])]
     known = r"(actor_)?obs_normalizer\..*|distribution\.(log_)?std_param|(log_)?std"
     only(tensors, names, known, "RSL-RL checkpoint")
     stages: list[Stage] = []
@@ -303,12 +261,12 @@ def cleanrl_squashed(
     )
 
 
-def plain(document: Any, given: Given) -> ForeignPolicy:
-    """One chain of dense layers, by the order of their names."""
+def plain(document: Any, given: Given, *, keeps_order: bool) -> ForeignPolicy:
+    """One chain of dense and recurrent layers, by the order of their names."""
     tensors = tensors_of(document, "file")
-    names = layers_under(tensors, "")
+    names = in_chain(tensors, keeps_order=keeps_order)
     only(tensors, names, "", "table of tensors")
-    activation = given.hidden("table of tensors")
+    activation = given.behind(names, tensors, "table of tensors")
     if given.output_activation is None:
         raise UnreadableError(
             "a table of tensors does not say what follows its last layer: name it with "
@@ -316,11 +274,14 @@ def plain(document: Any, given: Given) -> ForeignPolicy:
         )
     stages = perceptron(tensors, names, activation, given.output_activation)
     is_normalised = True if given.output_activation == "tanh" else None
-    return ForeignPolicy("PyTorch", tuple(stages), is_normalised=is_normalised)
+    return ForeignPolicy(
+        "PyTorch", tuple(stages), is_normalised=is_normalised, notes=notes_on(stages)
+    )
 
 
-def recurrent(library: str) -> UnreadableError:
-    return UnreadableError(f"it is a {library} with a recurrent network, which is not taken")
+def notes_on(stages: Sequence[Stage]) -> tuple[str, ...]:
+    """Of a module that a user wrote."""
+    return (UNKNOWN_BEHIND,) if is_recurrent(stages) else ()
 
 
 def whole(document: Any, key: str) -> int:
@@ -349,12 +310,14 @@ LIBRARIES: tuple[tuple[Callable[[Any], bool], Callable[[Any, Given], ForeignPoli
     (has("actor.0.weight", "critic.0.weight"), cleanrl_ppo_choices),
     (has("fc_mean.weight", "fc_logstd.weight", "action_scale"), cleanrl_sac),
     (has("fc_mu.weight", "action_scale"), cleanrl_td3),
-    (lambda _: True, plain),
 )
 
 
-def policy_in(document: Any, given: Given, *, is_cleanrl: bool = False) -> ForeignPolicy:
-    """The policy of what torch.save or safetensors wrote; is_cleanrl: its name says so."""
+def policy_in(
+    document: Any, given: Given, *, is_cleanrl: bool = False, keeps_order: bool = True
+) -> ForeignPolicy:
+    """The policy of what torch.save or safetensors wrote; is_cleanrl: its name says so;
+    keeps_order: its tensors come in the order in which their module made them."""
     if isinstance(document, list) and document:  # CleanRL's TD3: actor and critics, one by one
         document = document[0]
     if not isinstance(document, Mapping):
@@ -364,4 +327,4 @@ def policy_in(document: Any, given: Given, *, is_cleanrl: bool = False) -> Forei
     for fits, read in LIBRARIES:
         if fits(document):
             return read(document, given)
-    raise AssertionError
+    return plain(document, given, keeps_order=keeps_order)

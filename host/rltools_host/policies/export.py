@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from rltools_host.build.description import Channel
-from rltools_host.errors import UsageError
 from rltools_host.policies.contract import (
     LEAST_ALLOWED,
     ObservationSum,
@@ -36,15 +35,6 @@ from rltools_host.policies.image_records import Example
 from rltools_host.runs.policy_text import comment_text, string_literal
 
 HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")
-
-
-def require_dense(image: PolicyImage, form: str) -> None:
-    """UsageError for a policy with a hidden state, which this form does not hold yet."""
-    if image.recurrence is not None:
-        raise UsageError(
-            f"no export to {form} of a policy with a hidden state is written yet: export it with "
-            "--to image, c, c-image, arduino, esp-idf or onnx"
-        )
 
 
 def identifier(name: str) -> str:

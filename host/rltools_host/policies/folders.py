@@ -16,6 +16,7 @@ from rltools_host.policies import export
 from rltools_host.policies.contract import PastAction, output_dim
 from rltools_host.policies.core_source import float_literal
 from rltools_host.policies.image import PolicyImage
+from rltools_host.policies.image_records import RESET_AT_FAULT, RESET_AT_PAUSE, Recurrence
 from rltools_host.runs.policy_text import comment_text
 from rltools_host.tree import TREE
 
@@ -266,11 +267,61 @@ alignas(4) const unsigned char kImage[] RLT_IN_FLASH = {{
 # -- Zephyr ----------------------------------------------------------------------------------------
 
 
+# What the sample's marks stand for.
+CALLS = {
+    "// STATE\n": "",
+    "// FIRST": "policy_name_evaluate(observation, action);",
+    "// STEP": "k_timer_status_sync(&step);",
+    "/* ACT */": "policy_name_evaluate(observation, action)",
+}
+# Of a policy with a hidden state: PolicyExecutor's rules of it.
+STATE = """\
+// What the policy remembers, and what it would after the present step.
+static float state[POLICY_NAME_STATE_DIM];
+static float next_state[POLICY_NAME_STATE_DIM];
+static uint32_t since_kept_us = POLICY_NAME_TRAINED_INTERVAL_US;
+
+// As policy_name_evaluate(), `elapsed_us` after the last call: the state moves on with the step of
+// training, and is zero after faults and pauses where the policy says so.
+static bool act(uint32_t elapsed_us) {{
+  bool acted;
+  since_kept_us += elapsed_us;
+{pause}  memcpy(next_state, state, sizeof(state));
+  acted = policy_name_evaluate(observation, next_state, action);
+  if (acted && since_kept_us >= POLICY_NAME_TRAINED_INTERVAL_US) {{
+    memcpy(state, next_state, sizeof(state));
+    since_kept_us = 0;
+  }}
+{fault}  return acted;
+}}
+"""
+RESET = """\
+  if ({when}) {{
+    policy_name_reset(state);
+    since_kept_us = POLICY_NAME_TRAINED_INTERVAL_US;
+  }}
+"""
+
+
+def calls_in_time(recurrence: Recurrence) -> dict[str, str]:
+    pause = RESET.format(when="elapsed_us > POLICY_NAME_MOST_PAUSE_US")
+    fault = RESET.format(when="!acted")
+    return {
+        "// STATE\n": STATE.format(
+            pause=pause if recurrence.reset_at & RESET_AT_PAUSE else "",
+            fault=fault if recurrence.reset_at & RESET_AT_FAULT else "",
+        ),
+        "// FIRST": "policy_name_evaluate(observation, next_state, action);",
+        "// STEP": "const uint32_t ticks = k_timer_status_sync(&step);",
+        "/* ACT */": "act(ticks * POLICY_NAME_STEP_INTERVAL_US)",
+    }
+
+
 def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     """The module's name and files."""
-    export.require_dense(image, "Zephyr")
     name = f"{export.identifier(image.experiment)}_policy"
     words = {
+        **(CALLS if image.recurrence is None else calls_in_time(image.recurrence)),
         "policy_name": name,
         "POLICY_NAME": name.upper(),
         "  // SENSORS": sensor_lines(image.observations, has_pins=False),

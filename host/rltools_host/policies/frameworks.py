@@ -1,52 +1,29 @@
 """A policy for other frameworks: an ONNX model, safetensors, a module of PyTorch that reads these.
 
 Each takes an observation in its units and gives the action in its own; normaliser, scaling and
-range are inside. They round in another order than the core: what they compute is not its bits. The
-model is compared with the policy before it is written.
+range are inside. They round in another order than the core: what they compute is not its bits.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from rltools_host.build.description import Channel
 from rltools_host.build.ranges import ranges_of
-from rltools_host.errors import UsageError, VerificationError
 from rltools_host.policies import export
-from rltools_host.policies.contract import choices_of, masks_of
+from rltools_host.policies.contract import choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.policies.image_records import GATES, Layer
-from rltools_host.policies.image_writing import sampled
+from rltools_host.policies.image_records import DENSE, GRU, LSTM
+from rltools_host.policies.model_contract import contract, known, require_no_masks
+from rltools_host.policies.onnx_model import encode_onnx
 from rltools_host.runs.checkpoint import safetensors_header, with_header
-from rltools_host.toolchain import tools
 
-T = TypeVar("T")
-GROUP = "onnx"
-OPSET, IR_VERSION = 17, 10  # that runtimes have read for long
-# Of half an action's range, between this machine's action and that of the model.
-LARGEST_DIFFERENCE = 1e-6
-SAMPLES = 1000
-COMPARED_STEPS = 8  # of a recurrent policy
-REACH = 1e3  # of an observation, from the middle of its range: some ranges have no end
-# Activations of the core's list, each as operators of ONNX that take what the one before gave, with
-# a constant or x besides, and as a function of PyTorch's.
-X = "x"
-OPERATORS: dict[str, tuple[tuple[str, float | str | None], ...]] = {
-    "identity": (),
-    "relu": (("Relu", None),),
-    "gelu": (("Mul", 0.5**0.5), ("Erf", None), ("Add", 1.0), ("Mul", X), ("Mul", 0.5)),
-    "tanh": (("Tanh", None),),
-    "sigmoid": (("Sigmoid", None),),
-    "softplus": (("Softplus", None),),
-    "elu": (("Elu", None),),
-    "silu": (("Sigmoid", None), ("Mul", X)),
-}
+# Activations of the core's list as functions of PyTorch's.
 FUNCTIONS = {
     "identity": "torch.nn.Identity()",
     "relu": "torch.relu",
@@ -59,245 +36,10 @@ FUNCTIONS = {
 }
 
 
-def require_no_masks(image: PolicyImage, framework: str) -> None:
-    if any(mask is not None for mask in masks_of(image.observations, image.actions)):
-        raise UsageError(
-            f"no export for {framework} of a policy whose observations forbid choices is written "
-            "yet: export it with --to c"
-        )
-
-
-def known(table: Mapping[str, T], activation: str, framework: str) -> T:
-    if activation not in table:
-        raise UsageError(f"no export for {framework} of a policy with {activation} is written yet")
-    return table[activation]
-
-
-def contract(image: PolicyImage) -> dict[str, Any]:
-    """What a user has to know of inputs and outputs."""
-
-    def rows(channels: Sequence[Channel]) -> list[dict[str, Any]]:
-        return [
-            {
-                "name": c.name,
-                "unit": "choice" if c.choices else c.unit,
-                "minimum": c.minimum,
-                "maximum": c.maximum,
-                **({"choices": [*c.choices]} if c.choices else {}),
-            }
-            for c in channels
-        ]
-
-    return {
-        "experiment": image.experiment,
-        "environment": image.environment,
-        "state_sha256": image.state_sha256,
-        "step_interval_us": image.step_interval_us,
-        "observations": rows(image.observations),
-        "actions": rows(image.actions),
-    }
-
-
-def sampled_observations(image: PolicyImage) -> Float32Array:
-    """(SAMPLES, observations)."""
-    return sampled(image.inputs, SAMPLES, REACH)
-
-
-# -- ONNX ------------------------------------------------------------------------------------------
-
-
-class Graph:
-    """Nodes one after another; each takes what the one before gave."""
-
-    def __init__(self, first: str) -> None:
-        from onnx import helper, numpy_helper
-
-        self.helper, self.numpy_helper = helper, numpy_helper
-        self.last = first
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.states: list[str] = []  # after the step, of each recurrent layer
-
-    def constant(self, value: Any) -> str:
-        name = f"constant_{len(self.constants)}"
-        array = np.ascontiguousarray(value, np.float32)
-        self.constants.append(self.numpy_helper.from_array(array, name))
-        return name
-
-    def add(self, operator: str, *inputs: str, to: str | None = None, **attributes: Any) -> str:
-        name = to or f"value_{len(self.nodes)}"
-        given = [self.last, *inputs]
-        self.nodes.append(self.helper.make_node(operator, given, [name], **attributes))
-        self.last = name
-        return name
-
-    def columns(self, first: int, count: int) -> str:
-        """Of what the one before gave."""
-        name = f"columns_{len(self.constants)}"
-        numbers = np.arange(first, first + count, dtype=np.int64)
-        self.constants.append(self.numpy_helper.from_array(numbers, name))
-        return self.add("Gather", name, axis=1)
-
-    def scale(self, low: Float32Array, high: Float32Array, to: str | None = None) -> str:
-        """Outputs become actions, in their units."""
-        self.add("Clip", self.constant(-1.0), self.constant(1.0))
-        self.add("Mul", self.constant((high - low) / 2))
-        self.add("Add", self.constant((high + low) / 2))
-        self.add("Max", self.constant(low))
-        return self.add("Min", self.constant(high), to=to)
-
-    def choose(self, image: PolicyImage) -> None:
-        """The number of each choice's largest output, of equal ones the first."""
-        outputs, place, parts = self.last, 0, []
-        low, high = ranges_of(image.actions)
-        for index, action in enumerate(image.actions):
-            self.last = outputs
-            self.columns(place, len(action.choices) or 1)
-            place += len(action.choices) or 1
-            if action.choices:
-                self.add("ArgMax", axis=1, keepdims=1)
-                parts.append(self.add("CastLike", self.constant(0.0)))
-            else:
-                parts.append(self.scale(low[index : index + 1], high[index : index + 1]))
-        self.last = parts[0]
-        self.add("Concat", *parts[1:], to="action", axis=1)
-
-    def dense(self, layer: Layer) -> None:
-        self.add("Gemm", self.constant(layer.weights), self.constant(layer.bias))
-        x = self.last
-        for operator, beside in known(OPERATORS, layer.activation, "ONNX"):
-            more = () if beside is None else (x if beside == X else self.constant(beside),)
-            self.add(operator, *more)
-
-    def gru(self, layer: Layer, place: int) -> None:
-        """PyTorch's GRU, of a state that begins at `place` of the policy's."""
-        assert layer.hidden is not None
-        width, weights = layer.width, [self.constant(each) for each in layer.tensors]
-        sums = self.add("Gemm", *weights[:2])
-        self.last = "state"
-        own = self.columns(place, width)
-        hidden = self.add("Gemm", *weights[2:])
-
-        def part(product: str, gate: int) -> str:
-            self.last = product
-            return self.columns(gate * width, width)
-
-        gates = []
-        for gate in range(GATES - 1):
-            other = part(hidden, gate)
-            part(sums, gate)
-            self.add("Add", other)
-            gates.append(self.add("Sigmoid"))
-        other = part(sums, GATES - 1)
-        part(hidden, GATES - 1)
-        self.add("Mul", gates[0])
-        self.add("Add", other)
-        candidate = self.add("Tanh")
-        self.last = own
-        self.add("Sub", candidate)
-        self.add("Mul", gates[1])
-        self.states.append(self.add("Add", candidate))
-
-
-def encode_onnx(image: PolicyImage) -> bytes:
-    """The model: `observation` (batch, n) in its units to `action` (batch, m) in its units. Of a
-    recurrent policy `state` (batch, k), zeros at first, to `next_state` besides, by a step of
-    training."""
-    require_no_masks(image, "ONNX")
-    tools.ensure_group(GROUP)
-    from onnx import TensorProto, checker
-
-    graph = Graph("observation")
-    if image.normaliser is not None:
-        mean, inverse_std = image.normaliser
-        graph.add("Sub", graph.constant(mean))
-        graph.add("Mul", graph.constant(inverse_std))
-    place = 0
-    for layer in image.layers:
-        if layer.hidden is None:
-            graph.dense(layer)
-        else:
-            graph.gru(layer, place)
-            place += layer.width
-    if choices_of(image.actions):
-        graph.choose(image)
-    else:
-        graph.scale(*ranges_of(image.actions), to="action")
-    make = graph.helper
-    sizes = {"observation": len(image.observations), "action": len(image.actions)}
-    if graph.states:
-        graph.last = graph.states[0]
-        graph.add("Concat", *graph.states[1:], to="next_state", axis=1)
-        sizes |= {"state": place, "next_state": place}
-    values = {
-        name: make.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
-        for name, size in sizes.items()
-    }
-    given = [values[name] for name in ("observation", "state") if name in values]
-    found = [values[name] for name in ("action", "next_state") if name in values]
-    model = make.make_model(
-        make.make_graph(graph.nodes, "policy", given, found, graph.constants),
-        opset_imports=[make.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
-        producer_name="rltools",
-    )
-    make.set_model_props(model, {"contract": json.dumps(contract(image))})
-    checker.check_model(model, full_check=True)
-    data: bytes = model.SerializeToString()
-    require_same_actions(image, data)
-    return data
-
-
-def runtime_session(model: bytes) -> Any:
-    """onnxruntime's, with one thread, which keeps its warnings to itself."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
-def require_same_actions(image: PolicyImage, model: bytes) -> None:
-    """onnxruntime's actions are this machine's, within LARGEST_DIFFERENCE of half their range."""
-    session = runtime_session(model)
-    examples = [example.observation for example in image.examples]
-    inputs = np.concatenate([sampled_observations(image), np.array(examples, np.float32)])
-    low, high = ranges_of(image.actions)
-    states = image.runner.begin(len(inputs))
-    difference = 0.0
-    for _ in range(1 if image.recurrence is None else COMPARED_STEPS):
-        given = {"observation": inputs}
-        if image.recurrence is not None:
-            given["state"] = states.copy()
-        actions, *after = session.run(None, given)
-        outputs, ours = image.runner.run(inputs, states)
-        differences = np.abs((actions - ours) / ((high - low) / 2))
-        differences = differences[~is_close_choice(image, outputs)]
-        difference = max(difference, float(differences.max(initial=0.0)))
-        for each in after:
-            difference = max(difference, float(np.abs(each - states).max()))
-    if not difference <= LARGEST_DIFFERENCE:
-        raise VerificationError(
-            f"{image.origin}: onnxruntime's actions are off by {difference:.1e} of half their "
-            f"range, more than {LARGEST_DIFFERENCE:g}: nothing was written"
-        )
-
-
-def is_close_choice(image: PolicyImage, outputs: Float32Array) -> Any:
-    """(rows, actions): where two outputs of a choice are so close that rounding decides."""
-    place, close = 0, []
-    for action in image.actions:
-        values = np.sort(outputs[:, place : place + len(action.choices)], axis=1)
-        place += len(action.choices) or 1
-        if action.choices:
-            close.append(values[:, -1] - values[:, -2] <= 1e-5 * (1 + np.abs(values[:, -1])))
-        else:
-            close.append(np.zeros(len(outputs), bool))
-    return np.stack(close, axis=1)
-
-
-# -- safetensors and PyTorch -----------------------------------------------------------------------
+# As Layer.tensors has them.
+DENSE_NAMES = ("weight", "bias")
+CELL_NAMES = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")  # of GRUCell and LSTMCell
+CELLS = {DENSE: "Linear", GRU: "GRUCell", LSTM: "LSTMCell"}  # of torch.nn
 
 
 def tensors(image: PolicyImage) -> dict[str, Float32Array]:
@@ -307,14 +49,14 @@ def tensors(image: PolicyImage) -> dict[str, Float32Array]:
     mean, inverse_std = image.normaliser or (np.zeros(count), np.ones(count))
     found = {"mean": mean, "inverse_std": inverse_std, "lowest": low, "highest": high}
     for index, layer in enumerate(image.layers):
-        found[f"layers.{index}.weight"] = layer.weights.T
-        found[f"layers.{index}.bias"] = layer.bias
+        names = DENSE_NAMES if layer.hidden is None else CELL_NAMES
+        for name, values in zip(names, layer.tensors, strict=True):
+            found[f"layers.{index}.{name}"] = values.T
     return {name: np.ascontiguousarray(value, "<f4") for name, value in found.items()}
 
 
 def encode_safetensors(image: PolicyImage) -> bytes:
     """The metadata has contract and activations (https://huggingface.co/docs/safetensors)."""
-    export.require_dense(image, "safetensors")
     activations = [layer.activation for layer in image.layers]
     metadata = {"contract": json.dumps(contract(image)), "activations": json.dumps(activations)}
     return safetensors_file(tensors(image), metadata)
@@ -331,11 +73,11 @@ def safetensors_file(values: Mapping[str, Float32Array], metadata: Mapping[str, 
     return with_header(safetensors_header(entries), payload)
 
 
-# The end of policy_module.py.in.
+# Of policy_module.py.in: how outputs x become an action.
 SCALING = """\
         half_range = (self.highest - self.lowest) / 2
         action = x.clamp(-1, 1) * half_range + (self.highest + self.lowest) / 2
-        return torch.minimum(torch.maximum(action, self.lowest), self.highest)
+        action = torch.minimum(torch.maximum(action, self.lowest), self.highest)
 """
 CHOOSING = """\
         actions = []
@@ -344,8 +86,34 @@ CHOOSING = """\
             scaled = outputs.clamp(-1, 1) * (highest - lowest) / 2 + (highest + lowest) / 2
             chosen = outputs.argmax(-1, keepdim=True).to(x.dtype)
             actions.append(chosen if CHOICES[index] else scaled.clamp(lowest, highest))
-        return torch.cat(actions, -1)
+        action = torch.cat(actions, -1)
 """
+# How a layer's output follows from x, and what is besides of a recurrent policy.
+STEP = """\
+            x = activation(layer(x))
+"""
+RECURRENT_STEP = """\
+            if isinstance(layer, torch.nn.Linear):
+                x = activation(layer(x))
+            elif isinstance(layer, torch.nn.GRUCell):
+                x = layer(x, next(before))
+                after.append(x)
+            else:
+                x, cells = layer(x, next(before).chunk(2, -1))
+                after += [x, cells]
+"""
+BEGIN = """\
+        if state is None:
+            state = observation.new_zeros(*observation.shape[:-1], sum(STATES))
+        before, after = iter(state.split(STATES, -1)), []
+"""
+REMEMBERS = """
+
+    The policy remembers: `action, state = policy(observation, state)`, with states (..., {dim}). No
+    state is one of zeros, as at the beginning of an episode. A call is a step of {trained:,} us: to
+    act more often, keep the state of the last such step. Observations are (n, {inputs}) or
+    ({inputs}).
+    """
 
 
 def choices_of_module(image: PolicyImage) -> str:
@@ -356,19 +124,43 @@ def choices_of_module(image: PolicyImage) -> str:
     )
 
 
+def remembering(image: PolicyImage) -> dict[str, str]:
+    """What the module does with a hidden state; nothing where there is none."""
+    recurrence = image.recurrence
+    if recurrence is None:
+        nothing = dict.fromkeys(("states", "remembers", "own_state", "begin", "next_state"), "")
+        return {**nothing, "step": STEP}
+    widths = [layer.state_dim for layer in image.layers if layer.hidden is not None]
+    text = REMEMBERS.format(
+        dim=recurrence.state_dim,
+        trained=recurrence.trained_interval_us,
+        inputs=len(image.observations),
+    )
+    return {
+        "states": f"STATES = {widths}  # numbers that each recurrent layer remembers\n",
+        "remembers": text,
+        "own_state": ", state=None",
+        "begin": BEGIN,
+        "step": RECURRENT_STEP,
+        "next_state": ", torch.cat(after, -1)",
+    }
+
+
 PYTORCH_MARK = "policy.py"
 PYTORCH = Path(__file__).with_name("policy_module.py.in")
 
 
 def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     """The folder's name and files."""
-    export.require_dense(image, "PyTorch")
     require_no_masks(image, "PyTorch")
     sizes = [len(image.observations), *(layer.width for layer in image.layers)]
     functions = [known(FUNCTIONS, layer.activation, "PyTorch") for layer in image.layers]
+    kinds = [CELLS[layer.kind] for layer in image.layers]
     template = Template(PYTORCH.read_text(encoding="utf-8"))
     text = template.substitute(
+        **remembering(image),
         title=export.fields(image)["title"],
+        layers=", ".join(f"torch.nn.{kind}" for kind in kinds),
         inputs=sizes[0],
         outputs=len(image.actions),
         action=CHOOSING if choices_of(image.actions) else SCALING,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rltools_host.policies.core_source import activations
 from rltools_host.policies.image import PolicyImage
-from rltools_host.policies.image_records import GATES, RESET_AT_FAULT, Layer
+from rltools_host.policies.image_records import GATES, GRU, RESET_AT_FAULT, Layer
 
 PARTS = ("weights", "bias", "hidden_weights", "hidden_bias")  # as Layer.tensors has them
 
@@ -28,7 +28,7 @@ BLOCK = 8  # outputs at a time
 
 
 def dense_functions(name: str, layers: Sequence[Layer]) -> str:
-    sizes = [layer.bias.size for layer in layers]  # of a GRU's two products, too
+    sizes = [layer.bias.size for layer in layers]  # of a recurrent one's two products, too
     counts = {BLOCK for size in sizes if size >= BLOCK} | {size % BLOCK for size in sizes}
     return "\n\n".join(DENSE.format(name=name, count=count) for count in sorted(counts - {0}))
 
@@ -72,26 +72,36 @@ def layer_sources(name: str, layers: Sequence[Layer]) -> Iterator[str]:
                     "}",
                 ]
         else:
-            lines += gru_lines(name, index, layer, source, target, place)
-            place += layer.width
+            lines += recurrent_lines(name, index, layer, source, target, place)
+            place += layer.state_dim
         lines += [f"if (trace != NULL) *trace = {name}_crc32({target}, {layer.width}, *trace);"]
         yield "\n".join(f"  {line}" for line in lines)
 
 
-def gru_lines(
+def recurrent_lines(
     name: str, index: int, layer: Layer, source: str, target: str, place: int
 ) -> list[str]:
-    """nn/gru_at_run_time.h for a state that begins at `place` of the policy's."""
+    """nn/recurrent_at_run_time.h, for a state that begins at `place` of the policy's."""
     width = layer.width
     own = f"state + {place}" if place else "state"
     sums, hidden = f"sums_{index}", f"hidden_sums_{index}"
-    columns = GATES * width
-    at = f"{place} + i" if place else "i"
+    columns = GATES[layer.kind] * width
+    cells = lstm_lines if layer.kind != GRU else gru_lines
     return [
         f"float {sums}[{columns}], {hidden}[{columns}];",
         *product(name, f"{{}}_{index}", (layer.weights.shape[0], columns), source, sums),
         *product(name, f"hidden_{{}}_{index}", (width, columns), own, hidden),
         f"for (int i = 0; i < {width}; i++) {{",
+        *cells(name, sums, hidden, width, place, target),
+        "}",
+    ]
+
+
+def gru_lines(
+    name: str, sums: str, hidden: str, width: int, place: int, target: str
+) -> Iterator[str]:
+    at = f"{place} + i" if place else "i"
+    yield from [
         f"  const float reset = {name}_sigmoid({sums}[i] + {hidden}[i]);",
         f"  const float keep = {name}_sigmoid({sums}[{width} + i] + {hidden}[{width} + i]);",
         f"  const float candidate = {name}_tanh(",
@@ -99,7 +109,28 @@ def gru_lines(
         f"  const float before = state[{at}];",
         f"  {target}[i] = {name}_fma(keep, before - candidate, candidate) + 0.0f;",
         f"  state[{at}] = {target}[i];",
-        "}",
+    ]
+
+
+def lstm_lines(
+    name: str, sums: str, hidden: str, width: int, place: int, target: str
+) -> Iterator[str]:
+    at = f"{place} + i" if place else "i"
+
+    def gate(number: int) -> str:
+        offset = f"{number * width} + i" if number else "i"
+        return f"{sums}[{offset}] + {hidden}[{offset}]"
+
+    yield from [
+        f"  const float in = {name}_sigmoid({gate(0)});",
+        f"  const float forget = {name}_sigmoid({gate(1)});",
+        f"  const float candidate = {name}_tanh({gate(2)});",
+        f"  const float out = {name}_sigmoid({gate(3)});",
+        f"  const float before = state[{place + width} + i];",
+        f"  const float cell = {name}_fma(forget, before, in * candidate) + 0.0f;",
+        f"  state[{place + width} + i] = cell;",
+        f"  {target}[i] = out * {name}_tanh(cell) + 0.0f;",
+        f"  state[{at}] = {target}[i];",
     ]
 
 
@@ -145,7 +176,11 @@ def remembering(image: PolicyImage, name: str, guard: str) -> dict[str, str]:
         ),
         "own_state": ", float* state",
         "state": ", state",
-        "state_dim": f"#define {guard}_STATE_DIM {recurrence.state_dim}\n",
+        "state_dim": (
+            f"#define {guard}_STATE_DIM {recurrence.state_dim}\n"
+            f"#define {guard}_TRAINED_INTERVAL_US {recurrence.trained_interval_us}u\n"
+            f"#define {guard}_MOST_PAUSE_US {recurrence.most_pause_us}u\n"
+        ),
         "reset": RESET.format(name=name, guard=guard),
         "begins": "  bool begins;  // with a state of zeros, else it goes on\n",
         "example_state": f"  float state[{guard}_STATE_DIM];\n",

@@ -28,9 +28,11 @@ from rltools_host.policies.contract import (
 )
 from rltools_host.policies.core_source import activations
 from rltools_host.policies.image_records import (
+    DENSE,
     GRU,
     HAS_CHOICES,
     HAS_NORMALISER,
+    LSTM,
     RESET_AT_ACTIVATION,
     RESET_AT_ALL,
     WORD,
@@ -55,6 +57,8 @@ from rltools_host.runs.policy_file import (
     image_crc32,
 )
 from rltools_host.runs.policy_text import MOST_CHOICES
+
+KIND_NAMES = {DENSE: "", GRU: "GRU", LSTM: "LSTM"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +92,7 @@ class PolicyImage:
     @property
     def shape(self) -> str:
         """For example "3-64-64-1", or "2-32-GRU32-1"."""
-        names = [f"{'' if each.hidden is None else 'GRU'}{each.width}" for each in self.layers]
+        names = [f"{KIND_NAMES[each.kind]}{each.width}" for each in self.layers]
         return "-".join([str(len(self.observations)), *names])
 
     @cached_property
@@ -325,7 +329,7 @@ class ImageReader:
             present = shape.out_dim
         if present != width:
             raise self.refuse("malformed", "the last layer's width is not that of the actions")
-        state_dim = sum(shape.out_dim for shape in shapes if shape.kind == GRU)
+        state_dim = sum(shape.state_dim for shape in shapes)
         if state_dim != (0 if recurrence is None else recurrence.state_dim):
             raise self.refuse("malformed", "its hidden state is not that of its layers")
         return shapes
@@ -358,7 +362,7 @@ class ImageReader:
     def read_layer(self, index: int, shape: Shape) -> Layer:
         name = list(activations())[shape.activation]
         product = self.read_product(index, shape.in_dim, shape.columns)
-        if shape.kind != GRU:
+        if shape.kind == DENSE:
             return Layer(name, *product)
         return Layer(name, *product, self.read_product(index, shape.out_dim, shape.columns))
 

@@ -12,14 +12,16 @@ from rltools_host.policies.runner import Float32Array
 HAS_NORMALISER, HAS_CHOICES = 1, 2
 RESET_AT_ACTIVATION, RESET_AT_FAULT, RESET_AT_STALE_INPUT, RESET_AT_PAUSE = 1, 2, 4, 8
 RESET_AT_ALL = 15
-DENSE, GRU = 0, 1  # PolicyLayerKind
-GATES = 3  # of a GRU
+DENSE, GRU, LSTM = 0, 1, 2  # PolicyLayerKind
+GATES = {GRU: 3, LSTM: 4}  # of a recurrent layer
+STATES = {DENSE: 0, GRU: 1, LSTM: 2}  # numbers that each of its units remembers
 WORD = struct.Struct("<I")
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A dense layer, or with hidden weights a GRU, whose columns are its gates r, z and n."""
+    """A dense layer, or with hidden weights a recurrent one: a GRU, whose columns are its gates r,
+    z and n, or an LSTM, whose gates are i, f, g and o."""
 
     activation: str
     weights: Float32Array  # (in, columns)
@@ -29,6 +31,17 @@ class Layer:
     @property
     def width(self) -> int:
         return self.bias.size if self.hidden is None else len(self.hidden[0])
+
+    @property
+    def kind(self) -> int:
+        if self.hidden is None:
+            return DENSE
+        return LSTM if self.bias.size == GATES[LSTM] * self.width else GRU
+
+    @property
+    def state_dim(self) -> int:
+        """Numbers that it remembers: of an LSTM its outputs and behind them its cells."""
+        return STATES[self.kind] * self.width
 
     @property
     def tensors(self) -> tuple[Float32Array, ...]:
@@ -67,7 +80,7 @@ class Shape(NamedTuple):
     reserved: bytes
 
     def is_known(self, may_be_recurrent: bool) -> bool:
-        if self.kind == GRU:
+        if self.kind in GATES:
             is_one = may_be_recurrent and self.activation == 0
         else:
             is_one = self.kind == DENSE and self.activation < len(activations())
@@ -75,9 +88,13 @@ class Shape(NamedTuple):
 
     @property
     def columns(self) -> int:
-        return GATES * self.out_dim if self.kind == GRU else self.out_dim
+        return GATES.get(self.kind, 1) * self.out_dim
+
+    @property
+    def state_dim(self) -> int:
+        return STATES[self.kind] * self.out_dim
 
     @property
     def parameters(self) -> int:
-        hidden = (self.out_dim + 1) * self.columns if self.kind == GRU else 0
+        hidden = (self.out_dim + 1) * self.columns if self.kind in GATES else 0
         return (self.in_dim + 1) * self.columns + hidden

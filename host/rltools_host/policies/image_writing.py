@@ -21,8 +21,6 @@ from rltools_host.policies.contract import (
 from rltools_host.policies.core_source import activations
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_records import (
-    DENSE,
-    GRU,
     HAS_CHOICES,
     HAS_NORMALISER,
     WORD,
@@ -71,7 +69,7 @@ class Network:
 
     @property
     def state_dim(self) -> int:
-        return sum(each.width for each in self.layers if each.hidden is not None)
+        return sum(each.state_dim for each in self.layers)
 
     def recurrence(self, contract: Contract) -> Recurrence | None:
         if not self.state_dim:
@@ -126,7 +124,7 @@ def assembled(
                 len(each.weights),
                 each.width,
                 names.index(each.activation),
-                DENSE if each.hidden is None else GRU,
+                each.kind,
                 bytes(2),
             )
             for each in network.layers

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from foreign_files import CHOICES, GOLDENS, Golden, GoldenChoices
+from foreign_files import CHOICES, GOLDENS, RECURRENT, Golden, GoldenChoices
 from policy_samples import sample_images
 from rltools_host.foreign.onnx_files import GROUP, policy_in
 from rltools_host.foreign.place import Place
 from rltools_host.foreign.proof import (
+    EPISODE_STEPS,
     LARGEST_DIFFERENCE,
     SAMPLES,
     image_of,
@@ -18,9 +19,9 @@ from rltools_host.foreign.proof import (
 )
 from rltools_host.foreign.run import read_policy
 from rltools_host.policies.contract import output_dim
-from rltools_host.policies.frameworks import encode_onnx
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import sampled
+from rltools_host.policies.onnx_model import encode_onnx
 from rltools_host.toolchain import tools
 
 
@@ -44,6 +45,28 @@ def test_the_image_gives_the_librarys_actions(golden: Golden) -> None:
     assert difference.max() <= LARGEST_DIFFERENCE
     # Of every action there are some within the range: a saturated one would prove little.
     assert ((actions > low) & (actions < high)).mean(axis=0).min() > 0.2
+    parse_policy(imported.image.data).verify()
+
+
+@pytest.mark.parametrize("golden", RECURRENT, ids=lambda golden: golden.file)
+def test_the_image_gives_the_librarys_actions_in_time(golden: Golden) -> None:
+    imported = read_policy(golden.request())
+    assert imported.policy.library == golden.library
+    assert imported.image.shape == golden.shape
+    (proof,) = imported.proofs
+    assert (proof.count, proof.episodes) == (SAMPLES, SAMPLES // EPISODE_STEPS)
+    contract = imported.place.contract
+    observations = sampled(contract, SAMPLES).reshape(-1, EPISODE_STEPS, len(contract.observations))
+    actions = np.load(golden.recorded).reshape(-1, EPISODE_STEPS, len(contract.actions))
+    low, high = ranges_of(contract.actions)
+    states = imported.image.runner.begin(len(observations))
+    for seen, expected in zip(observations.swapaxes(0, 1), actions.swapaxes(0, 1), strict=True):
+        given = imported.image.runner.run(seen, states)[1].astype(float)
+        assert (np.abs(given - expected) / ((high - low) / 2)).max() <= LARGEST_DIFFERENCE
+    assert ((actions > low) & (actions < high)).mean(axis=(0, 1)).min() > 0.2
+    # What was observed before counts.
+    first = imported.image.evaluate(observations[:, -1])
+    assert (np.abs(first - actions[:, -1]) / (high - low)).max() > 1e-3
     parse_policy(imported.image.data).verify()
 
 

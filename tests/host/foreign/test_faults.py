@@ -27,7 +27,7 @@ from rltools_host.foreign.network import Activate, Dense, ForeignPolicy, Normali
 from rltools_host.foreign.pickles import UnreadableError
 from rltools_host.foreign.place import Place, place_of_environment
 from rltools_host.foreign.proof import image_of, normalised_stages, prove
-from rltools_host.foreign.run import require_rate
+from rltools_host.foreign.run import steps_between
 from rltools_host.foreign.state_dicts import standardised
 from rltools_host.policies.image import read_policy
 from rltools_host.policies.image_writing import sampled
@@ -135,7 +135,7 @@ def refuse_reset_normaliser() -> None:
 
 def refuse_rate(draw: random.Random) -> None:
     with pytest.raises(RltError, match="is asked at 500 Hz"):
-        require_rate(draw.choice((50.0, 100.0, 200.0, 25.0)), pilot()[1])
+        steps_between(draw.choice((50.0, 100.0, 200.0, 25.0)), pilot()[1], may_differ=False)
 
 
 def refuse_bounds(draw: random.Random) -> None:

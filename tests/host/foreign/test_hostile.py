@@ -42,6 +42,10 @@ FILES = (
     "sb3_dqn_lander.zip",
     "sb3_ppo_two_gears.zip",
     "cleanrl_dqn.cleanrl_model",
+    "pytorch_gru.pt",
+    "rsl_rl_2_gru.pt",
+    "safetensors_gru_cell.safetensors",
+    "sb3_recurrent_ppo.zip",
 )
 
 

@@ -33,6 +33,7 @@ SAC = str(FOLDER / "sb3_sac.zip")
 PPO = str(FOLDER / "sb3_ppo_vec_normalize.zip")
 DQN = str(FOLDER / "sb3_dqn_lander.zip")
 CLEANRL_PPO = str(FOLDER / "cleanrl_ppo_choices.cleanrl_model")
+CELL = str(FOLDER / "safetensors_gru_cell.safetensors")
 VEC_NORMALIZE = str(FOLDER / "sb3_ppo_vec_normalize.pkl")
 
 
@@ -96,6 +97,51 @@ def test_recorded_actions_are_compared(tmp_path: Path, capsys: pytest.CaptureFix
     assert "gives other actions than those recorded" in refusal(capsys, *words)
     np.savez(recorded, observations=observations)
     assert "actions must be (count, 1), and it has no such array" in refusal(capsys, *words)
+
+
+SAID = ("--activation", "relu", "--output-activation", "tanh")
+
+
+def test_a_recurrent_policy_is_flown_played_and_pushed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = imported(tmp_path, CELL, *SAID, "--environment", "gym:Pendulum-v1")
+    printed = capsys.readouterr().out
+    assert printed.startswith("PyTorch, 3-12-GRU10-1, for Pendulum-v1\n")
+    proof = r"1,000 observations in 10 episodes: actions at most \S+e-\d\d from the file's formulas"
+    assert re.search(proof, printed)
+    flown = re.search(r"in Pendulum-v1: return (\S+) ± \S+ over 64 episodes", printed)
+    assert flown is not None
+    assert cli.run(["evaluate", str(run), "--episodes", "64", "--seed", "1000", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)  # of the same episodes, each with its own state
+    assert document["return_mean"] == pytest.approx(float(flown[1]), abs=0.06)
+    other = ["import", CELL, *SAID, "--contract", "pendulum", "--out", str(tmp_path / "other")]
+    assert cli.run([*other, "--rate", "5"]) == 0
+    recurrence = read_run_policy(tmp_path / "other").recurrence
+    assert recurrence is not None
+    assert recurrence.trained_interval_us == 200_000  # four times the pendulum's
+    assert cli.run(["push", str(tmp_path / "other"), "--board", "host"]) == 0
+    assert "16 examples give this machine's bits" in capsys.readouterr().out
+
+
+def test_recorded_steps_are_compared_in_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    observations = sampled(place_of_contract("pendulum").contract, 1000)
+    actions = np.load(FOLDER / "safetensors_gru_cell.npy")
+    recorded = tmp_path / "recorded.npz"
+    words = ["import", CELL, *SAID, "--contract", "pendulum", "--recorded", str(recorded)]
+    starts = np.arange(1000) % 100 == 0
+    np.savez(recorded, observations=observations, actions=actions, episode_starts=starts)
+    assert cli.run([*words, "--out", str(tmp_path / "good")]) == 0
+    assert "1,000 observations in 10 episodes: actions at most" in capsys.readouterr().out
+    np.savez(recorded, observations=observations[:100], actions=actions[:100])
+    assert cli.run([*words, "--out", str(tmp_path / "one")]) == 0
+    assert "100 observations in 1 episode: actions at most" in capsys.readouterr().out
+    np.savez(recorded, observations=observations, actions=actions)
+    assert "gives other actions than those recorded" in refusal(capsys, *words)
+    np.savez(recorded, observations=observations, actions=actions, episode_starts=~starts)
+    assert "episode_starts must be 1 where an episode begins" in refusal(capsys, *words)
 
 
 def test_a_policy_that_chooses_is_played_and_pushed(
@@ -185,6 +231,7 @@ FILES = {
     "SAC": SAC,
     "PPO": PPO,
     "DQN": DQN,
+    "CELL": CELL,
     "CLEANRL_PPO": CLEANRL_PPO,
     "VEC_NORMALIZE": VEC_NORMALIZE,
     "FOLDER": FOLDER,
@@ -208,6 +255,12 @@ REFUSALS = {
     "{FOLDER}/cleanrl_td3.cleanrl_model --environment HalfCheetah-v4x": "no environment",
     "{SAC} --contract pendulum --no-fly": "has no effect with --contract",
     "{SAC} --contract pendulum --rate 50": "is for 50 Hz, and the contract pendulum is asked at",
+    "{CELL} --environment gym:Pendulum-v1 --activation relu --output-activation tanh --rate 5": (
+        "is for 5 Hz, and Pendulum-v1 is asked at 20 Hz: name a place of its rate"
+    ),
+    "{CELL} --contract pendulum --activation relu --output-activation tanh --rate 3": (
+        "is for 3 Hz, and the contract pendulum is asked at 20 Hz: name a place of its rate, or of "
+    ),
     "{SAC} --contract pendulum --rate nan": "a rate is a number above 0",
     "{SAC} --contract pendulum --correct sign": "known are actions:0.5",
     "{SAC} --contract pendulum --out {FOLDER}": "is not empty: choose another folder",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from rltools_host.foreign.folding import fold, reached
 from rltools_host.foreign.network import (
     MOST_LAYERS,
     ROUNDED,
@@ -16,10 +17,9 @@ from rltools_host.foreign.network import (
     Clip,
     Dense,
     Normalise,
+    Recurrent,
     Stage,
     check_stages,
-    fold,
-    reached,
     run,
     run_in_single,
     trimmed,
@@ -32,6 +32,13 @@ RANDOM = np.random.default_rng(7)
 
 def dense(taken: int, given: int) -> Dense:
     return Dense(RANDOM.normal(size=(taken, given)), RANDOM.normal(size=given))
+
+
+def gru(taken: int, width: int) -> Recurrent:
+    return Recurrent(
+        *(RANDOM.normal(size=(taken, 3 * width)), RANDOM.normal(size=3 * width)),
+        *(RANDOM.normal(size=(width, 3 * width)), RANDOM.normal(size=3 * width)),
+    )
 
 
 def ends(width: int, low: float, high: float) -> Clip:
@@ -69,6 +76,54 @@ def test_stages_are_computed_one_after_the_other() -> None:
     assert run_in_single([norm(1, 0.3, 1.0)], tenth) == np.float32(0.1) - np.float32(0.3)
 
 
+def test_a_state_goes_on_from_row_to_row_of_an_episode() -> None:
+    """By PyTorch's formulas for a width of 1 and weights of 1."""
+    one = Recurrent(np.ones((1, 3)), np.zeros(3), np.ones((1, 3)), np.array([0.0, 0.0, 0.5]))
+
+    def step(x: float, h: float) -> float:
+        gate = 1 / (1 + np.exp(-(x + h)))
+        return float((1 - gate) * np.tanh(x + gate * (h + 0.5)) + gate * h)
+
+    x = np.array([[0.5], [-1.0], [2.0]])
+    first, third = step(0.5, 0.0), step(2.0, 0.0)
+    second = step(-1.0, first)
+    for starts, expected in (
+        ([True, False, True], [first, second, third]),
+        ([True, False, False], [first, second, step(2.0, second)]),
+        (None, [first, step(-1.0, 0.0), third]),
+    ):
+        check_rows(one, x, starts, expected)
+
+
+def check_rows(
+    layer: Recurrent, x: Array, starts: list[bool] | None, expected: list[float]
+) -> None:
+    given = None if starts is None else np.array(starts)
+    found = run([layer], x, given)
+    np.testing.assert_allclose(found.ravel(), expected, rtol=1e-14)
+    single = run_in_single([layer], x.astype(np.float32), given)
+    np.testing.assert_allclose(single, found, rtol=1e-6)
+    assert (single != found).any()
+
+
+def test_the_cells_of_an_lstm_go_on_as_its_outputs_do() -> None:
+    """Likewise; the gates have biases of their own."""
+    biases = np.array([0.1, -0.2, 0.3, 0.4])
+    one = Recurrent(np.ones((1, 4)), biases, np.ones((1, 4)), np.array([0.0, 0.5, 0.0, 0.0]))
+
+    def step(x: float, h: float, c: float) -> tuple[float, float]:
+        i, f, g, o = x + h + biases + (0, 0.5, 0, 0)
+        sigmoid = VALUES["sigmoid"]
+        c = float(sigmoid(f) * c + sigmoid(i) * np.tanh(g))
+        return float(sigmoid(o) * np.tanh(c)), c
+
+    x = np.array([[0.5], [-1.0], [2.0]])
+    first, second = step(0.5, 0, 0), step(-1.0, *step(0.5, 0, 0))
+    check_rows(one, x, [True, False, False], [first[0], second[0], step(2.0, *second)[0]])
+    check_rows(one, x, [True, False, True], [first[0], second[0], step(2.0, 0, 0)[0]])
+    check_rows(one, x, None, [first[0], step(-1.0, 0, 0)[0], step(2.0, 0, 0)[0]])
+
+
 # -- what an image can hold ------------------------------------------------------------------------
 
 
@@ -80,6 +135,7 @@ def test_stages_are_computed_one_after_the_other() -> None:
         [Dense(np.zeros((1, WIDEST)), np.zeros(WIDEST))],
         [ends(3, -np.inf, np.inf), dense(3, 2)],
         [Activate("tanh"), norm(3, 0.0, 1e-9), dense(3, 2)],
+        [gru(3, 2)],
     ],
 )
 def test_what_an_image_can_hold(stages: Sequence[Stage]) -> None:
@@ -103,6 +159,23 @@ def test_what_an_image_can_hold(stages: Sequence[Stage]) -> None:
         ([ends(1, np.nan, 1.0), dense(1, 1)], "is infinite or not a number"),
         ([ends(1, 1.0, 1.0), dense(1, 1)], "it clips to a range that is empty"),
         ([norm(1, 0.0, 0.0), dense(1, 1)], "divides by a number that is not above 0"),
+        (
+            [Recurrent(np.ones((1, 6)), np.ones(6), np.ones((2, 5)), np.ones(6))],
+            "shapes that do not fit",
+        ),
+        (
+            [Recurrent(np.ones((1, 10)), np.ones(10), np.ones((2, 10)), np.ones(10))],
+            "shapes that do not fit",
+        ),
+        (
+            [Recurrent(np.ones((1, 3)), np.ones(3), np.ones((1, 3)), np.ones(4))],
+            "shapes that do not fit",
+        ),
+        (
+            [Recurrent(np.ones((1, 3)), np.ones(3), np.full((1, 3), np.nan), np.ones(3))],
+            "is infinite or not a number",
+        ),
+        ([dense(3, 2), gru(3, 2)], "a layer of 3 inputs follows one of 2 outputs"),
         ([norm(2, 0.0, 1.0), dense(3, 1)], "a layer of 3 inputs follows one of 2 outputs"),
         ([dense(3, 2), dense(4, 1)], "a layer of 4 inputs follows one of 2 outputs"),
         ([dense(3, 2), ends(1, 0.0, 1.0)], "a layer of 1 inputs follows one of 2 outputs"),
@@ -160,6 +233,7 @@ def test_stages_without_a_layer_stay() -> None:
 # -- folding ---------------------------------------------------------------------------------------
 
 WIDE = np.full(3, -4.0), np.full(3, 4.0)
+STARTS = np.arange(200) % 40 == 0
 
 
 def computed(stages: Sequence[Stage], x: Array) -> tuple[Array, list[str]]:
@@ -168,9 +242,12 @@ def computed(stages: Sequence[Stage], x: Array) -> tuple[Array, list[str]]:
     if folded.normaliser is not None:
         mean, inverse_std = folded.normaliser
         x = (x - mean) * inverse_std
-    for name, weights, bias in folded.layers:
-        x = VALUES[name](x @ weights + bias)
-    return x, [name for name, _, _ in folded.layers]
+    for each in folded.layers:
+        if each.hidden is None:
+            x = VALUES[each.activation](x @ each.weights + each.bias)
+        else:
+            x = run([Recurrent(each.weights, each.bias, *each.hidden)], x, STARTS)
+    return x, [each.activation if each.hidden is None else "gru" for each in folded.layers]
 
 
 @pytest.mark.parametrize(
@@ -189,6 +266,14 @@ def computed(stages: Sequence[Stage], x: Array) -> tuple[Array, list[str]]:
         ([norm(3, 1.0, 0.25), ends(3, -1.0, 1.0), dense(3, 2)], True, ["relu", "identity"]),
         ([dense(3, 2), norm(2, 0.3, 2.0), Activate("tanh")], False, ["tanh"]),
         ([dense(3, 2), ends(2, -0.5, np.inf)], False, ["relu", "identity"]),
+        ([norm(3, 0.2, 3.0), gru(3, 4), gru(4, 2)], True, ["gru", "gru"]),
+        ([dense(3, 5), gru(5, 4), dense(4, 2), Activate("tanh")], False, ["gru", "tanh"]),
+        (
+            [dense(3, 5), Activate("relu"), gru(5, 4), norm(4, 0.1, 2.0)],
+            False,
+            ["relu", "gru", "identity"],
+        ),
+        ([ends(3, -3.0, 3.0), gru(3, 2), Activate("tanh")], False, ["relu", "gru", "tanh"]),
     ],
 )
 def test_folding_changes_nothing(
@@ -196,7 +281,7 @@ def test_folding_changes_nothing(
 ) -> None:
     x = RANDOM.uniform(-4.0, 4.0, size=(200, 3))
     found, found_names = computed(stages, x)
-    np.testing.assert_allclose(found, run(stages, x), atol=1e-12)
+    np.testing.assert_allclose(found, run(stages, x, STARTS), atol=1e-12)
     assert found_names == names
     assert (fold(stages, WIDE).normaliser is not None) == has_normaliser
 
@@ -205,9 +290,9 @@ def test_a_clip_takes_only_what_may_leave_it() -> None:
     clip = Clip(np.array([-4.0, -3.0, -5.0]), np.array([4.0, 5.0, 3.0]))
     assert reached(clip, WIDE).tolist() == [False, True, True]
     first = fold([clip, dense(3, 2)], WIDE).layers[0]
-    assert first[1].shape == (3, 2 + 4 + 4)
+    assert first.weights.shape == (3, 2 + 4 + 4)
     endless = Clip(np.full(3, -np.inf), np.full(3, 1.0))
-    assert fold([endless, dense(3, 2)], WIDE).layers[0][1].shape == (3, 3 * 3)
+    assert fold([endless, dense(3, 2)], WIDE).layers[0].weights.shape == (3, 3 * 3)
     half = WIDEST // 4
     wide = Dense(np.ones((1, half + 1)), np.zeros(half + 1))
     ranges = np.array([-1.0]), np.array([1.0])

@@ -16,19 +16,32 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
-from rltools_host.foreign.network import Clip, Dense, ForeignPolicy, Normalise
+from rltools_host.foreign.network import (
+    Activate,
+    Clip,
+    Dense,
+    ForeignPolicy,
+    Normalise,
+    Recurrent,
+    Stage,
+    run,
+)
+from rltools_host.foreign.place import Place
 from rltools_host.foreign.proof import (
     Proof,
     by,
     checked,
     choose,
+    image_of,
     normalised_stages,
     other_ranges,
-    recorded,
+    prove,
     to_normalised,
     without_idle_end,
 )
+from rltools_host.foreign.recorded import recorded
 from rltools_host.policies.contract import Contract
+from rltools_host.policies.image_writing import sampled
 
 X = Channel("x", "m", -2.0, 2.0)
 PUSH, PULL = Channel("push", "N", -1.0, 1.0), Channel("pull", "N", 0.0, 4.0)
@@ -50,6 +63,9 @@ def test_a_proof_in_words() -> None:
         "1,000 observations: actions at most 2.0e-06 from the formulas, whose own rounding is up "
         "to 1.0e-06"
     )
+    in_time = replace(PROOF, episodes=10).line()
+    assert in_time == line.replace("observations:", "observations in 10 episodes:")
+    assert "in 1 episode:" in replace(PROOF, episodes=1).line()
     chosen = replace(PROOF, alike=998)
     assert chosen.line() == f"{line.replace('actions', 'outputs')}, 998 choices the same"
     assert (by(PROOF), by(replace(PROOF, chosen_by="a file"))) == ("the formulas", "a file")
@@ -75,6 +91,35 @@ def test_the_limit_is_rounding_where_that_is_more() -> None:
         with pytest.raises(VerificationError) as caught:
             checked(wrong)
         assert words in str(caught.value)
+
+
+def remembering(outputs: int, **changes: float) -> list[Stage]:
+    """A GRU of two units between dense layers."""
+    draws = np.random.default_rng(4)
+    shapes = {"weights": (2, 6), "bias": (6,), "hidden_weights": (2, 6), "hidden_bias": (6,)}
+    parts = {name: draws.normal(size=shape) for name, shape in shapes.items()}
+    for name, change in changes.items():
+        parts[name] += change
+    first, last = Dense(np.array([[0.5, -0.4]]), np.zeros(2)), draws.normal(size=(2, outputs))
+    return [first, Recurrent(**parts), Dense(last, np.zeros(outputs)), Activate("tanh")]
+
+
+@pytest.mark.parametrize(("contract", "outputs"), [(ALL_ONE, 1), (CHOICES, 3)])
+def test_a_recurrent_policy_is_proven_over_episodes(contract: Contract, outputs: int) -> None:
+    stages = remembering(outputs)
+    image = image_of(stages, Place(contract), policy(outputs), "remembering", "0" * 64)
+    assert image.recurrence is not None
+    assert image.recurrence.trained_interval_us == contract.step_interval_us
+    assert len(image.examples) == 16
+    proof = prove(image, stages)
+    assert (proof.count, proof.episodes) == (1000, 10)
+    assert proof.alike == (1000 if outputs > 1 else None)
+    for part in ("hidden_weights", "hidden_bias", "weights"):
+        with pytest.raises(VerificationError, match="gives other"):
+            prove(image, remembering(outputs, **{part: 1e-4}))
+    # Of the first steps alone the hidden weights mean nothing.
+    single = run(remembering(outputs, hidden_weights=1e-4), sampled(contract, 9).astype(float))
+    np.testing.assert_allclose(image.output(sampled(contract, 9)), single, atol=1e-6)
 
 
 # -- what its actions are --------------------------------------------------------------------------
@@ -194,8 +239,9 @@ def test_the_largest_output_of_each_action_is_chosen() -> None:
 def test_recorded_arrays(tmp_path: Path) -> None:
     file = tmp_path / "a.npz"
     np.savez(file, observations=np.ones((2, 1)), actions=np.zeros((2, 1)))
-    observations, actions = recorded(file, ALL_ONE)
+    observations, actions, starts = recorded(file, ALL_ONE)
     assert (observations.tolist(), actions.tolist()) == ([[1.0], [1.0]], [[0.0], [0.0]])
+    assert starts is None
     one, many = np.ones((1, 1)), np.ones((2, 1))
     for arrays, sentence in (
         ({"observations": one}, "actions must be (count, 1), and it has no such array"),
@@ -212,3 +258,21 @@ def test_recorded_arrays(tmp_path: Path) -> None:
         with pytest.raises(DamagedFileError) as caught:
             recorded(file, ALL_ONE)
         assert sentence in str(caught.value)
+
+
+def test_recorded_steps_of_episodes(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    rows = {"observations": np.ones((4, 1)), "actions": np.zeros((4, 1))}
+
+    def starts(**more: Any) -> list[bool]:
+        np.savez(file, **rows, **more)  # type: ignore[arg-type]
+        found = recorded(file, ALL_ONE, in_time=True)[2]
+        assert found is not None
+        return found.tolist()  # type: ignore[no-any-return]
+
+    assert starts() == [True, False, False, False]
+    assert starts(episode_starts=np.array([1, 0, 1, 0])) == [True, False, True, False]
+    assert starts(episode_starts=np.array([True, False, False, True]))[3]
+    for wrong in ([0, 0, 1, 0], [1, 0, 2, 0], [1, 0, 0], [[1, 0, 0, 1]]):
+        with pytest.raises(DamagedFileError, match="episode_starts must be 1 where an episode be"):
+            starts(episode_starts=np.array(wrong))

@@ -13,7 +13,7 @@ from rltools_host.errors import UsageError
 from rltools_host.foreign import run as importing
 from rltools_host.foreign.faults import Finding, Hypothesis, is_bad, is_fault
 from rltools_host.foreign.network import Dense, ForeignPolicy, Normalise
-from rltools_host.foreign.run import ImportRequest, rate_of, require_rate, with_normaliser
+from rltools_host.foreign.run import ImportRequest, rate_of, steps_between, with_normaliser
 
 HERE: Any = SimpleNamespace(
     name="here", contract=SimpleNamespace(step_interval_us=10_000)
@@ -24,7 +24,21 @@ FRONT = Normalise(np.zeros(2), np.ones(2))
 
 @pytest.mark.parametrize("rate_hz", [None, 100.0, 100.9, 99.1])
 def test_rates_that_are_the_places(rate_hz: float | None) -> None:
-    require_rate(rate_hz, HERE)
+    for may_differ in (False, True):
+        assert steps_between(rate_hz, HERE, may_differ=may_differ) == 1
+
+
+@pytest.mark.parametrize(("rate_hz", "steps"), [(50.0, 2), (50.4, 2), (20.0, 5), (1.0, 100)])
+def test_a_state_may_move_on_more_slowly_than_a_place_asks(rate_hz: float, steps: int) -> None:
+    assert steps_between(rate_hz, HERE, may_differ=True) == steps
+    with pytest.raises(UsageError, match=r"Hz: name a place of its rate$"):
+        steps_between(rate_hz, HERE, may_differ=False)
+
+
+@pytest.mark.parametrize("rate_hz", [200.0, 66.7, 51.0, 45.0])
+def test_a_rate_that_is_no_whole_part(rate_hz: float) -> None:
+    with pytest.raises(UsageError, match=r"a place of its rate, or of a whole multiple of it$"):
+        steps_between(rate_hz, HERE, may_differ=True)
 
 
 @pytest.mark.parametrize(
@@ -33,11 +47,12 @@ def test_rates_that_are_the_places(rate_hz: float | None) -> None:
         (101.1, "the policy is for 101.1 Hz, and here is asked at 100 Hz"),
         (98.9, "the policy is for 98.9 Hz"),
         *((wrong, "a rate is a number above 0") for wrong in (0.0, -1.0, np.inf, np.nan)),
+        *((wrong, "a step takes at most 600 s") for wrong in (1e-9, 1e-320)),
     ],
 )
 def test_rates_that_are_not(rate_hz: float, sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
-        require_rate(rate_hz, HERE)
+        steps_between(rate_hz, HERE, may_differ=False)
     assert sentence in str(caught.value)
 
 

@@ -11,7 +11,7 @@ import pytest
 from policy_samples import patched, sample_images
 from rltools_host.build.description import Channel
 from rltools_host.errors import DamagedFileError, UsageError
-from rltools_host.policies import frameworks
+from rltools_host.policies import frameworks, onnx_model
 from rltools_host.policies.contract import (
     Contract,
     channel_record,
@@ -77,7 +77,7 @@ def test_what_is_forbidden_is_not_chosen() -> None:
     )
     assert (gear != free[:, 0]).any()
     assert (horn != free[:, 1]).any()
-    for framework in (frameworks.encode_onnx, frameworks.pytorch_module):
+    for framework in (onnx_model.encode_onnx, frameworks.pytorch_module):
         with pytest.raises(UsageError, match="whose observations forbid choices is written yet"):
             framework(image)
 

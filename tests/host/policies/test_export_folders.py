@@ -129,7 +129,7 @@ def test_the_arduino_library_compiles_alone(processor: str, tmp_path: Path) -> N
 
 
 SEEING_MORE = ("remembering_quadrotor_4", "summing_quadrotor", "only_summing_quadrotor")
-REMEMBERING = (*SEEING_MORE, "recurrent_pendulum", "recurrent_quadrotor")
+REMEMBERING = (*SEEING_MORE, "recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor")
 
 
 @pytest.mark.parametrize("network", ["pendulum", "choosing", *REMEMBERING, *SOME_NETWORKS])

@@ -17,12 +17,13 @@ from policy_samples import NETWORKS, patched, sample_images
 from rltools_host.build.ranges import ranges_of
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError, VerificationError
-from rltools_host.policies import frameworks
+from rltools_host.policies import frameworks, model_contract, onnx_model
 from rltools_host.policies.core_source import activations
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.toolchain import tools
 
 SAMPLES = ("pendulum", "summing_quadrotor", *NETWORKS)
+RECURRENT = ("recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor")
 FUNCTIONS = {
     "identity": lambda x: x,
     "relu": lambda x: np.maximum(x, 0),
@@ -46,29 +47,78 @@ def sample(name: str) -> PolicyImage:
 
 
 def needs_onnx() -> None:
-    if not tools.group_is_installed(frameworks.GROUP):
+    if not tools.group_is_installed(onnx_model.GROUP):
         pytest.skip("ONNX is not installed: rlt test --all installs it")
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+def sigmoid(x):  # type: ignore[no-untyped-def]
+    return 1 / (1 + np.exp(-x))
+
+
+def cell(values, layer, x, state):  # type: ignore[no-untyped-def]
+    """The formulas of torch.nn.GRUCell and LSTMCell: outputs, and the state, which of an LSTM has
+    its cells behind them."""
+    weights = values[f"{layer}.weight_hh"].T
+    h = state[:, : len(weights)]
+    given = x @ values[f"{layer}.weight_ih"].T + values[f"{layer}.bias_ih"]
+    own = h @ weights + values[f"{layer}.bias_hh"]
+    gates = weights.shape[1] // len(weights)
+    if gates == 3:
+        (x_r, x_z, x_n), (h_r, h_z, h_n) = np.split(given, 3, -1), np.split(own, 3, -1)
+        z = sigmoid(x_z + h_z)
+        h = (1 - z) * np.tanh(x_n + sigmoid(x_r + h_r) * h_n) + z * h
+        return h, h
+    i, f, g, o = np.split(given + own, 4, -1)
+    c = sigmoid(f) * state[:, len(weights) :] + sigmoid(i) * np.tanh(g)
+    h = sigmoid(o) * np.tanh(c)
+    return h, np.concatenate([h, c], -1)
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, *RECURRENT])
 def test_safetensors_hold_all_that_the_action_takes(name: str) -> None:
     """The action computed from the file alone, in double precision."""
     image = sample(name)
     data = frameworks.encode_safetensors(image)
     values = {key: value.astype(np.float64) for key, value in load(data).items()}
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
-    observations = frameworks.sampled_observations(image)
-    x = (observations - values["mean"]) * values["inverse_std"]
-    for index, activation in enumerate(json.loads(header["activations"])):
-        layer = f"layers.{index}"
-        x = FUNCTIONS[activation](x @ values[f"{layer}.weight"].T + values[f"{layer}.bias"])
     half_range = (values["highest"] - values["lowest"]) / 2
-    action = np.clip(x, -1, 1) * half_range + (values["highest"] + values["lowest"]) / 2
-    difference = np.abs(action - image.evaluate(observations)) / half_range
-    assert difference.max() <= frameworks.LARGEST_DIFFERENCE
+    ours = image.runner.begin(STEPS_SIDE_BY_SIDE)
+    states = {
+        f"layers.{index}": np.zeros((STEPS_SIDE_BY_SIDE, layer.state_dim))
+        for index, layer in enumerate(image.layers)
+    }
+    for observations in in_time(image):
+        x = (observations - values["mean"]) * values["inverse_std"]
+        for index, activation in enumerate(json.loads(header["activations"])):
+            layer = f"layers.{index}"
+            if f"{layer}.weight" in values:
+                x = x @ values[f"{layer}.weight"].T + values[f"{layer}.bias"]
+            else:
+                x, states[layer] = cell(values, layer, x, states[layer])
+            x = FUNCTIONS[activation](x)
+        action = np.clip(x, -1, 1) * half_range + (values["highest"] + values["lowest"]) / 2
+        difference = np.abs(action - image.runner.run(observations, ours)[1]) / half_range
+        assert difference.max() <= onnx_model.LARGEST_DIFFERENCE
     contract = json.loads(header["contract"])
     assert contract["step_interval_us"] == image.step_interval_us
     assert [row["name"] for row in contract["actions"]] == [c.name for c in image.actions]
+    if name == "recurrent_quadrotor":
+        assert contract["recurrence"] == {
+            "trained_interval_us": 10_000,
+            "most_pause_us": 40_000,
+            "state_dim": 16,
+            "reset_at": ["activation", "fault", "stale input", "pause"],
+        }
+
+
+STEPS_SIDE_BY_SIDE = 50
+
+
+def in_time(image: PolicyImage) -> np.ndarray:
+    """(steps, STEPS_SIDE_BY_SIDE, observations); of a policy without a state, too."""
+    return onnx_model.sampled_observations(image).reshape(
+        -1, STEPS_SIDE_BY_SIDE, len(image.observations)
+    )
 
 
 def test_choices_are_named_for_whoever_reads_the_outputs() -> None:
@@ -90,23 +140,23 @@ def test_choices_are_named_for_whoever_reads_the_outputs() -> None:
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("name", ["recurrent_pendulum", "recurrent_quadrotor"])
+@pytest.mark.parametrize("name", RECURRENT)
 def test_onnxruntime_goes_on_from_the_state(name: str) -> None:
     needs_onnx()
     import onnxruntime
 
     image = sample(name)
-    model = frameworks.encode_onnx(image)  # which compares actions and states itself
+    model = onnx_model.encode_onnx(image)  # which compares actions and states itself
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     assert [each.name for each in session.get_inputs()] == ["observation", "state"]
     low, high = ranges_of(image.actions)
     for example in image.examples:
         if example.begins:
-            state = np.zeros((1, 16), np.float32)
+            state = image.runner.begin()
         given = {"observation": example.observation[None], "state": state}
         action, state = session.run(["action", "next_state"], given)
         difference = np.abs(action[0] - example.action) / (high - low)
-        assert difference.max() <= 2 * frameworks.LARGEST_DIFFERENCE
+        assert difference.max() <= 2 * onnx_model.LARGEST_DIFFERENCE
 
 
 @pytest.mark.all
@@ -117,7 +167,7 @@ def test_onnxruntime_gives_the_actions(name: str) -> None:
     import onnxruntime
 
     image = sample(name)
-    model = frameworks.encode_onnx(image)  # which compares the actions itself
+    model = onnx_model.encode_onnx(image)  # which compares the actions itself
     properties = {entry.key: entry.value for entry in onnx.load_from_string(model).metadata_props}
     assert json.loads(properties["contract"])["observations"][0]["unit"]
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
@@ -131,9 +181,9 @@ def test_onnxruntime_gives_the_actions(name: str) -> None:
 def test_a_model_with_other_actions_is_not_written() -> None:
     needs_onnx()
     image, other = sample("tanh"), sample("relu")
-    model = frameworks.encode_onnx(other)
+    model = onnx_model.encode_onnx(other)
     with pytest.raises(VerificationError, match="more than 1e-06: nothing was written"):
-        frameworks.require_same_actions(image, model)
+        onnx_model.require_same_actions(image, model)
 
 
 @pytest.mark.all
@@ -144,7 +194,7 @@ def test_the_module_of_pytorch_gives_the_actions(name: str, tmp_path: Path) -> N
     image = sample(name)
     for path, content in frameworks.pytorch_module(image)[1].items():
         (tmp_path / path).write_bytes(content)
-    observations = frameworks.sampled_observations(image)
+    observations = onnx_model.sampled_observations(image)
     observations.tofile(tmp_path / "observations")
     program = (
         "import numpy, torch, policy\n"
@@ -155,8 +205,52 @@ def test_the_module_of_pytorch_gives_the_actions(name: str, tmp_path: Path) -> N
     actions = np.fromfile(tmp_path / "actions", "f4").reshape(len(observations), -1)
     low, high = ranges_of(image.actions)
     difference = np.abs(actions - image.evaluate(observations)) / ((high - low) / 2)
-    difference = difference[~frameworks.is_close_choice(image, image.output(observations))]
-    assert difference.max() <= frameworks.LARGEST_DIFFERENCE
+    difference = difference[~onnx_model.is_close_choice(image, image.output(observations))]
+    assert difference.max() <= onnx_model.LARGEST_DIFFERENCE
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("name", RECURRENT)
+def test_the_module_of_pytorch_goes_on_from_the_state(name: str, tmp_path: Path) -> None:
+    """Over the golden sequences, and 20 steps of 50 episodes side by side."""
+    if find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
+    image = sample(name)
+    for path, content in frameworks.pytorch_module(image)[1].items():
+        (tmp_path / path).write_bytes(content)
+    golden = np.array([example.observation for example in image.examples])
+    np.savez(
+        tmp_path / "given.npz",
+        golden=golden,
+        begins=[example.begins for example in image.examples],
+        steps=in_time(image),
+    )
+    program = (
+        "import numpy, torch, policy\n"
+        "given = numpy.load('given.npz')\n"
+        "network = policy.Policy()\n"
+        "actions, state, found = [], None, []\n"
+        "with torch.no_grad():\n"
+        "    for row, begins in zip(given['golden'], given['begins']):\n"
+        "        action, state = network(torch.from_numpy(row), None if begins else state)\n"
+        "        actions.append(action.numpy())\n"
+        "    state = None\n"
+        "    for rows in given['steps']:\n"
+        "        action, state = network(torch.from_numpy(rows), state)\n"
+        "        found.append(action.numpy())\n"
+        "numpy.savez('found.npz', golden=actions, steps=found, state=state.numpy())\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=120)
+    found = np.load(tmp_path / "found.npz")
+    low, high = ranges_of(image.actions)
+    expected = np.array([example.action for example in image.examples])
+    difference = np.abs(found["golden"] - expected) / ((high - low) / 2)
+    assert difference.max() <= onnx_model.LARGEST_DIFFERENCE
+    states = image.runner.begin(STEPS_SIDE_BY_SIDE)
+    for rows, given in zip(in_time(image), found["steps"], strict=True):
+        difference = np.abs(given - image.runner.run(rows, states)[1]) / ((high - low) / 2)
+        assert difference.max() <= onnx_model.LARGEST_DIFFERENCE
+    assert np.abs(found["state"] - states).max() <= onnx_model.LARGEST_DIFFERENCE
 
 
 def test_the_module_of_pytorch_is_python_whatever_the_names_are() -> None:
@@ -168,9 +262,9 @@ def test_the_module_of_pytorch_is_python_whatever_the_names_are() -> None:
 
 
 def test_every_activation_has_an_export_or_a_sentence() -> None:
-    assert set(frameworks.OPERATORS) == set(frameworks.FUNCTIONS) == set(activations())
+    assert set(onnx_model.OPERATORS) == set(frameworks.FUNCTIONS) == set(activations())
     with pytest.raises(UsageError, match="no export for ONNX of a policy with mish"):
-        frameworks.known(frameworks.OPERATORS, "mish", "ONNX")
+        model_contract.known(onnx_model.OPERATORS, "mish", "ONNX")
 
 
 def test_the_command_writes_each(tmp_path: Path) -> None:

@@ -7,11 +7,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from policy_samples import sample_images
+from policy_samples import patched, sample_images
+from rltools_host.build.ranges import ranges_of
 from rltools_host.policies import folders
-from rltools_host.policies.image import parse_policy
+from rltools_host.policies.hidden_state import HiddenState
+from rltools_host.policies.image import PolicyImage, parse_policy
 
 INTERFACE = Path(__file__).with_name("zephyr_interface")
 FLAGS = ("-std=c99", "-Os", "-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-Werror")
@@ -53,8 +56,13 @@ uint32_t k_timer_status_sync(struct k_timer* timer) {
 """
 
 
-def module(folder: Path, network: str = "pendulum") -> Path:
-    name, files = folders.zephyr_module(parse_policy(sample_images()[network]))
+def sample(network: str) -> PolicyImage:
+    return parse_policy(sample_images()[network])
+
+
+def module(folder: Path, network: str | PolicyImage = "pendulum") -> Path:
+    image = network if isinstance(network, PolicyImage) else sample(network)
+    name, files = folders.zephyr_module(image)
     folders.write_folder(folder / name, files, folders.ZEPHYR_MARK)
     return folder / name
 
@@ -68,9 +76,10 @@ def compile_sample(processor: str, root: Path, *more: object) -> None:
     subprocess.run(command, check=True, timeout=120)
 
 
+@pytest.mark.parametrize("network", ["pendulum", "recurrent_quadrotor"])
 @pytest.mark.parametrize("processor", PROCESSORS)
-def test_the_sample_compiles(processor: str, tmp_path: Path) -> None:
-    compile_sample(processor, module(tmp_path), "-c", "-o", tmp_path / "main.o")
+def test_the_sample_compiles(processor: str, network: str, tmp_path: Path) -> None:
+    compile_sample(processor, module(tmp_path, network), "-c", "-o", tmp_path / "main.o")
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
@@ -94,6 +103,59 @@ def test_the_sample_acts_at_the_contracts_rate_if_the_bits_are_right(
             "this board gives the bits of training; a step takes 62 us of 50000",
             "ticks of 50000 us",
         ]
+
+
+STEPS = 60
+PAUSE = 40  # the step before which the timer has run out several times
+# What a user puts in for sensors and motors: they come from a file, and go to another.
+SENSORS = "  if (fread(observation, sizeof(observation), 1, stdin) != 1) exit(0);\n"
+MOTORS = "  fwrite(action, sizeof(action), 1, stdout);\n"
+TIMER = """
+uint32_t k_timer_status_sync(struct k_timer* timer) {
+  static int count;
+  return count++ == %d ? %du : timer->period_us > 0;
+}
+"""
+
+
+@pytest.mark.parametrize("reset_at", [15, 1])
+@pytest.mark.parametrize("network", ["recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor"])
+def test_the_sample_keeps_the_state_as_the_executor_does(
+    network: str, reset_at: int, tmp_path: Path
+) -> None:
+    image = parse_policy(patched(sample(network).data, 144 + 10, "H", reset_at))
+    assert image.recurrence is not None
+    root = module(tmp_path, image)
+    main = root / "samples/control/src/main.c"
+    text, count = re.subn(
+        r"(read_sensors\(void\) \{\n)[^}]*|(drive_motors\(void\) \{\n)[^}]*",
+        lambda match: match[1] + SENSORS if match[1] else match[2] + MOTORS,
+        main.read_text().replace("printk(", "fprintf(stderr, "),
+    )
+    assert count == 2
+    main.write_text(f"#include <stdio.h>\n#include <stdlib.h>\n{text}")
+    missed = 1 + image.recurrence.most_pause_us // image.step_interval_us
+    head, _, _ = KERNEL.partition("uint32_t k_timer_status_sync")
+    kernel = tmp_path / "kernel.c"
+    kernel.write_text(head + TIMER % (PAUSE, missed))
+    compile_sample("this machine", root, kernel, "-o", tmp_path / "program")
+    low, high = ranges_of(image.observations)
+    rows = np.random.default_rng(3).uniform(low, high, (STEPS + 1, low.size)).astype("<f4")
+    rows[21, 0] = np.nan  # the first is that of the sample's measurement
+    result = subprocess.run(
+        [tmp_path / "program"], input=rows.tobytes(), capture_output=True, timeout=60, check=True
+    )
+    assert result.stderr.count(b"not finite") == 1
+    found = np.frombuffer(result.stdout, "<f4").reshape(STEPS, -1)
+    state, now_us = HiddenState(image), 0
+    for step, row in enumerate(rows[1:]):
+        now_us += image.step_interval_us * (missed if step == PAUSE else 1)
+        if step == 20:
+            state.fail("observation_not_finite")
+            expected = image.runner.safe_action()[0]
+        else:
+            expected = state.run(now_us, row[None])[1][0]
+        assert found[step].tobytes() == expected.tobytes(), step
 
 
 def test_zephyrs_build_finds_the_header(tmp_path: Path) -> None:

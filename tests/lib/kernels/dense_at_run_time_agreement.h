@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "rltools/nn/gru_at_run_time.h"
+#include "rltools/nn/recurrent_at_run_time.h"
 
 namespace dense_at_run_time_agreement {
 
@@ -40,16 +40,20 @@ void check_compiled(Kernel kernel);
 using RecurrentKernel = void (*)(int in, int width, const float* parameters, const float* input,
                                  float* state, float* output);
 
-template <class Device>
+template <class Device, int Gates>
 void recurrent_kernel(int in, int width, const float* parameters, const float* input, float* state,
                       float* output) {
-  float products[6 * 65];
-  gru_forward_at_run_time(Device{}, in, width, gru_parameters(in, width, parameters), input, state,
-                          products, state, output);
+  float products[2 * Gates * 65];
+  recurrent_forward_at_run_time(Device{}, Gates, in, width,
+                                recurrent_parameters(Gates, in, width, parameters), input, state,
+                                products, state, output);
 }
 
 // forward_step() of nn/window_passes.h gives the same bits, over sequences.
 void check_recurrent(RecurrentKernel kernel);
+
+// The equations term by term give the same bits, and in double precision nearly the same.
+void check_lstm(RecurrentKernel kernel);
 
 // A factor that is no finite number is not left out, and its NaN is not lost.
 void check_infinite_numbers(Kernel kernel);
@@ -66,7 +70,9 @@ void check_infinite_numbers(Kernel kernel);
   }                                                                                                \
   TEST_CASE("recurrent layers of run-time shape have the reference's bits") {                      \
     dense_at_run_time_agreement::check_recurrent(                                                  \
-        dense_at_run_time_agreement::recurrent_kernel<rlt::Device>);                               \
+        dense_at_run_time_agreement::recurrent_kernel<rlt::Device, rlt::kGruGates>);               \
+    dense_at_run_time_agreement::check_lstm(                                                       \
+        dense_at_run_time_agreement::recurrent_kernel<rlt::Device, rlt::kLstmGates>);              \
   }                                                                                                \
   TEST_CASE("layers of run-time shape pass on what is not a finite number") {                      \
     dense_at_run_time_agreement::check_infinite_numbers(                                           \

@@ -152,7 +152,8 @@ TEST_CASE("sequences prove the state: a wrong bit, or a reset elsewhere, is not 
   const PolicyVerdict wrong = after([](Bytes& image) {
     PolicyView view;
     REQUIRE(parse_policy(image.data(), image.size(), view).accepted());
-    const auto* first = gru_parameters(6, 4, view.parameters + 6 * 6).hidden_bias + 2 * 4;
+    const auto* first =
+        recurrent_parameters(kGruGates, 6, 4, view.parameters + 6 * 6).hidden_bias + 2 * 4;
     image[static_cast<std::size_t>(reinterpret_cast<const std::uint8_t*>(first) - image.data())] ^=
         1;
   });
@@ -181,7 +182,8 @@ TEST_CASE("a table that contradicts itself is malformed") {
   check_malformed(0, change(&R::state_dim, std::uint16_t{0}));
   check_malformed(3, change(&R::state_dim, std::uint16_t{5}));
   check_malformed(1, [](Bytes& image) { layer_of(image, 1).activation = 1; });
-  check_malformed(1, [](Bytes& image) { layer_of(image, 1).kind = 2; });
+  check_malformed(1, [](Bytes& image) { layer_of(image, 1).kind = 3; });
+  check_malformed(3, [](Bytes& image) { layer_of(image, 1).kind = 2; });
   check_malformed(1, [](Bytes& image) { layer_of(image, 1).reserved[0] = 1; });
   check_malformed(1, [](Bytes& image) { layer_of(image, 1).reserved[1] = 1; });
   check_malformed(3, [](Bytes& image) { layer_of(image, 1).kind = 0; });

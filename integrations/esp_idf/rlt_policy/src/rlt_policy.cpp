@@ -58,8 +58,9 @@ class Partition {
 constexpr int kMostActions = CONFIG_RLT_POLICY_MOST_ACTIONS;
 constexpr std::size_t kUnits = CONFIG_RLT_POLICY_RECURRENT_UNITS;
 constexpr std::size_t kScratchFloats =
-    rlt::scratch_floats_to_run(CONFIG_RLT_POLICY_WIDEST_LAYER, kUnits, kUnits) + kUnits +
-    2 * kMostActions;
+    rlt::scratch_floats_to_run(CONFIG_RLT_POLICY_WIDEST_LAYER,
+                               rlt::products_of(rlt::kLstmGates, kUnits), 2 * kUnits) +
+    2 * kUnits + 2 * kMostActions;
 using Place = esp_idf::PolicyPlace<ThisProcessor, Partition, Mutex, kMostActions, kScratchFloats>;
 
 Partition partition;

@@ -143,6 +143,68 @@ void check_recurrent(RecurrentKernel kernel) {
   check_recurrent<65, 65>(kernel);
 }
 
+namespace {
+
+// A step of torch.nn.LSTM; of double precision without the core's order of additions.
+template <class T>
+void lstm_step(int in, int width, const float* parameters, const float* input, std::vector<T>& h,
+               std::vector<T>& c) {
+  const RecurrentParameters p = recurrent_parameters(kLstmGates, in, width, parameters);
+  const int columns = kLstmGates * width;
+  std::vector<T> gates;
+  for (int column = 0; column < columns; column++) {
+    T x = p.bias[column], u = p.hidden_bias[column];
+    for (int i = 0; i < in; i++) x = math::fma(T{input[i]}, T{p.weights[i * columns + column]}, x);
+    for (int i = 0; i < width; i++) {
+      const T weight = p.hidden_weights[i * columns + column];
+      u = math::fma(h[static_cast<std::size_t>(i)], weight, u);
+    }
+    const bool is_candidate = column / width == 2;
+    gates.push_back(is_candidate ? math::tanh(x + u) : math::sigmoid(x + u));
+  }
+  for (std::size_t i = 0, w = static_cast<std::size_t>(width); i < w; i++) {
+    c[i] = math::fma(gates[w + i], c[i], gates[i] * gates[2 * w + i]) + T{0};
+    h[i] = gates[3 * w + i] * math::tanh(c[i]) + T{0};
+  }
+}
+
+void check_lstm(RecurrentKernel kernel, int in, int width) {
+  CAPTURE(in);
+  CAPTURE(width);
+  constexpr int kSteps = 12;
+  const auto w = static_cast<std::size_t>(width);
+  auto parameters = values(kLstmGates * width * (in + width + 2), 8);
+  for (float& each : parameters) each *= 0.7f;
+  const auto inputs = values(kSteps * in, 9, 5);
+  std::vector<float> h(w, 0.0f), c(w, 0.0f), state(2 * w, 0.0f), output(w + 1, kUntouched);
+  std::vector<double> exact_h(w, 0.0), exact_c(w, 0.0);
+  for (int step = 0; step < kSteps; step++) {
+    std::vector<float> input(inputs.begin() + step * in, inputs.begin() + (step + 1) * in);
+    for (float& each : input) each *= step % 4 == 3 ? 300.0f : 1.0f;  // whose sigmoids are clamped
+    lstm_step(in, width, parameters.data(), input.data(), h, c);
+    lstm_step(in, width, parameters.data(), input.data(), exact_h, exact_c);
+    kernel(in, width, parameters.data(), input.data(), state.data(), output.data());
+    CHECK(std::memcmp(output.data(), h.data(), w * sizeof(float)) == 0);
+    CHECK(std::memcmp(state.data(), h.data(), w * sizeof(float)) == 0);
+    CHECK(std::memcmp(state.data() + w, c.data(), w * sizeof(float)) == 0);
+    for (std::size_t i = 0; i < w; i++) {
+      CHECK(double{state[i]} == doctest::Approx(exact_h[i]).epsilon(1e-4).scale(1e-1));
+      CHECK(double{state[w + i]} == doctest::Approx(exact_c[i]).epsilon(1e-4).scale(1e-1));
+    }
+  }
+  CHECK(output[w] == kUntouched);
+}
+
+}  // namespace
+
+void check_lstm(RecurrentKernel kernel) {
+  check_lstm(kernel, 1, 1);
+  check_lstm(kernel, 2, 32);
+  check_lstm(kernel, 5, 7);
+  check_lstm(kernel, 16, 16);
+  check_lstm(kernel, 65, 65);
+}
+
 void check_infinite_numbers(Kernel kernel) {
   for (const float value :
        {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::quiet_NaN()}) {

@@ -10,6 +10,6 @@ using namespace rlt;
 RLT_ASSERT_DISPATCH(CortexM4, CortexM, CortexM, CortexM, CortexM, Generic);
 
 RLT_TEST_DENSE_AT_RUN_TIME(CortexM4, rlt::CortexM)
-static_assert(std::is_same_v<decltype(gru_gates_at_run_time(rlt::CortexM4{}, 1, nullptr, nullptr)),
-                             rlt::CortexM>,
-              "CortexM4 does not select the kernel for a recurrent layer's gates");
+static_assert(
+    std::is_same_v<decltype(gates_at_run_time(rlt::CortexM4{}, 1, nullptr, nullptr)), rlt::CortexM>,
+    "CortexM4 does not select the kernel for a recurrent layer's gates");

@@ -28,6 +28,6 @@ TEST_CASE("a factor of either zero is no term of a list, and a NaN is one") {
 }
 
 RLT_TEST_DENSE_AT_RUN_TIME(CortexM7, rlt::CortexM)
-static_assert(std::is_same_v<decltype(gru_gates_at_run_time(rlt::CortexM7{}, 1, nullptr, nullptr)),
-                             rlt::CortexM>,
-              "CortexM7 does not select the kernel for a recurrent layer's gates");
+static_assert(
+    std::is_same_v<decltype(gates_at_run_time(rlt::CortexM7{}, 1, nullptr, nullptr)), rlt::CortexM>,
+    "CortexM7 does not select the kernel for a recurrent layer's gates");

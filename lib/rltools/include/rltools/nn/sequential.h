@@ -23,6 +23,11 @@ struct Gru {
   static constexpr Activation kActivation = Activation::identity;
   static constexpr bool kIsRecurrent = true;
 };
+// Images have it (recurrent_at_run_time.h), and networks that learn do not.
+template <int Width>
+struct Lstm : Gru<Width> {
+  static_assert(Width < 0, "an Lstm is run and not trained: take a Gru");
+};
 
 // Parameters in one flat array, layer by layer: weights (in, columns), bias (columns), and of a
 // recurrent layer hidden weights (width, columns) and hidden bias (columns). Columns are a dense

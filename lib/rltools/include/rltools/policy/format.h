@@ -69,7 +69,7 @@ struct __attribute__((__may_alias__)) PolicyImageRecurrence {
   std::uint32_t reserved;
 };
 
-enum class PolicyLayerKind : std::uint8_t { dense, gru };
+enum class PolicyLayerKind : std::uint8_t { dense, gru, lstm };
 
 struct __attribute__((__may_alias__)) PolicyImageLayer {
   std::uint16_t input_dim;
@@ -104,8 +104,15 @@ constexpr std::uint16_t policy_header_bytes(bool is_recurrent) {
          (is_recurrent ? sizeof(PolicyImageRecurrence) : std::size_t{0});
 }
 
+inline bool is_of_kind(const PolicyImageLayer& layer, PolicyLayerKind kind) {
+  return layer.kind == static_cast<std::uint8_t>(kind);
+}
 inline bool is_recurrent(const PolicyImageLayer& layer) {
-  return layer.kind == static_cast<std::uint8_t>(PolicyLayerKind::gru);
+  return is_of_kind(layer, PolicyLayerKind::gru) || is_of_kind(layer, PolicyLayerKind::lstm);
+}
+// Of a recurrent layer: what it remembers. An LSTM keeps its cells besides its outputs.
+inline int state_dim(const PolicyImageLayer& layer) {
+  return is_of_kind(layer, PolicyLayerKind::lstm) ? 2 * layer.output_dim : layer.output_dim;
 }
 
 // Of what lies behind the header of format 2, where a tick lasts this long.

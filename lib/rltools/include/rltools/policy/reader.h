@@ -3,7 +3,7 @@
 #pragma once
 
 #include "rltools/core/finite.h"
-#include "rltools/nn/dense_at_run_time.h"
+#include "rltools/nn/recurrent_at_run_time.h"
 #include "rltools/policy/action_history.h"
 #include "rltools/policy/contract.h"
 #include "rltools/policy/format.h"
@@ -31,15 +31,19 @@ struct PolicyView {
   const AliasingFloat* mean;         // null where there is no normaliser
   const AliasingFloat* inverse_std;
   const AliasingFloat*
-      parameters;  // for each layer weights (in, out), then bias (out); more: gru.h
+      parameters;  // of each layer weights (in, out), then bias (out); or RecurrentParameters
   // For each, with `begins` in format 2 only: begins (a word), observation, trace (a word), output,
   // action.
   const AliasingFloat* examples;
-  std::uint32_t widest;            // of observation and layers
-  std::uint32_t widest_recurrent;  // of recurrent layers; 0: there are none
-  std::uint32_t output_dim;        // of the last layer: the actions' number where none chooses
-  bool is_masked;                  // an observation forbids a choice
+  std::uint32_t widest;         // of observation and layers
+  std::uint32_t most_products;  // of one recurrent layer; 0: there are none
+  std::uint32_t output_dim;     // of the last layer: the actions' number where none chooses
+  bool is_masked;               // an observation forbids a choice
 };
+
+inline int gate_count(const PolicyImageLayer& layer) {
+  return is_of_kind(layer, PolicyLayerKind::lstm) ? kLstmGates : kGruGates;
+}
 
 // Numbers of the hidden state; 0: there is none.
 inline std::uint32_t state_dim(const PolicyView& policy) {
@@ -127,11 +131,8 @@ inline PolicyReason check_envelope(const std::uint8_t* image, std::size_t count)
 // A recurrent layer stands in format 2 only, and has no activation but its own.
 inline bool is_layer(const PolicyImageLayer& layer, bool may_be_recurrent) {
   if (layer.output_dim == 0 || layer.reserved[0] != 0 || layer.reserved[1] != 0) return false;
-  if (layer.kind == static_cast<std::uint8_t>(PolicyLayerKind::gru)) {
-    return may_be_recurrent && layer.activation == 0;
-  }
-  return layer.kind == static_cast<std::uint8_t>(PolicyLayerKind::dense) &&
-         layer.activation < kActivationCount &&
+  if (is_recurrent(layer)) return may_be_recurrent && layer.activation == 0;
+  return is_of_kind(layer, PolicyLayerKind::dense) && layer.activation < kActivationCount &&
          has_activation(static_cast<Activation>(layer.activation));
 }
 
@@ -140,10 +141,10 @@ inline PolicyVerdict check_layers(PolicyView& policy, std::uint64_t& parameter_c
   const PolicyImageHeader& header = *policy.header;
   const PolicyImageLayer* layers = policy.layers;
   std::uint32_t width = header.observation_dim;
-  std::uint32_t state = 0;
+  std::uint64_t state = 0;
   parameter_count = 0;
   policy.widest = width;
-  policy.widest_recurrent = 0;
+  policy.most_products = 0;
   for (std::uint32_t i = 0; i < header.layer_count; i++) {
     const PolicyImageLayer& layer = layers[i];
     if (layer.input_dim != width || !is_layer(layer, policy.recurrence != nullptr)) {
@@ -151,9 +152,10 @@ inline PolicyVerdict check_layers(PolicyView& policy, std::uint64_t& parameter_c
     }
     width = layer.output_dim;
     if (is_recurrent(layer)) {
-      parameter_count += (layer.input_dim + std::uint64_t{1} + width + 1) * 3 * width;
-      state += width;
-      if (width > policy.widest_recurrent) policy.widest_recurrent = width;
+      const auto columns = static_cast<std::uint32_t>(gate_count(layer)) * width;
+      parameter_count += (layer.input_dim + std::uint64_t{1} + width + 1) * columns;
+      state += static_cast<std::uint32_t>(state_dim(layer));
+      if (2 * columns > policy.most_products) policy.most_products = 2 * columns;
     } else {
       parameter_count += (layer.input_dim + std::uint64_t{1}) * width;
     }

@@ -3,19 +3,22 @@
 // forward_step() in nn/window_passes.h.
 #pragma once
 
-#include "rltools/nn/gru_at_run_time.h"
 #include "rltools/policy/reader.h"
 
 namespace rlt {
 
 // Floats of scratch memory that policy_forward() needs: each layer's input and output; of recurrent
-// ones their products, and the hidden state after the step.
-constexpr std::size_t scratch_floats_to_run(std::size_t widest, std::size_t widest_recurrent,
+// ones the most products, and the hidden state after the step.
+constexpr std::size_t scratch_floats_to_run(std::size_t widest, std::size_t most_products,
                                             std::size_t state_dim) {
-  return 2 * widest + 6 * widest_recurrent + state_dim;
+  return 2 * widest + most_products + state_dim;
+}
+// Of a recurrent layer: 6 width of a GRU, 8 of an LSTM.
+constexpr std::size_t products_of(int gates, std::size_t width) {
+  return 2 * static_cast<std::size_t>(gates) * width;
 }
 inline std::size_t scratch_floats_to_run(const PolicyView& policy) {
-  return scratch_floats_to_run(policy.widest, policy.widest_recurrent, state_dim(policy));
+  return scratch_floats_to_run(policy.widest, policy.most_products, state_dim(policy));
 }
 // Where in it the hidden state (state_dim) lies that the last step has led to.
 inline float* next_state(const PolicyView& policy, float* scratch) {
@@ -30,7 +33,7 @@ inline std::size_t scratch_floats_to_accept(const PolicyView& policy) {
 // Where in `scratch`, which has scratch_floats_to_run(), the network's outputs (output_dim) lie for
 // the normalised observation (observation_dim), of a step from the hidden state `state`
 // (state_dim), which may be next_state(); null where that is zero, or there is none. visit(values,
-// count) sees the output of every layer, which of a recurrent one is its state.
+// count) sees the output of every layer, which of a GRU is its state.
 template <class Device, class Visit>
 const float* policy_outputs(Device device, const PolicyView& policy,
                             const AliasingFloat* observation, const float* state, float* scratch,
@@ -53,10 +56,12 @@ const float* policy_outputs(Device device, const PolicyView& policy,
     const int in = policy.layers[layer].input_dim;
     const int out = policy.layers[layer].output_dim;
     if (is_recurrent(policy.layers[layer])) {
-      const GruParameters parameters = gru_parameters(in, out, weights);
-      gru_forward_at_run_time(device, in, out, parameters, input, state, products, next, result);
-      state += out;
-      next += out;
+      const int gates = gate_count(policy.layers[layer]);
+      const RecurrentParameters parameters = recurrent_parameters(gates, in, out, weights);
+      recurrent_forward_at_run_time(device, gates, in, out, parameters, input, state, products,
+                                    next, result);
+      state += state_dim(policy.layers[layer]);
+      next += state_dim(policy.layers[layer]);
       weights = parameters.end;
     } else {
       const AliasingFloat* bias = weights + static_cast<std::size_t>(in) * out;

@@ -5,6 +5,7 @@
 
 static float observation[POLICY_NAME_OBSERVATION_DIM];
 static float action[POLICY_NAME_ACTION_DIM];
+// STATE
 
 static void read_sensors(void) {
   // SENSORS
@@ -24,16 +25,16 @@ int main(void) {
   }
   read_sensors();
   start = k_cycle_get_32();
-  policy_name_evaluate(observation, action);
+  // FIRST
   printk("this board gives the bits of training; a step takes %u us of %u\n",
          (unsigned)k_cyc_to_us_ceil32(k_cycle_get_32() - start), POLICY_NAME_STEP_INTERVAL_US);
 
   k_timer_init(&step, NULL, NULL);
   k_timer_start(&step, K_USEC(POLICY_NAME_STEP_INTERVAL_US), K_USEC(POLICY_NAME_STEP_INTERVAL_US));
   for (;;) {
-    k_timer_status_sync(&step);
+    // STEP
     read_sensors();
-    if (!policy_name_evaluate(observation, action)) printk("not finite: the safe action\n");
+    if (!/* ACT */) printk("not finite: the safe action\n");
     drive_motors();
   }
 }

@@ -1,9 +1,9 @@
 // The gates of a recurrent layer of run-time shape for Arm Cortex-M: sums that need no clamp, as
 // nearly all, are told by one comparison of integers, and their sigmoid is straight-line code. The
-// reference is gru_gates_at_run_time() of nn/gru_at_run_time.h; the bits are the same.
+// reference is gates_at_run_time() of nn/recurrent_at_run_time.h; the bits are the same.
 #pragma once
 
-#include "rltools/nn/gru_at_run_time.h"
+#include "rltools/nn/recurrent_at_run_time.h"
 
 namespace rlt {
 
@@ -17,7 +17,7 @@ inline __attribute__((noinline)) float any_sigmoid(float x) { return math::sigmo
 
 }  // namespace kernels
 
-inline CortexM gru_gates_at_run_time(CortexM device, int count, const float* others, float* sums) {
+inline CortexM gates_at_run_time(CortexM device, int count, const float* others, float* sums) {
   for (int i = 0; i < count; i++) {
     const float x = sums[i] + others[i];
     const bool is_plain = math::to_bits(x) << 1 < kernels::kUnclampedBits2;

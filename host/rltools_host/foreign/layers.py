@@ -1,0 +1,220 @@
+"""Layers in tables of tensors by the names that PyTorch gives them: dense ones and recurrent ones,
+which are read, and the order in which they follow on each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import combinations, count, pairwise, takewhile
+from typing import Any
+
+import numpy as np
+
+from rltools_host.documents import shown
+from rltools_host.foreign.network import (
+    MOST_LAYERS,
+    Activate,
+    Dense,
+    Layer,
+    Recurrent,
+    Stage,
+    ends_of,
+)
+from rltools_host.foreign.pickles import Array, UnreadableError
+from rltools_host.policies.image_records import GATES
+
+NUMBER = re.compile(r"(\d+)")
+DENSE = re.compile(r"(.*)\.weight")
+# Of torch.nn.GRU and LSTM, whose layers have numbers, and of their cells, which have none.
+RECURRENT = re.compile(r"(?:(.*)\.)?(?:weight|bias)_(ih|hh|hr)(?:_l(\d+))?(_reverse)?")
+MOST_RECURRENT = 3  # modules, each of which has any number of layers
+UNKNOWN_BEHIND = (
+    "the file does not say whether something follows its recurrent layers, and nothing is taken "
+    "to: compare with actions that the library gave, by --recorded"
+)
+
+
+class Tensors(dict[str, Array]):
+    """By their names; UnreadableError for one that is not there."""
+
+    def __init__(self, tensors: Mapping[str, Array], what: str) -> None:
+        super().__init__(tensors)
+        self.what = what
+
+    def __missing__(self, name: str) -> Array:
+        raise UnreadableError(f"its {self.what} has no {shown(name)}")
+
+
+def tensors_of(document: Any, what: str) -> Tensors:
+    """The tensors of a table; UnreadableError where it is none."""
+    if not isinstance(document, Mapping):
+        raise UnreadableError(f"its {what} is no table of tensors")
+    arrays = {
+        name: value
+        for name, value in document.items()
+        if isinstance(name, str) and isinstance(value, np.ndarray)
+    }
+    return Tensors(arrays, what)
+
+
+def in_order(name: str) -> list[tuple[int, str]]:
+    """A key by which `net.10` comes behind `net.2`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in NUMBER.split(name)]
+
+
+def dense(tensors: Tensors, name: str) -> Dense:
+    """A torch.nn.Linear, whose weights are (out, in)."""
+    weights = tensors[f"{name}.weight"]
+    if weights.ndim != 2:
+        raise UnreadableError(f"{shown(name)} is no dense layer: others are not taken")
+    bias = tensors.get(f"{name}.bias")
+    return Dense(weights.T, np.zeros(weights.shape[0]) if bias is None else bias)
+
+
+def layers_under(tensors: Tensors, prefix: str) -> list[str]:
+    """The names of the layers whose names begin so, in their order."""
+    found = [
+        match[1] for name in tensors if name.startswith(prefix) and (match := DENSE.fullmatch(name))
+    ]
+    return few(found)
+
+
+def recurrent_under(tensors: Tensors, prefix: str) -> list[str]:
+    """The modules with recurrent layers whose names begin so, in their order."""
+    found = {
+        match[1] or ""
+        for name in tensors
+        if name.startswith(prefix) and (match := RECURRENT.fullmatch(name))
+    }
+    return few(found)
+
+
+def few(names: Collection[str]) -> list[str]:
+    """In their order; UnreadableError for so many that they would take long to look at."""
+    if len(names) > MOST_LAYERS:
+        raise UnreadableError(
+            f"it has {len(names):,} layers, and from 1 to {MOST_LAYERS} are taken"
+        )
+    return sorted(names, key=in_order)
+
+
+def recurrent(tensors: Tensors, name: str) -> list[Recurrent]:
+    """The layers of a torch.nn.GRU or LSTM, or the one of a cell, whose weights are
+    (gates width, in)."""
+    place = f"{name}." if name else ""
+    parts = [
+        match
+        for match in map(RECURRENT.fullmatch, tensors)
+        if match is not None and (match[1] or "") == name
+    ]
+    if any(match[4] for match in parts):
+        raise UnreadableError(f"{shown(name)} also reads time backwards, which is not taken")
+    if any(match[2] == "hr" for match in parts):
+        raise UnreadableError(f"{shown(name)} projects its state, which is not taken")
+    numbered = takewhile(
+        lambda end: f"{place}weight_ih{end}" in tensors, map("_l{}".format, count())
+    )
+    ends = [""] if f"{place}weight_ih" in tensors else list(numbered)
+    if {"" if match[3] is None else f"_l{match[3]}" for match in parts} != set(ends):
+        raise UnreadableError(f"layers of {shown(name)} are missing")
+    return [recurrent_layer(tensors, place, end) for end in ends]
+
+
+def recurrent_layer(tensors: Tensors, place: str, end: str) -> Recurrent:
+    weights, hidden = (tensors[f"{place}weight_{part}{end}"] for part in ("ih", "hh"))
+    if weights.ndim != 2 or hidden.ndim != 2:
+        raise UnreadableError(f"{shown(place + end)} is no recurrent layer of PyTorch's")
+    rows, width = hidden.shape
+    if rows not in (gates * width for gates in GATES.values()):
+        raise UnreadableError(
+            f"{shown(place + end)} is a recurrent layer that is neither a GRU nor an LSTM"
+        )
+    biases = [tensors.get(f"{place}bias_{part}{end}") for part in ("ih", "hh")]
+    own, others = (np.zeros(rows) if bias is None else bias for bias in biases)
+    return Recurrent(weights.T, own, hidden.T, others)
+
+
+def module(tensors: Tensors, name: str) -> list[Layer]:
+    """The layers of this name."""
+    return [*recurrent(tensors, name)] or [dense(tensors, name)]
+
+
+def follow_on(tensors: Tensors, orders: Iterable[Sequence[str]]) -> list[list[str]]:
+    """Those orders of modules in which each takes as many numbers as the one before gives."""
+    ends: dict[str, tuple[int, int]] = {}
+
+    def of(name: str) -> tuple[int, int]:
+        if name not in ends:
+            layers = module(tensors, name)
+            ends[name] = ends_of(layers[0])[0], ends_of(layers[-1])[1]
+        return ends[name]
+
+    return [[*names] for names in orders if all(of(a)[1] == of(b)[0] for a, b in pairwise(names))]
+
+
+def in_chain(tensors: Tensors, *, keeps_order: bool) -> list[str]:
+    """All modules of a table, one behind the other. keeps_order: it has them in the order in which
+    they were made, which counts where one is recurrent; else dense ones are in the order of their
+    names, and recurrent ones where they fit."""
+    names, inner = layers_under(tensors, ""), recurrent_under(tensors, "")
+    if not inner:
+        return names
+    total = len(names) + len(inner)
+    if len(inner) > MOST_RECURRENT or total > MOST_LAYERS:
+        raise UnreadableError(
+            f"it has {len(inner)} recurrent modules among {total}: at most {MOST_RECURRENT} among "
+            f"{MOST_LAYERS} are taken"
+        )
+
+    made = list(dict.fromkeys(match[1] or "" for match in map(any_layer, tensors) if match))
+    if keeps_order and follow_on(tensors, [made]):
+        return made
+
+    def merged(places: Sequence[int]) -> list[str]:
+        own, others = iter(inner), iter(names)
+        return [next(own if place in places else others) for place in range(total)]
+
+    found = follow_on(tensors, map(merged, combinations(range(total), len(inner))))
+    if len(found) != 1:
+        how = "in more than one order" if found else "in no order"
+        raise UnreadableError(
+            f"its layers follow on each other {how}: save the state_dict() of a module that makes "
+            "them in their order, with torch.save"
+        )
+    return found[0]
+
+
+def any_layer(name: str) -> re.Match[str] | None:
+    return DENSE.fullmatch(name) or RECURRENT.fullmatch(name)
+
+
+def perceptron(
+    tensors: Tensors, names: Sequence[str], activation: str, output: str = "identity"
+) -> list[Stage]:
+    """The modules with an activation behind each dense one, the last one with another. Nothing is
+    behind recurrent ones, which have their own."""
+    if not names:
+        raise UnreadableError("it has no dense layer where its policy's are expected")
+    stages: list[Stage] = []
+    for name in names:
+        layers = module(tensors, name)
+        stages += layers
+        if isinstance(layers[-1], Dense) and name != names[-1]:
+            stages.append(Activate(activation))
+    return [*stages, Activate(output)]
+
+
+def only(tensors: Tensors, taken: Sequence[str], allowed: str, library: str) -> None:
+    """UnreadableError for tensors of the policy that nothing here reads: they would be left out."""
+    known = {f"{name}.{part}" for name in taken for part in ("weight", "bias")}
+    known |= {
+        name
+        for name in tensors
+        if (match := RECURRENT.fullmatch(name)) and (match[1] or "") in taken
+    }
+    strange = [name for name in tensors if name not in known and not re.fullmatch(allowed, name)]
+    if strange:
+        raise UnreadableError(
+            f"it is a {library} with {shown(min(strange))}, which is not taken: dense layers "
+            "and recurrent ones alone are"
+        )

@@ -1,0 +1,259 @@
+"""A policy as an ONNX model, which onnxruntime compares with it before it is written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from rltools_host.build.ranges import ranges_of
+from rltools_host.errors import VerificationError
+from rltools_host.policies.contract import choices_of
+from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.policies.image_records import DENSE, GATES, GRU, Layer
+from rltools_host.policies.image_writing import sampled
+from rltools_host.policies.model_contract import contract, known, require_no_masks
+from rltools_host.toolchain import tools
+
+GROUP = "onnx"
+OPSET, IR_VERSION = 17, 10  # that runtimes have read for long
+# Of half an action's range, between this machine's action and that of the model.
+LARGEST_DIFFERENCE = 1e-6
+SAMPLES = 1000
+COMPARED_STEPS = 8  # of a recurrent policy
+REACH = 1e3  # of an observation, from the middle of its range: some ranges have no end
+# Activations of the core's list, each as operators of ONNX that take what the one before gave, with
+# a constant or x besides.
+X = "x"
+OPERATORS: dict[str, tuple[tuple[str, float | str | None], ...]] = {
+    "identity": (),
+    "relu": (("Relu", None),),
+    "gelu": (("Mul", 0.5**0.5), ("Erf", None), ("Add", 1.0), ("Mul", X), ("Mul", 0.5)),
+    "tanh": (("Tanh", None),),
+    "sigmoid": (("Sigmoid", None),),
+    "softplus": (("Softplus", None),),
+    "elu": (("Elu", None),),
+    "silu": (("Sigmoid", None), ("Mul", X)),
+}
+
+
+def sampled_observations(image: PolicyImage) -> Float32Array:
+    """(SAMPLES, observations)."""
+    return sampled(image.inputs, SAMPLES, REACH)
+
+
+class Graph:
+    """Nodes one after another; each takes what the one before gave."""
+
+    def __init__(self, first: str) -> None:
+        from onnx import helper, numpy_helper
+
+        self.helper, self.numpy_helper = helper, numpy_helper
+        self.last = first
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.states: list[str] = []  # after the step, of each recurrent layer: parts in order
+
+    def constant(self, value: Any) -> str:
+        name = f"constant_{len(self.constants)}"
+        array = np.ascontiguousarray(value, np.float32)
+        self.constants.append(self.numpy_helper.from_array(array, name))
+        return name
+
+    def add(self, operator: str, *inputs: str, to: str | None = None, **attributes: Any) -> str:
+        name = to or f"value_{len(self.nodes)}"
+        given = [self.last, *inputs]
+        self.nodes.append(self.helper.make_node(operator, given, [name], **attributes))
+        self.last = name
+        return name
+
+    def columns(self, first: int, count: int) -> str:
+        """Of what the one before gave."""
+        name = f"columns_{len(self.constants)}"
+        numbers = np.arange(first, first + count, dtype=np.int64)
+        self.constants.append(self.numpy_helper.from_array(numbers, name))
+        return self.add("Gather", name, axis=1)
+
+    def scale(self, low: Float32Array, high: Float32Array, to: str | None = None) -> str:
+        """Outputs become actions, in their units."""
+        self.add("Clip", self.constant(-1.0), self.constant(1.0))
+        self.add("Mul", self.constant((high - low) / 2))
+        self.add("Add", self.constant((high + low) / 2))
+        self.add("Max", self.constant(low))
+        return self.add("Min", self.constant(high), to=to)
+
+    def choose(self, image: PolicyImage) -> None:
+        """The number of each choice's largest output, of equal ones the first."""
+        outputs, place, parts = self.last, 0, []
+        low, high = ranges_of(image.actions)
+        for index, action in enumerate(image.actions):
+            self.last = outputs
+            self.columns(place, len(action.choices) or 1)
+            place += len(action.choices) or 1
+            if action.choices:
+                self.add("ArgMax", axis=1, keepdims=1)
+                parts.append(self.add("CastLike", self.constant(0.0)))
+            else:
+                parts.append(self.scale(low[index : index + 1], high[index : index + 1]))
+        self.last = parts[0]
+        self.add("Concat", *parts[1:], to="action", axis=1)
+
+    def dense(self, layer: Layer) -> None:
+        self.add("Gemm", self.constant(layer.weights), self.constant(layer.bias))
+        x = self.last
+        for operator, beside in known(OPERATORS, layer.activation, "ONNX"):
+            more = () if beside is None else (x if beside == X else self.constant(beside),)
+            self.add(operator, *more)
+
+    def gru(self, layer: Layer, place: int) -> None:
+        """PyTorch's GRU, of a state that begins at `place` of the policy's."""
+        own, parts = self.products(layer, place)
+        (reset_x, reset_h), (keep_x, keep_h), (candidate_x, candidate_h) = parts
+        reset = self.gate("Sigmoid", reset_x, reset_h)
+        keep = self.gate("Sigmoid", keep_x, keep_h)
+        self.last = candidate_h
+        self.add("Mul", reset)
+        self.add("Add", candidate_x)
+        candidate = self.add("Tanh")
+        self.last = own
+        self.add("Sub", candidate)
+        self.add("Mul", keep)
+        self.states.append(self.add("Add", candidate))
+
+    def lstm(self, layer: Layer, place: int) -> None:
+        """PyTorch's LSTM, likewise: its outputs, and behind them its cells."""
+        _, parts = self.products(layer, place)
+        functions = ("Sigmoid", "Sigmoid", "Tanh", "Sigmoid")
+        into, forget, candidate, out = (
+            self.gate(function, *part) for function, part in zip(functions, parts, strict=True)
+        )
+        self.last = into
+        added = self.add("Mul", candidate)
+        self.last = "state"
+        self.columns(place + layer.width, layer.width)
+        self.add("Mul", forget)
+        cells = self.add("Add", added)
+        self.add("Tanh")
+        self.states += [self.add("Mul", out), cells]
+
+    def products(self, layer: Layer, place: int) -> tuple[str, list[tuple[str, str]]]:
+        """The outputs of the step before, and for each gate its columns of the products of the
+        input and of these."""
+        width, weights = layer.width, [self.constant(each) for each in layer.tensors]
+        sums = self.add("Gemm", *weights[:2])
+        self.last = "state"
+        own = self.columns(place, width)
+        hidden = self.add("Gemm", *weights[2:])
+
+        def part(product: str, gate: int) -> str:
+            self.last = product
+            return self.columns(gate * width, width)
+
+        gates = range(GATES[layer.kind])
+        return own, [(part(sums, gate), part(hidden, gate)) for gate in gates]
+
+    def gate(self, function: str, x: str, h: str) -> str:
+        self.last = x
+        self.add("Add", h)
+        return self.add(function)
+
+
+def encode_onnx(image: PolicyImage) -> bytes:
+    """The model: `observation` (batch, n) in its units to `action` (batch, m) in its units. Of a
+    recurrent policy `state` (batch, k), zeros at first, to `next_state` besides, by a step of
+    training."""
+    require_no_masks(image, "ONNX")
+    tools.ensure_group(GROUP)
+    from onnx import TensorProto, checker
+
+    graph = Graph("observation")
+    if image.normaliser is not None:
+        mean, inverse_std = image.normaliser
+        graph.add("Sub", graph.constant(mean))
+        graph.add("Mul", graph.constant(inverse_std))
+    place = 0
+    for layer in image.layers:
+        if layer.kind == DENSE:
+            graph.dense(layer)
+        elif layer.kind == GRU:
+            graph.gru(layer, place)
+        else:
+            graph.lstm(layer, place)
+        place += layer.state_dim
+    if choices_of(image.actions):
+        graph.choose(image)
+    else:
+        graph.scale(*ranges_of(image.actions), to="action")
+    make = graph.helper
+    sizes = {"observation": len(image.observations), "action": len(image.actions)}
+    if graph.states:
+        graph.last = graph.states[0]
+        graph.add("Concat", *graph.states[1:], to="next_state", axis=1)
+        sizes |= {"state": place, "next_state": place}
+    values = {
+        name: make.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
+        for name, size in sizes.items()
+    }
+    given = [values[name] for name in ("observation", "state") if name in values]
+    found = [values[name] for name in ("action", "next_state") if name in values]
+    model = make.make_model(
+        make.make_graph(graph.nodes, "policy", given, found, graph.constants),
+        opset_imports=[make.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="rltools",
+    )
+    make.set_model_props(model, {"contract": json.dumps(contract(image))})
+    checker.check_model(model, full_check=True)
+    data: bytes = model.SerializeToString()
+    require_same_actions(image, data)
+    return data
+
+
+def runtime_session(model: bytes) -> Any:
+    """onnxruntime's, with one thread, which keeps its warnings to itself."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def require_same_actions(image: PolicyImage, model: bytes) -> None:
+    """onnxruntime's actions are this machine's, within LARGEST_DIFFERENCE of half their range."""
+    session = runtime_session(model)
+    examples = [example.observation for example in image.examples]
+    inputs = np.concatenate([sampled_observations(image), np.array(examples, np.float32)])
+    low, high = ranges_of(image.actions)
+    states = image.runner.begin(len(inputs))
+    difference = 0.0
+    for _ in range(1 if image.recurrence is None else COMPARED_STEPS):
+        given = {"observation": inputs}
+        if image.recurrence is not None:
+            given["state"] = states.copy()
+        actions, *after = session.run(None, given)
+        outputs, ours = image.runner.run(inputs, states)
+        differences = np.abs((actions - ours) / ((high - low) / 2))
+        differences = differences[~is_close_choice(image, outputs)]
+        difference = max(difference, float(differences.max(initial=0.0)))
+        for each in after:
+            difference = max(difference, float(np.abs(each - states).max()))
+    if not difference <= LARGEST_DIFFERENCE:
+        raise VerificationError(
+            f"{image.origin}: onnxruntime's actions are off by {difference:.1e} of half their "
+            f"range, more than {LARGEST_DIFFERENCE:g}: nothing was written"
+        )
+
+
+def is_close_choice(image: PolicyImage, outputs: Float32Array) -> Any:
+    """(rows, actions): where two outputs of a choice are so close that rounding decides."""
+    place, close = 0, []
+    for action in image.actions:
+        values = np.sort(outputs[:, place : place + len(action.choices)], axis=1)
+        place += len(action.choices) or 1
+        if action.choices:
+            close.append(values[:, -1] - values[:, -2] <= 1e-5 * (1 + np.abs(values[:, -1])))
+        else:
+            close.append(np.zeros(len(outputs), bool))
+    return np.stack(close, axis=1)
