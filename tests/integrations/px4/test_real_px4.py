@@ -43,7 +43,7 @@ EXTERNAL_1, HOLD = "23", "4"
 def sih_policy() -> bytes:
     """A linear controller of the SIH quadrotor (1 kg, rotors of 5 N, 0.2 m from the axes)."""
     hover, gravity = 0.4905, 9.81
-    place, speed, tilt, rate = 2.4, 2.2, 40.0, 9.0  # m/s^2 a metre ..., rad/s^2 a radian ...
+    place, speed, tilt, rate = 1.6, 2.2, 40.0, 9.0  # m/s^2 a metre ..., rad/s^2 a radian ...
     angular, yaw, lift = 0.00625, 0.075, hover / gravity  # parts of a thrust for one of each
     weights = np.zeros((13, 4), np.float32)
     # front right, rear right, rear left, front left; z: a clockwise rotor turns the body left
