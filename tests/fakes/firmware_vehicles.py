@@ -82,6 +82,10 @@ class Vehicle(Protocol):
     def take_off(self, image: bytes) -> None:
         """The policy has the vehicle, which hovers at its target."""
 
+    def enter_again(self) -> Floats | None:
+        """The policy that has it gives it back and takes it again; the thrusts of its first tick,
+        at the target."""
+
     def tick(self, state: State, spoil: Spoil | None = None) -> Floats | None:
         """2 ms, and the motors' thrusts; None where the policy does not fly (any more)."""
 
@@ -108,6 +112,12 @@ class Crazyflie:
         self.tick(AT_TARGET)
         assert self.library.flight_push(image, len(image))
         self.library.flight_enable(True)
+
+    def enter_again(self) -> Floats | None:
+        self.library.flight_enable(False)
+        self.tick(AT_TARGET)
+        self.library.flight_enable(True)
+        return self.tick(AT_TARGET)
 
     def tick(self, state: State, spoil: Spoil | None = None) -> Floats | None:
         measured = crazyflie_measured(state, self.target)
@@ -182,6 +192,12 @@ class Px4:
         assert self.start(image)
         self.library.flight_select(1)
         assert self.tick(AT_TARGET) is not None  # its target is where the mode is entered
+
+    def enter_again(self) -> Floats | None:
+        self.library.flight_select(0)
+        self.tick(AT_TARGET)
+        self.library.flight_select(1)
+        return self.tick(AT_TARGET)
 
     def tick(self, state: State, spoil: Spoil | None = None) -> Floats | None:
         measured = px4_measured(state, self.target)

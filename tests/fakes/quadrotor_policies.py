@@ -17,6 +17,8 @@ from rltools_host.flight.simulator import flight_library
 from rltools_host.policies.contract import CHANNEL, Contract
 from rltools_host.policies.core_source import activations
 from rltools_host.policies.image import parse_policy
+from rltools_host.policies.image_records import GATES, Layer
+from rltools_host.policies.image_writing import Network, Origin, sampled, write_image
 from rltools_host.policies.runner import LAYER
 from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION
 
@@ -128,3 +130,24 @@ def controller(*, gain: float = 1.0, roll_sign: float = 1.0, sum_gain: float = 0
     hidden = np.stack(columns, axis=1).astype(np.float32)
     layers = [("relu", hidden, np.array(biases, np.float32)), ("identity", outer, base)]
     return image_of(layers, contract)
+
+
+def recurrent_policy() -> bytes:
+    """13-8-GRU8-4 of random numbers, whose hidden state moves on each 10 ms. It sees its actions of
+    10 ms ago, too."""
+    contract = flight_library().contract
+    past = tuple(Channel(f"{each.name}_t-5", "1", -1.0, 1.0) for each in contract.actions)
+    contract = replace(contract, observations=(*contract.observations, *past))
+    random = np.random.default_rng(5)
+
+    def some(*shape: int) -> Array:
+        return random.uniform(-0.8, 0.8, shape).astype(np.float32)
+
+    width, gates = 8, GATES * 8
+    layers = (
+        Layer("tanh", some(len(contract.observations), width), some(width)),
+        Layer("identity", some(width, gates), some(gates), (some(width, gates), some(gates))),
+        Layer("identity", some(width, 4), some(4)),
+    )
+    origin = Origin("recurrent-ppo", "Quadrotor", 0, 0, hashlib.sha256().hexdigest())
+    return write_image(Network(None, layers, 5), contract, origin, sampled(contract, 16))

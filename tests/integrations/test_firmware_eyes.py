@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from firmware_frames import (
     wrench,
 )
 from firmware_vehicles import Crazyflie, Px4, Spoil, Vehicle, build_crazyflie, build_px4
-from quadrotor_policies import constant_policy, controller, image_of
+from quadrotor_policies import constant_policy, controller, image_of, recurrent_policy
 from rltools_host.flight.loop import HostPilot
 from rltools_host.flight.simulator import Flight, flight_library
 from rltools_host.policies.image import parse_policy
@@ -268,6 +269,60 @@ def test_no_px4_passes_whose_parameters_are_not_its_motors(px4: Px4) -> None:
         assert refused == 20  # the rest keep each diagonal's direction
     finally:
         px4.rotors = PX4_ROTORS
+
+
+# -- hidden state ----------------------------------------------------------------------------------
+
+
+class PilotHere:
+    """The policy on this machine, which has just begun, tick by tick beside a vehicle's."""
+
+    def __init__(self, image: bytes) -> None:
+        self._pilot = HostPilot(parse_policy(image), in_trial=False)
+        self._now_us = 0
+
+    def act(self, observation: Floats) -> Floats:
+        self._now_us += 2000
+        return self._pilot.act(self._now_us, self._now_us, observation).action
+
+
+def test_its_hidden_state_is_zero_whenever_it_takes_over(vehicle: Vehicle) -> None:
+    image = recurrent_policy()
+    vehicle.take_off(image)
+    last_thrusts = set()
+    for _ in range(3):
+        states = random_states(23, isinstance(vehicle, Crazyflie))
+        here = PilotHere(image)
+        for turn in [vehicle.enter_again, *(partial(vehicle.tick, state) for state, _ in states)]:
+            motors = turn()
+            assert motors is not None
+            thrusts = simulated_thrusts(vehicle.motors, motors)
+            assert thrusts.tobytes() == here.act(vehicle.observation()).tobytes()
+        last_thrusts.add(thrusts.tobytes())
+    assert len(last_thrusts) == 1  # the same flight each time
+
+
+def test_a_fault_that_the_crazyflie_outlasts_makes_its_hidden_state_zero(
+    crazyflie: Crazyflie,
+) -> None:
+    def lose(measured: Floats) -> None:
+        measured[:] = np.nan
+
+    image = recurrent_policy()
+    crazyflie.take_off(image)
+    crazyflie.enter_again()
+    here, before = PilotHere(image), None
+    here.act(crazyflie.observation())
+    for index, (state, _) in enumerate(random_states(40, moving_target=True)):
+        is_lost = index % 9 == 8
+        motors = crazyflie.tick(state, lose if is_lost else None)
+        assert motors is not None
+        if is_lost:
+            here.act(np.full(13, np.nan, np.float32))
+            assert motors.tobytes() == before  # the last action is held
+        else:
+            assert motors.tobytes() == here.act(crazyflie.observation()).tobytes()
+        before = motors.tobytes()
 
 
 # -- flights ---------------------------------------------------------------------------------------
