@@ -51,10 +51,10 @@ struct FoundationQuadrotorTeacher {
       cost_change = 0.05f;
       cost_position = 1.1f;
       // Wider than what is flown: a policy is worst at the edges of what it learnt.
-      environment.turn_min = 30.0f;
-      environment.turn_max = 1600.0f;
-      environment.lag_up_max = 0.115f;
-      environment.lag_down_max = 0.36f;
+      environment.turn_min = 24.0f;
+      environment.turn_max = 2000.0f;
+      environment.lag_up_max = 0.125f;
+      environment.lag_down_max = 0.42f;
     }
   };
   static constexpr int kEnvironments = 512;
@@ -77,14 +77,16 @@ struct FoundationQuadrotor {
   using EnvironmentSettings = Teacher::EnvironmentSettings;
   struct Hyperparameters : DistillationDefaults<Teacher> {
     Hyperparameters() {
-      steps = 75000000;
-      eval_every = 5000000;
+      steps = 300000000;
+      eval_every = 20000000;
       eval_episodes = 100;
-      report_every = 200000;
-      teacher_steps = 15000000;
+      report_every = 1000000;
+      teacher_steps = 30000000;
+      final_rate = 0.1f;
+      adam_beta2 = 0.999f;
       retry = 0.9f;
-      student_rate = 8e-3f;
-      student_final = 0.02f;
+      student_rate = 6e-3f;  // with more of it, a long run unlearns what it can, and stays so
+      student_end = 0.01f;
     }
   };
   static constexpr int kEnvironments = 128;

@@ -14,7 +14,7 @@ namespace rlt {
   X(float, retry, 0, 0, 1, "",                                                                     \
     "Part of the student's episodes after one that terminated that have its parameters again.")    \
   X(float, student_rate, 1e-3, 0, 1, "", "Adam's step size of the student, at the start.")         \
-  X(float, student_final, 0.1, 0, 1, "", "Factor of that at the end; falls evenly to it.")         \
+  X(float, student_end, 0.1, 0, 1, "", "Factor of that at the end; its square root falls evenly.") \
   X(std::uint32_t, student_epochs, 2, 1, 1000, "", "How often the student's rows are gone through.")
 
 RLT_DEFINE_HYPERPARAMETERS(DistillationHyperparameters, RLT_DISTILLATION_HYPERPARAMETERS)

@@ -28,6 +28,13 @@ T rate_factor(T final_rate, T share_done) {
   return T(1) - (T(1) - final_rate) * share_done;
 }
 
+// The same by a square: the square root falls evenly. So more of the run has a small step size.
+template <class T>
+T square_factor(T final_rate, T share_done) {
+  const T root = rate_factor(math::sqrt(final_rate), share_done);
+  return root * root;
+}
+
 // The divergence to wish for, which goes with the square of the step size.
 template <class T>
 T scheduled_divergence(T target, T factor) {
