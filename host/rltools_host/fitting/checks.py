@@ -189,7 +189,7 @@ def turning(q: Array, length: int, conjugated: bool) -> Array:
 
 
 def agreement(measured: Array, predicted: Array) -> float:
-    """1 where they are equal; 0 where the prediction explains nothing."""
+    """1 where they are equal, -1 where one says nothing of the other."""
     count = min(len(measured), len(predicted))
     measured, predicted = measured[:count], predicted[:count]
     whole = float((measured**2).sum() + (predicted**2).sum()) / 2.0
