@@ -16,7 +16,6 @@ from rltools_host.errors import PortError, UsageError
 from rltools_host.files import disk_error, partial_path, write_durably
 
 PATIENCE_S = 2.0  # that another board may take to end
-COPIED_BYTES = 1 << 20  # at once
 
 
 class StorageFile:
@@ -79,7 +78,7 @@ def copied(path: Path) -> Iterator[Path]:
         try:
             with path.open("rb") as original:
                 lock(original.fileno(), path, fcntl.LOCK_SH)
-                shutil.copyfileobj(original, copy, COPIED_BYTES)
+                shutil.copyfileobj(original, copy)
             copy.flush()
         except OSError as error:
             raise disk_error(Path(tempfile.gettempdir()), error) from None

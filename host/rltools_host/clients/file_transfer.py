@@ -83,10 +83,11 @@ class FileTransfer:
         self._clock = clock
         self._sequence = secrets.randbelow(0x10000)
         self._wish = secrets.randbelow(256)  # the session number that an open asks for
-        self._session = 0  # the number that the server's open answered
-        self._path = ""
-        self._limit_s = LIMIT_AT_LEAST_S
-        self._deadline = 0.0
+        # Of the transfer; the session has the number that the server's open answered.
+        self._session: int
+        self._path: str
+        self._limit_s: float
+        self._deadline: float
 
     def download(
         self,

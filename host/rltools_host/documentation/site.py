@@ -119,7 +119,7 @@ def surroundings() -> dict[str, str]:
     kernel = settings / "profile_default" / "ipython_kernel_config.py"
     kernel.parent.mkdir(parents=True, exist_ok=True)
     kernel.write_text("c.IPKernelApp.log_level = 40\n", encoding="utf-8")  # errors alone
-    project.mkdir(parents=True, exist_ok=True)
+    project.mkdir(exist_ok=True)
     for written in project.iterdir():  # of earlier, but for what was compiled
         if written.is_dir() and written.name != PROJECT.build.name:
             shutil.rmtree(written)

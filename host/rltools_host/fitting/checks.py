@@ -189,7 +189,7 @@ def turning(q: Array, length: int, conjugated: bool) -> Array:
 
 
 def agreement(measured: Array, predicted: Array) -> float:
-    """1 where they are equal; 0 where the prediction explains nothing."""
+    """1 where they are equal, -1 where one says nothing of the other."""
     count = min(len(measured), len(predicted))
     measured, predicted = measured[:count], predicted[:count]
     whole = float((measured**2).sum() + (predicted**2).sum()) / 2.0
@@ -250,7 +250,7 @@ def check_velocity(log: FlightLog) -> None:
     gained = integral(force, log.time_s)
     predicted = gained[length::length] - gained[:-length:length]
     predicted -= predicted.mean(axis=0)  # a small tilt of the attitude
-    measured = log.velocity[length::length] - log.velocity[:-length:length]
+    measured = log.velocity[length::length] - log.velocity[:length:length]
     if (
         measured.std(axis=0).max() > SMALLEST_SPEED_CHANGE_M_S
         and agreement(measured, predicted) < 0

@@ -61,8 +61,8 @@ def motions(
         arriving = time_s - p.latency_s
         command = np.searchsorted(time_s, arriving + 1e-9, side="right") - 1
         ended = np.searchsorted(time_s, arriving[1:] - 1e-9, side="right") - 1
-        old = np.clip(command[:-1], 0, len(time_s) - 1)
-        new = np.clip(ended, 0, len(time_s) - 1)
+        old = np.maximum(command[:-1], 0)
+        new = np.maximum(ended, 0)
         switch = time_s[new] + p.latency_s - time_s[:-1]
         before = np.where(new > old, np.clip(switch, 0.0, dt), dt)
         # Each step in two parts: with the old, with the new command.

@@ -236,9 +236,9 @@ def airframes(settings: Mapping[str, float], seed: int, episodes: Sequence[int])
     library = flight_library()
     found = np.zeros(len(episodes), library.records["Airframe"])
     flight = Flight(seed, 0, settings)
-    for place, episode in enumerate(episodes):
+    for record, episode in zip(found.reshape(-1, 1), episodes, strict=True):
         flight.begin(seed, episode)
-        flight.read_airframe(found[place : place + 1])
+        flight.read_airframe(record)
     return found
 
 

@@ -37,7 +37,7 @@ class PlainFlight:
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
-        self._line_at = 0.0
+        self._line_at: float
 
     def begin(self, _: LoopResult) -> None:
         self._line_at = time.monotonic()

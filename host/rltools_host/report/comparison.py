@@ -196,7 +196,7 @@ def joined(found: Sequence[Contender], threshold: float | None) -> list[Contende
         rows.setdefault(each.name if run.seed in seeds else key, []).append(each)
     result = []
     for row in rows.values():
-        runs = {each.first.seed or 0: each.runs[0] for each in row}
+        runs = dict(enumerate(each.runs[0] for each in row))
         name = f"{row[0].name} and {len(row) - 1} more"
         is_one = len(row) == 1
         result.append(row[0] if is_one else contender(name, "", runs, points_of(runs), threshold))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import pickle
 import selectors
@@ -65,14 +66,14 @@ class ReportingScreen(Screen):
     def __init__(self, view: TrainingView, say: Say) -> None:
         super().__init__(view)
         self._say = say
-        self._due_at = 0.0
+        self._due_at: float
         self._said = 0  # evaluations
         self.close()
 
     def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
         super().take(event)
         if isinstance(event, Evaluation):
-            self._due_at = 0.0
+            self._due_at = -math.inf
 
     def refresh(self) -> None:
         if time.monotonic() >= self._due_at:

@@ -255,10 +255,9 @@ def figure_line(width: int, *pairs: tuple[str, str], room: int = 0) -> Text:
     text = Text(no_wrap=True)
     for name, value in pairs:
         width -= len(f" {name} {value:<{room}}  ")
-        if width < -2:  # the last one's spaces
-            break
-        text.append(f" {name} ", "dim")
-        text.append(f"{value}  ", "bold")
+        if width >= -2:  # the last one's spaces
+            text.append(f" {name} ", "dim")
+            text.append(f"{value}  ", "bold")
     return text
 
 

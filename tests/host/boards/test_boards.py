@@ -13,8 +13,9 @@ from rltools_host.boards import discovery
 from rltools_host.boards.description import board_names, list_boards, load_board
 from rltools_host.build import firmware
 from rltools_host.commands import boards
-from rltools_host.commands.firmware import flash
-from rltools_host.errors import BuildError, PortError, UnknownNameError, UsageError
+from rltools_host.commands import firmware as firmware_command
+from rltools_host.commands.firmware import emulate, flash
+from rltools_host.errors import BuildError, LinkLostError, PortError, UnknownNameError, UsageError
 from rltools_host.tree import TREE
 
 NAMES = board_names()
@@ -191,6 +192,85 @@ def test_a_board_in_its_bootloader_counts_as_connected(monkeypatch: pytest.Monke
 def test_an_emulated_board_is_not_flashed() -> None:
     with pytest.raises(UsageError, match=r"--board qemu-cortex-m7.*flashed: esp32, .*teensy41"):
         flash("qemu-cortex-m7", "pendulum-td3")
+
+
+class Built(Exception):
+    """A firmware would be built of these."""
+
+
+@pytest.mark.parametrize(
+    ("program", "subject", "expected"),
+    [
+        ("train", None, "pendulum-td3"),
+        ("train", "quadrotor-ppo", "quadrotor-ppo"),
+        ("infer", None, "pendulum"),
+        ("infer", "quadrotor", "quadrotor"),
+    ],
+)
+def test_what_is_emulated(
+    program: str, subject: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build_firmware(*of: object) -> None:
+        raise Built(*of)
+
+    monkeypatch.setattr(firmware, "build_firmware", build_firmware)
+    with pytest.raises(Built) as caught:
+        emulate("qemu-cortex-m7", subject, program=program)
+    assert caught.value.args == (load_board("qemu-cortex-m7"), expected, program)
+    for seconds in (0, -1):
+        with pytest.raises(UsageError, match=f"--time-limit {seconds}: give a number of seconds"):
+            emulate("qemu-cortex-m7", subject, time_limit_s=seconds)
+
+
+class Emulated:
+    """In place of the emulator; it ends, or the user ends it."""
+
+    port, process_id = "/dev/pts/9", 7
+    is_interrupted = True
+
+    def __init__(self, *_: object) -> None: ...
+
+    def __enter__(self) -> Emulated:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def wait(self) -> None:
+        if self.is_interrupted:
+            raise KeyboardInterrupt
+
+    def ending(self) -> str:
+        return "it was ended by SIGKILL"
+
+
+def test_an_emulated_board_says_where_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    name, other, storage = "qemu-cortex-m7", "qemu-esp32c3", tmp_path / "flash"
+    monkeypatch.setattr(firmware, "build_firmware", lambda *_: Path("program"))
+    monkeypatch.setattr(firmware_command, "Emulator", Emulated)
+    monkeypatch.setattr(firmware_command, "require_kept", lambda *_: None)
+    assert emulate(name, time_limit_s=5) == 0
+    first, then, *rest = capsys.readouterr().out.splitlines()
+    assert first == f"{load_board(name).title}, with pendulum-td3, is on /dev/pts/9"
+    assert then.startswith("  train there:  ")
+    assert then.endswith(f"rlt train pendulum-td3 --board {name} --port /dev/pts/9")
+    assert rest == ["  Ctrl-C ends it; so do 5 s"]
+    assert emulate(other, program="infer", json_output=True, storage=storage) == 0
+    assert storage.is_file()
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {
+        "board": other,
+        "experiment": "pendulum",
+        "program": "infer",
+        "port": "/dev/pts/9",
+        "process_id": 7,
+    }
+    assert captured.err.splitlines()[1].endswith(f"rlt push RUN --board {other} --port /dev/pts/9")
+    assert captured.err.splitlines()[2] == f"  confirmed policies stay in {storage}"
+    monkeypatch.setattr(Emulated, "is_interrupted", False)
+    with pytest.raises(LinkLostError, match=f"^{name} on /dev/pts/9 ended: it was ended by SIGK"):
+        emulate(name)
 
 
 @pytest.fixture

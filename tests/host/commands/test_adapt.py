@@ -39,8 +39,9 @@ from rltools_host.fitting.fit import fit as fit_now
 from rltools_host.fitting.log import read_log
 from rltools_host.fitting.model import P
 from rltools_host.fitting.result import LEAST_SPREAD, Result
+from rltools_host.flight.fitted import Recipe
 from rltools_host.flight.gate_result import GateResult, read_result
-from rltools_host.hints import near_path
+from rltools_host.hints import command_line, near_path
 from rltools_host.link.board_link import STORAGE_VARIABLE
 from rltools_host.link.transport import ProcessLink
 from rltools_host.policies import board as policy_board
@@ -203,6 +204,32 @@ def test_commands_that_are_not_of_this_flight(
     assert run_line(tmp_path / "run", log=log) == DamagedFileError.exit_code
     assert capsys.readouterr().err.rstrip().endswith("nothing was pushed")
     assert not (tmp_path / "run").exists()
+
+
+def test_how_long_both_recipes_take_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapt, "QUICK", Recipe("a", 6_000_000, 1.5e6))
+    monkeypatch.setattr(adapt, "SLOW", Recipe("b", 12_000_000, 6e5))
+    text = "about {} s on an idle machine, {} s for a drone that turns slowly"
+    assert adapt.duration_text(None) == text.format(9, 25)
+    assert adapt.duration_text(3_000_000) == text.format(7, 10)
+
+
+def test_the_last_lines_say_what_to_do_next() -> None:
+    place = policy_board.PolicyPlace("host", "tcp:1:2", adapt.CONTRACT)
+    document = {"run": "runs/x", "reason": "staged", "seconds": {"total": 12.346}}
+    ends = [f"  run   {document['run']}", f"  next  {command_line('report', 'runs/x')}"]
+    assert adapt.closing_lines({**document, "activated": True}, place) == [
+        "12.35 s from the log to the confirmed policy",
+        *ends,
+    ]
+    keep, drop = place.trial_commands
+    assert ("confirm" in keep, "rollback" in drop, "--port tcp:1:2" in keep) == (True,) * 3
+    assert adapt.closing_lines({**document, "activated": False}, place) == [
+        "12.35 s from the log to the board, where it is staged",
+        f"  keep it:  {keep}",
+        f"  drop it:  {drop}",
+        *ends,
+    ]
 
 
 # -- what is refused before anything begins -------------------------------------------------------

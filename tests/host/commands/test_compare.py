@@ -30,7 +30,7 @@ RUN: dict[str, Any] = {
 }
 
 
-def made(path: Path, returns: Sequence[float], seed: int = 0, **changes: Any) -> Path:
+def made(path: Path, returns: Sequence[float], seed: int | None = 0, **changes: Any) -> Path:
     """Evaluations at steps 10, 20 and so on, a second apart."""
     path.parent.mkdir(parents=True, exist_ok=True)
     last = {"return_mean": returns[-1]} if returns else {}
@@ -113,6 +113,29 @@ def test_table(
     assert max(map(len, lines)) <= max(width, 66), "the last sentence alone is longer"
     for entry in ("-115.0", "-307.5", "TD3", "3 of 4", "td3 over sac", "0.67", "gamma: 0.99, 0.9"):
         assert any(entry in line for line in lines), entry
+
+
+def test_what_the_table_says_of_single_runs(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(runs / "other", [-2.0, -1234.56], algorithm="")
+    monkeypatch.setattr(command, "columns", lambda _: 140)
+    assert cli.run(["compare", "one", "other", "--threshold", "-150"]) == 0
+    found = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert found == [
+        ["return", "algorithm", "runs", "IQM", "95", "%", "mean", "deviation", "median", "worst"],
+        ["one", "SAC", "1", "-130.0", "-", "-130.0", "0.0", "-130.0", "-130.0"],
+        ["other", "-", "1", "-1,234.6", "-", "-1,234.6", "0.0", "-1,234.6", "-1,234.6"],
+        [],
+        ["return", "of", "-150", "reached", "steps", "seconds"],
+        ["one", "1", "of", "1", "20", "2.0"],
+        ["other", "1", "of", "1", "10", "1.0"],
+        [],
+        ["probability", "of", "a", "higher", "return", "95", "%"],
+        ["one", "over", "other", "1.00", "-"],
+        [],
+        ["intervals:", "bootstrap", "over", "runs,", "10,000", "resamples,", "seed", "0"],
+    ]
 
 
 def test_a_groups_variants(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,15 +276,16 @@ def test_runs_that_differ_in_their_seeds_alone_are_joined(
     monkeypatch.chdir(tmp_path)
     for seed in range(3):
         made(tmp_path / f"a{seed}", [0.0, float(seed)], seed, hyperparameters={"seed": seed})
+    made(tmp_path / "old", [0.0, 3.0], None, hyperparameters={})  # it states no seed
     made(tmp_path / "twin", [0.0, 9.0], 0, hyperparameters={"seed": 0})  # the same seed once more
     made(tmp_path / "b", [0.0, 5.0], 7, hyperparameters={"seed": 7, "gamma": 0.9})
-    words = ["./a0", "./a1", "./b", "./a2", "./twin"]
+    words = ["./a0", "./a1", "./b", "./a2", "./old", "./twin"]
     rows = compared(capsys, *words, "--join")["contenders"]
     assert [(row["name"], row["runs"], row["mean"]) for row in rows] == [
-        ("a0 and 2 more", 3, 1.0),
+        ("a0 and 3 more", 4, 1.5),
         ("b", 1, 5.0),
         ("twin", 1, 9.0),
     ]
-    assert len(compared(capsys, *words)["contenders"]) == 5
+    assert len(compared(capsys, *words)["contenders"]) == 6
     assert cli.run(["compare", "./a0", "./a1", "--join"]) != 0
     assert "a comparison takes two runs or groups" in capsys.readouterr().err

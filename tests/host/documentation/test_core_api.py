@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,86 @@ def test_comments_are_text_and_what_is_set_in_stays() -> None:
         *("", "```text", "x = y * z", "```", ""),
         "\\[end\\]",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("`a_b` c_d", "`a_b` c\\_d"), ("`a_b", "\\`a\\_b"), ("a*b ~ #1", "a\\*b \\~ \\#1")],
+)
+def test_text_is_shown_as_it_is(text: str, expected: str) -> None:
+    assert core_api.quoted(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("rlt::Matrix", False),
+        ("rlt::nn::Layer< rlt::Outer::T >", False),
+        ("rlt::Matrix::Row", True),
+        ("rlt::Layer< T >::Row", True),
+        ("rlt::detail::row", True),
+    ],
+)
+def test_structs_within_others_are_told_there(name: str, expected: bool) -> None:
+    assert core_api.is_inner(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("rl/training.h", "rl"),
+        ("rl/algorithms/td3.h", "rl/algorithms"),
+        ("rlt.h", ""),
+        ("nn_tools/a.h", ""),
+    ],
+)
+def test_a_header_is_on_the_page_of_the_nearest_folder(name: str, folder: str) -> None:
+    assert core_api.folder_of(name) == folder
+
+
+def test_declarations_are_those_of_the_source(tmp_path: Path) -> None:
+    header = tmp_path / "a.h"
+    header.write_text(
+        "// A list,\n//  set in.\ntemplate <typename T,\n          int N>\nstruct List : Base {\n"
+        "  int count;  // how many\n  int own;  // private\n  int bare;\n};\n"
+        "// The larger.\n#define MOST(a, b) a\nenum class Kind { one, two };  // of lists\n"
+    )
+
+    def at(line: int) -> str:
+        return f'<location file="{header}" line="{line}"/>'
+
+    def member(kind: str, name: str, line: int, more: str = "", protection: str = "public") -> str:
+        return (
+            f'<memberdef kind="{kind}" prot="{protection}"><name>{name}</name>{more}{at(line)}'
+            "</memberdef>"
+        )
+
+    parameters = "".join(
+        f"<param><type>{kind}</type><declname>{name}</declname></param>"
+        for kind, name in (("typename", "T"), ("int", "N"))
+    )
+    members = [
+        member("variable", "count", 6),
+        member("variable", "own", 7, protection="private"),
+        member("variable", "bare", 8),
+    ]
+    compound = ElementTree.fromstring(
+        f"<compounddef><basecompoundref>rlt::Base</basecompoundref><templateparamlist>{parameters}"
+        f"</templateparamlist>{''.join(members)}{at(5)}</compounddef>"
+    )
+    comment = ("A list,", " set in.")
+    declaration = "template <typename T, int N>\nstruct List : rlt::Base"
+    assert core_api.struct_of(compound, "rlt::List") == core_api.Entry(
+        5, "List", declaration, comment, (("count", ("how many",)),)
+    )
+    names = "<param><defname>a</defname></param><param><defname>b</defname></param>"
+    macro = core_api.entry_of(ElementTree.fromstring(member("define", "MOST", 11, names)))
+    assert macro == core_api.Entry(11, "MOST", "#define MOST(a, b)", ("The larger.",))
+    values = "".join(f"<enumvalue><name>{name}</name></enumvalue>" for name in ("one", "two"))
+    kind = core_api.entry_of(ElementTree.fromstring(member("enum", "Kind", 12, values)))
+    assert kind == core_api.Entry(12, "Kind", "enum class Kind { one, two }", ("of lists",))
+    bare = ElementTree.fromstring("<memberdef><name>x</name></memberdef>")
+    assert (core_api.line_of(bare), core_api.comment_of(bare)) == (0, ())
 
 
 COMPOUND = """<doxygen><compounddef kind="{kind}"><compoundname>{name}</compoundname>

@@ -164,6 +164,45 @@ def test_a_fault_fails_the_build(
     assert re.search(r"^docs/index\.md", shown, re.MULTILINE)
 
 
+def test_tutorials_begin_in_a_project_without_what_earlier_ones_wrote(staged: Path) -> None:
+    for _ in range(2):
+        variables = site.surroundings()
+        project = Path(variables["RLT_PROJECT"])
+        (project / "runs").mkdir(exist_ok=True)
+        (project / "notes.txt").touch()
+        (project / "build").mkdir(exist_ok=True)
+    site.surroundings()
+    assert sorted(path.name for path in project.iterdir()) == ["build", "rlt.toml"]
+    settings = Path(variables["IPYTHONDIR"])
+    assert {project.parent, settings.parent} == {staged / "work"}
+    kernel = settings / "profile_default/ipython_kernel_config.py"
+    assert kernel.read_text() == "c.IPKernelApp.log_level = 40\n"
+
+
+def test_what_is_kept_is_of_the_sources_that_tutorials_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = (
+        *("host/rltools_host/documentation/cells.py", "host/rltools_host/documentation/site.py"),
+        *("lib/a.h", "lib/notes.md", "host/rltools_host/web/site.py", "examples/b.h"),
+    )
+    for name in names:
+        stage.write_changed(tmp_path / "tree" / name, "a")
+    monkeypatch.setattr(TREE, "root", tmp_path / "tree")
+    monkeypatch.setattr(site, "work_folder", lambda: tmp_path / "work")
+    used = [names[0], names[2]]
+    assert sorted(site.executed_files()) == used
+    first = site.kept_folder()
+    first.mkdir(parents=True)
+    assert re.fullmatch("kept-[0-9a-f]{12}", first.name)
+    stage.write_changed(tmp_path / "tree" / names[1], "b")
+    assert site.kept_folder() == first
+    assert first.exists()
+    stage.write_changed(tmp_path / "tree" / names[0], "b")
+    assert site.kept_folder() != first
+    assert not first.exists()
+
+
 def test_foreign_files_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match="files that `rlt docs` did not write"):

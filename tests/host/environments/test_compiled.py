@@ -84,6 +84,7 @@ def test_spaces_types_and_seeds(name: str) -> None:
     assert env.spec is gymnasium.spec(f"rlt/{name}")
     observations, infos = env.reset(seed=7)
     assert infos == {}
+    assert env.np_random_seed == 7
     assert observations.dtype == np.float32
     assert env.observation_space.contains(observations)
     assert env.single_observation_space.shape == (len(env.observation_channels),)
@@ -112,6 +113,7 @@ def test_rows_do_not_depend_on_their_number_and_the_first_is_the_single_one(name
         assert np.array_equal(array[:, :2], other)
     single = gymnasium.make(f"rlt/{name}")
     single.reset(seed=3)
+    assert single.unwrapped.np_random_seed == 3
     for step, action in enumerate(actions[:, 0]):
         observation, reward, terminated, truncated, _ = single.step(action)
         assert (reward, terminated, truncated) == tuple(array[step, 0] for array in expected[1:])

@@ -92,6 +92,8 @@ def test_set_points_are_of_the_same_curve() -> None:
     fractions = np.linspace(0.05, 1.0, 20)
     w = set_points(fractions, p)
     np.testing.assert_allclose(p.shape_0 + p.shape_1 * w + p.shape_2 * w**2, fractions)
+    square = RotorParameters(0.1, 0.1, 0.0)
+    np.testing.assert_allclose(set_points(np.array([0.0, 0.25, 1.0]), square), [0.0, 0.5, 1.0])
 
 
 def test_what_is_no_number_ends() -> None:

@@ -61,6 +61,21 @@ def test_what_ends_early_or_breaks_a_limit_is_none() -> None:
     assert limit_broken(np.array((5.0, -5.0, 0, 5, 5, 5, 1, 0, 0, 0, 35, -35, 0))) == ""
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        (1, -5.1, "its position error was 5.1 m, beyond 5 m"),
+        (4, 12.0, "its velocity was 12 m/s, beyond 10 m/s"),
+        (12, -40.0, "its angular velocity was 40 rad/s, beyond 35 rad/s"),
+        (3, math.nan, "its velocity is not a number"),
+    ],
+)
+def test_a_limit_that_is_broken_is_told(column: int, value: float, text: str) -> None:
+    row = np.zeros(13)
+    row[column] = value
+    assert limit_broken(row) == text
+
+
 # -- a prediction ---------------------------------------------------------------------------------
 
 L2F = {"airframe": 1.0}

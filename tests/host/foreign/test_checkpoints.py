@@ -8,6 +8,7 @@ import pytest
 from foreign_files import CHOICES, GOLDENS, RECURRENT, Golden, GoldenChoices
 from policy_samples import sample_images
 from rltools_host.foreign.onnx_files import GROUP, policy_in
+from rltools_host.foreign.pickles import UnreadableError
 from rltools_host.foreign.place import Place
 from rltools_host.foreign.proof import (
     EPISODE_STEPS,
@@ -18,6 +19,7 @@ from rltools_host.foreign.proof import (
     ranges_of,
 )
 from rltools_host.foreign.run import read_policy
+from rltools_host.foreign.stable_baselines3 import jax_layers
 from rltools_host.policies.contract import output_dim
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import sampled
@@ -89,6 +91,16 @@ def test_the_image_gives_the_librarys_outputs_and_choices(golden: GoldenChoices)
     assert all(proof.alike == SAMPLES for proof in imported.proofs)
     assert imported.proofs[0].line().endswith(", 1,000 choices the same")
     parse_policy(imported.image.data).verify()
+
+
+@pytest.mark.parametrize(
+    ("names", "last"),
+    [(("Dense_0", "LayerNorm_0"), 1), (("Dense_1", "Dense_2"), 1), (("Dense_0",), 2), ((), 1)],
+)
+def test_other_layers_of_jax_than_dense_ones_are_refused(names: tuple[str, ...], last: int) -> None:
+    table = {name: {"kernel": np.eye(2), "bias": np.zeros(2)} for name in (*names, "log_std")}
+    with pytest.raises(UnreadableError, match=r"^its actor has other layers than dense ones"):
+        jax_layers({"params": table}, "tanh", "identity", last)
 
 
 @pytest.mark.parametrize("name", ["relu", "gelu", "silu", "elu", "tanh", "pendulum"])

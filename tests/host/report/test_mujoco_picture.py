@@ -11,6 +11,8 @@ import sys
 import warnings
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -219,6 +221,22 @@ def test_the_clip_ends_as_it_begins() -> None:
     assert 20 <= frames.steps[0] < 60
     assert frames.in_strip == (0, 2, 4, 6, 8, 10, 12, 14)
     assert frames.strip_interval_s == pytest.approx(0.1)
+
+
+def test_the_figure_says_which_piece_of_the_episode_it_shows() -> None:
+    frames = movement.Frames(steps=tuple(range(40, 70)), in_strip=(0, 4), interval_s=0.05)
+    image: Any = SimpleNamespace(environment="Ant-v4", step_interval_us=50_000)
+    html = movement.figure(b"a clip", b"a strip", frames, image)
+    words = " ".join(re.sub("<[^>]*>", "", html).replace("\N{NO-BREAK SPACE}", " ").split())
+    assert words == (
+        "1.5 s of this episode from 2.0 s on, in real time; the camera follows. Below, frames "
+        "from there on, 0.20 s apart."
+    )
+    assert 'style="width:25%"' in html
+    assert re.findall('alt="([^"]*)"', html) == [
+        "Ant-v4 moves as in the episode",
+        "Ant-v4 in 2 frames",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import math
@@ -21,6 +22,7 @@ from rltools_host import clock
 from rltools_host.errors import DamagedFileError, DiskError, UnknownNameError, UsageError
 from rltools_host.files import write_atomically
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import begun_us, find_run, new_run_path, run_names
 from rltools_host.runs.tensorboard_log import TensorBoardLog
 
@@ -201,6 +203,34 @@ def test_folder_that_is_not_empty(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a folder"):
         RunFolder.create(tmp_path / "file", {})
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_run_that_saved_nothing_begins_beside_what_a_user_put_there(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    RunFolder.create(run, {"state": "training"}, [("sources-0123456789ab.tar.gz", b"x")]).close()
+    for name in ("metrics.jsonl", "report.html", "events.out.tfevents.1", ".run.json.12.partial"):
+        (run / name).write_text("")
+    own = {"notes.txt": "mine", ".hidden.partial": "mine", "deep/er/thing": "mine"}
+    for name, text in {**own, ".save-4-0123456789ab.12.partial/policy.rltp": ""}.items():
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        (run / name).write_text(text)
+    RunFolder.create(run, {"seed": 7}, [("sources-ba9876543210.tar.gz", b"y")], anew=True).close()
+    assert RunFolder.open(run).metadata.items() >= {"seed": 7}.items()
+    assert {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()} == {
+        *own,
+        "run.json",
+        "sources-ba9876543210.tar.gz",
+    }
+    assert {name: (run / name).read_text() for name in own} == own
+
+
+def test_a_run_that_saved_cannot_begin_anew(tmp_path: Path) -> None:
+    with contextlib.closing(RunFolder.create(tmp_path / "run", {})) as folder:
+        folder.commit(4, "ab" * 32, {"policy.rltp": b""}, {})
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UsageError, match="run holds a save: move that away, or resume it"):
+        RunFolder.create(tmp_path / "run", {}, anew=True)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_folder_that_holds_a_run_can_be_gone_on_with(tmp_path: Path) -> None:
@@ -395,6 +425,7 @@ def masked(crc: int) -> int:
 
 
 def test_tensorboard_log(tmp_path: Path) -> None:
+    opened = len(os.listdir("/proc/self/fd"))
     log = TensorBoardLog(tmp_path, first_step=301)
     log.add(400, {"loss/actor": -1.5, "loss/critic_1": math.nan, "return": 2.0}, 1e9 + 0.25)
     log.add(4_000_000_000, {"return": 3.0})
@@ -402,7 +433,9 @@ def test_tensorboard_log(tmp_path: Path) -> None:
     log.flush()
     assert log.path.name.startswith("events.out.tfevents.")
     version, session, first, second = read_events(log.path)
-    log.close()
+    for _ in range(2):
+        log.close()
+    assert len(os.listdir("/proc/self/fd")) == opened
     assert version.file_version == "brain.Event:2"
     assert (session.step, session.session_log.status) == (301, SessionLog.START)
     assert (first.step, first.wall_time) == (400, 1e9 + 0.25)
@@ -462,11 +495,13 @@ def test_a_killed_run_does_not_train(tmp_path: Path, state: str) -> None:
     assert RunFolder.open(tmp_path / "run").state == "paused"
 
 
-def test_a_lock_is_given_back_once(tmp_path: Path) -> None:
+def test_what_was_open_is_closed_once(tmp_path: Path) -> None:
     """A second release must not close what has the descriptor's number by then."""
+    before = len(os.listdir("/proc/self/fd"))
     folder = RunFolder.create(tmp_path / "run", {})
     folder.append_metrics([event(1)])
     folder.close()
+    assert len(os.listdir("/proc/self/fd")) == before
     with (tmp_path / "other").open("w") as other, (tmp_path / "third").open("w") as third:
         folder.close()
         assert not other.closed
@@ -476,10 +511,10 @@ def test_a_lock_is_given_back_once(tmp_path: Path) -> None:
 
 def test_a_lock_that_is_refused_leaves_nothing_open(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run", {})
-    other = RunFolder.open(tmp_path / "run")
+    other = FolderLock(tmp_path / "run")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         with pytest.raises(UsageError, match="another rlt is training in"):
-            other.lock()
+            other.take()
     assert len(os.listdir("/proc/self/fd")) == before
     folder.close()

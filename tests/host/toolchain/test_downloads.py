@@ -30,6 +30,20 @@ def test_an_apt_get_that_says_nothing_is_no_obstacle() -> None:
     assert downloads.packages_note(["/no/such/program"], dict(os.environ)) == ""
 
 
+@pytest.mark.parametrize(
+    ("sizes", "note"),
+    [
+        ((1_000_000, 234_567), ": 1.2 MB to fetch"),
+        ((10,), ": 0.1 MB to fetch"),
+        ((2_000_000_000,), ": 2,000.0 MB to fetch"),
+        ((), ""),
+    ],
+)
+def test_what_apt_get_would_fetch_is_told(sizes: tuple[int, ...], note: str) -> None:
+    lines = "".join(f"'http://a/{size}.deb' b.deb {size} SHA256:1\n" for size in sizes)
+    assert downloads.packages_note(["printf", "%s", lines], dict(os.environ)) == note
+
+
 def answered(tree: Path, answer: bytes, *words: str, **environment: str) -> tuple[int, str]:
     """The set-up on a terminal where somebody types this: its exit code and what it showed."""
     ours, its = pty.openpty()

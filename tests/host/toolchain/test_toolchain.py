@@ -70,6 +70,14 @@ def set_up_already(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("file", "header", "expected"),
+    [("", "", True), ("lib.a", "", False), ("", "a.h", False), ("lib.a", "a.h", False)],
+)
+def test_a_tool_without_a_file_is_a_program(file: str, header: str, expected: bool) -> None:
+    assert Tool("a", "a", "", file=file, header=header).is_program == expected
+
+
+@pytest.mark.parametrize(
     ("env", "words"),
     [('shift; exec "$@"', "<-I><-S><-X><rlt_interrupt_waits>"), ("exit 125", "<-I><-S>")],
 )

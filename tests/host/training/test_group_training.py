@@ -178,27 +178,6 @@ def test_a_resumed_group_logs_as_it_began_unless_it_is_told(
     assert group.metadata["tensorboard"] is logs
 
 
-def test_a_run_that_saved_nothing_begins_beside_what_a_user_put_there(tmp_path: Path) -> None:
-    path = created(tmp_path / "group")
-    run = path / "s0"
-    RunFolder.create(run, {"state": "training"}, [("sources-0123456789ab.tar.gz", b"x")]).close()
-    (run / "metrics.jsonl").write_text("{}\n")
-    (run / "events.out.tfevents.1").write_text("")
-    (run / ".run.json.12.partial").write_text("")
-    (run / ".save-4-0123456789ab.12.partial").mkdir()
-    (run / ".save-4-0123456789ab.12.partial" / "policy.rltp").write_text("")
-    own = {"notes.txt": "mine", ".hidden.partial": "mine", "deep/er/thing": "mine"}
-    for name, text in own.items():
-        (run / name).parent.mkdir(parents=True, exist_ok=True)
-        (run / name).write_text(text)
-    assert train(path)["state"] == "finished"
-    (save,) = [entry.name for entry in run.glob("save-*")]
-    assert sorted(entry.name for entry in run.iterdir()) == sorted(
-        [".hidden.partial", "deep", "notes.txt", "run.json", save]
-    )
-    assert {name: (run / name).read_text() for name in own} == own
-
-
 def test_a_save_without_run_json_stays(tmp_path: Path) -> None:
     path = created(tmp_path / "group")
     finish_run(path / "s0", 0)
@@ -210,14 +189,6 @@ def test_a_save_without_run_json_stays(tmp_path: Path) -> None:
     assert "holds a save and no run.json: restore that" in stored(path)["runs"][0]["error"]
     assert (save / "checkpoint.safetensors").is_file()
     assert stored(path)["runs"][1]["state"] == "finished"
-
-
-def test_a_run_that_saved_cannot_begin_anew(tmp_path: Path) -> None:
-    finish_run(tmp_path / "run", 0)
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UsageError, match="run holds a save: move that away, or resume it"):
-        RunFolder.create(tmp_path / "run", {}, anew=True)
-    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_users_file_in_an_older_save_stays(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -256,6 +257,34 @@ def test_nobody_answers(
     place = PolicyPlace("crazyflie", "nonsense")
     with pytest.raises(PortError, match="malformed URI"):
         push(PushRequest(str(runs[0]), place), lambda _line: None)
+
+
+@pytest.mark.parametrize(
+    ("found", "sign"),
+    [
+        ([], "^no Crazyflie answers: plug in its radio or cable, and give its --port"),
+        (["radio://0/8", "usb://0"], "^several Crazyflies answer: radio://0/8, usb://0: plug in"),
+        (OSError("no backend"), "^no Crazyflie can be looked for: no backend; give its --port"),
+    ],
+)
+def test_one_that_cannot_be_chosen(found: list[str] | OSError, sign: str) -> None:
+    with pytest.raises(PortError, match=sign):
+        CrazyflieLink._only_one(scanned(found))
+
+
+def test_the_only_one_is_taken() -> None:
+    assert CrazyflieLink._only_one(scanned(["usb://0"])) == "usb://0"
+
+
+def scanned(found: list[str] | OSError) -> SimpleNamespace:
+    """cflib's drivers, which find these."""
+
+    def scan_interfaces() -> list[tuple[str, str]]:
+        if isinstance(found, OSError):
+            raise found
+        return [(uri, "") for uri in found]
+
+    return SimpleNamespace(scan_interfaces=scan_interfaces)
 
 
 def test_other_firmware(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:

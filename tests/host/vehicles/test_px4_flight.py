@@ -583,7 +583,7 @@ def test_what_was_flown_before_is_kept_in_the_error() -> None:
     [
         (Wrong(lands_at_m_s=4.0), "crashed: it hit the ground at 4.0 m/s"),
         (Wrong(tips_on_ground=True, tip_deg=60), "it lies on the ground, tilted by 60°"),
-        (Wrong(drifts_m_s=1.5), "landed 1"),
+        (Wrong(drifts_m_s=0.4), "landed 3."),
     ],
 )
 def test_a_landing_that_fails_is_no_success(wrong: Wrong, sign: str) -> None:
@@ -596,6 +596,10 @@ def test_a_landing_that_fails_is_no_success(wrong: Wrong, sign: str) -> None:
     assert flight.flight.result.state == "land"
     assert flight.vehicle.files["policy.rltp"] == b"old"
     assert not flight.vehicle.on_trial
+
+
+def test_a_landing_beside_the_take_off_is_a_success() -> None:
+    assert Flight(Script(wrong=Wrong(drifts_m_s=0.3)), starts=2).fly().kept
 
 
 def test_a_fault_of_this_program_lands_it() -> None:
