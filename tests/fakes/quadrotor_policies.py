@@ -17,7 +17,7 @@ from rltools_host.flight.simulator import flight_library
 from rltools_host.policies.contract import CHANNEL, Contract
 from rltools_host.policies.core_source import activations
 from rltools_host.policies.image import parse_policy
-from rltools_host.policies.image_records import GATES, Layer
+from rltools_host.policies.image_records import GATES, GRU, Layer
 from rltools_host.policies.image_writing import Network, Origin, sampled, write_image
 from rltools_host.policies.runner import LAYER
 from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION
@@ -143,7 +143,7 @@ def recurrent_policy() -> bytes:
     def some(*shape: int) -> Array:
         return random.uniform(-0.8, 0.8, shape).astype(np.float32)
 
-    width, gates = 8, GATES * 8
+    width, gates = 8, GATES[GRU] * 8
     layers = (
         Layer("tanh", some(len(contract.observations), width), some(width)),
         Layer("identity", some(width, gates), some(gates), (some(width, gates), some(gates))),

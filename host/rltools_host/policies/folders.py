@@ -115,7 +115,7 @@ def data_header(image: PolicyImage) -> str:
     ages = [asked.ticks for asked in added if isinstance(asked, PastAction)]
     return DATA.format(
         **export.fields(image),
-        scratch_floats=to_run + max(to_accept, state_dim + (len(added) + 1) // 2),
+        scratch_floats=to_run + max(to_accept, 2 * state_dim + (len(added) + 1) // 2),
         # Sums and a hidden state are kept where there is a history.
         history_ticks=max(ages, default=1 if added or state_dim else 0),
     )
@@ -276,20 +276,24 @@ CALLS = {
 }
 # Of a policy with a hidden state: PolicyExecutor's rules of it.
 STATE = """\
-// What the policy remembers, and what it would after the present step.
+// What the policy remembers from before the last step of training, what from it, and what it would
+// after the present call.
 static float state[POLICY_NAME_STATE_DIM];
+static float kept_state[POLICY_NAME_STATE_DIM];
 static float next_state[POLICY_NAME_STATE_DIM];
 static uint32_t since_kept_us = POLICY_NAME_TRAINED_INTERVAL_US;
 
 // As policy_name_evaluate(), `elapsed_us` after the last call: the state moves on with the step of
 // training, and is zero after faults and pauses where the policy says so.
 static bool act(uint32_t elapsed_us) {{
-  bool acted;
+  bool acted, is_step;
   since_kept_us += elapsed_us;
-{pause}  memcpy(next_state, state, sizeof(state));
+{pause}  is_step = since_kept_us >= POLICY_NAME_TRAINED_INTERVAL_US;
+  if (is_step) memcpy(state, kept_state, sizeof(state));
+  memcpy(next_state, state, sizeof(state));
   acted = policy_name_evaluate(observation, next_state, action);
-  if (acted && since_kept_us >= POLICY_NAME_TRAINED_INTERVAL_US) {{
-    memcpy(state, next_state, sizeof(state));
+  if (acted && is_step) {{
+    memcpy(kept_state, next_state, sizeof(state));
     since_kept_us = 0;
   }}
 {fault}  return acted;
@@ -297,7 +301,7 @@ static bool act(uint32_t elapsed_us) {{
 """
 RESET = """\
   if ({when}) {{
-    policy_name_reset(state);
+    policy_name_reset(kept_state);
     since_kept_us = POLICY_NAME_TRAINED_INTERVAL_US;
   }}
 """

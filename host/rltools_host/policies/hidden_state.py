@@ -25,7 +25,7 @@ class HiddenState:
     def __init__(self, image: PolicyImage) -> None:
         self._recurrence = image.recurrence
         self._runner = image.runner
-        self._state = image.runner.begin()
+        self._state = self._kept = image.runner.begin()  # from which steps go; of the last one
         self._is_new = True  # no step has been kept since it was zero
         self._acted_us = self._kept_us = 0
 
@@ -37,10 +37,13 @@ class HiddenState:
         pause_us = (now_us - self._acted_us) % WRAP
         if recurrence.reset_at & RESET_AT_PAUSE and pause_us > recurrence.most_pause_us:
             self._reset()
+        is_due = (now_us - self._kept_us) % WRAP >= recurrence.trained_interval_us
+        if is_due and not self._is_new:
+            self._state = self._kept
         following = self._state.copy()
         found = self._runner.run(inputs, following)
-        if self._is_new or (now_us - self._kept_us) % WRAP >= recurrence.trained_interval_us:
-            self._state, self._kept_us, self._is_new = following, now_us, False
+        if self._is_new or is_due:
+            self._kept, self._kept_us, self._is_new = following, now_us, False
         self._acted_us = now_us
         return found
 

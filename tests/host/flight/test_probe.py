@@ -32,7 +32,7 @@ def test_hidden_states_are_those_of_the_policys_flight(image: PolicyImage) -> No
             _, action = own.run(2000 * tick, sample["observation"][None])
             assert action[0].tobytes() == sample["action"].tobytes()
             if tick % 10 == 0:
-                assert hidden[flight, tick // 10].tobytes() == own._state.tobytes(), tick
+                assert hidden[flight, tick // 10].tobytes() == own._kept.tobytes(), tick
     threads = np.zeros_like(hidden)
     fly(image, RULE, settings, 5, count=40, threads=3, hidden=threads)
     assert threads.tobytes() == hidden.tobytes()

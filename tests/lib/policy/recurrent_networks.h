@@ -39,7 +39,7 @@ class Stepper {
  public:
   explicit Stepper(const Network& network) : network_(network) {}
 
-  void reset() { state = {}; }
+  void reset() { state = kept_ = {}; }
   // output (kOutputDim) for an observation (kObservationDim); next_state: that after it.
   void step(const float* observation, float* output) {
     rlt::Matrix<float, 1, Network::kInputDim> input;
@@ -52,11 +52,14 @@ class Stepper {
     forward_step(rlt::Generic{}, network_, input, next_state, result, buffer_);
     for (int i = 0; i < Network::kOutputDim; i++) output[i] = result.values[i];
   }
-  void keep() { state = next_state; }
+  // A step of training begins, and has ended.
+  void take() { state = kept_; }
+  void keep() { kept_ = next_state; }
 
   rlt::Matrix<float, 1, Network::kStateDim> state{}, next_state{};
 
  private:
+  rlt::Matrix<float, 1, Network::kStateDim> kept_{};
   const Network network_;
   rlt::WindowBuffer<Network, 1, 1> buffer_;
 };

@@ -70,6 +70,7 @@ struct Board {
   // A tick that acts, whose state is kept or not.
   void acts(bool keeps, std::uint32_t after_us = kStep_us) {
     CHECK(next(after_us) == kActed);
+    if (keeps) stepper.take();
     CHECK(is_right());
     if (keeps) stepper.keep();
   }
@@ -120,7 +121,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "trained at 10 ms and called each 2.5: the newest input, from the state of the last step") {
+    "trained at 10 ms and called each 2.5: the newest input, from the state before the last step") {
   Board board(image_with(4));
   board.acts_from_zeros();
   for (int i = 1; i < 200; i++) board.acts(i % 4 == 0);
@@ -196,6 +197,7 @@ TEST_CASE("observations that freeze are a stale input") {
       board.now_us += kStep_us;
       CHECK(board.call(board.observation) == status);
       if (status != kActed) continue;
+      board.stepper.take();
       CHECK(board.is_right());
       board.stepper.keep();
     }
@@ -347,8 +349,10 @@ TEST_CASE("a storm of a hundred thousand ticks: every action has the bits of the
       }
       const bool begins = is_zero;
       if (begins) board.stepper.reset(), resets++;
+      const bool is_step = begins || grid_us - kept_us >= ticks_per_step * kStep_us;
+      if (is_step) board.stepper.take();
       REQUIRE(board.is_right());
-      if (begins || grid_us - kept_us >= ticks_per_step * kStep_us) {
+      if (is_step) {
         board.stepper.keep();
         kept_us = grid_us;
         kept++;

@@ -14,7 +14,7 @@ using namespace lstm_images;
 namespace {
 
 // Layers 2 x 5, products 8 x 3, the state after a step and the kept one 6 each.
-constexpr std::size_t kFloats = 2 * 5 + 8 * 3 + 2 * 6;
+constexpr std::size_t kFloats = 2 * 5 + 8 * 3 + 3 * 6;
 
 PolicyVerdict verdict_on(Bytes image) {
   static PolicyRunner<kFloats, 1> runner(policy_contract<Contract>());
@@ -60,6 +60,7 @@ TEST_CASE("a runner keeps outputs and cells of an LSTM, and goes on from both") 
                                   observation, state, products, state, output);
     REQUIRE(std::memcmp(runner.last_state(), state, sizeof(state)) == 0);
     runner.keep_state();
+    runner.take_state();
   }
 }
 

@@ -84,11 +84,12 @@ void check_same_bits(Device device) {
     }
     const std::vector<float> values = observation(step);
     float expected[2], output[2];
+    stepper.take();
     stepper.step(values.data(), expected);
     stepper.keep();
     policy_forward(device, view, values.data(), state.data(), output, scratch.data());
     REQUIRE(std::memcmp(output, expected, sizeof(output)) == 0);
-    REQUIRE(std::memcmp(state.data(), stepper.state.values, 4 * state.size()) == 0);
+    REQUIRE(std::memcmp(state.data(), stepper.next_state.values, 4 * state.size()) == 0);
   }
 }
 
@@ -209,8 +210,9 @@ TEST_CASE("a place without time or memory for the state refuses the image") {
   static Policy<8192, 128> policy(policy_contract<Contract>());
   CHECK(policy.accept(Generic{}, image.data(), image.size()).reason ==
         PolicyReason::state_not_kept);
-  // Layers 2 x 6, products 6 x 4, the state after a step and the kept one 4 each.
-  constexpr std::size_t kFloats = 2 * 6 + 6 * 4 + 2 * 4;
+  // Layers 2 x 6, products 6 x 4, the state after a step, before it and the kept one 4
+  // each.
+  constexpr std::size_t kFloats = 2 * 6 + 6 * 4 + 3 * 4;
   PolicyRunner<kFloats, kHistory> enough(policy_contract<Contract>());
   PolicyRunner<kFloats - 1, kHistory> too_small(policy_contract<Contract>());
   CHECK(enough.accept(Generic{}, image.data(), image.size()).accepted());

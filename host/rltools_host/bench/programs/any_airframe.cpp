@@ -6,9 +6,10 @@
 //   build/host/any_airframe 1000 seed=1
 //
 // A flight is one of the gate hover (docs/gate.md) but for the airframe and the tilt at its start,
-// at most 90 degrees, and that a policy acts as often as it is trained to: the teacher each 20 ms,
-// the student each 10 ms. It succeeds where it stays within 0.2 m of the target for the last second
-// of ten. The draws are those of the evaluation's streams, by the gate's seed.
+// at most 90 degrees, that a policy acts as often as it is trained to, the teacher each 20 ms, the
+// student each 10 ms, and that the simulation's step is that of training. It succeeds where it
+// stays within 0.2 m of the target for the last second of ten. The draws are those of the
+// evaluation's streams, by the gate's seed.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

@@ -60,7 +60,7 @@ constexpr std::size_t kUnits = CONFIG_RLT_POLICY_RECURRENT_UNITS;
 constexpr std::size_t kScratchFloats =
     rlt::scratch_floats_to_run(CONFIG_RLT_POLICY_WIDEST_LAYER,
                                rlt::products_of(rlt::kLstmGates, kUnits), 2 * kUnits) +
-    2 * kUnits + 2 * kMostActions;
+    4 * kUnits + 2 * kMostActions;
 using Place = esp_idf::PolicyPlace<ThisProcessor, Partition, Mutex, kMostActions, kScratchFloats>;
 
 Partition partition;

@@ -82,24 +82,31 @@ class PolicyExecutor {
     // A clock that has jumped back is a pause, too.
     const bool is_pause = (recurrence->reset_at & kResetAtPause) != 0 &&
                           now_us - acted_us_ > recurrence->most_pause_us;
-    if (!resets_state_ && !is_pause) return;
-    runner.reset_state();
-    resets_state_ = false;
-    is_first_step_ = true;
+    if (resets_state_ || is_pause) {
+      runner.reset_state();
+      resets_state_ = false;
+      is_first_step_ = true;
+    } else if (!is_first_step_ && is_step_due(*recurrence)) {
+      runner.take_state();
+    }
   }
 
   // The policy has acted. Its state moves on once in the interval for which it was trained, counted
-  // on the grid of ticks; between, what it computes of newer observations is not kept.
+  // on the grid of ticks. Between, it acts by newer observations from the state before the step, as
+  // though that were only now: from the state behind it, steps would follow on each other faster
+  // than in training. What they lead to is not kept.
   template <class Runner>
   void end_step(std::uint32_t now_us, Runner& runner) {
     const PolicyImageRecurrence* recurrence = runner.view()->recurrence;
     if (recurrence == nullptr) return;
     acted_us_ = now_us;
-    const std::uint32_t due_us = executor_.last_due_us();
-    if (!is_first_step_ && due_us - kept_us_ < recurrence->trained_interval_us) return;
+    if (!is_first_step_ && !is_step_due(*recurrence)) return;
     runner.keep_state();
     is_first_step_ = false;
-    kept_us_ = due_us;
+    kept_us_ = executor_.last_due_us();
+  }
+  bool is_step_due(const PolicyImageRecurrence& recurrence) const {
+    return executor_.last_due_us() - kept_us_ >= recurrence.trained_interval_us;
   }
 
   void normalise_safe_action(float* normalised) const {

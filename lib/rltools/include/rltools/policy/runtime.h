@@ -246,8 +246,8 @@ class PolicyRunner {
   // The same for the contract's observation: past actions come from an ActionHistory of
   // `HistoryTicks`, and sums from `sums`. normalised (action_dim) is what belongs into the
   // history next: the network's output, clamped to [-1, 1], as training has it; of a choice its
-  // number, from -1 for the first to 1 for the last. The hidden state is the one that is kept,
-  // until keep_state().
+  // number, from -1 for the first to 1 for the last. The hidden state is the one of
+  // reset_state() or take_state().
   template <class Device, class History>
   bool forward_in_time(Device device, const float* observation, const History& history,
                        const ObservationSums& sums, float* normalised, float* action) {
@@ -267,13 +267,17 @@ class PolicyRunner {
     normalise_output(output, action, normalised);
     return true;
   }
-  // The hidden state of zeros is kept, or the one that the last step has led to.
+  // The hidden state from which steps go is zero; or the one that was kept; what the last step has
+  // led to is kept.
   void reset_state() {
     for (std::uint32_t i = 0; i < state_dim(view_); i++) state()[i] = 0.0f;
   }
+  void take_state() {
+    for (std::uint32_t i = 0; i < state_dim(view_); i++) state()[i] = kept_state()[i];
+  }
   void keep_state() {
     const float* next = next_state(view_, scratch_);
-    for (std::uint32_t i = 0; i < state_dim(view_); i++) state()[i] = next[i];
+    for (std::uint32_t i = 0; i < state_dim(view_); i++) kept_state()[i] = next[i];
   }
   // (state_dim) of the accepted image, after the last step.
   const float* last_state() { return next_state(view_, scratch_); }
@@ -313,14 +317,15 @@ class PolicyRunner {
   }
 
   float* state() { return scratch_ + scratch_floats_to_run(view_); }
+  float* kept_state() { return state() + state_dim(view_); }
   detail::AliasingPlace* added_places() {
-    float* behind = state() + state_dim(view_);
+    float* behind = kept_state() + state_dim(view_);
     return reinterpret_cast<detail::AliasingPlace*>(behind);
   }
   // What is asked for is looked up once, so that no tick compares names.
   PolicyVerdict find_added_inputs() {
     const std::uint32_t count = added_input_count(view_, contract_);
-    if (scratch_floats_to_run(view_) + state_dim(view_) + (count + 1) / 2 > ScratchFloats) {
+    if (scratch_floats_to_run(view_) + 2 * state_dim(view_) + (count + 1) / 2 > ScratchFloats) {
       return {PolicyReason::too_large, 0};
     }
     for (std::uint32_t i = 0; i < count; i++) {
