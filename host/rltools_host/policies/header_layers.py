@@ -138,9 +138,10 @@ def lstm_lines(
 REMEMBERS = """\
 //
 // The policy remembers what it observed: `state` ({state_dim} numbers) moves on with each call. One
-// call is a step of {trained:,} us. To act more often, call it between two steps with a copy of what
-// the state was before the first of them. {name}_reset() sets it to zero: at the beginning, after an observation that
-// was missing or old, and after a pause of more than {pause:,} us.{fault}
+// call is a step of {trained:,} us. To act more often, call it between two steps with a copy of
+// what the state was before the first of them. {name}_reset() sets it to zero: at the
+// beginning, after an observation that was missing or old, and after a pause of more than
+// {pause:,} us.{fault}
 """
 RESET = """
 // The hidden state of a policy that has observed nothing.
