@@ -250,7 +250,7 @@ def check_velocity(log: FlightLog) -> None:
     gained = integral(force, log.time_s)
     predicted = gained[length::length] - gained[:-length:length]
     predicted -= predicted.mean(axis=0)  # a small tilt of the attitude
-    measured = log.velocity[length::length] - log.velocity[:length:length]
+    measured = log.velocity[length::length] - log.velocity[:-length:length]
     if (
         measured.std(axis=0).max() > SMALLEST_SPEED_CHANGE_M_S
         and agreement(measured, predicted) < 0

@@ -235,7 +235,7 @@ def contenders_of(name: str, threshold: float | None, notes: list[str]) -> Itera
 def contender(
     name: str, label: str, runs: Mapping[int, RunFolder], points: Points, threshold: float | None
 ) -> Contender:
-    """Of runs by their seeds, all with points."""
+    """Of runs by their seeds or numbers, all with points."""
     returns = [values[max(values)] for values in points.values()]
     reached = None if threshold is None else reached_by(tuple(runs.values()), threshold)
     curve = curve_of(name, label or name, points)
