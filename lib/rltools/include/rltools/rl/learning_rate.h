@@ -30,7 +30,7 @@ T rate_factor(T final_rate, T share_done) {
 
 // The same by a square: the square root falls evenly. So more of the run has a small step size.
 template <class T>
-T square_factor(T final_rate, T share_done) {
+T squared_rate_factor(T final_rate, T share_done) {
   const T root = rate_factor(math::sqrt(final_rate), share_done);
   return root * root;
 }

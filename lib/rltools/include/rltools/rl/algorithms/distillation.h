@@ -326,7 +326,7 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
   const T loss = compute_gradient(device, training);
   const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient);
   const T rate = static_cast<T>(hyper.student_rate) *
-                 square_factor(static_cast<T>(hyper.student_end), student_share(training));
+                 squared_rate_factor(static_cast<T>(hyper.student_end), student_share(training));
   const AdamParameters<T> adam{rate, static_cast<T>(hyper.adam_beta1),
                                static_cast<T>(hyper.adam_beta2),
                                static_cast<T>(hyper.adam_epsilon)};
