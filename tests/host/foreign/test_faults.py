@@ -85,15 +85,19 @@ class InAnotherFrame:
     """An image whose velocity is to be in the body's frame."""
 
     def __init__(self, image: Any) -> None:
-        self._image, self.normaliser = image, image.normaliser
+        self._runner, self.normaliser = image.runner, image.normaliser
+        self.runner = self
 
-    def output(self, seen: Any) -> Any:
+    def begin(self, count: int) -> Any:
+        return self._runner.begin(count)
+
+    def run(self, seen: Any, states: Any) -> Any:
         # The quaternion turns the body's vectors into the world's, which is what the policy wants.
         given = np.array(seen, np.float32)
         w, axis, vector = seen[:, 6:7], seen[:, 7:10], seen[:, 3:6]
         twice = 2 * np.cross(axis, vector)
         given[:, 3:6] = vector + w * twice + np.cross(axis, twice)
-        return self._image.output(given)
+        return self._runner.run(given, states)
 
 
 def name_frame() -> None:
