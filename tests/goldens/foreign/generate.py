@@ -343,6 +343,11 @@ def rsl_rl(stem: Path) -> Array:
         obs_normalization=True,
         distribution_cfg={"class_name": "GaussianDistribution", "init_std": 0.5},
     )
+    save_rsl_rl(actor, stem)
+    return recorded(lambda x: actor(TensorDict({"policy": x}, [COUNT])), "quadrotor")
+
+
+def save_rsl_rl(actor: Any, stem: Path) -> None:
     drawn(actor, scale=0.5)
     centred(actor.mlp[-1])
     actor.obs_normalizer.train()
@@ -350,19 +355,12 @@ def rsl_rl(stem: Path) -> Array:
     actor.eval()
     saved = {"actor_state_dict": actor.state_dict(), "critic_state_dict": {}, "iter": 7}
     torch.save({**saved, "optimizer_state_dict": {}, "infos": None}, stem.with_suffix(".pt"))
-    return recorded(lambda x: actor(TensorDict({"policy": x}, [COUNT])), "quadrotor")
 
 
-def rsl_rl_2(stem: Path) -> Array:
-    """By itself, with rsl-rl-lib 2.3.3 in the folder that RSL_RL_2 names: pip install --no-deps
-    --target FOLDER rsl-rl-lib==2.3.3."""
-    sys.path.insert(0, os.environ["RSL_RL_2"])
-    from rsl_rl.modules.actor_critic import ActorCritic
+def save_rsl_rl_2(network: Any, stem: Path) -> Any:
+    """The normaliser that is saved with it."""
     from rsl_rl.modules.normalizer import EmpiricalNormalization
 
-    network = ActorCritic(
-        13, 13, 4, actor_hidden_dims=HIDDEN, critic_hidden_dims=[8], activation="elu"
-    )
     drawn(network, scale=0.5)
     centred(network.actor[-1])
     normaliser = EmpiricalNormalization([13], until=100_000_000)
@@ -372,10 +370,24 @@ def rsl_rl_2(stem: Path) -> Array:
     saved = {"model_state_dict": network.state_dict(), "optimizer_state_dict": {}, "iter": 5}
     saved["obs_norm_state_dict"] = normaliser.state_dict()
     torch.save({**saved, "infos": None}, stem.with_suffix(".pt"))
+    return normaliser
+
+
+def rsl_rl_2(stem: Path) -> Array:
+    """By itself, with rsl-rl-lib 2.3.3 in the folder that RSL_RL_2 names: pip install --no-deps
+    --target FOLDER rsl-rl-lib==2.3.3."""
+    sys.path.insert(0, os.environ["RSL_RL_2"])
+    from rsl_rl.modules.actor_critic import ActorCritic
+
+    network = ActorCritic(
+        13, 13, 4, actor_hidden_dims=HIDDEN, critic_hidden_dims=[8], activation="elu"
+    )
+    normaliser = save_rsl_rl_2(network, stem)
     return recorded(lambda x: network.act_inference(normaliser(x)), "quadrotor")
 
 
-def rl_games(stem: Path) -> Array:
+def rl_games_model(stem: Path, sequences: int = 1, **memory: Any) -> Any:
+    """Saved; memory: what its network has beside layers."""
     from rl_games.algos_torch.model_builder import ModelBuilder
 
     initializer = {"name": "default"}
@@ -391,6 +403,7 @@ def rl_games(stem: Path) -> Array:
         "separate": False,
         "space": {"continuous": space},
         "mlp": {"units": HIDDEN, "activation": "elu", "initializer": initializer},
+        **memory,
     }
     parameters = {"model": {"name": "continuous_a2c_logstd"}, "network": network}
     model = (
@@ -400,7 +413,7 @@ def rl_games(stem: Path) -> Array:
             {
                 "actions_num": 4,
                 "input_shape": (13,),
-                "num_seqs": 1,
+                "num_seqs": sequences,
                 "value_size": 1,
                 "normalize_value": True,
                 "normalize_input": True,
@@ -415,6 +428,11 @@ def rl_games(stem: Path) -> Array:
     model.eval()
     saved = {"model": model.state_dict(), "epoch": 3, "frame": 4000, "optimizer": {}}
     torch.save(saved, stem.with_suffix(".pth"))
+    return model
+
+
+def rl_games(stem: Path) -> Array:
+    model = rl_games_model(stem)
 
     def act(x: Any) -> Any:
         return model({"is_train": False, "prev_actions": None, "obs": x})["mus"]

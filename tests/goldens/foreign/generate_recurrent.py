@@ -24,6 +24,9 @@ from generate import (
     compress,
     drawn,
     observations,
+    rl_games_model,
+    save_rsl_rl,
+    save_rsl_rl_2,
     scaled,
     seen_before,
 )
@@ -182,13 +185,7 @@ def rsl_rl(kind: str) -> Case:
             rnn_type=kind,
             rnn_hidden_dim=WIDTH,
         )
-        drawn(actor, scale=0.5)
-        centred(actor.mlp[-1])
-        actor.obs_normalizer.train()
-        actor.obs_normalizer.update(seen_before("quadrotor").float())
-        actor.eval()
-        saved = {"actor_state_dict": actor.state_dict(), "critic_state_dict": {}, "iter": 7}
-        torch.save({**saved, "optimizer_state_dict": {}, "infos": None}, stem.with_suffix(".pt"))
+        save_rsl_rl(actor, stem)
         return recorded(lambda x: actor(TensorDict({"policy": x}, [len(x)])), "quadrotor")
 
     return make
@@ -200,7 +197,6 @@ def rsl_rl_2(kind: str) -> Case:
     def make(stem: Path) -> Array:
         sys.path.insert(0, os.environ["RSL_RL_2"])
         from rsl_rl.modules.actor_critic_recurrent import ActorCriticRecurrent
-        from rsl_rl.modules.normalizer import EmpiricalNormalization
 
         network = ActorCriticRecurrent(
             *(13, 13, 4),
@@ -210,15 +206,7 @@ def rsl_rl_2(kind: str) -> Case:
             rnn_type=kind,
             rnn_hidden_dim=WIDTH,
         )
-        drawn(network, scale=0.5)
-        centred(network.actor[-1])
-        normaliser = EmpiricalNormalization([13], until=100_000_000)
-        normaliser.train()
-        normaliser(seen_before("quadrotor").float())
-        normaliser.eval()
-        saved = {"model_state_dict": network.state_dict(), "optimizer_state_dict": {}, "iter": 5}
-        saved["obs_norm_state_dict"] = normaliser.state_dict()
-        torch.save({**saved, "infos": None}, stem.with_suffix(".pt"))
+        normaliser = save_rsl_rl_2(network, stem)
         return recorded(lambda x: network.act_inference(normaliser(x)), "quadrotor")
 
     return make
@@ -226,37 +214,8 @@ def rsl_rl_2(kind: str) -> Case:
 
 def rl_games(kind: str, *, before_mlp: bool) -> Case:
     def make(stem: Path) -> Array:
-        from rl_games.algos_torch.model_builder import ModelBuilder
-
-        initializer = {"name": "default"}
-        space = {
-            "mu_activation": "None",
-            "sigma_activation": "None",
-            "mu_init": initializer,
-            "sigma_init": {"name": "const_initializer", "val": 0},
-            "fixed_sigma": True,
-        }
-        network = {
-            "name": "actor_critic",
-            "separate": False,
-            "space": {"continuous": space},
-            "mlp": {"units": HIDDEN, "activation": "elu", "initializer": initializer},
-            "rnn": {"name": kind, "units": WIDTH, "layers": 1, "before_mlp": before_mlp},
-        }
-        sizes = {"actions_num": 4, "input_shape": (13,), "num_seqs": EPISODES, "value_size": 1}
-        parameters = {"model": {"name": "continuous_a2c_logstd"}, "network": network}
-        model = (
-            ModelBuilder()
-            .load(parameters)
-            .build({**sizes, "normalize_value": True, "normalize_input": True})
-        )
-        drawn(model, scale=0.5)
-        centred(model.a2c_network.mu)
-        model.running_mean_std.train()
-        model.running_mean_std(0.4 * seen_before("quadrotor").float())
-        model.eval()
-        saved = {"model": model.state_dict(), "epoch": 3, "frame": 4000, "optimizer": {}}
-        torch.save(saved, stem.with_suffix(".pth"))
+        memory = {"name": kind, "units": WIDTH, "layers": 1, "before_mlp": before_mlp}
+        model = rl_games_model(stem, EPISODES, rnn=memory)
         states = model.get_default_rnn_state()
 
         def act(x: Any) -> Any:
