@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,26 +18,12 @@ from rltools_host.flight.airframes import AirframeMap, map_of
 from rltools_host.flight.gate import Definition, Gate, gate_of
 from rltools_host.flight.simulator import FAILURES, Array, Cause, flight_library
 from rltools_host.policies.image import PolicyImage
+from rltools_host.runs.aggregates import wilson_interval
 from rltools_host.runs.names import GATE, result_file
 from rltools_host.ui.table import UNLIMITED, aligned, folded
 
 FORMAT = 1
 SIMULATOR = "the core's flights"
-NORMAL_QUANTILE_95 = 1.959963984540054  # 97.5 % of a standard normal distribution lie below
-
-
-def wilson_interval(successes: int, count: int) -> tuple[float, float]:
-    """In which the rate lies with 95 % confidence: Wilson 1927, doi:10.1080/01621459.1927.10502953.
-
-    Within [0, 1], and right too where nearly all succeed.
-    """
-    z2 = NORMAL_QUANTILE_95**2
-    rate = successes / count
-    middle = (rate + z2 / (2 * count)) / (1 + z2 / count)
-    half = math.sqrt(rate * (1 - rate) * z2 / count + (z2 / (2 * count)) ** 2) / (1 + z2 / count)
-    low = 0.0 if successes == 0 else middle - half
-    high = 1.0 if successes == count else middle + half
-    return low, high
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ tests/mutants/dead.json names those that change nothing, each with its reason.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from rltools_host.errors import RltError
 from rltools_host.files import parse_json
+from rltools_host.runs.aggregates import wilson_interval
 
 KEPT = Path("tests/mutants/kept.json")
 DEAD = Path("tests/mutants/dead.json")
@@ -152,15 +152,6 @@ class Verdict:
     is_daily: bool = True
 
 
-def interval(noticed: int, tried: int) -> tuple[float, float]:
-    """Wilson's, with 95 % confidence, of a share."""
-    z = 1.96
-    share = noticed / tried
-    middle = (share + z * z / (2 * tried)) / (1 + z * z / tried)
-    half = z / (1 + z * z / tried) * math.sqrt(share * (1 - share) / tried + (z / (2 * tried)) ** 2)
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def table(goals: dict[str, float], verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
     """A row for each area of which something was tried; a goal is missed where the interval lies
     below it."""
@@ -170,7 +161,7 @@ def table(goals: dict[str, float], verdicts: Sequence[Verdict]) -> list[dict[str
         if not mine:
             continue
         noticed = sum(verdict.noticed for verdict in mine)
-        low, high = interval(noticed, len(mine))
+        low, high = wilson_interval(noticed, len(mine))
         rows.append(
             {
                 "area": area,
@@ -201,14 +192,14 @@ def print_result(
     tried = [verdict for verdict in verdicts if verdict.is_valid]
     noticed = sum(verdict.noticed for verdict in tried)
     if tried:
-        low, high = interval(noticed, len(tried))
+        low, high = wilson_interval(noticed, len(tried))
         print(
             f"{'all':<22} {noticed:>3} of {len(tried):>3} {noticed / len(tried):>8.1%}  "
             f"{low:>6.1%} to {high:>6.1%}"
         )
     if all_tests and noticed:
         daily = sum(verdict.noticed and verdict.is_daily for verdict in tried)
-        low, high = interval(daily, noticed)
+        low, high = wilson_interval(daily, noticed)
         print(
             f"of these by the tests of every day: {daily} of {noticed}, {daily / noticed:.1%} "
             f"({low:.1%} to {high:.1%})"

@@ -4,6 +4,7 @@ bootstrap intervals, as Agarwal et al. define them (NeurIPS 2021, arXiv 2108.132
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ MOST_AT_ONCE = 1_000_000  # values that are drawn
 
 Values = NDArray[np.floating[Any]]
 Interval = tuple[float, float]
+NORMAL_QUANTILE_95 = 1.959963984540054  # 97.5 % of a standard normal distribution lie below
 
 
 def interquartile_mean(values: Values) -> Values:
@@ -96,3 +98,17 @@ def bootstrap(draw: Callable[[int], Values], width: int) -> Interval:
     tail = 100 * (1 - CONFIDENCE) / 2
     low, high = np.percentile(drawn, [tail, 100 - tail])
     return float(low), float(high)
+
+
+def wilson_interval(successes: int, count: int) -> tuple[float, float]:
+    """In which the rate lies with 95 % confidence: Wilson 1927, doi:10.1080/01621459.1927.10502953.
+
+    Within [0, 1], and right too where nearly all succeed.
+    """
+    z2 = NORMAL_QUANTILE_95**2
+    rate = successes / count
+    middle = (rate + z2 / (2 * count)) / (1 + z2 / count)
+    half = math.sqrt(rate * (1 - rate) * z2 / count + (z2 / (2 * count)) ** 2) / (1 + z2 / count)
+    low = 0.0 if successes == 0 else middle - half
+    high = 1.0 if successes == count else middle + half
+    return low, high

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rltools_host.mutants import areas, faults
-from rltools_host.mutants.faults import Fault, Verdict, exchanges, fault_at, interval
+from rltools_host.mutants.faults import Fault, Verdict, exchanges, fault_at
+from rltools_host.runs.aggregates import wilson_interval
 
 SOURCE = "a\nb = f(1)\nc = 2\n"
 FAULT = fault_at(Path("x.py"), SOURCE, (8, 9), "2", "constant", "f")
@@ -33,20 +34,6 @@ def test_exchanges() -> None:
     assert exchanges("< to <=, is not to is") == {"<": "<=", "is not": "is"}
 
 
-@pytest.mark.parametrize(
-    ("noticed", "tried", "low", "high"),
-    [
-        (0, 10, 0.0, 0.2775),
-        (10, 10, 0.7225, 1.0),
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-    ],
-)
-def test_wilsons_interval(noticed: int, tried: int, low: float, high: float) -> None:
-    """The last two: table I of Newcombe 1998."""
-    assert interval(noticed, tried) == pytest.approx((low, high), abs=1e-4)
-
-
 def verdict(area: str, noticed: bool, **changes: bool) -> Verdict:
     return replace(Verdict(area, FAULT, "It is lost.", noticed, "test_x", 1.0625), **changes)
 
@@ -62,7 +49,7 @@ GOALS = {"lib/core": 0.95, "host/ui": 0.9, "host/runs": 0.9, "kept": 0.95}
 
 def test_rows_are_of_areas_of_which_something_was_tried() -> None:
     core, ui = faults.table(GOALS, VERDICTS)
-    low, high = interval(2, 3)
+    low, high = wilson_interval(2, 3)
     assert core == {
         "area": "lib/core",
         "noticed": 2,

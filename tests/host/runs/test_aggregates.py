@@ -13,6 +13,7 @@ from rltools_host.runs.aggregates import (
     interval_of_improvement,
     interval_of_mean,
     probability_of_improvement,
+    wilson_interval,
 )
 
 RANDOM = np.random.default_rng(5)
@@ -68,3 +69,31 @@ def test_interval_of_improvement_is_resampled_pairs() -> None:
         drawn.append(np.mean(a[:, None] > b[None, :]))
     found = interval_of_improvement(first.tolist(), second.tolist())
     assert found == pytest.approx(tuple(np.percentile(drawn, [2.5, 97.5])), abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("successes", "count", "low", "high"),
+    [
+        # Newcombe, "Two-sided confidence intervals for the single proportion", Statistics in
+        # Medicine 17 (1998), table I, method 3.
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0000, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+        # Their mirror images, and the definition's own: (p - x)^2 = z^2 x (1 - x) / n.
+        (182, 263, 0.6338, 0.7447),
+        (20, 20, 0.8389, 1.0000),
+        (0, 10, 0.0, 0.2775),
+        (10, 10, 0.7225, 1.0),
+    ],
+)
+def test_wilsons_interval(successes: int, count: int, low: float, high: float) -> None:
+    assert wilson_interval(successes, count) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_the_interval_solves_its_equation() -> None:
+    rate, count = 0.934, 1000
+    for bound in wilson_interval(934, count):
+        assert (rate - bound) ** 2 == pytest.approx(1.959964**2 * bound * (1 - bound) / count)
+    assert wilson_interval(0, 7)[0] == 0.0
+    assert wilson_interval(7, 7)[1] == 1.0
