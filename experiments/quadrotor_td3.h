@@ -23,12 +23,13 @@ struct QuadrotorTd3 {
           Activation::relu, Activation::identity>;
   struct Hyperparameters : Td3Hyperparameters {
     Hyperparameters() {
-      steps = 1700000;
-      eval_every = 500000;
+      steps = 480000;
+      eval_every = 120000;
       eval_episodes = 100;
-      report_every = 100000;
-      gamma = 0.96f;
-      tau = 0.03f;
+      report_every = 30000;
+      learning_rate = 0.002f;
+      gamma = 0.97f;
+      tau = 0.06f;
       action_noise = 0.2f;
       policy_noise = 0.1f;
     }
@@ -36,13 +37,13 @@ struct QuadrotorTd3 {
   struct EnvironmentSettings : quadrotor::TrainingSettings {
     EnvironmentSettings() { reward_alive = 1.7f; }
   };
-  static constexpr int kEnvironments = 64;
+  static constexpr int kEnvironments = 16;
   static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 128;
   static constexpr int kTileRows = 128;
-  static constexpr int kReplayCapacity = 400000;
+  static constexpr int kReplayCapacity = 480000;
   static constexpr bool kNormalised = true, kMirrored = true;
-  static constexpr float kFinalRate = 0.02f;
+  static constexpr int kAveragedUpdates = 5000;
 };
 
 }  // namespace rlt

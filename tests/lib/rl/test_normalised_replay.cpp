@@ -1,5 +1,6 @@
 // TD3 and SAC with a running normaliser: the replay buffer keeps observations as they are, and what
-// networks see of them is normalised, in a batch, while acting and in the policy image.
+// networks see of them is normalised, in a batch, while acting and in the policy image. And with
+// an average of the actor, which is the policy.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -36,11 +37,13 @@ struct Normalised : E {
   static constexpr bool kNormalised = true;
 };
 template <class E>
-struct Falling : E {
-  static constexpr float kFinalRate = 0.25f;
+struct Averaged : E {
+  static constexpr int kAveragedUpdates = 5;
 };
 using NormalisedTd3 = Normalised<PlainTd3>;
 using NormalisedSac = Normalised<PlainSac>;
+using AveragedTd3 = Averaged<NormalisedTd3>;
+using AveragedSac = Averaged<NormalisedSac>;
 
 template <class E>
 void begin(Run<E>& run) {
@@ -215,29 +218,52 @@ TEST_CASE_TEMPLATE("an experiment without it has no trace of it", E, PlainTd3, P
   CHECK(is_named);
 }
 
-TEST_CASE_TEMPLATE("the step size falls evenly where the experiment says so", E, Falling<PlainTd3>,
-                   Falling<PlainSac>) {
+TEST_CASE_TEMPLATE("the policy is the actor's average, and learning does not know of it", E,
+                   AveragedTd3, AveragedSac) {
+  using Plain = std::conditional_t<std::is_same_v<E, AveragedTd3>, NormalisedTd3, NormalisedSac>;
   Run<E> run(9);
+  Run<Plain> plain(9);
   begin(run);
-  auto& hyper = run.training.hyperparameters;
-  hyper.steps = 300;
-  const auto rate = [&] {
-    return adam_parameters(run.training).learning_rate / hyper.learning_rate;
-  };
-  CHECK(rate() == 1.0f);
-  run.train(Host{}, 50);
-  CHECK(rate() == doctest::Approx(0.625));
-  run.train(Host{}, 50);
-  CHECK(rate() == doctest::Approx(0.25));
-  run.train(Host{}, 3);  // with more steps than there were to be, too
-  CHECK(rate() == doctest::Approx(0.25));
-  Run<PlainTd3> plain(9);
   begin(plain);
+  const auto& actor = run.learner->actor.values;
+  const auto& average = run.learner->actor_average.values;
+  std::vector<float> before(std::begin(actor), std::end(actor));
+  std::vector<double> expected(before.begin(), before.end());
+  int updates = 0;
+  for (int step = 0; step < 60; step++) {
+    run.step(Host{});
+    plain.step(Host{});
+    const std::vector<float> after(std::begin(actor), std::end(actor));
+    if (after != before) {
+      updates++;
+      for (std::size_t i = 0; i < after.size(); i++) {
+        expected[i] += (static_cast<double>(after[i]) - expected[i]) / std::min(updates, 5);
+      }
+      before = after;
+    }
+    for (std::size_t i = 0; i < expected.size(); i++) {
+      REQUIRE(average[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+    }
+  }
+  CHECK(updates > 10);
+  CHECK(parameters(run) == parameters(plain));
+  CHECK(&policy_actor(plain.training) == &plain.learner->actor);
   CHECK(fingerprint(plain.training) != fingerprint(run.training));
+  CHECK(run.tensor_names().size() == plain.tensor_names().size() + 2 * E::Actor::kLayerCount);
+  run.learner->actor = {};  // what acts when training is over does not ask it
+  Run<E> other(10);
+  begin(other);
+  other.learner->actor_average = run.learner->actor_average;
+  other.learner->normaliser = run.learner->normaliser;
+  const Matrix<float, 1, kSeenByPolicy> observation{{0.3f, 52.0f, -0.2f}};
+  Matrix<float, 1, kAction> action, of_other;
+  act(Host{}, run.training, observation, action);
+  act(Host{}, other.training, observation, of_other);
+  for (int i = 0; i < kAction; i++) CHECK(action(0, i) == of_other(0, i));
 }
 
 TEST_CASE_TEMPLATE("the deployed policy normalises as the one that was trained, bit by bit", E,
-                   NormalisedTd3, NormalisedSac) {
+                   NormalisedTd3, NormalisedSac, AveragedTd3, AveragedSac) {
   Run<E> run(8);
   begin(run);
   run.train(Host{}, 100);
@@ -257,6 +283,6 @@ TEST_CASE_TEMPLATE("the deployed policy normalises as the one that was trained, 
 }
 
 TEST_CASE_TEMPLATE("a run goes on from any of its states, on any device", E, NormalisedTd3,
-                   NormalisedSac) {
+                   NormalisedSac, AveragedSac) {
   training_run::check_goes_on<E>(Host{}, 60);
 }

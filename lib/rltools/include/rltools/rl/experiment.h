@@ -57,13 +57,11 @@ struct IsNormalised<E, std::void_t<decltype(E::kNormalised)>> : std::bool_consta
 };
 
 template <class E, class = void>
-struct FinalRate {
-  static constexpr float kValue = 1;
-};
+struct AveragedUpdates : std::integral_constant<int, 0> {};
 template <class E>
-struct FinalRate<E, std::void_t<decltype(E::kFinalRate)>> {
-  static constexpr float kValue = E::kFinalRate;
-  static_assert(kValue >= 0 && kValue <= 1, "the experiment's kFinalRate is not from 0 to 1");
+struct AveragedUpdates<E, std::void_t<decltype(E::kAveragedUpdates)>>
+    : std::integral_constant<int, E::kAveragedUpdates> {
+  static_assert(E::kAveragedUpdates >= 0, "the experiment's kAveragedUpdates is negative");
 };
 
 template <class E, class = void>
@@ -106,10 +104,9 @@ constexpr bool kIsMirrored = detail::IsMirrored<E>::value;
 template <class E>
 constexpr bool kIsNormalised = detail::IsNormalised<E>::value;
 
-// The factor of Adam's step size at the end of a run, to which it falls evenly: of an experiment of
-// TD3 or SAC that states kFinalRate. PPO and DQN have a hyperparameter for it; theirs would have
-// another fingerprint with one more.
+// Over how many of the actor's updates its weights are averaged (rl/off_policy.h): of an experiment
+// of TD3 or SAC that states kAveragedUpdates. 0, as of all others: the policy is the actor itself.
 template <class E>
-constexpr float kFinalRate = detail::FinalRate<E>::kValue;
+constexpr int kAveragedUpdates = detail::AveragedUpdates<E>::value;
 
 }  // namespace rlt

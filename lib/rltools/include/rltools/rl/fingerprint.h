@@ -247,7 +247,9 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
     visit(ItemName{"mirrors"}, detail::mirrors_hash<Environment>());
   }
   if (kIsNormalised<E>) visit(ItemName{"normalised"}, std::uint32_t{1});
-  if (kFinalRate<E> != 1) visit(ItemName{"final_rate"}, static_cast<double>(kFinalRate<E>));
+  if (kAveragedUpdates<E> != 0) {
+    visit(ItemName{"averaged_updates"}, static_cast<std::uint32_t>(kAveragedUpdates<E>));
+  }
   visit(ItemName{"episode_steps"}, static_cast<std::uint32_t>(E::kEpisodeSteps));
   if (kEnvironmentCount<E> > 1) {
     visit(ItemName{"environments"}, static_cast<std::uint32_t>(kEnvironmentCount<E>));

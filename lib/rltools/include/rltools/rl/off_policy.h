@@ -5,10 +5,10 @@
 #include <type_traits>
 
 #include "rltools/core/finite.h"
+#include "rltools/core/math.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/batch.h"
-#include "rltools/rl/learning_rate.h"
 #include "rltools/rl/normaliser.h"
 #include "rltools/rl/privileged.h"
 #include "rltools/rl/rollout.h"
@@ -115,9 +115,17 @@ struct WithNormaliser<E, true> {
   Normaliser<typename E::Scalar, kCriticObservationDim<typename E::Environment>> normaliser;
 };
 
+// The actor's average of a kAveragedUpdates experiment, which is its policy. Also a base.
+template <class E, bool Kept = (kAveragedUpdates<E> > 0)>
+struct WithAverage {};
+template <class E>
+struct WithAverage<E, true> {
+  typename E::Actor actor_average;
+};
+
 // What they all learn, and where a run stands.
 template <class E>
-struct OffPolicyLearner : WithNormaliser<E> {
+struct OffPolicyLearner : WithNormaliser<E>, WithAverage<E> {
   typename E::Actor actor;
   typename E::Critic critic_1, critic_2, critic_1_target, critic_2_target;
   AdamState<typename E::Actor> actor_optimizer;
@@ -173,6 +181,16 @@ void take_in_present([[maybe_unused]] Training<E>& training) {
   }
 }
 
+// The actor whose actions count when training is over: its average, where one is kept.
+template <class E>
+const typename E::Actor& policy_actor(const Training<E>& training) {
+  if constexpr (kAveragedUpdates<E> > 0) {
+    return training.learner.actor_average;
+  } else {
+    return training.learner.actor;
+  }
+}
+
 // An observation (1, ObservationDim) as the actor sees it.
 template <class E, class Observation>
 decltype(auto) seen_by_policy([[maybe_unused]] const Training<E>& training,
@@ -199,6 +217,7 @@ void initialize_off_policy(Device device, Training<E>& training) {
   initialize_kaiming(device, learner.critic_2, seed, 2);
   make_symmetric(training, learner.actor, learner.critic_1);
   make_symmetric(training, learner.actor, learner.critic_2);
+  if constexpr (kAveragedUpdates<E> > 0) learner.actor_average = learner.actor;
   learner.critic_1_target = learner.critic_1;
   learner.critic_2_target = learner.critic_2;
   initialize(learner.critic_1_optimizer);
@@ -279,17 +298,28 @@ void gather_batch(Device device, Training<E>& training) {
   }
 }
 
-// Of this moment: the step size may fall.
 template <class E>
 AdamParameters<typename E::Scalar> adam_parameters(const Training<E>& training) {
   using T = typename E::Scalar;
   const auto& hyper = training.hyperparameters;
-  T rate = static_cast<T>(hyper.learning_rate);
-  if constexpr (kFinalRate<E> != 1) {
-    rate *= rate_factor(static_cast<T>(kFinalRate<E>), share_done<T>(training));
+  return {static_cast<T>(hyper.learning_rate), static_cast<T>(hyper.adam_beta1),
+          static_cast<T>(hyper.adam_beta2), static_cast<T>(hyper.adam_epsilon)};
+}
+
+// One Adam step of the actor, its `update`-th from 1. Its average moves by a share of
+// 1 / min(update, kAveragedUpdates) of the way: the mean of all of its values, and then one in
+// which earlier ones fade (the averaging of Polyak and Juditsky, SIAM J. Control Optim. 30, 1992).
+template <class Device, class E>
+void step_actor(Device device, Training<E>& training, [[maybe_unused]] std::uint32_t update) {
+  auto& learner = training.learner;
+  adam_step(device, adam_parameters(training), learner.actor_optimizer,
+            training.scratch.actor_gradient, learner.actor);
+  if constexpr (kAveragedUpdates<E> > 0) {
+    using T = typename E::Scalar;
+    const auto count = math::minimum(static_cast<T>(update), static_cast<T>(kAveragedUpdates<E>));
+    polyak_update<E::Actor::kParameterCount>(device, T(1) / count, learner.actor.values,
+                                             learner.actor_average.values);
   }
-  return {rate, static_cast<T>(hyper.adam_beta1), static_cast<T>(hyper.adam_beta2),
-          static_cast<T>(hyper.adam_epsilon)};
 }
 
 // A step of every environment with `action`; then, where learning has begun, update(report) with a
@@ -309,6 +339,14 @@ StepReport<E> off_policy_step(Device device, Training<E>& training, const Action
 }
 
 // ---- The state's tensors ------------------------------------------------------------------------
+
+template <class E, class Visitor>
+void for_each_actor_tensor(Training<E>& training, Visitor&& visitor) {
+  for_each_tensor("actor", training.learner.actor, visitor);
+  if constexpr (kAveragedUpdates<E> > 0) {
+    for_each_tensor("actor_average", training.learner.actor_average, visitor);
+  }
+}
 
 template <class E, class Visitor>
 void for_each_critic_tensor(Training<E>& training, Visitor&& visitor) {

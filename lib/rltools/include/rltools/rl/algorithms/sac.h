@@ -157,7 +157,7 @@ void act_algorithm(Device device, Sac, Training<E>& training, const Observation&
                    Action& action) {
   Matrix<typename E::Scalar, 1, E::Actor::kOutputDim> output;
   MlpBuffer<typename E::Actor, 1> buffer;
-  forward(device, training.learner.actor, seen_by_policy(training, observation), output, buffer);
+  forward(device, policy_actor(training), seen_by_policy(training, observation), output, buffer);
   activation_forward<Activation::tanh, E::Environment::kActionDim>(device, output.data(),
                                                                    action.data());
 }
@@ -168,7 +168,7 @@ const PolicyNetwork<E>& policy_algorithm(Sac, const Training<E>& training) {
   using Actor = typename E::Actor;
   constexpr int kLast = Actor::kLayerCount - 1;
   constexpr int kAction = E::Environment::kActionDim;
-  const Actor& actor = training.learner.actor;
+  const Actor& actor = policy_actor(training);
   PolicyNetwork<E>& network = training.scratch.policy;
   for (int i = 0; i < Actor::weights_offset(kLast); i++) network.values[i] = actor.values[i];
   for (int in = 0; in <= Actor::input_dim(kLast); in++) {  // the last row is the bias
@@ -302,8 +302,7 @@ ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& trainin
              scratch.gradient_buffer[Scratch<E>::kSharedGradient]);
   }
   average_actor_over_mirrors(training, scratch.actor_gradient);
-  adam_step(device, adam_parameters(training), learner.actor_optimizer, scratch.actor_gradient,
-            learner.actor);
+  step_actor(device, training, learner.progress.updates + 1);
   return {report.loss / kBatch, report.log_probability / kBatch};
 }
 
@@ -345,7 +344,7 @@ template <class E, class Visitor>
 void for_each_state_tensor_algorithm(Sac, Training<E>& training, Visitor&& visitor) {
   auto& learner = training.learner;
   auto& optimizer = learner.temperature_optimizer;
-  for_each_tensor("actor", learner.actor, visitor);
+  for_each_actor_tensor(training, visitor);
   for_each_critic_tensor(training, visitor);
   visit_array("log_temperature", learner.log_temperature.values, 1, 1, visitor);
   for_each_optimizer_tensor(training, visitor);

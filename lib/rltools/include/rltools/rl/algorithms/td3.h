@@ -99,12 +99,12 @@ template <class Device, class E, class Observation, class Action>
 void act_algorithm(Device device, Td3, Training<E>& training, const Observation& observation,
                    Action& action) {
   MlpBuffer<typename E::Actor, 1> buffer;
-  forward(device, training.learner.actor, seen_by_policy(training, observation), action, buffer);
+  forward(device, policy_actor(training), seen_by_policy(training, observation), action, buffer);
 }
 
 template <class E>
 const PolicyNetwork<E>& policy_algorithm(Td3, const Training<E>& training) {
-  return training.learner.actor;
+  return policy_actor(training);
 }
 
 namespace td3 {
@@ -178,8 +178,7 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
              critic.gradient_buffer);
   }
   average_actor_over_mirrors(training, scratch.actor_gradient);
-  adam_step(device, adam_parameters(training), learner.actor_optimizer, scratch.actor_gradient,
-            learner.actor);
+  step_actor(device, training, learner.progress.updates / training.hyperparameters.policy_delay);
   return loss;
 }
 
@@ -217,7 +216,7 @@ StepReport<E> train_step_algorithm(Device device, Td3, Training<E>& training) {
 // normaliser, environment, progress, replay.
 template <class E, class Visitor>
 void for_each_state_tensor_algorithm(Td3, Training<E>& training, Visitor&& visitor) {
-  for_each_tensor("actor", training.learner.actor, visitor);
+  for_each_actor_tensor(training, visitor);
   for_each_tensor("actor_target", training.learner.actor_target, visitor);
   for_each_critic_tensor(training, visitor);
   for_each_optimizer_tensor(training, visitor);
