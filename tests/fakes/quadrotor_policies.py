@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policy_samples import with_crc32
 from rltools_host.build.description import Channel
 from rltools_host.flight.simulator import flight_library
-from rltools_host.policies.contract import CHANNEL, Contract
-from rltools_host.policies.core_source import activations
-from rltools_host.policies.image import parse_policy
+from rltools_host.policies.contract import Contract
 from rltools_host.policies.image_records import GATES, GRU, Layer
 from rltools_host.policies.image_writing import Network, Origin, sampled, write_image
-from rltools_host.policies.runner import LAYER
-from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION
 
 Array = NDArray[np.float32]
 Dense = tuple[str, Array, Array]  # activation, weights (in, out), bias
@@ -31,50 +24,12 @@ HOVER_FRACTION_L2F = 0.4449  # of crazyflie-l2f: .027 kg on 4 rotors of .1488 N
 def image_of(layers: Sequence[Dense], contract: Contract | None = None) -> bytes:
     """An image with one example, of an observation of zeros."""
     contract = contract or flight_library().contract
-    observation = np.zeros(len(contract.observations), np.float32)
-    trace, values = 0, observation
-    for i in range(len(layers)):
-        # The layer's own output, by the core: that of an image that ends there.
-        width = layers[i][2].size
-        outputs = tuple(Channel(f"output_{k}", "1", -1.0, 1.0) for k in range(width))
-        front = Contract(contract.observations, outputs, contract.step_interval_us)
-        image = assembled(layers[: i + 1], front, observation, 0, np.zeros(width, np.float32))
-        values = parse_policy(image).output(observation)
-        trace = zlib.crc32(values.tobytes(), trace)
-    return assembled(layers, contract, observation, trace, values)
-
-
-def assembled(
-    layers: Sequence[Dense], contract: Contract, observation: Array, trace: int, output: Array
-) -> bytes:
-    def with_action(action: Array) -> bytes:
-        example = (observation.tobytes(), struct.pack("<I", trace), output.tobytes())
-        body = b"".join(
-            (
-                *(
-                    LAYER.pack(*weights.shape, list(activations()).index(activation), 0, bytes(2))
-                    for activation, weights, _ in layers
-                ),
-                *(
-                    CHANNEL.pack(each.name.encode(), each.unit.encode(), each.minimum, each.maximum)
-                    for each in (*contract.observations, *contract.actions)
-                ),
-                *(part.astype("<f4").tobytes() for _, *parts in layers for part in parts),
-                *example,
-                action.astype("<f4").tobytes(),
-            )
-        )
-        header = HEADER.pack(
-            *(MAGIC, VERSION, HEADER.size, HEADER.size + len(body), 0),
-            *(len(contract.observations), len(contract.actions), len(layers), 1),
-            *(0, contract.step_interval_us, 1000, 0, 0, 0),
-            hashlib.sha256(body).digest(),
-            *(b"quadrotor-ppo", b"Quadrotor"),
-        )
-        return with_crc32(header + body)
-
-    action = parse_policy(with_action(output)).evaluate(observation)
-    return with_action(action)
+    weights = (part for _, *parts in layers for part in parts)
+    digest = hashlib.sha256(b"".join(part.astype("<f4").tobytes() for part in weights))
+    origin = Origin("quadrotor-ppo", "Quadrotor", 1000, 0, digest.hexdigest())
+    observations = np.zeros((1, len(contract.observations)), np.float32)
+    network = Network(None, [Layer(*layer) for layer in layers])
+    return write_image(network, contract, origin, observations)
 
 
 def constant_policy(*thrusts: float) -> bytes:
