@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,15 @@ def programs(board: str, *more: str) -> list[tuple[str, str, str]]:
 CASES = [*programs(HOST, SIMULATE), *programs(CORTEX_M7), (BLAS, cmake.TRAIN, "pendulum-td3")]
 
 
+@cache
+def commands_of(board: str) -> list[dict[str, str]]:
+    """Of the compiler. Asked for once, as others may hold the lock for long, to compile."""
+    build = cmake.build_targets(load_board(board), ["rlt_revision"], announcement="")
+    with cmake.build_lock(build):
+        found: list[dict[str, str]] = json.loads((build / "compile_commands.json").read_text())
+    return found
+
+
 def checked(
     board_name: str, program: str, name: str, folder: Path, text: str = ""
 ) -> subprocess.CompletedProcess[str]:
@@ -64,20 +74,19 @@ def checked(
     if missing := missing_tools(cmake.required_tools(board)):
         pytest.skip(f"not installed (rlt doctor): {missing[0].name}")
     experiments.install_requirements(name, subject_of(program))
-    build = cmake.build_targets(board, ["rlt_revision"], announcement="")
-    with cmake.build_lock(build):
-        everything = json.loads((build / "compile_commands.json").read_text())
     of_target = f" -o CMakeFiles/{program}-{name}.dir/"
-    commands = {
-        Path(each["file"]).name: each for each in everything if of_target in each["command"]
+    found = {
+        Path(each["file"]).name: each
+        for each in commands_of(board_name)
+        if of_target in each["command"]
     }
-    files = [commands[file]["file"] for file in OF_SUBJECT if file in commands]
+    files = [found[file]["file"] for file in OF_SUBJECT if file in found]
     source = folder / "all.cpp"
     source.write_text(text + "".join(f'#include "{file}"\n' for file in files))
-    words = shlex.split(commands[Path(files[0]).name]["command"])
+    words = shlex.split(found[Path(files[0]).name]["command"])
     compiler = next(place for place, word in enumerate(words) if word.endswith("++"))
     command = [*words[compiler : words.index("-o")], "-fsyntax-only", str(source)]
-    return subprocess.run(command, cwd=build, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.parametrize(("board", "program", "name"), CASES)
