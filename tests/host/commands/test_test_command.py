@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host import cli
-from rltools_host.build import tested
+from rltools_host.build import cmake, tested
 from rltools_host.commands import test as test_command
 from rltools_host.commands.test import Outcome, Selection
 from rltools_host.errors import BuildError
@@ -158,8 +158,8 @@ def test_tests_whose_library_is_missing_are_left_out(
     def build_targets(*_: object, directory: Path, options: object, **__: object) -> None:
         built.append((directory, options))
 
-    monkeypatch.setattr(tested.cmake, "build_targets", build_targets)
-    monkeypatch.setattr(tested.tools, "require", lambda *_: None)
+    monkeypatch.setattr(cmake, "build_targets", build_targets)
+    monkeypatch.setattr(tools, "require", lambda *_: None)
     monkeypatch.setattr(tested, "missing_names", lambda names: [] if has_openblas else names)
     tested.build(["cpp_tests"])
     options = {"RLT_TESTS": "ON", "RLT_OPENBLAS": "ON" if has_openblas else "OFF"}
