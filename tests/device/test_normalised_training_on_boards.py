@@ -56,16 +56,24 @@ def trained(project: Path, *words: str) -> str:
 
 @pytest.mark.all
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("algorithm", ["td3", "sac"])
-def test_it_learns_with_the_same_bits(algorithm: str, project: Path) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "boards"),
+    [("td3", ("host", EMULATED)), ("sac", ("host", "host-threads", EMULATED))],
+)
+def test_it_learns_with_the_same_bits(
+    algorithm: str, boards: tuple[str, ...], project: Path
+) -> None:
+    """Learning starts after 100 steps: twelve updates before the checkpoint, twelve after it. What
+    is normalised is the same code for both (off_policy.h), so one of them has threads."""
     name = f"normalised-pendulum-{algorithm}"
     settings = ["--set", "eval_every=1000", "--set", "eval_episodes=1"]
     states = []
-    for board in ("host", "host-threads", EMULATED):
-        words = [name, "--board", board, "--steps", "160", *settings]
+    for board in boards:
+        words = [name, "--board", board, "--steps", "112", *settings]
         states.append(trained(project, *words, "--out", f"{algorithm}-{board}"))
-    assert states == [states[0]] * 3
-    for board in ("host-threads", EMULATED):
-        run = f"{algorithm}-host" if board == EMULATED else f"{algorithm}-host-threads"
-        states.append(trained(project, "--resume", run, "--board", board, "--steps", "220"))
-    assert states[3] == states[4] != states[0]
+    assert set(states) == {states[0]}
+    ends = []
+    for board, begun_on in ((EMULATED, "host"), (boards[-2], boards[1])):
+        words = ["--resume", f"{algorithm}-{begun_on}", "--board", board, "--steps", "124"]
+        ends.append(trained(project, *words))
+    assert ends[0] == ends[1] != states[0]

@@ -88,9 +88,6 @@ class Board:
     bootloader_usb_ids: tuple[str, ...]
     report_every: int
     programs: tuple[str, ...] | None  # of firmware/build.json that it is built with; None: all
-    tested_with: (
-        tuple[str, ...] | None
-    )  # experiments that `rlt test --all` builds for it; None: all
 
     @property
     def is_flashed(self) -> bool:
@@ -182,7 +179,6 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
         ),
         report_every=int(section["report_every"]),
         programs=names(section, "programs"),
-        tested_with=names(section, "tested_with"),
     )
     for name in (*board.sources, board.linker_script or "", board.device_header):
         if PurePath(name).is_absolute() or ".." in PurePath(name).parts:

@@ -1,8 +1,7 @@
 """`rlt test`: runs the C++ tests, the Python tests and the style checks.
 
-What a test needs of the firmware and of the host's programs is built when it asks for it; `--all`
-builds everything. The C++ tests are compiled and run, and style is checked, on what the Python
-tests leave of the processors.
+What a test needs of the firmware and of the host's programs is built when it asks for it. The C++
+tests are compiled and run, and style is checked, on what the Python tests leave of the processors.
 """
 
 from __future__ import annotations
@@ -269,7 +268,6 @@ def run(selection: Selection, json_output: bool = False) -> int:
         tools.install_system_packages(optional=selection.rest)
     begun = time.time()
     pytest_report().unlink(missing_ok=True)
-    code = 0
     with ThreadPoolExecutor(2) as background:
         cpp = background.submit(run_cpp_tests, selection) if selection.cpp_targets() else None
         for group in selection.groups():  # while that compiles
@@ -279,13 +277,7 @@ def run(selection: Selection, json_output: bool = False) -> int:
         if selection.daily and not named:
             tools.ensure_group(STYLE_GROUP)
             style = background.submit(style_checks)
-        try:
-            if selection.rest and not named:
-                tested.build_all()
-            python = python_tests(selection) if selection.python_files else None
-        except BuildError as error:
-            print(f"error: {error}", file=sys.stderr, flush=True)
-            code, python = error.exit_code, Outcome("build", 0, 1, 0, 0.0)
+        python = python_tests(selection) if selection.python_files else None
     outcomes = [
         *([cpp.result()] if cpp else []),
         *([python] if python else []),
@@ -293,7 +285,7 @@ def run(selection: Selection, json_output: bool = False) -> int:
     ]
     print_processor_s({**tested.processor_s(begun), **python_processor_s()})
     print_summary(outcomes, json_output)
-    return code or int(any(outcome.failed for outcome in outcomes))
+    return int(any(outcome.failed for outcome in outcomes))
 
 
 def run_own(expression: str | None, json_output: bool = False) -> int:

@@ -113,7 +113,7 @@ def test_unknown_board_names_near_ones() -> None:
         ({"programs": "train"}, "programs is not a list of names"),
         ({"sources": ["../*.cpp"]}, r'"\.\./\*\.cpp" is no path within the project'),
         ({"linker_script": "/x.ld"}, '"/x.ld" is no path within the project'),
-        ({"tested_with": [7]}, "tested_with is not a list of names"),
+        ({"programs": [7]}, "programs is not a list of names"),
     ],
 )
 def test_wrong_description_is_named(project: Path, change: dict[str, object], reason: str) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from rltools_host.build import cmake, experiments, tested
-from rltools_host.errors import BuildError
+from rltools_host.build import tested
 from rltools_host.tree import TREE
 
 
@@ -65,23 +62,3 @@ def test_what_tests_took_since_then(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         file.write_text(f"7m0s 7m0s\n{last}\n")
         os.utime(file, (at, at))
     assert tested.processor_s(100.0) == {"test_a": 121.75 + 3.0, "test_b": 61.0}
-
-
-def test_what_a_board_is_tested_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cmake, "programs_of", lambda board: board.programs)
-    monkeypatch.setattr(experiments, "list_experiments", lambda _: ["one", "two"])
-    monkeypatch.setattr(experiments, "subject_of", {"infer": "contract"}.get)
-    monkeypatch.setattr(experiments, "names", lambda subject, _: [f"a {subject}"])
-
-    def board(programs: list[str], *tested_with: str, names_some: bool = True) -> Any:
-        some = tested_with if names_some else None
-        return SimpleNamespace(name="b", programs=programs, tested_with=some)
-
-    every = board(["train", "infer"], names_some=False)
-    infer = ("infer", "a contract")
-    assert tested.tested_firmware(every) == [("train", "one"), ("train", "two"), infer]
-    assert tested.tested_firmware(board(["infer", "train"], "two")) == [("train", "two"), infer]
-    assert tested.tested_experiments(board(["train"])) == []
-    assert tested.tested_firmware(board(["infer"], "two")) == [infer]
-    with pytest.raises(BuildError, match=r'boards/b\.json: tested_with: no experiment "three" fit'):
-        tested.tested_experiments(board(["train"], "one", "three"))

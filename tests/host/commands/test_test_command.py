@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rltools_host import cli
-from rltools_host.boards.description import Board, load_board
-from rltools_host.build import tested
+from rltools_host.build import cmake, tested
 from rltools_host.commands import test as test_command
 from rltools_host.commands.test import Outcome, Selection
 from rltools_host.errors import BuildError
@@ -152,54 +150,20 @@ def test_cpp_tests_that_do_not_compile_are_one_failure(
 
 
 @pytest.mark.parametrize("has_openblas", [True, False])
-def test_boards_whose_library_is_missing_are_left_out(
-    has_openblas: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_tests_whose_library_is_missing_are_left_out(
+    has_openblas: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built: dict[str, dict[str, str]] = {}
+    built: list[tuple[object, object]] = []
 
-    def build_targets(
-        board: Board,
-        targets: list[str],
-        directory: Path | None = None,
-        options: dict[str, str] | None = None,
-        **_: object,
-    ) -> None:
-        where = directory or PROJECT.board_build(board.name)
-        assert (where == tested.directory()) == (targets == ["cpp_tests"])
-        built[where.name] = options or {}
+    def build_targets(*_: object, directory: Path, options: object, **__: object) -> None:
+        built.append((directory, options))
 
-    monkeypatch.setattr(tested.cmake, "build_targets", build_targets)
-    monkeypatch.setattr(tested.memory, "memory_usage", lambda *_: [])
-    openblas = ["openblas"]
-    monkeypatch.setattr(
-        tested, "missing_names", lambda n: [] if has_openblas else openblas if n else []
-    )
-    monkeypatch.setattr(
-        tested.cmake,
-        "missing_optional_tools",
-        lambda board: openblas if board.libraries and not has_openblas else [],
-    )
-    tested.build_all()
+    monkeypatch.setattr(cmake, "build_targets", build_targets)
+    monkeypatch.setattr(tools, "require", lambda *_: None)
+    monkeypatch.setattr(tested, "missing_names", lambda names: [] if has_openblas else names)
     tested.build(["cpp_tests"])
-    assert built["tests"] == {"RLT_TESTS": "ON", "RLT_OPENBLAS": "ON" if has_openblas else "OFF"}
-    assert built["host"] == {}
-    assert "qemu-cortex-m7" in built
-    assert ("host-blas" in built) == has_openblas
-    notice = "host-blas is not built: openblas is not installed"
-    assert (notice in capsys.readouterr().out) != has_openblas
-
-
-def test_a_board_is_built_with_the_experiments_that_it_is_tested_with() -> None:
-    board = load_board("qemu-cortex-m7")
-    fitting = tested.experiments.list_experiments(board)
-    assert len(fitting) > 1
-    assert tested.tested_experiments(board) == fitting
-    assert tested.tested_experiments(replace(board, tested_with=())) == []
-    only = replace(board, tested_with=("pendulum-td3",))
-    assert tested.tested_experiments(only) == ["pendulum-td3"]
-    assert tested.tested_experiments(replace(only, programs=())) == []
-    with pytest.raises(BuildError, match='tested_with: no experiment "pendulum" fits it'):
-        tested.tested_experiments(replace(board, tested_with=("pendulum",)))
+    options = {"RLT_TESTS": "ON", "RLT_OPENBLAS": "ON" if has_openblas else "OFF"}
+    assert built == [(tested.directory(), options)]
 
 
 @pytest.fixture
@@ -216,7 +180,6 @@ def steps(tree: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     monkeypatch.setattr(
         tools, "install_system_packages", lambda *, optional: asked.append(("apt", optional))
     )
-    monkeypatch.setattr(tested, "build_all", lambda: asked.append("build all"))
     monkeypatch.setattr(test_command, "run_cpp_tests", lambda _: Outcome("C++ tests", 5, 0, 0, 1.0))
     monkeypatch.setattr(test_command, "python_tests", python_tests)
     monkeypatch.setattr(test_command, "style_checks", lambda: [Outcome("mypy", 1, 0, 0, 1.0)])
@@ -236,8 +199,8 @@ REST = ["default", "mujoco", ("apt", True), *OTHERS]
     ("line", "asked", "end"),
     [
         ("", DAILY, "26 passed, 0 failed, 3 skipped"),
-        ("--all", [*REST, "lint", "build all", ["--all"]], "26 passed, 0 failed, 3 skipped"),
-        ("--rest", [*REST, "build all", ["--all", "-m", "all"]], "25 passed, 0 failed, 3 skipped"),
+        ("--all", [*REST, "lint", ["--all"]], "26 passed, 0 failed, 3 skipped"),
+        ("--rest", [*REST, ["--all", "-m", "all"]], "25 passed, 0 failed, 3 skipped"),
         (
             "--slow --exhaustive -k nothing",
             ["default", "test", ["--slow", "--exhaustive", "--all", "-k", "nothing"]],
@@ -245,7 +208,7 @@ REST = ["default", "mujoco", ("apt", True), *OTHERS]
         ),
     ],
 )
-def test_what_each_option_installs_builds_and_runs(
+def test_what_each_option_installs_and_runs(
     line: str,
     asked: list[object],
     end: str,
@@ -262,20 +225,6 @@ def test_one_failed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     monkeypatch.setattr(test_command, "style_checks", lambda: [Outcome("mypy", 0, 1, 0, 1.0)])
     assert test_command.run(Selection()) == 1
     assert last_line(capsys) == "25 passed, 1 failed, 3 skipped"
-
-
-def test_python_is_not_tested_where_a_build_fails(
-    steps: list[object],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def build_all() -> None:
-        raise BuildError("building for host failed")
-
-    monkeypatch.setattr(tested, "build_all", build_all)
-    assert test_command.run(Selection(rest=True)) == BuildError.exit_code
-    assert last_line(capsys) == "6 passed, 1 failed"
-    assert ["--all"] not in steps
 
 
 def test_processor_seconds_name_the_files_that_took_most(

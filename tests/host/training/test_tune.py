@@ -234,9 +234,10 @@ def test_a_damaged_storage_is_one_sentence(
         tune(resumed(path), GroupScreen)
 
 
-def test_sizes_are_searched_with_a_program_for_each(project_in_tree: Path) -> None:
+def test_sizes_of_a_task_are_searched(project_in_tree: Path) -> None:
+    """Several of them, with a program for each: tests/host/build/test_sizes.py."""
     ended = rlt(
-        *("tune", "gym:Pendulum-v1", "--trials", "2", "--steps", "300", "--jobs", "1"),
+        *("tune", "gym:Pendulum-v1", "--trials", "1", "--steps", "300", "--jobs", "1"),
         *("--search", "hidden=8,16x8", "--set", "eval_every=150", "--json", "--name", "sizes"),
         cwd=project_in_tree,
     )

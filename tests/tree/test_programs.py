@@ -1,0 +1,118 @@
+"""Every experiment and contract compiles for this machine and for a microcontroller, and fits the
+boards. Those that other tests run are built whole by them; here the compiler checks syntax and
+types, which takes it a fifth of the time, and writes no program.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from rltools_host.boards.description import load_board
+from rltools_host.build import cmake, experiments, firmware
+from rltools_host.build.memory import memory_usage
+from rltools_host.checks.memory import fits
+from rltools_host.toolchain.tools import missing_tools
+
+pytestmark = pytest.mark.all
+
+HOST, CORTEX_M7, BLAS = "host", "qemu-cortex-m7", "host-blas"
+SIMULATE = "simulate"  # this machine's alone: cmake/host.cmake
+# What of a program depends on its subject; the others are the same in each.
+OF_SUBJECT = ("train_step.cpp", "main.cpp", "simulate.cpp")
+OF_EACH_ALGORITHM = ("pendulum-sac", "cartpole-dqn", "pendulum-distillation")
+# pendulum_td3.h with a critic that does not see the action.
+WRONG = """\
+#include "pendulum_td3.h"
+namespace rlt {
+struct Wrong : PendulumTd3 {
+  using Critic = Mlp<Scalar, Dimensions<3, 64, 64, 1>, Activation::relu, Activation::identity>;
+};
+}  // namespace rlt
+#undef RLT_EXPERIMENT
+#define RLT_EXPERIMENT Wrong
+"""
+
+
+def subject_of(program: str) -> str:
+    return experiments.EXPERIMENT if program == SIMULATE else experiments.subject_of(program)
+
+
+def programs(board: str, *more: str) -> list[tuple[str, str, str]]:
+    """Each program of the board with each subject that fits it."""
+    description = load_board(board)
+    return [
+        (board, program, name)
+        for program in (*cmake.programs_of(description), *more)
+        for name in experiments.names(subject_of(program), description)
+    ]
+
+
+CASES = [*programs(HOST, SIMULATE), *programs(CORTEX_M7), (BLAS, cmake.TRAIN, "pendulum-td3")]
+
+
+@cache
+def commands_of(board: str) -> list[dict[str, str]]:
+    """Of the compiler. Asked for once, as others may hold the lock for long, to compile."""
+    build = cmake.build_targets(load_board(board), ["rlt_revision"], announcement="")
+    with cmake.build_lock(build):
+        found: list[dict[str, str]] = json.loads((build / "compile_commands.json").read_text())
+    return found
+
+
+def checked(
+    board_name: str, program: str, name: str, folder: Path, text: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """With the flags that CMake gives, the text and the sources as one: what all of them include is
+    read once."""
+    board = load_board(board_name)
+    if missing := missing_tools(cmake.required_tools(board)):
+        pytest.skip(f"not installed (rlt doctor): {missing[0].name}")
+    experiments.install_requirements(name, subject_of(program))
+    of_target = f" -o CMakeFiles/{program}-{name}.dir/"
+    found = {
+        Path(each["file"]).name: each
+        for each in commands_of(board_name)
+        if of_target in each["command"]
+    }
+    files = [found[file]["file"] for file in OF_SUBJECT if file in found]
+    source = folder / "all.cpp"
+    source.write_text(text + "".join(f'#include "{file}"\n' for file in files))
+    words = shlex.split(found[Path(files[0]).name]["command"])
+    compiler = next(place for place, word in enumerate(words) if word.endswith("++"))
+    command = [*words[compiler : words.index("-o")], "-fsyntax-only", str(source)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(("board", "program", "name"), CASES)
+def test_it_compiles(board: str, program: str, name: str, tmp_path: Path) -> None:
+    result = checked(board, program, name, tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_fault_in_what_only_a_template_has_is_found(tmp_path: Path) -> None:
+    result = checked(HOST, cmake.TRAIN, "pendulum-td3", tmp_path, WRONG)
+    assert result.returncode == 1
+    assert "static assertion failed" in result.stderr
+
+
+@pytest.mark.parametrize("name", experiments.list_experiments(load_board(CORTEX_M7)))
+def test_its_data_fit_the_boards_that_it_is_for(name: str) -> None:
+    """From the sizes of what is compiled here. A policy's image is smaller than the learner."""
+    sizes = experiments.describe(name).bytes_of
+    found = fits(name, [{**sizes, "policy": sizes["learner"]}])
+    assert CORTEX_M7 in {fit.board for fit in found}
+    assert [fit for fit in found if not fit.fits] == []
+
+
+@pytest.mark.parametrize("name", OF_EACH_ALGORITHM)
+def test_the_code_of_each_algorithm_is_linked_and_fits(name: str) -> None:
+    """That of TD3 and PPO is, where boards train."""
+    board = load_board(CORTEX_M7)
+    for memory in memory_usage(board, firmware.build_firmware(board, name)):
+        assert 0 < memory["used_bytes"] <= memory["bytes"]
