@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import numpy as np
@@ -56,7 +57,13 @@ def test_no_shapes_are_no_picture() -> None:
         (("circle", "body", "0, 0, angle // 2"), "is none of numbers"),
         (("circle", "body", "0, 0, exp(angle)"), "is none of numbers"),
         (("circle", "body", "0, 0, sin(angle, angle)"), "is none of numbers"),
-        (("circle", "body", "0, 0, angle.real"), "is none of numbers"),
+        *(
+            (("circle", "body", f"0, 0, {whole}"), r'"angle\.real" is none of numbers, channels, ')
+            for whole in (
+                *("angle.real", "angle.real + 1", "1 - angle.real", "-angle.real"),
+                *("abs(angle.real)", "max(1, angle.real)", "min(angle.real, 1)"),
+            )
+        ),
         (("circle", "body", "0, 0, 1j"), "is none of numbers"),
         (("circle", "body", "0, 0, True"), '"True" is no channel|is none of numbers'),
         (("circle", "body", "0, 0, (lambda: 1)()"), "is no list of expressions"),
@@ -76,6 +83,26 @@ def test_what_is_no_shape_is_refused(shape: tuple[str, str, str], sentence: str)
     with pytest.raises(Unfit, match=r"^shape 1 of the picture: ") as error:
         picture.picture_of([VIEW, Shape(*shape)], CHANNELS)
     assert re.search(sentence, str(error.value))
+
+
+@pytest.mark.parametrize("form", ["-{}", "abs({})", "1+({})", "({})*2", "max(1,{})"])
+def test_how_deep_an_expression_may_be(form: str) -> None:
+    """39 operations around a number are 40 levels."""
+    deep = "1"
+    for _ in range(39):
+        deep = form.format(deep)
+    picture.check_tree(ast.parse(deep, mode="eval").body, 40)
+    with pytest.raises(Unfit, match=r"is nested more than 40 times$"):
+        picture.check_tree(ast.parse(form.format(deep), mode="eval").body, 40)
+
+
+def test_how_long_and_how_large_numbers_may_be() -> None:
+    assert len(picture.trees_of(Shape("let", "x", "1" + " " * 399))) == 1
+    with pytest.raises(Unfit, match="in up to 400 letters"):
+        picture.trees_of(Shape("let", "x", "1" + " " * 400))
+    assert len(picture.trees_of(Shape("line", "part", "1e30, -1e30"))) == 2
+    with pytest.raises(Unfit, match="is none of numbers"):
+        picture.trees_of(Shape("let", "x", "1.01e30"))
 
 
 @pytest.mark.parametrize(

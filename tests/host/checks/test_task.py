@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from gymnasium_points import Point
+from rltools_host.checks.findings import ADVICE as ADVISED
 from rltools_host.checks.findings import FAULT, Examination, Finding
+from rltools_host.checks.play import Play
 from rltools_host.checks.task import Examiner
 from rltools_host.gymnasium_tasks.environment_server import PlayState
 from rltools_host.gymnasium_tasks.task import TaskRequest
@@ -129,6 +131,29 @@ def test_a_mistake_is_found(
     assert what in finding.what
     assert finding.remedy
     assert (finding.level == FAULT) == ((fault, check, what) in FAULTS)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "named"),
+    [
+        ((-2.0, -2.0), (np.inf, 2.0), "observation_0 has"),
+        ((-2.0, -np.inf), (2.0, 2.0), "observation_1 has"),
+        ((-np.inf, -2.0), (2.0, np.inf), "observation_0 and observation_1 have"),
+        ((-9e5, -9e5), (9e5, 9e5), ""),
+    ],
+)
+def test_a_range_is_open_at_either_end(low: Any, high: Any, named: str) -> None:
+    class Open(Point):
+        def __init__(self) -> None:
+            super().__init__()
+            self.observation_space = BOX(np.array(low, np.float32), np.array(high, np.float32))
+
+    examiner = Examiner(Open, TaskRequest("gym:Open", Open, name="Open"), PlayState())
+    found = examiner.without_range(Play(examiner.task.observations, 1))
+    assert (found is None) == (named == "")
+    if found is not None:
+        what = f"{named} no range, so that a board does not notice a broken sensor"
+        assert (found.check, found.what, found.level) == ("no-range", what, ADVISED)
 
 
 def test_two_environments_that_share_something(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,27 @@ def test_every_document_is_in_the_side_bar() -> None:
     assert known == listed | below | {stage.ROOT}
 
 
+def test_side_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the pages that were written the first one stands last in the reference: it lists them."""
+    sections = {"Begin": ("README", "many_runs"), "Reference": ("examples/python/README",)}
+    monkeypatch.setattr(stage, "SECTIONS", sections)
+    begin = ["", "```{toctree}", ":hidden:", ":caption: Begin", "", "Overview </README>"]
+    begin += ["/docs/many_runs", "```"]
+    reference = [
+        "",
+        "```{toctree}",
+        ":hidden:",
+        ":caption: Reference",
+        "",
+        "/examples/python/README",
+    ]
+    for pages, listed in (
+        ((), []),
+        (("docs/core/index.md", "docs/core/nn.md"), ["/docs/core/index"]),
+    ):
+        assert stage.side_bar(pages).split("\n") == [*begin, *reference, *listed, "```", ""]
+
+
 def test_the_stage_keeps_times_and_loses_what_is_gone(tmp_path: Path) -> None:
     stage.write_stage(tmp_path)
     page, gone = tmp_path / "README.md", tmp_path / "docs" / "gone.md"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from rltools_host.flight.gate import load_gate
+from rltools_host.flight.gate import Part, load_gate
 from rltools_host.flight.gate_result import GateResult, Share, cause_lines, failures, part_rows
 from rltools_host.flight.simulator import flight_library
 
@@ -85,6 +86,24 @@ def test_document() -> None:
     ]
     assert tables[1]["causes"] == {**NONE, "executor_fault": 1, "too_far": 1}
     assert result_of([5]).document()["settling_s_median"] is None
+
+
+def test_a_gate_of_parts_has_no_time_to_settle_in_all() -> None:
+    """Two flights of each part, 0.5 and 1.5 s; of one that may leave the radius, no time."""
+    gate = structs.replace(
+        load_gate("hover"), episodes=2, parts={"still": Part(), "mostly": Part(share=0.5)}
+    )
+    result = replace(result_of([0, 0, 0, 5], table=1, settling_tick=[250, 750, 300, 0]), gate=gate)
+    document = result.document()
+    assert document["settling_s_median"] is None
+    keys = ("part", "success_rate", "rule", "settling_s_median", "settling_s_95")
+    rule = "within 0.2 m for the last 1 s of 10 s"
+    assert [[part[key] for key in keys] for part in document["parts"]] == [
+        ["still", 1.0, rule, 1.0, pytest.approx(1.45)],
+        ["mostly", 0.5, rule.replace("for", "for 50 % of"), None, None],
+    ]
+    assert not any("settled" in line and "after" in line for line in result.lines())
+    assert "in all parts together" in result.lines()[1]
 
 
 def test_the_most_frequent_failure_is_named_first() -> None:

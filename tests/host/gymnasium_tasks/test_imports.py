@@ -18,7 +18,7 @@ from rltools_host.checks.process import examine_task
 from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.foreign.network import ForeignPolicy
 from rltools_host.foreign.place import place_of_environment
-from rltools_host.gymnasium_tasks import imports
+from rltools_host.gymnasium_tasks import imports, server_start
 from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.player import flat_maker
 from rltools_host.gymnasium_tasks.server_start import ServerProcess, open_again, open_task
@@ -119,6 +119,25 @@ def test_a_new_run_names_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         open_again(task)
     with pytest.raises(UsageError, match=NOT_NAMED):
         flat_maker(pendulum_task(f"gym:{other}:Make"))
+
+
+def test_a_run_that_goes_on_asks_before_anything_is_done_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before packages are installed, or a process begins; a function is the user's own."""
+    done: list[str] = []
+    monkeypatch.setattr(server_start, "install_what_it_needs", done.append)
+    monkeypatch.setattr(server_start, "ServerProcess", lambda *_: done.append("process"))
+    monkeypatch.setattr(server_start, "ServerInThread", lambda *_: done.append("thread"))
+    task = pendulum_task(f"gym:{make_evil_file(tmp_path)}:PendulumEnv")
+    with pytest.raises(UsageError, match=NOT_NAMED):
+        open_again(task)
+    assert done == []
+    open_again(task, lambda: None)
+    assert done == ["thread"]
+    imports.agree(task.source)
+    open_again(task)
+    assert done == ["thread", task.source, "process"]
 
 
 def test_the_process_that_imports_asks_for_itself(tmp_path: Path) -> None:

@@ -80,6 +80,12 @@ def test_a_name_is_dropped_once_it_has_a_value() -> None:
     found = python_faults(Path("f.py"), given)
     assert [fault.line for fault in found if fault.operator == "statement"] == [2, 3, 5]
     assert becomes("x = 1\nx = 2\n", "statement") == []  # of a module nothing is
+    (dropped,) = (
+        fault.token
+        for fault in python_faults(Path("f.py"), "def f(a, b):\n    a = b = 1\n")
+        if fault.operator == "statement"
+    )
+    assert dropped == "a"  # the first of several targets names it
     assert becomes("def f():\n    x = 1\n    x += 1\n", "statement") == ["pass"]
 
 

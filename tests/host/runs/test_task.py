@@ -15,6 +15,11 @@ from rltools_host.runs.task import Task, check_channel, has_plain_unit, short, s
 TASK = pendulum_task("gym:Pendulum-v1")
 
 
+def pictured(circle: str) -> list[dict[str, str]]:
+    shapes = (("view", "", "0, 0, 1, 1"), ("circle", "body", circle))
+    return [dict(zip(("kind", "look", "numbers"), shape, strict=True)) for shape in shapes]
+
+
 def test_what_a_task_derives() -> None:
     assert (TASK.contract, TASK.is_named, TASK.mask_count) == ("gym-pendulum-v1", True, 0)
     assert TASK.own_observations == TASK.observations
@@ -86,6 +91,10 @@ def test_names_that_a_table_gave() -> None:
         ({"step_interval_us": 0}, "step_interval_us is 0"),
         ({"step_interval_us": 600_000_001}, "step_interval_us is 600000001"),
         ({"experiment": "pendulum-sac"}, 'experiment is "pendulum-sac"'),
+        (
+            {"picture": pictured("0, 0, speed")},
+            'shape 1 of the picture: "speed" is no channel',
+        ),
     ],
 )
 def test_what_a_task_may_not_say(changes: dict[str, Any], reason: str) -> None:
@@ -98,6 +107,12 @@ def test_what_a_task_may_say_at_most() -> None:
     bounds = {"episode_steps": 2**31 - 1, "step_interval_us": 600_000_000}
     bounds |= {"environment": "a" * 31, "hidden": [4096] * 8}
     typed({**TASK.document(), **bounds}, Task)
+
+
+def test_a_picture_is_of_a_tasks_own_channels() -> None:
+    picture = pictured("cos_theta, sin_theta, abs(torque)")
+    task = typed({**TASK.document(), "picture": picture}, Task)
+    assert task.document()["picture"] == picture
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import re
 import signal
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,9 @@ from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.web import site
 
 KINDS = ("lanes", "exact")
+
+
+page_description = site.page_description  # itself: the fixture puts another in its place
 
 
 @pytest.fixture(autouse=True)
@@ -166,6 +171,31 @@ def test_an_expression_becomes_a_tree() -> None:
         ["-", ["/", ["min", "x", 1.0], 3.0], "y"],
         ["+", 0.5],
     ]
+
+
+def test_what_the_page_is_told_of_an_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its description, with its picture as trees; and its gate, of what flies alone."""
+    angle = {"name": "angle", "unit": "rad", "minimum": -3.0, "maximum": 3.0}
+    view, circle = ("view", "", "-1, 0, 2, 3"), ("circle", "part", "angle, 0, 1")
+
+    def described(contract: str, *shapes: tuple[str, str, str]) -> Any:
+        picture = [dict(zip(("kind", "look", "numbers"), each, strict=True)) for each in shapes]
+        of = {"observations": [angle], "actions": [], "picture": picture, "contract": contract}
+        return SimpleNamespace(environment=of, document={"algorithm": "TD3", "picture": picture})
+
+    monkeypatch.setattr(site, "gate_of", lambda name: f"of {name}")
+    monkeypatch.setattr(site, "gate_document", lambda name: {"name": name})
+    monkeypatch.setattr(site, "describe", lambda _: described("pendulum", view, circle))
+    assert page_description("mine") == {
+        "algorithm": "TD3",
+        "picture": {
+            "view": (-1, 0, 2, 3),
+            "shapes": [{"kind": "circle", "look": "part", "numbers": ["angle", 0.0, 1.0]}],
+        },
+    }
+    monkeypatch.setattr(site, "describe", lambda _: described("quadrotor"))
+    gate = {"name": "of mine"}
+    assert page_description("mine") == {"algorithm": "TD3", "picture": None, "gate": gate}
 
 
 def test_it_is_served_to_this_machine(tmp_path: Path) -> None:

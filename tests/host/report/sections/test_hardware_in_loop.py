@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from policy_run import make_policy_run, section_html
 from policy_samples import sample_images
 from rltools_host.policies.image import parse_policy
-from rltools_host.report.sections.board import hardware_in_loop
+from rltools_host.report.sections.board import hardware_in_loop, paper
 
 IMAGE = parse_policy(sample_images()["pendulum"])
 COST = {
@@ -68,6 +69,20 @@ def test_boards_and_the_paper(folder: Path) -> None:
     assert html.count("guest instructions") == 2
     for shown in ("Crazyflie", "4,282", "13-64-64-4", "Of another network"):
         assert shown in html
+
+
+def test_the_papers_table() -> None:
+    """arXiv 2306.03530, table 2, as docs/results.md has it too."""
+    assert re.findall(r"<tr><th>(.+?)</th>(.+?)</tr>", paper().partition("<tbody>")[2]) == [
+        (board, "".join(f'<td class="number">{each}</td>' for each in (*values, "microseconds")))
+        for board, *values in (
+            ("Crazyflie", "743", "478", "293"),
+            ("Pixhawk 6C", "133", "93", "53"),
+            ("Teensy 4.1", "64", "45", "41"),
+            ("ESP32", "4,282", "279", "333"),
+            ("ESP32-C3", "8,716", "6,950", "6,645"),
+        )
+    ]
 
 
 def test_times_need_no_warning_and_what_was_not_measured_has_no_costs(folder: Path) -> None:
