@@ -82,6 +82,11 @@ class Curve:
         known = np.isfinite(self.values)
         return Curve(self.steps[known], self.values[known])
 
+    def thinned(self, most: int) -> Curve:
+        """At most so many of its points, evenly."""
+        chosen = np.unique(np.linspace(0, len(self.steps) - 1, most).astype(int))
+        return self if len(self.steps) <= most else Curve(self.steps[chosen], self.values[chosen])
+
 
 @dataclass(frozen=True)
 class Panel:

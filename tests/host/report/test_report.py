@@ -335,6 +335,25 @@ def test_metrics_of_any_algorithm_are_drawn(tmp_path: Path) -> None:
     assert set(curves(section_html(learning.metrics(collect(folder))))) == {"entropy", "actor loss"}
 
 
+def test_of_a_long_run_not_every_episode_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of 300 million steps has 25,000 of them, which were five megabytes of the page."""
+    monkeypatch.setattr(learning, "MOST_EPISODES", 50)
+    folder = make_run(tmp_path / "run", None)
+    row = next(row for row in folder.read_metrics() if row["kind"] == "progress")
+
+    def section(count: int) -> str:
+        rows = [{**row, "step": n, "episodes": n + 1, "last_return": n} for n in range(count)]
+        folder.metrics_path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return section_html(learning.returns(collect(folder)))
+
+    whole, long = section(50), section(250)
+    assert "50 training episodes" in long
+    assert "50 training episodes" not in whole
+    assert 0.9 < len(long) / len(whole) < 1.1
+
+
 def test_curves_of_metrics_fill_their_rows() -> None:
     assert [learning.columns(count) for count in range(1, 11)] == [3, 3, 3, 4, 3, 3, 4, 4, 3, 4]
 

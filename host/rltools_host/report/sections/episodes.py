@@ -149,7 +149,7 @@ def worst_table(evaluation: Evaluation) -> str:
         end = "terminated" if worst["terminated"] else "cut off"
         rows.append((which, number(worst["return"], 1), number(worst["steps"]), end, start))
     heads = ("worst episodes", "return", "steps", "ended", "began from")
-    return table(heads, rows, columns=("number", "number", "soft", "soft"))
+    return table(heads, rows, columns=("number", "number", "number", "soft"))
 
 
 def seeds_of(evaluation: Evaluation) -> str:

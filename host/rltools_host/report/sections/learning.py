@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 HEIGHT = 150  # CSS pixels, of a metric
 PAGE = 1020  # of a row of curves
 GAP = 20
+MOST_EPISODES = 3000  # that are drawn: each is 100 bytes, and more of them hide each other
 DECADES = 2  # a positive metric that spans more has a logarithmic axis
 STYLE = """
 .metrics { display: grid; grid-template-columns: repeat(var(--columns), 1fr); gap: 18px 20px; }
@@ -54,21 +55,24 @@ def learning_curve(data: RunData) -> str:
     is_new = np.diff(values_of(progress, "episodes"), prepend=0) > 0
     training = Curve(values_of(progress, "step"), values_of(progress, "last_return"))
     training = Curve(training.steps[is_new], training.values[is_new]).finite()
+    drawn = training.thinned(MOST_EPISODES)
     steps = values_of(evaluations, "step")
     mean, std = values_of(evaluations, "return_mean"), values_of(evaluations, "return_std")
 
     def draw(figure: Figure, is_wide: bool) -> None:
         axes = figure.add_subplot()
         axes.plot(
-            training.steps,
-            training.values,
+            drawn.steps,
+            drawn.values,
             linestyle="none",
             marker="o",
             markersize=4.5,
             color=plot.SECOND,
             alpha=0.75,
             markeredgewidth=0,
-            label="training episode",
+            label="training episode"
+            if drawn is training
+            else f"{MOST_EPISODES:,} training episodes",
         )
         if steps.size:
             low = np.maximum(mean - std, values_of(evaluations, "return_min"))
