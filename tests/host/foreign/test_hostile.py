@@ -413,3 +413,9 @@ def test_a_description_names_nothing_but_a_model_beside_it(
     changed = LEAPP.replace(before, behind).encode()
     assert outcome(lambda: read_foreign(path, changed, Given()))
     assert not (tmp_path / "mark").exists()
+
+
+def test_a_tensor_may_have_eight_dimensions() -> None:
+    header = {"a.weight": {"dtype": "F32", "shape": [1] * 6 + [2, 2], "data_offsets": [0, 16]}}
+    tensors, _ = tensor_files.read_safetensors(safetensors(header))
+    assert tensors["a.weight"].shape == (1,) * 6 + (2, 2)
