@@ -25,7 +25,7 @@ from rltools_host.foreign.network import (
 from rltools_host.foreign.pickles import UnreadableError
 from rltools_host.foreign.place import Place, place_of_contract, place_of_environment
 from rltools_host.foreign.reading import content_of, read_foreign, read_normaliser
-from rltools_host.foreign.recorded import prove_recorded
+from rltools_host.foreign.recorded import prove_recorded, recorded
 from rltools_host.foreign.state_dicts import Given
 from rltools_host.policies.image import PolicyImage
 from rltools_host.project import PROJECT
@@ -108,13 +108,19 @@ def read_policy(request: ImportRequest) -> Imported:
     stages = proof.normalised_stages(policy, place.contract, request.actions)
     corrections = corrections_of(request.corrections, place.contract)
     stages = proof.without_idle_end(corrected(stages, corrections), place.contract)
-    image = proof.image_of(stages, place, policy, request.file.stem, digest.hexdigest(), steps)
+    given = None  # what the library was given, and what it gave
+    if request.recorded is not None:
+        given = recorded(request.recorded, place.contract, is_recurrent(stages))
+    seen = None if given is None else (given[0], given[2])
+    name, sha256 = request.file.stem, digest.hexdigest()
+    image = proof.image_of(stages, place, policy, name, sha256, steps, seen)
     image.verify()
     proofs = [proof.prove(image, stages)]
     if policy.reference is not None and not corrections:
         proofs.append(proof.prove_by_library(image, policy, place.contract, request.actions))
-    if request.recorded is not None:
-        proofs.append(prove_recorded(image, stages, request.recorded, place.contract))
+    if request.recorded is not None and given is not None:
+        path = request.recorded
+        proofs.append(prove_recorded(image, stages, path, place.contract, given))
     notes = (*policy.notes, *proof.other_ranges(policy, place.contract))
     return Imported(request, policy, place, tuple(stages), image, tuple(proofs), notes)
 

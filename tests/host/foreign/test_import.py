@@ -93,6 +93,12 @@ def test_recorded_actions_are_compared(tmp_path: Path, capsys: pytest.CaptureFix
     words = ["import", SAC, "--contract", "pendulum", "--recorded", str(recorded)]
     assert cli.run([*words, "--out", str(tmp_path / "good")]) == 0
     assert "those recorded in" in capsys.readouterr().out
+    # The image's examples are some of them, with the library's actions.
+    examples = read_run_policy(tmp_path / "good").examples
+    places = [int(np.flatnonzero((observations == x.observation).all(1))[0]) for x in examples]
+    assert places == np.linspace(0, 999, 8).astype(int).tolist()
+    given = np.array([example.action for example in examples])
+    assert np.abs(given - actions[places]).max() <= 2e-6  # of a range of 4
     np.savez(recorded, observations=observations, actions=actions + np.float32(1e-5))
     assert "gives other actions than those recorded" in refusal(capsys, *words)
     np.savez(recorded, observations=observations)
@@ -138,6 +144,13 @@ def test_recorded_steps_are_compared_in_time(
     np.savez(recorded, observations=observations[:100], actions=actions[:100])
     assert cli.run([*words, "--out", str(tmp_path / "one")]) == 0
     assert "100 observations in 1 episode: actions at most" in capsys.readouterr().out
+    for name, last in (("good", 900), ("one", 0)):  # the first steps of two episodes
+        examples = read_run_policy(tmp_path / name).examples
+        places = [*range(10), *range(last, last + 6)]
+        assert [example.begins for example in examples] == [i in (0, 10) for i in range(16)]
+        assert (np.array([x.observation for x in examples]) == observations[places]).all()
+        given = np.array([example.action for example in examples])
+        assert np.abs(given - actions[places]).max() <= 2e-6
     np.savez(recorded, observations=observations, actions=actions)
     assert "gives other actions than those recorded" in refusal(capsys, *words)
     np.savez(recorded, observations=observations, actions=actions, episode_starts=~starts)
