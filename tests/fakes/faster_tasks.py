@@ -56,8 +56,8 @@ class TenTimes(Faster):
 
 
 class Metronome(gymnasium.Env[Any, Any]):
-    """Rewards what swings twice a second. Nothing is seen but the beginning: a policy counts its own
-    steps, and at another rate it swings at another one."""
+    """Rewards what swings twice a second. Nothing is seen but the beginning: a policy counts its
+    own steps, and at another rate it swings at another one."""
 
     observation_space = spaces.Box(0.0, 1.0, (1,))
     action_space = spaces.Box(-1.0, 1.0, (1,))

@@ -19,7 +19,7 @@ class Golden:
     """A file, and what has to be said of it."""
 
     file: str
-    contract: str
+    contract: str | None  # None: the file states one
     library: str
     shape: str
     given: Given = NOTHING
@@ -86,6 +86,7 @@ GOLDENS: Sequence[Golden] = (
     Golden("onnx_elu.onnx", "quadrotor", "ONNX", "13-38-12-8-4", actions="same"),
     Golden("onnx_silu_old_exporter.onnx", "quadrotor", "ONNX", "13-38-12-8-4", actions="same"),
     Golden("leapp.yaml", "quadrotor", "LEAPP", "13-12-8-4", actions="same"),
+    Golden("leapp_stated.yaml", None, "LEAPP", "13-12-8-4"),
     Golden("rsl_rl_2.pt", "quadrotor", "RSL-RL", "13-12-8-4", actions="same"),
 )
 

@@ -283,39 +283,64 @@ def without_places(path: Path) -> None:
     onnx.save(model, path)
 
 
-def leapp(stem: Path) -> Array:
-    """Its folder's files, beside the others."""
-    import leapp as library
-    from leapp import annotate
+# What a user of LEAPP states of a tensor: its elements, and in `extra` what LEAPP has no key for.
+STATED: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "position": ([*"xyz"], {"units": "m", "minimum": -5.0, "maximum": 5.0}),
+    "velocity": ([*"xyz"], {"units": "m/s", "minimum": -10.0, "maximum": 10.0}),
+    "attitude": ([*"wxyz"], {"units": "1", "minimum": [0.0, -1.0, -1.0, -1.0], "maximum": 1.0}),
+    "rate": ([*"xyz"], {"units": ["rad/s"] * 3, "minimum": -35.0, "maximum": 35.0}),
+    "action": ([*"abcd"], {"units": "1", "minimum": 0.0, "maximum": 1.0}),
+}
 
-    module = perceptron("quadrotor", nn.ELU, nn.Tanh)
-    seen = torch.tensor(observations("quadrotor"))
-    sizes = {"position": 3, "velocity": 3, "attitude": 4, "rate": 3}
 
-    def joined(parts: Any) -> Any:
-        position, velocity, attitude, rate = parts
-        return torch.cat([velocity * 0.5, position, attitude, rate - 0.1], -1)
+def leapp(*, stated: bool) -> Case:
+    """Its folder's files, beside the others; stated: with a contract of its own, at 100 Hz."""
 
-    with tempfile.TemporaryDirectory() as folder:
-        library.start(name=stem.name, save_path=folder)
-        first = dict(zip(sizes, torch.split(seen[0], list(sizes.values())), strict=True))
-        action = module(joined(annotate.input_tensors("policy", first)))
-        scaled_action = action * 0.5 + 0.5
-        annotate.output_tensors("policy", {"action": scaled_action}, export_with="onnx")
-        library.stop()
-        library.compile_graph()
-        (described,) = Path(folder).rglob(f"{stem.name}.yaml")
-        model = described.with_name("policy.onnx").read_bytes()
-        text = described.read_text()
-    named = stem.with_suffix(".onnx")
-    named.write_bytes(model)
-    without_places(named)
-    digest = hashlib.sha256(named.read_bytes()).hexdigest()
-    text = re.sub("policy.onnx", named.name, text)
-    stem.with_suffix(".yaml").write_text(re.sub("sha256sum: .*", f"sha256sum: {digest}", text))
-    return recorded(
-        lambda x: module(joined(torch.split(x, list(sizes.values()), -1))) * 0.5 + 0.5, "quadrotor"
-    )
+    def make(stem: Path) -> Array:
+        import leapp as library
+        from leapp import GraphConfigs, TensorSemantics, annotate
+
+        module = perceptron("quadrotor", nn.ELU, nn.Tanh)
+        seen = torch.tensor(observations("quadrotor"))
+        sizes = {"position": 3, "velocity": 3, "attitude": 4, "rate": 3}
+
+        def joined(parts: Any) -> Any:
+            position, velocity, attitude, rate = parts
+            return torch.cat([velocity * 0.5, position, attitude, rate - 0.1], -1)
+
+        def described(tensors: dict[str, Any]) -> Any:
+            if not stated:
+                return tensors
+            return [
+                TensorSemantics(name=name, ref=ref, element_names=names, extra=extra)
+                for name, ref in tensors.items()
+                for names, extra in [STATED[name]]
+            ]
+
+        with tempfile.TemporaryDirectory() as folder:
+            library.start(name=stem.name, save_path=folder)
+            first = dict(zip(sizes, torch.split(seen[0], list(sizes.values())), strict=True))
+            action = module(joined(annotate.input_tensors("policy", described(first))))
+            outputs = described({"action": action * 0.5 + 0.5})
+            annotate.output_tensors("policy", outputs, export_with="onnx")
+            library.stop()
+            configs = GraphConfigs(frequency=100.0) if stated else None
+            library.compile_graph(visualize=False, graph_configs=configs)
+            (found,) = Path(folder).rglob(f"{stem.name}.yaml")
+            model = found.with_name("policy.onnx").read_bytes()
+            text = found.read_text()
+        named = stem.with_suffix(".onnx")
+        named.write_bytes(model)
+        without_places(named)
+        digest = hashlib.sha256(named.read_bytes()).hexdigest()
+        text = re.sub("policy.onnx", named.name, text)
+        stem.with_suffix(".yaml").write_text(re.sub("sha256sum: .*", f"sha256sum: {digest}", text))
+        return recorded(
+            lambda x: module(joined(torch.split(x, list(sizes.values()), -1))) * 0.5 + 0.5,
+            "quadrotor",
+        )
+
+    return make
 
 
 # ---- libraries with a normaliser in the file -----------------------------------------------------
@@ -553,7 +578,8 @@ CASES: dict[str, Case] = {
     "onnx_gelu": onnx("pendulum", nn.GELU, dynamo=True),
     "onnx_elu": onnx("quadrotor", nn.ELU, dynamo=True),
     "onnx_silu_old_exporter": onnx("quadrotor", nn.SiLU, dynamo=False),
-    "leapp": leapp,
+    "leapp": leapp(stated=False),
+    "leapp_stated": leapp(stated=True),
     "rsl_rl": rsl_rl,
     "rsl_rl_2": rsl_rl_2,
     "rl_games": rl_games,
