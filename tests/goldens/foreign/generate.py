@@ -17,6 +17,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +106,9 @@ def centred(last: nn.Linear) -> None:
 def stable_baselines3(
     algorithm: str, contract: str, *, vec_normalize: bool = False, steps: int = 0, **options: Any
 ) -> Case:
+    """TQC is sb3-contrib's."""
+
     def make(stem: Path) -> Array:
-        import stable_baselines3
         from stable_baselines3.common.monitor import Monitor
         from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
@@ -114,7 +116,8 @@ def stable_baselines3(
         if vec_normalize:
             env = VecNormalize(env, clip_obs=options.pop("clip_obs", 10.0))
         policy_kwargs = {"net_arch": HIDDEN, **options.pop("policy_kwargs", {})}
-        model = getattr(stable_baselines3, algorithm)(
+        library = import_module("sb3_contrib" if algorithm == "TQC" else "stable_baselines3")
+        model = getattr(library, algorithm)(
             "MlpPolicy", env, policy_kwargs=policy_kwargs, seed=0, device="cpu", **options
         )
         if steps:
@@ -151,7 +154,7 @@ class CleanRlPpo(nn.Module):
 
 
 class CleanRlActor(nn.Module):
-    """Of SAC (with fc_mean and fc_logstd) and of TD3 (with fc_mu)."""
+    """Of SAC (with fc_mean and fc_logstd), and of TD3 and DDPG (with fc_mu)."""
 
     def __init__(self, last: str, contract: str) -> None:
         super().__init__()
@@ -185,12 +188,12 @@ def cleanrl_ppo(stem: Path) -> Array:
     return recorded(module.act, "pendulum")
 
 
-def cleanrl_actor(last: str, contract: str, *, with_critics: bool) -> Case:
+def cleanrl_actor(last: str, contract: str, *, critic_count: int) -> Case:
     def make(stem: Path) -> Array:
         actor = CleanRlActor(last, contract)
         drawn(actor, contract)
-        critics = [nn.Linear(4, 1).state_dict() for _ in range(2)]
-        saved = (actor.state_dict(), *critics) if with_critics else actor.state_dict()
+        critics = [nn.Linear(4, 1).state_dict() for _ in range(critic_count)]
+        saved = (actor.state_dict(), *critics) if critics else actor.state_dict()
         torch.save(saved, stem.with_suffix(".cleanrl_model"))
         return recorded(actor.act, contract)
 
@@ -570,9 +573,12 @@ CASES: dict[str, Case] = {
     "sb3_sac": stable_baselines3("SAC", "pendulum", steps=120, buffer_size=200),
     "sb3_sac_sde": stable_baselines3("SAC", "quadrotor", use_sde=True, buffer_size=200),
     "sb3_td3": stable_baselines3("TD3", "quadrotor", buffer_size=200),
+    "sb3_ddpg": stable_baselines3("DDPG", "pendulum", buffer_size=200),
+    "sb3_tqc": stable_baselines3("TQC", "quadrotor", buffer_size=200),
     "cleanrl_ppo": cleanrl_ppo,
-    "cleanrl_sac": cleanrl_actor("fc_mean", "quadrotor", with_critics=False),
-    "cleanrl_td3": cleanrl_actor("fc_mu", "pendulum", with_critics=True),
+    "cleanrl_sac": cleanrl_actor("fc_mean", "quadrotor", critic_count=0),
+    "cleanrl_td3": cleanrl_actor("fc_mu", "pendulum", critic_count=2),
+    "cleanrl_ddpg": cleanrl_actor("fc_mu", "quadrotor", critic_count=1),
     "pytorch_gelu": plain("pendulum", nn.GELU),
     "safetensors_silu": safetensors,
     "onnx_gelu": onnx("pendulum", nn.GELU, dynamo=True),
@@ -586,6 +592,10 @@ CASES: dict[str, Case] = {
     "skrl": skrl,
     "sbx_ppo": sbx("PPO", "pendulum", n_steps=32, batch_size=16),
     "sbx_sac": sbx("SAC", "pendulum", buffer_size=100, learning_starts=30),
+    **{
+        f"sbx_{name.lower()}": sbx(name, "pendulum", buffer_size=100, learning_starts=30)
+        for name in ("TQC", "TD3", "DDPG")
+    },
 }
 
 
