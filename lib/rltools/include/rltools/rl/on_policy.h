@@ -115,8 +115,10 @@ struct OnPolicy {
   using PolicyNetwork = typename E::Actor;
   template <class E>
   static constexpr bool kPolicyIsNormalised = true;
-  static constexpr bool kLearnsMirrored = true;
   static constexpr bool kLearnsRecurrent = true;
+  struct Reads : ReadsNothing {
+    static constexpr bool kWindowSteps = true, kMirrored = true;
+  };
 
   template <class E, class Visitor>
   static void for_each_size(Visitor&& visitor) {
