@@ -116,8 +116,11 @@ struct OnPolicy {
   template <class E>
   static constexpr bool kPolicyIsNormalised = true;
   static constexpr bool kLearnsRecurrent = true;
-  struct Reads : ReadsNothing {
-    static constexpr bool kWindowSteps = true, kMirrored = true;
+  struct ReadsWindows : ReadsNothing {
+    static constexpr bool kWindowSteps = true;
+  };
+  struct Reads : ReadsWindows {
+    static constexpr bool kMirrored = true;
   };
 
   template <class E, class Visitor>

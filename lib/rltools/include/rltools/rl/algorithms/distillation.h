@@ -33,9 +33,7 @@ struct Distillation : OnPolicy {
   static constexpr const char* kName = "Distillation";
   using Metrics = DistillationMetrics;
   using TaskHyperparameters = DistillationHyperparameters;  // as the reference lists them
-  struct Reads : ReadsNothing {
-    static constexpr bool kWindowSteps = true;
-  };
+  using Reads = ReadsWindows;
   template <class E>
   static constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
 
