@@ -47,7 +47,7 @@ struct Td3Mistakes : PendulumTd3 {
   static constexpr float kFinalRate = 0.1f;
 #endif
   // variant: RLT_WINDOWS
-  // says: the experiment states kWindowSteps, which its algorithm does not read: PPO and distillation
+  // says: the experiment states kWindowSteps, which its algorithm does not read: PPO and
 #if defined(RLT_WINDOWS)
   static constexpr int kWindowSteps = 4;
 #endif
