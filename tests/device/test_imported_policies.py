@@ -42,6 +42,7 @@ OF_EACH_OPERATION = (
     "pytorch_gelu.pt",
     "safetensors_silu.safetensors",
     "sb3_recurrent_ppo.zip",
+    "pytorch_gru.pt",
 )
 
 

@@ -74,7 +74,7 @@ def test_rates_of_each_by_part_and_by_table(
     for row in document["rows"]:
         assert [part["part"] for part in row["parts"]] == list(gate.parts)
         assert all(part["episodes"] == 2 for part in row["parts"])
-        assert np.sum(row["map"]["flights"]) == 14
+        assert np.sum(row["map"]["flights"]) == 16
     # Nobody's rotors are those of the drones here, so that one falls or rises.
     assert steady["parts"][0]["success_rate"] == 0
     out = capsys.readouterr().out

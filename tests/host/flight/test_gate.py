@@ -160,7 +160,7 @@ def test_the_airframes_of_any_airframe_are_those_of_the_distribution() -> None:
     others. Each part has the same."""
     gate = load_gate("any-airframe")
     parts = gate.kinds
-    assert gate.flights == 1000 * len(parts) == 8000
+    assert gate.flights == 1000 * len(parts) == 9000
     assert gate.seed == load_gate("hover").seed
     found = parts["hover"].airframes()
     for name, low, high in (("mass_kg", 0.02, 5), ("lift", 1.5, 5)):
@@ -222,7 +222,7 @@ def test_a_payload_drops_and_a_rotor_becomes_weaker() -> None:
 def test_parts_are_gates_whose_flights_count_together(pilot: PolicyImage, tmp_path: Path) -> None:
     gate = structs.replace(load_gate("any-airframe"), episodes=3)
     result = fly_gate(gate, pilot, "run")
-    assert len(result.outcomes) == 24
+    assert len(result.outcomes) == 27
     for number, (name, part) in enumerate(gate.kinds.items()):
         alone = part.fly(pilot)
         assert alone.tobytes() == result.outcomes[3 * number : 3 * number + 3].tobytes()
@@ -233,12 +233,12 @@ def test_parts_are_gates_whose_flights_count_together(pilot: PolicyImage, tmp_pa
     document = result.document()
     assert [part["part"] for part in document["parts"]] == list(gate.parts)
     successes = [part["success_rate"] * 3 for part in document["parts"]]
-    assert sum(successes) == pytest.approx(24 * document["success_rate"])
+    assert sum(successes) == pytest.approx(27 * document["success_rate"])
     found = document["map"]
-    assert np.sum(found["flights"]) == 21  # but for those of the tables
+    assert np.sum(found["flights"]) == 24  # but for those of the tables
     drawn = document["tables"][0]
-    assert (drawn["table"], drawn["episodes"]) == ("drawn", 21)
-    assert np.sum(found["successes"]) == pytest.approx(21 * drawn["success_rate"])
+    assert (drawn["table"], drawn["episodes"]) == ("drawn", 24)
+    assert np.sum(found["successes"]) == pytest.approx(24 * drawn["success_rate"])
     text = "\n".join(result.lines())
     for head in ("part", "table", "mass, kg", "thrust to weight"):
         assert re.search(rf"^  {head}  +flights  success", text, re.MULTILINE), head
