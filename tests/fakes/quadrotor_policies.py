@@ -96,8 +96,12 @@ def controller_layers(
 def recurrent_controller() -> bytes:
     """The controller, through a GRU whose state goes three quarters of the way to the thrusts in
     each step of training, 10 ms; flies crazyflie-l2f."""
-    contract = flight_library().contract
-    hidden, (_, outer, base) = controller_layers(len(contract.observations))
+    hidden, (_, outer, base) = controller_layers(len(flight_library().contract.observations))
+    return through_gru([hidden], outer, base)
+
+
+def through_gru(before: Sequence[Dense], outer: Array, base: Array) -> bytes:
+    """Layers, and the linear one behind them through a GRU that is near its output after a step."""
     small, keeps = np.float32(0.25), np.log(1 / 3)  # tanh is nearly linear; a sigmoid of 1/4
     random = np.random.default_rng(6)
     rows = np.concatenate([np.zeros((len(outer), 8)), small * outer], axis=1)
@@ -106,11 +110,11 @@ def recurrent_controller() -> bytes:
     gru = (rows, bias, *among)
     rows, bias, weights, among_bias = (part.astype(np.float32) for part in gru)
     layers = (
-        Layer(*hidden),
+        *(Layer(*each) for each in before),
         Layer("identity", rows, bias, (weights, among_bias)),
         Layer("identity", np.eye(4, dtype=np.float32) / small, base),
     )
-    return recurrent_image(layers, contract)
+    return recurrent_image(layers, flight_library().contract)
 
 
 def recurrent_policy() -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec import structs
+from safetensors.numpy import load_file
 
 from rltools_host.build import experiments
 from rltools_host.commands import train as train_command
@@ -56,9 +57,11 @@ def test_it_trains_with_all_that_the_gate_has() -> None:
 
 
 def test_some_thousand_steps(tmp_path: Path) -> None:
-    """Of both parts of a run; the policy is small, and flies in the executor."""
-    settings = ("teacher_steps=8192", "eval_every=16384", "eval_episodes=2")
-    runs = [train(tmp_path / name, 5, 40960, *settings) for name in ("run0", "run1")]
+    """Of both parts of a run; the policy is small, and flies in the executor. No airframe of the
+    gate is drawn, though the run has the gate's seed: evaluations have streams of their own."""
+    gate = hover(1000)
+    settings = ("teacher_steps=8192", "eval_every=16384", "eval_episodes=2", "table_share=0")
+    runs = [train(tmp_path / name, gate.seed, 40960, *settings) for name in ("run0", "run1")]
     assert runs[0]["state_sha256"] == runs[1]["state_sha256"]
     image = read_run_policy(tmp_path / "run0")
     assert image.shape == "17-16-GRU16-4"
@@ -68,6 +71,13 @@ def test_some_thousand_steps(tmp_path: Path) -> None:
     image.verify()
     first, second = (hover(5).fly(read_run_policy(tmp_path / run)) for run in ("run0", "run1"))
     assert first.tobytes() == second.tobytes()
+    held_out = set(gate.airframes()["mass_kg"].tolist())
+    state = load_file(RunFolder.open(tmp_path / "run0").checkpoint_path)
+    assert len(held_out) == 1000
+    for part in ("", "teacher/"):
+        drawn = state[f"{part}environment_parameters/mass_kg"].ravel().tolist()
+        assert len(drawn) >= 128
+        assert held_out.isdisjoint(drawn), part
 
 
 @pytest.mark.all  # 7 s of a processor
