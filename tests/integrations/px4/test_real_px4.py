@@ -310,8 +310,8 @@ def test_a_trial_that_ends_in_the_air(px4: RealPx4) -> None:
 
 
 def test_sensors_that_stop_in_the_air(px4: RealPx4) -> None:
-    """Each rotor has the thrust of hover until PX4 does what it does without them: it terminates
-    the flight. When they are there again, the module is ready."""
+    """The module gives the vehicle back by itself; PX4, which cannot fly without them either,
+    terminates the flight. When they are there again, the module is ready."""
     if not (px4.build / "bin/px4-failure_injection_manager").exists():
         pytest.skip("the simulator of this PX4 lets no sensor fail")
     px4.take_off()
@@ -320,7 +320,7 @@ def test_sensors_that_stop_in_the_air(px4: RealPx4) -> None:
     px4.run("failure gyro off")
     px4.wait_until(lambda: "too old" in px4.status)
     assert "acting" not in px4.status
-    assert px4.motors == pytest.approx([0.49] * 4, abs=0.03)
+    px4.wait_until(lambda: px4.mode != EXTERNAL_1)
     px4.wait_until(lambda: px4.is_so("actuator_armed", "termination"))
     px4.run("failure gyro ok")
     px4.wait_until(lambda: "ready" in px4.status)
