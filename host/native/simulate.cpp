@@ -127,7 +127,7 @@ int main(int argument_count, char** arguments) {
   rlt::RunHyperparameters<Experiment> hyperparameters;
   for (int i = 4; i < argument_count; i++) {
     if (rlt::assign(hyperparameters, arguments[i])) continue;
-    std::fprintf(stderr, "%s is no hyperparameter of %s with a value within its bounds\n",
+    std::fprintf(stderr, "%s is not a hyperparameter of %s with a value within its bounds\n",
                  arguments[i], Experiment::kName);
     return 2;
   }

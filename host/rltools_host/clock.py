@@ -51,4 +51,4 @@ def microseconds_of_local(stamp: str) -> int:
     try:
         return int(datetime.strptime(stamp, "%Y%m%d-%H%M%S").timestamp() * 1_000_000)
     except OverflowError:
-        raise ValueError(f"{stamp} is no time") from None
+        raise ValueError(f"{stamp} is not a time") from None

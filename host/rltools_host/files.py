@@ -137,14 +137,14 @@ def read_json(path: Path) -> Any:
     except OSError as error:
         raise DamagedFileError(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError as error:
-        raise DamagedFileError(f"{path} is damaged, it is no JSON: {error}") from None
+        raise DamagedFileError(f"{path} is damaged, it is not JSON: {error}") from None
 
 
 def read_limited(path: Path, most_bytes: int) -> bytes:
     """A file of somebody's. ValueError where it is longer; OSError where it is no plain file."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is no file")
+            raise OSError(errno.EINVAL, "it is not a file")
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise ValueError(f"it has more than {most_bytes:,} bytes")

@@ -107,7 +107,7 @@ def find_project() -> Path:
         root = Path(named).resolve()
         if not is_project(root):
             raise UsageError(
-                f"{VARIABLE}={named} is no project: a file {MARKER} in a folder, which may be "
+                f"{VARIABLE}={named} is not a project: a file {MARKER} in a folder, which may be "
                 "empty, makes one of it"
             )
         return root

@@ -33,7 +33,7 @@ class Handler(SimpleHTTPRequestHandler):
 def server_of(folder: Path, port: int) -> ThreadingHTTPServer:
     """Port 0 takes one that is free."""
     if not 0 <= port <= MOST_PORT:
-        raise UsageError(f"--port {port} is no port: name one from 0 to {MOST_PORT}")
+        raise UsageError(f"--port {port} is not a valid port: name one from 0 to {MOST_PORT}")
     try:
         return ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, directory=str(folder)))
     except OSError as error:

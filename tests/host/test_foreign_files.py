@@ -225,16 +225,16 @@ def test_a_file_that_is_none_is_not_waited_for(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     os.mkfifo(folder / "pipe")
-    with pytest.raises(DamagedFileError, match=r"cannot read .*pipe: it is no file"):
+    with pytest.raises(DamagedFileError, match=r"cannot read .*pipe: it is not a file"):
         read_json(folder / "pipe")
-    with pytest.raises(DamagedFileError, match="cannot read /dev/zero: it is no file"):
+    with pytest.raises(DamagedFileError, match="cannot read /dev/zero: it is not a file"):
         read_json(Path("/dev/zero"))
     (folder / "long").write_text("[1]")
     assert read_limited(folder / "long", 3) == b"[1]"
     with pytest.raises(ValueError, match="it has more than 2 bytes"):
         read_limited(folder / "long", 2)
     (folder / "half").write_text("[1")
-    with pytest.raises(DamagedFileError, match="half is damaged, it is no JSON"):
+    with pytest.raises(DamagedFileError, match="half is damaged, it is not JSON"):
         read_json(folder / "half")
     assert parse_json("[1]") == [1]
 

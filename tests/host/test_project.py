@@ -83,7 +83,9 @@ def test_a_variable_names_the_project_before_the_present_folder(
     monkeypatch.setenv(VARIABLE, "")
     assert find_project() == other
     monkeypatch.setenv(VARIABLE, "nowhere")
-    with pytest.raises(UsageError, match=r"^RLT_PROJECT=nowhere is no project: a file rlt\.toml "):
+    with pytest.raises(
+        UsageError, match=r"^RLT_PROJECT=nowhere is not a project: a file rlt\.toml "
+    ):
         find_project()
 
 

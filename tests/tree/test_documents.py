@@ -14,6 +14,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 # `runs/folder.py` or `test_replay.cpp`, as a document names a file of the tree.
 NAMED = re.compile(r"`((?:[a-z0-9_]+/)+[a-z0-9_]+\.(?:py|cpp)|test_[a-z0-9_]+\.(?:py|cpp))`")
+ACTIVATION = re.compile(r"^  X\((\w+),", re.MULTILINE)  # of RLT_ACTIVATION_LIST
 SECTION = re.compile(r'docs/(\w+\.md)(?:, | \()"([^"]+)"')
 
 
@@ -84,3 +85,19 @@ def test_files_that_documents_name_are_there() -> None:
         if f"/{name}\n" not in paths
     ]
     assert not faults, "\n".join(faults)
+
+
+def test_documents_list_the_activations() -> None:
+    """In policy_image.md by their numbers; import.md leaves out identity, which does nothing."""
+    header = TREE.root / "lib/rltools/include/rltools/nn/activation.h"
+    text = header.read_text(encoding="utf-8")
+    names = ACTIVATION.findall(text[: text.index("#define RLT_ACTIVATION_NAME")])
+    assert names[:2] == ["identity", "relu"]
+    image = (TREE.root / "docs/policy_image.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"place in `RLT_ACTIVATION_LIST` of .*: (.*) \|", image)
+    assert re.findall(r"(\d+) (\w+)", row.lower().replace("alpha 1", "alpha")) == [
+        (str(place), name) for place, name in enumerate(names)
+    ]
+    imported = (TREE.root / "docs/import.md").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"Activations are those of the core: ([^.]*)\.", imported)
+    assert sorted(re.findall(r"(\w+)(?: \([^)]*\))?(?:,|$)", listed.lower())) == sorted(names[1:])

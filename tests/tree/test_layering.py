@@ -7,11 +7,12 @@ import json
 import subprocess
 from collections.abc import Iterable, Sequence
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from include_rules import violations
+from include_rules import includes, violations
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, experiments, protocol
 from rltools_host.toolchain import tools
@@ -20,6 +21,14 @@ from rltools_host.tree import TREE
 
 COMMON = json.loads(TREE.build_file.read_text())
 HEADER_ROOTS = ("lib/rltools/include", "experiments", "firmware")
+# Where a header of the tree is looked for, besides the folder of the file that includes it.
+INCLUDE_ROOTS = (
+    *HEADER_ROOTS,
+    "host/native",
+    "tests/lib",
+    "tests/firmware",
+    "integrations/px4/src",
+)
 BLAS_ONLY = ("rltools/kernels/blas/", "rltools/devices/host_blas.h")
 MUJOCO_ONLY = ("rltools/rl/environments/mujoco/",)
 HOST_ONLY = (
@@ -324,3 +333,33 @@ def test_device_header_behind_a_header_of_other_tests_is_noticed(tmp_path: Path)
         "tests/lib/rl/a.cpp: includes 2 devices' headers "
         "(rltools/devices/generic.h, rltools/devices/host.h)"
     ]
+
+
+def graph_of_headers(tree: Path, names: Iterable[str]) -> dict[Path, set[Path]]:
+    """What each header of the tree includes of the others."""
+    files = {tree / name for name in names}
+    return {
+        file: {
+            place
+            for include in includes(file.read_text(encoding="utf-8"))
+            for folder in (file.parent, *(tree / root for root in INCLUDE_ROOTS))
+            if (place := folder / (include.quoted or include.system or "-")) in files
+        }
+        for file in files
+    }
+
+
+def test_no_headers_include_each_other() -> None:
+    listed = subprocess.run(
+        ["git", "-C", str(TREE.root), "ls-files", "*.h"], check=True, capture_output=True, text=True
+    ).stdout.split()
+    graph = graph_of_headers(TREE.root, listed)
+    assert any("integrations/px4" in str(file) and graph[file] for file in graph)
+    TopologicalSorter(graph).prepare()
+
+
+def test_a_circle_of_headers_is_found(tmp_path: Path) -> None:
+    for name, other in (("a", "b"), ("b", "c"), ("c", "a")):
+        (tmp_path / f"{name}.h").write_text(f'#pragma once\n#include "{other}.h"\n')
+    with pytest.raises(CycleError):
+        TopologicalSorter(graph_of_headers(tmp_path, ["a.h", "b.h", "c.h"])).prepare()

@@ -88,7 +88,7 @@ class Pilot(Contender):
             raise self._failed() from None
         answer = np.frombuffer(self._exactly(16 * MOST_TOGETHER), "<f4").reshape(-1, 4)[place]
         if not np.isfinite(answer).all():
-            raise MeasurementError(f"{self.name} answered what is no number")
+            raise MeasurementError(f"{self.name} answered something that is not a number")
         return np.clip(answer, 0, 1)
 
     def _exactly(self, count: int) -> bytes:

@@ -322,7 +322,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         "",
         *harness.table(header, document["rows"], cells),
         "",
-        "One core and one thread each, but for the row with two. Guest instructions are no time.",
+        "One core and one thread each, but for the row with two. Guest instructions are not time.",
     ]
 
 
@@ -345,7 +345,7 @@ def draw_chart(document: Mapping[str, Any], path: Path) -> None:
     panels = []
     for key, unit in (
         ("train_s", "processor seconds for {:,} steps"),
-        ("guest_instructions", "guest instructions for {:,} steps, which are no time"),
+        ("guest_instructions", "guest instructions for {:,} steps, which are not time"),
     ):
         if found := [row for row in rows if key in row]:
             bars = [bar_of(row) for row in found]

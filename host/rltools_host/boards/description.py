@@ -182,9 +182,9 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
     )
     for name in (*board.sources, board.linker_script or "", board.device_header):
         if PurePath(name).is_absolute() or ".." in PurePath(name).parts:
-            raise ValueError(f'"{name}" is no path within the project')
+            raise ValueError(f'"{name}" is not a path within the project')
     if not IDENTIFIER.fullmatch(board.device):
-        raise ValueError(f'device "{board.device}" is no name of a struct in C++')
+        raise ValueError(f'device "{board.device}" is not the name of a struct in C++')
     if not all(1 <= number <= 255 for number in board.address):
         raise ValueError("address: system and component are numbers from 1 to 255")
     if board.link.kind not in LINK_KINDS:

@@ -41,7 +41,7 @@ class StorageFile:
             lock(self._descriptor, path)
             if (found := os.fstat(self._descriptor).st_size) != storage.bytes:
                 raise UsageError(
-                    f"{path} is no storage of {board.name}: it has {found:,} bytes, not "
+                    f"{path} is not a storage of {board.name}: it has {found:,} bytes, not "
                     f"{storage.bytes:,}; name another file, or one that does not exist"
                 )
         except BaseException:

@@ -139,11 +139,11 @@ def check_shape(shape: Shape, known: set[str]) -> None:
         for name in names_in(tree):
             if name not in known:
                 raise Unfit(
-                    f"{shown(name)} is no channel, and no name that a shape before it gives"
+                    f"{shown(name)} is neither a channel nor a name that an earlier shape gives"
                 )
     if shape.kind == LET:
         if not NAME.fullmatch(shape.look) or len(trees) != 1:
-            raise Unfit(f'{shown(shape.look)} is no name: write {{"let", "tip", "expression"}}')
+            raise Unfit(f'{shown(shape.look)} is not a name: write {{"let", "tip", "expression"}}')
         return
     if shape.kind not in NUMBERS:
         raise Unfit(f"the kind {shown(shape.kind)}: known are {', '.join((LET, *NUMBERS))}")
@@ -159,13 +159,15 @@ def trees_of(shape: Shape) -> list[ast.expr]:
     """The expressions of its numbers; Unfit where they are none."""
     text = shape.numbers
     if len(text) > LONGEST_NUMBERS or not PLAIN.fullmatch(text):
-        raise Unfit(f"{shown(text)} is no list of expressions in up to {LONGEST_NUMBERS} letters")
+        raise Unfit(
+            f"{shown(text)} is not a list of expressions in up to {LONGEST_NUMBERS} letters"
+        )
     try:
         whole = ast.parse(f"({text.strip()},)", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise Unfit(f"{shown(text)} is no list of expressions") from None
+        raise Unfit(f"{shown(text)} is not a list of expressions") from None
     if not isinstance(whole, ast.Tuple):
-        raise Unfit(f"{shown(text)} is no list of expressions")
+        raise Unfit(f"{shown(text)} is not a list of expressions")
     for tree in whole.elts:
         check_tree(tree, DEEPEST)
     return whole.elts
@@ -173,7 +175,7 @@ def trees_of(shape: Shape) -> list[ast.expr]:
 
 def check_tree(tree: ast.expr, deepest: int) -> None:
     if deepest == 0:
-        raise Unfit(f"it is no list of expressions: one is nested more than {DEEPEST} times")
+        raise Unfit(f"it is not a list of expressions: one is nested more than {DEEPEST} times")
     match tree:
         case ast.Name():
             pass

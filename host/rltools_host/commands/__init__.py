@@ -39,8 +39,8 @@ COMMANDS = {
     "check": Command("Examines an environment: says what is wrong, and what to do.", "check"),
     "train": Command("Trains on a board while you watch, and brings the policy home.", "train"),
     "study": Command("Trains variants over seeds, and draws learning curves.", "study"),
-    "tune": Command("Searches hyperparameters and sizes, by runs that are trials.", "tune"),
-    "runs": Command("Lists, filters, renames and deletes runs; says what they take.", "runs"),
+    "tune": Command("Searches hyperparameters and sizes; each trial is a run.", "tune"),
+    "runs": Command("Lists, filters, renames and deletes runs; shows their disk use.", "runs"),
     "compare": Command(
         "Compares runs and groups: curves, interquartile means, thresholds.", "compare"
     ),
@@ -97,7 +97,7 @@ BENCHMARKS = {
         "Compares our kernels for dense layers with OpenBLAS, by width.", "bench", "layers"
     ),
     "any-airframe": Command(
-        "Flies airframes that nobody trained on, by our policy and others.", "bench", "any_airframe"
+        "Flies airframes that no training saw, by our policy and others.", "bench", "any_airframe"
     ),
     "web": Command("Measures the page that trains in the browser, in Chromium.", "bench", "web"),
 }

@@ -378,10 +378,10 @@ def command(
     """It fits the drone's parameters to the log, trains a policy on this machine for drones within
     their intervals, flies it through 1,000 held-out flights of that drone, and pushes it: the board
     checks it, tries it, and keeps it if it has this machine's bits. The first step that fails ends
-    all, and then nothing is pushed, or the board returns to the policy before.
+    all; then nothing is pushed, or the board returns to the previous policy.
 
-    A policy acts in parts of the greatest thrust, so that neither mass nor size has to be known.
-    Rotors that do not stand in a square need --rotor-x and --rotor-y.
+    A policy commands fractions of the greatest thrust, so mass and size need not be known.
+    Rotors that do not form a square need --rotor-x and --rotor-y.
     """
     place = PolicyPlace(board, port, CONTRACT)
     confirm = not no_confirm

@@ -294,14 +294,14 @@ def any_airframe_command(
     run: Annotated[
         str | None,
         typer.Option(
-            metavar="RUN", help="Whose policy is ours. [default: trains foundation-quadrotor]"
+            metavar="RUN", help="The run of our policy. [default: trains foundation-quadrotor]"
         ),
     ] = None,
     alone: Annotated[
         str | None,
         typer.Option(
             metavar="RUN",
-            help="Of a policy for one airframe alone. [default: trains crazyflie-ppo]",
+            help="The run of a policy for one airframe. [default: trains crazyflie-ppo]",
         ),
     ] = None,
     peers: Annotated[

@@ -164,7 +164,7 @@ def command(
         str | None,
         typer.Option(
             metavar="NAME",
-            help=f"For gym:…: what is to learn it, {listed()}. [default: sac; ppo of choices]",
+            help=f"For gym:…: the algorithm to try, {listed()}. [default: sac; ppo of choices]",
         ),
     ] = None,
     settings: Annotated[
@@ -172,7 +172,7 @@ def command(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Of an experiment: with another hyperparameter, or setting of its environment; "
+            help="For an experiment: change a hyperparameter or a setting of its environment; "
             "may be repeated.",
         ),
     ] = None,
@@ -182,7 +182,7 @@ def command(
 ) -> None:
     """Plays random actions, and the same ones again: ranges, finite numbers, the same episodes from
     the same seed, reset and termination, the scale of rewards and observations, memory on each
-    board. Each finding comes with its remedy. The exit code is 18 where there is a fault.
+    board. Each finding comes with its remedy. The exit code is 18 if there is a fault.
     """
     if is_task(name):
         require(context, MODES, TASK)

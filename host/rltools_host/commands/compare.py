@@ -109,7 +109,8 @@ def command(
         bool, typer.Option("--any", help="Compare runs of different environments, too.")
     ] = False,
     joins: Annotated[
-        bool, typer.Option("--join", help="Take runs that differ in their seeds alone as a row.")
+        bool,
+        typer.Option("--join", help="Combine runs that differ only in their seeds into one row."),
     ] = False,
     output: Output = None,
     json_output: Json = False,

@@ -373,9 +373,7 @@ def command(
     quick: Annotated[bool, typer.Option("--quick", help="Train 1,000 steps only.")] = False,
     whole: Annotated[
         bool,
-        typer.Option(
-            "--whole", help="Train all of it on the board, in place of pausing it on the way."
-        ),
+        typer.Option("--whole", help="Train the whole run on the board instead of pausing it."),
     ] = False,
     compare_host: Annotated[
         bool | None,

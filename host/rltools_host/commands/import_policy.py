@@ -115,16 +115,20 @@ def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What the library saved.")],
     contract: Annotated[
         str | None,
+<<<<<<< HEAD
         typer.Option(
             metavar="NAME",
             help="The contract that the policy is to act by: quadrotor. [default: LEAPP's own]",
         ),
+=======
+        typer.Option(metavar="NAME", help="The contract by which the policy acts: quadrotor."),
+>>>>>>> s/english
     ] = None,
     environment: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Or the environment that it is to act in: gym:…, or one of the core's.",
+            help="Or the environment in which it acts: gym:…, or one of the core's.",
         ),
     ] = None,
     normaliser: Annotated[
@@ -136,12 +140,12 @@ def command(
         typer.Option(
             "--activation",
             metavar="NAME",
-            help=f"Behind hidden layers, where the file does not say: {ACTIVATION_NAMES}.",
+            help=f"After hidden layers, if the file does not say: {ACTIVATION_NAMES}.",
         ),
     ] = None,
     output_activation: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Likewise, behind the last layer."),
+        typer.Option(metavar="NAME", help="Likewise, after the last layer."),
     ] = None,
     actions: Annotated[
         str | None,
@@ -154,7 +158,7 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="WORD",
-            help="What the policy means otherwise, as attitude:xyzw; can be given again.",
+            help="A correction of what the policy means, such as attitude:xyzw; may be repeated.",
         ),
     ] = None,
     rate: Annotated[

@@ -81,7 +81,7 @@ def command(
     context: typer.Context,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="What it is called: small letters and hyphens."),
+        typer.Argument(metavar="NAME", help="Its name: lower-case letters and hyphens."),
     ] = None,
     start: Annotated[
         str,

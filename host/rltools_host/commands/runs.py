@@ -140,7 +140,9 @@ def delete_runs(names: Sequence[str], is_agreed: bool, json_output: bool) -> Non
 def agree(paths: Sequence[Path], sizes: dict[Path, int], json_output: bool) -> None:
     """Returns where the user agrees."""
     if json_output or not sys.stdin.isatty():
-        raise UsageError("nobody can be asked here: give --yes to delete without a question")
+        raise UsageError(
+            "not on a terminal, so nothing can be confirmed: --yes deletes without asking"
+        )
     for path in paths:
         line = f"{near_path(path)}   {size(sizes[path])}"
         print(without_commands(line), file=sys.stderr)
@@ -166,7 +168,7 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[WORD…]",
-            help="Words that name, experiment, board or state must have. Or: rename RUN NAME, "
+            help="Words that name, experiment, board or state must contain. Or: rename RUN NAME, "
             "or delete RUN …",
         ),
     ] = None,
@@ -180,7 +182,7 @@ def command(
     json_output: Json = False,
 ) -> None:
     """`rename` gives a run or a group another name. `delete` removes what was written of runs and
-    groups, after a question, and leaves files that others put there. Both refuse a run in training.
+    groups, after a question, and leaves all other files. Both refuse a run in training.
     """
     given = words or []
     first = given[0] if given else ""

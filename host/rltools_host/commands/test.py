@@ -348,7 +348,10 @@ def command(
     rest: Annotated[
         bool, typer.Option("--rest", help="Only what --all adds, after `rlt test` has passed.")
     ] = False,
-    slow: Annotated[bool, typer.Option("--slow", help="Also the full training runs.")] = False,
+    slow: Annotated[
+        bool,
+        typer.Option("--slow", help="Also what takes minutes: full training runs, a bare Debian."),
+    ] = False,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Also mathematics over all floats.")
     ] = False,
@@ -356,7 +359,7 @@ def command(
         bool,
         typer.Option("--mutants", help="Make small faults, and count those that tests notice."),
     ] = False,
-    seed: Annotated[int, typer.Option(help="Which faults are drawn.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed that draws the faults.")] = 0,
     samples: Annotated[int, typer.Option(help="How many faults of each area.")] = measure.SAMPLES,
     json_output: Json = False,
 ) -> None:

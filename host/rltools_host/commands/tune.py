@@ -87,12 +87,12 @@ def command(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The tuning's name in runs/; one that is there goes on. [default: a new one]",
+            help="The tuning's name in runs/; an existing one continues. [default: a new one]",
         ),
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Go on with this tuning.", autocompletion=parameters.runs),
+        typer.Option(metavar="RUN", help="Continue this tuning.", autocompletion=parameters.runs),
     ] = None,
     trials: Annotated[
         int | None,
@@ -102,7 +102,7 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="NAME=LOW..HIGH|A,B",
-            help="Search this alone: a range or values; NAME alone: what is usual; repeatable.",
+            help="Search only this: a range or values; NAME alone: usual values; repeatable.",
         ),
     ] = None,
     settings: Annotated[
@@ -155,8 +155,8 @@ def command(
     tensorboard: TensorBoard = True,
     json_output: Json = False,
 ) -> None:
-    """Optuna chooses each trial's settings by those before, and ends hopeless ones early. Ctrl-C
-    pauses all and says how to go on; what was killed goes on in the same way. The end says what
+    """Optuna chooses a trial's settings from earlier results, and ends hopeless ones early. Ctrl-C
+    pauses all and says how to go on; a killed command continues in the same way. The end says what
     trains with the best settings.
     """
     task = None

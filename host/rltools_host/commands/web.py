@@ -48,7 +48,7 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[EXPERIMENT…]",
-            help="Of the page; the first is shown first. [default: all that a browser can have]",
+            help="Experiments on the page, first one on top. [default: all that run in a browser]",
             autocompletion=parameters.experiments,
         ),
     ] = None,
@@ -65,6 +65,6 @@ def command(
     json_output: Json = False,
 ) -> None:
     """The folder can be put on any host of static files. The page trains in WebAssembly with the
-    bits of every board, shows the policy, and works without a network once it was loaded."""
+    bits of every board, shows the policy, and works without a network once loaded."""
     require(context, MODES, TO_SERVE if serve else TO_WRITE)
     run(experiments or [], out, port if serve else None, json_output)

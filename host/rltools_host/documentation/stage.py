@@ -50,7 +50,7 @@ SECTIONS = {
     "Fly": ("quadrotor", "gate", "flight", "fit"),
     "Algorithms": (
         "algorithms",
-        *(f"algorithms/{name}" for name in ("td3", "sac", "ppo", "dqn", "distillation")),
+        *(f"algorithms/{page.stem}" for page in sorted(TREE.root.glob("docs/algorithms/*.md"))),
     ),
     "Reference": (
         *("reference/commands", "reference/hyperparameters", "reference/python", "protocol"),

@@ -109,7 +109,7 @@ def check_ranges(log: FlightLog) -> None:
             else "scale the commands from 0, the least, to 1, the greatest"
         )
         raise log.fault(
-            f"a command of {value:g} is no fraction, {kind}_* are 0 to 1: {remedy}", row
+            f"a command of {value:g} is not a fraction, {kind}_* are 0 to 1: {remedy}", row
         )
 
 

@@ -201,7 +201,7 @@ def require_motion(log: FlightLog, found: Estimate, strength: Array) -> None:
     for axis, name in enumerate(("roll", "pitch")):
         if strength[axis] < WEAKEST:
             raise log.fault(
-                f"its {name} motion is no more than its gyroscope's noise: fly with quicker changes"
+                f"its {name} motion does not exceed its gyroscope's noise: fly with quicker changes"
             )
     for place, what in (
         (P.THRUST, "how large the thrust is"),

@@ -76,7 +76,7 @@ def read_log(path: Path) -> FlightLog:
         names = checked_header(path, [name.strip() for name in header])
         lines, values = values_of(path, names, rows)
     except csv.Error as error:
-        raise DamagedFileError(f"{path}, line {rows.line_num}: it is no CSV: {error}") from None
+        raise DamagedFileError(f"{path}, line {rows.line_num}: it is not CSV: {error}") from None
     columns = {name: values[:, index] for index, name in enumerate(names) if name}
 
     def group(wanted: tuple[str, ...]) -> Array | None:
@@ -117,7 +117,7 @@ def text_of(path: Path) -> tuple[str, str]:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise DamagedFileError(f"{path} is no text: write the log as CSV")
+        raise DamagedFileError(f"{path} is not text: write the log as CSV")
     return text, hashlib.sha256(data).hexdigest()
 
 
@@ -216,5 +216,5 @@ def number(path: Path, line: int, name: str, text: str) -> float:
     except ValueError:
         pass
     shown = text.strip()[:20]
-    reason = f"{json.dumps(shown)} is no number that can be used" if shown else "there is nothing"
+    reason = f"{json.dumps(shown)} is not a usable number" if shown else "there is nothing"
     raise DamagedFileError(f"{path}, line {line}, {name}: {reason}: leave out rows like this")

@@ -194,7 +194,7 @@ def load_gate(name: str) -> Gate:
         reason = str(error)
     except OSError as error:
         reason = error.strerror or str(error)
-    raise DamagedFileError(f"{path} is no gate: {reason}")
+    raise DamagedFileError(f"{path} is not a gate: {reason}")
 
 
 @cache
@@ -211,7 +211,7 @@ def completed(document: Mapping[str, Any]) -> dict[str, Any]:
         raise unknown_name("gate", likeness.like, known)
     base = parse_json(known[likeness.like].read_bytes())
     if not isinstance(base, dict) or "like" in base:
-        raise Unfit(f"like is {likeness.like}, which is no whole definition itself")
+        raise Unfit(f"like is {likeness.like}, which is not a whole definition itself")
     whole = {**base, **{key: value for key, value in document.items() if key != "like"}}
     for key in ("settings", "executor"):
         whole[key] = {**base.get(key, {}), **getattr(likeness, key)}

@@ -298,7 +298,7 @@ def check_policy(image: PolicyImage) -> None:
     if REASONS[reason] == "other_contract":
         difference = library.contract.difference(image.contract)
         raise BoardMismatchError(
-            f"{image.origin} is no policy of a quadrotor: {difference.replace('there', 'of it', 1)}"
+            f"{image.origin} is not a quadrotor's policy: {difference.replace('there', 'of it', 1)}"
         )
     raise DamagedPolicyError(image.origin, REASONS[reason], image.runner.reasons[reason])
 

@@ -62,7 +62,7 @@ class Finding:
             f"{self.idle:.1f} with no action"
         )
         if self.fault is None and self.is_bad and self.tried:
-            return [first, f"that is no better than no action, and {self.reason()}"]
+            return [first, f"that is not better than no action, and {self.reason()}"]
         if self.fault is None:
             return [first]
         return [

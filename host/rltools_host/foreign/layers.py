@@ -48,7 +48,7 @@ class Tensors(dict[str, Array]):
 def tensors_of(document: Any, what: str) -> Tensors:
     """The tensors of a table; UnreadableError where it is none."""
     if not isinstance(document, Mapping):
-        raise UnreadableError(f"its {what} is no table of tensors")
+        raise UnreadableError(f"its {what} is not a table of tensors")
     arrays = {
         name: value
         for name, value in document.items()
@@ -66,7 +66,7 @@ def dense(tensors: Tensors, name: str) -> Dense:
     """A torch.nn.Linear, whose weights are (out, in)."""
     weights = tensors[f"{name}.weight"]
     if weights.ndim != 2:
-        raise UnreadableError(f"{shown(name)} is no dense layer: others are not taken")
+        raise UnreadableError(f"{shown(name)} is not a dense layer: others are not read")
     bias = tensors.get(f"{name}.bias")
     return Dense(weights.T, np.zeros(weights.shape[0]) if bias is None else bias)
 
@@ -123,7 +123,7 @@ def recurrent(tensors: Tensors, name: str) -> list[Recurrent]:
 def recurrent_layer(tensors: Tensors, place: str, end: str) -> Recurrent:
     weights, hidden = (tensors[f"{place}weight_{part}{end}"] for part in ("ih", "hh"))
     if weights.ndim != 2 or hidden.ndim != 2:
-        raise UnreadableError(f"{shown(place + end)} is no recurrent layer of PyTorch's")
+        raise UnreadableError(f"{shown(place + end)} is not a recurrent layer of PyTorch's")
     rows, width = hidden.shape
     if rows not in (gates * width for gates in GATES.values()):
         raise UnreadableError(

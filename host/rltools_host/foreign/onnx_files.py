@@ -69,7 +69,7 @@ def policy_in(content: bytes) -> ForeignPolicy:
         reader = _Reader(model.graph)
         stages = reader.read()
     except (DecodeError, ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError):
-        raise UnreadableError("it is no model of ONNX, or a damaged one") from None
+        raise UnreadableError("it is not an ONNX model, or it is damaged") from None
     own = [entry.value for entry in model.metadata_props if entry.key == "contract"]
     ends_in_tanh = stages[-1] == Activate("tanh")
     is_normalised = True if ends_in_tanh else False if own else None
@@ -222,7 +222,7 @@ class _Reader:
                 return (*before, Activate("silu"))
             if behind[:-1] == before and behind[-1:] == (Erf(plus_one=True),):
                 return (*before, Erf(plus_one=True, times_x=True))
-        raise UnreadableError("it multiplies two values that are no activation together")
+        raise UnreadableError("it multiplies two values that together are not an activation")
 
     def after(
         self, chain: Chain, operator: str, others: list[Array], attributes: Mapping[str, Any]
@@ -237,9 +237,9 @@ class _Reader:
         if operator == "Erf":
             last = chain[-1] if chain else None
             if not isinstance(last, Normalise) or last.mean.any():
-                raise UnreadableError("it has an Erf that is no part of GELU")
+                raise UnreadableError("it has an Erf that is not part of GELU")
             if not np.allclose(last.inverse_std, math.sqrt(0.5), rtol=1e-6):
-                raise UnreadableError("it has an Erf that is no part of GELU")
+                raise UnreadableError("it has an Erf that is not part of GELU")
             return (*chain[:-1], Erf())
         if chain and isinstance(chain[-1], Erf):
             return self.of_gelu(chain, operator, others)
@@ -257,7 +257,7 @@ class _Reader:
             return (*chain[:-1], replace(last, plus_one=True))
         if operator == "Mul" and number == 0.5 and last.times_x:
             return (*chain[:-1], Activate("gelu"))
-        raise UnreadableError("it has an Erf that is no part of GELU")
+        raise UnreadableError("it has an Erf that is not part of GELU")
 
 
 COMMUTING = ("Add", "Mul", "Max", "Min")
@@ -267,7 +267,7 @@ def width_of_input(entry: Any) -> int:
     sizes = entry.type.tensor_type.shape.dim
     width = sizes[-1].dim_value if 1 <= len(sizes) <= 2 else 0
     if not 1 <= width <= WIDEST:
-        raise UnreadableError("an input of its model is no vector of a stated size")
+        raise UnreadableError("an input of its model is not a vector of a stated size")
     return int(width)
 
 
@@ -291,7 +291,7 @@ def row(values: Array, width: int) -> Array:
 def affine(width: int, scale: Array, offset: Array) -> Stage:
     """scale x + offset."""
     if not np.isfinite(scale).all() or (scale == 0).any():
-        raise UnreadableError("it multiplies by 0, or by what is no number")
+        raise UnreadableError("it multiplies by 0, or by something that is not a number")
     if (scale > 0).all():
         return Normalise(-offset / scale, scale)
     return Dense(np.diag(np.broadcast_to(scale, (width,))), offset)
@@ -319,7 +319,7 @@ def dense(operator: str, others: list[Array], attributes: Mapping[str, Any]) -> 
     """Gemm(x, weights, bias), or MatMul(x, weights)."""
     weights = others[0]
     if attributes.get("transA", 0) or weights.ndim != 2:
-        raise UnreadableError(f"its {operator} is no dense layer")
+        raise UnreadableError(f"its {operator} is not a dense layer")
     if attributes.get("transB", 0):
         weights = weights.T
     weights = weights * attributes.get("alpha", 1.0)
@@ -343,3 +343,54 @@ def _attributes(node: Any) -> dict[str, Any]:
     from onnx import helper
 
     return {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+<<<<<<< HEAD
+=======
+
+
+# -- LEAPP's descriptions --------------------------------------------------------------------------
+
+MOST_DESCRIPTION_BYTES = 1_000_000
+DESCRIPTIONS = (".yaml", ".yml")
+MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside the description
+
+
+def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) -> ForeignPolicy:
+    """The one model of the description; read: gives the content of the model's file."""
+    tools.ensure_group(GROUP)
+    import yaml
+
+    if len(content) > MOST_DESCRIPTION_BYTES:
+        raise UnreadableError(f"it is a description of more than {MOST_DESCRIPTION_BYTES:,} bytes")
+    try:
+        document = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
+        raise UnreadableError("it is not YAML") from None
+    models = table(table(document, "description").get("models"), "models")
+    if len(models) != 1:
+        raise UnreadableError(
+            f"it describes a pipeline of {len(models)} models: one model from observations to "
+            "actions is taken"
+        )
+    model = table(next(iter(models.values())), "model")
+    pipeline = document.get("pipeline")
+    if isinstance(pipeline, dict) and pipeline.get("feedback_flow"):
+        raise UnreadableError("its model takes back what it gave before, which is not taken")
+    parameters = table(model.get("parameters"), "parameters")
+    if parameters.get("backend") != "onnx":
+        raise UnreadableError('its model is none of ONNX: export it with export_with="onnx"')
+    name = parameters.get("model_path")
+    if not isinstance(name, str) or not MODEL_NAME.fullmatch(name):
+        raise UnreadableError(f"its model {shown(name)} is not an ONNX file beside it")
+    described = read(path.with_name(name))
+    stated = parameters.get("sha256sum")
+    if stated is not None and stated != hashlib.sha256(described).hexdigest():
+        raise UnreadableError(f"{shown(name)} is another file than the description was made with")
+    policy = policy_in(described)
+    return replace(policy, library="LEAPP")
+
+
+def table(value: Any, what: str) -> dict[Any, Any]:
+    if not isinstance(value, dict):
+        raise UnreadableError(f"it is not a description of LEAPP: its {what} is not a table")
+    return value
+>>>>>>> s/english

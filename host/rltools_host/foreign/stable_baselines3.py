@@ -100,9 +100,9 @@ def parsed(content: bytes) -> Mapping[str, Any]:
     try:
         document = parse_json(content)
     except ValueError:
-        raise UnreadableError("its entry `data` is no JSON") from None
+        raise UnreadableError("its entry `data` is not JSON") from None
     if not isinstance(document, dict):
-        raise UnreadableError("its entry `data` is no table")
+        raise UnreadableError("its entry `data` is not a table")
     return document
 
 
@@ -115,7 +115,7 @@ def serialized(data: Mapping[str, Any], key: str) -> Any:
     try:
         return read_pickle(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError):
-        raise UnreadableError(f"its {key} is no pickle") from None
+        raise UnreadableError(f"its {key} is not a pickle") from None
 
 
 def count_of(value: Any) -> int:
@@ -218,7 +218,7 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
         if last == "actor.mu.0":  # generalised state-dependent exploration
             limit = keywords.get("clip_mean", SDE_CLIP)
             if not isinstance(limit, int | float) or not 0 < limit < 1e6:
-                raise UnreadableError("its clip_mean is no number above 0")
+                raise UnreadableError("its clip_mean is not a number above 0")
             dense = stages[-2]
             assert isinstance(dense, Dense)
             ends = np.full(dense.bias.shape, float(limit))
@@ -239,7 +239,7 @@ def vec_normalize(content: bytes) -> list[Stage]:
     state = made.state if isinstance(made, Made) else None
     name = class_of(made) if isinstance(made, Made) else ""
     if not isinstance(state, dict) or name != "VecNormalize":
-        raise UnreadableError("it is no pickle of a VecNormalize")
+        raise UnreadableError("it is not a VecNormalize pickle")
     if not state.get("norm_obs", True):
         return []
     statistics = state.get("obs_rms")

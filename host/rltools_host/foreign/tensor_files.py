@@ -222,9 +222,9 @@ def read_safetensors(data: bytes) -> tuple[dict[str, Array], dict[str, str]]:
     try:
         header = parse_json(data[8 : 8 + length])
     except ValueError:
-        raise UnreadableError("its header is no JSON") from None
+        raise UnreadableError("its header is not JSON") from None
     if not isinstance(header, dict):
-        raise UnreadableError("its header is no table of tensors")
+        raise UnreadableError("its header is not a table of tensors")
     metadata = header.pop("__metadata__", {})
     payload = memoryview(data)[8 + length :]
     tensors = {name: _tensor(payload, entry) for name, entry in header.items()}

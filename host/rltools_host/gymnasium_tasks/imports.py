@@ -133,7 +133,7 @@ def playable(task: Task, named: str | None) -> Task:
         require_agreement(task.source)
         return task
     if not is_task(named):
-        raise UsageError(f"{named} is no task: write gym:FILE.py:NAME, or gym:ID, as the run has")
+        raise UsageError(f"{named} is not a task: write gym:FILE.py:NAME or gym:ID, as the run has")
     named = whole_source(named)
     (place, _, name), (own, _, same) = (
         each.removeprefix(PREFIX).rpartition(":") for each in (task.source, named)

@@ -243,7 +243,7 @@ def checked_reward(reward: Any) -> float:
     """As a float of 32 bits can hold it, which it is learnt as."""
     number = float(reward)
     if not math.isfinite(number):
-        raise EnvironmentFault(f"step gave the reward {number}, which is no finite number")
+        raise EnvironmentFault(f"step gave the reward {number}, which is not a finite number")
     if abs(number) > LARGEST_FLOAT32:
         raise EnvironmentFault(
             f"step gave the reward {number:g}, which no float of 32 bits holds: scale it down"

@@ -189,7 +189,7 @@ def with_picture(task: Task, given: Any, name: str) -> Task:
             raise TypeError
         return with_fields(task, picture=tuple(Shape(*row) for row in rows))
     except TypeError:
-        reason = 'it is no list of shapes such as ("circle", "body", "0, 0, 0.1")'
+        reason = 'it is not a list of shapes such as ("circle", "body", "0, 0, 0.1")'
     except Unfit as error:
         reason = str(error)
     raise UsageError(f'metadata["picture"] of {name}: {reason}')

@@ -133,7 +133,7 @@ class TcpLink(DescriptorLink):
         except ValueError:
             host, port = None, None
         if not host or not port:
-            raise PortError(f'"{url}" is no address: write socket://HOST:PORT')
+            raise PortError(f'"{url}" is not an address: write socket://HOST:PORT')
         try:
             self._socket = socket.create_connection((host, port), TCP_CONNECT_TIMEOUT_S)
         except OSError as error:
@@ -162,7 +162,7 @@ class UdpLink(DescriptorLink):
         except ValueError:
             host, port = None, None
         if not url.startswith("udp:") or not host or not port or parts.path:
-            raise PortError(f'"{url}" is no address: write udp:HOST:PORT')
+            raise PortError(f'"{url}" is not an address: write udp:HOST:PORT')
         try:
             family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
             self._socket = socket.socket(family, socket.SOCK_DGRAM)
@@ -271,7 +271,7 @@ def open_link(port: str, baud: int = DEFAULT_BAUD) -> Link:
         return TcpLink(port)
     if "://" in port:
         raise PortError(
-            f'"{port}" is no port: write a device such as /dev/ttyACM0 or socket://HOST:PORT'
+            f'"{port}" is not a port: write a device such as /dev/ttyACM0 or socket://HOST:PORT'
         )
     return SerialLink(port, baud)
 

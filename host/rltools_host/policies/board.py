@@ -130,8 +130,8 @@ def contract_of(folder: RunFolder, is_needed: bool) -> str | None:
         )
     *others, last = experiments.names(experiments.CONTRACT)
     raise UsageError(
-        f"run {folder.name} is of {experiment}, which is no experiment here: name the contract of "
-        f"its policies with --contract, {', '.join(others)} or {last}"
+        f"run {folder.name} is of {experiment}, which is not an experiment here: name the contract "
+        f"of its policies with --contract, {', '.join(others)} or {last}"
     )
 
 

@@ -41,7 +41,7 @@ def require_texts(origin: str, channels: Sequence[Channel], *subjects: str, name
     wrong += [text for text in subjects if not is_subject_name(text)]
     if wrong:
         raise DamagedFileError(
-            f"{origin} has a name or a unit that is no plain text, {shown(wrong[0])}: do not use it"
+            f"{origin} has a name or unit that is not plain text, {shown(wrong[0])}: do not use it"
         )
 
 

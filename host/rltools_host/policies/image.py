@@ -299,7 +299,7 @@ class ImageReader:
             if is_choice and not (
                 minimum == 0 and 1 <= maximum < MOST_CHOICES and maximum == int(maximum)
             ):
-                raise self.refuse("malformed", f"channel {index} is no choice from 2 to 256 names")
+                raise self.refuse("malformed", f"channel {index} is not a choice of 2 to 256 names")
             found.append(int(maximum) + 1 if is_choice else 0)
         if not any(found):
             raise self.refuse("malformed", "it says that an action is a choice, and none is")

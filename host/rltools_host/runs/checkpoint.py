@@ -176,7 +176,7 @@ def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[st
             learning=typed(parse_json(metadata.learning), dict[Line, Any]),
         )
     except ValueError:
-        raise damaged(path, "its header is no header of a checkpoint") from None
+        raise damaged(path, "its header is not that of a checkpoint") from None
     plain = header.replace(metadata.header_sha256.encode(), HEADER_HASH_PLACE.encode(), 1)
     if hashlib.sha256(plain).hexdigest() != metadata.header_sha256:
         raise damaged(path, "its header does not match its SHA-256")

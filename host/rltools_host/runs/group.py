@@ -94,7 +94,7 @@ class GroupFolder:
     def open(cls, name: str | Path, runs_directory: Path | None = None) -> GroupFolder:
         path = find_group(name, runs_directory)
         if path is None:
-            raise UnknownNameError(f"{name} is no group of runs: give its folder")
+            raise UnknownNameError(f"{name} is not a group of runs: give its folder")
         return cls(path.resolve(), read_group_file(path / GROUP_FILE))
 
     def lock(self) -> None:

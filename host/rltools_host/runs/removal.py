@@ -89,7 +89,7 @@ def rename(path: Path, name: str) -> Path:
     """Gives a run or a group another name in its folder; returns the path."""
     if name == LATEST or NAME.fullmatch(name) is None or not name.isprintable():
         raise UsageError(
-            f'"{name}" is no name for a run: begin with a letter or digit, write no slash, and '
+            f'"{name}" is not a name for a run: begin with a letter or digit, write no slash, and '
             f"choose another than {LATEST}"
         )
     for above in path.parents[:2]:  # <group>/s0 or <group>/<variant>/s0

@@ -44,7 +44,9 @@ class BestPolicy:
         found = [row for row in rows if row.get("kind") == "evaluation" and row["step"] == step]
         if not found:
             what = (
-                "it is no policy image" if step is None else f"no evaluation was at step {step:,}"
+                "it is not a policy image"
+                if step is None
+                else f"no evaluation was at step {step:,}"
             )
             raise DamagedFileError(
                 f"{path} is damaged: {what}; restore it, or remove it and go on without"

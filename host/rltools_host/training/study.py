@@ -131,4 +131,4 @@ def load_study(name: str) -> Study:
         reason = str(error)
     except OSError as error:
         reason = error.strerror or str(error)
-    raise DamagedFileError(f"{path} is no study: {reason}")
+    raise DamagedFileError(f"{path} is not a study: {reason}")

@@ -203,7 +203,7 @@ def storage_error(place: str | Path, error: Exception) -> DamagedFileError | Usa
             shown = without_password(place)
         except Exception:
             return UsageError(
-                "--storage is no URL of a database: write sqlite:///FILE or "
+                "--storage is not the URL of a database: write sqlite:///FILE or "
                 "postgresql://USER@HOST/NAME"
             )
         if isinstance(error, ImportError):

@@ -83,7 +83,7 @@ def go_on(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
     content = group.content
     if content.tune is None:
         command = command_line("train", "--resume", near_path(group.path))
-        raise UsageError(f"{near_path(group.path)} is no tuning: go on with `{command}`")
+        raise UsageError(f"{near_path(group.path)} is not a tuning: continue it with `{command}`")
     require_same(group, request)
     group.lock()
     try:

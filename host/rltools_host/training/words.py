@@ -131,7 +131,7 @@ def refuse_word(description: ExperimentDescription, word: str) -> None:
         )
     if word in SENTENCES:
         raise UsageError(
-            f"{word} is no hyperparameter of {description.algorithm} here: {SENTENCES[word]}"
+            f"{word} is not a hyperparameter of {description.algorithm} here: {SENTENCES[word]}"
         )
 
 

@@ -112,7 +112,7 @@ class Px4Vehicle:
         ((address, heartbeat),) = self._seen.items()
         if heartbeat.autopilot != self.dialect.MAV_AUTOPILOT_PX4:
             raise BoardMismatchError(
-                f"{self.name} is no PX4 (its heartbeat says autopilot {heartbeat.autopilot})"
+                f"{self.name} is not a PX4 (its heartbeat says autopilot {heartbeat.autopilot})"
             )
         self.connection.target = address
 

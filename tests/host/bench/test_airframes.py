@@ -103,7 +103,10 @@ def test_rates_of_each_by_part_and_by_table(
             "sys.stdout.buffer.write(bytes(512))",
             "does not hold a Crazyflie at rest in still air: it is not used as it is meant",
         ),
-        ("sys.stdout.buffer.write(b'\\xff' * 512)", "wrong answered what is no number"),
+        (
+            "sys.stdout.buffer.write(b'\\xff' * 512)",
+            "wrong answered something that is not a number",
+        ),
         ("sys.exit('no motors')", "no motors"),
         ("break", "wrong: "),
     ],

@@ -91,7 +91,7 @@ def test_the_chart_has_instructions_on_an_axis_of_their_own(tmp_path: Path) -> N
     assert "45.00 s" in text, "processor time"
     assert "300,000" in text
     assert "processor seconds for 10,000 steps" in text
-    assert "guest instructions for 300 steps, which are no time" in text
+    assert "guest instructions for 300 steps, which are not time" in text
     assert "a wrong one" not in text
 
 

@@ -85,7 +85,7 @@ def test_unknown_board_names_near_ones() -> None:
     [
         ({"device": None}, "'device' is missing"),
         ({"device": 7}, "device is 7, not a text"),
-        ({"device": "Generic;"}, 'device "Generic;" is no name of a struct'),
+        ({"device": "Generic;"}, 'device "Generic;" is not the name of a struct'),
         ({"device_header": ["a.h"]}, r'device_header is \["a.h"\], not a text'),
         ({"title": {}}, r"title is \{\}, not a text"),
         ({"toolchain": 3}, "toolchain is 3, not a text"),
@@ -111,8 +111,8 @@ def test_unknown_board_names_near_ones() -> None:
         ),
         ({"report_every": "often"}, "invalid literal"),
         ({"programs": "train"}, "programs is not a list of names"),
-        ({"sources": ["../*.cpp"]}, r'"\.\./\*\.cpp" is no path within the project'),
-        ({"linker_script": "/x.ld"}, '"/x.ld" is no path within the project'),
+        ({"sources": ["../*.cpp"]}, r'"\.\./\*\.cpp" is not a path within the project'),
+        ({"linker_script": "/x.ld"}, '"/x.ld" is not a path within the project'),
         ({"programs": [7]}, "programs is not a list of names"),
     ],
 )

@@ -103,7 +103,7 @@ def test_least(run: Path, gate: str, capsys: Any) -> None:
         (["--gate", "hover", "--least", "95"], 2, "--least 95: a rate lies between 0 and 1"),
         (["--least", "0.5"], 2, "--least has no effect without --gate"),
         (["--gate", "hover", "--episodes", "0"], 2, "--episodes 0: choose 1 to 100,000"),
-        (["--gate", "none.json"], 7, "none.json is no gate: No such file or directory"),
+        (["--gate", "none.json"], 7, "none.json is not a gate: No such file or directory"),
     ],
 )
 def test_refusals(run: Path, capsys: Any, words: list[str], code: int, sentence: str) -> None:
@@ -117,7 +117,7 @@ def test_a_policy_of_another_contract(tmp_path: Path, capsys: Any) -> None:
     pendulum = make_policy_run(tmp_path / "pendulum")
     code, _, errors = evaluate(capsys, pendulum, "--gate", "hover")
     assert code == 6
-    assert "policy.rltp is no policy of a quadrotor: observation 0 is" in errors
+    assert "policy.rltp is not a quadrotor's policy: observation 0 is" in errors
 
 
 def test_a_damaged_run(run: Path, gate: str, capsys: Any) -> None:

@@ -107,7 +107,7 @@ def test_a_policy_of_something_else_is_refused_before_anything_is_sent(
 ) -> None:
     run = make_policy_run(tmp_path / "pendulum")
     assert fly(run, "udp:127.0.0.1:1") == BoardMismatchError.exit_code
-    assert "is no policy of a quadrotor" in capsys.readouterr().err
+    assert "is not a quadrotor's policy" in capsys.readouterr().err
 
 
 def test_how_the_vehicle_was_left_is_said_where_nothing_can_be_kept(

@@ -310,7 +310,7 @@ def test_it_asks(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert cli.run(["runs", "delete", "first"]) == 2
-    assert "nobody can be asked here: give --yes" in capsys.readouterr().err
+    assert "not on a terminal, so nothing can be confirmed: --yes" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", type("Terminal", (), {"isatty": lambda _: True})())
     asked: list[str] = []
     answers = iter([False, True])

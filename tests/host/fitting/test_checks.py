@@ -114,7 +114,7 @@ def test_the_largest_values(field: str, largest: float, unit: str) -> None:
 def test_commands_are_fractions(command: float, remedy: str | None, kind: str) -> None:
     log = log_of(commands_thrust=kind == "thrust")
     log.commands[3, 2] = command
-    start = f", line 5: a command of {command:g} is no fraction, {kind}_* are 0 to 1: {remedy}"
+    start = f", line 5: a command of {command:g} is not a fraction, {kind}_* are 0 to 1: {remedy}"
     judged(checks.check_ranges, log, None if remedy is None else start)
 
 

@@ -305,8 +305,8 @@ MOVING = np.array([0.3, 0.3, 0.3])
     ("found", "strength", "sentence"),
     [
         (estimate_of(), MOVING, None),
-        (estimate_of(), MOVING - [0.01, 0, 0], "its roll motion is no more than its gyroscope's"),
-        (estimate_of(), MOVING - [0, 0.01, 0], "its pitch motion is no more"),
+        (estimate_of(), MOVING - [0.01, 0, 0], "its roll motion does not exceed its gyroscope's"),
+        (estimate_of(), MOVING - [0, 0.01, 0], "its pitch motion does not exceed"),
         (estimate_of({P.THRUST: 2.9 / T}), MOVING, None),
         (estimate_of({P.THRUST: 3.1 / T}), MOVING, "large the thrust is (95 % interval 10 ± 3.1)"),
         (estimate_of({P.GAIN_X: 151 / T}), MOVING, "how quickly it rolls"),

@@ -447,7 +447,7 @@ HOVER = json.loads((TREE.experiments / "gates" / "hover.json").read_text())
         ({**HOVER, "parts": {"$x$": {}}}, 'a key of parts is "$x$", not the name of a part'),
         ({**HOVER, "parts": {f"p{i}": {} for i in range(21)}}, "parts has 21 entries, not 20"),
         ({"like": "huver"}, 'unknown gate "huver": did you mean hover'),
-        ({"like": "push"}, "like is push, which is no whole definition itself"),
+        ({"like": "push"}, "like is push, which is not a whole definition itself"),
         ({"like": 3}, "like is 3, not a text"),
         ({"like": "hover", "settings": 3}, "settings is 3, not an object"),
     ],
@@ -457,13 +457,13 @@ def test_a_file_that_is_no_gate(tmp_path: Path, content: Any, reason: str) -> No
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(DamagedFileError) as caught:
         load_gate(str(path))
-    assert str(caught.value).startswith(f"{path} is no gate: {reason}")
+    assert str(caught.value).startswith(f"{path} is not a gate: {reason}")
 
 
 def test_no_such_gate(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match='unknown gate "huver": did you mean hover'):
         load_gate("huver")
-    with pytest.raises(DamagedFileError, match="is no gate: No such file"):
+    with pytest.raises(DamagedFileError, match="is not a gate: No such file"):
         load_gate(str(tmp_path / "none.json"))
     with pytest.raises(UsageError, match="--episodes 0: choose 1 to 100,000"):
         load_gate("hover").with_starts(0, None)

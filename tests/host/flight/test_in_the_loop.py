@@ -482,7 +482,7 @@ def test_no_such_run_and_no_such_board(good: Path, capsys: pytest.CaptureFixture
 
 def test_a_policy_of_something_else(tmp_path: Path) -> None:
     pendulum = make_policy_run(tmp_path / "pendulum")
-    with pytest.raises(BoardMismatchError, match="is no policy of a quadrotor: observation 0 is"):
+    with pytest.raises(BoardMismatchError, match="is not a quadrotor's policy: observation 0 is"):
         fly_here(pendulum)
     ours = flight_library().contract
     slow = Contract(ours.observations, ours.actions, 10_000)

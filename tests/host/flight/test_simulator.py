@@ -205,7 +205,7 @@ def test_tables_have_the_names_of_the_core() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(BoardMismatchError, match="is no policy of a quadrotor: observation 0 is"):
+    with pytest.raises(BoardMismatchError, match="is not a quadrotor's policy: observation 0 is"):
         check_policy(parse_policy(sample_images()["pendulum"], "runs/p"))
     with pytest.raises(UnknownNameError, match='unknown setting of flights "latncy_ms": did you'):
         Flight(0, 0, {"latncy_ms": 1})

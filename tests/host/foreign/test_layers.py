@@ -68,7 +68,10 @@ def test_the_layers_of_a_module_and_of_a_cell() -> None:
         (gru("a", 2, 4) | gru("a", 4, 4, "_l2"), 'layers of "a" are missing'),
         (gru("a", 2, 4) | gru("a", 2, 4, ""), 'layers of "a" are missing'),
         (gru("a", 2, 4, gates=1), '"a._l0" is a recurrent layer that is neither a GRU nor an LSTM'),
-        (gru("a", 2, 4) | {"a.weight_hh_l0": np.ones(12)}, '"a._l0" is no recurrent layer of Py'),
+        (
+            gru("a", 2, 4) | {"a.weight_hh_l0": np.ones(12)},
+            '"a._l0" is not a recurrent layer of Py',
+        ),
     ],
 )
 def test_what_is_no_layer_that_is_taken(tensors: dict[str, Any], sentence: str) -> None:

@@ -129,7 +129,7 @@ def test_a_finding_in_words() -> None:
     assert found.lines("Cart") == [first]
     reason = "none of 20 likely faults is the reason"
     bad = Finding(returns(5, 1), 0.0, 20, is_bad=True)
-    assert bad.lines("Cart") == [first, f"that is no better than no action, and {reason}"]
+    assert bad.lines("Cart") == [first, f"that is not better than no action, and {reason}"]
     bare = Finding(returns(5, 1), 0.0, 20, is_bad=True, has_normaliser=False)
     assert bare.reason().startswith(f"{reason}; the file has no normaliser: ")
     assert Finding(returns(5, 1), 0.0, 0, is_bad=True).lines("Cart") == [first]

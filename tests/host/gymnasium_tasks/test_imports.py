@@ -154,7 +154,7 @@ def test_ids_of_gymnasiums_own_need_nobody(tmp_path: Path) -> None:
     assert playable(pendulum_task("gym:Pendulum-v1"), None).source == "gym:Pendulum-v1"
     run = make_foreign_run(tmp_path / "run", "gym:Pendulum-v1")
     assert cli.run(["evaluate", str(run), "--episodes", "1"]) == 0
-    with pytest.raises(UsageError, match=r"pendulum is no task: write gym:FILE\.py:NAME"):
+    with pytest.raises(UsageError, match=r"pendulum is not a task: write gym:FILE\.py:NAME"):
         playable(pendulum_task("gym:Pendulum-v1"), "pendulum")
 
 

@@ -73,7 +73,7 @@ def result(observation: Any = (0.0, 0.0), reward: Any = 0.0) -> Any:
         (result((0.0, np.nan)), "step gave an observation with a number that is not finite"),
         (result((0.0, 1e300)), "step gave an observation with a number that is not finite"),
         (result((0.0,)), "step gave an observation of shape (1,), and its space has (2,)"),
-        (result(reward=np.inf), "step gave the reward inf, which is no finite number"),
+        (result(reward=np.inf), "step gave the reward inf, which is not a finite number"),
         (result(reward=1e300), "step gave the reward 1e+300, which no float of 32 bits holds"),
         (result(reward=None), "step raised TypeError: float() argument must be"),
         (result("ab"), "step raised ValueError: could not convert"),

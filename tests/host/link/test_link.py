@@ -115,7 +115,7 @@ def test_udp_link_goes_on_where_nobody_listens_yet() -> None:
     ["udp:", "udp:host", "udp:host:", "udp:1.2.3.4:x", "udp:1.2.3.4:99999", "udp:1:2/3", "1:2"],
 )
 def test_udp_address_that_is_none(url: str) -> None:
-    with pytest.raises(PortError, match="is no address: write udp:HOST:PORT"):
+    with pytest.raises(PortError, match="is not an address: write udp:HOST:PORT"):
         UdpLink(url)
 
 
@@ -345,5 +345,5 @@ def test_tcp_refused_and_malformed() -> None:
     for url in ("socket://127.0.0.1", "socket://", "socket://host:port", "socket://host:99999"):
         with pytest.raises(PortError, match="write socket://HOST:PORT"):
             open_link(url)
-    with pytest.raises(PortError, match="is no port"):
+    with pytest.raises(PortError, match="is not a port"):
         open_link("ftp://board")

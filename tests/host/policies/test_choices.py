@@ -44,7 +44,7 @@ def test_a_boards_contract_has_its_choices() -> None:
                 parse_contract(with_others, "the board")
         else:  # an action whose unit is the word
             assert parse_contract(with_others, "the board").actions[0].unit == "choice"
-    with pytest.raises(DamagedFileError, match="the contract of the board has a name or a unit"):
+    with pytest.raises(DamagedFileError, match="the contract of the board has a name or unit"):
         parse_contract(contract_file(contract, (*names[:-1], 'o"n')), "the board")
 
 
@@ -53,7 +53,7 @@ def test_an_image_with_such_a_choice_is_refused(tmp_path: Path, text: bytes) -> 
     image = patched(sample_images()["choosing"], CHOICES, "24s", text)
     parse_policy(image)
     (tmp_path / "policy.rltp").write_bytes(image)
-    with pytest.raises(DamagedFileError, match="has a name or a unit that is no plain text"):
+    with pytest.raises(DamagedFileError, match="has a name or unit that is not plain text"):
         read_policy(tmp_path / "policy.rltp")
 
 

@@ -149,7 +149,7 @@ def test_texts_that_are_not_shown(
     with pytest.raises(DamagedFileError) as refused:
         require_texts("it", channels, *subjects, name=name)
     assert str(refused.value) == (
-        f'it has a name or a unit that is no plain text, "{wrong}": do not use it'
+        f'it has a name or unit that is not plain text, "{wrong}": do not use it'
     )
     longest = Channel("a" * 23, "m" * 15, 0, 1)
     require_texts("it", [longest, GEAR], "walk", name="e" * 31)

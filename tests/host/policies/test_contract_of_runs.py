@@ -63,7 +63,7 @@ def test_a_run_of_earlier_tools_has_that_of_its_experiment(
         ({"experiment": "ant-ppo", "contract": None}, "channels of its own, and boards are built"),
         (
             {"experiment": "beam-sac"},
-            "beam-sac, which is no experiment here: name the contract of its policies with "
+            "beam-sac, which is not an experiment here: name the contract of its policies with "
             "--contract, acrobot, cart-pole, masked-pendulum, pendulum, quadrotor or racing-car",
         ),
     ],

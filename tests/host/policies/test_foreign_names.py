@@ -160,9 +160,9 @@ def test_an_image_with_such_a_name_is_refused(tmp_path: Path, place: str, text: 
     image = image_with(place, text)
     parse_policy(image)
     (tmp_path / "policy.rltp").write_bytes(image)
-    with pytest.raises(DamagedFileError, match=r"policy\.rltp has a name or a unit that is no pl"):
+    with pytest.raises(DamagedFileError, match=r"policy\.rltp has a name or unit that is not pl"):
         read_policy(tmp_path / "policy.rltp")
-    with pytest.raises(DamagedFileError, match="has a name or a unit"):
+    with pytest.raises(DamagedFileError, match="has a name or unit"):
         read_run_policy(make_policy_run(tmp_path / "run", image))
 
 

@@ -234,9 +234,9 @@ def refusal(tmp_path: Path, content: bytes) -> str:
         ({"seed": -1}, "its seed is -1, which is out of bounds"),
         ({"steps": 0}, "its steps is 0, which is out of bounds"),
         ({"steps": 2**32}, "its steps is 4294967296, which is out of bounds"),
-        ({"seed": True}, "its header is no header of a checkpoint"),
-        ({"seed": "1"}, "its header is no header of a checkpoint"),
-        ([], "its header is no header of a checkpoint"),
+        ({"seed": True}, "its header is not that of a checkpoint"),
+        ({"seed": "1"}, "its header is not that of a checkpoint"),
+        ([], "its header is not that of a checkpoint"),
     ],
 )
 def test_hyperparameters_that_a_board_does_not_have(
@@ -277,7 +277,7 @@ def test_missing_key_of_the_header(key: str, tmp_path: Path) -> None:
     header, payload = split_header(FILE)
     del header["__metadata__"][key]
     sentence = refusal(tmp_path, with_header(header, payload))
-    assert "its header is no header of a checkpoint; restore it or start a new run" in sentence
+    assert "its header is not that of a checkpoint; restore it or start a new run" in sentence
 
 
 def test_checkpoint_without_a_record_of_learning_is_read() -> None:

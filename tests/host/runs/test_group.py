@@ -122,7 +122,7 @@ def test_a_group_is_no_run(tmp_path: Path) -> None:
     (group / "a" / "s0" / "run.json").write_text("{}")
     with pytest.raises(UsageError, match=rf"name one of them, such as {group}/a/s0$"):
         find_run("g", tmp_path)
-    with pytest.raises(UnknownNameError, match="h is no group of runs"):
+    with pytest.raises(UnknownNameError, match="h is not a group of runs"):
         GroupFolder.open("h", tmp_path)
 
 

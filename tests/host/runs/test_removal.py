@@ -31,7 +31,7 @@ def test_names_that_a_run_may_not_have(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError) as refused:
         rename(tmp_path / "run", name)
     assert str(refused.value) == (
-        f'"{name}" is no name for a run: begin with a letter or digit, write no slash, and '
+        f'"{name}" is not a name for a run: begin with a letter or digit, write no slash, and '
         "choose another than latest"
     )
 

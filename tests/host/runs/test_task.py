@@ -93,7 +93,7 @@ def test_names_that_a_table_gave() -> None:
         ({"experiment": "pendulum-sac"}, 'experiment is "pendulum-sac"'),
         (
             {"picture": pictured("0, 0, speed")},
-            'shape 1 of the picture: "speed" is no channel',
+            'shape 1 of the picture: "speed" is neither a channel',
         ),
     ],
 )

@@ -86,7 +86,7 @@ def test_a_resumed_run_goes_on_with_the_best_so_far(
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"", "it is no policy image"), (policy_of(b"", 77), "no evaluation was at step 77")],
+    [(b"", "it is not a policy image"), (policy_of(b"", 77), "no evaluation was at step 77")],
 )
 def test_a_best_policy_that_is_damaged_is_not_dropped_in_silence(
     copy: Path, content: bytes, reason: str

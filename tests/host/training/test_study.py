@@ -105,7 +105,7 @@ def test_what_is_wrong_is_named(studies: Path, changes: dict[str, Any], reason: 
     path = written(studies, json.dumps({**STUDY, **changes}))
     with pytest.raises(DamagedFileError) as caught:
         load_study("a-study")
-    assert str(caught.value).startswith(f"{path} is no study: {reason}")
+    assert str(caught.value).startswith(f"{path} is not a study: {reason}")
     assert "\n" not in str(caught.value)
 
 
@@ -113,16 +113,16 @@ def test_what_is_wrong_is_named(studies: Path, changes: dict[str, Any], reason: 
 def test_what_is_missing_is_named(studies: Path, key: str) -> None:
     left = {name: value for name, value in STUDY.items() if name != key}
     written(studies, json.dumps(left))
-    with pytest.raises(DamagedFileError, match=f"is no study: {key} is missing"):
+    with pytest.raises(DamagedFileError, match=f"is not a study: {key} is missing"):
         load_study("a-study")
 
 
 def test_the_place_of_what_is_no_json(studies: Path) -> None:
     written(studies, '{\n  "title": "x",\n  "seeds" 3\n}')
-    with pytest.raises(DamagedFileError, match="is no study: line 3, column 11: Expecting ':'"):
+    with pytest.raises(DamagedFileError, match="is not a study: line 3, column 11: Expecting ':'"):
         load_study("a-study")
     written(studies, "[]")
-    with pytest.raises(DamagedFileError, match="is no study: it is not one object"):
+    with pytest.raises(DamagedFileError, match="is not a study: it is not one object"):
         load_study("a-study")
 
 

@@ -119,7 +119,7 @@ def test_what_a_tuning_that_goes_on_refuses(
 @pytest.mark.parametrize(
     ("url", "sentence"),
     [
-        ("nonsense", "--storage is no URL of a database"),
+        ("nonsense", "--storage is not the URL of a database"),
         ("postgresql://me:secret@localhost:1/x", r"postgresql://me:\*\*\*@localhost:1/x needs"),
         ("sqlite:////nowhere/at/all.db", "cannot be used"),
     ],

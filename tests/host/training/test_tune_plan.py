@@ -74,4 +74,4 @@ def test_trials_elsewhere_are_asked_for(tmp_path: Path) -> None:
 
 def test_a_group_of_runs_is_no_tuning(tmp_path: Path) -> None:
     path = made(tmp_path / "g", None, tune=False)
-    assert "g is no tuning: go on with `" in refusal(path)
+    assert "g is not a tuning: continue it with `" in refusal(path)

@@ -207,7 +207,7 @@ def test_it_is_served_to_this_machine(tmp_path: Path) -> None:
                 assert answer.headers["Content-Type"] == kind
         with pytest.raises(UsageError, match=r"^port \d+ cannot be served: .*in use"):
             serving.server_of(folder, int(place[:-1].rpartition(":")[2]))
-    with pytest.raises(UsageError, match=r"^--port 70000 is no port"):
+    with pytest.raises(UsageError, match=r"^--port 70000 is not a valid port"):
         serving.server_of(folder, 70000)
 
 

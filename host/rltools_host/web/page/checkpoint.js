@@ -27,14 +27,14 @@ export function crc32(bytes, from = 0xffffffff) {
  * what the file says of the run. */
 export function checkpointOf(core, description, file) {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
-  if (file.length < HEADER_BYTES) refuse("it is no checkpoint");
+  if (file.length < HEADER_BYTES) refuse("it is not a checkpoint");
   if (view.getUint32(0, true) === MAGIC) return { image: file, hyperparameters: {} };
   return fromSafetensors(core, description, file, view);
 }
 
 function fromSafetensors(core, description, file, view) {
   const headerBytes = Number(view.getBigUint64(0, true));
-  if (headerBytes > Math.min(MOST_HEADER_BYTES, file.length - 8)) refuse("it is no checkpoint");
+  if (headerBytes > Math.min(MOST_HEADER_BYTES, file.length - 8)) refuse("it is not a checkpoint");
   const header = new TextDecoder().decode(file.subarray(8, 8 + headerBytes));
   let entries, metadata, hyperparameters;
   try {
@@ -42,7 +42,7 @@ function fromSafetensors(core, description, file, view) {
     if (metadata.format !== FORMAT) throw new Error();
     hyperparameters = JSON.parse(metadata.hyperparameters);
   } catch {
-    refuse("it is no checkpoint");
+    refuse("it is not a checkpoint");
   }
   const digest = String(metadata.header_sha256);
   const unsigned = new TextEncoder().encode(header.replace(digest, HASH_PLACE));
