@@ -115,14 +115,10 @@ def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What the library saved.")],
     contract: Annotated[
         str | None,
-<<<<<<< HEAD
         typer.Option(
             metavar="NAME",
-            help="The contract that the policy is to act by: quadrotor. [default: LEAPP's own]",
+            help="The contract by which the policy acts: quadrotor. [default: LEAPP's own]",
         ),
-=======
-        typer.Option(metavar="NAME", help="The contract by which the policy acts: quadrotor."),
->>>>>>> s/english
     ] = None,
     environment: Annotated[
         str | None,

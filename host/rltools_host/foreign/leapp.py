@@ -43,7 +43,7 @@ def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) 
     try:
         document = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
-        raise UnreadableError("it is no YAML") from None
+        raise UnreadableError("it is not YAML") from None
     models = table(table(document, "description").get("models"), "models")
     if len(models) != 1:
         raise UnreadableError(
@@ -121,7 +121,7 @@ def stated_in(
 
 def tensors(value: Any, what: str) -> list[Tensor]:
     if not isinstance(value, list) or not value:
-        raise UnreadableError(f"it is no description of LEAPP, its {what} are no list")
+        raise UnreadableError(f"it is not a description of LEAPP: its {what} are not a list")
     found = [tensor(table(each, "tensor")) for each in value]
     if len({each.name for each in found}) != len(found):
         raise UnreadableError(f"two of its {what} have the same name")
@@ -189,5 +189,5 @@ def whole_list(value: Any) -> list[Any]:
 
 def table(value: Any, what: str) -> dict[Any, Any]:
     if not isinstance(value, dict):
-        raise UnreadableError(f"it is no description of LEAPP, its {what} is no table")
+        raise UnreadableError(f"it is not a description of LEAPP: its {what} is not a table")
     return value
