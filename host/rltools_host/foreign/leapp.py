@@ -57,7 +57,7 @@ def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) 
         raise UnreadableError("its model takes back what it gave before, which is not taken")
     parameters = table(model.get("parameters"), "parameters")
     if parameters.get("backend") != "onnx":
-        raise UnreadableError('its model is none of ONNX: export it with export_with="onnx"')
+        raise UnreadableError('its model is not in ONNX: export it with export_with="onnx"')
     name = parameters.get("model_path")
     if not isinstance(name, str) or not MODEL_NAME.fullmatch(name):
         raise UnreadableError(f"its model {said(name)} is no file of ONNX beside it")
