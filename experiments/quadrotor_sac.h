@@ -28,8 +28,8 @@ struct QuadrotorSac {
           Activation::relu, Activation::identity>;
   struct Hyperparameters : SacHyperparameters {
     Hyperparameters() {
-      steps = 480000;
-      eval_every = 120000;
+      steps = 460000;
+      eval_every = 115000;
       eval_episodes = 100;
       report_every = 30000;
       learning_rate = 0.002f;
@@ -46,7 +46,7 @@ struct QuadrotorSac {
   static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 128;
   static constexpr int kTileRows = 128;
-  static constexpr int kReplayCapacity = 480000;
+  static constexpr int kReplayCapacity = 460000;
   static constexpr bool kNormalised = true, kMirrored = true;
   static constexpr int kAveragedUpdates = 5000;
 };
