@@ -124,7 +124,7 @@ def damaged_file(content: bytes, draw: random.Random) -> bytes:
     return with_member(content, path, damaged(member, draw))
 
 
-# 4,200 and 14,600 in all; sbx's, whose pickles have 5,000 operations, take eight times as long.
+# 5,800 and 20,200 in all; sbx's, whose pickles have 5,000 operations, take eight times as long.
 MORE = {**dict.fromkeys(FILES, 400), "sbx_ppo.zip": 200}
 MANY = {**dict.fromkeys(FILES, 1400), "sbx_ppo.zip": 600}
 

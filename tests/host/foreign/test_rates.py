@@ -44,7 +44,9 @@ def named(finding: Finding, times: int, rate_hz: float) -> None:
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("times", [2, 5, 10])
+@pytest.mark.parametrize(
+    "times", [2, *(pytest.param(times, marks=pytest.mark.exhaustive) for times in (5, 10))]
+)
 def test_a_policy_that_counts_its_steps(times: int) -> None:
     place = place_of("Metronome", 1)
     policy = ForeignPolicy("a library", tuple(swinging(0.005 * times)), is_normalised=True)

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import load
 
+import numpy_torch
 from policy_run import make_policy_run
 from policy_samples import NETWORKS, patched, sample_images
 from rltools_host.build.ranges import ranges_of
@@ -184,6 +186,47 @@ def test_a_model_with_other_actions_is_not_written() -> None:
     model = onnx_model.encode_onnx(other)
     with pytest.raises(VerificationError, match="more than 1e-06: nothing was written"):
         onnx_model.require_same_actions(image, model)
+
+
+def module_in_numpy(image: PolicyImage, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The exported module's Policy, whose PyTorch is numpy_torch.py."""
+    for path, content in frameworks.pytorch_module(image)[1].items():
+        (folder / path).write_bytes(content)
+    for name, module in numpy_torch.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    file = folder / frameworks.PYTORCH_MARK
+    names = {"__name__": "policy", "__file__": str(file)}
+    exec(compile(file.read_text(), file, "exec"), names)  # which this test has written
+    return names["Policy"]()
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, "choosing"])
+def test_the_formulas_of_the_module_give_the_actions(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = sample(name)
+    observations = onnx_model.sampled_observations(image)
+    actions = module_in_numpy(image, tmp_path, monkeypatch)(numpy_torch.Tensor(observations))
+    assert actions.dtype == np.float32
+    low, high = ranges_of(image.actions)
+    difference = np.abs(actions - image.evaluate(observations)) / ((high - low) / 2)
+    difference = difference[~onnx_model.is_close_choice(image, image.output(observations))]
+    assert difference.max() <= onnx_model.LARGEST_DIFFERENCE
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_the_formulas_of_the_module_go_on_from_the_state(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = sample(name)
+    policy = module_in_numpy(image, tmp_path, monkeypatch)
+    low, high = ranges_of(image.actions)
+    states, state = image.runner.begin(STEPS_SIDE_BY_SIDE), None
+    for rows in in_time(image):
+        actions, state = policy(numpy_torch.Tensor(rows), state)
+        difference = np.abs(actions - image.runner.run(rows, states)[1]) / ((high - low) / 2)
+        assert difference.max() <= onnx_model.LARGEST_DIFFERENCE
+    assert np.abs(state - states).max() <= onnx_model.LARGEST_DIFFERENCE
 
 
 @pytest.mark.all
