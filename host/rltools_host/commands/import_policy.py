@@ -113,13 +113,13 @@ def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What the library saved.")],
     contract: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The contract by which the policy acts: quadrotor."),
+        typer.Option(metavar="NAME", help="The contract that the policy is to act by: quadrotor."),
     ] = None,
     environment: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Or the environment in which it acts: gym:…, or one of the core's.",
+            help="Or the environment that it is to act in: gym:…, or one of the core's.",
         ),
     ] = None,
     normaliser: Annotated[

@@ -354,7 +354,7 @@ def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) 
     try:
         document = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
-        raise UnreadableError("it is not YAML") from None
+        raise UnreadableError("it is no YAML") from None
     models = table(table(document, "description").get("models"), "models")
     if len(models) != 1:
         raise UnreadableError(
@@ -370,7 +370,7 @@ def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) 
         raise UnreadableError('its model is none of ONNX: export it with export_with="onnx"')
     name = parameters.get("model_path")
     if not isinstance(name, str) or not MODEL_NAME.fullmatch(name):
-        raise UnreadableError(f"its model {shown(name)} is not an ONNX file beside it")
+        raise UnreadableError(f"its model {shown(name)} is no file of ONNX beside it")
     described = read(path.with_name(name))
     stated = parameters.get("sha256sum")
     if stated is not None and stated != hashlib.sha256(described).hexdigest():
@@ -381,5 +381,5 @@ def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) 
 
 def table(value: Any, what: str) -> dict[Any, Any]:
     if not isinstance(value, dict):
-        raise UnreadableError(f"it is not a description of LEAPP: its {what} is not a table")
+        raise UnreadableError(f"it is no description of LEAPP, its {what} is no table")
     return value
