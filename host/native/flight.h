@@ -78,6 +78,18 @@ inline void change(const Environment& environment, std::uint32_t seed, std::uint
   change_airframe(changes, {seed, Purpose::evaluation_parameters, episode}, parameters);
 }
 
+inline bool has_plus_frame(const Environment& environment) {
+  return environment.settings.environment.plus_frame != 0;
+}
+
+// A tick.
+inline StepResult<float> fly_on(const Environment& environment, const Parameters& parameters,
+                                State& state, const float* action, RandomStream random) {
+  return has_plus_frame(environment)
+             ? step_plus(environment, parameters, state, action, random)
+             : step(Generic{}, environment, parameters, state, action, random);
+}
+
 // The environment's action from thrusts in [0, 1], which beyond count as the bound.
 inline void normalise(const float* thrusts, float* action) {
   for (int i = 0; i < kActionDim; i++) {

@@ -48,10 +48,9 @@ std::uint32_t rlt_flight_step(Flight* flight, const float* thrusts) {
   float action[kActionDim];
   normalise(thrusts, action);
   change(flight->environment, flight->seed, flight->episode, flight->tick, flight->parameters);
-  const auto result =
-      step(rlt::Generic{}, flight->environment, flight->parameters, flight->state, action,
-           rlt::RandomStream{flight->seed, rlt::Purpose::evaluation_step, flight->tick,
-                             flight->episode});
+  const auto result = fly_on(flight->environment, flight->parameters, flight->state, action,
+                             rlt::RandomStream{flight->seed, rlt::Purpose::evaluation_step,
+                                               flight->tick, flight->episode});
   flight->tick++;
   return result.terminated ? broken_limit(flight->environment.settings, flight->state) : kSuccess;
 }

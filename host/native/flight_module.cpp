@@ -128,8 +128,8 @@ RLT_EXPORT(fly) std::uint32_t fly(std::uint32_t ticks) {
     const auto status = executor.step(device, now_us, {observation, now_us}, thrusts, &pilot);
     normalise(thrusts, action);
     change(flight.environment, flight.seed, flight.episode, flight.tick, flight.parameters);
-    const auto result = step(
-        rlt::Generic{}, flight.environment, flight.parameters, flight.state, action,
+    const auto result = fly_on(
+        flight.environment, flight.parameters, flight.state, action,
         rlt::RandomStream{flight.seed, rlt::Purpose::evaluation_step, flight.tick, flight.episode});
     flight.tick++;
     if (flight.tick > judged_from && distance_m(flight.state) <= radius_m) ticks_within++;

@@ -1,7 +1,7 @@
 // The quadrotor of a flight, tick by tick: in a steady wind (rl/environments/windy_quadrotor.h),
 // with an airframe that is chosen or drawn (quadrotor/distribution.h) and may change in flight: a
-// payload drops, a rotor becomes weaker. Where nothing is drawn and nothing changes, every bit is
-// windy_quadrotor.h's.
+// payload drops, a rotor becomes weaker; or with a + frame. Where nothing is drawn and nothing
+// changes, every bit is windy_quadrotor.h's.
 #pragma once
 
 #include "rltools/rl/environments/quadrotor/distribution.h"
@@ -19,7 +19,9 @@ struct Drawn : quadrotor::Distribution {
   X(float, change_s, 5, 0, 600, "s", "When the airframe changes in flight.")              \
   X(float, payload, 0, 0, 0.9, "1", "Part of the mass that drops then, from its centre.") \
   X(float, rotor_loss, 0, 0, 1, "1",                                                      \
-    "Part of its thrust that one rotor, which is drawn, loses then.")
+    "Part of its thrust that one rotor, which is drawn, loses then.")                     \
+  X(std::uint32_t, plus_frame, 0, 0, 1, "",                                               \
+    "1: a + frame, whose inertias are those about its arms.")
 
 RLT_DEFINE_HYPERPARAMETERS(Changes, RLT_FLIGHT_CHANGES)
 using DrawnSettings = JoinedHyperparameters<quadrotor::WindySettings, Drawn>;
@@ -57,6 +59,71 @@ inline void change_airframe(const Changes& changes, RandomStream random,
                              &parameters.per_mass};
   for (float* each : per_mass) *each *= more;
   parameters.gain[uniform_index(random, kWeakRotorIndex, 4)] *= 1.0f - changes.rotor_loss;
+}
+
+// ---- + frames
+// -------------------------------------------------------------------------------------
+//
+// Who flies one takes the direction between two arms for forward: rotor 3, front left, is on the
+// arm that points ahead, and so the rotors are those of the contract. What is about the body's axes
+// in the airframe, inertias and drag, is about the arms then, and body axes through them are the
+// principal ones: observations and what is drawn know nothing of them. An arm is as long as the
+// distance of the X frame's rotors from the centre.
+
+// The airframe's parameters as those about the arms.
+struct PlusFrame : FlownQuadrotor::Parameters {
+  explicit PlusFrame(const FlownQuadrotor::Parameters& parameters)
+      : FlownQuadrotor::Parameters(parameters) {}
+};
+
+// A rotor's arm is the square root of 2 times its distance from an axis of the X frame; two rotors
+// turn the body about each arm.
+template <class T>
+[[gnu::always_inline]] inline quadrotor::RotorEffect<T> rotor_effect(
+    const PlusFrame& d, const quadrotor::RotorEffect<T>& push, T right, T rear, T left, T front) {
+  constexpr T kLonger = static_cast<T>(1.41421356237309505);
+  const auto sum = [&](T first, T second, T of_speed, T of_square, T pushed) {
+    const T turn = of_square * (first * first - second * second) + of_speed * (first - second);
+    return math::fma(kLonger, turn, pushed);
+  };
+  auto effect = quadrotor::rotor_effect<T>(static_cast<const quadrotor::EpisodeParameters<T>&>(d),
+                                           push, right, rear, left, front);
+  effect.roll = sum(left, right, d.roll_1, d.roll_2, push.roll);
+  effect.pitch = sum(rear, front, d.pitch_1, d.pitch_2, push.pitch);
+  return effect;
+}
+
+// The body's axes turn by 45 degrees about z, to the left, or back.
+template <class Body>
+void turn_axes(Body& body, float left) {
+  constexpr float kCosine = 0.9238795325f, kSine = 0.3826834324f, kDiagonal = 0.7071067812f;
+  float* q = body.attitude;
+  const float w = q[0], x = q[1], y = q[2], z = q[3], sine = left * kSine;
+  q[0] = kCosine * w - sine * z;
+  q[1] = kCosine * x + sine * y;
+  q[2] = kCosine * y - sine * x;
+  q[3] = kCosine * z + sine * w;
+  float* rate = body.angular_velocity_rad_s;
+  const float roll = rate[0], pitch = rate[1];
+  rate[0] = kDiagonal * (roll + left * pitch);
+  rate[1] = kDiagonal * (pitch - left * roll);
+}
+
+// As step() of the others.
+inline StepResult<float> step_plus(const FlownQuadrotor& environment,
+                                   const FlownQuadrotor::Parameters& parameters,
+                                   FlownQuadrotor::State& state, const float* action,
+                                   RandomStream random) {
+  quadrotor::shift_gust(environment.settings, parameters, state);
+  const PlusFrame frame(parameters);
+  const float no_torque[3] = {0.0f, 0.0f, 0.0f};
+  return quadrotor::step_by(static_cast<const FlownQuadrotor::Windy::Calm&>(environment),
+                            parameters, state, action, random,
+                            [&](auto& body, const float(&setpoint)[4], const float(&force)[3]) {
+                              turn_axes(body, 1.0f);
+                              quadrotor::rk4_step<float>(frame, body, setpoint, force, no_torque);
+                              turn_axes(body, -1.0f);
+                            });
 }
 
 }  // namespace rlt::flight

@@ -143,9 +143,19 @@ template <class Device>
   for (int i = 0; i < count; i++) {
     change(environment, seed, lanes.episode[i], lanes.tick[i], lanes.parameters[i]);
   }
+  const auto random = [&](int i) {
+    return RandomStream{seed, Purpose::evaluation_step, lanes.tick[i], lanes.episode[i]};
+  };
+  if (has_plus_frame(environment)) {  // of all flights of an order: loops without a branch
+    for (int i = 0; i < count; i++) {
+      result[i] =
+          step_plus(environment, parameters[i], state[i], action + i * kActionDim, random(i));
+    }
+    return;
+  }
   for (int i = 0; i < count; i++) {
-    result[i] = step(Generic{}, environment, parameters[i], state[i], action + i * kActionDim,
-                     RandomStream{seed, Purpose::evaluation_step, lanes.tick[i], lanes.episode[i]});
+    result[i] =
+        step(Generic{}, environment, parameters[i], state[i], action + i * kActionDim, random(i));
   }
 }
 

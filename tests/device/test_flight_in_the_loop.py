@@ -10,7 +10,7 @@ import pytest
 
 from boards_under_test import each, skip_without_tools
 from policy_run import make_policy_run
-from quadrotor_policies import controller
+from quadrotor_policies import controller, recurrent_controller
 from rltools_host.boards.description import load_board
 from rltools_host.errors import FlightError
 from rltools_host.flight.disturbances import Disturbances, Fault
@@ -23,9 +23,9 @@ BOARDS = ("qemu-cortex-m7", "qemu-stm32f405")
 SETTINGS = {"start_share": 1.0, "start_tilt": 20.0, "start_position": 0.1}
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    return make_policy_run(tmp_path / "run", controller())
+@pytest.fixture(params=[controller, recurrent_controller], ids=["dense", "recurrent"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return make_policy_run(tmp_path / "run", request.param())
 
 
 def flown(board: str, run: Path, **fields: Any) -> LoopResult:

@@ -35,23 +35,36 @@ FILES = (
     "sb3_recurrent_ppo.zip",
 )
 # What a board adds are its kernels: each operation on each device (ReLU is in every other test of
-# theirs), each file on one of them.
+# theirs), each file on one of them; --exhaustive has more.
 OF_EACH_OPERATION = (
     "sb3_ppo_vec_normalize.zip",
     "rsl_rl.pt",
     "pytorch_gelu.pt",
     "safetensors_silu.safetensors",
     "sb3_recurrent_ppo.zip",
+    "pytorch_gru.pt",
 )
-BOARDS = list(
-    {
-        load_board(name).device: name
-        for name in reversed(EMULATED_BOARDS)
-        if PROGRAM in cmake.programs_of(load_board(name))
-    }.values()
-)
+
+
+def boards() -> list[str]:
+    return [name for name in EMULATED_BOARDS if PROGRAM in cmake.programs_of(load_board(name))]
+
+
+BOARDS = list({load_board(name).device: name for name in reversed(boards())}.values())
 CASES = [
     (name, file) for name in BOARDS for file in (FILES if name == EMULATED else OF_EACH_OPERATION)
+]
+# On every emulated board: a file of each of seven sources, and two that choose.
+ON_ALL_BOARDS = (
+    *("sb3_ppo_vec_normalize.zip", "sbx_ppo.zip", "cleanrl_td3.cleanrl_model", "rsl_rl.pt"),
+    *("rl_games.pth", "skrl.pt", "pytorch_gelu.pt", "cleanrl_dqn.cleanrl_model"),
+    "sb3_ppo_cart_pole.zip",
+)
+OTHERS = [
+    pytest.param(name, file, marks=pytest.mark.exhaustive)
+    for name in boards()
+    for file in ON_ALL_BOARDS
+    if (name, file) not in CASES
 ]
 
 
@@ -60,7 +73,7 @@ def golden(file: str) -> Golden:
     return found
 
 
-@pytest.mark.parametrize(("board", "file"), CASES)
+@pytest.mark.parametrize(("board", "file"), [*CASES, *OTHERS])
 def test_a_board_gives_this_machines_bits(board: str, file: str, tmp_path: Path) -> None:
     skip_without_tools(load_board(board))
     asked = golden(file)

@@ -1,5 +1,5 @@
-"""TD3 and SAC with a normaliser of observations: the same bits here, with threads and on an
-emulated Cortex-M7, which goes on from this machine's checkpoint."""
+"""TD3 and SAC with a normaliser of observations and an average of the actor: the same bits here,
+with threads and on an emulated Cortex-M7, which goes on from this machine's checkpoint."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from boards_under_test import EMULATED
 from rltools_host.project import MARKER, VARIABLE
 
 HEADER = """\
-// {base} with a normaliser of observations.
+// {base} with a normaliser of observations and an average of the actor.
 #pragma once
 #include "pendulum_{algorithm}.h"
 namespace rlt {{
 struct Normalised{base} : {base} {{
   static constexpr const char* kName = "normalised-pendulum-{algorithm}";
   static constexpr bool kNormalised = true;
+  static constexpr int kAveragedUpdates = 5;
 }};
 }}  // namespace rlt
 """

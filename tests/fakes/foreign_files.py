@@ -19,7 +19,7 @@ class Golden:
     """A file, and what has to be said of it."""
 
     file: str
-    contract: str
+    contract: str | None  # None: the file states one
     library: str
     shape: str
     given: Given = NOTHING
@@ -87,6 +87,14 @@ GOLDENS: Sequence[Golden] = (
     Golden("onnx_silu_old_exporter.onnx", "quadrotor", "ONNX", "13-38-12-8-4", actions="same"),
     Golden("leapp.yaml", "quadrotor", "LEAPP", "13-12-8-4", actions="same"),
     Golden("rsl_rl_2.pt", "quadrotor", "RSL-RL", "13-12-8-4", actions="same"),
+    # By the kind of the actor: TQC's is SAC's, DDPG's is TD3's.
+    Golden("sb3_ddpg.zip", "pendulum", "Stable-Baselines3 TD3", "3-12-8-1"),
+    Golden("sb3_tqc.zip", "quadrotor", "Stable-Baselines3 SAC", "13-12-8-4"),
+    Golden("cleanrl_ddpg.cleanrl_model", "quadrotor", "CleanRL TD3", "13-12-8-4"),
+    Golden("sbx_tqc.zip", "pendulum", "sbx SAC", "3-12-8-1"),
+    Golden("sbx_td3.zip", "pendulum", "sbx TD3", "3-12-8-1"),
+    Golden("sbx_ddpg.zip", "pendulum", "sbx TD3", "3-12-8-1"),
+    Golden("leapp_stated.yaml", None, "LEAPP", "13-12-8-4"),
 )
 
 # Of policies with a hidden state; the actions are those of episodes of 100 steps.

@@ -77,6 +77,8 @@ class Script:
     knows_offset: bool = True
     drops_acks: int = 0  # the first so many of each command
     drops_shell: int = 0  # the first so many answers
+    # From its first line on, in which it answers nothing; then one command after the other.
+    shell_busy_s: float = 0.0
     drops_parameters: int = 0  # the first so many answers
     drops_verb: str = ""  # the first answer to this command of the module
     fastest_s: float = 2 * STEP_S  # that it tells something, as on a slow link
@@ -109,6 +111,7 @@ class ScriptedPx4:
         self._chance = random.Random(1)
         self._acks: Counter[int] = Counter()
         self._shell_answers = 0
+        self._shell_idle_at: float | None = None
         self._parameters_asked = 0
         self._shell_text = ""
         self._later: list[tuple[float, str]] = []  # what the shell prints, and when
@@ -338,7 +341,12 @@ class ScriptedPx4:
         if is_dropped or self._shell_answers <= self.script.drops_shell:
             return
         self._print(f"{line}\r\n")  # the echo
-        self._later.append((self.model.now + 0.2, f"{text}\r\n\x1b[Kpxh> "))
+        if self._shell_idle_at is None:
+            self._shell_idle_at = self.model.now + self.script.shell_busy_s
+        answers_at = max(self.model.now, self._shell_idle_at) + 0.2
+        if self._later:
+            answers_at = max(answers_at, self._later[-1][0] + 0.5)
+        self._later.append((answers_at, f"{text}\r\n\x1b[Kpxh> "))
 
     def _print(self, text: str) -> None:
         """Out of the shell, in pieces."""

@@ -27,7 +27,13 @@ from firmware_frames import (
     wrench,
 )
 from firmware_vehicles import Crazyflie, Px4, Spoil, Vehicle, build_crazyflie, build_px4
-from quadrotor_policies import constant_policy, controller, image_of, recurrent_policy
+from quadrotor_policies import (
+    constant_policy,
+    controller,
+    image_of,
+    recurrent_controller,
+    recurrent_policy,
+)
 from rltools_host.flight.loop import HostPilot
 from rltools_host.flight.simulator import Flight, flight_library
 from rltools_host.policies.image import parse_policy
@@ -343,6 +349,7 @@ NEAR_M = 0.2  # of the target, in the last fifth of the flight
 
 @dataclass
 class Flown:
+    entry: Floats  # the observation of the tick with which the policy took over
     ended: str  # by a limit, or because the firmware took the vehicle back; "" where it did not
     errors_m: list[float]
     thrusts: list[Floats]  # of the simulator's rotors
@@ -353,10 +360,10 @@ class Flown:
         return not self.ended and max(self.errors_m[-TICKS // 5 :]) < NEAR_M
 
 
-def fly(act: Callable[[Flight], tuple[Floats, Floats] | None]) -> Flown:
+def fly(entry: Floats, act: Callable[[Flight], tuple[Floats, Floats] | None]) -> Flown:
     """`act`: thrusts of the simulator's rotors, and the observation that they answer."""
     flight = Flight(SEED, EPISODE, START)
-    flown = Flown("", [], [], [])
+    flown = Flown(entry, "", [], [], [])
     for _ in range(TICKS):
         answer = act(flight)
         if answer is None:
@@ -376,10 +383,14 @@ def fly(act: Callable[[Flight], tuple[Floats, Floats] | None]) -> Flown:
 
 
 def fly_through(
-    vehicle: Vehicle, wiring: tuple[int, ...] = (0, 1, 2, 3), spoil: Spoil | None = None
+    vehicle: Vehicle,
+    wiring: tuple[int, ...] = (0, 1, 2, 3),
+    spoil: Spoil | None = None,
+    image: bytes | None = None,
 ) -> Flown:
     """`wiring`: which output each motor hangs on; `spoil` changes what the estimator says."""
-    vehicle.take_off(controller())
+    vehicle.take_off(image or controller())
+    assert vehicle.enter_again() is not None
 
     def act(flight: Flight) -> tuple[Floats, Floats] | None:
         outputs = vehicle.tick(State.of(flight.read()), spoil)
@@ -387,36 +398,36 @@ def fly_through(
             return None
         return simulated_thrusts(vehicle.motors, outputs[list(wiring)]), vehicle.observation()
 
-    return fly(act)
+    return fly(vehicle.observation(), act)
 
 
-def fly_here() -> Flown:
+def fly_here(image: bytes, entry: Floats) -> Flown:
     """The policy on this machine, as `rlt fly` has it for comparison."""
-    pilot = HostPilot(parse_policy(controller()), in_trial=False)
-    ticks = iter(range(TICKS))
+    here = PilotHere(image)
+    here.act(entry)
 
     def act(flight: Flight) -> tuple[Floats, Floats]:
-        now_us = 1_000_000 + 2000 * next(ticks)
         observation = flight.observe()
-        return pilot.act(now_us, now_us, observation).action, observation
+        return here.act(observation), observation
 
-    return fly(act)
+    return fly(entry, act)
 
 
-def test_it_flies_as_on_this_machine(vehicle: Vehicle) -> None:
-    here, there = fly_here(), fly_through(vehicle)
+@pytest.mark.parametrize("policy", [controller, recurrent_controller])
+def test_it_flies_as_on_this_machine(vehicle: Vehicle, policy: Callable[[], bytes]) -> None:
+    image = policy()
+    there = fly_through(vehicle, image=image)
+    here = fly_here(image, there.entry)
     assert here.holds
     assert there.holds
     assert max(here.errors_m) > 3 * NEAR_M
     # Degrees, turns and the target's place are rounded: some units in the last place.
     assert np.abs(np.array(here.thrusts) - np.array(there.thrusts)).max() < 1e-5
     # What the policy makes of that observation has the bits of this machine's.
-    pilot = HostPilot(parse_policy(controller()), in_trial=False)
-    for tick, (observation, thrusts) in enumerate(
-        zip(there.observations, there.thrusts, strict=True)
-    ):
-        now_us = 2000 * tick
-        assert pilot.act(now_us, now_us, observation).action.tobytes() == thrusts.tobytes()
+    again = PilotHere(image)
+    again.act(there.entry)
+    for observation, thrusts in zip(there.observations, there.thrusts, strict=True):
+        assert again.act(observation).tobytes() == thrusts.tobytes()
 
 
 def test_with_another_wiring_it_crashes(vehicle: Vehicle) -> None:

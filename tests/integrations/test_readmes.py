@@ -136,6 +136,7 @@ def test_zephyrs_readme(clone: Path, tmp_path: Path) -> None:
     assert (module / "include/pendulum_td3_policy.h").is_file()
 
 
+@pytest.mark.all
 def test_the_crazyflies_readme(clone: Path, tmp_path: Path) -> None:
     if missing_tools(["arm-none-eabi-g++"]):
         pytest.skip("arm-none-eabi-g++ is not installed")

@@ -157,6 +157,7 @@ def test_each_header_compiles_alone(name: str, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.all
 def test_all_headers_compile_together_in_cpp20(tmp_path: Path) -> None:
     """Those of programs beside the others only: a translation unit has one."""
     board = load_board("host")

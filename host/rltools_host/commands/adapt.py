@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 
 FIT, TRAIN, GATE, PUSH = "fit", "train", "gate", "push"
 LEAST = 0.95
+GREATEST_SEED = 0xFFFFFFFF
 REST_S = 5.0  # without training, on an idle machine of two cores
 
 
@@ -276,9 +277,10 @@ class Adaptation:
     def _not_passed(self, flown: GateResult, folder: RunFolder) -> GateError:
         share, request = flown.all, self._request
         seed = folder.content.seed or 0
+        another = seed + 1 if seed < GREATEST_SEED else 0
         return GateError(
             f"{percent(share.rate)} of {share.flights:,} flights of the fitted drone succeed, and "
-            f"{percent(request.least)} were to: train it with another --seed, as {seed + 1}, or "
+            f"{percent(request.least)} were to: train it with another --seed, as {another}, or "
             f"longer, as --steps {2 * folder.content.steps}; the policy is in "
             f"{near_path(folder.path)}"
         )

@@ -72,6 +72,8 @@ def next_step(imported: Imported, folder: RunFolder) -> str:
     path = near_path(folder.path)
     if imported.place.task is not None:
         return command_line("evaluate", path)
+    if imported.place.contract_name is None:
+        return command_line("export", path, "--to", "c")
     return command_line("push", path, "--board", "host")
 
 
@@ -103,7 +105,7 @@ EITHER = (
     *("file", "normaliser", "activation_name", "output_activation", "actions", "correct", "rate"),
     *("recorded", "output", "json_output"),
 )
-CONTRACT = mode("with --contract", "contract", *EITHER)
+CONTRACT = mode("without --environment", "contract", *EITHER)
 ENVIRONMENT = mode("with --environment", "environment", "fly", *EITHER)
 MODES = (CONTRACT, ENVIRONMENT)
 
@@ -113,13 +115,16 @@ def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What the library saved.")],
     contract: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The contract that the policy is to act by: quadrotor."),
+        typer.Option(
+            metavar="NAME",
+            help="The contract by which the policy acts: quadrotor. [default: LEAPP's own]",
+        ),
     ] = None,
     environment: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Or the environment that it is to act in: gym:…, or one of the core's.",
+            help="Or the environment in which it acts: gym:…, or one of the core's.",
         ),
     ] = None,
     normaliser: Annotated[
@@ -177,8 +182,8 @@ def command(
     json_output: Json = False,
 ) -> None:
     """Nothing of the file is executed. docs/import.md says what is read, and how it is proven."""
-    if (contract is None) != (environment is None):  # else there is another sentence
-        require(context, MODES, ENVIRONMENT if contract is None else CONTRACT)
+    if contract is None or environment is None:  # else there is another sentence
+        require(context, MODES, CONTRACT if environment is None else ENVIRONMENT)
     given = Given(
         activation("--activation", activation_name),
         activation("--output-activation", output_activation),

@@ -35,7 +35,7 @@ TURNS_QUICKLY_RAD_S2 = 500.0  # from which on the quick one is sure enough
 
 
 def turns_quickly(result: Result) -> bool:
-    return result.turning_rad_s2 > TURNS_QUICKLY_RAD_S2
+    return result.turning_rad_s2 >= TURNS_QUICKLY_RAD_S2
 
 
 def fitted_settings(result: Result) -> dict[str, float | int]:

@@ -43,6 +43,12 @@ class Correction:
     scale: Array
     offset: Array
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """At which actions are cut off before they are taken otherwise: at their range, which is
+        another one where there is an offset, and then ends where the corrected actions do."""
+        return (-math.inf, math.inf) if self.offset.any() else (-1.0, 1.0)
+
     def apply(self, values: Array) -> Array:
         return values[..., self.place] * self.scale + self.offset
 
@@ -198,15 +204,12 @@ def corrected(stages: Sequence[Stage], corrections: Sequence[Correction]) -> lis
             width = each.place.size
             weights = np.zeros((width, width))
             weights[each.place, np.arange(width)] = each.scale
-            result = [*result, *clip_of(width), Dense(weights, each.offset)]
+            low, high = (np.full(width, end) for end in each.limits)
+            clips = [Clip(low, high)] if np.isfinite(low).all() else []
+            result = [*result, *clips, Dense(weights, each.offset)]
         else:
             result = in_front(result, each)
     return result
-
-
-def clip_of(width: int) -> list[Stage]:
-    """An action beyond its range is cut off before it is taken otherwise."""
-    return [Clip(np.full(width, -1.0), np.full(width, 1.0))]
 
 
 def in_front(stages: list[Stage], each: Correction) -> list[Stage]:

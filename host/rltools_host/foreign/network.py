@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.foreign.pickles import Array, UnreadableError
+from rltools_host.foreign.stated import Stated
 from rltools_host.policies.image_records import GATES, GRU, LSTM, STATES
 
 WIDEST = 4096  # of a layer
@@ -126,6 +127,8 @@ class ForeignPolicy:
     notes: tuple[str, ...] = ()
     # What the library itself gives for observations, where it is at hand: (n, out) for (n, in).
     reference: Callable[[NDArray[np.float32]], Array] | None = None
+    input_names: tuple[str, ...] = ()  # of vectors that an observation has one behind the other
+    stated: Stated | None = None  # what the file states of where it acts
 
     @property
     def observation_dim(self) -> int:

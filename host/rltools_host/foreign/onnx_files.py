@@ -1,5 +1,4 @@
-"""Models of ONNX: a chain of dense layers, activations, scaling and clipping, as stages; and
-descriptions of LEAPP (Isaac Lab's export), YAML that names a model of ONNX beside it.
+"""Models of ONNX: a chain of dense layers, activations, scaling and clipping, as stages.
 
 The package onnx decodes the file, and onnxruntime computes what was understood of it, so that the
 proof has the model's own actions.
@@ -7,12 +6,9 @@ proof has the model's own actions.
 
 from __future__ import annotations
 
-import hashlib
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,13 +66,20 @@ def policy_in(content: bytes) -> ForeignPolicy:
 
     try:
         model = onnx.load_model_from_string(content)
-        stages = _Reader(model.graph).read()
+        reader = _Reader(model.graph)
+        stages = reader.read()
     except (DecodeError, ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError):
         raise UnreadableError("it is not an ONNX model, or it is damaged") from None
     own = [entry.value for entry in model.metadata_props if entry.key == "contract"]
     ends_in_tanh = stages[-1] == Activate("tanh")
     is_normalised = True if ends_in_tanh else False if own else None
-    return ForeignPolicy("ONNX", stages, is_normalised=is_normalised, reference=runtime_of(content))
+    return ForeignPolicy(
+        "ONNX",
+        stages,
+        is_normalised=is_normalised,
+        reference=runtime_of(content),
+        input_names=tuple(entry.name for entry in reader.inputs()),
+    )
 
 
 def runtime_of(content: bytes) -> Callable[[NDArray[np.float32]], Array]:
@@ -108,12 +111,13 @@ class _Reader:
     def __init__(self, graph: Any) -> None:
         self.graph = graph
         self.constants = {entry.name: _array(entry) for entry in graph.initializer}
+        self.given = frozenset(self.constants)
         self.elements = sum(values.size for values in self.constants.values())
         self.chains: dict[str, Chain] = {}
         self.lanes: dict[str, tuple[int, Chain]] = {}  # of several inputs, before they are joined
 
     def read(self) -> tuple[Stage, ...]:
-        inputs = [entry for entry in self.graph.input if entry.name not in self.constants]
+        inputs = self.inputs()
         if not 1 <= len(inputs) <= MOST_INPUTS or not self.graph.output:
             raise UnreadableError(
                 f"its model has {len(inputs)} inputs: from 1 to {MOST_INPUTS} vectors are taken"
@@ -138,6 +142,10 @@ class _Reader:
         if parts is None or any(isinstance(part, Erf) for part in parts):
             raise UnreadableError("its first output does not follow from its input")
         return tuple(part for part in parts if not isinstance(part, Erf))
+
+    def inputs(self) -> list[Any]:
+        """In the order in which an observation has them."""
+        return [entry for entry in self.graph.input if entry.name not in self.given]
 
     def needed(self, output: str) -> list[Any]:
         """The nodes before this output, in their order."""
@@ -335,51 +343,3 @@ def _attributes(node: Any) -> dict[str, Any]:
     from onnx import helper
 
     return {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
-
-
-# -- LEAPP's descriptions --------------------------------------------------------------------------
-
-MOST_DESCRIPTION_BYTES = 1_000_000
-DESCRIPTIONS = (".yaml", ".yml")
-MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside the description
-
-
-def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) -> ForeignPolicy:
-    """The one model of the description; read: gives the content of the model's file."""
-    tools.ensure_group(GROUP)
-    import yaml
-
-    if len(content) > MOST_DESCRIPTION_BYTES:
-        raise UnreadableError(f"it is a description of more than {MOST_DESCRIPTION_BYTES:,} bytes")
-    try:
-        document = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
-        raise UnreadableError("it is no YAML") from None
-    models = table(table(document, "description").get("models"), "models")
-    if len(models) != 1:
-        raise UnreadableError(
-            f"it describes a pipeline of {len(models)} models: one model from observations to "
-            "actions is taken"
-        )
-    model = table(next(iter(models.values())), "model")
-    pipeline = document.get("pipeline")
-    if isinstance(pipeline, dict) and pipeline.get("feedback_flow"):
-        raise UnreadableError("its model takes back what it gave before, which is not taken")
-    parameters = table(model.get("parameters"), "parameters")
-    if parameters.get("backend") != "onnx":
-        raise UnreadableError('its model is none of ONNX: export it with export_with="onnx"')
-    name = parameters.get("model_path")
-    if not isinstance(name, str) or not MODEL_NAME.fullmatch(name):
-        raise UnreadableError(f"its model {shown(name)} is no file of ONNX beside it")
-    described = read(path.with_name(name))
-    stated = parameters.get("sha256sum")
-    if stated is not None and stated != hashlib.sha256(described).hexdigest():
-        raise UnreadableError(f"{shown(name)} is another file than the description was made with")
-    policy = policy_in(described)
-    return replace(policy, library="LEAPP")
-
-
-def table(value: Any, what: str) -> dict[Any, Any]:
-    if not isinstance(value, dict):
-        raise UnreadableError(f"it is no description of LEAPP, its {what} is no table")
-    return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,7 +13,9 @@ from rltools_host.build import experiments
 from rltools_host.build.catalogue import NAMESPACE, algorithms, list_environments
 from rltools_host.build.description import Channel, channels
 from rltools_host.environments.library import load_library
+from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.foreign.network import Dense, ForeignPolicy, Recurrent, ends_of
+from rltools_host.foreign.pickles import UnreadableError
 from rltools_host.gymnasium_tasks.imports import (
     agree,
     install_what_it_needs,
@@ -32,7 +35,8 @@ ANY_ENVIRONMENT = "any"  # of a policy that is made for a contract alone
 
 @dataclass(frozen=True)
 class Place:
-    """A contract; the task that plays episodes there, where there is one; what builds call it."""
+    """A contract; the task that plays episodes there, where there is one; what builds call it, but
+    for one that a file describes."""
 
     contract: Contract
     task: Task | None = None
@@ -45,9 +49,11 @@ class Place:
     @property
     def name(self) -> str:
         """For a sentence."""
-        if self.task is None:
-            return f"the contract {self.contract_name}"
-        return self.task.environment
+        if self.task is not None:
+            return self.task.environment
+        if self.contract_name is None:
+            return "the contract of its description"
+        return f"the contract {self.contract_name}"
 
     def experiment(self, stem: str) -> str:
         """What the policy's experiment is called: a task's name, or `imported-` and the file's."""
@@ -68,6 +74,22 @@ def place_of_contract(name: str) -> Place:
         channels(stated["observations"]), channels(stated["actions"]), stated["step_interval_us"]
     )
     return Place(contract, contract_name=name)
+
+
+def place_of_description(path: Path, policy: ForeignPolicy, rate_hz: float | None) -> Place:
+    """Of the contract that the file states. UsageError: what it does not state."""
+    stated = policy.stated
+    assert stated is not None
+    missing = stated.missing(rate_hz)
+    if missing or rate_hz is None:
+        raise UsageError(
+            f"{path} does not state {'; '.join(missing)}: write that into it (docs/import.md), or "
+            "name where the policy is to act, by one of --contract NAME and --environment NAME"
+        )
+    try:
+        return Place(stated.contract(rate_hz))
+    except UnreadableError as error:
+        raise DamagedFileError(f"{path} cannot be imported: {error}") from None
 
 
 def place_of_environment(name: str, policy: ForeignPolicy) -> Place:

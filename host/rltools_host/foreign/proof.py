@@ -35,6 +35,7 @@ from rltools_host.policies.image_records import Layer
 from rltools_host.policies.image_writing import (
     EXAMPLES,
     RECURRENT_EXAMPLES,
+    SECOND_SEQUENCE,
     Network,
     Origin,
     sampled,
@@ -207,9 +208,11 @@ def image_of(
     stem: str,
     sha256: str,
     steps_between: int = 1,
+    seen: tuple[Float32Array, Starts | None] | None = None,
 ) -> PolicyImage:
-    """The image that computes the stages, with examples drawn from the channels' ranges.
-    steps_between: those of the place in a step with which a hidden state moves on."""
+    """The image that computes the stages. steps_between: those of the place in a step with which a
+    hidden state moves on; seen: observations (n, o) of which its examples are some, and which of
+    them begin an episode, else those of prove()."""
     contract = place.contract
     folded = fold(stages, ranges_of(contract.observations, np.float64))
     layers = [
@@ -218,10 +221,22 @@ def image_of(
         for hidden in [each.hidden and (single(each.hidden[0]), single(each.hidden[1]))]
     ]
     origin = Origin(place.experiment(stem), place.environment, policy.step, policy.seed, sha256)
-    examples = sampled(contract, RECURRENT_EXAMPLES if is_recurrent(stages) else EXAMPLES)
+    rows, second = example_rows(*(seen or sampled_steps(contract, SAMPLES, is_recurrent(stages))))
     network = Network(folded.normaliser, layers, steps_between)
-    data = write_image(network, contract, origin, examples)
+    data = write_image(network, contract, origin, rows, second)
     return parse_policy(data, stem)
+
+
+def example_rows(observations: Float32Array, starts: Starts | None) -> tuple[Float32Array, int]:
+    """Some of the observations, spread over all; of a recurrent policy the first steps of the first
+    and of the last episode, and with which of the rows this one begins."""
+    if starts is None:
+        count = min(EXAMPLES, len(observations))
+        return observations[np.linspace(0, len(observations) - 1, count).astype(int)], count
+    episodes = np.split(observations, np.flatnonzero(starts)[1:])
+    first = episodes[0][:SECOND_SEQUENCE]
+    last = episodes[-1][: RECURRENT_EXAMPLES - SECOND_SEQUENCE]
+    return np.concatenate([first, last]), len(first)
 
 
 def single(values: Array) -> Float32Array:
@@ -231,17 +246,18 @@ def single(values: Array) -> Float32Array:
 def prove(image: PolicyImage, stages: list[Stage]) -> Proof:
     """Compares the image, as boards run it, with the stages in double precision; refuses it where
     an action differs by more than 1e-6 of half its range."""
-    observations, starts = sampled_steps(image, SAMPLES)
+    in_time = image.recurrence is not None
+    observations, starts = sampled_steps(image.contract, SAMPLES, in_time)
     expected = run(stages, observations.astype(float), starts)
     return compared(image, stages, observations, starts, expected, FORMULAS)
 
 
-def sampled_steps(image: PolicyImage, count: int) -> tuple[Float32Array, Starts | None]:
+def sampled_steps(
+    contract: Contract, count: int, in_time: bool
+) -> tuple[Float32Array, Starts | None]:
     """Observations (count, o) and, of a recurrent policy, which of them begin an episode."""
-    observations = sampled(image.contract, count)
-    if image.recurrence is None:
-        return observations, None
-    return observations, np.arange(count) % EPISODE_STEPS == 0
+    starts = np.arange(count) % EPISODE_STEPS == 0 if in_time else None
+    return sampled(contract, count), starts
 
 
 def compared(

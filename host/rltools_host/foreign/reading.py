@@ -10,7 +10,7 @@ import numpy as np
 
 from rltools_host.errors import DamagedFileError, UnknownNameError
 from rltools_host.files import read_limited
-from rltools_host.foreign import onnx_files, stable_baselines3, state_dicts
+from rltools_host.foreign import leapp, onnx_files, stable_baselines3, state_dicts
 from rltools_host.foreign.network import ForeignPolicy, Stage, check_stages
 from rltools_host.foreign.pickles import MOST_DIMENSIONS, Array, UnreadableError
 from rltools_host.foreign.state_dicts import Given
@@ -69,9 +69,9 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
     if is_safetensors(content):
         tensors, _ = read_safetensors(content)
         return state_dicts.policy_in(tensors, given, keeps_order=False)  # they are sorted
-    if path.suffix in onnx_files.DESCRIPTIONS:
+    if path.suffix in leapp.ENDINGS:
         given.nothing("description of LEAPP")
-        return onnx_files.described_policy(content, path, content_of)
+        return leapp.described_policy(content, path, content_of)
     if path.suffix == ".onnx":
         given.nothing("model of ONNX")
         return onnx_files.policy_in(content)

@@ -10,24 +10,24 @@ import numpy as np
 
 from rltools_host.build.ranges import ranges_of
 from rltools_host.errors import DamagedFileError
-from rltools_host.foreign.network import Stage, Starts, is_recurrent, run
+from rltools_host.foreign.network import Stage, Starts, run
 from rltools_host.foreign.pickles import Array
 from rltools_host.foreign.proof import FORMULAS, Proof, alike, compared, computed, single
 from rltools_host.foreign.reading import arrays_in_npz
 from rltools_host.hints import near_path
 from rltools_host.policies.contract import Contract, choices_of
-from rltools_host.policies.image import PolicyImage
+from rltools_host.policies.image import Float32Array, PolicyImage
 
 ARRAYS = ("observations", "actions")
 STARTS = "episode_starts"
+Steps = tuple[Float32Array, Array, Starts | None]  # observations (n, o), actions (n, a), starts (n)
 
 
 def prove_recorded(
-    image: PolicyImage, stages: list[Stage], path: Path, contract: Contract
+    image: PolicyImage, stages: list[Stage], path: Path, contract: Contract, steps: Steps
 ) -> Proof:
     """Compares the image with actions that the library gave, in the place's units."""
-    observations, actions, starts = recorded(path, contract, is_recurrent(stages))
-    seen = single(observations)
+    seen, actions, starts = steps
     what = f"those recorded in {near_path(path)}"
     low, high = ranges_of(contract.actions, np.float64)
     if choices_of(contract.actions):
@@ -43,11 +43,9 @@ def prove_recorded(
     return compared(image, stages, seen, starts, (actions - middle) / half, what)
 
 
-def recorded(
-    path: Path, contract: Contract, in_time: bool = False
-) -> tuple[Array, Array, Starts | None]:
-    """Observations (n, ...) and actions (n, ...) of an .npz file; in_time: and which of them begin
-    an episode, the first alone where the file does not say."""
+def recorded(path: Path, contract: Contract, in_time: bool = False) -> Steps:
+    """What the .npz file has; in_time: and which of the steps begin an episode, the first alone
+    where the file does not say."""
     arrays = arrays_in_npz(path)
     rows = []
     for name, channels in zip(ARRAYS, (contract.observations, contract.actions), strict=True):
@@ -62,12 +60,13 @@ def recorded(
             raise DamagedFileError(
                 f"{path}: {name} must be (count, {len(channels)}), and it has {shape}"
             )
-        if not np.isfinite(values).all():
+        if not (np.abs(values) <= np.finfo(np.float32).max).all():
             raise DamagedFileError(f"{path}: a number of {name} is infinite or not a number")
         rows.append(values)
     if len(rows[0]) != len(rows[1]):
         raise DamagedFileError(f"{path} has {len(rows[0])} observations and {len(rows[1])} actions")
-    return rows[0], rows[1], starts_in(arrays, path, len(rows[0])) if in_time else None
+    starts = starts_in(arrays, path, len(rows[0])) if in_time else None
+    return single(rows[0]), rows[1], starts
 
 
 def starts_in(arrays: Mapping[str, Array], path: Path, count: int) -> Starts:

@@ -12,7 +12,7 @@ from typing import Any
 
 from rltools_host import clock
 from rltools_host.errors import UsageError
-from rltools_host.foreign import proof
+from rltools_host.foreign import leapp, proof
 from rltools_host.foreign.corrections import corrected, corrections_of
 from rltools_host.foreign.faults import Finding, Search
 from rltools_host.foreign.network import (
@@ -23,9 +23,14 @@ from rltools_host.foreign.network import (
     is_recurrent,
 )
 from rltools_host.foreign.pickles import UnreadableError
-from rltools_host.foreign.place import Place, place_of_contract, place_of_environment
+from rltools_host.foreign.place import (
+    Place,
+    place_of_contract,
+    place_of_description,
+    place_of_environment,
+)
 from rltools_host.foreign.reading import content_of, read_foreign, read_normaliser
-from rltools_host.foreign.recorded import prove_recorded
+from rltools_host.foreign.recorded import prove_recorded, recorded
 from rltools_host.foreign.state_dicts import Given
 from rltools_host.policies.image import PolicyImage
 from rltools_host.project import PROJECT
@@ -43,7 +48,8 @@ LONGEST_STEM = 40  # of a file's name, in the run's
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """What a user asks for: a file, and one of contract and environment."""
+    """What a user asks for: a file, and one of contract and environment, unless the file describes
+    a contract."""
 
     file: Path
     contract: str | None = None
@@ -79,7 +85,10 @@ class Imported:
 
 def read_policy(request: ImportRequest) -> Imported:
     """Reads, folds and proves; raises an RltError with one sentence where that fails."""
-    if (request.contract is None) == (request.environment is None):
+    is_described = request.contract is None and request.environment is None
+    if (request.contract and request.environment) or (
+        is_described and request.file.suffix not in leapp.ENDINGS
+    ):
         raise UsageError(
             "name where the policy is to act, by one of --contract NAME and --environment NAME"
         )
@@ -97,26 +106,42 @@ def read_policy(request: ImportRequest) -> Imported:
             f"{request.file} was trained with a VecNormalize, which lies in a file of its own: "
             "give what its save() wrote with --normaliser FILE"
         )
-    if request.contract is not None:
-        place = place_of_contract(request.contract)
-    else:
-        place = place_of_environment(str(request.environment), policy)
     rate_hz = rate_of(policy) if request.rate_hz is None else request.rate_hz
+    place = place_of(request, policy, rate_hz)
     # An environment is stepped at its own rate; a board's executor knows the two apart.
     may_differ = is_recurrent(policy.stages) and place.task is None
     steps = steps_between(rate_hz, place, may_differ=may_differ)
     stages = proof.normalised_stages(policy, place.contract, request.actions)
     corrections = corrections_of(request.corrections, place.contract)
     stages = proof.without_idle_end(corrected(stages, corrections), place.contract)
-    image = proof.image_of(stages, place, policy, request.file.stem, digest.hexdigest(), steps)
+    given = None  # what the library was given, and what it gave
+    if request.recorded is not None:
+        given = recorded(request.recorded, place.contract, is_recurrent(stages))
+    seen = None if given is None else (given[0], given[2])
+    name, sha256 = request.file.stem, digest.hexdigest()
+    image = proof.image_of(stages, place, policy, name, sha256, steps, seen)
     image.verify()
     proofs = [proof.prove(image, stages)]
     if policy.reference is not None and not corrections:
         proofs.append(proof.prove_by_library(image, policy, place.contract, request.actions))
-    if request.recorded is not None:
-        proofs.append(prove_recorded(image, stages, request.recorded, place.contract))
+    if request.recorded is not None and given is not None:
+        path = request.recorded
+        proofs.append(prove_recorded(image, stages, path, place.contract, given))
     notes = (*policy.notes, *proof.other_ranges(policy, place.contract))
+    if is_described and policy.stated is not None:
+        notes += policy.stated.notes()
     return Imported(request, policy, place, tuple(stages), image, tuple(proofs), notes)
+
+
+def place_of(request: ImportRequest, policy: ForeignPolicy, rate_hz: float | None) -> Place:
+    if request.contract is not None:
+        return place_of_contract(request.contract)
+    if request.environment is not None:
+        return place_of_environment(request.environment, policy)
+    if rate_hz is not None:
+        require_rate(rate_hz)
+        rate_hz = rate_of(policy) or rate_hz  # another one than stated is refused by the caller
+    return place_of_description(request.file, policy, rate_hz)
 
 
 def rate_of(policy: ForeignPolicy) -> float | None:
@@ -130,11 +155,7 @@ def steps_between(rate_hz: float | None, place: Place, *, may_differ: bool) -> i
     here = 1e6 / place.contract.step_interval_us
     if rate_hz is None:
         return 1
-    if not 0 < rate_hz < math.inf:
-        raise UsageError(f"--rate {rate_hz:g}: a rate is a number above 0, in Hz")
-    if rate_hz * MOST_STEP_INTERVAL_US < 1e6:
-        longest_s = MOST_STEP_INTERVAL_US * 1e-6
-        raise UsageError(f"--rate {rate_hz:g}: a step takes at most {longest_s:g} s")
+    require_rate(rate_hz)
     steps = max(round(here / rate_hz), 1) if may_differ else 1
     if not abs(rate_hz * steps / here - 1) <= SAME_RATE:
         what = "its rate, or of a whole multiple of it" if may_differ else "its rate"
@@ -143,6 +164,16 @@ def steps_between(rate_hz: float | None, place: Place, *, may_differ: bool) -> i
             f"place of {what}"
         )
     return steps
+
+
+def require_rate(rate_hz: float) -> None:
+    if not 0 < rate_hz < math.inf:
+        raise UsageError(f"--rate {rate_hz:g}: a rate is a number above 0, in Hz")
+    if rate_hz * MOST_STEP_INTERVAL_US < 1e6:
+        longest_s = MOST_STEP_INTERVAL_US * 1e-6
+        raise UsageError(f"--rate {rate_hz:g}: a step takes at most {longest_s:g} s")
+    if rate_hz > 1e6:
+        raise UsageError(f"--rate {rate_hz:g}: a step takes 1 us at least")
 
 
 def with_normaliser(policy: ForeignPolicy, path: Path, content: bytes) -> ForeignPolicy:

@@ -80,16 +80,21 @@ class Network:
 
 
 def write_image(
-    network: Network, contract: Contract, origin: Origin, observations: NDArray[np.float32]
+    network: Network,
+    contract: Contract,
+    origin: Origin,
+    observations: NDArray[np.float32],
+    second: int = SECOND_SEQUENCE,
 ) -> bytes:
     """The image, with an example for each of the observations, (count, observation_dim). Of a
-    recurrent policy they are the steps of two sequences.
+    recurrent policy they are the steps of two sequences; second: the example with which the other
+    one begins.
 
     DamagedPolicyError: a board would refuse it, for example as a number is not finite.
     """
     results = output_dim(contract.actions) + len(contract.actions)
     rows = observations.astype("<f4")
-    begins = [WORD.pack(index in (0, SECOND_SEQUENCE)) for index in range(len(rows))]
+    begins = [WORD.pack(index in (0, second)) for index in range(len(rows))]
     if not network.state_dim:
         begins = [b""] * len(rows)
     empty = b"".join(

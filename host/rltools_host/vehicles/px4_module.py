@@ -30,13 +30,15 @@ MOST_BYTES = 32768
 END_ATTEMPTS = 3
 FURTHEST_M = 2.5  # of the target from the vehicle, along an axis
 REFUSAL = re.compile(r"refused: reason (\d+), at (\d+)")
+TRIED = "^on trial for"
 READINESS = re.compile(r"mode (-?\d+): (.+?)(, acting)?")  # of `rlt_policy status`
 READY = "ready"
 READY_BY_S, ASK_AGAIN_S = 5.0, 0.5  # a measurement may come late
 SLOT_REFUSAL = re.compile(r"error (\d+) of the slots")
 DATA_BYTES = 70
 DATA_PLACE = 9  # of the data in SERIAL_CONTROL, behind baud rate, timeout, device, flags, count
-ANSWER_TIMEOUT_S = 3.0
+ANSWER_TIMEOUT_S = 3.0  # then it is asked again
+LAST_TIMEOUT_S = 12.0  # of the last attempt: a busy machine is late, and nothing is gained by haste
 ATTEMPTS = 3
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\x00]")  # colours, and what a terminal moves by
 LINE = re.compile(rf"(INFO|WARN|ERROR)\s+\[{MODULE}\]\s*(.*)")
@@ -63,10 +65,12 @@ class Px4Shell:
         """
         vehicle, last = self._vehicle, re.compile(done)
         with vehicle.connection.open_queue("SERIAL_CONTROL") as answers:
-            for _ in range(attempts):
+            asked = vehicle.clock()
+            for attempt in range(attempts):
                 self._send(f"{MODULE} {words}\n")
                 text = ""
-                deadline = vehicle.clock() + ANSWER_TIMEOUT_S
+                is_last = attempt == attempts - 1
+                deadline = vehicle.clock() + (LAST_TIMEOUT_S if is_last else ANSWER_TIMEOUT_S)
                 while vehicle.clock() < deadline:
                     vehicle.pump()
                     guard()
@@ -82,7 +86,10 @@ class Px4Shell:
                     found = [(level, said.strip()) for level, said in lines]
                     if any(level == "ERROR" or last.search(said) for level, said in found):
                         return found
-        raise LinkLostError(f"the shell of {vehicle.name} does not answer `{MODULE} {words}`")
+        raise LinkLostError(
+            f"the shell of {vehicle.name} does not answer `{MODULE} {words}`: "
+            f"{vehicle.clock() - asked:.0f} s were waited for its line"
+        )
 
     def close(self) -> None:
         """PX4 ends the shell when nobody wants its answers."""
@@ -148,9 +155,10 @@ class Px4Policies:
                 f"{name} has other bytes in {self._path} than it was sent: run the command again"
             )
         self._has_tried = True
-        lines = self._shell.ask("try", r"on trial|refused|error \d+ of|cannot be read")
+        # Late answers to `status` have "none on trial" and "setpoints refused 0".
+        lines = self._shell.ask("try", rf"{TRIED}|{REFUSAL.pattern}|error \d+ of|cannot be read")
         # Where its first answer was lost, the module refuses the second request: it tries it.
-        if not any("on trial" in said for _, said in lines) and not self._is_on_trial():
+        if not any(re.match(TRIED, said) for _, said in lines) and not self._is_on_trial():
             self._has_tried = False
             raise RefusedError(f"{name} refuses the policy: {refusal(lines, image)}")
 

@@ -39,14 +39,19 @@ struct DqnMistakes : CartpoleDqn {
   using Hyperparameters = Td3Hyperparameters;
 #endif
   // variant: RLT_NORMALISED_ALGORITHM
-  // says: the experiment is kNormalised, and its algorithm learns from observations as they are
+  // says: the experiment states kNormalised, which its algorithm does not read: TD3 and SAC do
 #if defined(RLT_NORMALISED_ALGORITHM)
   static constexpr bool kNormalised = true;
 #endif
   // variant: RLT_MIRRORED_ALGORITHM
-  // says: the experiment is kMirrored, and its algorithm does not learn symmetric networks
+  // says: the experiment states kMirrored, which its algorithm does not read: TD3, SAC and PPO do
 #if defined(RLT_MIRRORED_ALGORITHM)
   static constexpr bool kMirrored = true;
+#endif
+  // variant: RLT_AVERAGED_ALGORITHM
+  // says: the experiment states kAveragedUpdates, which its algorithm does not read: TD3 and SAC do
+#if defined(RLT_AVERAGED_ALGORITHM)
+  static constexpr int kAveragedUpdates = 100;
 #endif
 };
 #endif

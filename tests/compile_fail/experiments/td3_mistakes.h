@@ -40,6 +40,17 @@ struct Td3Mistakes : PendulumTd3 {
 #if defined(RLT_MIRRORED_ALGORITHM)
   static constexpr bool kMirrored = true;
 #endif
+  // variant: RLT_STEP_SIZE_THAT_FALLS
+  // says: the experiment states kFinalRate, which no algorithm reads any more: TD3 and SAC average
+  // says: by kAveragedUpdates
+#if defined(RLT_STEP_SIZE_THAT_FALLS)
+  static constexpr float kFinalRate = 0.1f;
+#endif
+  // variant: RLT_WINDOWS
+  // says: the experiment states kWindowSteps, which its algorithm does not read: PPO and
+#if defined(RLT_WINDOWS)
+  static constexpr int kWindowSteps = 4;
+#endif
   // variant: RLT_OTHER_SCALAR
   // says: the environment's Scalar differs from that of the experiment
 #if defined(RLT_OTHER_SCALAR)

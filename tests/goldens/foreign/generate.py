@@ -17,6 +17,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +106,9 @@ def centred(last: nn.Linear) -> None:
 def stable_baselines3(
     algorithm: str, contract: str, *, vec_normalize: bool = False, steps: int = 0, **options: Any
 ) -> Case:
+    """TQC is sb3-contrib's."""
+
     def make(stem: Path) -> Array:
-        import stable_baselines3
         from stable_baselines3.common.monitor import Monitor
         from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
@@ -114,7 +116,8 @@ def stable_baselines3(
         if vec_normalize:
             env = VecNormalize(env, clip_obs=options.pop("clip_obs", 10.0))
         policy_kwargs = {"net_arch": HIDDEN, **options.pop("policy_kwargs", {})}
-        model = getattr(stable_baselines3, algorithm)(
+        library = import_module("sb3_contrib" if algorithm == "TQC" else "stable_baselines3")
+        model = getattr(library, algorithm)(
             "MlpPolicy", env, policy_kwargs=policy_kwargs, seed=0, device="cpu", **options
         )
         if steps:
@@ -151,7 +154,7 @@ class CleanRlPpo(nn.Module):
 
 
 class CleanRlActor(nn.Module):
-    """Of SAC (with fc_mean and fc_logstd) and of TD3 (with fc_mu)."""
+    """Of SAC (with fc_mean and fc_logstd), and of TD3 and DDPG (with fc_mu)."""
 
     def __init__(self, last: str, contract: str) -> None:
         super().__init__()
@@ -185,12 +188,12 @@ def cleanrl_ppo(stem: Path) -> Array:
     return recorded(module.act, "pendulum")
 
 
-def cleanrl_actor(last: str, contract: str, *, with_critics: bool) -> Case:
+def cleanrl_actor(last: str, contract: str, *, critic_count: int) -> Case:
     def make(stem: Path) -> Array:
         actor = CleanRlActor(last, contract)
         drawn(actor, contract)
-        critics = [nn.Linear(4, 1).state_dict() for _ in range(2)]
-        saved = (actor.state_dict(), *critics) if with_critics else actor.state_dict()
+        critics = [nn.Linear(4, 1).state_dict() for _ in range(critic_count)]
+        saved = (actor.state_dict(), *critics) if critics else actor.state_dict()
         torch.save(saved, stem.with_suffix(".cleanrl_model"))
         return recorded(actor.act, contract)
 
@@ -283,39 +286,64 @@ def without_places(path: Path) -> None:
     onnx.save(model, path)
 
 
-def leapp(stem: Path) -> Array:
-    """Its folder's files, beside the others."""
-    import leapp as library
-    from leapp import annotate
+# What a user of LEAPP states of a tensor: its elements, and in `extra` what LEAPP has no key for.
+STATED: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "position": ([*"xyz"], {"units": "m", "minimum": -5.0, "maximum": 5.0}),
+    "velocity": ([*"xyz"], {"units": "m/s", "minimum": -10.0, "maximum": 10.0}),
+    "attitude": ([*"wxyz"], {"units": "1", "minimum": [0.0, -1.0, -1.0, -1.0], "maximum": 1.0}),
+    "rate": ([*"xyz"], {"units": ["rad/s"] * 3, "minimum": -35.0, "maximum": 35.0}),
+    "action": ([*"abcd"], {"units": "1", "minimum": 0.0, "maximum": 1.0}),
+}
 
-    module = perceptron("quadrotor", nn.ELU, nn.Tanh)
-    seen = torch.tensor(observations("quadrotor"))
-    sizes = {"position": 3, "velocity": 3, "attitude": 4, "rate": 3}
 
-    def joined(parts: Any) -> Any:
-        position, velocity, attitude, rate = parts
-        return torch.cat([velocity * 0.5, position, attitude, rate - 0.1], -1)
+def leapp(*, stated: bool) -> Case:
+    """Its folder's files, beside the others; stated: with a contract of its own, at 100 Hz."""
 
-    with tempfile.TemporaryDirectory() as folder:
-        library.start(name=stem.name, save_path=folder)
-        first = dict(zip(sizes, torch.split(seen[0], list(sizes.values())), strict=True))
-        action = module(joined(annotate.input_tensors("policy", first)))
-        scaled_action = action * 0.5 + 0.5
-        annotate.output_tensors("policy", {"action": scaled_action}, export_with="onnx")
-        library.stop()
-        library.compile_graph()
-        (described,) = Path(folder).rglob(f"{stem.name}.yaml")
-        model = described.with_name("policy.onnx").read_bytes()
-        text = described.read_text()
-    named = stem.with_suffix(".onnx")
-    named.write_bytes(model)
-    without_places(named)
-    digest = hashlib.sha256(named.read_bytes()).hexdigest()
-    text = re.sub("policy.onnx", named.name, text)
-    stem.with_suffix(".yaml").write_text(re.sub("sha256sum: .*", f"sha256sum: {digest}", text))
-    return recorded(
-        lambda x: module(joined(torch.split(x, list(sizes.values()), -1))) * 0.5 + 0.5, "quadrotor"
-    )
+    def make(stem: Path) -> Array:
+        import leapp as library
+        from leapp import GraphConfigs, TensorSemantics, annotate
+
+        module = perceptron("quadrotor", nn.ELU, nn.Tanh)
+        seen = torch.tensor(observations("quadrotor"))
+        sizes = {"position": 3, "velocity": 3, "attitude": 4, "rate": 3}
+
+        def joined(parts: Any) -> Any:
+            position, velocity, attitude, rate = parts
+            return torch.cat([velocity * 0.5, position, attitude, rate - 0.1], -1)
+
+        def described(tensors: dict[str, Any]) -> Any:
+            if not stated:
+                return tensors
+            return [
+                TensorSemantics(name=name, ref=ref, element_names=names, extra=extra)
+                for name, ref in tensors.items()
+                for names, extra in [STATED[name]]
+            ]
+
+        with tempfile.TemporaryDirectory() as folder:
+            library.start(name=stem.name, save_path=folder)
+            first = dict(zip(sizes, torch.split(seen[0], list(sizes.values())), strict=True))
+            action = module(joined(annotate.input_tensors("policy", described(first))))
+            outputs = described({"action": action * 0.5 + 0.5})
+            annotate.output_tensors("policy", outputs, export_with="onnx")
+            library.stop()
+            configs = GraphConfigs(frequency=100.0) if stated else None
+            library.compile_graph(visualize=False, graph_configs=configs)
+            (found,) = Path(folder).rglob(f"{stem.name}.yaml")
+            model = found.with_name("policy.onnx").read_bytes()
+            text = found.read_text()
+        named = stem.with_suffix(".onnx")
+        named.write_bytes(model)
+        without_places(named)
+        digest = hashlib.sha256(named.read_bytes()).hexdigest()
+        text = re.sub("policy.onnx", named.name, text)
+        stem.with_suffix(".yaml").write_text(re.sub("sha256sum: .*", f"sha256sum: {digest}", text))
+        return recorded(
+            lambda x: module(joined(torch.split(x, list(sizes.values()), -1))) * 0.5 + 0.5,
+            "quadrotor",
+        )
+
+    return make
 
 
 # ---- libraries with a normaliser in the file -----------------------------------------------------
@@ -545,21 +573,29 @@ CASES: dict[str, Case] = {
     "sb3_sac": stable_baselines3("SAC", "pendulum", steps=120, buffer_size=200),
     "sb3_sac_sde": stable_baselines3("SAC", "quadrotor", use_sde=True, buffer_size=200),
     "sb3_td3": stable_baselines3("TD3", "quadrotor", buffer_size=200),
+    "sb3_ddpg": stable_baselines3("DDPG", "pendulum", buffer_size=200),
+    "sb3_tqc": stable_baselines3("TQC", "quadrotor", buffer_size=200),
     "cleanrl_ppo": cleanrl_ppo,
-    "cleanrl_sac": cleanrl_actor("fc_mean", "quadrotor", with_critics=False),
-    "cleanrl_td3": cleanrl_actor("fc_mu", "pendulum", with_critics=True),
+    "cleanrl_sac": cleanrl_actor("fc_mean", "quadrotor", critic_count=0),
+    "cleanrl_td3": cleanrl_actor("fc_mu", "pendulum", critic_count=2),
+    "cleanrl_ddpg": cleanrl_actor("fc_mu", "quadrotor", critic_count=1),
     "pytorch_gelu": plain("pendulum", nn.GELU),
     "safetensors_silu": safetensors,
     "onnx_gelu": onnx("pendulum", nn.GELU, dynamo=True),
     "onnx_elu": onnx("quadrotor", nn.ELU, dynamo=True),
     "onnx_silu_old_exporter": onnx("quadrotor", nn.SiLU, dynamo=False),
-    "leapp": leapp,
+    "leapp": leapp(stated=False),
+    "leapp_stated": leapp(stated=True),
     "rsl_rl": rsl_rl,
     "rsl_rl_2": rsl_rl_2,
     "rl_games": rl_games,
     "skrl": skrl,
     "sbx_ppo": sbx("PPO", "pendulum", n_steps=32, batch_size=16),
     "sbx_sac": sbx("SAC", "pendulum", buffer_size=100, learning_starts=30),
+    **{
+        f"sbx_{name.lower()}": sbx(name, "pendulum", buffer_size=100, learning_starts=30)
+        for name in ("TQC", "TD3", "DDPG")
+    },
 }
 
 

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from policy_run import make_policy_run
 from quadrotor_policies import controller
 from rltools_host import cli
-from rltools_host.bench import airframes
-from rltools_host.bench.airframes import ALONE, OURS, AirframesBenchmark, thrust_parts
-from rltools_host.errors import RltError, UsageError
+from rltools_host.bench import airframes, harness
+from rltools_host.bench.airframes import (
+    ALONE,
+    MOST_TOGETHER,
+    OURS,
+    AirframesBenchmark,
+    Pilot,
+    flown,
+    thrust_parts,
+)
+from rltools_host.errors import MissingToolError, RltError, UsageError
 from rltools_host.flight.gate import load_gate
 from rltools_host.flight.simulator import flight_library
 from stub_peers import add_peer
@@ -74,7 +85,7 @@ def test_rates_of_each_by_part_and_by_table(
     for row in document["rows"]:
         assert [part["part"] for part in row["parts"]] == list(gate.parts)
         assert all(part["episodes"] == 2 for part in row["parts"])
-        assert np.sum(row["map"]["flights"]) == 14
+        assert np.sum(row["map"]["flights"]) == 16
     # Nobody's rotors are those of the drones here, so that one falls or rises.
     assert steady["parts"][0]["success_rate"] == 0
     out = capsys.readouterr().out
@@ -136,3 +147,55 @@ def test_raptor_is_used_as_it_is_meant(
     rates = {part["part"]: part["success_rate"] for part in raptor["parts"]}
     assert rates["hover"] > 0.5
     assert raptor["success_rate"] > 0.6
+
+
+@pytest.fixture(scope="module")
+def raptor(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """RAPTOR's process, with this option of its rate; skipped where it cannot be installed."""
+    folder = AirframesBenchmark().peers_directory / "raptor"
+    try:
+        python = harness.python_of("raptor", folder / "requirements.txt")
+    except MissingToolError as error:
+        pytest.skip(str(error))
+
+    @contextmanager
+    def start(*options: str) -> Iterator[Pilot]:
+        command = [str(python), str(folder / "run.py"), *options]
+        pilot = Pilot("raptor", command, tmp_path_factory.mktemp("raptor"))
+        try:
+            yield pilot
+        finally:
+            pilot.end()
+
+    return start
+
+
+@pytest.mark.all
+def test_raptor_in_each_tick_begins_with_the_state_of_its_step(raptor: Any) -> None:
+    """So that in the ticks of its own rate it does what it does at that alone, and in those between
+    answers what it sees as though the step were only now."""
+    rows = np.random.default_rng(1).uniform(-0.2, 0.2, (11, MOST_TOGETHER, 13)).astype("<f4")
+    rows[:, :, 6] = 1.0
+    rows[3] = rows[0]
+    place = np.arange(MOST_TOGETHER, dtype=np.uint32)
+    answers = []
+    for options in (("--each-tick",), ()):
+        with raptor(*options) as pilot:
+            answers.append([pilot.speeds(tick, place, seen) for tick, seen in enumerate(rows)])
+    often, seldom = answers
+    for tick in range(11):
+        assert (often[tick] == seldom[tick]).all() == (tick in (0, 3, 5, 10)), tick
+        assert (seldom[tick] == seldom[tick // 5 * 5]).all()
+    assert not (often[5] == often[0]).any()
+
+
+@pytest.mark.all
+def test_raptor_in_each_tick_flies_most_airframes(raptor: Any) -> None:
+    """As `rlt bench any-airframe` flies it, where commands are not late."""
+    gate = load_gate("any-airframe")
+    part = gate.kinds["hover"]
+    settings = {**part.settings, "latency_ms": 0}
+    with raptor("--each-tick") as pilot:
+        airframes.check_use(pilot, gate)
+        result = flown(pilot, structs.replace(part, episodes=20, settings=settings))
+    assert result.all.successes >= 10

@@ -56,6 +56,7 @@ def test_acknowledgement_of_another_command_is_not_taken() -> None:
     training.pause()
     training.resume()
     assert [message.confirmation for message in link.written] == [0, 0, 0]
+    assert [message.param1 for message in link.written[1:]] == [0, 0]  # which are reserved
 
 
 def test_repeated_command_counts_up_its_confirmation_and_keeps_its_token() -> None:

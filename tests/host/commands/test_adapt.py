@@ -343,6 +343,15 @@ def test_a_policy_that_does_not_pass_is_not_pushed(
     assert not storage.exists()
 
 
+def test_another_seed_is_one_that_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(adapt, "train", train_now)
+    greatest = str(adapt.GREATEST_SEED)
+    assert run_line(tmp_path / "run", "--seed", greatest) == GateError.exit_code
+    assert "train it with another --seed, as 0, or longer" in capsys.readouterr().err
+
+
 def interrupting(*_: Any, **__: Any) -> Any:
     raise KeyboardInterrupt
 

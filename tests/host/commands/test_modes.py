@@ -69,7 +69,7 @@ WAYS = (
     of("fly r --board host", "fly.request_of", "fly.fly_board", when="with --board"),
     of("fly r --px4 udp:h:1", "fly.fly_px4", when="with --px4"),
     of("hil --board host", "hil.place_of_run", "hil.run"),
-    of("import f --contract pendulum", "import_policy.run", when="with --contract"),
+    of("import f --contract pendulum", "import_policy.run", when="without --environment"),
     of("import f --environment E", "import_policy.run", when="with --environment"),
     of("new a", "new.run", when="without --gymnasium"),
     of("new a --gymnasium", "new.run", when="with --gymnasium"),

@@ -24,7 +24,7 @@ def result(**changes: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize(("turning", "is_quick"), [(500.0, False), (500.1, True)])
+@pytest.mark.parametrize(("turning", "is_quick"), [(499.9, False), (500.0, True)])
 def test_the_quick_recipe_is_for_drones_that_turn_quickly(turning: float, is_quick: bool) -> None:
     drone: Any = SimpleNamespace(turning_rad_s2=turning)
     assert turns_quickly(drone) == is_quick

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from policy_run import make_policy_run
-from quadrotor_policies import constant_policy, controller, image_of
+from quadrotor_policies import constant_policy, controller, image_of, recurrent_controller
 from rltools_host import cli
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
@@ -72,6 +72,12 @@ def good(tmp_path: Path) -> Path:
     return make_policy_run(tmp_path / "good", controller())
 
 
+@pytest.fixture(params=[controller, recurrent_controller], ids=["dense", "recurrent"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Without and with a hidden state."""
+    return make_policy_run(tmp_path / "either", request.param())
+
+
 def request_of(run: Path, place: PolicyPlace = HERE, **fields: Any) -> FlyRequest:
     rule = rule_of(fields.pop("seconds", 1.0))
     return FlyRequest(str(run), place, rule, **{"settings": STILL, **fields})
@@ -116,17 +122,17 @@ def test_a_flight_over_the_board_is_the_one_on_this_machine(
     assert (good / "flight-host.html").stat().st_size < 300_000
 
 
-def test_it_is_the_flight_of_the_gate(good: Path) -> None:
+def test_it_is_the_flight_of_the_gate(either: Path) -> None:
     """Whose policy is in the hands of the same executor, in C++ alone."""
     settings = {"airframe": 8.0, "latency_ms": 20.0, "noise": 1.0, "gust_m_s2": 1.0}
     for start in (0, 5):
-        request = request_of(good, settings=settings, start=start, seed=3)
+        request = request_of(either, settings=settings, start=start, seed=3)
         watcher = Watcher()
         try:
             result = fly_over_board(request, lambda _: None, watcher)
         except FlightError:
             result = watcher.result
-        image = read_run_policy(good)
+        image = read_run_policy(either)
         outcomes, (samples,) = fly(
             image, request.rule, settings, 3, first_episode=start, traced=True
         )
@@ -203,14 +209,15 @@ def test_a_file_that_has_no_airframe(
     assert error.count("\n") == 1
 
 
-def test_an_active_policy_flies_without_a_trial(good: Path) -> None:
+def test_an_active_policy_flies_without_a_trial(either: Path) -> None:
+    """Nor with the hidden state of the flight before: the board, which goes on, has none left."""
     said: list[str] = []
-    fly_here(good)
-    result = fly_over_board(request_of(good), said.append, Watcher())
+    fly_here(either)
+    result = fly_over_board(request_of(either), said.append, Watcher())
     assert said[1].startswith("active already in slot 0")
     assert result.success
     assert result.kept
-    sentence, document = failed(good, disturbances=Disturbances(loss=1.0))
+    sentence, document = failed(either, disturbances=Disturbances(loss=1.0))
     assert sentence.endswith("; the policy was active before, and stays")
     assert document["kept"]
 
@@ -269,8 +276,10 @@ def test_a_fault_leads_to_the_safe_action_within_two_ticks(
     assert fault.text in lines(watcher.result)[0]
 
 
-def test_the_policy_acts_again_when_a_fault_is_over(good: Path) -> None:
-    _, document = failed(good, disturbances=Disturbances(faults=(Fault("nan", 100, 103),)))
+def test_the_policy_acts_again_when_a_fault_is_over(either: Path) -> None:
+    """A hidden state begins with zeros again, on the board as on this machine."""
+    _, document = failed(either, disturbances=Disturbances(faults=(Fault("nan", 100, 103),)))
+    assert document["same_bits"]
     assert [(event["tick"], event["status"]) for event in document["events"]] == [
         (0, "acted"),
         (100, "observation_not_finite"),

@@ -4,12 +4,13 @@ policy."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from quadrotor_policies import constant_policy, controller
+from quadrotor_policies import constant_policy, controller, recurrent_controller
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.flight.disturbances import Disturbances, DisturbedLink
 from rltools_host.flight.loop import HostPilot, fly
@@ -135,14 +136,15 @@ def test_an_attitude_is_the_one_of_the_two_with_w_above_zero() -> None:
     assert np.ptp(rows[:, 9]) > 1.5
 
 
-def test_it_is_the_flight_of_boards() -> None:
-    image = parse_policy(controller())
+@pytest.mark.parametrize("policy", [controller, recurrent_controller])
+def test_it_is_the_flight_of_boards(policy: Callable[[], bytes]) -> None:
+    image = parse_policy(policy())
     flight = Flight(0, 0, {**L2F, "start_share": 0.0})
     flight.place(LEVEL)
     trace = fly(flight, HostPilot(image, False), DisturbedLink(Disturbances(), 100), 100)
-    np.testing.assert_array_equal(
-        rows_of(trace.states)[::10], predictor(image, L2F)(LEVEL, TIMES[:11])
-    )
+    predict = predictor(image, L2F)
+    for _ in range(2):  # no start has the hidden state of the one before
+        np.testing.assert_array_equal(rows_of(trace.states)[::10], predict(LEVEL, TIMES[:11]))
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(12), np.full(13, np.nan), np.zeros(13)])

@@ -87,10 +87,11 @@ def test_corrections_of_actions(word: str, done: list[float]) -> None:
     np.testing.assert_allclose(each.apply(np.array([0.5, -0.25])), done)
     stages = corrected([Dense(np.eye(2), np.zeros(2))], [each])
     np.testing.assert_allclose(run(stages, np.array([[0.5, -0.25]])), [done])
-    # What is beyond the range is cut off before.
-    np.testing.assert_allclose(
-        run(stages, np.array([[3.0, -3.0]])), [each.apply(np.array([1, -1]))]
-    )
+    # What is beyond the range is cut off before; an offset's range is another one, which ends where
+    # the corrected actions are cut off.
+    beyond = np.array([3.0, -3.0])
+    taken = beyond if each.offset.any() else beyond / 3
+    np.testing.assert_allclose(run(stages, beyond[None]), [each.apply(taken)])
 
 
 def test_words_that_there_are() -> None:

@@ -4,16 +4,19 @@ or found and named by flying."""
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
 import re
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from foreign_files import FOLDER
+from rltools_host import cli
 from rltools_host.errors import RltError
 from rltools_host.foreign.corrections import (
     Correction,
@@ -29,7 +32,8 @@ from rltools_host.foreign.place import Place, place_of_environment
 from rltools_host.foreign.proof import image_of, normalised_stages, prove
 from rltools_host.foreign.run import steps_between
 from rltools_host.foreign.state_dicts import standardised
-from rltools_host.policies.image import read_policy
+from rltools_host.policies.frameworks import safetensors_file
+from rltools_host.policies.image import read_policy, read_run_policy
 from rltools_host.policies.image_writing import sampled
 
 MISTAKES = 100
@@ -82,30 +86,34 @@ def test_a_sound_policy_has_no_fault() -> None:
 
 
 class InAnotherFrame:
-    """An image whose velocity is to be in the body's frame."""
+    """An image that is to be given a vector in another frame, by a turn of Search's."""
 
-    def __init__(self, image: Any) -> None:
+    def __init__(self, image: Any, block: list[int], inverse: bool) -> None:
         self._runner, self.normaliser = image.runner, image.normaliser
-        self.runner = self
+        self.runner, self.block, self.inverse = self, block, inverse
 
     def begin(self, count: int) -> Any:
         return self._runner.begin(count)
 
     def run(self, seen: Any, states: Any) -> Any:
-        # The quaternion turns the body's vectors into the world's, which is what the policy wants.
-        given = np.array(seen, np.float32)
-        w, axis, vector = seen[:, 6:7], seen[:, 7:10], seen[:, 3:6]
+        # The quaternion, w first, turns the body's vectors into the world's.
+        given, block = np.array(seen, np.float32), self.block
+        w, axis, vector = seen[:, 6:7], seen[:, 7:10], seen[:, block]
+        axis = -axis if self.inverse else axis
         twice = 2 * np.cross(axis, vector)
-        given[:, 3:6] = vector + w * twice + np.cross(axis, twice)
+        given[:, block] = vector + w * twice + np.cross(axis, twice)
         return self._runner.run(given, states)
 
 
-def name_frame() -> None:
+def name_frame(name: str, frame: str) -> None:
+    """The policy wants the vector as it is, and is given it so only from the other frame."""
     policy, place = pilot()
-    image: Any = InAnotherFrame(image_of(list(policy.stages), place, policy, "pilot", "0" * 64))
-    finding = Search(image, place).run()
-    assert finding.fault is not None
-    assert finding.fault.meaning == "its velocity_error is in the body's frame"
+    image = image_of(list(policy.stages), place, policy, "pilot", "0" * 64)
+    block = blocks_of(place.contract.observations)[name]
+    turned: Any = InAnotherFrame(image, block, inverse=frame == "world's")
+    finding = Search(turned, place).run()
+    assert finding.fault is not None, name
+    assert finding.fault.meaning == f"its {name} is in the {frame} frame"
     assert finding.restored > 0.9 * sound_return()
 
 
@@ -168,32 +176,40 @@ def kind_of(word: str) -> str:
     return f"{re.sub('_[wxyz]$', '_one', of)}:{'another order' if is_permutation else how}"
 
 
-def seeded_mistakes() -> Iterator[tuple[str, Callable[[], None]]]:
-    """A hundred, each with its kind."""
+FRAMES = [
+    (name, frame)
+    for name in ("position_error", "velocity_error", "angular_velocity")
+    for frame in ("body's", "world's")
+]
+
+
+def mistakes() -> dict[str, list[Callable[[random.Random], None]]]:
+    """Of each kind."""
+    kinds: dict[str, list[Callable[[random.Random], None]]] = {}
+    for word, each in known().items():
+        kinds.setdefault(kind_of(word), []).append(lambda _, each=each: name_correction(each))
+    kinds["a frame"] = [lambda _, each=each: name_frame(*each) for each in FRAMES]
+    kinds["no normaliser"] = [lambda _: name_missing_normaliser()]
+    kinds["a reset normaliser"] = [lambda _: refuse_reset_normaliser()]
+    for refuse in (refuse_rate, refuse_bounds, refuse_dimensions):
+        kinds[refuse.__name__] = [refuse]
+    return kinds
+
+
+def seeded_mistakes() -> Iterator[Callable[[], None]]:
+    """A hundred: one of each kind, then of a kind that is drawn."""
     draw = random.Random(7)
-    words = [word for word in known() if word != "order"]
-    others = (refuse_rate, refuse_bounds, refuse_dimensions)
+    kinds = list(mistakes().values())
+    assert len(kinds) > 25
     for number in range(MISTAKES):
-        kind = draw.random()
-        word, other = draw.choice(words), draw.choice(others)
-        if kind < 0.75:
-            yield kind_of(word), partial(name_correction, known()[word])
-        elif kind < 0.8:
-            yield "no normaliser", name_missing_normaliser
-        elif kind < 0.85:
-            yield "a reset normaliser", refuse_reset_normaliser
-        elif kind < 0.9:
-            yield "a frame", name_frame
-        else:
-            yield str(other), partial(other, random.Random(number))
+        kind = kinds[number] if number < len(kinds) else draw.choice(kinds)
+        yield partial(draw.choice(kind), random.Random(number))
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_mistake_of_each_kind_is_refused_or_found(part: int) -> None:
-    of_each = dict(reversed(list(seeded_mistakes())))
-    assert len(of_each) > 15
-    for check in list(of_each.values())[part::PARTS]:
+    for check in list(seeded_mistakes())[: len(mistakes())][part::PARTS]:
         check()
 
 
@@ -201,7 +217,7 @@ def test_a_mistake_of_each_kind_is_refused_or_found(part: int) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_hundred_seeded_mistakes_are_refused_or_found(part: int) -> None:
-    for _, check in list(seeded_mistakes())[part::PARTS]:
+    for check in list(seeded_mistakes())[part::PARTS]:
         check()
 
 
@@ -219,6 +235,44 @@ def test_a_mistake_is_found_and_its_remedy_is_taken(word: str) -> None:
         np.clip(run(restored, seen), -1, 1), np.clip(run(policy.stages, seen), -1, 1), atol=1e-9
     )
     prove(image_of(restored, place, policy, "pilot", "0" * 64), restored)
+
+
+def test_the_command_names_a_fault_and_its_remedy_mends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file whose first layer takes velocity before position, and is given position first."""
+    policy, place = pilot()
+    normalise, first, *rest = policy.stages
+    assert isinstance(normalise, Normalise)
+    assert isinstance(first, Dense)
+    scaled = normalise.inverse_std[:, None] * first.weights
+    swapped = known()["order:velocity_error,position_error,attitude,angular_velocity"]
+    front = Dense(scaled[swapped.place], first.bias - normalise.mean @ scaled)
+    values = {}
+    for index, layer in enumerate((front, *(each for each in rest if isinstance(each, Dense)))):
+        values[f"{2 * index}.weight"] = np.ascontiguousarray(layer.weights.T, "<f4")
+        values[f"{2 * index}.bias"] = layer.bias.astype("<f4")
+    file = tmp_path / "pilot.safetensors"
+    file.write_bytes(safetensors_file(values, {}))
+    hidden, last = (stage.name for stage in (rest[0], rest[-1]) if isinstance(stage, Activate))
+    words = ["import", str(file), "--environment", "Quadrotor", "--activation", hidden]
+    words += ["--output-activation", last, "--actions", "scaled"]
+    assert cli.run([*words, "--out", str(tmp_path / "bad")]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"likely fault, of \d+ that were tried: its observations come in", printed)
+    remedy = re.search(r"return is (\S+): import it again with (--correct) (\S+)", printed)
+    assert remedy is not None
+    restored, *correct = remedy.groups()
+    assert correct[1] == swapped.word
+    assert cli.run([*words, *correct, "--out", str(tmp_path / "good"), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["fault"] is None
+    assert document["return_mean"] == pytest.approx(float(restored), abs=0.06)
+    assert document["return_mean"] > 0.9 * sound_return()
+    seen = sampled(place.contract, 100)
+    given = read_run_policy(tmp_path / "good").output(seen)
+    expected = np.clip(run(policy.stages, seen.astype(float)), -1, 1)
+    np.testing.assert_allclose(np.clip(given, -1, 1), expected, atol=2e-6)
 
 
 def test_corrections_keep_a_normaliser_and_its_clip() -> None:

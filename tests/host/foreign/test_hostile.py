@@ -386,6 +386,11 @@ def test_the_checksums_of_damaged_entries_are_right_again() -> None:
 
 
 LEAPP = (FOLDER / "leapp.yaml").read_text()
+LAUGHS = (
+    "["
+    + ", ".join(f"&a{i} [{', '.join([f'*a{i - 1}'] * 9 if i else ['lol'])}]" for i in range(12))
+    + "]"
+)
 DESCRIPTIONS = {
     "no YAML": ("models:", "models: ["),
     "something else": ("models:", "nothing:"),
@@ -396,6 +401,26 @@ DESCRIPTIONS = {
     "another backend": ("backend: onnx", "backend: jit"),
     "feedback": ("feedback_flow: {}", "feedback_flow: {policy: {memory: policy.memory}}"),
     "two models": ("models:\n", "models:\n  other: {}\n"),
+    "another input": ("name: rate", "name: rates"),
+    "a name twice": ("name: rate", "name: position"),
+    "no name": ("name: rate", "name: [rate]"),
+    "no vector": (
+        "shape: [4]\n      type: tensor\n    - name: rate",
+        "shape: [2, 2]\n    - name: rate",
+    ),
+    "another width": ("- name: rate", "- {name: x, shape: [2]}\n    - name: rate"),
+    "no shape": (
+        "shape: [4]\n      type: tensor\n    - name: rate",
+        "shape: []\n    - name: rate",
+    ),
+    "a list in itself": ("- name: rate\n", "- name: rate\n      units: &a [*a]\n"),
+    "a list without an end": ("- name: rate\n", f"- name: rate\n      units: {LAUGHS}\n"),
+    "another number of units": ("- name: rate\n", "- name: rate\n      units: [m, m]\n"),
+    "a minimum that is none": ("- name: rate\n", "- name: rate\n      minimum: .nan\n"),
+    "a long number": ("- name: rate\n", f"- name: rate\n      maximum: 0x{'f' * 9999}\n"),
+    "other elements": ("- name: rate\n", "- name: rate\n      element_names: [[x, y]]\n"),
+    "no outputs": ("outputs:\n    - name: action", "outputs: []\n    x:\n    - name: action"),
+    "no rate": ("pipeline:\n", "pipeline:\n  configs: {frequency: 1e999}\n"),
     "an object": ("models:", "models: !!python/object/apply:os.system [touch mark]\nx:"),
 }
 
@@ -413,3 +438,9 @@ def test_a_description_names_nothing_but_a_model_beside_it(
     changed = LEAPP.replace(before, behind).encode()
     assert outcome(lambda: read_foreign(path, changed, Given()))
     assert not (tmp_path / "mark").exists()
+
+
+def test_a_tensor_may_have_eight_dimensions() -> None:
+    header = {"a.weight": {"dtype": "F32", "shape": [1] * 6 + [2, 2], "data_offsets": [0, 16]}}
+    tensors, _ = tensor_files.read_safetensors(safetensors(header))
+    assert tensors["a.weight"].shape == (1,) * 6 + (2, 2)

@@ -21,6 +21,7 @@ from foreign_files import FOLDER, TASKS
 from rltools_host import cli
 from rltools_host.errors import RltError
 from rltools_host.foreign.network import run as run_stages
+from rltools_host.foreign.onnx_files import GROUP
 from rltools_host.foreign.place import place_of_contract
 from rltools_host.foreign.proof import normalised_stages
 from rltools_host.foreign.reading import read_foreign
@@ -28,6 +29,7 @@ from rltools_host.foreign.state_dicts import Given
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.image_writing import sampled
 from rltools_host.runs.folder import RunFolder
+from rltools_host.toolchain import tools
 
 SAC = str(FOLDER / "sb3_sac.zip")
 PPO = str(FOLDER / "sb3_ppo_vec_normalize.zip")
@@ -93,6 +95,12 @@ def test_recorded_actions_are_compared(tmp_path: Path, capsys: pytest.CaptureFix
     words = ["import", SAC, "--contract", "pendulum", "--recorded", str(recorded)]
     assert cli.run([*words, "--out", str(tmp_path / "good")]) == 0
     assert "those recorded in" in capsys.readouterr().out
+    # The image's examples are some of them, with the library's actions.
+    examples = read_run_policy(tmp_path / "good").examples
+    places = [int(np.flatnonzero((observations == x.observation).all(1))[0]) for x in examples]
+    assert places == np.linspace(0, 999, 8).astype(int).tolist()
+    given = np.array([example.action for example in examples])
+    assert np.abs(given - actions[places]).max() <= 2e-6  # of a range of 4
     np.savez(recorded, observations=observations, actions=actions + np.float32(1e-5))
     assert "gives other actions than those recorded" in refusal(capsys, *words)
     np.savez(recorded, observations=observations)
@@ -138,6 +146,13 @@ def test_recorded_steps_are_compared_in_time(
     np.savez(recorded, observations=observations[:100], actions=actions[:100])
     assert cli.run([*words, "--out", str(tmp_path / "one")]) == 0
     assert "100 observations in 1 episode: actions at most" in capsys.readouterr().out
+    for name, last in (("good", 900), ("one", 0)):  # the first steps of two episodes
+        examples = read_run_policy(tmp_path / name).examples
+        places = [*range(10), *range(last, last + 6)]
+        assert [example.begins for example in examples] == [i in (0, 10) for i in range(16)]
+        assert (np.array([x.observation for x in examples]) == observations[places]).all()
+        given = np.array([example.action for example in examples])
+        assert np.abs(given - actions[places]).max() <= 2e-6
     np.savez(recorded, observations=observations, actions=actions)
     assert "gives other actions than those recorded" in refusal(capsys, *words)
     np.savez(recorded, observations=observations, actions=actions, episode_starts=~starts)
@@ -193,6 +208,69 @@ def test_recorded_choices_are_compared(tmp_path: Path, capsys: pytest.CaptureFix
     assert "an action is none of the choices, which count from 0" in refusal(capsys, *words)
     record(given[:, :1] + 1)
     assert "an action is none of the choices, which count from 0" in refusal(capsys, *words)
+
+
+needs_onnx = pytest.mark.skipif(
+    not tools.group_is_installed(GROUP), reason=f"the group {GROUP} of packages is not installed"
+)
+STATED = FOLDER / "leapp_stated.yaml"
+
+
+@needs_onnx
+def test_a_description_has_a_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = imported(tmp_path, str(STATED))
+    printed = capsys.readouterr()
+    assert printed.out.startswith("LEAPP, 13-12-8-4, normaliser, for the contract of its descript")
+    assert printed.err == ""
+    assert printed.out.endswith("--to c\n")
+    contract = read_run_policy(run).contract
+    assert contract.step_interval_us == 10_000
+    channels = [*contract.observations, *contract.actions]
+    assert [each.name for each in channels[:4]] == [*(f"position_{i}" for i in "xyz"), "velocity_x"]
+    assert [str(channels[i]) for i in (6, 7, 12, 16)] == [
+        '"attitude_w" in 1 from 0 to 1',
+        '"attitude_x" in 1 from -1 to 1',
+        '"rate_z" in rad/s from -35 to 35',
+        '"action_d" in 1 from 0 to 1',
+    ]
+    assert cli.run(["export", str(run), "--to", "c", "--output", str(tmp_path / "p.h")]) == 0
+    assert cli.run(["report", str(run)]) == 0
+
+
+@needs_onnx
+def test_what_a_description_does_not_state_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "leapp_stated.onnx").write_bytes(STATED.with_suffix(".onnx").read_bytes())
+    file = tmp_path / "policy.yaml"
+
+    def said(before: str, behind: str, *words: str) -> str:
+        text, count = re.subn(before, behind, STATED.read_text())
+        assert count
+        file.write_text(text)
+        return refusal(capsys, "import", str(file), *words).removeprefix(f"{file} ")
+
+    asked = ": write that into it (docs/import.md), or name where the policy is to act, by one of "
+    assert said(" +units: m/s\n", "").startswith(f"does not state units of velocity{asked}")
+    rate = "  configs:\n +frequency: .*\n"
+    assert said(rate, "").startswith(f"does not state frequency (or --rate HZ){asked}")
+    bare = " +(units|minimum|maximum): .*\n| +minimum:\n| +units:\n| +- (rad/s|-1.0|0.0)\n"
+    every = "units, minimum, maximum of position, velocity, attitude, rate, action"
+    assert said(f"{rate}|{bare}", "").startswith(f"does not state {every}; frequency (or --rate")
+    assert said(f"{rate}|{bare}", "", "--rate", "50").startswith(f"does not state {every}{asked}")
+    assert "a rate is a number above 0" in said(rate, "", "--rate", "0")
+    assert "a step takes 1 us at least" in said(rate, "", "--rate", "3e6")
+    assert "is for 50 Hz, and the contract of its description" in said("x", "x", "--rate", "50")
+    assert "the contract quadrotor is asked at 500" in said("x", "x", "--contract", "quadrotor")
+    assert "--fly has no effect without --environment" in said("x", "x", "--no-fly")
+    assert "its position_x is from 5 to 5, which is no range" in said("m: -5.0", "m: 5.0")
+    assert "two of its inputs have the same name" in said("name: rate", "name: position")
+    assert "2 elements that are called position_x" in said(r"\[x, y, z\]", "[x, x, z]")
+    assert '"a\\\\b" is no name or unit' in said("units: m/s", r"units: a\\b")
+    file.write_text(re.sub(rate, "", re.sub(" +element_names.*\n", "", STATED.read_text())))
+    assert cli.run(["import", str(file), "--rate", "50", "--out", str(tmp_path / "run")]) == 0
+    assert "without names are numbered from 0: those of position," in capsys.readouterr().err
+    assert read_run_policy(tmp_path / "run").contract.step_interval_us == 20_000
 
 
 def edited(path: Path, target: Path, change: Callable[[dict[str, Any]], None]) -> Path:
@@ -253,7 +331,7 @@ REFUSALS = {
     "{FOLDER}/pytorch_gelu.pt --contract pendulum --activation glue": "did you mean gelu",
     "{FOLDER}/cleanrl_ppo.cleanrl_model --contract pendulum": "say --actions same if they are",
     "{FOLDER}/cleanrl_td3.cleanrl_model --environment HalfCheetah-v4x": "no environment",
-    "{SAC} --contract pendulum --no-fly": "has no effect with --contract",
+    "{SAC} --contract pendulum --no-fly": "has no effect without --environment",
     "{SAC} --contract pendulum --rate 50": "is for 50 Hz, and the contract pendulum is asked at",
     "{CELL} --environment gym:Pendulum-v1 --activation relu --output-activation tanh --rate 5": (
         "is for 5 Hz, and Pendulum-v1 is asked at 20 Hz: name a place of its rate"

@@ -252,6 +252,7 @@ def test_recorded_arrays(tmp_path: Path) -> None:
         ({"observations": np.ones((1, 2)), "actions": one}, "observations must be (count, 1), and"),
         ({"observations": np.ones((0, 1)), "actions": one}, "and it has (0, 1)"),
         ({"observations": one * np.nan, "actions": one}, "a number of observations is infinite or"),
+        ({"observations": one * 1e39, "actions": one}, "a number of observations is infinite or"),
         ({"observations": many, "actions": one}, "has 2 observations and 1 actions"),
     ):
         np.savez(file, **arrays)  # type: ignore[arg-type]

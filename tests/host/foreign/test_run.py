@@ -109,11 +109,12 @@ SCORES = np.linspace(0.0, 10.0, 11)  # of what was tried, the middle eight tenth
         (returns(0, 0), returns(12.9, 0), 0.0, False),
         (returns(0, 0), returns(100, 36), 0.0, True),
         (returns(0, 0), returns(100, 41), 0.0, False),  # five standard errors: 100 / (41 / 2)
-        (returns(49, 0), returns(100, 0), 0.0, True),  # half of what is gained over nothing
-        (returns(51, 0), returns(100, 0), 0.0, False),
+        (returns(79, 0), returns(100, 0), 0.0, True),  # a fifth of what is gained over nothing
+        (returns(81, 0), returns(100, 0), 0.0, False),
         (returns(0, 0), returns(20, 0), 16.1, False),  # nothing does as well
         (returns(0, 0), returns(20.5, 0), 16.1, True),
-        (returns(0, 0), returns(20, 0), -30.0, False),
+        (returns(0, 0), returns(20, 0), -79.0, True),
+        (returns(0, 0), returns(20, 0), -81.0, False),
     ],
 )
 def test_a_fault_stands_out(

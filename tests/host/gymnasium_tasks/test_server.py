@@ -170,8 +170,20 @@ def test_what_an_environment_prints_is_not_taken_for_an_answer(file: Path) -> No
     server = ServerProcess(TaskRequest(f"gym:{file}:Talks"))
     assert server.task.experiment == "gym-talks-sac"
     assert server.failure() == ""
+    process = server._process
     server.close()
     server.close()
+    assert process.poll() is not None, "it is waited for"
+
+
+def test_what_connects_while_a_thread_ends_is_shut_down() -> None:
+    server = ServerInThread(TaskRequest("f", Point))
+    server.close()
+    here, there = socket.socketpair()
+    with here, there:
+        there.settimeout(1.0)
+        server._keep(here)
+        assert there.recv(1) == b""
 
 
 def test_a_file_is_found_from_any_folder(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:

@@ -17,6 +17,7 @@ from policy_run import make_policy_run
 from policy_samples import SOME_NETWORKS, sample_images
 from programs import output_of
 from rltools_host.build.firmware import platformio_environment
+from rltools_host.build.ranges import ranges_of
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError
 from rltools_host.policies import export, folders
@@ -174,10 +175,7 @@ def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: P
 def test_a_library_whose_image_is_damaged_has_no_policy(tmp_path: Path) -> None:
     image = sample("pendulum")
     library = arduino_library(image, tmp_path)
-    data = library / "src" / f"{library.name}_data.h"
-    literals = re.findall(r"0x[0-9a-f]{2},", data.read_text())
-    head, _, tail = data.read_text().rpartition(literals[-1])
-    data.write_text(f"{head}0x{int(literals[-1][:-1], 16) ^ 1:02x},{tail}")
+    flip_last_byte(library / "src" / f"{library.name}_data.h")
     (tmp_path / "program.cpp").write_text(PROGRAM.format(name=library.name))
     sources = (library / "src" / f"{library.name}.cpp", tmp_path / "program.cpp")
     program = tmp_path / "program"
@@ -185,6 +183,81 @@ def test_a_library_whose_image_is_damaged_has_no_policy(tmp_path: Path) -> None:
     observation = np.array([1, 0, 0], "<f4").tobytes()
     result = subprocess.run([program], input=observation, capture_output=True, timeout=60).stdout
     assert result[:2] == b"\0\0"
+
+
+# A board whose clock runs 7 us between two looks at it, and turns around soon; what its pins read
+# comes from a file, and ends the program with it. A number is printed with the time.
+BOARD = """
+#include <cstdio>
+#include <cstdlib>
+#include <Arduino.h>
+static uint32_t now_us = 0xffff0000u;
+TestSerial Serial;
+unsigned long micros() { return now_us += 7; }
+int analogRead(unsigned char pin) {
+  int expected, value;
+  if (std::scanf("%d %d", &expected, &value) != 2) std::exit(0);
+  if (expected + A0 != pin) std::exit(1);
+  return value;
+}
+void TestSerial::begin(unsigned long baud) { std::printf("%lu baud\\n", baud); }
+void TestSerial::println(float value) {
+  std::printf("%lu %.9g\\n", static_cast<unsigned long>(now_us), static_cast<double>(value));
+}
+void TestSerial::println(const char* text) { std::printf("%s\\n", text); }
+int main() {
+  setup();
+  for (;;) loop();
+}
+"""
+
+
+def flip_last_byte(data: Path) -> None:
+    literals = re.findall(r"0x[0-9a-f]{2},", data.read_text())
+    head, _, tail = data.read_text().rpartition(literals[-1])
+    data.write_text(f"{head}0x{int(literals[-1][:-1], 16) ^ 1:02x},{tail}")
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_the_sketch_acts_at_the_contracts_rate_if_the_bits_are_right(
+    is_damaged: bool, tmp_path: Path
+) -> None:
+    image = sample("pendulum")
+    library = arduino_library(image, tmp_path)
+    if is_damaged:
+        flip_last_byte(library / "src" / f"{library.name}_data.h")
+    sketch, board = tmp_path / "sketch.cpp", tmp_path / "board.cpp"
+    text = (library / "examples/Control/Control.ino").read_text()
+    sketch.write_text(f"#include <Arduino.h>\n{text}")
+    board.write_text(BOARD)
+    sources = (library / "src" / f"{library.name}.cpp", sketch, board)
+    include, program = f"-I{library / 'src'}", tmp_path / "program"
+    output_of("g++", *ARDUINO_FLAGS, *STRICT, include, *INTERFACE, *sources, "-o", program)
+    readings = np.random.default_rng(7).integers(0, 1023, (21, 3))
+    readings[5] = (0, 1023, 4095)  # of boards that read up to 4095, the last is beyond the range
+    rows = "\n".join(f"{pin} {value}" for row in readings for pin, value in enumerate(row))
+    result = subprocess.run([program], input=rows, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0
+    baud, *lines = result.stdout.splitlines()
+    assert baud == "115200 baud"
+    low, high = (end.astype("f4") for end in ranges_of(image.observations))
+    part = np.minimum(readings.astype("f4") / np.float32(1023), np.float32(1))
+    seen = low + part * (high - low)
+    # loop() asks first within the interval of setup()'s step, whose action is held.
+    acted = np.delete(image.evaluate(seen)[:, 0], 1)
+    if is_damaged:
+        assert lines.pop(0).endswith("other bits than those of training: there is no policy")
+        states, lines = lines[::2], lines[1::2]
+        assert len({*states}) == 1
+        acted = np.full(len(seen), image.runner.safe_action()[0][0])
+    else:
+        assert lines.pop(0).startswith("this board gives the bits of training; microseconds of a s")
+        assert [float(lines.pop(0).split()[1]) for _ in range(2)] == [7, 50_000]
+    times, actions = zip(*(map(float, line.split()) for line in lines), strict=True)
+    assert np.array(actions, "f4").tobytes() == acted.astype("f4").tobytes()
+    late = np.diff(np.array(times, np.uint32)).astype(int) - 50_000
+    assert np.abs(late).max() <= 7  # a look at the clock
+    assert abs(late.sum()) <= 7  # which do not add up
 
 
 def test_only_what_inference_needs_is_copied(tmp_path: Path) -> None:

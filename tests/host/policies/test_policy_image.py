@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import math
 import struct
 import zlib
@@ -14,7 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foreign_files import FOLDER as FOREIGN
+from policy_run import make_policy_run
 from policy_samples import NETWORKS, patched, sample_images, with_crc32
+from rltools_host import cli
 from rltools_host.build.native import host_library
 from rltools_host.errors import DamagedFileError, RltError, VerificationError
 from rltools_host.policies import image as image_module
@@ -225,11 +229,26 @@ def test_state_of_an_image_without_numpy() -> None:
         assert state_of_policy(damaged) is None
 
 
+def test_a_file_of_an_older_writer_is_read_proven_and_pushed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 25 November 2026, when there was format 1 only."""
+    data = (FOREIGN / "quadrotor.rltp").read_bytes()
+    assert struct.unpack_from("<H", data, 4) == (1,)
+    parse_policy(data).verify()
+    assert reason_of_board(data) == "accepted"
+    run = make_policy_run(tmp_path / "run", data)
+    words = ["push", str(run), "--board", "host", "--contract", "quadrotor", "--json"]
+    assert cli.run(words) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["activated"]
+
+
 @settings(max_examples=400)
 @given(data=st.data())
 def test_reader_and_board_refuse_for_the_same_reason(data: st.DataObject) -> None:
     """Any change, with its checksum made to match, so that the tables themselves are tested."""
-    names = ["pendulum", "choosing", "recurrent_pendulum", "recurrent_quadrotor", *NETWORKS]
+    recurrent = ["recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor"]
+    names = ["pendulum", "choosing", *recurrent, *NETWORKS]
     image = bytearray(sample_images()[data.draw(st.sampled_from(names))])
     tables_bytes = HEADER_BYTES + 8 * 4 + 48 * 7
     for _ in range(data.draw(st.integers(1, 3))):

@@ -16,6 +16,7 @@ from policy_samples import patched, sample_images
 from programs import output_of
 from rltools_host import cli
 from rltools_host.errors import RltError, VerificationError
+from rltools_host.flight.loop import HostPilot
 from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.policies import episodes
 from rltools_host.policies.board import PolicyPlace
@@ -24,6 +25,7 @@ from rltools_host.policies.hidden_state import HiddenState
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.image_records import Recurrence
 from rltools_host.policies.image_writing import Network, Origin, write_image
+from rltools_host.tree import TREE
 
 GRUS = ("recurrent_pendulum", "recurrent_quadrotor")
 RECURRENT = (*GRUS, "lstm_quadrotor")
@@ -231,13 +233,54 @@ def test_the_header_gives_the_bits_and_ends_the_state_as_the_image_says(
         assert found["action"][index].tobytes() == action.tobytes()
 
 
-@pytest.mark.parametrize("form", ["image", "c-image"])
-def test_the_image_is_exported_as_it_is(form: str, tmp_path: Path) -> None:
-    data = sample_images()["recurrent_pendulum"]
-    run = make_policy_run(tmp_path / "run", data)
-    target = tmp_path / "exported"
+def exported_image(form: str, target: Path) -> bytes:
+    data = sample_images()["recurrent_quadrotor"]
+    run = make_policy_run(target.parent / "run", data)
     assert cli.run(["export", str(run), "--to", form, "--output", str(target)]) == 0
-    if form == "image":
-        assert target.read_bytes() == data
-    else:
-        assert f"[{len(data)}]" in target.read_text()
+    return data
+
+
+def test_the_image_is_exported_as_it_is(tmp_path: Path) -> None:
+    target = tmp_path / "policy.rltp"
+    assert exported_image("image", target) == target.read_bytes()
+
+
+EXECUTING = """\
+#include <cstdio>
+#include "flown_image.h"
+#include "rltools/devices/generic.h"
+#include "rltools/policy/contracts/quadrotor.h"
+#include "rltools/policy/policy_executor.h"
+#include "rltools/policy/runtime.h"
+int main() {
+  static const auto contract = rlt::policy_contract<rlt::contracts::Quadrotor>();
+  static rlt::PolicyRunner<1024, 64> runner(contract);
+  static rlt::PolicyExecutor<4, 64> executor(contract);
+  const auto verdict = runner.accept(rlt::Generic{}, flown_image, sizeof(flown_image));
+  if (!verdict.accepted()) return 1;
+  float observation[13], action[4];
+  for (unsigned now_us = 2000; std::fread(observation, sizeof(observation), 1, stdin) == 1;) {
+    executor.step(rlt::Generic{}, now_us, {observation, now_us}, action, &runner);
+    std::fwrite(action, sizeof(action), 1, stdout);
+    now_us += 2000;
+  }
+  return 0;
+}
+"""
+
+
+def test_the_image_as_an_array_of_c_is_run(tmp_path: Path) -> None:
+    """Its sequence proves it there; then a flight of 40 ticks, eight steps of training."""
+    image = parse_policy(exported_image("c-image", tmp_path / "flown_image.h"))
+    (tmp_path / "program.cpp").write_text(EXECUTING)
+    program = tmp_path / "program"
+    flags = ("-O0", "-ffp-contract=off", "-march=native", "-std=c++17", f"-I{TREE.include}")
+    output_of("g++", *flags, tmp_path / "program.cpp", "-o", program)
+    rows = np.random.default_rng(4).uniform(-0.9, 0.9, (40, 13)).astype("<f4")
+    rows[:, 6] = 0.5
+    result = subprocess.run([program], input=rows.tobytes(), capture_output=True, timeout=60)
+    assert result.returncode == 0
+    here = HostPilot(image, in_trial=False)
+    times_us = range(2000, 2000 * 41, 2000)
+    expected = [here.act(t, t, row).action for t, row in zip(times_us, rows, strict=True)]
+    assert result.stdout == b"".join(action.tobytes() for action in expected)

@@ -10,6 +10,7 @@ import pytest
 
 import rlt
 from gymnasium_points import Point
+from rltools_host.arguments import shown
 
 
 def act(observation: Any) -> Any:
@@ -73,3 +74,8 @@ def test_what_makes_no_sense_is_one_sentence(call: Callable[[], Any], sentence: 
 def test_paths_may_be_objects(tmp_path: Path) -> None:
     with pytest.raises(rlt.RltError, match="unknown run"):
         rlt.Policy.load(tmp_path / "none")
+
+
+def test_what_is_long_is_shown_in_part() -> None:
+    assert shown("a" * 58) == repr("a" * 58)
+    assert shown("a" * 59) == f"'{'a' * 59}…"

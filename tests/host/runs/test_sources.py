@@ -77,7 +77,11 @@ def commands(tree: Path, board: str, build: Path) -> list[list[str]]:
 # -- it can be compiled ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("board", ["host", "host-threads", "qemu-cortex-m7", "qemu-rv32imc"])
+@pytest.mark.parametrize(
+    "board",
+    ["host", "qemu-cortex-m7"]
+    + [pytest.param(board, marks=pytest.mark.all) for board in ("host-threads", "qemu-rv32imc")],
+)
 def test_archive_is_built_by_the_same_commands(unpacked: Path, board: str, tmp_path: Path) -> None:
     if missing := tools.missing_names(cmake.required_tools(load_board(board))):
         pytest.skip(f"{', '.join(missing)} not installed")

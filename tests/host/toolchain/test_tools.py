@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -250,3 +251,25 @@ def test_who_may_install_packages(
     monkeypatch.setattr(tools.subprocess, "run", run)
     assert tools.apt_prefix() == prefix
     assert tools.apt_line(["a", "b"]) == f"{line} -y --no-install-recommends a b"
+
+
+@pytest.mark.parametrize(
+    ("is_installed", "stands_in", "is_first"),
+    [(True, True, True), (True, True, False), (True, False, True), (False, True, True)],
+)
+def test_the_first_link_of_a_wheel_is_announced(
+    is_installed: bool,
+    stands_in: bool,
+    is_first: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It takes a minute in which nothing else is said."""
+    found = SimpleNamespace(path=lambda: tmp_path, is_stood_in=stands_in)
+    monkeypatch.setattr(tools, "system_tools", lambda: {"g++": found})
+    monkeypatch.setattr(Tree, "is_installed", is_installed)
+    monkeypatch.setattr(tools, "users_cache", lambda: tmp_path / ("none" if is_first else ""))
+    tools.require("g++")
+    is_said = is_installed and stands_in and is_first
+    assert capsys.readouterr().err == (f"Compiling {tools.FIRST_LINK}\n" if is_said else "")

@@ -60,7 +60,9 @@ def test_host_program_pauses_and_resumes_to_the_same_bits(
     assert [row[0] for row in rows] == list(range(100, steps + 1, 100))
 
 
-@pytest.mark.parametrize("experiment", ["pendulum-td3", "pendulum-sac"])
+@pytest.mark.parametrize(
+    "experiment", ["pendulum-td3", pytest.param("pendulum-sac", marks=pytest.mark.all)]
+)
 def test_any_number_of_threads_trains_to_the_same_bits(experiment: str, tmp_path: Path) -> None:
     def train(board: str, threads: int | None) -> dict[str, Any]:
         out = tmp_path / f"{board}-{threads}"

@@ -15,6 +15,7 @@ from rltools_host.errors import (
     BoardMismatchError,
     FlightError,
     Interrupted,
+    LinkLostError,
     PortError,
     RefusedError,
     RltError,
@@ -684,6 +685,23 @@ def test_an_answer_of_the_shell_that_is_lost(verb: str) -> None:
     assert flight.fly().kept
     assert flight.vehicle.files == {"policy.rltp": IMAGE.data, "previous.rltp": b"old"}
     assert flight.vehicle.shell_lines.count("rlt_policy confirm") == 1
+
+
+@pytest.mark.parametrize("busy_s", [8.0, 17.0])
+def test_a_shell_that_answers_late(busy_s: float) -> None:
+    """On a busy machine; what it says to a question that was asked again is no answer to the next
+    one."""
+    flight = Flight(Script(shell_busy_s=busy_s))
+    assert flight.fly().kept
+    assert flight.vehicle.shell_lines.count("rlt_policy try") == 1
+
+
+def test_a_shell_that_does_not_answer() -> None:
+    flight = Flight(Script(shell_busy_s=100.0))
+    assert flight.fails(LinkLostError).startswith(
+        "the shell of the vehicle on udp:script does not answer `rlt_policy status`: 18 s were "
+        "waited for its line"
+    )
 
 
 def test_a_policy_is_not_rolled_back_twice() -> None:

@@ -63,6 +63,7 @@ RltDecision decision;
   turn();
   const std::uint32_t tick = turn();  // one of each: ticks are two milliseconds apart
   const std::uint32_t held = turn();
+  for (int i = 0; i < 20; i++) turn();  // two steps of 10 ms, with which a hidden state moves on
   print(decision.pilot);
   for (const float thrust : decision.thrusts) {
     std::uint32_t bits;

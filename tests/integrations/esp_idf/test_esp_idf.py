@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from programs import needed_symbols, output_of
+from quadrotor_policies import recurrent_policy
+from rltools_host.flight.loop import HostPilot
+from rltools_host.policies import folders
+from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain.tools import missing_names
 from rltools_host.tree import TREE
 
@@ -156,6 +162,54 @@ def test_the_component_on_a_flash_that_is_played(doctest_main: Path, tmp_path: P
     sources = (TESTS / "esp_idf_program.cpp", contract, doctest_main)
     output_of("g++", *HOST_FLAGS, *warnings, *INCLUDES, *sources, "-o", program)
     assert "Status: SUCCESS!" in output_of(program)
+
+
+CONTROL_TASK = """\
+#include <cstdio>
+#include "esp_idf_flash.h"
+#include "recurrent_ppo_policy.h"
+#include "rlt_policy.cpp"
+extern const std::uint8_t built_in[] __attribute__((aligned(4))) = {IMAGE};
+int main() {
+  const rlt_policy_config_t config = {&recurrent_ppo_contract, "policies", {}, built_in,
+                                      sizeof(built_in)};
+  if (rlt_policy_init(&config) != ESP_OK) return 1;
+  float observation[13], action[4];
+  for (unsigned now_us = 2000; std::fread(observation, sizeof(observation), 1, stdin) == 1;) {
+    rlt_policy_step(now_us, observation, now_us, action);
+    std::fwrite(action, sizeof(action), 1, stdout);
+    now_us += 2000;
+  }
+  return 0;
+}
+"""
+
+
+@pytest.mark.all  # 4 s of a processor
+def test_the_exported_component_keeps_a_hidden_state(tmp_path: Path) -> None:
+    """By its control task's function, with the defaults of its Kconfig and a policy that sees its
+    actions of before: over steps of training and a fault, with this machine's bits."""
+    image = parse_policy(recurrent_policy())
+    name, files = folders.esp_idf_component(image)
+    folder = tmp_path / name
+    folders.write_folder(folder, files, folders.ESP_IDF_MARK)
+    rows = ",".join(str(byte) for byte in (folder / folders.EMBEDDED).read_bytes())
+    (tmp_path / "main.cpp").write_text(CONTROL_TASK.replace("IMAGE", rows))
+    program = tmp_path / "program"
+    places = (folder / "include", folder / "src", TESTS / "interface", TESTS)
+    includes = [f"-I{place}" for place in (*places, TREE.root / "tests/lib/policy")]
+    includes += ["-idirafter", str(TREE.include)]  # what the flash that is played needs besides
+    flags = [flag for flag in component_flags() if flag.startswith("-D")]
+    output_of("g++", *HOST_FLAGS, *flags, *includes, tmp_path / "main.cpp", "-o", program)
+    seen = np.random.default_rng(4).uniform(-0.9, 0.9, (60, 13)).astype("<f4")
+    seen[:, 6] = 0.5
+    seen[33, 2] = np.nan
+    result = subprocess.run([program], input=seen.tobytes(), capture_output=True, timeout=60)
+    assert result.returncode == 0
+    here = HostPilot(image, in_trial=False)
+    times_us = range(2000, 2000 * 61, 2000)
+    expected = [here.act(t, t, row).action for t, row in zip(times_us, seen, strict=True)]
+    assert result.stdout == b"".join(action.tobytes() for action in expected)
 
 
 @pytest.mark.all

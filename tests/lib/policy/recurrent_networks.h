@@ -24,6 +24,31 @@ const Network& network_of(std::uint32_t seed) {
   return network;
 }
 
+// Whose first output is infinite, from any state, where the height is near its upper limit. Else it
+// is as Small.
+using Overflowing =
+    rlt::Sequential<float, Contract::kObservationDim, rlt::Dense<6, rlt::Activation::relu>,
+                    rlt::Gru<4>, rlt::Dense<Contract::kActionDim, rlt::Activation::identity>>;
+constexpr float kOverflowingHeight = 3.5f;
+template <>
+inline const Overflowing& network_of<Overflowing>(std::uint32_t seed) {
+  static Overflowing network;
+  initialize_kaiming(rlt::Generic{}, network, seed, 0);
+  for (int in = 0; in < Contract::kObservationDim; in++) network.weights(0)[6 * in] = 0.0f;
+  network.weights(0)[0] = 1.0f;  // of the normalised height, which is 2.5 at most
+  network.bias(0)[0] = -2.45f;
+  for (int unit = 0; unit < 2; unit++) {  // two units of the state are at 1 then, else at 0
+    const int keep = 4 + unit, candidate = 8 + unit;
+    network.bias(1)[keep] = -30.0f;
+    for (int in = 0; in < 6; in++) network.weights(1)[12 * in + candidate] = 0.0f;
+    for (int in = 0; in < 4; in++) network.hidden_weights(1)[12 * in + candidate] = 0.0f;
+    network.bias(1)[candidate] = network.hidden_bias(1)[candidate] = 0.0f;
+    network.weights(1)[candidate] = 100.0f;
+    network.weights(2)[Contract::kActionDim * unit] = 3e38f;
+  }
+  return network;
+}
+
 // That was trained in steps of so many of the contract's intervals.
 template <class Network>
 Bytes image_of(std::uint32_t seed, std::uint32_t ticks_per_step) {

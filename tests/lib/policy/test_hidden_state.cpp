@@ -1,7 +1,7 @@
+// Test: -O1
 // The rules for a policy's hidden state, enforced by the executor: it moves on with the step of
 // training, is held between, and is zero from activation, fault, stale input or pause on; and under
-// a storm of all faults at once.
-// Test: -O1
+// a storm of all inputs that test_executor.cpp has.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -21,14 +21,16 @@ namespace {
 
 constexpr std::uint32_t kStep_us = Contract::kStepInterval_us;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 using Flash = flash_model::Flash<256, 4>;
 using Deployment = PolicyDeployment<Host, Flash, 2, 128, 2, 4>;
 constexpr std::uint32_t kBlocks = 2 + 2 * 24;
 constexpr auto kActed = ExecutorStatus::acted;
 
+template <class Network = Small>
 Bytes image_with(std::uint32_t ticks_per_step, std::uint16_t reset_at = kResetAtAll,
                  std::uint32_t most_pause_us = 0, std::uint32_t seed = 1) {
-  Bytes image = image_of<Small>(seed, ticks_per_step);
+  Bytes image = image_of<Network>(seed, ticks_per_step);
   auto& header = *reinterpret_cast<PolicyImageHeader*>(image.data());
   auto& recurrence =
       *reinterpret_cast<PolicyImageRecurrence*>(image.data() + sizeof(PolicyImageHeader));
@@ -39,11 +41,12 @@ Bytes image_with(std::uint32_t ticks_per_step, std::uint16_t reset_at = kResetAt
 }
 
 // A board, and beside it the network, whose state a test moves on and resets.
-struct Board {
-  explicit Board(const Bytes& built_in, const ExecutorLimits& limits = {}, std::uint32_t seed = 1)
+template <class Network>
+struct BoardOf {
+  explicit BoardOf(const Bytes& built_in, const ExecutorLimits& limits = {}, std::uint32_t seed = 1)
       : image(built_in),
         deployment(Host{}, flash, policy_contract<Contract>(), limits),
-        stepper(network_of<Small>(seed)) {
+        stepper(network_of<Network>(seed)) {
     deployment.begin(image.data(), static_cast<std::uint32_t>(image.size()));
     REQUIRE(deployment.acting() != nullptr);
   }
@@ -57,10 +60,13 @@ struct Board {
     draw();
     return call(observation);
   }
-  // The action is that of a step from the stepper's state.
-  bool is_right() {
-    float expected[2];
+  // What a step from the stepper's state gives is finite, and the action is that.
+  bool is_finite() {
     stepper.step(observation, expected);
+    return std::isfinite(expected[0]) && std::isfinite(expected[1]);
+  }
+  bool is_right() {
+    if (!is_finite()) return false;
     for (int i = 0; i < 2; i++) {
       const Channel& channel = Contract::kActions[i];
       expected[i] = physical_action(expected[i], channel.minimum, channel.maximum);
@@ -90,17 +96,18 @@ struct Board {
   const Bytes image;
   Flash flash{kBlocks};
   Deployment deployment;
-  Stepper<Small> stepper;
+  Stepper<Network> stepper;
   std::uint32_t now_us = 1000, drawn = 0;
   float observation[Contract::kObservationDim];
-  float action[2];
+  float action[2], expected[2];
 };
+using Board = BoardOf<Small>;
 
 // After three steps a fault, and then the first tick that acts.
-template <class Fault>
+template <class Network = Small, class Fault>
 void check_after_fault(std::uint16_t reset_at, bool resets, Fault&& fault) {
   CAPTURE(reset_at);
-  Board board(image_with(1, reset_at, 1000000));
+  BoardOf<Network> board(image_with<Network>(1, reset_at, 1000000));
   board.acts_from_zeros();
   for (int i = 0; i < 3; i++) board.acts(true);
   CHECK(is_fault(fault(board)));
@@ -162,6 +169,17 @@ TEST_CASE("after a fault the state is zero, where the image says so") {
   check_after_fault(kResetAtActivation | kResetAtFault, true, out_of_range);
   check_after_fault(kResetAtAll & ~kResetAtFault, false, nan);
   check_after_fault(kResetAtActivation, false, out_of_range);
+  const auto overflow = [](BoardOf<Overflowing>& board) {
+    board.now_us += kStep_us;
+    board.draw();
+    board.observation[0] = kOverflowingHeight;
+    const ExecutorStatus status = board.call(board.observation);
+    CHECK(status == ExecutorStatus::output_not_finite);
+    return status;
+  };
+  check_after_fault<Overflowing>(kResetAtAll, true, overflow);
+  check_after_fault<Overflowing>(kResetAtActivation | kResetAtFault, true, overflow);
+  check_after_fault<Overflowing>(kResetAtAll & ~kResetAtFault, false, overflow);
 }
 
 TEST_CASE("after a stale input the state is zero, where the image says so") {
@@ -282,7 +300,9 @@ TEST_CASE("a policy begins with zeros at its activation, in trial and when it is
   board.acts_from_zeros();
 }
 
-TEST_CASE("a storm of a hundred thousand ticks: every action has the bits of the rules") {
+TEST_CASE("a storm of a million ticks: every action has the bits of the rules") {
+  constexpr std::uint32_t kRounds = 200;
+  constexpr int kTicks = 5000;  // of a round
   ExecutorLimits limits;
   limits.most_equal = 4;
   limits.recovery_ticks = 2;
@@ -290,21 +310,32 @@ TEST_CASE("a storm of a hundred thousand ticks: every action has the bits of the
   const auto random = [&draw](std::uint32_t below) {
     return random_word({5, Purpose::shuffle, draw++}, 0) % below;
   };
-  std::uint32_t resets = 0, kept = 0, not_kept = 0, faults = 0;
-  for (std::uint32_t round = 0; round < 20; round++) {
+  std::uint32_t resets = 0, kept = 0, not_kept = 0, faults = 0, seen[kExecutorStatusCount] = {};
+  for (std::uint32_t round = 0; round < kRounds; round++) {
     const std::uint32_t ticks_per_step = 1 + random(5);
     const std::uint32_t pause_us = (1 + random(12)) * kStep_us;
     const auto reset_at = static_cast<std::uint16_t>(1 | random(16));
-    Board board(image_with(ticks_per_step, reset_at, pause_us), limits);
+    BoardOf<Overflowing> board(image_with<Overflowing>(ticks_per_step, reset_at, pause_us), limits);
     board.now_us = 0u - random(3000) * kStep_us;
     // The rules, the slow way.
     bool is_zero = true, is_begun = false;
     std::uint32_t acted_us = 0, grid_us = 0, kept_us = 0;
     bool has_grid = false;
-    enum Input { good, nan, out_of_range, stale, missing, frozen, kInputs };
+    enum Input {
+      good,
+      nan,
+      infinite,
+      out_of_range,
+      stale,
+      future,
+      missing,
+      frozen,
+      bad_output,
+      kInputs
+    };
     Input input = good;
     std::uint32_t left = 0;
-    for (int tick = 0; tick < 5000; tick++) {
+    for (int tick = 0; tick < kTicks; tick++) {
       if (left-- == 0) {
         input = random(2) == 0 ? good : static_cast<Input>(random(kInputs));
         left = random(12);
@@ -315,12 +346,19 @@ TEST_CASE("a storm of a hundred thousand ticks: every action has the bits of the
       board.now_us += ahead;
       if (input != frozen) board.draw();
       if (input == nan) board.observation[random(5)] = kNan;
-      if (input == out_of_range) board.observation[random(5)] = 3e38f;
-      const std::uint32_t age_us = input == stale ? 2 * kStep_us + 1 + random(100000) : 0u;
+      if (input == infinite) {
+        board.observation[random(5)] = random(2) == 0 ? kInfinity : -kInfinity;
+      }
+      if (input == out_of_range) board.observation[random(5)] = random(2) == 0 ? 3e38f : -1e6f;
+      if (input == bad_output) board.observation[0] = kOverflowingHeight;
+      const std::uint32_t age_us = input == stale    ? 2 * kStep_us + 1 + random(100000)
+                                   : input == future ? 0u - kStep_us - random(100000)
+                                                     : 0u;
       const bool is_due = !has_grid || static_cast<std::int32_t>(board.now_us - grid_us) >=
                                            static_cast<std::int32_t>(kStep_us - kStep_us / 4);
       const ExecutorStatus status =
           board.call(input == missing ? nullptr : board.observation, age_us);
+      seen[static_cast<int>(status)]++;
       REQUIRE(is_due == (status != ExecutorStatus::held));
       if (!is_due) continue;
       const std::uint32_t due_us = grid_us + kStep_us;
@@ -328,9 +366,13 @@ TEST_CASE("a storm of a hundred thousand ticks: every action has the bits of the
           !has_grid || static_cast<std::int32_t>(board.now_us - due_us) >= int{kStep_us};
       grid_us = is_new_grid ? board.now_us : due_us;
       has_grid = true;
+      const bool is_asked = status == kActed || status == ExecutorStatus::output_not_finite;
       if (status != kActed) {
         REQUIRE(is_fault(status));
+        REQUIRE(board.action[0] == 0.5f);
         faults++;
+      }
+      if (!is_asked) {
         const bool is_stale = status == ExecutorStatus::observation_stale ||
                               status == ExecutorStatus::observation_missing ||
                               status == ExecutorStatus::observation_out_of_order ||
@@ -341,7 +383,6 @@ TEST_CASE("a storm of a hundred thousand ticks: every action has the bits of the
             (is_broken && (reset_at & kResetAtFault))) {
           is_zero = true;
         }
-        REQUIRE(board.action[0] == 0.5f);
         continue;
       }
       if (is_begun && (reset_at & kResetAtPause) && board.now_us - acted_us > pause_us) {
@@ -351,6 +392,11 @@ TEST_CASE("a storm of a hundred thousand ticks: every action has the bits of the
       if (begins) board.stepper.reset(), resets++;
       const bool is_step = begins || grid_us - kept_us >= ticks_per_step * kStep_us;
       if (is_step) board.stepper.take();
+      if (status != kActed) {
+        REQUIRE_FALSE(board.is_finite());
+        if (reset_at & kResetAtFault) is_zero = true;
+        continue;
+      }
       REQUIRE(board.is_right());
       if (is_step) {
         board.stepper.keep();
@@ -364,8 +410,14 @@ TEST_CASE("a storm of a hundred thousand ticks: every action has the bits of the
       acted_us = board.now_us;
     }
   }
-  CHECK(resets > 2000);
-  CHECK(kept > 20000);
-  CHECK(not_kept > 10000);
-  CHECK(faults > 20000);
+  CHECK(resets > 100 * kRounds);
+  CHECK(kept > 1000 * kRounds);
+  CHECK(not_kept > 500 * kRounds);
+  CHECK(faults > 1000 * kRounds);
+  for (int i = 0; i < kExecutorStatusCount; i++) {
+    const auto status = static_cast<ExecutorStatus>(i);
+    CAPTURE(executor_status_text(status));
+    const bool can_be = status != ExecutorStatus::no_policy && status != ExecutorStatus::given_up;
+    CHECK((seen[i] > 0) == can_be);
+  }
 }

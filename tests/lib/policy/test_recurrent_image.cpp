@@ -1,6 +1,6 @@
+// Test: -O1
 // Policy images of format 2: the bits of a network with a hidden state, golden sequences, the rules
 // one by one, and ten thousand damaged images.
-// Test: -O1
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "lstm_images.h"
 #include "recurrent_networks.h"
 #include "rltools/devices/host.h"
+#include "rltools/policy/policy_executor.h"
 #include "rltools/policy/runtime.h"
 
 using namespace rlt;
@@ -63,6 +65,31 @@ std::vector<float> observation(std::uint32_t step) {
                                     channel.minimum, channel.maximum));
   }
   return values;
+}
+
+struct Outcomes {
+  int acted = 0, not_finite = 0;
+};
+// Whether the image is accepted; then an executor gives out actions of it, or refuses them.
+bool acts_if_accepted(const Bytes& image, Outcomes& outcomes) {
+  static Runner runner(policy_contract<Contract>());
+  if (!runner.accept(Generic{}, image.data(), image.size()).accepted()) return false;
+  PolicyExecutor<Contract::kActionDim, kHistory> executor(policy_contract<Contract>());
+  for (std::uint32_t tick = 1; tick <= 20; tick++) {
+    const std::uint32_t now_us = tick * Contract::kStepInterval_us;
+    std::vector<float> values = observation(tick);
+    if (tick > 15) values[0] = kOverflowingHeight;
+    float action[Contract::kActionDim];
+    const ExecutorStatus status =
+        executor.step(Generic{}, now_us, {values.data(), now_us}, action, &runner);
+    outcomes.acted += status == ExecutorStatus::acted;
+    outcomes.not_finite += status == ExecutorStatus::output_not_finite;
+    for (int i = 0; i < Contract::kActionDim; i++) {
+      REQUIRE(action[i] >= Contract::kActions[i].minimum);
+      REQUIRE(action[i] <= Contract::kActions[i].maximum);
+    }
+  }
+  return true;
 }
 
 template <class Network, class Device>
@@ -219,43 +246,72 @@ TEST_CASE("a place without time or memory for the state refuses the image") {
   CHECK(too_small.accept(Generic{}, image.data(), image.size()).reason == PolicyReason::too_large);
 }
 
-TEST_CASE("ten thousand damaged images are refused") {
-  const Bytes images[] = {image_of<Small>(1, 1), image_of<Deep>(2, 4)};
+TEST_CASE("ten thousand damaged images are refused, or act like any other") {
+  const Bytes images[] = {image_of<Small>(1, 1), image_of<Deep>(2, 4), image_of<Overflowing>(3, 2),
+                          lstm_images::lstm_image()};
   std::uint32_t draw = 0;
   const auto random = [&draw](std::size_t below) {
     return random_word({9, Purpose::shuffle, draw++}, 0) % below;
   };
-  int changed = 0, shortened = 0, resealed = 0;
+  // Of an image: header with what it says of the hidden state, layers, channels, normaliser and
+  // parameters, examples.
+  enum Part { header, layers, channels, parameters, examples, kParts };
+  const auto begin_of = [](Bytes& image, std::size_t part) -> std::size_t {
+    const std::size_t first = header_of(image).header_bytes,
+                      layer_count = 8 * header_of(image).layer_count;
+    const std::size_t channel_bytes = 48 * (Contract::kObservationDim + Contract::kActionDim);
+    const std::size_t begins[] = {0,
+                                  first,
+                                  first + layer_count,
+                                  first + layer_count + channel_bytes,
+                                  image.size() - 4 * kStepWords * header_of(image).example_count,
+                                  image.size()};
+    return begins[part];
+  };
+  const auto damage = [&](std::uint8_t& byte) {
+    constexpr std::uint8_t kInteresting[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
+    byte = random(2) == 0 ? kInteresting[random(5)]
+                          : static_cast<std::uint8_t>(byte ^ 1u << random(8));
+  };
+  int unsealed = 0, refused[kParts] = {}, accepted[kParts] = {}, proven = 0;
+  Outcomes outcomes;
   for (int number = 0; number < 10000; number++) {
-    Bytes image = images[random(2)];
+    Bytes image = images[random(4)];
     const Bytes whole = image;
-    const std::size_t kind = random(10);
+    const std::size_t kind = random(10), part = random(kParts);
     if (kind == 0) {
       image.resize(random(image.size()));
-      shortened++;
     } else if (kind == 1) {
       image.resize(image.size() + 1 + random(200));
-      shortened++;
-    } else if (kind < 6) {
-      for (std::size_t i = 0; i <= random(8); i++) {
-        image[random(image.size())] ^= static_cast<std::uint8_t>(1u << random(8));
-      }
-      if (image == whole) continue;
-      changed++;
-    } else {
-      // What a step computes, or whether a sequence begins with it, by somebody who knows the
-      // checksum.
-      const std::size_t word = random(kStepWords - Contract::kObservationDim);
-      const std::size_t behind = word == 0 ? 0 : Contract::kObservationDim;
-      const std::size_t at = 4 * (word + behind) + random(4);
-      step_of(image, random(kRecurrentExampleCount))[at] ^=
-          static_cast<std::uint8_t>(1u << random(8));
-      header_of(image).crc32 = policy_image_crc32(image.data(), image.size());
-      resealed++;
+    } else if (kind == 2) {
+      for (std::size_t i = 0; i <= random(8); i++) damage(image[random(image.size())]);
+    } else {  // by somebody who knows the checksum
+      const std::size_t begin = begin_of(image, part), end = begin_of(image, part + 1);
+      for (std::size_t i = 0; i <= random(3); i++) damage(image[begin + random(end - begin)]);
     }
-    REQUIRE_FALSE(verdict_on(image).accepted());
+    if (image == whole) continue;
+    if (kind <= 2) {
+      REQUIRE_FALSE(verdict_on(image).accepted());
+      unsealed++;
+      continue;
+    }
+    if (kind >= 8) {  // and who writes examples anew, so that what is computed is right
+      lstm_images::prove(image);
+    } else {
+      lstm_images::seal(image);
+    }
+    if (acts_if_accepted(image, outcomes)) {
+      accepted[part]++;
+      proven += kind >= 8;
+    } else {
+      refused[part]++;
+    }
   }
-  CHECK(changed > 3000);
-  CHECK(shortened > 1500);
-  CHECK(resealed > 3000);
+  CHECK(unsealed > 2500);
+  for (const int count : refused) CHECK(count > 200);
+  CHECK(accepted[header] > 200);  // names, hashes and seeds are anybody's
+  CHECK(proven > 500);
+  CHECK(accepted[parameters] > 200);
+  CHECK(outcomes.acted > 10000);
+  CHECK(outcomes.not_finite > 1000);
 }

@@ -283,6 +283,6 @@ TEST_CASE_TEMPLATE("the deployed policy normalises as the one that was trained, 
 }
 
 TEST_CASE_TEMPLATE("a run goes on from any of its states, on any device", E, NormalisedTd3,
-                   NormalisedSac, AveragedSac) {
+                   NormalisedSac, AveragedTd3, AveragedSac) {
   training_run::check_goes_on<E>(Host{}, 60);
 }

@@ -20,7 +20,7 @@ assert specification.loader
 state_tensors = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(state_tensors)
 
-LEARNT = ("actor", "critic", "log_temperature", "temperature_optimizer", "replay/")
+LEARNT = ("actor", "critic", "log_", "temperature_optimizer", "replay/", "rollout/")
 
 
 @pytest.mark.parametrize("experiment", state_tensors.EXPERIMENTS)

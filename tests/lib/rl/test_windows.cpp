@@ -1,7 +1,7 @@
-// Test: -O1
+// Test: -O1 threads
 // PPO with recurrent networks: which hidden states a rollout's windows begin with, what the critic
-// says of states in which episodes end, and that neither tiles, devices nor checkpoints change a
-// bit.
+// says of states in which episodes end, and that neither tiles, devices, threads nor checkpoints
+// change a bit.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "resumed_run.h"
-#include "rltools/devices/host.h"
+#include "rltools/devices/host_threads.h"
 #include "rltools/rl/algorithms/ppo.h"
 #include "rltools/rl/environments/masked_pendulum.h"
 #include "rltools/rl/evaluation.h"
@@ -170,22 +170,30 @@ TEST_CASE("values, and those of states in which episodes are cut off, follow the
   CHECK(cut_off >= 6);
 }
 
-TEST_CASE("neither the tile nor the device changes a bit") {
+TEST_CASE("neither the tile, the device nor the number of threads changes a bit") {
   const int calls = 2 * kIterationCalls + 5;
   const std::string hash = hash_of<Small>(Generic{}, calls);
   CHECK(hash_of<WithTileRows<Small, 4>>(Generic{}, calls) == hash);
   CHECK(hash_of<WithTileRows<Small, 16>>(Generic{}, calls) == hash);
-  CHECK(hash_of<Small>(Host{}, calls) == hash);
-  CHECK(hash_of<WithTileRows<Small, 16>>(Host{}, calls) == hash);
+  CHECK(hash_of<Small>(HostSimd{}, calls) == hash);
+  CHECK(hash_of<WithTileRows<Small, 16>>(HostSimd{}, calls) == hash);
+  threads::Pool pool;
+  for (const int threads : {1, 2, 3}) {
+    CAPTURE(threads);
+    HostThreads device;
+    device.pool = &pool;
+    REQUIRE(set_threads(device, threads));
+    CHECK(hash_of<WithTileRows<Small, 16>>(device, calls) == hash);
+  }
   CHECK(hash_of<LongerWindows>(Generic{}, calls) != hash);
   const std::string actor = hash_of<RecurrentActor>(Generic{}, calls);
-  CHECK(hash_of<WithTileRows<RecurrentActor, 16>>(Host{}, calls) == actor);
+  CHECK(hash_of<WithTileRows<RecurrentActor, 16>>(HostSimd{}, calls) == actor);
   const std::string critic = hash_of<RecurrentCritic>(Generic{}, calls);
-  CHECK(hash_of<WithTileRows<RecurrentCritic, 16>>(Host{}, calls) == critic);
+  CHECK(hash_of<WithTileRows<RecurrentCritic, 16>>(HostSimd{}, calls) == critic);
 }
 
 TEST_CASE("a run goes on from any of its states as if it had not been interrupted") {
-  training_run::check_goes_on<Small>(Host{}, 2 * kIterationCalls);
+  training_run::check_goes_on<Small>(HostSimd{}, 2 * kIterationCalls);
 }
 
 TEST_CASE("an evaluation carries the hidden state through an episode, and begins each with zeros") {

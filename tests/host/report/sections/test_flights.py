@@ -85,7 +85,7 @@ def test_parts_and_the_map_of_airframes(
     for name, part in result.by_part.items():
         assert html.count(f"<tr><th>{name}</th>") == 2  # rates, rules
         assert f"{part.gate.rule.text}</td>" in html
-    assert "of 48 flights" in html
+    assert "of 54 flights" in html
     assert "by its part&#x27;s rule" in html
     series = next(calls for label, calls in found.items() if label.startswith("Flights over time"))
     assert re.search(r"failure: \w+ \(hover, start \d\)", "".join(series))

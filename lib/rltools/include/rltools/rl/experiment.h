@@ -43,18 +43,29 @@ struct SecondCriticScratch {};
 template <class E>
 struct WithSecondCriticScratch : E, SecondCriticScratch {};
 
+// What an experiment may state beside its sizes, which not every algorithm reads. Where it is not
+// read, it is refused: training.h, AlgorithmContract, has the sentences. No algorithm reads the
+// last one any more.
+#define RLT_OPTIONS(X) X(kWindowSteps) X(kMirrored) X(kNormalised) X(kAveragedUpdates) X(kFinalRate)
+
+// Which of them an algorithm reads: its struct Reads derives from this one, with its own as true.
+struct ReadsNothing {
+#define RLT_READ(Name) static constexpr bool Name = false;
+  RLT_OPTIONS(RLT_READ)
+#undef RLT_READ
+};
+
 namespace detail {
 
-template <class E, class = void>
-struct IsMirrored : std::false_type {};
-template <class E>
-struct IsMirrored<E, std::void_t<decltype(E::kMirrored)>> : std::bool_constant<E::kMirrored> {};
-
-template <class E, class = void>
-struct IsNormalised : std::false_type {};
-template <class E>
-struct IsNormalised<E, std::void_t<decltype(E::kNormalised)>> : std::bool_constant<E::kNormalised> {
-};
+// States_kMirrored<E> and so on: whether E states it, as something else than 0 or false.
+#define RLT_STATES(Name)                                  \
+  template <class E, class = void>                        \
+  struct States_##Name : std::false_type {};              \
+  template <class E>                                      \
+  struct States_##Name<E, std::void_t<decltype(E::Name)>> \
+      : std::bool_constant<static_cast<bool>(E::Name)> {};
+RLT_OPTIONS(RLT_STATES)
+#undef RLT_STATES
 
 template <class E, class = void>
 struct AveragedUpdates : std::integral_constant<int, 0> {};
@@ -97,12 +108,12 @@ using RunHyperparameters = typename detail::HyperparametersOfRun<E>::Type;
 // Whether an experiment learns networks that are symmetric in its environment's mirrors, which it
 // says by `kMirrored = true` (rl/symmetry.h).
 template <class E>
-constexpr bool kIsMirrored = detail::IsMirrored<E>::value;
+constexpr bool kIsMirrored = detail::States_kMirrored<E>::value;
 
 // Whether an experiment of TD3 or SAC learns from observations that a running normaliser
 // (rl/normaliser.h) has scaled, which it says by `kNormalised = true`. PPO has one anyway.
 template <class E>
-constexpr bool kIsNormalised = detail::IsNormalised<E>::value;
+constexpr bool kIsNormalised = detail::States_kNormalised<E>::value;
 
 // Over how many of the actor's updates its weights are averaged (rl/off_policy.h): of an experiment
 // of TD3 or SAC that states kAveragedUpdates. 0, as of all others: the policy is the actor itself.

@@ -138,7 +138,9 @@ struct OffPolicyLearner : WithNormaliser<E>, WithAverage<E> {
 struct OffPolicy {
   template <class E>
   static constexpr bool kPolicyIsNormalised = kIsNormalised<E>;
-  static constexpr bool kLearnsMirrored = true;
+  struct Reads : ReadsNothing {
+    static constexpr bool kMirrored = true, kNormalised = true, kAveragedUpdates = true;
+  };
 
   template <class E, class Visitor>
   static void for_each_size(Visitor&& visitor) {

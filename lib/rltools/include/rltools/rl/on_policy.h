@@ -115,8 +115,13 @@ struct OnPolicy {
   using PolicyNetwork = typename E::Actor;
   template <class E>
   static constexpr bool kPolicyIsNormalised = true;
-  static constexpr bool kLearnsMirrored = true;
   static constexpr bool kLearnsRecurrent = true;
+  struct ReadsWindows : ReadsNothing {
+    static constexpr bool kWindowSteps = true;
+  };
+  struct Reads : ReadsWindows {
+    static constexpr bool kMirrored = true;
+  };
 
   template <class E, class Visitor>
   static void for_each_size(Visitor&& visitor) {

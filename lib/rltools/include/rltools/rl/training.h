@@ -61,26 +61,38 @@ using CriticOf = typename detail::CriticOfExperiment<E>::Type;
 template <class E>
 constexpr bool kHasRecurrent = kIsRecurrent<ActorOf<E>> || kIsRecurrent<CriticOf<E>>;
 
-// Whether its algorithm can do that, and learn its recurrent networks: instantiating it says where
-// not.
+// Whether its algorithm reads all of its options, and learns its recurrent networks: instantiating
+// it says where not.
 template <class E>
 struct AlgorithmContract {
   static constexpr bool kRecurrent =
       !kHasRecurrent<E> || detail::LearnsRecurrent<typename E::Algorithm>::value;
-  static constexpr bool kMirrored = !kIsMirrored<E> || E::Algorithm::kLearnsMirrored;
-  static constexpr bool kNormalised =
-      !kIsNormalised<E> || E::Algorithm::template kPolicyIsNormalised<E>;
-  static constexpr bool kKept = kRecurrent && kMirrored && kNormalised;
+#define RLT_IS_READ(Name) \
+  static constexpr bool Name = !detail::States_##Name<E>::value || E::Algorithm::Reads::Name;
+  RLT_OPTIONS(RLT_IS_READ)
+#undef RLT_IS_READ
+#define RLT_AND(Name) &&Name
+  static constexpr bool kKept = kRecurrent RLT_OPTIONS(RLT_AND);
+#undef RLT_AND
   static constexpr bool kChecked = true;
   static_assert(kRecurrent,
                 "a network of the experiment is recurrent, and its algorithm learns none that is: "
                 "PPO does");
+  static_assert(kWindowSteps,
+                "the experiment states kWindowSteps, which its algorithm does not read: PPO and "
+                "distillation do, of recurrent networks");
   static_assert(kMirrored,
-                "the experiment is kMirrored, and its algorithm does not learn symmetric networks: "
-                "TD3, SAC and PPO do");
+                "the experiment states kMirrored, which its algorithm does not read: TD3, SAC and "
+                "PPO do");
   static_assert(kNormalised,
-                "the experiment is kNormalised, and its algorithm learns from observations as they "
-                "are: TD3, SAC and PPO can have a normaliser");
+                "the experiment states kNormalised, which its algorithm does not read: TD3 and SAC "
+                "do, and PPO and distillation have a hyperparameter, normalise_obs");
+  static_assert(kAveragedUpdates,
+                "the experiment states kAveragedUpdates, which its algorithm does not read: TD3 "
+                "and SAC do");
+  static_assert(kFinalRate,
+                "the experiment states kFinalRate, which no algorithm reads any more: TD3 and SAC "
+                "average by kAveragedUpdates, the others have a hyperparameter, final_rate");
 };
 
 // An experiment's run. The three parts are placed by whoever owns them (docs/design.md, "Memory").

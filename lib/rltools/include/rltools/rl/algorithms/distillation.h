@@ -33,7 +33,7 @@ struct Distillation : OnPolicy {
   static constexpr const char* kName = "Distillation";
   using Metrics = DistillationMetrics;
   using TaskHyperparameters = DistillationHyperparameters;  // as the reference lists them
-  static constexpr bool kLearnsMirrored = false;
+  using Reads = ReadsWindows;
   template <class E>
   static constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
 

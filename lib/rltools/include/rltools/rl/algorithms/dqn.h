@@ -102,7 +102,7 @@ struct Dqn : OffPolicy {
 
   template <class E>
   static constexpr bool kPolicyIsNormalised = false;
-  static constexpr bool kLearnsMirrored = false;
+  using Reads = ReadsNothing;
   template <class E>
   using PolicyNetwork = typename E::Critic;
 

@@ -27,6 +27,17 @@ constexpr std::uint32_t kWindSpeedIndex = 15, kWindDirectionIndex = 16;
 
 inline const Wind& wind_of(const WindySettings& settings) { return settings.environment; }
 
+// Before a step: the gust of which quadrotor.h makes one about the wind.
+template <class T, class State>
+void shift_gust(const WindySettings& settings, const WindyParameters<T>& parameters, State& state) {
+  const bool blows = wind_of(settings).wind_m_s2 > 0.0f;
+  const T part = (T(1) - parameters.gust_keeps) / parameters.gust_keeps;
+  unrolled<3>([&](int i) {
+    const T shifted = math::fma(part, parameters.wind_m_s2[i], state.gust_m_s2[i]);
+    state.gust_m_s2[i] = blows ? shifted : state.gust_m_s2[i];
+  });
+}
+
 }  // namespace quadrotor
 
 // `ItsSettings` are quadrotor::WindySettings, or derive from them.
@@ -84,12 +95,7 @@ StepResult<T> step(Generic device, const WindyQuadrotor<T, Ticks, Substeps, S>& 
                    typename WindyQuadrotor<T, Ticks, Substeps, S>::State& state, const T* action,
                    RandomStream random) {
   using Calm = typename WindyQuadrotor<T, Ticks, Substeps, S>::Calm;
-  const bool blows = quadrotor::wind_of(environment.settings).wind_m_s2 > 0.0f;
-  const T part = (T(1) - parameters.gust_keeps) / parameters.gust_keeps;
-  unrolled<3>([&](int i) {
-    const T shifted = math::fma(part, parameters.wind_m_s2[i], state.gust_m_s2[i]);
-    state.gust_m_s2[i] = blows ? shifted : state.gust_m_s2[i];
-  });
+  quadrotor::shift_gust(environment.settings, parameters, state);
   return step(device, static_cast<const Calm&>(environment), parameters, state, action, random);
 }
 

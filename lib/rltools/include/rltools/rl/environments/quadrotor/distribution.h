@@ -6,8 +6,10 @@
 // inertia, and the rotors' lags. These are drawn, each by itself; inertias and thrusts follow from
 // them, and from a mass and arms as long as a drone of that mass has.
 //
-// X frames. A + frame is an X frame whose body axes are turned by 45 degrees: its rotors are those
-// of airframe.h for who takes the direction between two of its arms for forward.
+// X frames. A + frame has the rotors of airframe.h for who takes the direction between two of its
+// arms for forward; where its inertias about the arms differ, it has products of inertia then,
+// which no X frame has. Training draws none; the gate any-airframe flies them
+// (host/native/flown_quadrotor.h).
 #pragma once
 
 #include "rltools/core/math.h"
