@@ -109,21 +109,43 @@ void turn_axes(Body& body, float left) {
   rate[1] = kDiagonal * (pitch - left * roll);
 }
 
-// As step() of the others.
+// As step() of quadrotor.h, for a tick; not a form of that one, which compilers would no longer
+// step in lanes.
 inline StepResult<float> step_plus(const FlownQuadrotor& environment,
                                    const FlownQuadrotor::Parameters& parameters,
                                    FlownQuadrotor::State& state, const float* action,
                                    RandomStream random) {
-  quadrotor::shift_gust(environment.settings, parameters, state);
-  const PlusFrame frame(parameters);
+  constexpr float kTick_s = static_cast<float>(FlownQuadrotor::kSubstep_s);
+  const FlownSettings& settings = environment.settings;
+  float fraction[4], commanded[4], setpoint[4], force[3], change = 0.0f;
   const float no_torque[3] = {0.0f, 0.0f, 0.0f};
-  return quadrotor::step_by(static_cast<const FlownQuadrotor::Windy::Calm&>(environment),
-                            parameters, state, action, random,
-                            [&](auto& body, const float(&setpoint)[4], const float(&force)[3]) {
-                              turn_axes(body, 1.0f);
-                              quadrotor::rk4_step<float>(frame, body, setpoint, force, no_torque);
-                              turn_axes(body, -1.0f);
-                            });
+  for (int i = 0; i < 4; i++) {
+    const float normalised = math::clamp(action[i], -1.0f, 1.0f);
+    const float difference = normalised - state.last_action[i];
+    change = math::fma(difference, difference, change);
+    state.last_action[i] = normalised;
+    fraction[i] = parameters.gain[i] * math::fma(0.5f, normalised, 0.5f);
+  }
+  quadrotor::rotor_setpoints<float>(parameters, fraction, commanded);
+  const bool is_lost = uniform<float>(random, quadrotor::kLossIndex, 0.0f, 1.0f) < settings.loss;
+  float* held = state.held_setpoint;  // four of each tick, the latest first
+  for (int i = 0; i < 4; i++) commanded[i] = is_lost ? held[i] : commanded[i];
+  const auto latency = static_cast<int>(parameters.latency);
+  for (int i = 0; i < 4; i++) {
+    setpoint[i] = latency == 0 ? commanded[i] : held[4 * (latency - 1) + i];
+  }
+  quadrotor::shift_gust(settings, parameters, state);
+  quadrotor::disturb<float>(settings, parameters, state, kTick_s, random);
+  for (int i = 0; i < 3; i++) force[i] = state.gust_m_s2[i] * parameters.mass_kg;
+  turn_axes(state, 1.0f);
+  quadrotor::rk4_step<float>(PlusFrame(parameters), state, setpoint, force, no_torque);
+  turn_axes(state, -1.0f);
+  for (int i = 4 * quadrotor::held_actions(1) - 1; i >= 4; i--) held[i] = held[i - 4];
+  for (int i = 0; i < 4; i++) held[i] = commanded[i];
+  const float* rate = state.angular_velocity_rad_s;
+  quadrotor::move_target<float>(settings, state, kTick_s, random);
+  return quadrotor::judge<float>(settings, state, change,
+                                 quadrotor::largest(rate[0], rate[1], rate[2]));
 }
 
 }  // namespace rlt::flight

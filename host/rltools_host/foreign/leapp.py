@@ -43,7 +43,7 @@ def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) 
     try:
         document = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
-        raise UnreadableError("it is no YAML") from None
+        raise UnreadableError("it is not YAML") from None
     models = table(table(document, "description").get("models"), "models")
     if len(models) != 1:
         raise UnreadableError(
@@ -57,10 +57,10 @@ def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) 
         raise UnreadableError("its model takes back what it gave before, which is not taken")
     parameters = table(model.get("parameters"), "parameters")
     if parameters.get("backend") != "onnx":
-        raise UnreadableError('its model is none of ONNX: export it with export_with="onnx"')
+        raise UnreadableError('its model is not in ONNX: export it with export_with="onnx"')
     name = parameters.get("model_path")
     if not isinstance(name, str) or not MODEL_NAME.fullmatch(name):
-        raise UnreadableError(f"its model {said(name)} is no file of ONNX beside it")
+        raise UnreadableError(f"its model {said(name)} is not an ONNX file beside it")
     model_content = read(path.with_name(name))
     digest = parameters.get("sha256sum")
     if digest is not None and digest != hashlib.sha256(model_content).hexdigest():
@@ -115,13 +115,13 @@ def stated_in(
     configs = pipeline.get("configs")
     rate = configs.get(FREQUENCY) if isinstance(configs, dict) else None
     if rate is not None and not (is_number(rate) and 1e6 / MOST_STEP_INTERVAL_US <= rate <= 1e6):
-        raise UnreadableError(f"its frequency {said(rate)} is no rate in Hz")
+        raise UnreadableError(f"its frequency {said(rate)} is not a rate in Hz")
     return Stated(tuple(inputs[name] for name in order), (output,), None if rate is None else rate)
 
 
 def tensors(value: Any, what: str) -> list[Tensor]:
     if not isinstance(value, list) or not value:
-        raise UnreadableError(f"it is no description of LEAPP, its {what} are no list")
+        raise UnreadableError(f"it is not a description of LEAPP: its {what} are not a list")
     found = [tensor(table(each, "tensor")) for each in value]
     if len({each.name for each in found}) != len(found):
         raise UnreadableError(f"two of its {what} have the same name")
@@ -138,7 +138,7 @@ def tensor(entry: dict[Any, Any]) -> Tensor:
     ):
         raise UnreadableError(f"its {name} has the shape {said(shape)}")
     if math.prod(sizes) != sizes[-1]:
-        raise UnreadableError(f"its {name} is no vector, but has the shape {said(shape)}")
+        raise UnreadableError(f"its {name} is not a vector, but has the shape {said(shape)}")
     width = sizes[-1]
     units = each_of(entry.get(UNITS), width, name, UNITS, lambda x: isinstance(x, str))
     ends = [each_of(entry.get(key), width, name, key, is_number) for key in (MINIMUM, MAXIMUM)]
@@ -180,7 +180,7 @@ def is_number(value: Any) -> bool:
 def said(value: Any) -> str:
     """A value in a sentence. An alias of YAML's makes few bytes endless, or a list its own part."""
     plain = [isinstance(each, str) or each is None or is_number(each) for each in whole_list(value)]
-    return shown(value) if all(plain) else "what is no text and no number"
+    return shown(value) if all(plain) else "something that is neither text nor a number"
 
 
 def whole_list(value: Any) -> list[Any]:
@@ -189,5 +189,5 @@ def whole_list(value: Any) -> list[Any]:
 
 def table(value: Any, what: str) -> dict[Any, Any]:
     if not isinstance(value, dict):
-        raise UnreadableError(f"it is no description of LEAPP, its {what} is no table")
+        raise UnreadableError(f"it is not a description of LEAPP: its {what} is not a table")
     return value

@@ -76,17 +76,38 @@ def test_it_turns_as_a_rigid_body_with_products_of_inertia() -> None:
     assert np.abs(flown(0) - expected).max() > 0.2
 
 
+# All that a flight has: what a tick does to an X frame it does to a + frame, by other code.
+ROUGH = {
+    "airframe": 1,
+    "start_share": 1,
+    "start_tilt": 30,
+    "start_velocity": 0.5,
+    "latency_ms": 6,
+    "loss": 0.1,
+    "noise": 0.5,
+    "gust_m_s2": 0.2,
+    "wind_m_s2": 0.3,
+    "push_m_s": 0.2,
+    "task": 1,
+    "target_m": 0.3,
+    "target_s": 1,
+    "rotor_spread": 0.02,
+    "drag_rotation": 0.01,
+}
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_where_inertias_are_equal_it_is_an_x_frame(threads: int) -> None:
-    settings = {"airframe": 1, "start_share": 1, "start_tilt": 30, "start_velocity": 0.5}
-    rule = Rule(seconds=6, last_seconds=1, radius_m=0.2)
+    rule = Rule(seconds=4, last_seconds=1, radius_m=2)
     pilot = parse_policy(controller())
     of_x, of_plus = (
-        fly(pilot, rule, {**settings, "plus_frame": plus}, 7, count=20, threads=threads)[0]
+        fly(pilot, rule, {**ROUGH, "plus_frame": plus}, 7, count=20, threads=threads)[0]
         for plus in (0, 1)
     )
     assert of_plus["cause"].tolist() == of_x["cause"].tolist() == [0] * 20
+    assert len({*of_x["latency"]}) > 2
     np.testing.assert_allclose(of_plus["error_m"], of_x["error_m"], atol=1e-4)
+    np.testing.assert_allclose(of_plus["episode_return"], of_x["episode_return"], rtol=1e-5)
     assert of_plus["error_m"].tobytes() != of_x["error_m"].tobytes()
 
 

@@ -289,16 +289,15 @@ StepResult<T> judge(const Settings& settings, const State& state, T change, T fa
   return {static_cast<T>(settings.reward_alive) - cost, !holds};
 }
 
-// A step whose body is moved on by move(state, setpoint, force), an integrator's step of those
-// below: the commanded rotor speeds, a disturbing force (world, N).
-template <class T, int Ticks, int Substeps, class ItsSettings, class Move>
-[[gnu::always_inline]] inline StepResult<T> step_by(
-    const Quadrotor<T, Ticks, Substeps, ItsSettings>& environment,
-    const EpisodeParameters<T>& parameters,
-    typename Quadrotor<T, Ticks, Substeps, ItsSettings>::State& state, const T* action,
-    RandomStream random, const Move& move) {
+}  // namespace quadrotor
+
+template <class T, int Ticks, int Substeps, class ItsSettings>
+StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps, ItsSettings>& environment,
+                   const quadrotor::EpisodeParameters<T>& parameters,
+                   typename Quadrotor<T, Ticks, Substeps, ItsSettings>::State& state,
+                   const T* action, RandomStream random) {
   using Environment = Quadrotor<T, Ticks, Substeps, ItsSettings>;
-  constexpr int kHeld = held_actions(Ticks);
+  constexpr int kHeld = quadrotor::held_actions(Ticks);
   constexpr T kStep_s = static_cast<T>(Environment::kSubstep_s * Substeps);
   const auto& settings = environment.settings;
 
@@ -310,14 +309,16 @@ template <class T, int Ticks, int Substeps, class ItsSettings, class Move>
     state.last_action[i] = normalised;
     fraction[i] = parameters.gain[i] * math::fma(T(0.5), normalised, T(0.5));
   });
-  rotor_setpoints<T>(parameters, fraction, commanded);
-  const bool is_lost = uniform<T>(random, kLossIndex, T(0), T(1)) < static_cast<T>(settings.loss);
+  quadrotor::rotor_setpoints<T>(parameters, fraction, commanded);
+  const bool is_lost =
+      uniform<T>(random, quadrotor::kLossIndex, T(0), T(1)) < static_cast<T>(settings.loss);
   unrolled<4>([&](int i) { commanded[i] = is_lost ? state.held_setpoint[i] : commanded[i]; });
 
-  disturb<T>(settings, parameters, state, kStep_s, random);
+  quadrotor::disturb<T>(settings, parameters, state, kStep_s, random);
   const T force[3] = {state.gust_m_s2[0] * parameters.mass_kg,
                       state.gust_m_s2[1] * parameters.mass_kg,
                       state.gust_m_s2[2] * parameters.mass_kg};
+  const T no_torque[3] = {T(0), T(0), T(0)};
   const auto latency = static_cast<std::int32_t>(parameters.latency);
   unrolled<Substeps>([&](int j) {
     const std::int32_t actions_ago = latency > j ? (latency - j + Substeps - 1) / Substeps : 0;
@@ -326,31 +327,17 @@ template <class T, int Ticks, int Substeps, class ItsSettings, class Move>
       T& chosen = setpoint[held % 4];
       chosen = actions_ago == held / 4 + 1 ? state.held_setpoint[held] : chosen;
     });
-    move(state, setpoint, force);
+    quadrotor::rk4_step<T>(parameters, state, setpoint, force, no_torque);
     const T* rate = state.angular_velocity_rad_s;
-    fastest = math::maximum(fastest, largest(rate[0], rate[1], rate[2]));
+    fastest = math::maximum(fastest, quadrotor::largest(rate[0], rate[1], rate[2]));
   });
   unrolled<4 * (kHeld - 1)>([&](int i) {
     constexpr int kLast = 4 * kHeld - 1;
     state.held_setpoint[kLast - i] = state.held_setpoint[kLast - 4 - i];
   });
   unrolled<4>([&](int i) { state.held_setpoint[i] = commanded[i]; });
-  move_target<T>(settings, state, kStep_s, random);
-  return judge<T>(settings, state, change, fastest);
-}
-
-}  // namespace quadrotor
-
-template <class T, int Ticks, int Substeps, class ItsSettings>
-StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps, ItsSettings>& environment,
-                   const quadrotor::EpisodeParameters<T>& parameters,
-                   typename Quadrotor<T, Ticks, Substeps, ItsSettings>::State& state,
-                   const T* action, RandomStream random) {
-  const T no_torque[3] = {T(0), T(0), T(0)};
-  return quadrotor::step_by(environment, parameters, state, action, random,
-                            [&](auto& body, const T(&setpoint)[4], const T(&force)[3]) {
-                              quadrotor::rk4_step<T>(parameters, body, setpoint, force, no_torque);
-                            });
+  quadrotor::move_target<T>(settings, state, kStep_s, random);
+  return quadrotor::judge<T>(settings, state, change, fastest);
 }
 
 // With the sensors' noise; what critics see beside has none.
