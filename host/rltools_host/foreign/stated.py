@@ -48,9 +48,7 @@ class Tensor:
                         f"its {shown(text)} is not a channel's name or unit: {described(longest)}"
                     )
             if not low < high:
-                raise UnreadableError(
-                    f"its {name} is from {low:g} to {high:g}, not a range"
-                )
+                raise UnreadableError(f"its {name} is from {low:g} to {high:g}, not a range")
             found.append(Channel(name, unit, low, high))
         return found
 
