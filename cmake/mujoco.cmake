@@ -48,7 +48,7 @@ function(rlt_missing_requirement sentence file)
   if("mujoco" IN_LIST words AND NOT RLT_MUJOCO_FOUND)
     get_filename_component(name "${file}" NAME)
     set(${sentence} "${name} needs MuJoCo ${RLT_MUJOCO_VERSION} and its models among the Python packages of \
-${RLT_PYTHON}, for Python 3.11 or newer: ./rlt installs them for what it builds, and otherwise \
+${RLT_PYTHON}: ./rlt installs them for what it builds, and otherwise \
 ${RLT_PYTHON} -m pip install --require-hashes -r host/requirements/mujoco.txt" PARENT_SCOPE)
   endif()
 endfunction()

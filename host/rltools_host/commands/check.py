@@ -182,7 +182,7 @@ def command(
 ) -> None:
     """Plays random actions, and the same ones again: ranges, finite numbers, the same episodes from
     the same seed, reset and termination, the scale of rewards and observations, memory on each
-    board. Each finding comes with its remedy. The exit code is 18 if there is a fault.
+    board. Each finding comes with its remedy. The exit code is 18 where there is a fault.
     """
     if is_task(name):
         require(context, MODES, TASK)

@@ -60,7 +60,7 @@ def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) 
         raise UnreadableError('its model is not in ONNX: export it with export_with="onnx"')
     name = parameters.get("model_path")
     if not isinstance(name, str) or not MODEL_NAME.fullmatch(name):
-        raise UnreadableError(f"its model {said(name)} is no file of ONNX beside it")
+        raise UnreadableError(f"its model {said(name)} is not an ONNX file beside it")
     model_content = read(path.with_name(name))
     digest = parameters.get("sha256sum")
     if digest is not None and digest != hashlib.sha256(model_content).hexdigest():
@@ -115,7 +115,7 @@ def stated_in(
     configs = pipeline.get("configs")
     rate = configs.get(FREQUENCY) if isinstance(configs, dict) else None
     if rate is not None and not (is_number(rate) and 1e6 / MOST_STEP_INTERVAL_US <= rate <= 1e6):
-        raise UnreadableError(f"its frequency {said(rate)} is no rate in Hz")
+        raise UnreadableError(f"its frequency {said(rate)} is not a rate in Hz")
     return Stated(tuple(inputs[name] for name in order), (output,), None if rate is None else rate)
 
 
@@ -138,7 +138,7 @@ def tensor(entry: dict[Any, Any]) -> Tensor:
     ):
         raise UnreadableError(f"its {name} has the shape {said(shape)}")
     if math.prod(sizes) != sizes[-1]:
-        raise UnreadableError(f"its {name} is no vector, but has the shape {said(shape)}")
+        raise UnreadableError(f"its {name} is not a vector, but has the shape {said(shape)}")
     width = sizes[-1]
     units = each_of(entry.get(UNITS), width, name, UNITS, lambda x: isinstance(x, str))
     ends = [each_of(entry.get(key), width, name, key, is_number) for key in (MINIMUM, MAXIMUM)]
@@ -180,7 +180,7 @@ def is_number(value: Any) -> bool:
 def said(value: Any) -> str:
     """A value in a sentence. An alias of YAML's makes few bytes endless, or a list its own part."""
     plain = [isinstance(each, str) or each is None or is_number(each) for each in whole_list(value)]
-    return shown(value) if all(plain) else "what is no text and no number"
+    return shown(value) if all(plain) else "something that is neither text nor a number"
 
 
 def whole_list(value: Any) -> list[Any]:

@@ -45,10 +45,10 @@ class Tensor:
             for text, longest in ((name, LONGEST_CHANNEL_NAME), (unit, LONGEST_UNIT)):
                 if not is_policy_text(text, longest) or "|" in text:
                     raise UnreadableError(
-                        f"its {shown(text)} is no name or unit of a channel: {described(longest)}"
+                        f"its {shown(text)} is not a channel's name or unit: {described(longest)}"
                     )
             if not low < high:
-                raise UnreadableError(f"its {name} is from {low:g} to {high:g}, which is no range")
+                raise UnreadableError(f"its {name} is from {low:g} to {high:g}, not a range")
             found.append(Channel(name, unit, low, high))
         return found
 

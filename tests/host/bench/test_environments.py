@@ -83,7 +83,7 @@ def test_program_steps_what_it_is_told(tmp_path: Path) -> None:
 def test_ants_are_compared_with_mujoco_s_own_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("mujoco", reason="MuJoCo's wheel is for Python 3.11 and newer")
+    pytest.importorskip("mujoco", reason="MuJoCo is not installed")
     loop = {"environment_steps_s": 9, "loop_steps_s": 10, "ratio": 0.9, "same_positions": True}
     ran: list[tuple[object, ...]] = []
 

@@ -263,10 +263,10 @@ def test_what_a_description_does_not_state_is_asked_for(
     assert "is for 50 Hz, and the contract of its description" in said("x", "x", "--rate", "50")
     assert "the contract quadrotor is asked at 500" in said("x", "x", "--contract", "quadrotor")
     assert "--fly has no effect without --environment" in said("x", "x", "--no-fly")
-    assert "its position_x is from 5 to 5, which is no range" in said("m: -5.0", "m: 5.0")
+    assert "its position_x is from 5 to 5, not a range" in said("m: -5.0", "m: 5.0")
     assert "two of its inputs have the same name" in said("name: rate", "name: position")
     assert "2 elements that are called position_x" in said(r"\[x, y, z\]", "[x, x, z]")
-    assert '"a\\\\b" is no name or unit' in said("units: m/s", r"units: a\\b")
+    assert """"a\\\\b" is not a channel's name""" in said("units: m/s", r"units: a\\b")
     file.write_text(re.sub(rate, "", re.sub(" +element_names.*\n", "", STATED.read_text())))
     assert cli.run(["import", str(file), "--rate", "50", "--out", str(tmp_path / "run")]) == 0
     assert "without names are numbered from 0: those of position," in capsys.readouterr().err

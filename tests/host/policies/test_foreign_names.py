@@ -173,5 +173,5 @@ def test_a_board_with_such_a_contract_is_refused() -> None:
 
     assert parse_contract(contract(b"u", b"N"), "the board").actions[0].unit == "N"
     for name, unit in ((b"\x1b]0;x\x07", b"N"), (b"u", b'"')):
-        with pytest.raises(DamagedFileError, match="the contract of the board has a name or a un"):
+        with pytest.raises(DamagedFileError, match="the contract of the board has a name or un"):
             parse_contract(contract(name, unit), "the board")

@@ -44,7 +44,7 @@ def image_of(environment: str) -> PolicyImage:
 def episode_of(environment: str, most_steps: int) -> Episode:
     """Of Gymnasium, with a body that swings its limbs."""
     tools.ensure_group("mujoco")
-    pytest.importorskip("mujoco", reason="MuJoCo's wheel is for Python 3.11 and newer")
+    pytest.importorskip("mujoco", reason="MuJoCo is not installed")
     import gymnasium
 
     silence_mujoco()

@@ -32,7 +32,7 @@ Array = npt.NDArray[np.float64]
 def program() -> Path:
     """mujoco_episodes.cpp, beside this file."""
     tools.ensure_group("mujoco")
-    pytest.importorskip("mujoco", reason="MuJoCo's wheel is for Python 3.11 and newer")
+    pytest.importorskip("mujoco", reason="MuJoCo is not installed")
     return cmake.build_targets(load_board("host"), ["mujoco_episodes"]) / "mujoco_episodes"
 
 
