@@ -38,6 +38,7 @@ FIRST_FILES = (
     "host/web/test_web_module.py",
     "fuzz/test_fuzz.py",
     "device/test_imported_policies.py",
+    "host/training/test_foundation_quadrotor.py",
     "host/environments/test_templates.py",
     "device/test_processor.py",
     "host/web/test_audits.py",
