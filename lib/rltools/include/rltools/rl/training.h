@@ -126,13 +126,25 @@ typename E::Environment environment_of(const Training<E>& training) {
   return with_settings<E>(training.hyperparameters);
 }
 
+// Where an environment E gave a number that is not finite: by which step, or in which first
+// observation.
+template <class E>
+struct Broken {
+  static constexpr int kNone = -1;
+  int environment = kNone;  // its state is the one before the step
+  bool is_reward = false;   // else an observation is not finite
+  bool is_first = false;    // the first observation of an episode: no action was taken
+  typename E::Scalar action[E::kActionDim];
+};
+
 // What one training step did.
 template <class E>
 struct StepReport {
-  bool finite = true;                // false once an action, loss or return is no finite number
-  bool lost = false;                 // a step of an environment did not take place
-  std::uint32_t episodes_ended = 0;  // of all environments
-  float episode_return = 0;          // of the last of them
+  bool finite = true;  // false once an action, loss or return is no finite number
+  Broken<typename E::Environment> broken;  // what of it an environment gave
+  bool lost = false;                       // a step of an environment did not take place
+  std::uint32_t episodes_ended = 0;        // of all environments
+  float episode_return = 0;                // of the last of them
   typename E::Algorithm::Metrics metrics;
 };
 
@@ -153,6 +165,39 @@ void note_transition(Progress<T>& progress, const Transition<T>& transition,
   }
   report.episodes_ended++;
   report.episode_return = static_cast<float>(transition.episode_return);
+}
+// The same of all environments, which took `action` (environments, ActionDim).
+template <class E, class T>
+void note_transitions(Progress<T>& progress,
+                      const Transition<T> (&transitions)[kEnvironmentCount<E>], const T* action,
+                      StepReport<E>& report) {
+  constexpr int kAction = E::Environment::kActionDim;
+  for (int index = 0; index < kEnvironmentCount<E>; index++) {
+    const Transition<T>& transition = transitions[index];
+    if (!transition.broken) {
+      note_transition(progress, transition, report);
+      continue;
+    }
+    auto& broken = report.broken;
+    report.finite = false;
+    if (broken.environment != broken.kNone) continue;
+    broken.environment = index;
+    broken.is_reward = !is_finite(transition.reward);
+    for (int i = 0; i < kAction; i++) broken.action[i] = action[index * kAction + i];
+  }
+}
+
+// An action is not finite, and no environment is stepped. If that is of an environment, then of the
+// first observation of an episode: const T* present(index), as all others were looked at.
+template <class E, class Present>
+void note_no_action(StepReport<E>& report, Present&& present) {
+  constexpr int kSeen = kCriticObservationDim<typename E::Environment>;
+  report.finite = false;
+  for (int index = kEnvironmentCount<E> - 1; index >= 0; index--) {
+    if (all_finite(present(index), kSeen)) continue;
+    report.broken.environment = index;
+    report.broken.is_first = true;
+  }
 }
 
 // Whether the environment and the experiment keep their contracts; what relies on them is compiled

@@ -95,10 +95,35 @@ struct Transition {
   bool terminated;  // in a terminal state
   bool truncated;   // cut off, after the number of steps that episodes have or by the environment
   T episode_return;
-  bool lost = false;  // it did not take place, and the episode is over
+  bool lost = false;    // it did not take place, and the episode is over
+  bool broken = false;  // its reward or the observation reached is not finite
 
   bool ended() const { return terminated || truncated || lost; }
 };
+
+namespace detail {
+
+template <class Store>
+using ToldOfBroken = decltype(std::declval<Store&>().broken(0));
+
+// A copy of a state, where it may be asked for.
+template <class E, bool Kept>
+struct StateBefore {
+  explicit StateBefore(const typename E::State& present) : state(present) {}
+  typename E::State state;
+};
+template <class E>
+struct StateBefore<E, false> {
+  explicit StateBefore(const typename E::State&) {}
+};
+
+}  // namespace detail
+
+// Whether broken steps are looked for: those of a Store with store.broken(index), which is called
+// on the worker that has the environment. The state is then as before the step, for somebody to
+// say which one it was, and no episode begins. What plays episodes elsewhere looks for itself.
+template <class E, class Store>
+constexpr bool kLooksForBroken = !kIsElsewhere<E> && detail::kIsValid<detail::ToldOfBroken, Store>;
 
 // The first state of environment `index`, whose parameters are known.
 template <class Device, class E, int N>
@@ -167,18 +192,27 @@ void begin_next_episode(Device device, const E& environment, VectorEnvironment<E
 }
 
 // Environment `index` takes its row of `action` (N, ActionDim), as by step_environment(), and is
-// observed: T* store.reached(index, transition) is where that goes. Whether its episode has ended;
-// a new one is not begun.
+// observed: T* store.reached(index, transition) is where that goes. Whether its episode has ended,
+// so that the next one is to begin.
 template <class Device, class E, int N, class Store>
 bool step_and_observe(Device device, const E& environment, VectorEnvironment<E, N>& environments,
                       int index, std::uint32_t seed, std::uint32_t step_number,
                       std::uint32_t episode_steps, const typename E::Scalar* action, Store& store) {
+  [[maybe_unused]] const detail::StateBefore<E, kLooksForBroken<E, Store>> before{
+      environments.state[index]};
   const auto transition =
       step_environment(device, environment, environments, index, seed, step_number, episode_steps,
                        action + static_cast<std::ptrdiff_t>(index) * E::kActionDim);
-  observe(device, environment, environments.at(index), environments.state[index],
-          store.reached(index, transition),
+  typename E::Scalar* reached = store.reached(index, transition);
+  observe(device, environment, environments.at(index), environments.state[index], reached,
           RandomStream{seed, Purpose::observation, step_number, static_cast<std::uint32_t>(index)});
+  if constexpr (kLooksForBroken<E, Store>) {
+    if (detail::is_broken<E>(transition.reward, reached)) {
+      environments.state[index] = before.state;
+      store.broken(index);
+      return false;
+    }
+  }
   return transition.ended();
 }
 
@@ -238,19 +272,25 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
                 std::uint32_t episode_steps, const typename E::Scalar* action, Store& store) {
   using T = typename E::Scalar;
   constexpr int kObservation = kCriticObservationDim<E>;
+  constexpr bool kLooks = kLooksForBroken<E, Store>;
+  constexpr int kKept = !kLooks ? 1 : kIsTransposed<Device, E> ? kLaneCount : Count;
   T rewards[Count], observations[Count * kObservation];
   std::uint8_t terminated[Count], truncated[Count];
+  [[maybe_unused]] typename E::State before[kKept];  // of those that are not transposed
   auto* states = environments.state + first;
   action += static_cast<std::ptrdiff_t>(first) * E::kActionDim;
   int done = 0;
   if constexpr (kIsTransposed<Device, E>) {
     for (; done + kLaneCount <= count; done += kLaneCount) {
       const int index = first + done;
-      step_and_observe_lanes(device, environment, &environments.at(index), states + done,
-                             action + done * E::kActionDim, seed, step_number,
-                             static_cast<std::uint32_t>(index), rewards + done, terminated + done,
-                             observations + done * kObservation);
+      step_and_observe_lanes<kLooks>(device, environment, &environments.at(index), states + done,
+                                     action + done * E::kActionDim, seed, step_number,
+                                     static_cast<std::uint32_t>(index), rewards + done,
+                                     terminated + done, observations + done * kObservation);
     }
+  }
+  if constexpr (kLooks) {
+    for (int i = done; i < count; i++) before[i - done] = states[i];
   }
   step_states(device, environment, environments, first + done, count - done, seed, step_number,
               action + done * E::kActionDim, states + done, rewards + done, terminated + done);
@@ -261,11 +301,21 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
     environments.episode_return[first + i] += rewards[i];
     truncated[i] = static_cast<std::uint8_t>(!terminated[i] & (episode_step >= episode_steps));
   }
+  [[maybe_unused]] const bool none_is_broken =
+      !kLooks || (all_finite_at_once(rewards, count) &&
+                  all_finite_at_once(observations, count * kObservation));
   for (int i = 0; i < count; i++) {
     const Transition<T> transition{rewards[i], terminated[i] != 0, truncated[i] != 0,
                                    environments.episode_return[first + i]};
     T* reached = store.reached(first + i, transition);
     for (int k = 0; k < kObservation; k++) reached[k] = observations[i * kObservation + k];
+    if constexpr (kLooks) {
+      if (!none_is_broken && is_broken<E>(rewards[i], reached)) {
+        if (i >= done) states[i] = before[i - done];
+        store.broken(first + i);
+        continue;
+      }
+    }
     if (transition.ended())
       begin_next_episode(device, environment, environments, first + i, seed, store);
   }
@@ -275,8 +325,10 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
 
 // Every environment takes its row of `action` (N, ActionDim) in the run's step `step_number`, and
 // begins a new episode where one has ended. On the worker that has environment i,
-//   T* store.reached(i, transition)  says where the observation of the state reached is to go, and
-//   T* store.begun(i)                where the first one of a new episode is to go.
+//   T* store.reached(i, transition)  says where the observation of the state reached is to go,
+//   T* store.begun(i)                where the first one of a new episode is to go, and
+//   void store.broken(i)             where there is one, is told of a broken step
+//   (kLooksForBroken).
 template <class Device, class E, int N, class Store>
 void step_all(Device device, const E& environment, VectorEnvironment<E, N>& environments,
               std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,

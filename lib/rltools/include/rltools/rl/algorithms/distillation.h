@@ -237,9 +237,11 @@ void collect(Device device, Training<E>& training, const Training<typename E::Te
                   policy_part(device, scratch.present, scratch), scratch.student_action,
                   scratch.acting_buffer);
   ask_teacher(device, training, teacher);
-  report.finite = all_finite(scratch.student_action.data(), kEnvironments * kAction) &&
-                  all_finite(scratch.teacher_action.data(), kEnvironments * kAction);
-  if (!report.finite) return;
+  if (!all_finite(scratch.student_action.data(), kEnvironments * kAction) ||
+      !all_finite(scratch.teacher_action.data(), kEnvironments * kAction)) {
+    return note_no_action(report,
+                          [&](int i) { return rollout.present_observation + i * kObservation; });
+  }
   choose_actions(training);
   for (int i = 0; i < kEnvironments * kAction; i++) {
     rollout.mean[at * kAction + i] = scratch.teacher_action.data()[i];
@@ -260,7 +262,7 @@ void collect(Device device, Training<E>& training, const Training<typename E::Te
   }
   rollout.size++;
   learner.progress.step += static_cast<std::uint32_t>(kEnvironments);
-  for (const auto& transition : transitions) note_transition(learner.progress, transition, report);
+  note_transitions(learner.progress, transitions, scratch.action.data(), report);
 }
 
 // The rows of a minibatch, in another order in each epoch.
