@@ -92,6 +92,10 @@ class TrainingFaultError(RltError):
     exit_code = 11
 
 
+class BrokenEnvironmentError(TrainingFaultError):
+    """The value that was not finite came from the environment, by a step that the message names."""
+
+
 class VerificationError(RltError):
     """Two things that must be equal are not."""
 

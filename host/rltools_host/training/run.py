@@ -18,6 +18,7 @@ from rltools_host.clients.messages import (
 from rltools_host.clients.session import BoardSession
 from rltools_host.clock import folder_date, timestamp
 from rltools_host.errors import (
+    BrokenEnvironmentError,
     DiskError,
     EnvironmentLostError,
     Interrupted,
@@ -360,6 +361,8 @@ class TrainingRun:
         if self._plan.server is not None or not isinstance(error, TrainingFaultError):
             return ""
         command = command_line("check", self._plan.description.name)
+        if isinstance(error, BrokenEnvironmentError):
+            return f"; `{command}` looks for more such steps"
         return f"; `{command}` says whether the environment does it, and by which action"
 
     def _remedy(self, before: str = "") -> str:

@@ -120,6 +120,14 @@ bool is_broken(typename E::Scalar reward, const typename E::Scalar* observation)
   return !is_finite(reward) || !all_finite(observation, kCriticObservationDim<E>);
 }
 
+// Whether none of `count` steps is.
+template <class E>
+bool are_sound(const typename E::Scalar* rewards, const typename E::Scalar* observations,
+               int count) {
+  return all_finite_at_once(rewards, count) &&
+         all_finite_at_once(observations, count * kCriticObservationDim<E>);
+}
+
 // Of kLaneCount environments from `first` on: states move on by `actions` (lanes, ActionDim), and
 // rewards, terminated and observations (lanes, CriticObservationDim) are set. `parameters` is null
 // where all have the nominal ones. With `LooksForBroken` a state whose step is broken stays.
@@ -144,8 +152,7 @@ void step_and_observe_lanes(Device device, const E& environment,
   }
   if constexpr (LooksForBroken) {
     constexpr int kObservation = kCriticObservationDim<E>;
-    if (!all_finite_at_once(rewards, kLaneCount) ||
-        !all_finite_at_once(observations, kLaneCount * kObservation)) {
+    if (!are_sound<E>(rewards, observations, kLaneCount)) {
       for (int i = 0; i < kLaneCount; i++) {
         if (is_broken<E>(rewards[i], observations + i * kObservation)) {
           write_lane(lanes.states, i, states[i]);

@@ -264,6 +264,34 @@ RLT_LOOP_OVER_LANES void observe_states(Device device, const E& environment,
   }
 }
 
+// Both of them: a state of `states` (count, Count at the most) whose step is broken stays.
+template <bool LooksForBroken, int Count, class Device, class E, int N>
+void step_and_observe_states(Device device, const E& environment,
+                             const VectorEnvironment<E, N>& environments, int first, int count,
+                             std::uint32_t seed, std::uint32_t step_number,
+                             const typename E::Scalar* action, typename E::State* states,
+                             typename E::Scalar* rewards, std::uint8_t* terminated,
+                             typename E::Scalar* observations) {
+  const auto step_all_of_them = [&] {
+    step_states(device, environment, environments, first, count, seed, step_number, action, states,
+                rewards, terminated);
+    observe_states(device, environment, environments, first, count, seed, step_number, states,
+                   observations);
+  };
+  if constexpr (LooksForBroken) {
+    typename E::State before[Count];
+    for (int i = 0; i < count; i++) before[i] = states[i];
+    step_all_of_them();
+    constexpr int kObservation = kCriticObservationDim<E>;
+    if (are_sound<E>(rewards, observations, count)) return;
+    for (int i = 0; i < count; i++) {
+      if (is_broken<E>(rewards[i], observations + i * kObservation)) states[i] = before[i];
+    }
+  } else {
+    step_all_of_them();
+  }
+}
+
 // Step, observation and, where an episode ends, the next one, of `count` environments from `first`
 // on, all steps before all observations.
 template <int Count, class Device, class E, int N, class Store>
@@ -273,10 +301,8 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
   using T = typename E::Scalar;
   constexpr int kObservation = kCriticObservationDim<E>;
   constexpr bool kLooks = kLooksForBroken<E, Store>;
-  constexpr int kKept = !kLooks ? 1 : kIsTransposed<Device, E> ? kLaneCount : Count;
   T rewards[Count], observations[Count * kObservation];
   std::uint8_t terminated[Count], truncated[Count];
-  [[maybe_unused]] typename E::State before[kKept];  // of those that are not transposed
   auto* states = environments.state + first;
   action += static_cast<std::ptrdiff_t>(first) * E::kActionDim;
   int done = 0;
@@ -289,29 +315,26 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
                                      terminated + done, observations + done * kObservation);
     }
   }
-  if constexpr (kLooks) {
-    for (int i = done; i < count; i++) before[i - done] = states[i];
+  constexpr int kRest = kIsTransposed<Device, E> ? kLaneCount : Count;
+  if (done < count) {
+    step_and_observe_states<kLooks, kRest>(
+        device, environment, environments, first + done, count - done, seed, step_number,
+        action + done * E::kActionDim, states + done, rewards + done, terminated + done,
+        observations + done * kObservation);
   }
-  step_states(device, environment, environments, first + done, count - done, seed, step_number,
-              action + done * E::kActionDim, states + done, rewards + done, terminated + done);
-  observe_states(device, environment, environments, first + done, count - done, seed, step_number,
-                 states + done, observations + done * kObservation);
   for (int i = 0; i < count; i++) {
     const std::uint32_t episode_step = ++environments.episode_step[first + i];
     environments.episode_return[first + i] += rewards[i];
     truncated[i] = static_cast<std::uint8_t>(!terminated[i] & (episode_step >= episode_steps));
   }
-  [[maybe_unused]] const bool none_is_broken =
-      !kLooks || (all_finite_at_once(rewards, count) &&
-                  all_finite_at_once(observations, count * kObservation));
+  [[maybe_unused]] const bool all_are_sound = !kLooks || are_sound<E>(rewards, observations, count);
   for (int i = 0; i < count; i++) {
     const Transition<T> transition{rewards[i], terminated[i] != 0, truncated[i] != 0,
                                    environments.episode_return[first + i]};
     T* reached = store.reached(first + i, transition);
     for (int k = 0; k < kObservation; k++) reached[k] = observations[i * kObservation + k];
     if constexpr (kLooks) {
-      if (!none_is_broken && is_broken<E>(rewards[i], reached)) {
-        if (i >= done) states[i] = before[i - done];
+      if (!all_are_sound && is_broken<E>(rewards[i], reached)) {
         store.broken(first + i);
         continue;
       }
