@@ -122,8 +122,9 @@ def test_what_the_table_says_of_single_runs(
     monkeypatch.setattr(command, "columns", lambda _: 140)
     assert cli.run(["compare", "one", "other", "--threshold", "-150"]) == 0
     found = [line.split() for line in capsys.readouterr().out.splitlines()]
+    of_runs = ("mean", "deviation", "median", "worst")
     assert found == [
-        "return algorithm runs IQM 95 % mean deviation median worst length".split(),
+        ["return", "algorithm", "runs", "IQM", "95", "%", *of_runs, "length"],
         ["one", "SAC", "1", "-130.0", "-", "-130.0", "0.0", "-130.0", "-130.0", "-"],
         ["other", "-", "1", "-1,234.6", "-", "-1,234.6", "0.0", "-1,234.6", "-1,234.6", "2,000"],
         [],
