@@ -123,7 +123,9 @@ class Member:
 
     def document(self) -> dict[str, Any]:
         """What group.json says of it."""
-        same = ("state", "step", "steps", *(name for name in FIGURES if name != "left_s"))
+        same = ["state", "step", "steps", "train_s", "steps_per_s", "return_mean", "return_std"]
+        if math.isfinite(self.length_mean):  # runs of earlier tools do not state it
+            same.append("length_mean")
         of_task = {name: getattr(self, name) for name in OF_TASKS}
         return {
             "folder": str(self.name.folder),

@@ -168,7 +168,9 @@ BrokenText broken_text(const Training<E>& training, const StepReport<E>& report)
   text.add("training stopped: ", broken.is_reward ? "a reward" : "an observation");
   text.add(" is not finite; ", "state");
   detail::AddFields<BrokenText> fields{text};
-  training.learner.environments.state[broken.environment].for_each_field(fields);
+  if constexpr (Contracts<E>::kKept) {  // else the compiler has said what is missing
+    training.learner.environments.state[broken.environment].for_each_field(fields);
+  }
   text.set_limit(kBrokenTextBytes);
   if (broken.is_first) {
     text.add("; ", "before any action");

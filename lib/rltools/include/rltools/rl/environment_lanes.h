@@ -14,9 +14,9 @@
 //   Parameters.
 #pragma once
 
-#include "rltools/core/finite.h"
 #include "rltools/core/lanes.h"
 #include "rltools/core/random.h"
+#include "rltools/rl/broken_steps.h"
 #include "rltools/rl/environment.h"
 
 namespace rlt::detail {
@@ -112,20 +112,6 @@ RLT_LOOP_OVER_LANES void observe_lanes(Device device, const E& shared,
                          first + static_cast<std::uint32_t>(i)});
     write_array(observations, i, observation);
   }
-}
-
-// Whether a step's reward, or the observation reached (CriticObservationDim), is not finite.
-template <class E>
-bool is_broken(typename E::Scalar reward, const typename E::Scalar* observation) {
-  return !is_finite(reward) || !all_finite(observation, kCriticObservationDim<E>);
-}
-
-// Whether none of `count` steps is.
-template <class E>
-bool are_sound(const typename E::Scalar* rewards, const typename E::Scalar* observations,
-               int count) {
-  return all_finite_at_once(rewards, count) &&
-         all_finite_at_once(observations, count * kCriticObservationDim<E>);
 }
 
 // Of kLaneCount environments from `first` on: states move on by `actions` (lanes, ActionDim), and

@@ -318,8 +318,7 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
   draw_actions(device, training);
   constexpr int kActions = kEnvironments * E::Environment::kActionDim;
   if (!all_finite(rollout.action + rollout.size * kActions, kActions)) {  // not clamped
-    return note_no_action(report,
-                          [&](int i) { return rollout.present_observation + i * kObservation; });
+    return note_no_action(report, rollout.present_observation);
   }
   auto* observations = rollout.observation + rollout.size * kEnvironments * kObservation;
   for (int i = 0; i < kEnvironments * kObservation; i++) {

@@ -7,6 +7,7 @@
 #include "rltools/core/finite.h"
 #include "rltools/core/tensor.h"
 #include "rltools/nn/sequential.h"
+#include "rltools/rl/broken_steps.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/experiment.h"
 #include "rltools/rl/hyperparameters.h"
@@ -126,17 +127,6 @@ typename E::Environment environment_of(const Training<E>& training) {
   return with_settings<E>(training.hyperparameters);
 }
 
-// Where an environment E gave a number that is not finite: by which step, or in which first
-// observation.
-template <class E>
-struct Broken {
-  static constexpr int kNone = -1;
-  int environment = kNone;  // its state is the one before the step
-  bool is_reward = false;   // else an observation is not finite
-  bool is_first = false;    // the first observation of an episode: no action was taken
-  typename E::Scalar action[E::kActionDim];
-};
-
 // What one training step did.
 template <class E>
 struct StepReport {
@@ -198,6 +188,13 @@ void note_no_action(StepReport<E>& report, Present&& present) {
     report.broken.environment = index;
     report.broken.is_first = true;
   }
+}
+// The same of observations that are one array (environments, CriticObservationDim).
+template <class E, class T, std::size_t Count>
+void note_no_action(StepReport<E>& report, T (&present)[Count]) {
+  note_no_action(report, [&](int index) {
+    return &present[index * kCriticObservationDim<typename E::Environment>];
+  });
 }
 
 // Whether the environment and the experiment keep their contracts; what relies on them is compiled

@@ -9,6 +9,7 @@
 
 #include "rltools/core/random.h"
 #include "rltools/core/tasks.h"
+#include "rltools/rl/broken_steps.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/environment_lanes.h"
 
@@ -100,30 +101,6 @@ struct Transition {
 
   bool ended() const { return terminated || truncated || lost; }
 };
-
-namespace detail {
-
-template <class Store>
-using ToldOfBroken = decltype(std::declval<Store&>().broken(0));
-
-// A copy of a state, where it may be asked for.
-template <class E, bool Kept>
-struct StateBefore {
-  explicit StateBefore(const typename E::State& present) : state(present) {}
-  typename E::State state;
-};
-template <class E>
-struct StateBefore<E, false> {
-  explicit StateBefore(const typename E::State&) {}
-};
-
-}  // namespace detail
-
-// Whether broken steps are looked for: those of a Store with store.broken(index), which is called
-// on the worker that has the environment. The state is then as before the step, for somebody to
-// say which one it was, and no episode begins. What plays episodes elsewhere looks for itself.
-template <class E, class Store>
-constexpr bool kLooksForBroken = !kIsElsewhere<E> && detail::kIsValid<detail::ToldOfBroken, Store>;
 
 // The first state of environment `index`, whose parameters are known.
 template <class Device, class E, int N>
