@@ -90,6 +90,13 @@ class TrainingFaultError(RltError):
     """The board stopped training by itself, as a value was not finite."""
 
     exit_code = 11
+    what_a_check_says = "says whether the environment does it, and by which action"
+
+
+class BrokenEnvironmentError(TrainingFaultError):
+    """The value that was not finite came from the environment, by a step that the message names."""
+
+    what_a_check_says = "looks for more such steps"
 
 
 class VerificationError(RltError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 import time
 from pathlib import Path
 from types import ModuleType
@@ -27,11 +28,14 @@ from boards_under_test import (
 from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.build.description import ExperimentDescription
+from rltools_host.clients.file_transfer import BEST_PATH
 from rltools_host.clients.messages import Evaluation, Event, Result, State, TrainingProgress
 from rltools_host.clients.node import PROTOCOL_VERSION
 from rltools_host.clients.session import BoardSession
+from rltools_host.errors import BrokenEnvironmentError, FileNotThereError
 from rltools_host.link.transport import ProcessLink, SerialLink
-from rltools_host.runs.checkpoint import parse_image
+from rltools_host.runs.checkpoint import build_image, parse_image
+from rltools_host.runs.policy_file import step_of_policy
 from waiting import wait_for
 
 BOARDS = ["host", EMULATED]
@@ -188,6 +192,49 @@ def test_pause_checkpoint_and_resume_on_a_fresh_board(
     other.training.resume()
     result, _ = run_to_rest(other)
     assert result.state_sha256 == expected.state_sha256
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_a_board_says_which_step_of_its_environment_is_broken(
+    board: str, connect: Connect, description: ExperimentDescription
+) -> None:
+    """A checkpoint's state is finite, and the square of its angle, a reward, is not."""
+    run = {**SHORT_RUN, "learning_starts": 1000}
+    session = connect(board)
+    train(session, description, **{**run, "steps": 15})
+    image = parse_image(session.files.download("/checkpoint.rltc"), board)
+    (at,) = (t.offset for t in description.tensors if t.name == "environment_state/angle_rad")
+    payload = image.payload[:at] + struct.pack("<f", -1e38) + image.payload[at + 4 :]
+    set_run(session, description, **run)
+    session.training.upload_checkpoint(build_image(image.fingerprint, image.step, payload))
+    session.training.resume()
+    sentence = (
+        r": a reward is not finite; state angle_rad -1e38, velocity_rad_s -?\d[0-9.]*; "
+        r"action torque -?0\.\d+; the environment gives it: mend it, or end its episodes before$"
+    )
+    with pytest.raises(BrokenEnvironmentError, match=sentence):
+        list(session.training.events())
+    assert session.node.identity().state == State.FAULT
+
+
+def test_the_best_policy_is_kept_where_a_board_says_that_it_has_memory(
+    connect: Connect, description: ExperimentDescription
+) -> None:
+    """Here it has; an emulated board, which counts instructions, says nothing and has no file."""
+    assert "RLT_WHOLE_BATCH" in load_board("host").defines
+    assert not any("RLT_BULK_BYTES" in define for define in load_board(EMULATED).defines)
+    run = {**SHORT_RUN, "learning_starts": 1000, "steps": 30, "eval_every": 10}
+    policies = []
+    for board in BOARDS:
+        session = connect(board)
+        train(session, description, **run)
+        policies.append(session.files.download("/policy.rltp"))
+        if board == EMULATED:
+            with pytest.raises(FileNotThereError):
+                session.files.download(BEST_PATH)
+        else:
+            assert step_of_policy(session.files.download(BEST_PATH)) in (10, 20, 30)
+    assert policies[0] == policies[1]
 
 
 def test_training_goes_on_without_a_host(

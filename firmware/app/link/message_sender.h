@@ -43,11 +43,26 @@ class MessageSender {
     copy_text(content.text, text);
     send(mavlink_msg_statustext_encode_status, content);
   }
+  // A text of any length, in pieces, of which the last one is not full (MAVLink, STATUSTEXT).
+  void say_in_pieces(std::uint8_t severity, const char* text) {
+    mavlink_statustext_t content{};
+    content.severity = severity;
+    // Never 0, which is that of a text of one piece.
+    content.id = text_id_ = static_cast<std::uint16_t>(text_id_ % 0xffff + 1);
+    for (bool is_full = true; is_full; content.chunk_seq++) {
+      __builtin_memset(content.text, 0, sizeof(content.text));
+      copy_text(content.text, text);
+      send(mavlink_msg_statustext_encode_status, content);
+      is_full = content.text[sizeof(content.text) - 1] != '\0';
+      if (is_full) text += sizeof(content.text);
+    }
+  }
 
  private:
   const Transport transport_;
   const Address self_;
   mavlink_status_t status_{};  // holds the sequence number
+  std::uint16_t text_id_ = 0;  // of the last text in pieces
 };
 
 }  // namespace rlt::link

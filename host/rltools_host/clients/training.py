@@ -20,13 +20,19 @@ from rltools_host.clients.messages import (
     result_of,
 )
 from rltools_host.clients.node import NodeClient
-from rltools_host.errors import DamagedFileError, LinkLostError, TrainingFaultError
+from rltools_host.errors import (
+    BrokenEnvironmentError,
+    DamagedFileError,
+    LinkLostError,
+    TrainingFaultError,
+)
 from rltools_host.link.connection import Connection
 from rltools_host.link.exchange import Exchange
 from rltools_host.link.framing import SEVERITY_CRITICAL, Dialect, Message, payload_of
 
 QUIET_S = 2.0  # without a report: ask how the board stands
 GATHER_S = 0.1  # reports that come within this time are taken in together
+STATE_IN_TEXT = "; state "  # of a fault's text: an environment's step is to blame
 GATHER_BYTES = 2048  # as long as they are no more than this: the link's buffers must not fill
 
 
@@ -171,11 +177,16 @@ class TrainingClient:
         if identity is None:
             return
         if identity.state == State.FAULT:
-            raise TrainingFaultError(
+            why = self._fault_text or "a value is not finite"
+            stopped = (
                 f"training stopped on {self._connection.description}: "
-                f"{self._fault_text or 'a value is not finite'}; "
-                "try a smaller learning_rate with --set"
+                f"{why.removeprefix('training stopped: ')}; "
             )
+            if STATE_IN_TEXT in why:
+                raise BrokenEnvironmentError(
+                    f"{stopped}the environment gives it: mend it, or end its episodes before"
+                )
+            raise TrainingFaultError(f"{stopped}try a smaller learning_rate with --set")
         if identity.state == State.IDLE:
             raise LinkLostError(
                 f"the board on {self._connection.description} restarted and lost its training "

@@ -181,8 +181,9 @@ def command(
     json_output: Json = False,
 ) -> None:
     """Plays random actions, and the same ones again: ranges, finite numbers, the same episodes from
-    the same seed, reset and termination, the scale of rewards and observations, memory on each
-    board. Each finding comes with its remedy. The exit code is 18 where there is a fault.
+    the same seed, reset and termination, the scale of rewards and observations; of an experiment,
+    memory on each board. Each finding comes with its remedy. The exit code is 18 where there is a
+    fault.
     """
     if is_task(name):
         require(context, MODES, TASK)

@@ -56,15 +56,15 @@ def run(
 def comparison_lines(comparison: Comparison, width: int) -> list[str]:
     """Tables of final returns, of the threshold, and of probabilities."""
     contenders = comparison.contenders
-    rows: list[tuple[str, ...]] = [
-        ("return", "algorithm", "runs", "IQM", "95 %", "mean", "deviation", "median", "worst")
-    ]
+    heads = "return algorithm runs IQM 95_% mean deviation median worst length"
+    rows = [tuple(word.replace("_", " ") for word in heads.split())]
     for each in contenders:
         figures = statistics_of(each.returns)
         numbers = (figures[key] for key in ("mean", "std", "median", "worst"))
         shown = (f"{value:,.1f}" for value in numbers)
         of_runs = (each.first.algorithm or "-", str(len(each.runs)), f"{each.mean:,.1f}")
-        rows.append((each.name, *of_runs, interval(each.interval, 1), *shown))
+        length = "-" if each.length is None else f"{each.length:,.0f}"
+        rows.append((each.name, *of_runs, interval(each.interval, 1), *shown, length))
     lines = folded(rows, width)
     reached = [each.reached for each in contenders if each.reached is not None]
     if reached:

@@ -280,7 +280,9 @@ def command(
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write every step of every episode: FILE.csv or .npz."),
+        typer.Option(
+            metavar="FILE", help="Write every step of every episode: FILE.csv, .npz or .parquet."
+        ),
     ] = None,
     which: Which = LAST,
     json_output: Json = False,

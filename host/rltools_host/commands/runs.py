@@ -67,7 +67,10 @@ def list_runs(words: Sequence[str], order: str, with_members: bool, json_output:
     print(without_commands(f"{count} in {folder}, {size(total)} of the disk"))
 
 
-HEADS = ("name", "experiment", "board", "seed", "steps", "return", "began (UTC)", "size", "state")
+HEADS = (
+    *("name", "experiment", "board", "seed", "steps", "return", "length", "began (UTC)", "size"),
+    "state",
+)
 
 
 def row_of(entry: Entry) -> tuple[str, ...]:
@@ -84,6 +87,7 @@ def row_of(entry: Entry) -> tuple[str, ...]:
         seeds_of(entry),
         steps,
         result,
+        "-" if entry.length is None else f"{entry.length:,.0f}",
         minute(entry.begun_us),
         size(entry.disk_bytes),
         entry.state or "-",

@@ -1,8 +1,4 @@
-"""Every step of every episode in a file: a table for spreadsheets and pandas, or NumPy's arrays.
-
-Parquet is not written: its smallest libraries are of 20 to 45 MB, and `pandas.read_csv(FILE)` reads
-what is written here.
-"""
+"""Every step of every episode in a file: a table for spreadsheets and pandas, or NumPy's arrays."""
 
 from __future__ import annotations
 
@@ -18,29 +14,31 @@ from rltools_host.errors import UsageError
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.policies.episodes import Episode
 from rltools_host.policies.image import PolicyImage
+from rltools_host.toolchain import tools
 
-CSV, NPZ = ".csv", ".npz"
+CSV, NPZ, PARQUET = ".csv", ".npz", ".parquet"
+GROUP = "parquet"
+COUNTS = ("episode", "seed", "step", "terminated", "truncated")  # columns of whole numbers
 OPTION = "--trace"
 
 
 def check_trace_path(path: Path) -> None:
-    """Before anything is played: UsageError where nothing can be written there."""
-    if path.suffix == ".parquet":
-        raise UsageError(
-            f"{OPTION} {path}: parquet is not written, name a file {path.with_suffix(CSV).name}; "
-            "pandas.read_csv(...).to_parquet(...) makes one of it"
-        )
-    if path.suffix not in (CSV, NPZ):
-        raise UsageError(f"{OPTION} {path}: name a file that ends with {CSV} or {NPZ}")
+    """Before anything is played: UsageError where nothing can be written there. What Parquet needs
+    is installed."""
+    if path.suffix not in (CSV, NPZ, PARQUET):
+        raise UsageError(f"{OPTION} {path}: name a file that ends with {CSV}, {NPZ} or {PARQUET}")
     if path.is_dir():
         raise UsageError(f"{OPTION} {path} is a folder: name a file in it")
+    if path.suffix == PARQUET:
+        tools.ensure_group(GROUP)
 
 
 def write_trace(path: Path, image: PolicyImage, episodes: Sequence[Episode]) -> None:
     """As the file's name says: a row for each step.
 
     CSV: the columns of headings(), and numbers of nine digits, which tell floats apart. NPZ:
-    `columns`, the same names, and `rows` of float64, (steps, columns).
+    `columns`, the same names, and `rows` of float64, (steps, columns). Parquet: the columns of the
+    CSV, as int64 and float64.
     """
     columns = headings(image)
     rows = np.concatenate([rows_of(index, episode) for index, episode in enumerate(episodes)])
@@ -48,6 +46,8 @@ def write_trace(path: Path, image: PolicyImage, episodes: Sequence[Episode]) -> 
         stream = io.BytesIO()
         np.savez_compressed(stream, columns=np.array(columns), rows=rows)
         data = stream.getvalue()
+    elif path.suffix == PARQUET:
+        data = parquet(columns, rows)
     else:
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
@@ -59,6 +59,19 @@ def write_trace(path: Path, image: PolicyImage, episodes: Sequence[Episode]) -> 
     except OSError as error:
         raise disk_error(path, error) from None
     write_atomically(path, data)
+
+
+def parquet(columns: Sequence[str], rows: NDArray[np.float64]) -> bytes:
+    import pyarrow
+    from pyarrow import parquet as writer
+
+    arrays = [
+        pyarrow.array(values.astype(np.int64) if name in COUNTS else values)
+        for name, values in zip(columns, rows.T, strict=True)
+    ]
+    stream = pyarrow.BufferOutputStream()
+    writer.write_table(pyarrow.Table.from_arrays(arrays, names=list(columns)), stream)
+    return bytes(stream.getvalue())
 
 
 def headings(image: PolicyImage) -> list[str]:

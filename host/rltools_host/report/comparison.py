@@ -100,6 +100,12 @@ class Contender:
     def interval(self) -> Interval | None:
         return interval_of_mean(self.returns)
 
+    @property
+    def length(self) -> float | None:
+        """Steps of an episode of the last evaluations, the mean over the runs that state it."""
+        known = [run.length_mean for run in self.contents if run.length_mean is not None]
+        return statistics.fmean(known) if known else None
+
     def document(self) -> dict[str, Any]:
         figures = statistics_of(self.returns)
         return {
@@ -110,6 +116,7 @@ class Contender:
             "returns": list(self.returns),
             "iqm": self.mean,
             "iqm_interval": self.interval,
+            "length_mean": self.length,
             **figures,
             **({} if self.reached is None else {"threshold": self.reached.document()}),
         }

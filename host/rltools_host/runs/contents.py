@@ -185,6 +185,7 @@ class Run(Struct, frozen=True):
     guest_instructions: Count | None = None
     return_mean: Number | None = None
     return_std: Number | None = None
+    length_mean: NotNegative | None = None  # steps of the last evaluation's episodes
 
     @property
     def is_recurrent(self) -> bool:

@@ -25,6 +25,7 @@ class Entry:
 
     name: as other commands take it. result, deviation: of a run, its last evaluation's return and
     the deviation between its episodes; of a group, the mean and the deviation of its finished runs.
+    length: steps of an episode of the last evaluation; of a group, the mean over these runs.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Entry:
     steps: int = 0
     result: float | None = None
     deviation: float | None = None
+    length: float | None = None
     problem: str = ""
 
     @property
@@ -61,6 +63,7 @@ class Entry:
             "steps": self.steps,
             "return_mean": self.result,
             "return_std": self.deviation,
+            "length_mean": self.length,
             "begun_us": self.begun_us,
             "disk_bytes": self.disk_bytes,
             "state": self.state,
@@ -108,6 +111,7 @@ def run_fields(path: Path) -> dict[str, Any]:
             "steps": run.steps,
             "result": run.return_mean,
             "deviation": run.return_std,
+            "length": run.length_mean,
         }
     except RltError as error:
         return {"state": DAMAGED, "problem": str(error)}
@@ -136,6 +140,7 @@ def group_fields(path: Path, members: Sequence[Entry]) -> dict[str, Any]:
         "steps": max((member.steps for member in members), default=content.steps or 0) * count,
         "result": figures["mean"],
         "deviation": figures["std"] if figures["runs"] != 1 else None,
+        "length": statistics_of([run.length for run in finished if run.length is not None])["mean"],
     }
 
 

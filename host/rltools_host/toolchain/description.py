@@ -96,6 +96,7 @@ MODULES = {
     "crazyflie": "cflib",
     "fit": "scipy",
     "onnx": "onnxruntime",
+    "parquet": "pyarrow",
     "esp-idf": "idf_component_manager",
     "mujoco": "mujoco",
     "tune": "optuna",

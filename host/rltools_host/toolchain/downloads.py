@@ -23,6 +23,7 @@ MEGABYTES = {
     "crazyflie": 55,
     "fit": 52,
     "onnx": 51,
+    "parquet": 55,
     "esp-idf": 7,
     "mujoco": 51,
     "tune": 24,

@@ -38,6 +38,7 @@ GROUPS = {
     "crazyflie": "cflib, for the radio and USB of a Crazyflie",
     "fit": "SciPy, which fits a quadrotor's parameters to the log of a flight",
     "onnx": "ONNX and onnxruntime, to write policies as models",
+    "parquet": "Apache Arrow, to write the steps of episodes as Parquet",
     "esp-idf": "Espressif's component manager, which packs the component for ESP-IDF",
     "mujoco": "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
     "tune": "Optuna, which searches hyperparameters",
@@ -53,7 +54,10 @@ DISTRIBUTION = "rltools-host"
 EXTRAS = {  # of the wheel, with the packages of a group
     **{
         group: group
-        for group in ("crazyflie", "fit", "mujoco", "onnx", "platformio", "ray", "tune", "wandb")
+        for group in (
+            *("crazyflie", "fit", "mujoco", "onnx", "parquet", "platformio", "ray", "tune"),
+            "wandb",
+        )
     },
     "zig": "compiler",
 }

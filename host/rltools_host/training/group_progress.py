@@ -25,7 +25,8 @@ PRUNED = "pruned"  # of a tuning: paused for good
 FAILED = "failed"
 RUNNING = (STARTING, TRAINING)
 STATES = (FINISHED, TRAINING, STARTING, PAUSED, WAITING, PRUNED, FAILED)
-FIGURES = ("steps_per_s", "left_s", "return_mean", "return_std", "train_s")  # NaN: not known
+# NaN: not known.
+FIGURES = ("steps_per_s", "left_s", "return_mean", "return_std", "length_mean", "train_s")
 OF_TASKS = ("environment_faults", "observations_outside")  # of tasks of Gymnasium's alone
 
 
@@ -43,6 +44,7 @@ class Member:
     left_s: float = math.nan
     return_mean: float = math.nan
     return_std: float = math.nan
+    length_mean: float = math.nan  # steps of an episode of the last evaluation
     train_s: float = math.nan
     state_sha256: str = ""
     activity: str = ""
@@ -121,7 +123,9 @@ class Member:
 
     def document(self) -> dict[str, Any]:
         """What group.json says of it."""
-        same = ("state", "step", "steps", "train_s", "steps_per_s", "return_mean", "return_std")
+        same = ["state", "step", "steps", "train_s", "steps_per_s", "return_mean", "return_std"]
+        if math.isfinite(self.length_mean):  # runs of earlier tools do not state it
+            same.append("length_mean")
         of_task = {name: getattr(self, name) for name in OF_TASKS}
         return {
             "folder": str(self.name.folder),

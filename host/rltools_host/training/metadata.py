@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -123,6 +124,8 @@ def changes_of_state(
     if evaluation is not None:
         changes["return_mean"] = evaluation.return_mean
         changes["return_std"] = evaluation.return_std
+        length = evaluation.length_mean
+        changes["length_mean"] = length if math.isfinite(length) else None
     return changes
 
 

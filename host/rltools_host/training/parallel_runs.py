@@ -95,6 +95,7 @@ class ReportingScreen(Screen):
         if view.evaluation is not None:
             report["return_mean"] = view.evaluation.return_mean
             report["return_std"] = view.evaluation.return_std
+            report["length_mean"] = view.evaluation.length_mean
         self._say(report)
 
 

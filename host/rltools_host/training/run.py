@@ -356,11 +356,11 @@ class TrainingRun:
         return error
 
     def _suspicion(self, error: BaseException) -> str:
-        """Where numbers of the core's own simulator may be to blame: what says so."""
+        """Where numbers of the core's own simulator may be to blame: what looks into that."""
         if self._plan.server is not None or not isinstance(error, TrainingFaultError):
             return ""
         command = command_line("check", self._plan.description.name)
-        return f"; `{command}` says whether the environment does it, and by which action"
+        return f"; `{command}` {error.what_a_check_says}"
 
     def _remedy(self, before: str = "") -> str:
         """A clause with what goes on from the newest save, where there is one."""

@@ -177,7 +177,8 @@ def chosen(members: Sequence[Member], room: int) -> tuple[list[Member], list[Mem
 
 
 def table(members: Sequence[Member], width: int) -> list[Text]:
-    """The columns that fit: of bar, return, time and speed those come first that say most."""
+    """The columns that fit: of bar, return, time, speed and length of an episode those come first
+    that say most."""
     from rich.text import Text
 
     if not members:
@@ -195,6 +196,7 @@ def table(members: Sequence[Member], width: int) -> list[Text]:
         ("return", [returned(member) for member in members]),
         ("left", [left_of(member) for member in members]),
         ("steps/s", [speed_of(member) for member in members]),
+        ("length", [length_of(member.length_mean) for member in members]),
     ):
         least = LEAST_BAR if len(fitting) >= 2 else 0  # which comes before the last two
         if column_width(*column) + least > room:
@@ -235,6 +237,10 @@ def column_width(name: str, texts: Sequence[str]) -> int:
     return max(len(name), *map(len, texts)) + 2
 
 
+def length_of(steps: float | None) -> str:
+    return f"{steps:,.0f}" if steps is not None and math.isfinite(steps) else "-"
+
+
 def left_of(member: Member) -> str:
     return duration(member.left_s) if member.state == TRAINING else ""
 
@@ -264,14 +270,15 @@ def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[st
     runs: Sequence[Mapping[str, Any]] = document["runs"]
     labels: dict[str, str] = {e["variant"]: e["label"] for e in document["summary"]}
     has_variants = any(labels.values())
-    rows: list[tuple[str, ...]] = [("variant", "seed", "state", "return", "step", "time")]
+    rows: list[tuple[str, ...]] = [("variant", "seed", "state", "return", "length", "step", "time")]
     notes = []
     for each in runs:
         label, seed = labels[each["variant"]], str(each["seed"])
         train_s = math.nan if each["train_s"] is None else each["train_s"]
         returned = with_deviation(each["return_mean"], each["return_std"])
         step = f"{each['step']:,}"
-        rows.append((label, seed, each["state"], returned, step, duration(train_s)))
+        length = length_of(each.get("length_mean"))
+        rows.append((label, seed, each["state"], returned, length, step, duration(train_s)))
         name = f"{label}, seed {seed}" if has_variants else f"seed {seed}"
         if each["error"]:
             notes.append(f"  {name}: {each['error']}")

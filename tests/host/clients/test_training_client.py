@@ -13,7 +13,7 @@ from rltools_host.clients.file_transfer import FileClient
 from rltools_host.clients.messages import Result, State, TrainingProgress
 from rltools_host.clients.node import NodeClient
 from rltools_host.clients.training import TrainingClient
-from rltools_host.errors import TrainingFaultError
+from rltools_host.errors import BrokenEnvironmentError, TrainingFaultError
 from rltools_host.link.connection import Connection
 from scripted_link import BOARD, ScriptedLink
 from session_calls import DIALECT, shorten_times
@@ -165,7 +165,26 @@ def test_reason_of_a_fault_is_a_critical_text() -> None:
     link, training = scripted()
     link.put(text(2, b"training stopped: a loss"), text(3, b"hyperparameter refused: another's"))
     link.put(identity_message(State.FAULT))
-    with pytest.raises(TrainingFaultError, match="stopped on the script: training stopped: a loss"):
+    with pytest.raises(TrainingFaultError, match="stopped on the script: a loss; try a"):
+        list(training.events())
+
+
+def test_a_step_that_the_board_names_is_of_the_environment() -> None:
+    """Its text comes in pieces, and no learning rate is to blame."""
+    link, training = scripted()
+    whole = (
+        b"training stopped: a reward is not finite; state angle_rad 1e38, velocity_rad_s -8; "
+        b"action torque 0.25"
+    )
+    for index in range(3):
+        piece = whole[50 * index : 50 * (index + 1)]
+        link.put(DIALECT.MAVLink_statustext_message(2, piece, 1, index))
+    link.put(identity_message(State.FAULT))
+    sentence = (
+        r"script: a reward is not finite; state angle_rad 1e38, velocity_rad_s -8; "
+        r"action torque 0\.25; the environment gives it: mend it, or end its episodes before$"
+    )
+    with pytest.raises(BrokenEnvironmentError, match=sentence):
         list(training.events())
 
 

@@ -118,14 +118,15 @@ def test_table(
 def test_what_the_table_says_of_single_runs(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made(runs / "other", [-2.0, -1234.56], algorithm="")
+    made(runs / "other", [-2.0, -1234.56], algorithm="", length_mean=1999.6)
     monkeypatch.setattr(command, "columns", lambda _: 140)
     assert cli.run(["compare", "one", "other", "--threshold", "-150"]) == 0
     found = [line.split() for line in capsys.readouterr().out.splitlines()]
+    of_runs = ("mean", "deviation", "median", "worst")
     assert found == [
-        ["return", "algorithm", "runs", "IQM", "95", "%", "mean", "deviation", "median", "worst"],
-        ["one", "SAC", "1", "-130.0", "-", "-130.0", "0.0", "-130.0", "-130.0"],
-        ["other", "-", "1", "-1,234.6", "-", "-1,234.6", "0.0", "-1,234.6", "-1,234.6"],
+        ["return", "algorithm", "runs", "IQM", "95", "%", *of_runs, "length"],
+        ["one", "SAC", "1", "-130.0", "-", "-130.0", "0.0", "-130.0", "-130.0", "-"],
+        ["other", "-", "1", "-1,234.6", "-", "-1,234.6", "0.0", "-1,234.6", "-1,234.6", "2,000"],
         [],
         ["return", "of", "-150", "reached", "steps", "seconds"],
         ["one", "1", "of", "1", "20", "2.0"],

@@ -383,11 +383,13 @@ def test_sizes_in_words(count: int, text: str) -> None:
 def test_a_row_of_the_list() -> None:
     usual = Entry("n", Path("n"), False, 0, 1234, "", step=5, steps=5)
     assert row_of(usual)[:6] == ("n", "-", "-", "-", "5", "-")
-    assert row_of(usual)[7:] == ("1.2 kB", "-")
+    assert row_of(usual)[6] == "-"
+    assert row_of(usual)[8:] == ("1.2 kB", "-")
+    assert row_of(replace(usual, length=1234.5))[6] == "1,234"
     whole = replace(usual, experiment="e", board="b", seeds=(0, 1), state="s", steps=1000, step=999)
     assert row_of(replace(whole, result=-1234.56, deviation=0.04)) == (
         *("n", "e", "b", "0 and 1", "999 of 1,000", "-1,234.6 ± 0.0"),
-        *(row_of(usual)[6], "1.2 kB", "s"),
+        *("-", row_of(usual)[7], "1.2 kB", "s"),
     )
     assert row_of(replace(usual, result=2.0))[5] == "2.0"
     assert row_of(replace(usual, deviation=2.0))[5] == "-"

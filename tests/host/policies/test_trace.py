@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -14,6 +15,7 @@ from rltools_host.errors import DiskError, UsageError
 from rltools_host.policies.episodes import Episode
 from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.trace import check_trace_path, headings, rows_of, write_trace
+from rltools_host.toolchain import tools
 
 
 def image(observations: list[str], actions: list[str]) -> PolicyImage:
@@ -80,15 +82,42 @@ def test_files(tmp_path: Path) -> None:
         write_trace(path / "below" / "t.csv", named, both)
 
 
+@pytest.mark.all
+def test_parquet_has_the_columns_and_numbers_of_the_csv(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    check_trace_path(path)  # installs what it needs
+    from pyarrow import parquet
+
+    both, named = [episode(True), episode(False)], image(["x", "y"], ["u"])
+    write_trace(path, named, both)
+    write_trace(path.with_suffix(".csv"), named, both)
+    table = parquet.read_table(path)
+    with path.with_suffix(".csv").open() as file:
+        rows = list(csv.reader(file))
+    assert table.column_names == rows[0]
+    columns = zip(*rows[1:], strict=True)
+    for name, column, texts in zip(rows[0], table.columns, columns, strict=True):
+        is_whole = name in ("episode", "seed", "step", "terminated", "truncated")
+        assert str(column.type) == ("int64" if is_whole else "double")
+        assert [f"{value:.9g}" for value in column.to_pylist()] == list(texts)
+    assert table.column("reward").to_pylist()[2] == 1 / 3  # all of its digits
+
+
+def test_parquet_asks_for_its_packages_before_anything_is_played(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(tools, "ensure_group", asked.append)
+    check_trace_path(Path("t.csv"))
+    assert asked == []
+    check_trace_path(Path("t.parquet"))
+    assert asked == ["parquet"]
+
+
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        (
-            "t.parquet",
-            "--trace t.parquet: parquet is not written, name a file t.csv; "
-            "pandas.read_csv(...).to_parquet(...) makes one of it",
-        ),
-        ("t.txt", "--trace t.txt: name a file that ends with .csv or .npz"),
+        ("t.txt", "--trace t.txt: name a file that ends with .csv, .npz or .parquet"),
         ("folder.csv", "--trace folder.csv is a folder: name a file in it"),
     ],
 )

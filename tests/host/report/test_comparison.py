@@ -76,6 +76,7 @@ def test_document_of_a_comparison() -> None:
         "returns": [1.0],
         "iqm": 1.0,
         "iqm_interval": None,
+        "length_mean": None,
         **figures,
     }
     assert document["improvements"] == [

@@ -623,6 +623,25 @@ def test_an_episode_shows_its_channels_and_the_environments_picture(data: RunDat
     assert "return so far" in without
 
 
+def test_scales_are_the_contracts_ranges_where_that_shows_something() -> None:
+    assert episodes.range_shown(-8.0, 8.0, np.array([-1.0, 0.7])) == (-8.0, 8.0)
+    assert episodes.range_shown(-8.0, 8.0, np.array([-0.5, 0.5])) is None
+    assert episodes.range_shown(-1e38, 1e38, np.array([0.0, 1.0])) is None
+    within = Panel("within", np.array([0.0, 1.0]), (-8.0, 8.0))
+    beyond = Panel("beyond", np.array([0.0, 20.0]), (-8.0, 8.0))
+    for panel in (within, beyond):
+        svg = episodes.episode_panels([panel], 0.05)
+        assert all(f">{figure}<" in svg for figure in ("\N{MINUS SIGN}8", "0", "8"))
+
+
+def test_an_observation_is_drawn_over_its_range(data: RunData) -> None:
+    assert data.image is not None
+    assert data.episode is not None
+    panels = episodes.panels_of(data.image, data.episode)
+    for panel, channel in zip(panels, data.image.observations, strict=False):
+        assert panel.bounds == (channel.minimum, channel.maximum)
+
+
 def test_worst_episodes_and_where_they_began(data: RunData) -> None:
     assert data.evaluation is not None
     shown = Page(section_html(episodes.all_episodes(data))).words

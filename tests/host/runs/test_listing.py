@@ -28,7 +28,7 @@ GROUP: dict[str, Any] = {
     "begun_us": 7,
 }
 TUNE = {"mark": "0123456789abcdef", "study": "t", "search": ["gamma=0.9..0.99"], "trials": 4}
-DONE: dict[str, Any] = {"state": "finished", "step": 100, "return_std": 9.0}
+DONE: dict[str, Any] = {"state": "finished", "step": 100, "return_std": 9.0, "length_mean": 20.0}
 
 
 def made(path: Path, **changes: Any) -> None:
@@ -62,6 +62,7 @@ def test_a_run(tmp_path: Path) -> None:
             "steps": 100,
             "return_mean": None,
             "return_std": None,
+            "length_mean": None,
             "begun_us": 5,
             "state": "paused",
             "problem": None,
@@ -110,6 +111,8 @@ def test_a_group_sums_up_its_runs(
     names = ("state", "step", "steps", "return_mean", "return_std")
     assert tuple(document[name] for name in names) == expected
     assert (document["kind"], document["seeds"], document["begun_us"]) == ("group", [0, 1], 7)
+    has_finished = any(run.get("state") == "finished" for run in runs)
+    assert document["length_mean"] == (20.0 if has_finished else None)
 
 
 def test_members_follow_their_group(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.saves import reserve_save, write_save
 from rltools_host.training.best import BestPolicy
-from training_bench import interrupt_at, metrics
+from training_bench import installed_bench, interrupt_at, is_valid, metrics
 from training_calls import train_here
 
 SETTINGS = ["eval_every=100", "learning_starts=200", "report_every=10"]
@@ -116,6 +116,23 @@ def test_a_reserved_place_is_no_best_policy(tmp_path: Path) -> None:
     reserve_save(tmp_path, dict.fromkeys((*files, "best.rltp"), 100))
     name = write_save(tmp_path, 1, "0" * 64, files)
     assert {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} == files
+
+
+def test_a_run_on_a_board_that_keeps_none_has_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is asked for its file, which is not there; the run is whole, and says so when asked."""
+    bench = installed_bench(monkeypatch)
+    try:
+        document = bench.train(tmp_path / "run")
+    finally:
+        bench.close()
+    assert metrics(tmp_path / "run", "evaluation")
+    assert is_valid(tmp_path / "run")["best"] is None
+    assert document["best"] is None
+    assert not RunFolder.open(tmp_path / "run").best_path.exists()
+    with pytest.raises(UnknownNameError, match="has no best policy"):
+        read_run_policy(tmp_path / "run", "best")
 
 
 def test_what_is_not_known_is_not_taken(tmp_path: Path) -> None:

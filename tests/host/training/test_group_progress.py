@@ -58,7 +58,7 @@ def test_a_member_that_has_not_begun() -> None:
 
 def test_a_members_document_has_what_is_known() -> None:
     known: dict[str, Any] = {"step": 400, "train_s": 2.0, "steps_per_s": 200.0}
-    known |= {"return_mean": -5.0, "return_std": 1.5, "state_sha256": "ab"}
+    known |= {"return_mean": -5.0, "return_std": 1.5, "length_mean": 20.0, "state_sha256": "ab"}
     run = member(FAILED, 7, "with", **known, environment_faults=0, observations_outside=2)
     run.fail(DiskError("full"))
     assert run.document() == {

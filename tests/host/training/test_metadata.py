@@ -84,7 +84,7 @@ def test_instructions_are_those_of_sessions_that_all_count_them() -> None:
 
 
 def test_an_evaluation_is_summed_up() -> None:
-    evaluation = Evaluation(0, 10, 2, -5.0, 1.5, -9.0, 0.0)
+    evaluation = Evaluation(0, 10, 2, -5.0, 1.5, -9.0, 0.0, 12.5)
     changes = changes_of_state({"sessions": [{}]}, "training", 10, 2.0, evaluation, {})
     assert changes == {
         "sessions": [{}],
@@ -97,4 +97,8 @@ def test_an_evaluation_is_summed_up() -> None:
         "guest_instructions": None,
         "return_mean": -5.0,
         "return_std": 1.5,
+        "length_mean": 12.5,
     }
+    of_older_firmware = Evaluation(0, 10, 2, -5.0, 1.5, -9.0, 0.0)
+    changes = changes_of_state({"sessions": [{}]}, "training", 10, 2.0, of_older_firmware, {})
+    assert changes["length_mean"] is None

@@ -51,7 +51,7 @@ def view_of(states: list[str], label: str = "") -> GroupView:
             step = 10_000 if state == FINISHED else 2_500
             rate = 100.0 if state == TRAINING else math.nan
             values = {"steps_per_s": rate, "left_s": 75.0 if state == TRAINING else 0.0}
-            returns = {"return_mean": -1234.5, "return_std": 56.7}
+            returns = {"return_mean": -1234.5, "return_std": 56.7, "length_mean": 1999.6}
             member.take({"step": step, "steps": 10_000, **values, **returns})
         members.append(member)
     return GroupView("pendulum-ppo on host", "host", Path("g"), members, 2, clock=lambda: now[0])
@@ -85,14 +85,14 @@ def test_picture_fits(width: int, height: int, label: str) -> None:
 
 def test_what_is_in_a_wide_picture() -> None:
     lines = drawn(view_of(STATES), 120, 24)
-    assert lines[0].split() == ["seed", "state", "step", "return", "left", "steps/s"]
+    assert lines[0].split() == ["seed", "state", "step", "return", "left", "steps/s", "length"]
     assert lines[1].split()[:2] == ["0", "finished"]
     assert lines[1].count("━") == 30
     words = lines[2].split()
     assert (words[0], words[1], words[3:]) == (
         "1",
         "training",
-        ["2,500", "-1234.5", "±", "56.7", "1:15", "100.0"],
+        ["2,500", "-1234.5", "±", "56.7", "1:15", "100.0", "2,000"],
     )
     assert (words[2].count("━"), words[2].count("╸")) == (7, 1), "a quarter of 30"
     assert lines[4].split()[:2] == ["3", "failed"]
@@ -103,10 +103,11 @@ def test_what_is_in_a_wide_picture() -> None:
 
 
 def test_columns_give_way_in_their_order() -> None:
-    kept = [drawn(view_of(STATES), width, 24)[0].split()[2:] for width in range(40, 80)]
+    kept = [drawn(view_of(STATES), width, 24)[0].split()[2:] for width in range(40, 90)]
     assert kept[0] == ["step"]
     assert ["step", "return"] in kept
-    assert kept[-1] == ["step", "return", "left", "steps/s"]
+    assert kept[-2:] == [["step", "return", "left", "steps/s", "length"]] * 2
+    assert ["step", "return", "left", "steps/s"] in kept
     assert kept == sorted(kept, key=len)
 
 

@@ -21,6 +21,7 @@ def document(labels: tuple[str, ...] = ("",)) -> dict[str, Any]:
             "train_s": None if seed else 61.0,
             "return_mean": None if seed else -123.456,
             "return_std": None if seed else 7.89,
+            "length_mean": None if seed else 1999.6,
             "error": "the board is gone" if seed else None,
         }
         for label in labels
@@ -33,9 +34,9 @@ def document(labels: tuple[str, ...] = ("",)) -> dict[str, Any]:
 
 def test_all_of_it() -> None:
     assert result_lines(document()) == [
-        "  seed  state     return        step     time",
-        "  0     finished  -123.5 ± 7.9  100,352  1:01",
-        "  11    failed    -             100,352  -",
+        "  seed  state     return        length  step     time",
+        "  0     finished  -123.5 ± 7.9  2,000   100,352  1:01",
+        "  11    failed    -             -       100,352  -",
         "",
         "  seed 11: the board is gone",
         "",
@@ -50,7 +51,7 @@ def test_all_of_it() -> None:
         "-123.5",
         "±",
         "7.9",
-        *lines[1].split()[-2:],
+        *lines[1].split()[-3:],
     ]
     assert f"  {LONG}, seed 11: the board is gone" in lines
 

@@ -5,6 +5,7 @@
 #include "app/link/board_time.h"
 #include "app/services/file_server.h"
 #include "app/services/training/arithmetic_refusal.h"
+#include "app/services/training/broken_text.h"
 #include "app/services/training/training_files.h"
 #include "rltools/rl/evaluation.h"
 
@@ -186,7 +187,12 @@ class TrainingService : public link::Service {
     if (environment_is_lost()) return rest(RLT_STATE_PAUSED);
     if (!report.finite) {
       metrics_.clear();  // means without what was not finite would look sound
-      return fail("training stopped: a loss is not finite");
+      if (report.broken.environment == report.broken.kNone) {
+        return fail("training stopped: a loss is not finite");
+      }
+      enter_fault();
+      const BrokenText text = broken_text(training_, report);
+      return sender_.say_in_pieces(MAV_SEVERITY_CRITICAL, text.text());
     }
     const std::uint32_t step = steps_done(training_);
     const auto is_due = [&](std::uint32_t interval) {
@@ -236,9 +242,13 @@ class TrainingService : public link::Service {
 
   template <std::size_t Size>
   void fail(const char (&text)[Size]) {
+    enter_fault();
+    sender_.say(MAV_SEVERITY_CRITICAL, text);
+  }
+
+  void enter_fault() {
     leave_training(RLT_STATE_FAULT);
     send_progress();
-    sender_.say(MAV_SEVERITY_CRITICAL, text);
   }
 
   void leave_training(State state) {

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PLOT_WIDTH = 720  # beside the environment's picture
 MOST_IN_ONE_COLUMN = 8  # of more quantities there are three beside each other, thinner
 MOST_NAMES = 8  # of a choice that are written beside the axis
+LEAST_SHARE_OF_RANGE = 0.1  # that an observation moves in, for its panel to have all of the range
 MOST_OBSERVATIONS = 40  # that are shown: Humanoid-v4 has 376
 
 
@@ -37,7 +38,8 @@ def one_episode(data: RunData) -> Section | None:
         f"{text(episode.origin)}: {number(len(episode.rewards))} steps of "
         f"{number(episode.step_s * 1000)}\N{NO-BREAK SPACE}ms, return "
         f"{number(episode.episode_return, 1)}. It ends {end}. "
-        "The actions are those that the board would take, bit for bit."
+        "The actions are those that the board would take, bit for bit. "
+        "Scales with three numbers are the contract's ranges."
     )
     if len(image.observations) > MOST_OBSERVATIONS:
         count = len(image.observations)
@@ -63,7 +65,8 @@ def panels_of(image: PolicyImage, episode: Episode) -> list[Panel]:
     panels = []
     for index, channel in enumerate(image.observations[:MOST_OBSERVATIONS]):
         values = episode.observations[:, index].astype(float)
-        panels.append(Panel(label_of(channel.name, channel.unit), values))
+        range_of = range_shown(channel.minimum, channel.maximum, values)
+        panels.append(Panel(label_of(channel.name, channel.unit), values, range_of))
     for index, channel in enumerate(image.actions):
         values = episode.actions[:, index].astype(float)
         bounds = (channel.minimum, channel.maximum)
@@ -72,6 +75,13 @@ def panels_of(image: PolicyImage, episode: Episode) -> list[Panel]:
     panels.append(Panel("reward", episode.rewards))
     panels.append(Panel("return so far", np.cumsum(episode.rewards)))
     return panels
+
+
+def range_shown(low: float, high: float, values: Values) -> tuple[float, float] | None:
+    """The contract's range of an observation as the scale of its panel; None where nothing would be
+    seen of the values."""
+    moves = float(values.max() - values.min())
+    return (low, high) if moves >= LEAST_SHARE_OF_RANGE * (high - low) else None
 
 
 def label_of(name: str, unit: str) -> str:
@@ -106,7 +116,8 @@ def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
             if panel.bounds is not None:
                 low, high = panel.bounds
                 margin = 0.06 * (high - low)
-                axes.set_ylim(low - margin, high + margin)
+                lowest, highest = min(low, panel.values.min()), max(high, panel.values.max())
+                axes.set_ylim(lowest - margin, highest + margin)
                 axes.set_yticks([low, (low + high) / 2, high])
             axes.yaxis.set_major_formatter(plot.short_number)
             if panel.names and len(panel.names) <= MOST_NAMES:

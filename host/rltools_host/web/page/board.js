@@ -294,6 +294,12 @@ export class Board {
   }
 }
 
+// Of a fault: its text names a state where an environment's step gave what is not finite.
+const remedyOf = (why) =>
+  why.includes("; state ")
+    ? "the environment gives it: mend it, or end its episodes before"
+    : "try a smaller learning_rate";
+
 const resultOf = (message) => ({ ...message, hash: hexadecimal(message.state_sha256) });
 
 /** Reports until training is at rest. `result` is then RLT_RESULT; it fails where the board's
@@ -354,7 +360,9 @@ class Watch {
   #see(message) {
     const { kind } = message;
     if (kind === "STATUSTEXT") {
-      if (message.severity <= WORST_CRITICAL) this.faultText = message.text;
+      if (message.severity <= WORST_CRITICAL) {
+        this.faultText = (message.chunk_seq ? this.faultText : "") + message.text;
+      }
       if (message.severity <= WORST_ERROR) this.#ask();
       return;
     }
@@ -374,7 +382,7 @@ class Watch {
       const why = this.faultText || "a value is not finite";
       this.#settle(() =>
         this.reject(
-          new BoardError(`training stopped on ${name}: ${why}; try a smaller learning_rate`),
+          new BoardError(`training stopped on ${name}: ${why}; ${remedyOf(why)}`),
         ),
       );
     } else if (state === IDLE) {

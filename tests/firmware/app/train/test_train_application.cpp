@@ -268,6 +268,23 @@ TEST_CASE("a value that is not finite stops training with a named reason") {
     CHECK(board.texts() == std::vector<std::string>{"training stopped: a number is not finite"});
     CHECK(board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode).empty());
   }
+  SUBCASE("a step of the environment: from which state, by which action") {
+    auto& state = board.run.learner->environments.state[0];
+    state.velocity_rad_s = -8.0f;
+    state.angle_rad = 1e38f;  // finite; its square is not
+    board.train_to_rest(1);
+    CHECK(board.run.training.learner.environments.state[0].angle_rad == 1e38f);  // as before
+    const auto texts = board.texts();
+    REQUIRE(texts.size() == 3);  // pieces of 50 characters
+    const std::string whole = texts[0] + texts[1] + texts[2];
+    const std::string begins =
+        "training stopped: a reward is not finite; state angle_rad 1e38, velocity_rad_s -8; "
+        "action torque ";
+    REQUIRE(whole.substr(0, begins.size()) == begins);
+    const float torque = std::stof(whole.substr(begins.size()));
+    CHECK(torque == doctest::Approx(board.run.replay->action[board.run.replay->position - 1]));
+    CHECK(progress_in(board).size() == 1);
+  }
   CHECK(board.state() == RLT_STATE_FAULT);
   CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_DENIED);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_DENIED);

@@ -27,5 +27,13 @@ template <class Values>
 inline bool all_finite(Values values, std::uint64_t count) {
   return finite_count(values, count) == count;
 }
+// The same of many numbers that nearly always are: no branch for each, so that compilers make
+// vectors of it.
+template <class Values>
+inline bool all_finite_at_once(Values values, int count) {
+  std::uint32_t others = 0;
+  for (int i = 0; i < count; i++) others |= is_finite(values[i]) ? 0u : 1u;
+  return others == 0;
+}
 
 }  // namespace rlt

@@ -16,6 +16,7 @@
 
 #include "rltools/core/lanes.h"
 #include "rltools/core/random.h"
+#include "rltools/rl/broken_steps.h"
 #include "rltools/rl/environment.h"
 
 namespace rlt::detail {
@@ -115,8 +116,8 @@ RLT_LOOP_OVER_LANES void observe_lanes(Device device, const E& shared,
 
 // Of kLaneCount environments from `first` on: states move on by `actions` (lanes, ActionDim), and
 // rewards, terminated and observations (lanes, CriticObservationDim) are set. `parameters` is null
-// where all have the nominal ones.
-template <class Device, class E>
+// where all have the nominal ones. With `LooksForBroken` a state whose step is broken stays.
+template <bool LooksForBroken, class Device, class E>
 void step_and_observe_lanes(Device device, const E& environment,
                             [[maybe_unused]] const typename E::Parameters* parameters,
                             typename E::State* states, const float* actions, std::uint32_t seed,
@@ -130,12 +131,22 @@ void step_and_observe_lanes(Device device, const E& environment,
              lanes.terminated, seed, step_number, first);
   observe_lanes(device, environment, lanes.states, lanes.parameters, lanes.observations, seed,
                 step_number, first);
-  transpose_words(device, lanes.states, states);
   transpose_words(device, lanes.observations, observations);
   for (int i = 0; i < kLaneCount; i++) {
     rewards[i] = lanes.rewards[i];
     terminated[i] = static_cast<std::uint8_t>(lanes.terminated[i]);
   }
+  if constexpr (LooksForBroken) {
+    constexpr int kObservation = kCriticObservationDim<E>;
+    if (!are_sound<E>(rewards, observations, kLaneCount)) {
+      for (int i = 0; i < kLaneCount; i++) {
+        if (is_broken<E>(rewards[i], observations + i * kObservation)) {
+          write_lane(lanes.states, i, states[i]);
+        }
+      }
+    }
+  }
+  transpose_words(device, lanes.states, states);
 }
 
 }  // namespace rlt::detail

@@ -222,6 +222,7 @@ struct IntoRollout {
     return final_observation(rollout, index, truncations_before(rollout, index, step));
   }
   T* begun(int index) const { return rollout.present_observation + index * kObservation; }
+  void broken(int index) const { transitions[index].broken = true; }
 };
 
 // The episodes that are gone were truncated after the rollout's last step, unless they ended there.
@@ -311,7 +312,7 @@ void draw_actions(Device device, Training<E>& training) {
 }
 
 // One step of every environment. An action that is not finite is a fault: no environment is stepped
-// with it. So is a reward, or a sum of rewards.
+// with it. So is a reward, a sum of rewards, or an observation.
 template <class Device, class E>
 void collect_on_policy(Device device, Training<E>& training, StepReport<E>& report) {
   constexpr int kEnvironments = kEnvironmentCount<E>;
@@ -321,8 +322,9 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
   compute_present_means(device, training);
   draw_actions(device, training);
   constexpr int kActions = kEnvironments * E::Environment::kActionDim;
-  report.finite = all_finite(rollout.action + rollout.size * kActions, kActions);  // not clamped
-  if (!report.finite) return;
+  if (!all_finite(rollout.action + rollout.size * kActions, kActions)) {  // not clamped
+    return note_no_action(report, rollout.present_observation);
+  }
   auto* observations = rollout.observation + rollout.size * kEnvironments * kObservation;
   for (int i = 0; i < kEnvironments * kObservation; i++) {
     observations[i] = rollout.present_observation[i];
@@ -338,7 +340,7 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
   }
   rollout.size++;
   progress.step += static_cast<std::uint32_t>(kEnvironments);
-  for (const auto& transition : transitions) note_transition(progress, transition, report);
+  note_transitions(progress, transitions, training.scratch.action.data(), report);
 }
 
 }  // namespace rlt

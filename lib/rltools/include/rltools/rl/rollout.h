@@ -36,28 +36,31 @@ struct IntoReplay {
     return advance(buffer);
   }
   T* begun(int index) const { return advance(buffer_of(replay, index)); }
+  void broken(int index) const { transitions[index].broken = true; }
 };
 
 }  // namespace detail
 
 // Takes `action` (environments, ActionDim) in the environments and stores the transitions; fills
 // the report's fields of episodes. An action that is not finite is a fault: no environment is
-// stepped with it. So is a reward, or a sum of rewards.
+// stepped with it. So is a reward, a sum of rewards, or an observation.
 template <class Device, class E>
 void collect(Device device, Training<E>& training, const typename E::Scalar* action,
              StepReport<E>& report) {
   using T = typename E::Scalar;
   constexpr int kEnvironments = kEnvironmentCount<E>;
   auto& progress = training.learner.progress;
-  report.finite = all_finite(action, kEnvironments * E::Environment::kActionDim);
-  if (!report.finite) return;
+  if (!all_finite(action, kEnvironments * E::Environment::kActionDim)) {
+    return note_no_action(
+        report, [&](int index) { return present_observation(buffer_of(training.replay, index)); });
+  }
   Transition<T> transitions[kEnvironments];
   step_all(device, environment_of(training), training.learner.environments,
            training.hyperparameters.seed, progress.step,
            static_cast<std::uint32_t>(E::kEpisodeSteps), action,
            detail::IntoReplay<E>{training.replay, action, transitions});
   progress.step += static_cast<std::uint32_t>(kEnvironments);
-  for (const Transition<T>& transition : transitions) note_transition(progress, transition, report);
+  note_transitions(progress, transitions, action, report);
 }
 
 }  // namespace rlt

@@ -7,6 +7,7 @@
 #include "rltools/core/finite.h"
 #include "rltools/core/tensor.h"
 #include "rltools/nn/sequential.h"
+#include "rltools/rl/broken_steps.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/experiment.h"
 #include "rltools/rl/hyperparameters.h"
@@ -141,10 +142,11 @@ typename E::Environment environment_of(const Training<E>& training) {
 // What one training step did.
 template <class E>
 struct StepReport {
-  bool finite = true;                // false once an action, loss or return is no finite number
-  bool lost = false;                 // a step of an environment did not take place
-  std::uint32_t episodes_ended = 0;  // of all environments
-  float episode_return = 0;          // of the last of them
+  bool finite = true;  // false once an action, loss or return is no finite number
+  Broken<typename E::Environment> broken;  // what of it an environment gave
+  bool lost = false;                       // a step of an environment did not take place
+  std::uint32_t episodes_ended = 0;        // of all environments
+  float episode_return = 0;                // of the last of them
   typename E::Algorithm::Metrics metrics;
 };
 
@@ -165,6 +167,46 @@ void note_transition(Progress<T>& progress, const Transition<T>& transition,
   }
   report.episodes_ended++;
   report.episode_return = static_cast<float>(transition.episode_return);
+}
+// The same of all environments, which took `action` (environments, ActionDim).
+template <class E, class T>
+void note_transitions(Progress<T>& progress,
+                      const Transition<T> (&transitions)[kEnvironmentCount<E>], const T* action,
+                      StepReport<E>& report) {
+  constexpr int kAction = E::Environment::kActionDim;
+  for (int index = 0; index < kEnvironmentCount<E>; index++) {
+    const Transition<T>& transition = transitions[index];
+    if (!transition.broken) {
+      note_transition(progress, transition, report);
+      continue;
+    }
+    auto& broken = report.broken;
+    report.finite = false;
+    if (broken.environment != broken.kNone) continue;
+    broken.environment = index;
+    broken.is_reward = !is_finite(transition.reward);
+    for (int i = 0; i < kAction; i++) broken.action[i] = action[index * kAction + i];
+  }
+}
+
+// An action is not finite, and no environment is stepped. If that is of an environment, then of the
+// first observation of an episode: const T* present(index), as all others were looked at.
+template <class E, class Present>
+void note_no_action(StepReport<E>& report, Present&& present) {
+  constexpr int kSeen = kCriticObservationDim<typename E::Environment>;
+  report.finite = false;
+  for (int index = kEnvironmentCount<E> - 1; index >= 0; index--) {
+    if (all_finite(present(index), kSeen)) continue;
+    report.broken.environment = index;
+    report.broken.is_first = true;
+  }
+}
+// The same of observations that are one array (environments, CriticObservationDim).
+template <class E, class T, std::size_t Count>
+void note_no_action(StepReport<E>& report, T (&present)[Count]) {
+  note_no_action(report, [&](int index) {
+    return &present[index * kCriticObservationDim<typename E::Environment>];
+  });
 }
 
 // Whether the environment and the experiment keep their contracts; what relies on them is compiled

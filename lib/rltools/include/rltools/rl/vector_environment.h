@@ -9,6 +9,7 @@
 
 #include "rltools/core/random.h"
 #include "rltools/core/tasks.h"
+#include "rltools/rl/broken_steps.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/environment_lanes.h"
 
@@ -95,7 +96,8 @@ struct Transition {
   bool terminated;  // in a terminal state
   bool truncated;   // cut off, after the number of steps that episodes have or by the environment
   T episode_return;
-  bool lost = false;  // it did not take place, and the episode is over
+  bool lost = false;    // it did not take place, and the episode is over
+  bool broken = false;  // its reward or the observation reached is not finite
 
   bool ended() const { return terminated || truncated || lost; }
 };
@@ -167,18 +169,27 @@ void begin_next_episode(Device device, const E& environment, VectorEnvironment<E
 }
 
 // Environment `index` takes its row of `action` (N, ActionDim), as by step_environment(), and is
-// observed: T* store.reached(index, transition) is where that goes. Whether its episode has ended;
-// a new one is not begun.
+// observed: T* store.reached(index, transition) is where that goes. Whether its episode has ended,
+// so that the next one is to begin.
 template <class Device, class E, int N, class Store>
 bool step_and_observe(Device device, const E& environment, VectorEnvironment<E, N>& environments,
                       int index, std::uint32_t seed, std::uint32_t step_number,
                       std::uint32_t episode_steps, const typename E::Scalar* action, Store& store) {
+  [[maybe_unused]] const detail::StateBefore<E, kLooksForBroken<E, Store>> before{
+      environments.state[index]};
   const auto transition =
       step_environment(device, environment, environments, index, seed, step_number, episode_steps,
                        action + static_cast<std::ptrdiff_t>(index) * E::kActionDim);
-  observe(device, environment, environments.at(index), environments.state[index],
-          store.reached(index, transition),
+  typename E::Scalar* reached = store.reached(index, transition);
+  observe(device, environment, environments.at(index), environments.state[index], reached,
           RandomStream{seed, Purpose::observation, step_number, static_cast<std::uint32_t>(index)});
+  if constexpr (kLooksForBroken<E, Store>) {
+    if (detail::is_broken<E>(transition.reward, reached)) {
+      environments.state[index] = before.state;
+      store.broken(index);
+      return false;
+    }
+  }
   return transition.ended();
 }
 
@@ -230,6 +241,34 @@ RLT_LOOP_OVER_LANES void observe_states(Device device, const E& environment,
   }
 }
 
+// Both of them: a state of `states` (count, Count at the most) whose step is broken stays.
+template <bool LooksForBroken, int Count, class Device, class E, int N>
+void step_and_observe_states(Device device, const E& environment,
+                             const VectorEnvironment<E, N>& environments, int first, int count,
+                             std::uint32_t seed, std::uint32_t step_number,
+                             const typename E::Scalar* action, typename E::State* states,
+                             typename E::Scalar* rewards, std::uint8_t* terminated,
+                             typename E::Scalar* observations) {
+  const auto step_all_of_them = [&] {
+    step_states(device, environment, environments, first, count, seed, step_number, action, states,
+                rewards, terminated);
+    observe_states(device, environment, environments, first, count, seed, step_number, states,
+                   observations);
+  };
+  if constexpr (LooksForBroken) {
+    typename E::State before[Count];
+    for (int i = 0; i < count; i++) before[i] = states[i];
+    step_all_of_them();
+    constexpr int kObservation = kCriticObservationDim<E>;
+    if (are_sound<E>(rewards, observations, count)) return;
+    for (int i = 0; i < count; i++) {
+      if (is_broken<E>(rewards[i], observations + i * kObservation)) states[i] = before[i];
+    }
+  } else {
+    step_all_of_them();
+  }
+}
+
 // Step, observation and, where an episode ends, the next one, of `count` environments from `first`
 // on, all steps before all observations.
 template <int Count, class Device, class E, int N, class Store>
@@ -238,6 +277,7 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
                 std::uint32_t episode_steps, const typename E::Scalar* action, Store& store) {
   using T = typename E::Scalar;
   constexpr int kObservation = kCriticObservationDim<E>;
+  constexpr bool kLooks = kLooksForBroken<E, Store>;
   T rewards[Count], observations[Count * kObservation];
   std::uint8_t terminated[Count], truncated[Count];
   auto* states = environments.state + first;
@@ -246,26 +286,36 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
   if constexpr (kIsTransposed<Device, E>) {
     for (; done + kLaneCount <= count; done += kLaneCount) {
       const int index = first + done;
-      step_and_observe_lanes(device, environment, &environments.at(index), states + done,
-                             action + done * E::kActionDim, seed, step_number,
-                             static_cast<std::uint32_t>(index), rewards + done, terminated + done,
-                             observations + done * kObservation);
+      step_and_observe_lanes<kLooks>(device, environment, &environments.at(index), states + done,
+                                     action + done * E::kActionDim, seed, step_number,
+                                     static_cast<std::uint32_t>(index), rewards + done,
+                                     terminated + done, observations + done * kObservation);
     }
   }
-  step_states(device, environment, environments, first + done, count - done, seed, step_number,
-              action + done * E::kActionDim, states + done, rewards + done, terminated + done);
-  observe_states(device, environment, environments, first + done, count - done, seed, step_number,
-                 states + done, observations + done * kObservation);
+  constexpr int kRest = kIsTransposed<Device, E> ? kLaneCount : Count;
+  if (done < count) {
+    step_and_observe_states<kLooks, kRest>(
+        device, environment, environments, first + done, count - done, seed, step_number,
+        action + done * E::kActionDim, states + done, rewards + done, terminated + done,
+        observations + done * kObservation);
+  }
   for (int i = 0; i < count; i++) {
     const std::uint32_t episode_step = ++environments.episode_step[first + i];
     environments.episode_return[first + i] += rewards[i];
     truncated[i] = static_cast<std::uint8_t>(!terminated[i] & (episode_step >= episode_steps));
   }
+  [[maybe_unused]] const bool all_are_sound = !kLooks || are_sound<E>(rewards, observations, count);
   for (int i = 0; i < count; i++) {
     const Transition<T> transition{rewards[i], terminated[i] != 0, truncated[i] != 0,
                                    environments.episode_return[first + i]};
     T* reached = store.reached(first + i, transition);
     for (int k = 0; k < kObservation; k++) reached[k] = observations[i * kObservation + k];
+    if constexpr (kLooks) {
+      if (!all_are_sound && is_broken<E>(rewards[i], reached)) {
+        store.broken(first + i);
+        continue;
+      }
+    }
     if (transition.ended())
       begin_next_episode(device, environment, environments, first + i, seed, store);
   }
@@ -275,8 +325,10 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
 
 // Every environment takes its row of `action` (N, ActionDim) in the run's step `step_number`, and
 // begins a new episode where one has ended. On the worker that has environment i,
-//   T* store.reached(i, transition)  says where the observation of the state reached is to go, and
-//   T* store.begun(i)                where the first one of a new episode is to go.
+//   T* store.reached(i, transition)  says where the observation of the state reached is to go,
+//   T* store.begun(i)                where the first one of a new episode is to go, and
+//   void store.broken(i)             where there is one, is told of a broken step
+//   (kLooksForBroken).
 template <class Device, class E, int N, class Store>
 void step_all(Device device, const E& environment, VectorEnvironment<E, N>& environments,
               std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,

@@ -207,7 +207,7 @@ void retry(Device device, Training<E>& training,
     const std::uint32_t seed = training.hyperparameters.seed;
     const auto environment = environment_of(training);
     for (int i = 0; i < kEnvironmentCount<E>; i++) {
-      if (!transitions[i].terminated) continue;
+      if (!transitions[i].terminated || transitions[i].broken) continue;
       const RandomStream random{seed, Purpose::retry, environments.episodes[i],
                                 static_cast<std::uint32_t>(i)};
       if (!(uniform<float>(random, 0, 0.0f, 1.0f) < training.hyperparameters.retry)) continue;
@@ -237,9 +237,9 @@ void collect(Device device, Training<E>& training, const Training<typename E::Te
                   policy_part(device, scratch.present, scratch), scratch.student_action,
                   scratch.acting_buffer);
   ask_teacher(device, training, teacher);
-  report.finite = all_finite(scratch.student_action.data(), kEnvironments * kAction) &&
-                  all_finite(scratch.teacher_action.data(), kEnvironments * kAction);
-  if (!report.finite) return;
+  const bool all_act = all_finite(scratch.student_action.data(), kEnvironments * kAction) &&
+                       all_finite(scratch.teacher_action.data(), kEnvironments * kAction);
+  if (!all_act) return note_no_action(report, rollout.present_observation);
   choose_actions(training);
   for (int i = 0; i < kEnvironments * kAction; i++) {
     rollout.mean[at * kAction + i] = scratch.teacher_action.data()[i];
@@ -260,7 +260,7 @@ void collect(Device device, Training<E>& training, const Training<typename E::Te
   }
   rollout.size++;
   learner.progress.step += static_cast<std::uint32_t>(kEnvironments);
-  for (const auto& transition : transitions) note_transition(learner.progress, transition, report);
+  note_transitions(learner.progress, transitions, scratch.action.data(), report);
 }
 
 // The rows of a minibatch, in another order in each epoch.

@@ -1,0 +1,61 @@
+// Steps of an environment that give a number that is not finite: what finds them where environments
+// are stepped (vector_environment.h), and what a run's report says of the first one (training.h).
+#pragma once
+
+#include <utility>
+
+#include "rltools/core/finite.h"
+#include "rltools/rl/environment.h"
+
+namespace rlt {
+
+// Where an environment E gave a number that is not finite: by which step, or in which first
+// observation.
+template <class E>
+struct Broken {
+  static constexpr int kNone = -1;
+  int environment = kNone;  // its state is the one before the step
+  bool is_reward = false;   // else an observation is not finite
+  bool is_first = false;    // the first observation of an episode: no action was taken
+  typename E::Scalar action[E::kActionDim];
+};
+
+namespace detail {
+
+template <class Store>
+using ToldOfBroken = decltype(std::declval<Store&>().broken(0));
+
+// A copy of a state, where it may be asked for.
+template <class E, bool Kept>
+struct StateBefore {
+  explicit StateBefore(const typename E::State& present) : state(present) {}
+  typename E::State state;
+};
+template <class E>
+struct StateBefore<E, false> {
+  explicit StateBefore(const typename E::State&) {}
+};
+
+// Whether a step's reward, or the observation reached (CriticObservationDim), is not finite.
+template <class E>
+bool is_broken(typename E::Scalar reward, const typename E::Scalar* observation) {
+  return !is_finite(reward) || !all_finite(observation, kCriticObservationDim<E>);
+}
+
+// Whether none of `count` steps is.
+template <class E>
+bool are_sound(const typename E::Scalar* rewards, const typename E::Scalar* observations,
+               int count) {
+  return all_finite_at_once(rewards, count) &&
+         all_finite_at_once(observations, count * kCriticObservationDim<E>);
+}
+
+}  // namespace detail
+
+// Whether broken steps are looked for: those of a Store with store.broken(index), which is called
+// on the worker that has the environment. The state is then as before the step, for somebody to
+// say which one it was, and no episode begins. What plays episodes elsewhere looks for itself.
+template <class E, class Store>
+constexpr bool kLooksForBroken = !kIsElsewhere<E> && detail::kIsValid<detail::ToldOfBroken, Store>;
+
+}  // namespace rlt

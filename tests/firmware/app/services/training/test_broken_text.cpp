@@ -1,0 +1,95 @@
+// The text that names the state and the action of a broken step: its numbers, and where it is cut.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "app/services/training/broken_text.h"
+
+using namespace rlt;
+
+namespace {
+
+std::string written(float value) { return NumberText(value).text(); }
+
+}  // namespace
+
+TEST_CASE("numbers as people write them") {
+  CHECK(written(0.0f) == "0");
+  CHECK(written(-8.0f) == "-8");
+  CHECK(written(0.1f) == "0.1");
+  CHECK(written(-0.25f) == "-0.25");
+  CHECK(written(3.14159274f) == "3.14159");
+  CHECK(written(100000.0f) == "100000");
+  CHECK(written(999999.7f) == "1e6");
+  CHECK(written(1e38f) == "1e38");
+  CHECK(written(1.5e-7f) == "1.5e-7");
+  CHECK(written(0.0001f) == "0.0001");
+  CHECK(written(1e-45f) == "1.4013e-45");
+  CHECK(written(3.4028235e38f) == "3.40282e38");
+  CHECK(written(math::kQuietNan) == "nan");
+  CHECK(written(math::kInfinity) == "inf");
+  CHECK(written(-math::kInfinity) == "-inf");
+  CHECK(std::string(NumberText(std::uint32_t{4294967295}).text()) == "4294967295");
+  CHECK(std::string(NumberText(std::uint32_t{0}).text()) == "0");
+}
+
+TEST_CASE("any float, to six digits") {
+  std::mt19937 random(1);
+  std::size_t longest = 0;
+  for (int i = 0; i < 200000; i++) {
+    const auto bits = static_cast<std::uint32_t>(random());
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    if (!std::isfinite(value)) continue;
+    const std::string text = written(value);
+    longest = std::max(longest, text.size());
+    const double size = std::abs(static_cast<double>(value));
+    const double error = std::abs(std::strtod(text.c_str(), nullptr) - static_cast<double>(value));
+    CAPTURE(text);
+    REQUIRE(error <= 6.1e-6 * size + 1e-50);
+  }
+  CHECK(longest <= 12);
+}
+
+TEST_CASE("what finds no room is dropped as whole words, and a mark says so") {
+  WordsText<40> text;
+  text.set_limit(20);
+  text.add("state", " 1.5");
+  text.add(" ", "12345678");
+  CHECK(std::string(text.text()) == "state 1.5 ...");
+  text.add(" ", "1");  // not behind the mark
+  CHECK(std::string(text.text()) == "state 1.5 ...");
+  text.set_limit(40);
+  text.add("; action ", "0.25");
+  CHECK(std::string(text.text()) == "state 1.5 ...; action 0.25");
+}
+
+namespace {
+
+using Vector = float[30];
+#define MANY_FIELDS(X) X(std::uint8_t, mode) X(std::uint32_t, steps) X(double, time_s) X(Vector, v)
+RLT_DEFINE_FIELDS(Many, MANY_FIELDS)
+
+}  // namespace
+
+TEST_CASE("fields of every kind, and a state that is too long") {
+  Many many{7, 12, 0.5, {1.0f, -2.0f}};
+  BrokenText text;
+  detail::AddFields<BrokenText> fields{text};
+  many.for_each_field(fields);
+  const std::string begins = " mode 7, steps 12, time_s 0.5, v 1 -2 0 0";
+  CHECK(std::string(text.text()).substr(0, begins.size()) == begins);
+  for (float& value : many.v) value = -1.23456e-20f;
+  BrokenText longer;
+  detail::AddFields<BrokenText> again{longer};
+  many.for_each_field(again);
+  const std::string cut = longer.text();
+  CHECK(cut.size() <= kBrokenTextBytes);
+  CHECK(cut.size() > kBrokenTextBytes - 16);
+  CHECK(cut.substr(cut.size() - 16) == "-1.23456e-20 ...");
+}
