@@ -82,7 +82,7 @@ ROWS = [("name", "x", "y"), ("first", "a" * 6, "-"), ("second", "b", "c"), ("bar
             ["row", "  z long entry", "name 7", "  a path"],
         ),
         # Settings are a list, which may be broken; a path with commas is not.
-        ([("name", "x"), ("row", "a=1, b=22")], 9, ["row", "  x a=1,", "    b=22"]),
+        ([("name", "x"), ("row", "a=1, b=22")], 9, ["row", "  x a=1,", "   b=22"]),
         ([("name", "x"), ("row", "a/1, b/22")], 9, ["row", "  x a/1, b/22"]),
         # Of eight spaces in a line on it is a sentence, and broken.
         ([("name", "x"), ("row", "aa bb cc dd ee")], 12, ["row", "  x aa bb cc dd ee"]),
