@@ -58,7 +58,7 @@ class Project:
             "TERM": "dumb",
         }
 
-    def rlt(self, *words: str | Path, folder: Path | None = None) -> str:
+    def rlt(self, *words: str | Path, folder: Path | None = None, code: int = 0) -> str:
         result = subprocess.run(
             [sys.executable, "-m", "rltools_host", *map(str, words)],
             env=self.environment,
@@ -67,8 +67,8 @@ class Project:
             text=True,
             timeout=280,
         )
-        assert result.returncode == 0, (words, result.stdout, result.stderr)
-        return result.stdout
+        assert result.returncode == code, (words, result.stdout, result.stderr)
+        return result.stderr if code else result.stdout
 
 
 @pytest.mark.all
@@ -148,6 +148,7 @@ def test_the_other_commands_work_in_a_project_elsewhere(installed: Path, tmp_pat
     rlt("runs", "rename", "two", "pair")
     rlt("runs", "delete", "pair", "--yes")
     for what in ("c", "onnx", "arduino"):
-        rlt("export", "tuned/t0", "--to", what, "--output", its.folder / "build" / what)
-    rlt("fly", imported, "--board", "host", "--seconds", "1", "--start", "0")
+        rlt("export", "tuned/t0/s0", "--to", what, "--output", its.folder / "build" / what)
+    flown = rlt("fly", imported, "--board", "host", "--seconds", "1", code=16)
+    assert "the flight failed: the limit of" in flown, "it has learnt nothing"
     assert listing(installed) == before

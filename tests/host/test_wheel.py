@@ -146,6 +146,13 @@ def test_the_wheel_trains_in_a_project_to_the_bits_of_the_checkout(
     machine.environment["PATH"] = f"{machine.program('rlt').parent}:{machine.environment['PATH']}"
     machine.call("sh", "-c", install, folder=project)
     assert "1 passed, 0 failed" in machine.call("sh", "-c", test, folder=project)
+    # A task of theirs imports a package of their environment, in the isolated processes, too.
+    (tree.parents[1] / "dynamics_of_mine.py").write_text("FORCE = 2.0\n")
+    machine.call(rlt, "new", "glider", "--gymnasium", folder=project)
+    file = project / "experiments" / "glider.py"
+    file.write_text(f"from dynamics_of_mine import FORCE\n{file.read_text()}")
+    glider = ("train", "gym:experiments/glider.py:Glider", "--hidden", "8,8", "--steps", "200")
+    machine.call(rlt, *glider, "--seeds", "0-1", folder=project)
     assert listing(tree) == before
 
 
