@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 
+from rltools_host.errors import DamagedFileError
 from rltools_host.training.search import Dimension
 from rltools_host.training.trials import COMPLETE, PRUNED, STARTUP_TRIALS, Trials
 
@@ -55,6 +57,16 @@ def test_a_head_that_begins_anew_prunes_by_what_the_storage_has(tmp_path: Path) 
     assert not again.report(left, {100: -250.0})
     assert reported(again, -900.0) == (1, True)
     assert [state for state, _ in again.finished().values()].count(PRUNED) == 1
+
+
+def test_what_a_database_says_is_the_reason(tmp_path: Path) -> None:
+    """And not what Optuna guesses."""
+    study = trials(tmp_path)
+    trial = study.ask()
+    with sqlite3.connect(tmp_path / "study.db") as database:
+        database.execute("drop table trial_intermediate_values")
+    with pytest.raises(DamagedFileError, match=r"cannot be used \(no such table: "):
+        study.report(trial, {100: 1.0})
 
 
 def test_without_pruning_none_ends_early(tmp_path: Path) -> None:
