@@ -24,6 +24,7 @@ from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltErr
 from rltools_host.files import FULL
 from rltools_host.hints import command_line, launcher
 from rltools_host.interruption import interrupt_by_ctrl_c
+from rltools_host.lines import HARD_SPACE, aside, without_breaks
 from rltools_host.ui.output import (
     Output,
     drop_output,
@@ -32,7 +33,6 @@ from rltools_host.ui.output import (
     take_any_text,
     without_commands,
 )
-from rltools_host.ui.table import HARD_SPACE, columns, in_columns, without_breaks
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.
@@ -279,7 +279,7 @@ def fail(
 
 def print_error(line: str) -> None:
     try:
-        print("\n".join(in_columns([line], columns(sys.stderr))), file=sys.stderr, flush=True)
+        aside(line)
     except OSError:
         drop_output(sys.stderr)
 

@@ -13,6 +13,7 @@ import pytest
 
 from rltools_host.errors import UsageError
 from rltools_host.project import MARKER, VARIABLE
+from rltools_host.tree import TREE
 from tree_copies import copy_of_tree
 
 OWN = Path(__file__).parent / "own_project"
@@ -44,26 +45,38 @@ def listing(root: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
+class Project:
+    """A project elsewhere, whose commands are those of a tree that is installed."""
+
+    def __init__(self, folder: Path, installed: Path) -> None:
+        self.folder = folder
+        shutil.copytree(OWN, folder)
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if name != VARIABLE},
+            "PYTHONPATH": str(installed / "host"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "TERM": "dumb",
+        }
+
+    def rlt(self, *words: str | Path, folder: Path | None = None, code: int = 0) -> str:
+        result = subprocess.run(
+            [sys.executable, "-m", "rltools_host", *map(str, words)],
+            env=self.environment,
+            cwd=folder or self.folder,
+            capture_output=True,
+            text=True,
+            timeout=280,
+        )
+        assert result.returncode == code, (words, result.stdout, result.stderr)
+        return result.stderr if code else result.stdout
+
+
 @pytest.mark.all
 def test_a_project_elsewhere_needs_no_write_to_the_tree(installed: Path, tmp_path: Path) -> None:
     """Its experiment, on a board of its own: trained, evaluated, shown, and pushed."""
-    project = tmp_path / "my project"
-    shutil.copytree(OWN, project)
+    its = Project(tmp_path / "my project", installed)
+    project, rlt, environment = its.folder, its.rlt, its.environment
     before = listing(installed)
-    environment = {
-        **{name: value for name, value in os.environ.items() if name != VARIABLE},
-        "PYTHONPATH": str(installed / "host"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "TERM": "dumb",
-    }
-
-    def rlt(*words: str, folder: Path = project) -> str:
-        command = [sys.executable, "-m", "rltools_host", *words]
-        result = subprocess.run(
-            command, env=environment, cwd=folder, capture_output=True, text=True, timeout=280
-        )
-        assert result.returncode == 0, result.stderr
-        return result.stdout
 
     trained = rlt("train", "mover-td3", "--board", "bench", "--steps", "1500", "--json")
     assert json.loads(trained.splitlines()[-1])["steps"] == 1500
@@ -91,3 +104,51 @@ def test_a_project_elsewhere_needs_no_write_to_the_tree(installed: Path, tmp_pat
         f"error: {project} is in no project: rlt new --project DIR writes one, a file rlt.toml "
         "in a folder, which may be empty, makes one of it, and RLT_PROJECT names one elsewhere\n"
     )
+
+
+FOREIGN = TREE.root / "tests" / "goldens" / "foreign" / "sb3_ppo_vec_normalize"
+TRAINED = ("--board", "bench", "--steps", "600")
+STUDY = {
+    "title": "Twin",
+    "about": "Two rates.",
+    "experiment": "mover-td3",
+    "board": "bench",
+    "steps": 600,
+    "seeds": "0-1",
+    "settings": {},
+    "variants": [
+        {"name": "usual", "label": "the usual rate", "settings": {}},
+        {"name": "fast", "label": "a larger rate", "settings": {"learning_rate": 0.01}},
+    ],
+    "x_axis": "environment steps",
+    "y_axis": "mean return",
+}
+
+
+@pytest.mark.all
+def test_the_other_commands_work_in_a_project_elsewhere(installed: Path, tmp_path: Path) -> None:
+    its = Project(tmp_path / "my project", installed)
+    before, rlt = listing(installed), its.rlt
+    rlt("train", "mover-td3", *TRAINED, "--seeds", "0-1", "--out", "runs/two")
+    rlt("tune", "mover-td3", *TRAINED, "--trials", "2", "--name", "tuned")
+    compared = rlt("compare", "two", "tuned", "--any", "--output", "page.html")
+    assert "wrote page.html" in compared
+    studies = its.folder / "experiments" / "studies"
+    studies.mkdir()
+    (studies / "twin.json").write_text(json.dumps(STUDY))
+    assert "twin" in rlt("study")
+    assert "a larger rate" in rlt("study", "twin", "--out", "runs/twin")
+    assert "nothing is wrong" in rlt("check", "mover-td3")
+    rlt("import", f"{FOREIGN}.zip", "--normaliser", f"{FOREIGN}.pkl", "--contract", "quadrotor")
+    (imported,) = (its.folder / "runs").glob("imported-*")
+    hil = rlt("hil", "--run", "two/s0", "--board", "bench", "--samples", "100", "--json")
+    assert json.loads(hil.splitlines()[-1])["max_abs_diff"] == 0
+    listed = rlt("runs")
+    assert all(name in listed for name in ("two", "tuned", "twin", imported.name))
+    rlt("runs", "rename", "two", "pair")
+    rlt("runs", "delete", "pair", "--yes")
+    for what in ("c", "onnx", "arduino"):
+        rlt("export", "tuned/t0/s0", "--to", what, "--output", its.folder / "build" / what)
+    flown = rlt("fly", imported, "--board", "host", "--seconds", "1", code=16)
+    assert "the flight failed: the limit of" in flown, "it has learnt nothing"
+    assert listing(installed) == before

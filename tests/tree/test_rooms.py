@@ -22,6 +22,7 @@ ORDER = (
     "files",
     "documents",
     "hints",
+    "lines",
     "child_process",
     "interruption",
     "serving",

@@ -17,6 +17,7 @@ from rltools_host.build.protocol import generate_protocol
 from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import read_json
 from rltools_host.hints import near_path
+from rltools_host.lines import aside
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import PTS
@@ -154,7 +155,7 @@ def run_ninja(
         for line in ninja.stdout:
             output.append(line)
             if announcement and not announced and COMPILING.match(line):
-                print(announcement, file=sys.stderr, flush=True)
+                aside(announcement)
                 announced = True
     if ninja.returncode != 0:
         raise fail(f"building for {board.name}", "".join(output), directory / "rlt-build.log")

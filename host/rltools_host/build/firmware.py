@@ -16,6 +16,7 @@ from rltools_host.build.experiments import install_requirements, require_subject
 from rltools_host.build.memory import memory_lines, memory_usage
 from rltools_host.errors import BuildError, MissingToolError
 from rltools_host.files import read_json, write_atomically
+from rltools_host.lines import aside
 from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
@@ -51,8 +52,7 @@ def build_with_cmake(board: Board, name: str, program: str) -> Path:
     before = modification_time(file)
     build_targets(board, [firmware_target(name, program)])
     if modification_time(file) != before:
-        for line in memory_lines(memory_usage(board, file)):
-            print(line, file=sys.stderr)
+        aside(*memory_lines(memory_usage(board, file)))
     return file
 
 
@@ -183,7 +183,7 @@ def platformio_failure(board: Board, what: str, output: str) -> Exception:
 def build_with_platformio(board: Board, subject: str, program: str = TRAIN) -> Path:
     """The firmware that PlatformIO builds for a board that CMake does not build."""
     require_subject(subject_of(program), subject, board)
-    print(f"Building {subject} for {board.name} with PlatformIO", file=sys.stderr, flush=True)
+    aside(f"Building {subject} for {board.name} with PlatformIO")
     code, output = run_platformio(["run", "-e", board.name], subject, program)
     if code != 0:
         sys.stderr.write(output)

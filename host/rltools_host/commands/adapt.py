@@ -11,7 +11,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: a fit's matr
 
 import contextlib
 import signal
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -51,6 +50,7 @@ from rltools_host.flight.in_the_loop import CONTRACT
 from rltools_host.flight.simulator import flight_library
 from rltools_host.hints import command_line, near_path
 from rltools_host.interruption import Interruption
+from rltools_host.lines import aside
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import PROGRAM, PolicyPlace
 from rltools_host.policies.image import read_run_policy
@@ -198,7 +198,7 @@ class Adaptation:
         finally:
             self._screen.close()
             for note in self._notes:
-                print(f"note: {note}", file=sys.stderr)
+                aside(f"note: {note}")
         seconds = {step.name: step.seconds for step in self._screen.steps.values()}
         seconds["total"] = time.monotonic() - self._began
         return {**self._document, "seconds": seconds}

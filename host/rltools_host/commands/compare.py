@@ -15,6 +15,7 @@ from rltools_host.commands.options import Json, Output
 from rltools_host.errors import UsageError
 from rltools_host.files import plain_json
 from rltools_host.hints import near_path
+from rltools_host.lines import aside
 from rltools_host.report.comparison import (
     Comparison,
     compare,
@@ -43,7 +44,7 @@ def run(
     if output is not None:
         document["path"] = str(write_comparison(comparison, output))
     for note in comparison.notes:
-        print(without_commands(f"note: {note}"), file=sys.stderr)
+        aside(without_commands(f"note: {note}"))
     if json_output:
         print(json.dumps(plain_json(document)))
         return

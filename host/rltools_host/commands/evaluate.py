@@ -16,6 +16,7 @@ import typer
 from rltools_host.commands.options import Json, RunArgument, Which, mode, require
 from rltools_host.errors import DiskError, GateError, RltError, UsageError
 from rltools_host.hints import near_path
+from rltools_host.lines import aside
 from rltools_host.policies.evaluation import (
     CORE,
     USUAL_EPISODES,
@@ -57,7 +58,7 @@ def run(
 
 def show(document: Mapping[str, Any], lines: Sequence[str], as_json: bool) -> None:
     for note in document["notes"]:
-        print(f"note: {note}", file=sys.stderr)
+        aside(f"note: {note}")
     print(json.dumps(document) if as_json else "\n".join(in_columns(lines, columns(sys.stdout))))
 
 

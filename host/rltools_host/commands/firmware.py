@@ -26,6 +26,7 @@ from rltools_host.policies.board import (
     load_remedy,
     require_kept,
 )
+from rltools_host.ui.table import columns, in_columns
 
 
 def next_line(board: Board, subject: str, program: str, *words: str) -> tuple[str, str]:
@@ -110,7 +111,8 @@ def emulate(
         require_kept(Firmware(board, file, load_remedy(board, subject)), storage)
     with Emulator(board, file, time_limit_s, storage) as emulator:
         out = sys.stderr if json_output else sys.stdout
-        print(f"{board.title}, with {subject}, is on {emulator.port}", file=out)
+        about = f"{board.title}, with {subject}, is on {emulator.port}"
+        print("\n".join(in_columns([about], columns(out))), file=out)
         word, command = next_line(board, subject, program, "--port", emulator.port)
         print(f"  {word} there:  {command}", file=out)
         if program != TRAIN and storage is not None:

@@ -16,7 +16,9 @@ from rltools_host.foreign.network import VALUES
 from rltools_host.foreign.run import Imported, ImportRequest, read_policy, save
 from rltools_host.foreign.state_dicts import Given
 from rltools_host.hints import command_line, near_path
+from rltools_host.lines import aside
 from rltools_host.runs.folder import RunFolder
+from rltools_host.ui.table import columns, in_columns
 
 EXAMPLE = "import ppo.zip --environment gym:Pendulum-v1 --normaliser vec_normalize.pkl"
 ACTIVATION_NAMES = ", ".join(VALUES)
@@ -89,15 +91,15 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
     finding = imported.fly()
     folder = save(imported)
     for note in imported.notes:
-        print(f"note: {note}", file=sys.stderr)
+        aside(f"note: {note}")
     if as_json:
         print(json.dumps(document_of(imported, folder, finding)))
     else:
         lines = lines_of(imported)
         if finding is not None:
             lines += [f"  {line}" for line in finding.lines(imported.place.name)]
-        print("\n".join(lines))
-        print(f"run {near_path(folder.path)}: next, {next_step(imported, folder)}")
+        told = [f"  run   {near_path(folder.path)}", f"  next  {next_step(imported, folder)}"]
+        print("\n".join([*in_columns(lines, columns(sys.stdout)), *told]))
     return folder
 
 

@@ -51,7 +51,8 @@ def run(
     else:
         written = templates.write_experiment(name, files)
     for path in written:
-        print(f"wrote {near_path(path)}, {len(path.read_text().splitlines())} lines")
+        count = len(path.read_text().splitlines())
+        print(f"wrote {near_path(path)}, {count} line{'s' if count > 1 else ''}")
     file = near_path(written[-1]) if folder is None else written[-1].relative_to(folder)
     task = f"gym:{file}:{templates.struct_of(name)}" if gymnasium else name
     options = ["--board", "host"]
@@ -63,8 +64,8 @@ def run(
 
 
 def say_next(task: str, options: Sequence[str], project: Path | None) -> None:
-    lines = []
-    guide = near_path(TREE.root / "docs" / "your_environment.md")
+    lines, change = [], "change what is marked EDIT"
+    guide = TREE.root / "docs" / "your_environment.md"
     with contextlib.ExitStack() as there:
         if project is not None:
             lines.append(shlex.join(["cd", str(near_path(project))]))
@@ -72,8 +73,10 @@ def say_next(task: str, options: Sequence[str], project: Path | None) -> None:
         lines.append(command_line("train", task, *options))
         if project is not None:
             lines.append(command_line("test"))
+        if guide.is_file():  # the wheel has no documents
+            change += f": {near_path(guide)}"
     print(f"  next  {lines[0]}")
-    for line in (*lines[1:], f"change what is marked EDIT: {guide}"):
+    for line in (*lines[1:], change):
         print(f"        {line}")
 
 

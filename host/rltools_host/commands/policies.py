@@ -19,6 +19,7 @@ from rltools_host.commands.options import (
     RunArgument,
     Which,
 )
+from rltools_host.lines import aside
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run
 from rltools_host.policies.push import DEFAULT_TRIAL_S, BoardPolicies, Outcome, PushRequest, short
@@ -49,10 +50,9 @@ def push(request: PushRequest, json_output: bool = False) -> Outcome:
 def note_its_end(place: PolicyPlace) -> None:
     """Of a board that keeps no policy for the next command."""
     if not place.is_crazyflie and not place.keeps_policies(place.described_board()):
-        print(
+        aside(
             f"note: {place.board} ends with this command, and its policies with it: start one with "
-            "`rlt emulate` and give its --port",
-            file=sys.stderr,
+            "`rlt emulate` and give its --port"
         )
 
 

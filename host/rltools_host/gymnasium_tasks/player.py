@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import sys
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from rltools_host.gymnasium_tasks.imports import (
 from rltools_host.gymnasium_tasks.masks import MaskFault, mask_of, with_mask
 from rltools_host.gymnasium_tasks.spaces import LARGEST_FLOAT32
 from rltools_host.gymnasium_tasks.task import MakeEnvironment
+from rltools_host.lines import aside
 from rltools_host.runs.task import Task
 
 Float32Array = NDArray[np.float32]
@@ -291,7 +291,7 @@ class FlatEnvironment:
 
     def _note(self, before: Faults) -> None:
         if not before.count and (first := self._player.faults.first):
-            print(f"note: {self._failed(first)}", file=sys.stderr)
+            aside(f"note: {self._failed(first)}")
 
     def _failed(self, sentence: str) -> str:
         return f"{self._task.environment} failed in an evaluation: {sentence}"

@@ -245,7 +245,7 @@ def contender(
     """Of runs by their seeds or numbers, all with points."""
     returns = [values[max(values)] for values in points.values()]
     reached = None if threshold is None else reached_by(tuple(runs.values()), threshold)
-    curve = curve_of(name, label or name, points)
+    curve = curve_of(name, f"{name}: {label}" if label else name, points)  # as tables name it
     contents = tuple(run.content for run in runs.values())
     return Contender(name, tuple(runs.values()), contents, tuple(returns), curve, reached)
 

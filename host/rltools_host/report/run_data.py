@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +23,7 @@ from rltools_host.errors import RltError
 from rltools_host.gymnasium_tasks.headers import subject_of_run
 from rltools_host.gymnasium_tasks.player import flat_maker
 from rltools_host.gymnasium_tasks.task import MakeEnvironment
+from rltools_host.lines import aside
 from rltools_host.policies import evaluation
 from rltools_host.policies.episodes import Episode, gymnasium_has, name_in_gymnasium
 from rltools_host.policies.evaluation import CORE, GYMNASIUM, Evaluation
@@ -130,7 +130,7 @@ def evaluate_here(
         try:
             return evaluate_in_gymnasium(image, folder, task, flat_maker(task))
         except RltError as error:
-            print(f"note: the report is without episodes: {error}", file=sys.stderr)
+            aside(f"note: the report is without episodes: {error}")
             return None, None
     if not gymnasium_has(image.environment):
         values = folder.content.hyperparameters

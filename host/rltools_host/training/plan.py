@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.server_start import open_again, open_task
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.hints import command_line, near_path
+from rltools_host.lines import aside
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.contents import Fitted
 from rltools_host.runs.folder import RunFolder
@@ -212,8 +212,7 @@ def environments_of(
 def say_algorithm(task: Task) -> None:
     """Of choices that which was taken, as nobody asked for one."""
     if any(action.choices for action in task.actions):
-        text = f"{task.environment} has choices as its actions: {task.algorithm} learns them"
-        print(text, file=sys.stderr, flush=True)
+        aside(f"{task.environment} has choices as its actions: {task.algorithm} learns them")
 
 
 def task_of_resumed(

@@ -196,7 +196,10 @@ def opened(place: str | Path) -> optuna.storages.RDBStorage:
 
 def storage_error(place: str | Path, error: Exception) -> DamagedFileError | UsageError:
     """One sentence, without a password."""
-    reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+    cause: BaseException | None = error  # Optuna's own words guess at it
+    while cause is not None and getattr(cause, "orig", None) is None:
+        cause = cause.__cause__
+    reason = str(getattr(cause, "orig", None) or error).strip().splitlines()[0]
     shown = str(place)
     if isinstance(place, str):
         try:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import textwrap
-from collections.abc import Iterable, Sequence
-from typing import IO
+from collections.abc import Sequence
 
-UNLIMITED = 10_000  # columns, of what is no terminal
-INDENT = "  "
+from rltools_host.lines import (
+    HARD_SPACE,
+    INDENT,
+    UNLIMITED,
+    columns,
+    in_columns,
+    without_breaks,
+    wrapped,
+)
+
+__all__ = [
+    "HARD_SPACE",
+    "INDENT",
+    "UNLIMITED",
+    "aligned",
+    "columns",
+    "folded",
+    "in_columns",
+    "without_breaks",
+    "wrapped",
+]  # whoever shows a table shows lines, too
+
 GAP = "   "
 SENTENCE = 7  # spaces of an entry's line; what has fewer is a name, a number, a path
-
-
-def columns(stream: IO[str]) -> int:
-    """Of a terminal."""
-    with contextlib.suppress(OSError, ValueError):
-        if stream.isatty():
-            return os.get_terminal_size(stream.fileno()).columns or UNLIMITED
-    return UNLIMITED
+SETTINGS = re.compile(r"\w=\S+, \w+=")  # or a list of these
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -35,7 +44,8 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 def folded(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
     """The table; where a line is longer than `width`, a paragraph for each row, with the heads of
-    the first row beside its entries. No entry is cut, and only sentences are broken over two lines.
+    the first row beside its entries. No entry is cut; only sentences and lists of settings are
+    broken over two lines.
     """
     lines = aligned(rows)
     if max(map(len, lines)) <= width:
@@ -57,44 +67,9 @@ def folded(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
     return [
         part
         for line in lines
-        for part in (in_columns([line], width) if line.count(" ") > SENTENCE else [line])
+        for part in (in_columns([line], width) if may_break(line) else [line])
     ]
 
 
-# What a line does not break in: a command in backticks, `12 %`, `1 ± 2`, `steps 200`.
-WHOLE = re.compile(r"`[^`]*`|(?<=\S) (?=%)| ± |(?<=\S) (?=[-+]?\d)")
-LABEL = re.compile(r" {4,}|\s*\S+ {2,}(?=\S)")  # of a line such as "  return   -1395.1 ± 91.8"
-HARD_SPACE = "\xa0"
-
-
-def without_breaks(text: str) -> str:
-    """With spaces at which no line breaks, where none is to."""
-    return WHOLE.sub(lambda found: found.group().replace(" ", HARD_SPACE), text)
-
-
-def wrapped(text: str, width: int, first: str = "", rest: str = INDENT) -> list[str]:
-    """Lines that break between words, and nowhere in a path, a number or a command to type; behind
-    `first`, the further ones behind `rest`."""
-    lines = textwrap.wrap(
-        without_breaks(text),
-        max(width, len(rest) + 1),
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line.replace(HARD_SPACE, " ") for line in lines]
-
-
-def in_columns(lines: Iterable[str], width: int) -> list[str]:
-    """Lines of text, those that are longer than `width` broken between words; what follows stands
-    beneath what is beside the label."""
-    found: list[str] = []
-    for line in lines:
-        if len(line) <= width:
-            found.append(line)
-            continue
-        label = LABEL.match(line)
-        indent = label.end() if label else len(line) - len(line.lstrip()) + len(INDENT)
-        found += wrapped(line, width, "", " " * min(indent, width // 3))
-    return found
+def may_break(line: str) -> bool:
+    return line.count(" ") > SENTENCE or SETTINGS.search(line) is not None

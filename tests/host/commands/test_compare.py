@@ -239,6 +239,7 @@ def test_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content = (runs / "comparison.html").read_text()
     shown = Page(content).words
     assert "Learning curves" in shown
+    assert content.count("fill-opacity: 0.15") == 2 * 3, "bands, narrow and wide"
     minus = "\N{MINUS SIGN}"
     assert f"td3 4 {minus}307.5 " in shown
     assert f" {minus}115.0 {minus}" in shown

@@ -25,16 +25,21 @@ from rltools_host.training.tune_plan import TuneRequest
 from tune_calls import new_project, stored
 
 OF_NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
-TRIALS = 8
+KILLS = 10  # of each, in the exhaustive tests
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def new_cluster() -> Any:
     cluster_utils = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
     cluster = cluster_utils.Cluster(
         initialize_head=True, head_node_args={**OF_NODE, "include_dashboard": False}
     )
     cluster.add_node(**OF_NODE)
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    cluster = new_cluster()
     yield cluster
     cluster.shutdown()
 
@@ -65,44 +70,54 @@ def workers() -> list[int]:
     return found
 
 
+def told(path: Path) -> dict[int, tuple[str, float | None]]:
+    """The trials that the storage has as finished."""
+    if not (path / "study.db").is_file():
+        return {}
+    return {n: each for n, each in stored(path).items() if each[0] in ("COMPLETE", "PRUNED")}
+
+
 @pytest.mark.all
-def test_no_finished_trial_is_lost_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
-    """Nodes, workers and the head are killed; each trial's run is here, as it was trained there."""
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kills", [1, pytest.param(KILLS, marks=pytest.mark.exhaustive)])
+def test_no_finished_trial_is_lost_on_a_cluster(kills: int, cluster: Any, tmp_path: Path) -> None:
+    """Nodes, workers and the command are killed; each trial's run is here, as it was trained there.
+    The command is killed soon after a run has begun, when nothing may have been told yet."""
     project, chance = new_project(tmp_path), random.Random(1)
     path = project / "runs/t"
     killed = {"node": 0, "worker": 0, "head": 0}
     node = next(each for each in cluster.worker_nodes)
     known: dict[int, tuple[str, float | None]] = {}
-    start = [*RLT, *words(cluster, "t", TRIALS, 4000)]
+    trials = 5 + 2 * kills
     while True:
+        start = [*RLT, *words(cluster, "t", trials, 4000)]
         head = subprocess.Popen(
             start, env=ENVIRONMENT, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
-        begun = time.monotonic()
         with head:
             while head.poll() is None:
                 time.sleep(chance.uniform(0.1, 0.5))
                 training = workers()
-                if training and killed["worker"] < 3 and chance.random() < 0.3:
+                if training and killed["worker"] < kills and chance.random() < 0.3:
                     os.kill(chance.choice(training), signal.SIGKILL)
                     killed["worker"] += 1
-                elif len(training) == 2 and killed["node"] < 2 and chance.random() < 0.3:
+                elif len(training) == 2 and killed["node"] < kills and chance.random() < 0.3:
                     cluster.remove_node(node, allow_graceful=False)
                     node = cluster.add_node(**OF_NODE)
                     killed["node"] += 1
-                elif training and killed["head"] < 2 and time.monotonic() - begun > 12.0:
+                elif training and killed["head"] < kills and chance.random() < 0.3:
                     head.kill()
                     killed["head"] += 1
             assert head.stdout is not None
             said = head.stdout.read().decode()
-        told = {n: each for n, each in stored(path).items() if each[0] in ("COMPLETE", "PRUNED")}
-        assert known.items() <= told.items()
-        known = told
+        assert known.items() <= told(path).items()
+        known = told(path)
         assert head.returncode in (0, -signal.SIGKILL), said
         if head.returncode == 0:
-            break
-    assert min(killed["node"], killed["worker"]) > 0, killed
-    assert len(known) == TRIALS, (path / "group.json").read_text()
+            if set(killed.values()) == {kills}:
+                break
+            trials += 4  # it was too fast
+    assert len(known) == trials, (path / "group.json").read_text()
     for number, (state, value) in known.items():
         run = RunFolder.open(path / f"t{number}/s0").content
         assert run.state == ("finished" if state == "COMPLETE" else "paused")
@@ -113,6 +128,36 @@ def test_no_finished_trial_is_lost_on_a_cluster(cluster: Any, tmp_path: Path) ->
     again = rlt(*shlex.split(line)[1:], "--out", "again", cwd=project)
     assert again.returncode == 0, again.stderr
     assert RunFolder.open(project / "again").content.state_sha256 == settings.state_sha256
+
+
+@pytest.mark.all
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
+def test_no_finished_trial_is_lost_with_a_whole_cluster(tmp_path: Path) -> None:
+    """Ray's own head node is killed, with which Ray ends the command as well; the tuning goes on in
+    another cluster."""
+    path, known = new_project(tmp_path) / "runs/t", dict[int, tuple[str, float | None]]()
+    for _ in range(KILLS):
+        cluster = new_cluster()
+        start = [*RLT, *words(cluster, "t", 100, 1000)]
+        with subprocess.Popen(start, env=ENVIRONMENT, cwd=tmp_path) as head:
+            try:
+                while head.poll() is None and len(told(path)) <= len(known):
+                    time.sleep(0.2)
+                cluster.remove_node(cluster.head_node, allow_graceful=False)
+                assert head.wait(120) != 0
+            finally:
+                head.kill()
+                cluster.shutdown()
+        assert len(known) < len(told(path)) < 100
+        assert known.items() <= told(path).items()
+        known = told(path)
+    cluster, trials = new_cluster(), len(known) + 2
+    ended = rlt(*words(cluster, "t", trials, 1000), cwd=tmp_path)
+    cluster.shutdown()
+    assert ended.returncode == 0, ended.stderr
+    assert known.items() <= told(path).items()
+    assert len(told(path)) == trials
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,9 @@ def test_whole_run(bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[s
     save = f"save-1000-{checkpoint.state_sha256[:12]}"
     sources = metadata["sessions"][0]["sources"].split(".")[0]
     assert names == {"run", "metrics", save, sources, "events"}
+    (events,) = (path.read_bytes() for path in run.glob("events*"))
+    table = events.partition(b"_hparams_/session_start_info")[2]
+    assert all(name.encode() in table for name in metadata["hyperparameters"])
     assert sorted(path.name for path in folder.save_path.iterdir()) == [
         "checkpoint.safetensors",
         "policy.rltp",

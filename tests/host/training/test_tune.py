@@ -131,12 +131,16 @@ def test_a_storage_that_cannot_be_used(tmp_path: Path, url: str, sentence: str) 
     assert not (tmp_path / "t").exists()
 
 
-def test_trials_in_a_database_of_ones_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("database", ["SQLite", "RLT_DATABASE"])
+def test_trials_in_a_database_of_ones_own(database: str, tmp_path: Path) -> None:
+    """Or in one of a server: RLT_DATABASE=postgresql://USER@HOST/NAME in the environment."""
     url = f"sqlite:///{tmp_path / 'mine.db'}"
+    if database == "RLT_DATABASE" and not (url := os.environ.get(database, "")):
+        pytest.skip("RLT_DATABASE is not set")
     document = tune(request(tmp_path / "t", trials=1, storage=url), GroupScreen)
     assert (document["of"], len(document["trials"])) == (1, 1)
     assert not (tmp_path / "t/study.db").exists()
-    with pytest.raises(UsageError, match=r"are in sqlite://.*: give it with --storage"):
+    with pytest.raises(UsageError, match=r"are in \w+://.*: give it with --storage"):
         tune(resumed(tmp_path / "t", trials=2), GroupScreen)
     document = tune(resumed(tmp_path / "t", trials=2, storage=url), GroupScreen)
     assert [each["trial"] for each in document["trials"]] == [0, 1]

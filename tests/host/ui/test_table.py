@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +21,7 @@ from rltools_host.ui.table import (
     without_breaks,
     wrapped,
 )
+from terminal import on_terminal
 
 PATH = "/home/somebody/a-project/runs/20261125-103000-pendulum-td3-on-qemu-cortex-m7"
 COMMAND = "`./rlt train --resume runs/20261125-103000-pendulum-td3 --steps 20000`"
@@ -84,6 +81,9 @@ ROWS = [("name", "x", "y"), ("first", "a" * 6, "-"), ("second", "b", "c"), ("bar
             12,
             ["row", "  z long entry", "name 7", "  a path"],
         ),
+        # Settings are a list, which may be broken; a path with commas is not.
+        ([("name", "x"), ("row", "a=1, b=22")], 9, ["row", "  x a=1,", "   b=22"]),
+        ([("name", "x"), ("row", "a/1, b/22")], 9, ["row", "  x a/1, b/22"]),
         # Of eight spaces in a line on it is a sentence, and broken.
         ([("name", "x"), ("row", "aa bb cc dd ee")], 12, ["row", "  x aa bb cc dd ee"]),
         (
@@ -146,20 +146,7 @@ def test_width_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     "words", [["boards"], ["doctor"], ["study"], ["policies", "--board", "hots"], ["bords"]]
 )
 def test_a_command_on_a_terminal_of_60_columns(words: list[str]) -> None:
-    ours, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", 40, 60, 0, 0))
-    with subprocess.Popen(
-        [sys.executable, "-m", "rltools_host", *words], stdin=its, stdout=its, stderr=its
-    ):
-        os.close(its)
-        output = b""
-        try:
-            while piece := os.read(ours, 65536):
-                output += piece
-        except OSError:  # it has closed its end
-            pass
-    os.close(ours)
-    lines = output.decode().splitlines()
+    _, lines = on_terminal([sys.executable, "-m", "rltools_host", *words], 60)
     assert lines
     for line in lines:
         whole = re.fullmatch(r"\s*\S*\s?\S+", line) or "`" in line

@@ -1,0 +1,156 @@
+"""What each kind of run shows on a terminal of 60 columns, and that what it says to type next
+works with this run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rltools_host.hints import LAUNCHER
+from rltools_host.project import MARKER, PROJECT, VARIABLE
+from rltools_host.tree import TREE
+from terminal import on_terminal
+
+WIDTH = 60
+FOREIGN = TREE.root / "tests" / "goldens" / "foreign"
+NUMBER = re.compile(r"(?<![\w.-])[-+]?\d[\d,]*(?:\.\d+)?(?![\w.-])")
+CALLED = shlex.quote(str(LAUNCHER))  # by its whole path, as it lies elsewhere
+PYTHON = "rlt.evaluate_gymnasium("
+TASK = """\
+import gymnasium
+import rlt
+def make_env():
+    return gymnasium.make("Pendulum-v1")
+"""
+FUNCTION = "rlt.train_gymnasium(make_env, steps=300, algorithm='td3', hidden=(8, 8)"
+
+
+class User:
+    """Somebody in a project, with a narrow terminal."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {name: os.environ[name] for name in os.environ if name != VARIABLE}
+        self.environment |= {"PYTHONPATH": str(TREE.root / "host"), "TERM": "xterm"}
+        self.environment["RLT_COMMAND"] = str(LAUNCHER)
+        self.launcher = [sys.executable, "-m", "rltools_host"]
+
+    def sees(self, *words: str | Path, width: int = WIDTH, code: int = 0) -> list[str]:
+        """The lines of `rlt WORDS`, none of them cut or broken where that must not be."""
+        command = [*self.launcher, *words]
+        if words[0] == "-c":
+            command = [sys.executable, *words]
+        found, lines = on_terminal(command, width, self.folder, self.environment)
+        assert found == code, (command, lines[-5:])
+        for line in lines:
+            assert len(line) <= width or is_whole(line), line
+        return lines
+
+    def does(self, line: str) -> None:
+        """What a hint says, typed as it stands there."""
+        if line.startswith(PYTHON):
+            words = [sys.executable, "-c", f"{TASK}{line}"]
+        else:
+            (launcher, *words) = shlex.split(line)
+            assert launcher == str(LAUNCHER), line
+            words = [*self.launcher, *words]
+        result = subprocess.run(
+            words,
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=280,
+        )
+        assert result.returncode == 0, (line, result.stdout, result.stderr)
+
+
+def is_whole(line: str) -> bool:
+    """Whether a line is longer because of a command, a path or a hash, to be copied."""
+    return CALLED in line or PYTHON in line or max(map(len, line.split())) > WIDTH // 2
+
+
+def hints(lines: list[str]) -> list[str]:
+    """What stands behind `next`, and beneath it; the best settings of a tuning, too."""
+    found, is_next = [], False
+    for line in lines:
+        word, text = line[:8].strip(), line[8:].strip()
+        is_next = word in ("next", "best") or (is_next and not word)
+        if is_next and (text.startswith((CALLED, PYTHON))):
+            found.append(text)
+    return found
+
+
+@pytest.fixture(scope="module")
+def user() -> Iterator[User]:
+    """In a project, with a run of its own experiment and an imported one; in build/, where one
+    ccache knows what is compiled."""
+    PROJECT.build.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="user-", dir=PROJECT.build) as folder:
+        somebody = User(Path(folder))
+        (somebody.folder / MARKER).touch()
+        somebody.sees("new", "ball", "--contract")
+        somebody.sees("train", "ball", "--board", "host", "--steps", "600", "--out", "runs/ball")
+        shutil.copytree(somebody.folder / "runs/ball", somebody.folder / "runs/copy of it")
+        yield somebody
+
+
+PPO = FOREIGN / "sb3_ppo_vec_normalize"
+PPO = ("import", f"{PPO}.zip", "--normaliser", f"{PPO}.pkl", "--contract", "quadrotor")
+SAC = ("import", FOREIGN / "sb3_sac.zip", "--environment", "gym:Pendulum-v1")
+TRAIN_FEW = ("--steps", "300", "--board")
+KINDS = {
+    "own": ("train", "ball", *TRAIN_FEW, "host"),
+    "emulated": ("train", "pendulum-td3", *TRAIN_FEW, "qemu-cortex-m7"),
+    "gate": ("train", "quadrotor-ppo", *TRAIN_FEW, "host"),
+    "group": ("train", "ball", *TRAIN_FEW, "host", "--seeds", "0-1"),
+    "tuning": ("tune", "ball", *TRAIN_FEW, "host", "--trials", "2", "--jobs", "2"),
+    "tasks": ("train", "gym:Pendulum-v1", "--steps", "300", "--hidden", "8,8", "--seeds", "0-1"),
+    "functions": ("-c", f"{TASK}{FUNCTION}, seeds=[0, 1])"),
+    "imported for a task": SAC,
+    "imported for a contract": PPO,
+}
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_to_type_next_works(kind: str, user: User) -> None:
+    found = hints(user.sees(*KINDS[kind]))
+    assert found
+    for line in found:
+        user.does(line)
+
+
+SHOWN = (
+    ("evaluate", "runs/ball", "--episodes", "5"),
+    ("compare", "runs/ball", "runs/copy of it"),
+    ("runs",),
+    ("check", "ball"),
+    ("push", "runs/ball", "--board", "host"),
+    ("hil", "--run", "runs/ball", "--board", "host", "--samples", "100"),
+    ("new", "--project", "robot"),
+    ("export", "runs/ball", "--to", "arduino"),
+)
+SAME = ("evaluate", "compare", "runs")  # numbers, however wide the terminal is
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("words", SHOWN, ids=lambda words: words[0])
+def test_no_line_is_too_long_and_no_number_is_lost(words: tuple[str, ...], user: User) -> None:
+    narrow = user.sees(*words)
+    if words[0] in SAME:
+        wide = user.sees(*words, width=200)
+        assert set(NUMBER.findall("\n".join(wide))) == set(NUMBER.findall("\n".join(narrow)))
+        assert len(narrow) > len(wide)
+    if words[0] == "new":  # the guide is named as it lies from there, after `cd robot`
+        guide = narrow[-1].split(": ")[1]
+        assert (user.folder / "robot" / guide).is_file()
