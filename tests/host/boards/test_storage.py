@@ -55,7 +55,9 @@ def test_a_file_of_another_size_is_left_alone(tmp_path: Path) -> None:
     file.write_bytes(b"something else")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(2):  # the first leaves no lock
-        with pytest.raises(UsageError, match=r"no storage of qemu-esp32c3: it has 14 bytes, not"):
+        with pytest.raises(
+            UsageError, match=r"not a storage of qemu-esp32c3: it has 14 bytes, not"
+        ):
             StorageFile(BOARD, file)
     assert file.read_bytes() == b"something else"
     assert len(os.listdir("/proc/self/fd")) == before

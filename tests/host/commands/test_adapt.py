@@ -141,7 +141,7 @@ def test_from_the_log_to_a_run_that_can_be_repeated_and_a_confirmed_policy(
     )
 
     lines = captured.err.splitlines()
-    while lines[0].startswith("Building"):
+    while lines[0].startswith(("Building", "Installing")):
         del lines[0]
     assert lines[0].startswith(f"{near_path(LOG)} to host: about ")
     assert [line.split()[0] for line in lines[1:5]] == ["fit", "train", "gate", "push"]

@@ -80,7 +80,7 @@ def test_plain_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "\x1b" not in result.stdout, "control characters, though this is no terminal"
     lines = result.stdout.splitlines()
     assert lines[0].startswith("pendulum-ppo on host: 2 runs, ")
-    titles = ["seed", "state", "return", "step", "time"]
+    titles = ["seed", "state", "return", "length", "step", "time"]
     table = [line.split() for line in lines].index(titles)
     rows = [line.split() for line in lines[table + 1 : table + 3]]
     assert [row[:2] for row in rows] == [["0", "finished"], ["1", "finished"]]

@@ -185,8 +185,7 @@ def test_a_trace_has_every_step(
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("trace.parquet", "parquet is not written, name a file trace.csv"),
-        ("trace.txt", r"name a file that ends with .csv or .npz"),
+        ("trace.txt", r"name a file that ends with .csv, .npz or .parquet"),
         ("folder.csv", "is a folder: name a file in it"),
     ],
 )

@@ -401,7 +401,7 @@ def test_a_vehicle_that_is_refused(name: str) -> None:
 
 def test_another_autopilot_is_refused() -> None:
     script = Script(autopilot=d.MAV_AUTOPILOT_ARDUPILOTMEGA)
-    assert "is no PX4" in Flight(script).fails(BoardMismatchError)
+    assert "is not a PX4" in Flight(script).fails(BoardMismatchError)
 
 
 # -- flights that are broken off -------------------------------------------------------------------
