@@ -63,4 +63,5 @@ def in_columns(lines: Iterable[str], width: int) -> list[str]:
 
 def aside(*lines: str) -> None:
     """Says what is not the output itself: on standard error, as wide as that is."""
-    print("\n".join(in_columns(lines, columns(sys.stderr))), file=sys.stderr, flush=True)
+    for line in in_columns(lines, columns(sys.stderr)):
+        print(line, file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from rltools_host.lines import aside
 from rltools_host.ui.table import (
     UNLIMITED,
     aligned,
@@ -163,3 +164,10 @@ def test_help_on_a_narrow_terminal_breaks_no_name() -> None:
         assert any(name in line for line in lines), name
     assert "\u2011" not in result.stdout
     assert "\xa0" not in result.stdout
+
+
+def test_nothing_is_said_where_there_is_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    aside()
+    assert capsys.readouterr().err == ""
+    aside("a", "b")
+    assert capsys.readouterr().err == "a\nb\n"
