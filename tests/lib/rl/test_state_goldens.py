@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rltools_host.runs.folder import RunFolder
 from rltools_host.tree import TREE
 
 GENERATOR = TREE.root / "tests" / "goldens" / "state_tensors.py"
@@ -20,6 +21,11 @@ assert specification.loader
 state_tensors = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(state_tensors)
 
+STATES = {  # of seed 0, as `rlt train` prints them
+    "pendulum-td3": "cb477b641fdc5db74abfdc2ec59bfb24e667cdc3f7451f199255d22773aea9dc",
+    "pendulum-sac": "c010087a69b13a76d88ed70096b1951a607516144edb5eeb036b4274332628cd",
+    "pendulum-ppo": "625457446708f89f9276bc61fb431368bad1413358ef29d9a5dacb602efd1d4a",
+}
 LEARNT = ("actor", "critic", "log_", "temperature_optimizer", "replay/", "rollout/")
 
 
@@ -32,3 +38,4 @@ def test_run_ends_with_the_known_tensors(experiment: str, tmp_path: Path) -> Non
     different = [name for name in learnt if hashes.get(name) != goldens[name]]
     assert different == []
     assert hashes == goldens
+    assert RunFolder.open(tmp_path / "run").content.state_sha256 == STATES[experiment]
