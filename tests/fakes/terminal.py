@@ -24,8 +24,11 @@ def on_terminal(
     """Its exit code, and every line that it wrote, also those that it wrote over later."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", 40, width, 0, 0))
+    given = os.environ if environment is None else environment
+    # pytest-xdist tells its workers the width of its own terminal.
+    given = {name: value for name, value in given.items() if name not in ("COLUMNS", "LINES")}
     with subprocess.Popen(
-        list(map(str, command)), stdin=its, stdout=its, stderr=its, cwd=folder, env=environment
+        list(map(str, command)), stdin=its, stdout=its, stderr=its, cwd=folder, env=given
     ) as process:
         os.close(its)
         output = b""
