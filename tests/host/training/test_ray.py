@@ -17,6 +17,7 @@ import pytest
 from group_calls import ENVIRONMENT, RLT, rlt
 from rltools_host.errors import RltError, UsageError
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.group import GroupFolder
 from rltools_host.training.group_progress import GroupScreen
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.ray_cluster import files_of, write_files
@@ -81,8 +82,9 @@ def told(path: Path) -> dict[int, tuple[str, float | None]]:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kills", [1, pytest.param(KILLS, marks=pytest.mark.exhaustive)])
 def test_no_finished_trial_is_lost_on_a_cluster(kills: int, cluster: Any, tmp_path: Path) -> None:
-    """Nodes, workers and the command are killed; each trial's run is here, as it was trained there.
-    The command is killed soon after a run has begun, when nothing may have been told yet."""
+    """Nodes, workers and the command are killed; each finished trial's run is here, as it was
+    trained there. The command is killed soon after a run has begun, when nothing may have been told
+    yet."""
     project, chance = new_project(tmp_path), random.Random(1)
     path = project / "runs/t"
     killed = {"node": 0, "worker": 0, "head": 0}
@@ -118,7 +120,12 @@ def test_no_finished_trial_is_lost_on_a_cluster(kills: int, cluster: Any, tmp_pa
                 break
             trials += 4  # it was too fast
     assert len(known) == trials, (path / "group.json").read_text()
+    rows = {run["variant"]: run for run in GroupFolder.open(path).metadata["runs"]}
     for number, (state, value) in known.items():
+        if state == "PRUNED" and not (path / f"t{number}").exists():
+            # It was ended early, and its node was lost before the run came from there.
+            assert (rows[f"t{number}"]["state"], rows[f"t{number}"]["step"]) == ("pruned", 0)
+            continue
         run = RunFolder.open(path / f"t{number}/s0").content
         assert run.state == ("finished" if state == "COMPLETE" else "paused")
         assert state == "PRUNED" or run.return_mean == value
