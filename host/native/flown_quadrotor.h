@@ -61,8 +61,7 @@ inline void change_airframe(const Changes& changes, RandomStream random,
   parameters.gain[uniform_index(random, kWeakRotorIndex, 4)] *= 1.0f - changes.rotor_loss;
 }
 
-// ---- + frames
-// -------------------------------------------------------------------------------------
+// + frames.
 //
 // Who flies one takes the direction between two arms for forward: rotor 3, front left, is on the
 // arm that points ahead, and so the rotors are those of the contract. What is about the body's axes

@@ -65,3 +65,7 @@ def aside(*lines: str) -> None:
     """Says what is not the output itself: on standard error, as wide as that is."""
     for line in in_columns(lines, columns(sys.stderr)):
         print(line, file=sys.stderr, flush=True)
+
+
+def plural(count: int, word: str) -> str:
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.build.description import Channel
+from rltools_host.flight.loop import HostPilot
 from rltools_host.flight.simulator import flight_library
 from rltools_host.policies.contract import Contract
+from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.image_records import GATES, GRU, Layer
 from rltools_host.policies.image_writing import Network, Origin, sampled, write_image
 
@@ -141,3 +145,17 @@ def recurrent_image(layers: Sequence[Layer], contract: Contract) -> bytes:
     """Trained at 10 ms, with a sequence of 16 steps."""
     origin = Origin("recurrent-ppo", "Quadrotor", 0, 0, hashlib.sha256().hexdigest())
     return write_image(Network(None, layers, 5), contract, origin, sampled(contract, 16))
+
+
+TICK_US = 2000
+
+
+def assert_acts_as_here(program: Path, image: PolicyImage, rows: Array) -> None:
+    """A program that reads an observation for each tick, and writes the thrusts, has the bits of
+    this machine's executor, which the first tick finds at 2 ms."""
+    result = subprocess.run([program], input=rows.tobytes(), capture_output=True, timeout=60)
+    assert result.returncode == 0
+    here = HostPilot(image, in_trial=False)
+    times_us = range(TICK_US, TICK_US * (len(rows) + 1), TICK_US)
+    expected = [here.act(t, t, row).action for t, row in zip(times_us, rows, strict=True)]
+    assert result.stdout == b"".join(action.tobytes() for action in expected)

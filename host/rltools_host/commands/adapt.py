@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from rltools_host.arguments import LARGEST_SEED
 from rltools_host.build import firmware
 from rltools_host.build.native import host_library
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
@@ -50,7 +51,7 @@ from rltools_host.flight.in_the_loop import CONTRACT
 from rltools_host.flight.simulator import flight_library
 from rltools_host.hints import command_line, near_path
 from rltools_host.interruption import Interruption
-from rltools_host.lines import aside
+from rltools_host.lines import aside, columns, in_columns
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import PROGRAM, PolicyPlace
 from rltools_host.policies.image import read_run_policy
@@ -63,7 +64,6 @@ from rltools_host.training.plan import Built, TrainingRequest, make_plan
 from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.training.run import train
 from rltools_host.ui.steps_screen import Step, StepsScreen, make_steps_screen
-from rltools_host.ui.table import columns, in_columns
 
 if TYPE_CHECKING:
     from rltools_host.fitting.log import FlightLog
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
 
 FIT, TRAIN, GATE, PUSH = "fit", "train", "gate", "push"
 LEAST = 0.95
-GREATEST_SEED = 0xFFFFFFFF
 REST_S = 5.0  # without training, on an idle machine of two cores
 
 
@@ -277,7 +276,7 @@ class Adaptation:
     def _not_passed(self, flown: GateResult, folder: RunFolder) -> GateError:
         share, request = flown.all, self._request
         seed = folder.content.seed or 0
-        another = seed + 1 if seed < GREATEST_SEED else 0
+        another = seed + 1 if seed < LARGEST_SEED else 0
         return GateError(
             f"{percent(share.rate)} of {share.flights:,} flights of the fitted drone succeed, and "
             f"{percent(request.least)} were to: train it with another --seed, as {another}, or "

@@ -26,9 +26,10 @@ from rltools_host.commands.train import task_request
 from rltools_host.environments.library import experiment_library
 from rltools_host.errors import CheckError, UsageError
 from rltools_host.gymnasium_tasks.task import TaskRequest, is_task
+from rltools_host.lines import INDENT, columns, plural, wrapped
 from rltools_host.training.hyperparameters import given_values
 from rltools_host.ui.output import without_commands
-from rltools_host.ui.table import INDENT, columns, folded, wrapped
+from rltools_host.ui.table import folded
 
 LABEL = 10  # columns
 
@@ -82,10 +83,6 @@ def report(name: str, found: Examination, boards: Sequence[BoardFit], width: int
         ]
     )
     return [*lines, "", count]
-
-
-def plural(count: int, word: str) -> str:
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
 def entry(label: str, text: str, width: int) -> list[str]:

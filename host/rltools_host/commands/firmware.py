@@ -19,6 +19,7 @@ from rltools_host.build.cmake import TRAIN, require_program
 from rltools_host.commands.options import Json, Program, leave, mode, require
 from rltools_host.errors import LinkLostError, PortError, UsageError
 from rltools_host.hints import command_line
+from rltools_host.lines import columns, in_columns
 from rltools_host.policies.board import (
     DEFAULT_CONTRACT,
     PROGRAM,
@@ -26,7 +27,6 @@ from rltools_host.policies.board import (
     load_remedy,
     require_kept,
 )
-from rltools_host.ui.table import columns, in_columns
 
 
 def next_line(board: Board, subject: str, program: str, *words: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from rltools_host.commands.options import Json, mode, require
 from rltools_host.environments import templates
 from rltools_host.errors import RltError, UsageError
 from rltools_host.hints import command_line, near_path
+from rltools_host.lines import plural
 from rltools_host.tree import TREE
 
 EXAMPLE = "new balance"
@@ -52,7 +53,7 @@ def run(
         written = templates.write_experiment(name, files)
     for path in written:
         count = len(path.read_text().splitlines())
-        print(f"wrote {near_path(path)}, {count} line{'s' if count > 1 else ''}")
+        print(f"wrote {near_path(path)}, {plural(count, 'line')}")
     file = near_path(written[-1]) if folder is None else written[-1].relative_to(folder)
     task = f"gym:{file}:{templates.struct_of(name)}" if gymnasium else name
     options = ["--board", "host"]

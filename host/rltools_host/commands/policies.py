@@ -19,12 +19,12 @@ from rltools_host.commands.options import (
     RunArgument,
     Which,
 )
-from rltools_host.lines import aside
+from rltools_host.lines import UNLIMITED, aside, columns
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run
 from rltools_host.policies.push import DEFAULT_TRIAL_S, BoardPolicies, Outcome, PushRequest, short
 from rltools_host.runs.names import LAST
-from rltools_host.ui.table import UNLIMITED, columns, folded
+from rltools_host.ui.table import folded
 from rltools_host.vehicles import crazyflie
 
 

@@ -19,6 +19,7 @@ from rltools_host.errors import RltError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.gymnasium_tasks.task import TaskRequest, is_task
 from rltools_host.hints import command_line, near_path
+from rltools_host.lines import UNLIMITED, columns, in_columns, plural
 from rltools_host.toolchain import tools
 from rltools_host.training.group_plan import GroupRequest, means_group, parse_seeds
 from rltools_host.training.hyperparameters import load_set_file
@@ -26,7 +27,6 @@ from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
 from rltools_host.ui.group_screen import make_group_screen, result_lines, times
 from rltools_host.ui.output import Output, lost
-from rltools_host.ui.table import UNLIMITED, columns, in_columns
 from rltools_host.ui.training_screen import make_screen
 
 
@@ -103,7 +103,7 @@ def fault_lines(document: Mapping[str, Any]) -> list[str]:
         )
     if count := document.get("observations_outside"):
         lines.append(
-            f"  {count:,} observation{'s' if count > 1 else ''} lay outside their range, where a "
+            f"  {plural(count, 'observation')} lay outside their range, where a "
             "board takes the safe action: give wider ranges with channels, or in the environment's "
             f"space; first: {document['observation_outside']}"
         )

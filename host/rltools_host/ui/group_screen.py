@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from rltools_host.lines import INDENT, UNLIMITED
 from rltools_host.training.group_progress import (
     FAILED,
     FINISHED,
@@ -21,7 +22,7 @@ from rltools_host.training.group_progress import (
     Member,
     states_of,
 )
-from rltools_host.ui.table import INDENT, UNLIMITED, folded
+from rltools_host.ui.table import folded
 from rltools_host.ui.training_screen import (
     DRAWING_SHARE,
     PLAIN_LINE_S,

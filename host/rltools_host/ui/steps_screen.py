@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from rltools_host.ui.table import columns, in_columns
+from rltools_host.lines import columns, in_columns
 from rltools_host.ui.training_screen import (
     DRAWING_SHARE,
     REFRESH_S,

@@ -5,27 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rltools_host.lines import (
-    HARD_SPACE,
-    INDENT,
-    UNLIMITED,
-    columns,
-    in_columns,
-    without_breaks,
-    wrapped,
-)
-
-__all__ = [
-    "HARD_SPACE",
-    "INDENT",
-    "UNLIMITED",
-    "aligned",
-    "columns",
-    "folded",
-    "in_columns",
-    "without_breaks",
-    "wrapped",
-]  # whoever shows a table shows lines, too
+from rltools_host.lines import INDENT, in_columns
 
 GAP = "   "
 SENTENCE = 7  # spaces of an entry's line; what has fewer is a name, a number, a path

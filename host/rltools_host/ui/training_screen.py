@@ -9,11 +9,11 @@ import time
 from typing import IO, TYPE_CHECKING
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.lines import columns, in_columns
 from rltools_host.link.framing import printable
 from rltools_host.training.metrics_log import words
 from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.ui.curve import chart
-from rltools_host.ui.table import columns, in_columns
 
 if TYPE_CHECKING:
     from rich.console import Group

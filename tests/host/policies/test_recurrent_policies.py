@@ -14,9 +14,9 @@ import pytest
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from programs import output_of
+from quadrotor_policies import assert_acts_as_here
 from rltools_host import cli
 from rltools_host.errors import RltError, VerificationError
-from rltools_host.flight.loop import HostPilot
 from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.policies import episodes
 from rltools_host.policies.board import PolicyPlace
@@ -278,9 +278,4 @@ def test_the_image_as_an_array_of_c_is_run(tmp_path: Path) -> None:
     output_of("g++", *flags, tmp_path / "program.cpp", "-o", program)
     rows = np.random.default_rng(4).uniform(-0.9, 0.9, (40, 13)).astype("<f4")
     rows[:, 6] = 0.5
-    result = subprocess.run([program], input=rows.tobytes(), capture_output=True, timeout=60)
-    assert result.returncode == 0
-    here = HostPilot(image, in_trial=False)
-    times_us = range(2000, 2000 * 41, 2000)
-    expected = [here.act(t, t, row).action for t, row in zip(times_us, rows, strict=True)]
-    assert result.stdout == b"".join(action.tobytes() for action in expected)
+    assert_acts_as_here(program, image, rows)

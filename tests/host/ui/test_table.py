@@ -12,16 +12,8 @@ from typing import Any
 
 import pytest
 
-from rltools_host.lines import aside
-from rltools_host.ui.table import (
-    UNLIMITED,
-    aligned,
-    columns,
-    folded,
-    in_columns,
-    without_breaks,
-    wrapped,
-)
+from rltools_host.lines import UNLIMITED, aside, columns, in_columns, without_breaks, wrapped
+from rltools_host.ui.table import aligned, folded
 from terminal import on_terminal
 
 PATH = "/home/somebody/a-project/runs/20261125-103000-pendulum-td3-on-qemu-cortex-m7"

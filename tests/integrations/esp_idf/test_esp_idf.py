@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from programs import needed_symbols, output_of
-from quadrotor_policies import recurrent_policy
-from rltools_host.flight.loop import HostPilot
+from quadrotor_policies import assert_acts_as_here, recurrent_policy
 from rltools_host.policies import folders
 from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain.tools import missing_names
@@ -204,12 +202,7 @@ def test_the_exported_component_keeps_a_hidden_state(tmp_path: Path) -> None:
     seen = np.random.default_rng(4).uniform(-0.9, 0.9, (60, 13)).astype("<f4")
     seen[:, 6] = 0.5
     seen[33, 2] = np.nan
-    result = subprocess.run([program], input=seen.tobytes(), capture_output=True, timeout=60)
-    assert result.returncode == 0
-    here = HostPilot(image, in_trial=False)
-    times_us = range(2000, 2000 * 61, 2000)
-    expected = [here.act(t, t, row).action for t, row in zip(times_us, seen, strict=True)]
-    assert result.stdout == b"".join(action.tobytes() for action in expected)
+    assert_acts_as_here(program, image, seen)
 
 
 @pytest.mark.all

@@ -9,6 +9,7 @@
 
 #include "policy_networks.h"
 #include "rltools/policy/executor.h"
+#include "storm.h"
 
 using namespace rlt;
 
@@ -364,6 +365,7 @@ TEST_CASE("every status has a text of its own") {
 }
 
 TEST_CASE("a storm of a million ticks: no output that is not finite or out of range") {
+  using namespace storm;
   // Faults come in bursts. A model that knows what was put in says which statuses are right.
   ExecutorLimits limits;
   limits.most_equal = 4;
@@ -375,26 +377,11 @@ TEST_CASE("a storm of a million ticks: no output that is not finite or out of ra
     const float x = uniform<float>({5, Purpose::shuffle, draw++}, 0, 0.0f, 1.0f);
     return static_cast<std::uint32_t>(x * static_cast<float>(below)) % below;
   };
-  enum Input {
-    good,
-    nan,
-    infinite,
-    out_of_range,
-    stale,
-    future,
-    missing,
-    frozen,
-    bad_output,
-    kInputs
-  };
-  Input input = good;
-  std::uint32_t left = 0, seen[kExecutorStatusCount] = {};
+  Bursts bursts;
+  std::uint32_t seen[kExecutorStatusCount] = {};
   std::uint32_t late_jumps = 0;
   for (int tick = 0; tick < 1000000; tick++) {
-    if (left-- == 0) {
-      input = random(2) == 0 ? good : static_cast<Input>(random(kInputs));
-      left = random(12);
-    }
+    const Input input = bursts.next(random);
     std::uint32_t ahead = kStep_us;
     if (random(50) == 0) ahead += random(20) * kStep_us, late_jumps++;
     if (random(10) == 0) ahead = kStep_us / 3;
@@ -409,16 +396,14 @@ TEST_CASE("a storm of a million ticks: no output that is not finite or out of ra
       for (int i = 0; i < 5; i++) bench.values[i] = changing[i];
     }
     const std::uint32_t which = random(5);
-    if (input == nan) bench.values[which] = kNan;
+    if (input == not_a_number) bench.values[which] = kNan;
     if (input == infinite) bench.values[which] = random(2) == 0 ? kInf : -kInf;
     if (input == out_of_range) bench.values[which] = random(2) == 0 ? 3e38f : -1e6f;
     if (input == frozen && !std::isfinite(bench.values[0] + bench.values[1] + bench.values[2] +
                                           bench.values[3] + bench.values[4])) {
       for (int i = 0; i < 5; i++) bench.values[i] = changing[i];
     }
-    bench.age_us = input == stale    ? 2 * kStep_us + 1 + random(1000000)
-                   : input == future ? 0u - kStep_us - random(1000000)
-                                     : 0u;
+    bench.age_us = age_us(input, kStep_us, 1000000, random);
     bench.action[0] = bench.action[1] = kNan;
     const Observation observation{input == missing ? nullptr : bench.values,
                                   bench.taken_us(bench.now_us)};

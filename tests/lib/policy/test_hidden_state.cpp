@@ -13,6 +13,7 @@
 #include "recurrent_networks.h"
 #include "rltools/devices/host.h"
 #include "rltools/policy/deployment.h"
+#include "storm.h"
 
 using namespace rlt;
 using namespace recurrent_networks;
@@ -301,6 +302,7 @@ TEST_CASE("a policy begins with zeros at its activation, in trial and when it is
 }
 
 TEST_CASE("a storm of a million ticks: every action has the bits of the rules") {
+  using namespace storm;
   constexpr std::uint32_t kRounds = 200;
   constexpr int kTicks = 5000;  // of a round
   ExecutorLimits limits;
@@ -321,43 +323,25 @@ TEST_CASE("a storm of a million ticks: every action has the bits of the rules") 
     bool is_zero = true, is_begun = false;
     std::uint32_t acted_us = 0, grid_us = 0, kept_us = 0;
     bool has_grid = false;
-    enum Input {
-      good,
-      nan,
-      infinite,
-      out_of_range,
-      stale,
-      future,
-      missing,
-      frozen,
-      bad_output,
-      kInputs
-    };
-    Input input = good;
-    std::uint32_t left = 0;
+    Bursts bursts;
     for (int tick = 0; tick < kTicks; tick++) {
-      if (left-- == 0) {
-        input = random(2) == 0 ? good : static_cast<Input>(random(kInputs));
-        left = random(12);
-      }
+      const Input input = bursts.next(random);
       std::uint32_t ahead = kStep_us;
       if (random(40) == 0) ahead += random(16) * kStep_us;
       if (random(10) == 0) ahead = kStep_us / 3;
       board.now_us += ahead;
       if (input != frozen) board.draw();
-      if (input == nan) board.observation[random(5)] = kNan;
+      if (input == not_a_number) board.observation[random(5)] = kNan;
       if (input == infinite) {
         board.observation[random(5)] = random(2) == 0 ? kInfinity : -kInfinity;
       }
       if (input == out_of_range) board.observation[random(5)] = random(2) == 0 ? 3e38f : -1e6f;
       if (input == bad_output) board.observation[0] = kOverflowingHeight;
-      const std::uint32_t age_us = input == stale    ? 2 * kStep_us + 1 + random(100000)
-                                   : input == future ? 0u - kStep_us - random(100000)
-                                                     : 0u;
+      const std::uint32_t its_age_us = age_us(input, kStep_us, 100000, random);
       const bool is_due = !has_grid || static_cast<std::int32_t>(board.now_us - grid_us) >=
                                            static_cast<std::int32_t>(kStep_us - kStep_us / 4);
       const ExecutorStatus status =
-          board.call(input == missing ? nullptr : board.observation, age_us);
+          board.call(input == missing ? nullptr : board.observation, its_age_us);
       seen[static_cast<int>(status)]++;
       REQUIRE(is_due == (status != ExecutorStatus::held));
       if (!is_due) continue;

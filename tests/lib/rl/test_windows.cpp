@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "any_threads.h"
 #include "resumed_run.h"
-#include "rltools/devices/host_threads.h"
 #include "rltools/rl/algorithms/ppo.h"
 #include "rltools/rl/environments/masked_pendulum.h"
 #include "rltools/rl/evaluation.h"
@@ -177,14 +177,8 @@ TEST_CASE("neither the tile, the device nor the number of threads changes a bit"
   CHECK(hash_of<WithTileRows<Small, 16>>(Generic{}, calls) == hash);
   CHECK(hash_of<Small>(HostSimd{}, calls) == hash);
   CHECK(hash_of<WithTileRows<Small, 16>>(HostSimd{}, calls) == hash);
-  threads::Pool pool;
-  for (const int threads : {1, 2, 3}) {
-    CAPTURE(threads);
-    HostThreads device;
-    device.pool = &pool;
-    REQUIRE(set_threads(device, threads));
-    CHECK(hash_of<WithTileRows<Small, 16>>(device, calls) == hash);
-  }
+  training_run::with_any_threads(
+      [&](HostThreads device) { CHECK(hash_of<WithTileRows<Small, 16>>(device, calls) == hash); });
   CHECK(hash_of<LongerWindows>(Generic{}, calls) != hash);
   const std::string actor = hash_of<RecurrentActor>(Generic{}, calls);
   CHECK(hash_of<WithTileRows<RecurrentActor, 16>>(HostSimd{}, calls) == actor);

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "any_threads.h"
 #include "point_environment.h"
 #include "resumed_run.h"
-#include "rltools/devices/host_threads.h"
 #include "rltools/rl/algorithms/distillation.h"
 #include "rltools/rl/environments/masked_pendulum.h"
 #include "rltools/rl/evaluation.h"
@@ -254,15 +254,10 @@ TEST_CASE("neither the tile, the device nor the number of threads changes a bit"
   const std::string hash = hash_of<Small>(Generic{}, calls);
   CHECK(hash_of<WithTileRows<Small, 4>>(Generic{}, calls) == hash);
   CHECK(hash_of<WithTileRows<Small, 16>>(HostSimd{}, calls) == hash);
-  threads::Pool pool;
-  for (const int threads : {1, 2, 3}) {
-    CAPTURE(threads);
-    HostThreads device;
-    device.pool = &pool;
-    REQUIRE(set_threads(device, threads));
+  training_run::with_any_threads([&](HostThreads device) {
     CHECK(hash_of<WithTileRows<Small, 16>>(device, calls) == hash);
     CHECK(hash_of<Retrying>(device, calls) == hash_of<Retrying>(Generic{}, calls));
-  }
+  });
   const std::string dense = hash_of<WithoutState>(Generic{}, calls);
   CHECK(hash_of<WithTileRows<WithoutState, 16>>(HostSimd{}, calls) == dense);
   CHECK(dense != hash);
