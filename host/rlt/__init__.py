@@ -19,7 +19,7 @@ from rltools_host.build.description import Channel
 from rltools_host.documentation.cells import load_ipython_extension as load_ipython_extension
 from rltools_host.environments.compiled import CompiledEnv, CompiledVectorEnv, register
 from rltools_host.errors import Interrupted, RltError
-from rltools_host.training.gymnasium_runs import evaluate, evaluate_gymnasium
+from rltools_host.training.from_python import evaluate, evaluate_gymnasium
 
 __all__ = [
     "Channel",

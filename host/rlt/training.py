@@ -20,12 +20,10 @@ from rltools_host.arguments import (
 from rltools_host.build import experiments
 from rltools_host.gymnasium_tasks.task import DEFAULT_HIDDEN, MakeEnvironment
 from rltools_host.runs.task import MOST_ENVIRONMENTS
-from rltools_host.training.from_python import Seeds, as_typed, group_request, place_of, widths
+from rltools_host.training import from_python
 from rltools_host.training.group import train_group
-from rltools_host.training.group_progress import GroupScreen
-from rltools_host.training.gymnasium_runs import task_request
 from rltools_host.training.plan import TrainingRequest
-from rltools_host.training.progress import Screen
+from rltools_host.training.progress import GroupScreen, Screen
 from rltools_host.training.run import train as train_quietly
 
 MOST_THREADS = 1024
@@ -104,19 +102,21 @@ def train(
         board=optional_text("board", board),
         seed=seed,
         steps=steps,
-        settings=as_typed(settings),
+        settings=from_python.as_typed(settings),
         out=optional_path("out", out),
-        resume=place_of(resume),
+        resume=from_python.place_of(resume),
         port=optional_text("port", port),
         threads=optional_whole_number("threads", threads, 1, MOST_THREADS),
     )
     return trained(request, tensorboard, quiet, (seeds, jobs))
 
 
-def trained(request: TrainingRequest, tensorboard: bool, quiet: bool, seeds: Seeds) -> Run:
+def trained(
+    request: TrainingRequest, tensorboard: bool, quiet: bool, seeds: from_python.Seeds
+) -> Run:
     from rltools_host.commands import train as command
 
-    if (group := group_request(request, seeds, tensorboard)) is not None:
+    if (group := from_python.group_request(request, seeds, tensorboard)) is not None:
         document = train_group(group, GroupScreen) if quiet else command.run_group(group)
         return Group(Path(document["group"]), document)
     if quiet:
@@ -168,11 +168,11 @@ def train_gymnasium(
     or gives a number that is not finite, is counted and left out. Ctrl-C works as in train(). The
     environments are made and stepped in a thread of this process.
     """
-    task = task_request(
+    task = from_python.task_request(
         make_env,
         name=optional_text("name", name),
         algorithm=optional_text("algorithm", algorithm),
-        hidden=widths(hidden),
+        hidden=from_python.widths(hidden),
         environments=optional_whole_number("environments", environments, 1, MOST_ENVIRONMENTS),
         episode_steps=optional_whole_number("episode_steps", episode_steps, 1, LARGEST_SEED // 2),
         channels=table("channels", channels),
@@ -181,9 +181,9 @@ def train_gymnasium(
     request = TrainingRequest(
         seed=seed,
         steps=steps,
-        settings=as_typed(settings),
+        settings=from_python.as_typed(settings),
         out=optional_path("out", out),
-        resume=place_of(resume),
+        resume=from_python.place_of(resume),
         threads=optional_whole_number("threads", threads, 1, MOST_THREADS),
         task=task,
     )

@@ -35,7 +35,7 @@ from rltools_host.errors import (
     RltError,
     UsageError,
 )
-from rltools_host.flight.fitted import (
+from rltools_host.flight.airframes import (
     ANY_MASS_KG,
     ANY_ROTOR_M,
     QUICK,

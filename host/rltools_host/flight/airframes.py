@@ -1,19 +1,27 @@
 """Airframes of flights: a file with one; which of them a policy flies, by mass and thrust to
-weight."""
+weight; one that was fitted to a flight's log, what trains a policy for it, and the gate that this
+must pass. The last two are about the drones that the fit's intervals leave open."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from rltools_host.documents import Unfit
 from rltools_host.errors import DamagedFileError, RltError, unknown_name
+from rltools_host.flight.gate import Gate, load_gate
 from rltools_host.flight.simulator import Array, flight_library
+from rltools_host.runs.contents import Fitted
 from rltools_host.training.hyperparameters import AIRFRAME, load_set_file
+
+if TYPE_CHECKING:
+    from rltools_host.fitting.result import Result  # with SciPy
+
 
 GRAVITY_M_S2 = 9.81
 # A file says these; what it leaves out of the others is the settings' default, as in training.
@@ -22,6 +30,15 @@ NEEDED = (
     *("thrust_0", "thrust_1", "thrust_2"),
 )
 OWN = {"airframe": 0.0, "table_share": 1.0}  # the settings' own values, in each flight
+# The ends of the map's fields; what is beyond the outer ones is in the outer fields.
+MASS_KG = (0.02, 0.08, 0.32, 1.25, 5.0)
+LIFT = (1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0)  # greatest thrust to weight
+Counts = NDArray[np.int64]
+GATE_LIKE, GATE_NAME = "hover", "hover-fitted"
+# A drone moves as its log shows, whatever its mass and its size are: what is fitted is per mass and
+# per distance of the rotors. These stand for them where they are not given.
+ANY_MASS_KG, ANY_ROTOR_M = 1.0, 0.1
+TURNS_QUICKLY_RAD_S2 = 500.0  # from which on the quick one is sure enough
 
 
 def read_airframe(path: Path) -> dict[str, float]:
@@ -53,13 +70,6 @@ def check_thrust(values: dict[str, float]) -> None:
         raise Unfit(f"its rotors lift {greatest:.3g} N, and it weighs {weight:.3g} N")
     if t1 + 2.0 * t2 <= 0.0:
         raise Unfit("the thrust of its rotors falls where they turn fastest")
-
-
-# The ends of the map's fields; what is beyond the outer ones is in the outer fields.
-MASS_KG = (0.02, 0.08, 0.32, 1.25, 5.0)
-LIFT = (1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0)  # greatest thrust to weight
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -117,3 +127,54 @@ def map_of(airframes: Array, succeeded: NDArray[np.bool_]) -> AirframeMap:
     np.add.at(flights, place, 1)
     np.add.at(successes, place, succeeded)
     return AirframeMap(flights, successes)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What trains a policy, and how fast on an idle core."""
+
+    experiment: str
+    steps: int
+    steps_per_s: float
+
+
+QUICK = Recipe("crazyflie-ppo", 6_000_000, 1.6e6)
+SLOW = Recipe("quadrotor-ppo", 16_000_000, 6e5)
+
+
+def turns_quickly(result: Result) -> bool:
+    return result.turning_rad_s2 >= TURNS_QUICKLY_RAD_S2
+
+
+def fitted_settings(result: Result) -> dict[str, float | int]:
+    """Of the environment: the fitted airframe, and how far drones may differ from it."""
+    return {**result.known_settings(), "spread": float(f"{result.spread:.3g}")}
+
+
+def gate_of(result: Result) -> Gate:
+    """The gate hover, flown by the fitted drone and by those that its intervals leave open."""
+    gate = load_gate(GATE_LIKE)
+    fitted: Gate = structs.replace(
+        gate,
+        name=GATE_NAME,
+        title="Hover, from any attitude, with the fitted drone",
+        about="As hover, with the airframe that was fitted to a flight's log.",
+        settings={**gate.settings, **fitted_settings(result)},
+    )
+    return fitted
+
+
+def fitted_of(result: Result) -> Fitted:
+    log = result.fit.log
+    name = log.path.name
+    return Fitted(
+        name if name.isprintable() else "",
+        log.sha256,
+        len(log.time_s),
+        log.duration_s,
+        {
+            value.name: (value.low, value.high)
+            for value in result.settings()
+            if value.low is not None and value.high is not None
+        },
+    )

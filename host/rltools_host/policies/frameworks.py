@@ -19,8 +19,7 @@ from rltools_host.policies import export
 from rltools_host.policies.contract import choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.image_records import DENSE, GRU, LSTM
-from rltools_host.policies.model_contract import contract, known, require_no_masks
-from rltools_host.policies.onnx_model import encode_onnx
+from rltools_host.policies.onnx_model import contract, encode_onnx, known, require_no_masks
 from rltools_host.runs.checkpoint import safetensors_header, with_header
 
 # Activations of the core's list as functions of PyTorch's.

@@ -1,21 +1,40 @@
-"""A policy as an ONNX model, which onnxruntime compares with it before it is written."""
+"""A policy as an ONNX model, which onnxruntime compares with it before it is written; what this and
+the models of frameworks.py say of the policy, and what they cannot hold."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
+from rltools_host.build.description import Channel
 from rltools_host.build.ranges import ranges_of
-from rltools_host.errors import VerificationError
-from rltools_host.policies.contract import choices_of
+from rltools_host.errors import UsageError, VerificationError
+from rltools_host.policies.contract import choices_of, masks_of
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.policies.image_records import DENSE, GATES, GRU, Layer
+from rltools_host.policies.image_records import (
+    DENSE,
+    GATES,
+    GRU,
+    RESET_AT_ACTIVATION,
+    RESET_AT_FAULT,
+    RESET_AT_PAUSE,
+    RESET_AT_STALE_INPUT,
+    Layer,
+    Recurrence,
+)
 from rltools_host.policies.image_writing import sampled
-from rltools_host.policies.model_contract import contract, known, require_no_masks
 from rltools_host.toolchain import tools
 
+T = TypeVar("T")
+RESETS = {
+    RESET_AT_ACTIVATION: "activation",
+    RESET_AT_FAULT: "fault",
+    RESET_AT_STALE_INPUT: "stale input",
+    RESET_AT_PAUSE: "pause",
+}
 GROUP = "onnx"
 OPSET, IR_VERSION = 17, 10  # that runtimes have read for long
 # Of half an action's range, between this machine's action and that of the model.
@@ -36,6 +55,56 @@ OPERATORS: dict[str, tuple[tuple[str, float | str | None], ...]] = {
     "elu": (("Elu", None),),
     "silu": (("Sigmoid", None), ("Mul", X)),
 }
+
+
+def require_no_masks(image: PolicyImage, framework: str) -> None:
+    if any(mask is not None for mask in masks_of(image.observations, image.actions)):
+        raise UsageError(
+            f"no export for {framework} of a policy whose observations forbid choices is written "
+            "yet: export it with --to c"
+        )
+
+
+def known(table: Mapping[str, T], activation: str, framework: str) -> T:
+    if activation not in table:
+        raise UsageError(f"no export for {framework} of a policy with {activation} is written yet")
+    return table[activation]
+
+
+def recurrence(of: Recurrence) -> dict[str, Any]:
+    """When the hidden state moves on, and when it is zero."""
+    return {
+        "trained_interval_us": of.trained_interval_us,
+        "most_pause_us": of.most_pause_us,
+        "state_dim": of.state_dim,
+        "reset_at": [name for bit, name in RESETS.items() if of.reset_at & bit],
+    }
+
+
+def contract(image: PolicyImage) -> dict[str, Any]:
+    """What a user has to know of inputs and outputs."""
+
+    def rows(channels: Sequence[Channel]) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": c.name,
+                "unit": "choice" if c.choices else c.unit,
+                "minimum": c.minimum,
+                "maximum": c.maximum,
+                **({"choices": [*c.choices]} if c.choices else {}),
+            }
+            for c in channels
+        ]
+
+    return {
+        "experiment": image.experiment,
+        "environment": image.environment,
+        "state_sha256": image.state_sha256,
+        "step_interval_us": image.step_interval_us,
+        **({} if image.recurrence is None else {"recurrence": recurrence(image.recurrence)}),
+        "observations": rows(image.observations),
+        "actions": rows(image.actions),
+    }
 
 
 def sampled_observations(image: PolicyImage) -> Float32Array:

@@ -31,7 +31,9 @@ from rltools_host.training.group_plan import (
     planned,
     run_request,
 )
-from rltools_host.training.group_progress import (
+from rltools_host.training.parallel_runs import Job, ParallelRuns, Runs, RunsInTurn
+from rltools_host.training.plan import Built, Plan, TrainingRequest
+from rltools_host.training.progress import (
     FAILED,
     FINISHED,
     PAUSED,
@@ -41,8 +43,6 @@ from rltools_host.training.group_progress import (
     Member,
     counted,
 )
-from rltools_host.training.parallel_runs import Job, ParallelRuns, Runs, RunsInTurn
-from rltools_host.training.plan import Built, Plan, TrainingRequest
 
 SCRATCH_SUFFIXES = (".job", ".log", ".map")
 MakeScreen = Callable[[GroupView], GroupScreen]

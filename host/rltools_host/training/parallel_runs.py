@@ -31,7 +31,8 @@ from rltools_host.errors import DiskError, Interrupted, RltError
 from rltools_host.files import disk_error, plain_json
 from rltools_host.interruption import SIGNALS, Interruption
 from rltools_host.project import PROJECT, VARIABLE
-from rltools_host.training.group_progress import (
+from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.progress import (
     FAILED,
     FINISHED,
     PAUSED,
@@ -39,9 +40,9 @@ from rltools_host.training.group_progress import (
     WAITING,
     GroupScreen,
     Member,
+    Screen,
+    TrainingView,
 )
-from rltools_host.training.plan import TrainingRequest
-from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.training.run import train
 
 REPORT_S = 0.2  # between the lines of a process

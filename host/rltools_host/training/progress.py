@@ -1,24 +1,40 @@
-"""What a run looks like while it trains, for whatever shows it."""
+"""What a run, and a group of runs, looks like while it trains, for whatever shows it: of a run by
+what its board reports, of a group by the folders and processes of its runs."""
 
 from __future__ import annotations
 
 import math
 import signal
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.errors import DamagedFileError, RltError
 from rltools_host.link.framing import printable
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.group import RunName
+from rltools_host.runs.names import RUN_FILE, is_run
+from rltools_host.runs.saves import CHECKPOINT_FILE, holds_save, is_whole, saves_to_resume
 from rltools_host.training.metrics_log import EpisodeLengths, evaluation_of, named, progress_of
 
 RATE_WINDOW_S = 5.0
-
-
 Point = tuple[float, float]
+WAITING = "waiting"
+STARTING = "starting"
+TRAINING = "training"
+FINISHED = "finished"
+PAUSED = "paused"
+PRUNED = "pruned"  # of a tuning: paused for good
+FAILED = "failed"
+RUNNING = (STARTING, TRAINING)
+STATES = (FINISHED, TRAINING, STARTING, PAUSED, WAITING, PRUNED, FAILED)
+# NaN: not known.
+FIGURES = ("steps_per_s", "left_s", "return_mean", "return_std", "length_mean", "train_s")
+OF_TASKS = ("environment_faults", "observations_outside")  # of tasks of Gymnasium's alone
 
 
 @dataclass
@@ -169,3 +185,183 @@ class PausingScreen(Screen):
 
     def close(self) -> None:
         self._shown.close()
+
+
+@dataclass
+class Member:
+    """One run of a group."""
+
+    name: RunName
+    label: str  # of its variant; empty where there is but one
+    path: Path
+    steps: int
+    state: str = WAITING
+    step: int = 0
+    steps_per_s: float = math.nan
+    left_s: float = math.nan
+    return_mean: float = math.nan
+    return_std: float = math.nan
+    length_mean: float = math.nan  # steps of an episode of the last evaluation
+    train_s: float = math.nan
+    state_sha256: str = ""
+    activity: str = ""
+    error: str = ""
+    exit_code: int = 0
+    environment_faults: int | None = None
+    observations_outside: int | None = None
+    was_killed: bool = False  # its process, which gave no result
+    evaluations: dict[int, float] = field(default_factory=dict)  # mean return by step
+
+    @property
+    def seed(self) -> int:
+        return self.name.seed
+
+    @property
+    def title(self) -> str:
+        """`seed 3`, with its variant where there are several."""
+        return f"{self.label}, seed {self.seed}" if self.label else f"seed {self.seed}"
+
+    @property
+    def is_running(self) -> bool:
+        return self.state in RUNNING
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.step / self.steps) if self.steps else 1.0
+
+    def fail(self, error: RltError) -> None:
+        self.state, self.error, self.exit_code = FAILED, str(error), error.exit_code
+
+    def take(self, values: Mapping[str, Any]) -> None:
+        """Takes in what its process reports, or run.json says; null is what is not known."""
+        if self.state == STARTING and values["steps_per_s"] is not None:
+            self.state = TRAINING
+        self.step, self.steps = int(values["step"]), int(values["steps"])
+        self.activity = values.get("activity", "")
+        self.evaluations |= {
+            int(step): float(mean)
+            for step, mean in values.get("evaluations", ())
+            if mean is not None
+        }
+        for name in FIGURES:
+            if name in values:
+                value = values[name]
+                setattr(self, name, math.nan if value is None else float(value))
+
+    def look(self, steps: int | None) -> None:
+        """Looks into its folder. A run without a checkpoint starts over, and has the same bits.
+
+        `steps` is the total that was asked for, if any: a run that has finished may have to go on.
+        """
+        self.state = WAITING
+        if not is_run(self.path):
+            if holds_save(self.path):
+                missing = f"{self.path} holds a save and no {RUN_FILE}"
+                self.fail(DamagedFileError(f"{missing}: restore that, or move the save away"))
+            return
+        try:
+            folder = RunFolder.open(self.path)
+        except DamagedFileError as error:
+            self.fail(error)
+            return
+        run = folder.content
+        saves = saves_to_resume(folder.path, run)
+        if not any((save / CHECKPOINT_FILE).is_file() for save in saves):
+            return
+        whole = is_whole(folder.save_path, run.state_sha256, run)
+        of_run = {name: getattr(run, name) for name in FIGURES if hasattr(run, name)}
+        self.take({"step": run.step, "steps": run.steps or self.steps, **of_run})
+        finished = run.state == "finished" and whole and self.step >= (steps or 0)
+        self.state = FINISHED if finished else PAUSED
+        self.steps = max(self.steps, steps or 0)
+        self.state_sha256 = run.state_sha256 or ""
+        self.environment_faults = folder.environment_faults
+        self.observations_outside = folder.observations_outside
+
+    def document(self) -> dict[str, Any]:
+        """What group.json says of it."""
+        same = ["state", "step", "steps", "train_s", "steps_per_s", "return_mean", "return_std"]
+        if math.isfinite(self.length_mean):  # runs of earlier tools do not state it
+            same.append("length_mean")
+        of_task = {name: getattr(self, name) for name in OF_TASKS}
+        return {
+            "folder": str(self.name.folder),
+            "variant": self.name.variant,
+            "seed": self.seed,
+            **{name: getattr(self, name) for name in same},
+            "state_sha256": self.state_sha256 or None,
+            "error": self.error or None,
+            **{name: count for name, count in of_task.items() if count is not None},
+        }
+
+
+def counted(states: Sequence[str]) -> str:
+    """`paused: 3 of 10 runs have finished, 2 saved on the way, 5 not begun`."""
+    parts = [f"paused: {states.count(FINISHED)} of {len(states)} runs have finished"]
+    words = {PAUSED: "saved on the way", WAITING: "not begun", FAILED: "failed"}
+    counts = {state: states.count(state) for state in words}
+    return ", ".join([*parts, *(f"{counts[s]} {word}" for s, word in words.items() if counts[s])])
+
+
+@dataclass
+class GroupView:
+    """Everything that the screen shows of a group."""
+
+    title: str
+    board: str
+    path: Path
+    members: Sequence[Member]
+    jobs: int
+    activity: str = ""
+    clock: Callable[[], float] = time.monotonic
+    total: int | None = None  # runs, where they are not all known yet
+
+    def __post_init__(self) -> None:
+        self.began = self.clock()
+
+    @property
+    def count(self) -> int:
+        return len(self.members) if self.total is None else self.total
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.clock() - self.began
+
+    @property
+    def left_s(self) -> float:
+        """As long as all that are waiting go as fast as those that train."""
+        rate = sum(member.steps_per_s for member in self.members if member.state == TRAINING)
+        missing = sum(
+            member.steps - member.step
+            for member in self.members
+            if member.state not in (FINISHED, FAILED, PRUNED)
+        )
+        each = max((member.steps for member in self.members), default=0)
+        missing += each * (self.count - len(self.members))
+        return max(0, missing) / rate if rate > 0 else math.nan
+
+
+def states_of(members: Sequence[Member]) -> str:
+    """`3 finished, 2 training, 5 waiting`."""
+    counts = Counter(member.state for member in members)
+    return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+
+
+class GroupScreen:
+    """Shows a group; this base class shows nothing."""
+
+    def __init__(self, view: GroupView) -> None:
+        self.view = view
+
+    def changed(self, member: Member) -> None:
+        """A run of the group is in another state now."""
+
+    def refresh(self) -> None:
+        """Called often; draws as often as is good."""
+
+    def activity(self, text: str) -> None:
+        """Shows what goes on besides training; an empty text: nothing."""
+        self.view.activity = text
+
+    def close(self) -> None:
+        """Leaves the last picture."""

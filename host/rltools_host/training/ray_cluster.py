@@ -34,8 +34,8 @@ from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.runs.provenance import version as version_here
 from rltools_host.toolchain import tools
 from rltools_host.training import parallel_runs
-from rltools_host.training.group_progress import FAILED, Member
 from rltools_host.training.parallel_runs import LONGEST_READ, Job, RunProcess
+from rltools_host.training.progress import FAILED, Member
 
 GROUP = "ray"  # of Python packages
 CONNECT_S = 5.0

@@ -44,7 +44,9 @@ from rltools_host.training.group import (
     scratch_folder,
 )
 from rltools_host.training.group_plan import jobs_on, run_request
-from rltools_host.training.group_progress import (
+from rltools_host.training.parallel_runs import Job, ParallelRuns, RunProcess
+from rltools_host.training.plan import Built, Plan, TrainingRequest
+from rltools_host.training.progress import (
     FAILED,
     FINISHED,
     PRUNED,
@@ -52,12 +54,10 @@ from rltools_host.training.group_progress import (
     GroupView,
     Member,
 )
-from rltools_host.training.parallel_runs import Job, ParallelRuns, RunProcess
-from rltools_host.training.plan import Built, Plan, TrainingRequest
 from rltools_host.training.ray_cluster import RayCluster
-from rltools_host.training.search import Dimension
 from rltools_host.training.trials import (
     COMPLETE,
+    Dimension,
     Trial,
     Trials,
 )

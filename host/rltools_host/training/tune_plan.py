@@ -23,8 +23,7 @@ from rltools_host.training.group_plan import (
     run_request,
 )
 from rltools_host.training.plan import Plan, TrainingRequest
-from rltools_host.training.search import Dimension, space_of
-from rltools_host.training.trials import Trials, without_password
+from rltools_host.training.trials import Dimension, Trials, space_of, without_password
 
 USUAL_TRIALS = 20
 

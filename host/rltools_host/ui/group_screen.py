@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from rltools_host.lines import INDENT, UNLIMITED
-from rltools_host.training.group_progress import (
+from rltools_host.training.progress import (
     FAILED,
     FINISHED,
     PAUSED,

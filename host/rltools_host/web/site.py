@@ -1,4 +1,5 @@
-"""The folder that is served: the page's files, and of each experiment its description and modules.
+"""The folder that is served: the page's files, of each experiment its description and modules, what
+the page knows of the wire format, and what it flies a quadrotor by.
 
 Nothing in it needs a server of its own: any host of static files will do.
 """
@@ -16,9 +17,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rltools_host.build.description import channels, shapes
-from rltools_host.build.experiments import describe, list_experiments
+from rltools_host.build.description import ExperimentDescription, channels, shapes
+from rltools_host.build.experiments import describe, gate, list_experiments
+from rltools_host.build.native import host_library
 from rltools_host.build.picture import OPERATORS, Picture, picture_of, trees_of
+from rltools_host.build.protocol import load_dialect
 from rltools_host.build.web_module import (
     FLIGHT,
     KINDS,
@@ -27,15 +30,16 @@ from rltools_host.build.web_module import (
     module_path,
     require_web,
 )
+from rltools_host.clients.messages import DROP_REASONS, POLICY_REASONS, SLOT_ERRORS, SlotUse, State
+from rltools_host.clients.node import PROTOCOL_VERSION
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import in_place_of, read_json
+from rltools_host.flight.gate import load_gate
+from rltools_host.flight.simulator import TEXTS, flight_library
 from rltools_host.hints import near_path
 from rltools_host.interruption import Interruption
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
-from rltools_host.web.dialect import FILE as DIALECT_FILE
-from rltools_host.web.dialect import dialect_document
-from rltools_host.web.flights import flight_document, gate_document, gate_of, is_flown
 
 PAGE = TREE.file("host/rltools_host/web/page")
 NOT_SERVED = ("package.json", "states.json")  # for Node; part of site.json
@@ -49,6 +53,16 @@ SYMBOLS = {
     operator.pos: "+",
 }
 Tree = float | str | list[Any]
+CONTRACT = "quadrotor"
+USUAL_GATE = "hover"
+# The settings that have a slider there, in this order.
+SURROUNDINGS = ("wind_m_s2", "gust_m_s2", "latency_ms", "noise")  # which no table has
+SLIDERS = (
+    *("mass_kg", "inertia_x", "inertia_y", "inertia_z", "lag_up_s", "lag_down_s"),
+    *(*SURROUNDINGS, "drag_x", "drag_y", "drag_z"),
+)
+DIALECT_FILE = "dialect.json"
+ENUMS = ("MAV_CMD", "MAV_RESULT", "MAV_PARAM_TYPE", "RLT_OBSERVE")
 
 
 def default_folder() -> Path:
@@ -195,3 +209,77 @@ def write_service_worker(folder: Path) -> None:
     text = text.replace("const FILES = [];", f"const FILES = {json.dumps(['./', *files])};")
     text = text.replace('const VERSION = "";', f'const VERSION = "{digest.hexdigest()[:16]}";')
     worker.write_text(text, encoding="utf-8")
+
+
+def is_flown(description: ExperimentDescription) -> bool:
+    """Whether its policies fly a quadrotor."""
+    return bool(description.environment["contract"] == CONTRACT)
+
+
+def flight_document() -> dict[str, Any]:
+    """Of host/native/flight_module.cpp: `reading` has offset, number and type of each field of a
+    Reading, `causes` says how a flight ended, by its number."""
+    said = host_library("flight").description
+    known = {setting["name"] for setting in said["settings"]}
+    assert known.issuperset(SLIDERS), set(SLIDERS) - known
+    return {
+        "settings": said["settings"],
+        "sliders": SLIDERS,
+        "surroundings": SURROUNDINGS,
+        "tables": said["tables"],
+        "reading": {
+            field["name"]: [field["offset"], field["elements"] or 1, field["type"]]
+            for field in said["records"]["Reading"]["fields"]
+        },
+        "reading_bytes": said["records"]["Reading"]["bytes"],
+        "causes": [sentence for _, sentence in TEXTS.values()],
+    }
+
+
+def gate_of(experiment: str) -> str:
+    return gate(experiment) or USUAL_GATE
+
+
+def gate_document(name: str) -> dict[str, Any]:
+    """A gate; `needed` of the `judged` last ticks within the radius are a success."""
+    found = load_gate(name)
+    ticks, judged, needed = found.rule.in_ticks(flight_library().tick_s)
+    return {
+        "name": found.name,
+        "rule": found.rule.text,
+        "settings": found.settings,
+        "seed": found.seed,
+        "ticks": ticks,
+        "judged": judged,
+        "needed": needed,
+        "radius_m": found.radius_m,
+    }
+
+
+def dialect_document() -> dict[str, Any]:
+    """Messages by name: number, CRC_EXTRA, the payload's layout as Python's struct has it, and the
+    names of its fields in that order."""
+    dialect = load_dialect()
+    return {
+        "version": PROTOCOL_VERSION,
+        "messages": {
+            kind.msgname: [
+                number,
+                kind.crc_extra,
+                kind.unpacker.format.removeprefix("<"),
+                " ".join(kind.ordered_fieldnames),
+            ]
+            for number, kind in sorted(dialect.mavlink_map.items())
+        },
+        "constants": {
+            entry.name: value
+            for enum in ENUMS
+            for value, entry in dialect.enums[enum].items()
+            if not entry.name.endswith("ENUM_END")
+        },
+        "states": State.NAMES,
+        "slot_uses": SlotUse.NAMES,
+        "policy_reasons": list(POLICY_REASONS.items()),
+        "slot_errors": list(SLOT_ERRORS.items()),
+        "drop_reasons": list(DROP_REASONS.values()),
+    }

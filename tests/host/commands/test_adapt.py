@@ -40,7 +40,7 @@ from rltools_host.fitting.fit import fit as fit_now
 from rltools_host.fitting.log import read_log
 from rltools_host.fitting.model import P
 from rltools_host.fitting.result import LEAST_SPREAD, Result
-from rltools_host.flight.fitted import Recipe
+from rltools_host.flight.airframes import Recipe
 from rltools_host.flight.gate_result import GateResult, read_result
 from rltools_host.hints import command_line, near_path
 from rltools_host.link.board_link import STORAGE_VARIABLE

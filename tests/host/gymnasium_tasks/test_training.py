@@ -45,7 +45,7 @@ from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.sources import read_sources
 from rltools_host.training import run as training_run
-from rltools_host.training.gymnasium_runs import evaluate_gymnasium
+from rltools_host.training.from_python import evaluate_gymnasium
 from rltools_host.training.plan import Built
 from rltools_host.training.progress import Screen, TrainingView
 from training_calls import train_here, train_task

@@ -19,7 +19,7 @@ from policy_samples import NETWORKS, patched, sample_images
 from rltools_host.build.ranges import ranges_of
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError, VerificationError
-from rltools_host.policies import frameworks, model_contract, onnx_model
+from rltools_host.policies import frameworks, onnx_model
 from rltools_host.policies.core_source import activations
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.toolchain import tools
@@ -307,7 +307,7 @@ def test_the_module_of_pytorch_is_python_whatever_the_names_are() -> None:
 def test_every_activation_has_an_export_or_a_sentence() -> None:
     assert set(onnx_model.OPERATORS) == set(frameworks.FUNCTIONS) == set(activations())
     with pytest.raises(UsageError, match="no export for ONNX of a policy with mish"):
-        model_contract.known(onnx_model.OPERATORS, "mish", "ONNX")
+        onnx_model.known(onnx_model.OPERATORS, "mish", "ONNX")
 
 
 def test_the_command_writes_each(tmp_path: Path) -> None:

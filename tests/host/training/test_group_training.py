@@ -25,9 +25,9 @@ from rltools_host.training import group as group_module
 from rltools_host.training import group_plan
 from rltools_host.training.group import GroupTraining, scratch_folder
 from rltools_host.training.group_plan import GroupRequest
-from rltools_host.training.group_progress import FINISHED, GroupScreen, Member
 from rltools_host.training.parallel_runs import Job, RunProcess
 from rltools_host.training.plan import Plan, TrainingRequest
+from rltools_host.training.progress import FINISHED, GroupScreen, Member
 from training_bench import final_state
 
 STEPS = 40

@@ -19,7 +19,8 @@ from rltools_host.errors import DiskError, Interrupted, UsageError
 from rltools_host.interruption import Interruption
 from rltools_host.runs.group import RunName
 from rltools_host.training import parallel_runs
-from rltools_host.training.group_progress import (
+from rltools_host.training.parallel_runs import Job, ParallelRuns, RunProcess, RunsInTurn, train_job
+from rltools_host.training.progress import (
     FAILED,
     FINISHED,
     PAUSED,
@@ -29,7 +30,6 @@ from rltools_host.training.group_progress import (
     GroupScreen,
     Member,
 )
-from rltools_host.training.parallel_runs import Job, ParallelRuns, RunProcess, RunsInTurn, train_job
 
 JOB = cast(Job, SimpleNamespace(request="a request", tensorboard=True))
 REPORT = {"step": 10, "steps": 100, "steps_per_s": 5.0, "left_s": None, "activity": "trains"}

@@ -1,4 +1,4 @@
-"""What a screen knows of a run: times, rates, points, and rows of the sessions before."""
+"""What a screen knows of a run, and of the runs of a group: times, rates, states, earlier rows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,32 @@ from typing import Any
 
 import pytest
 
+from fake_board import policy_of
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.errors import DiskError
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.group import RunName
+from rltools_host.runs.policy_file import state_of_policy
 from rltools_host.training.metrics_log import row_of
-from rltools_host.training.progress import PausingScreen, Screen, TrainingView
+from rltools_host.training.progress import (
+    FAILED,
+    FINISHED,
+    PAUSED,
+    PRUNED,
+    STARTING,
+    STATES,
+    TRAINING,
+    WAITING,
+    GroupScreen,
+    GroupView,
+    Member,
+    PausingScreen,
+    Screen,
+    TrainingView,
+    counted,
+    states_of,
+)
+from training_bench import final_state
 
 NAMES = ("loss", "kl")
 EVALUATION = Evaluation(1, 300, 10, -5.0, 1.0, -6.0, -4.0, 150.5)
@@ -126,3 +149,182 @@ def test_a_pause_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert screen.view.step == 201
     screen.activity("pausing; Ctrl-C once more quits", 0.5)
     assert (shown.view.activity, shown.view.activity_share) == ("pausing", 0.5)
+
+
+def member(state: str = WAITING, seed: int = 0, label: str = "", **known: Any) -> Member:
+    name = RunName("v" if label else "", seed)
+    return Member(name, label, Path("g") / name.folder, 1000, state, **known)
+
+
+def test_a_member_that_has_not_begun() -> None:
+    new = member(seed=3)
+    assert (new.title, new.seed, new.is_running, new.share) == ("seed 3", 3, False, 0.0)
+    assert not new.was_killed
+    assert member(label="with", seed=3).title == "with, seed 3"
+    document = new.document()
+    figures = [document.pop(name) for name in ("train_s", "steps_per_s", "return_mean")]
+    assert all(map(math.isnan, [*figures, document.pop("return_std")]))
+    assert document == {
+        "folder": "s3",
+        "variant": "",
+        "seed": 3,
+        "state": "waiting",
+        "step": 0,
+        "steps": 1000,
+        "state_sha256": None,
+        "error": None,
+    }
+
+
+def test_a_members_document_has_what_is_known() -> None:
+    known: dict[str, Any] = {"step": 400, "train_s": 2.0, "steps_per_s": 200.0}
+    known |= {"return_mean": -5.0, "return_std": 1.5, "length_mean": 20.0, "state_sha256": "ab"}
+    run = member(FAILED, 7, "with", **known, environment_faults=0, observations_outside=2)
+    run.fail(DiskError("full"))
+    assert run.document() == {
+        "folder": "v/s7",
+        "variant": "v",
+        "seed": 7,
+        "state": "failed",
+        "steps": 1000,
+        **known,
+        "error": "full",
+        "environment_faults": 0,
+        "observations_outside": 2,
+    }
+    assert run.exit_code == DiskError.exit_code
+
+
+@pytest.mark.parametrize(("step", "steps", "share"), [(250, 1000, 0.25), (3, 2, 1), (0, 0, 1)])
+def test_share(step: int, steps: int, share: float) -> None:
+    run = member()
+    run.step, run.steps = step, steps
+    assert run.share == share
+
+
+def test_what_a_process_reports() -> None:
+    run = member(STARTING)
+    run.take({"step": "100", "steps": 2000, "steps_per_s": None, "evaluations": [(50, -9)]})
+    assert (run.state, run.step, run.steps, run.activity) == (STARTING, 100, 2000, "")
+    assert run.is_running
+    run.take(
+        {
+            "step": 200,
+            "steps": 2000,
+            "steps_per_s": 10,
+            "left_s": 180,
+            "activity": "saving",
+            "return_mean": None,
+            "evaluations": [[100, -8.0], [150, None]],
+        }
+    )
+    assert (run.state, run.steps_per_s, run.left_s, run.activity) == (TRAINING, 10, 180, "saving")
+    assert run.is_running
+    assert run.evaluations == {50: -9.0, 100: -8.0}
+    assert math.isnan(run.return_mean)
+    paused = member(PAUSED)
+    paused.take({"step": 1, "steps": 2, "steps_per_s": 3.0})
+    assert paused.state == PAUSED, "what run.json says begins nothing"
+    assert [state for state in STATES if member(state).is_running] == [TRAINING, STARTING]
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ([FINISHED], "paused: 1 of 1 runs have finished"),
+        ([PAUSED, FINISHED, PAUSED], "paused: 1 of 3 runs have finished, 2 saved on the way"),
+        (
+            [FAILED, WAITING, WAITING, PAUSED],
+            "paused: 0 of 4 runs have finished, 1 saved on the way, 2 not begun, 1 failed",
+        ),
+    ],
+)
+def test_how_a_pause_leaves_a_group(states: list[str], expected: str) -> None:
+    assert counted(states) == expected
+
+
+def test_states_are_counted_in_their_order() -> None:
+    states = [FAILED, WAITING, TRAINING, FINISHED, WAITING, PRUNED, PAUSED, STARTING]
+    assert states_of([member(state) for state in states]) == (
+        "1 finished, 1 training, 1 starting, 1 paused, 2 waiting, 1 pruned, 1 failed"
+    )
+
+
+def made_run(path: Path, **changes: Any) -> None:
+    payload = final_state(0, 400)
+    policy = policy_of(payload)
+    run = {"format": 2, "experiment": "fake-td3", "seed": 0, "state": "finished", **changes}
+    known = {"step": 400, "return_mean": -5.0, "return_std": 0.5, "train_s": 1.5}
+    folder = RunFolder.create(path, run)
+    files = {"checkpoint.safetensors": b"c", "policy.rltp": policy}
+    folder.commit(400, state_of_policy(policy) or "", files, {**known, "steps_per_s": None})
+    folder.close()
+
+
+@pytest.mark.parametrize(
+    ("of_run", "asked", "expected"),
+    [
+        ({"steps": 400}, None, (FINISHED, 400)),
+        ({"steps": 400}, 400, (FINISHED, 400)),
+        ({"steps": 400}, 401, (PAUSED, 401)),  # it goes on
+        ({"steps": 400}, 300, (FINISHED, 400)),
+        ({"steps": 500, "state": "paused"}, None, (PAUSED, 500)),
+        ({}, None, (FINISHED, 1000)),  # of a tool that did not write it down: what was planned
+    ],
+)
+def test_a_look_into_a_folder(
+    of_run: dict[str, Any], asked: int | None, expected: tuple[str, int], tmp_path: Path
+) -> None:
+    run = member()
+    run.path = tmp_path / "s0"
+    made_run(run.path, **of_run)
+    run.look(asked)
+    assert (run.state, run.steps) == expected
+    assert (run.step, run.return_mean, run.return_std, run.train_s) == (400, -5.0, 0.5, 1.5)
+    assert math.isnan(run.steps_per_s)
+    assert len(run.state_sha256) == 64
+    assert (run.environment_faults, run.observations_outside) == (None, None)
+
+
+def test_folders_that_a_look_cannot_go_on_with(tmp_path: Path) -> None:
+    run = member(FINISHED)
+    run.path = tmp_path / "s0"
+    run.look(None)
+    assert (run.state, run.error) == (WAITING, "")
+    made_run(run.path)
+    checkpoint = next(run.path.glob("save-*")) / "checkpoint.safetensors"
+    checkpoint.unlink()
+    run.look(None)
+    assert (run.state, run.error, run.step) == (WAITING, "", 0), "it starts over"
+    (run.path / "run.json").write_text("{")
+    run.look(None)
+    assert run.state == FAILED
+    assert "is damaged" in run.error
+    (run.path / "run.json").unlink()
+    run.look(None)
+    assert run.state == FAILED
+    missing = f"{run.path} holds a save and no run.json"
+    assert run.error == f"{missing}: restore that, or move the save away"
+
+
+def view(members: list[Member], total: int | None = None) -> GroupView:
+    times = iter((10.0, 14.5))
+    return GroupView("t", "host", Path("g"), members, 2, clock=lambda: next(times), total=total)
+
+
+def test_what_is_left_of_a_group() -> None:
+    trains = member(TRAINING, step=400, steps_per_s=60.0)
+    also = member(TRAINING, step=900, steps_per_s=40.0)
+    done = [member(state, step=10) for state in (FINISHED, FAILED, PRUNED)]
+    others = [member(PAUSED, step=500), member()]
+    assert view([trains, also, *done, *others]).left_s == (600 + 100 + 500 + 1000) / 100
+    assert view([trains], total=3).left_s == (600 + 2 * 1000) / 60, "two are not known yet"
+    assert (view([trains], total=3).count, view([trains]).count) == (3, 1)
+    assert view([member(TRAINING, step=1500, steps_per_s=1.0)]).left_s == 0
+    for nobody in ([], others, [member(TRAINING, steps_per_s=0.0)], [member(TRAINING)]):
+        assert math.isnan(view(nobody).left_s)
+    timed = view([])
+    assert (timed.elapsed_s, timed.activity) == (4.5, "")
+    screen = GroupScreen(timed)
+    screen.activity("pausing")
+    assert screen.view.activity == "pausing"

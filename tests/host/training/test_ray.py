@@ -18,8 +18,8 @@ from group_calls import ENVIRONMENT, RLT, rlt
 from rltools_host.errors import RltError, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
-from rltools_host.training.group_progress import GroupScreen
 from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.progress import GroupScreen
 from rltools_host.training.ray_cluster import files_of, write_files
 from rltools_host.training.tune import tune
 from rltools_host.training.tune_plan import TuneRequest

@@ -16,8 +16,8 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.training.group import train_group
 from rltools_host.training.group_plan import GroupRequest
-from rltools_host.training.group_progress import GroupScreen
 from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.progress import GroupScreen
 from rltools_host.training.study import Study, load_study, study_names
 from training_calls import train_here
 

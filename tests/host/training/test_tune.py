@@ -23,8 +23,8 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.listing import entries
 from rltools_host.training import tune as tune_module
-from rltools_host.training.group_progress import GroupScreen, GroupView, Member
 from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.progress import GroupScreen, GroupView, Member
 from rltools_host.training.trials import Trial, Trials
 from rltools_host.training.tune import tune
 from rltools_host.training.tune_plan import TuneRequest

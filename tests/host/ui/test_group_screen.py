@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from rltools_host.runs.group import RunName
-from rltools_host.training.group_progress import (
+from rltools_host.training.progress import (
     FAILED,
     FINISHED,
     PAUSED,

@@ -20,7 +20,7 @@ from rltools_host.build.protocol import load_dialect
 from rltools_host.link.framing import FrameEncoder
 from rltools_host.policies.image import parse_policy
 from rltools_host.tree import TREE
-from rltools_host.web.dialect import dialect_document
+from rltools_host.web.site import dialect_document
 
 PAGE = TREE.file("host/rltools_host/web/page")
 DIALECT: Any = load_dialect()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from quadrotor_policies import constant_policy, controller
-from rltools_host.web.flights import SLIDERS
 from rltools_host.web.measure import DRONE, PENDULUM
+from rltools_host.web.site import SLIDERS
 from web_page import open_file, open_page
 
 pytestmark = pytest.mark.all  # a browser, and Zig's compiler

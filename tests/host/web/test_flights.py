@@ -19,7 +19,7 @@ from rltools_host.flight.simulator import Cause
 from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
-from rltools_host.web.flights import SLIDERS, flight_document, gate_document, gate_of
+from rltools_host.web.site import SLIDERS, flight_document, gate_document, gate_of
 
 HERE = TREE.root / "tests" / "host" / "web"
 PAGE = TREE.root / "host" / "rltools_host" / "web" / "page"

@@ -12,7 +12,7 @@ from programs import in_node
 from rltools_host.build.protocol import load_dialect
 from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
 from rltools_host.tree import TREE
-from rltools_host.web.dialect import dialect_document
+from rltools_host.web.site import dialect_document
 
 PAGE = TREE.file("host/rltools_host/web/page")
 DIALECT: Any = load_dialect()
