@@ -52,7 +52,9 @@ COMMANDS = {
     "import": Command(
         "Makes a run of a policy that another library trained, and proves it.", "import_policy"
     ),
-    "export": Command("Writes a run's policy as an image, a C++ header or a library.", "export"),
+    "export": Command(
+        "Writes a run's policy as an image, a C++ header or a library.", "export", "export"
+    ),
     "push": Command(
         "Puts a run's policy on a board, tried and verified before it stays.", "policies", "push"
     ),
@@ -71,10 +73,14 @@ COMMANDS = {
     "emulate": Command(
         "Starts an emulated board and prints its port; Ctrl-C ends it.", "firmware", "emulate"
     ),
-    "report": Command("Writes a self-contained HTML page about a run, with plots.", "report"),
-    "web": Command("Writes a page that trains in the browser, with the same bits.", "web"),
-    "docs": Command("Writes this documentation as pages, and runs its tutorials.", "docs"),
-    "completion": Command("Prints what makes a shell complete commands and names.", "completion"),
+    "report": Command(
+        "Writes a self-contained HTML page about a run, with plots.", "export", "report"
+    ),
+    "web": Command("Writes a page that trains in the browser, with the same bits.", "web", "web"),
+    "docs": Command("Writes this documentation as pages, and runs its tutorials.", "web", "docs"),
+    "completion": Command(
+        "Prints what makes a shell complete commands and names.", "parameters", "completion"
+    ),
 }
 BENCHMARKS = {
     "roofline": Command("Compares a TD3 step with the core's peak, by phase.", "bench", "roofline"),

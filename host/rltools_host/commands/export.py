@@ -1,4 +1,4 @@
-"""`rlt export`: a run's policy in another form."""
+"""`rlt export`, `report`: a run's policy in another form; a page about a run or a group of runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from rltools_host.policies.export import FORMATS, encode_array, identifier
 from rltools_host.policies.folders import FOLDERS, write_folder
 from rltools_host.policies.frameworks import FRAMEWORK_FOLDERS, FRAMEWORK_FORMATS
 from rltools_host.policies.image import read_run_policy
-from rltools_host.runs.names import LAST
+from rltools_host.runs.group import GroupFolder
+from rltools_host.runs.names import LAST, find_group
+
+# -- export ----------------------------------------------------------------------------------------
 
 
 def run(run_name: str, to: str = "image", output: Path | None = None, which: str = LAST) -> Path:
@@ -42,10 +45,10 @@ def run(run_name: str, to: str = "image", output: Path | None = None, which: str
     return path
 
 
-EXAMPLE = "export latest --to c --output policy.h"
+EXPORT_EXAMPLE = "export latest --to c --output policy.h"
 
 
-def command(
+def export_command(
     run_name: RunArgument,
     to: Annotated[
         str,
@@ -62,3 +65,34 @@ def command(
     print(f"wrote {path}")
     if json_output:
         print(json.dumps({"run": run_name, "format": to, "path": str(path)}))
+
+
+# -- report ----------------------------------------------------------------------------------------
+
+
+def report(run_name: str, output: Path | None, which: str, json_output: bool) -> None:
+    from rltools_host.report.group_page import write_group_report
+    from rltools_host.report.page import write_report
+
+    if find_group(run_name) is not None:
+        if which != LAST:
+            raise UsageError(f"--which is of one run, and {run_name} is a group: name a run of it")
+        path, _ = write_group_report(GroupFolder.open(run_name), output)
+    else:
+        path = write_report(run_name, output, which)
+    print(f"wrote {path}")
+    if json_output:
+        print(json.dumps({"run": run_name, "path": str(path)}))
+
+
+REPORT_EXAMPLE = "report latest --output report.html"
+
+
+def report_command(
+    run_name: RunArgument,
+    output: Output = None,
+    which: Which = LAST,
+    json_output: Json = False,
+) -> None:
+    """For a group of runs it shows the learning curves of all, and also writes them as CSV."""
+    report(run_name, output, which, json_output)

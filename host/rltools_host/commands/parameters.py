@@ -1,15 +1,21 @@
 """What parameters of every command take: whole numbers as people type them, names that a shell
-completes."""
+completes; `rlt completion`, which tells the shell."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from copy import copy
-from typing import Any
+from typing import Annotated, Any
+
+import typer
+
+from rltools_host.errors import unknown_name
 
 # Whole numbers with an exponent: 1e5, 2.5e6.
 WITH_EXPONENT = re.compile(r"\d(\.\d{1,2})?e\+?([2-9]|1\d)", re.IGNORECASE)
+VARIABLE = "_RLT_COMPLETE"  # that the shell asks by
+SHELLS = ("bash", "zsh", "fish")
 
 
 def take_whole_numbers(parameter: Any) -> None:
@@ -50,3 +56,19 @@ def runs(incomplete: str) -> list[str]:
 
 def beginning(incomplete: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
+
+
+COMPLETION_EXAMPLE = "completion bash"
+
+
+def completion_command(
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+) -> None:
+    """The shell is to read what `rlt completion bash` prints, for bash: with source, in bash and
+    zsh by a process substitution, in fish by a pipe.
+    """
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    if shell not in SHELLS:
+        raise unknown_name("shell", shell, SHELLS)
+    print(get_completion_script(prog_name="rlt", complete_var=VARIABLE, shell=shell))

@@ -75,7 +75,7 @@ WAYS = (
     of("new a --gymnasium", "new.run", when="with --gymnasium"),
     of("policies --board host", "policies.list_policies"),
     of("push r --board host", "policies.place_of_run", "policies.push"),
-    of("report r", "report.write_report"),
+    of("report r", "export.report"),
     of("rollback --board host", "policies.roll_back"),
     of("runs", "runs.list_runs", when="in the list of runs"),
     of("runs rename a b", "runs.rename_run", when="with rename"),
@@ -89,10 +89,10 @@ WAYS = (
     of("train pendulum-td3", "train.run", "train.run_seeds"),
     of("train gym:Pendulum-v1", "train.run", "train.run_seeds"),
     of("train --resume r", "train.run", "train.run_seeds"),
-    of("docs", "docs.run", when="without --serve"),
-    of("docs --serve", "docs.run", when="with --serve"),
-    of("web", "web.run", when="without --serve"),
-    of("web --serve", "web.run", when="with --serve"),
+    of("docs", "web.docs", when="without --serve"),
+    of("docs --serve", "web.docs", when="with --serve"),
+    of("web", "web.web", when="without --serve"),
+    of("web --serve", "web.web", when="with --serve"),
     bench("any-airframe", noted="airframes"),
     bench("build", noted="build_times"),
     bench("environments", noted="environments"),
@@ -179,7 +179,7 @@ def note(
                 return "what it came to"
 
             monkeypatch.setattr(name, called)
-        for name in ("evaluate", "report"):
+        for name in ("evaluate", "export"):
             monkeypatch.setattr(f"{PACKAGE}.{name}.find_group", lambda _: None)
         monkeypatch.setattr("rltools_host.training.group_plan.find_group", lambda _: None)
         monkeypatch.setattr("rltools_host.toolchain.tools.ensure_group", lambda _: None)
