@@ -92,11 +92,10 @@ def run(
     json_output: bool = False,
     board: str = DEFAULT_BOARD,
     quick: bool = False,
-    compare_host: bool | None = None,
     whole: bool = False,
 ) -> dict[str, Any]:
-    """Tells the story; returns the keys that `--json` prints. Where nobody says whether to compare,
-    it is done where there is something to compare."""
+    """Tells the story; returns the keys that `--json` prints. Where the board is another, the same
+    is trained on this machine, and compared."""
     began = time.monotonic()
     chosen = load_board(board)
     if chosen.is_flashed:
@@ -105,13 +104,7 @@ def run(
             f"with `{command_line('flash', board, EXPERIMENT)}`, then train there with "
             f"`{command_line('train', EXPERIMENT, '--board', board)}`"
         )
-    comparable = chosen.bit_identical and board != HOST_BOARD
-    if compare_host and not comparable:
-        raise UsageError(
-            f"--compare has no effect with --board {board}: leave it out, another board's bits are "
-            "compared with this machine's"
-        )
-    here = comparable and compare_host is not False
+    here = chosen.bit_identical and board != HOST_BOARD
     stream = sys.stderr if json_output else sys.stdout
     with ThreadPoolExecutor(1) as workers:
         whole = whole or not here or chosen.emulator is None
@@ -375,13 +368,6 @@ def command(
         bool,
         typer.Option("--whole", help="Train the whole run on the board instead of pausing it."),
     ] = False,
-    compare_host: Annotated[
-        bool | None,
-        typer.Option(
-            "--compare/--no-compare",
-            help="Train the same on this machine and compare. [default: if the board is another]",
-        ),
-    ] = None,
     json_output: Json = False,
 ) -> None:
-    run(json_output, board, quick, compare_host, whole)
+    run(json_output, board, quick, whole)

@@ -55,17 +55,7 @@ EXAMPLE = "fly latest --board qemu-stm32f405"
 BOARD = mode(
     "with --board",
     *("run_name", "board", "port", "gate", "airframe", "seconds", "start", "seed", "settings"),
-    *(
-        "latency_ms",
-        "jitter_ms",
-        "loss",
-        "noise",
-        "faults",
-        "trial_s",
-        "which",
-        "json_output",
-        "out",
-    ),
+    *("latency_ms", "jitter_ms", "loss", "faults", "trial_s", "which", "json_output", "out"),
 )
 PX4 = mode("with --px4", "run_name", "px4", "starts", "settings", "which", "json_output", "out")
 MODES = (BOARD, PX4)
@@ -125,10 +115,6 @@ def command(
     loss: Annotated[
         float, typer.Option("--loss", metavar="SHARE", help="Lose this share of the observations.")
     ] = 0.0,
-    noise: Annotated[
-        float | None,
-        typer.Option("--noise", metavar="FACTOR", help="Noise of the sensors; as --set noise."),
-    ] = None,
     faults: Annotated[
         list[str] | None,
         typer.Option(
@@ -173,7 +159,7 @@ def command(
         request = request_of(
             run_name,
             PolicyPlace(board, port, CONTRACT),
-            Conditions(gate, seconds, seed, settings or (), noise, airframe),
+            Conditions(gate, seconds, seed, settings or (), airframe),
             start=start,
             disturbances=Disturbances(
                 latency_ms, jitter_ms, loss, tuple(map(parse_fault, faults or ()))
@@ -208,7 +194,6 @@ class Conditions:
     seconds: float | None
     seed: int | None
     settings: Sequence[str]
-    noise: float | None
     airframe: Path | None = None
 
 
@@ -216,10 +201,7 @@ def request_of(
     run_name: str, place: PolicyPlace, conditions: Conditions, **fields: Any
 ) -> FlyRequest:
     """The gate's settings hold, or the run's own, where no others are given."""
-    settings, noise = conditions.settings, conditions.noise
-    given = given_numbers(settings)
-    if noise is not None and given.setdefault("noise", noise) != noise:
-        raise UsageError("noise is given twice: give it once")
+    given = given_numbers(conditions.settings)
     run = RunFolder.open(run_name)
     gate = load_gate(conditions.gate) if conditions.gate is not None else None
     known = dict(gate.settings) if gate is not None else settings_of(run)

@@ -287,11 +287,10 @@ def test_what_is_compared_and_what_is_trained_to_the_end(monkeypatch: pytest.Mon
     monkeypatch.setattr(demo, "close", lambda _story: None)
     for board in ("qemu-cortex-m7", "host-threads", "host-blas", "host"):
         demo.run(board=board)
-    demo.run(compare_host=False)
     demo.run(whole=True)
     assert [(story.here, story.whole) for story in told] == [
         *((True, False), (True, True), (False, True), (False, True)),
-        *((False, True), (True, True)),
+        (True, True),
     ]
 
 
@@ -302,8 +301,3 @@ def test_boards_that_cannot_tell_the_story_are_named() -> None:
         demo.run(board="teensy41")
     with pytest.raises(UnknownNameError, match='unknown board "qemu"'):
         demo.run(board="qemu")
-
-
-def test_this_machine_is_not_compared_with_itself() -> None:
-    with pytest.raises(UsageError, match="--compare has no effect with --board host: leave it out"):
-        demo.run(board="host", compare_host=True)

@@ -459,7 +459,6 @@ def run_words(run: Path | str, *words: str, board: str = "host") -> list[str]:
         (["--fault", "nan@20"], "--fault nan@20: the flight lasts 10 s"),
         (["--set", "wind=1"], "wind"),
         (["--set", "noise=much"], "--set noise=much: much is not a number"),
-        (["--set", "noise=1", "--noise", "2"], "noise is given twice"),
         (["--set", "start_tilt=500"], "start_tilt"),
         (["--px4", "udp:127.0.0.1:1"], "choose what flies: --board BOARD, or --px4"),
     ],

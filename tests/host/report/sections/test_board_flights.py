@@ -28,7 +28,7 @@ def html_of(folder: Path) -> str:
 def flown(folder: Path, monkeypatch: pytest.MonkeyPatch, *faults: str) -> None:
     """Over the board that is a process here."""
     monkeypatch.setenv(STORAGE_VARIABLE, str(folder.parent / "storage"))
-    conditions = fly.Conditions(None, 2.0, None, ("start_share=0",), None)
+    conditions = fly.Conditions(None, 2.0, None, ("start_share=0",))
     request = fly.request_of(
         str(folder),
         PolicyPlace("host", None, CONTRACT),
