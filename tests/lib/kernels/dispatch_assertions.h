@@ -55,6 +55,8 @@ RLT_SELECTED(add_columns, add_columns<20, 5, 3, 2>(device, from, from, to));
 RLT_SELECTED(add_noise, add_noise<20>(device, 0.0f, from, to));
 RLT_SELECTED(add_bounded_noise, add_bounded_noise<20>(device, 0.0f, 0.0f, from, to));
 RLT_SELECTED(take_minimum, take_minimum<20>(device, from, to));
+RLT_SELECTED(fill, fill<20>(device, 0.0f, to));
+RLT_SELECTED(scale, scale<20>(device, 0.0f, to));
 RLT_SELECTED(add_scaled, add_scaled<20>(device, 0.0f, from, to));
 RLT_SELECTED(minimum_backward, minimum_backward<20>(device, from, from, 0.0f, to, to));
 RLT_SELECTED(discounted_targets, discounted_targets<20>(device, 0.0f, from, from, from, to));
@@ -93,6 +95,8 @@ RLT_SELECTED(normalise_rows, normalise_rows<20>(device, normaliser, from, number
   RLT_ASSERT_SELECTED(Device, add_noise, Generic);                                \
   RLT_ASSERT_SELECTED(Device, add_bounded_noise, Generic);                        \
   RLT_ASSERT_SELECTED(Device, take_minimum, Generic);                             \
+  RLT_ASSERT_SELECTED(Device, fill, Generic);                                     \
+  RLT_ASSERT_SELECTED(Device, scale, Generic);                                    \
   RLT_ASSERT_SELECTED(Device, add_scaled, Generic);                               \
   RLT_ASSERT_SELECTED(Device, minimum_backward, Generic);                         \
   RLT_ASSERT_SELECTED(Device, discounted_targets, Generic);                       \

@@ -45,6 +45,18 @@ Own minimum_backward(Own device, const T* a, const T* b, T gradient, T* to_a, T*
   rlt::minimum_backward<Count>(Generic{}, a, b, gradient, to_a, to_b);
   return device;
 }
+template <int Count, class T>
+Own fill(Own device, T value, T* result) {
+  own_calls += 100000000;
+  rlt::fill<Count>(Generic{}, value, result);
+  return device;
+}
+template <int Count, class T>
+Own scale(Own device, T factor, T* value) {
+  own_calls += 10000;
+  rlt::scale<Count>(Generic{}, factor, value);
+  return device;
+}
 template <int Rows, class T, int D>
 Own normalise_rows(Own device, const Normaliser<T, D>& normaliser, const T* observations,
                    const std::uint32_t* number, T* result) {
@@ -69,10 +81,12 @@ int calls_of_own_operations(std::uint32_t steps) {
 
 TEST_CASE("a device's own operations on rows are the ones that algorithms call") {
   const auto updates = static_cast<std::uint32_t>(Td3Hyperparameters{}.learning_starts);
-  CHECK(calls_of_own_operations<LineTd3>(updates + 3) == 3 + 3 * 2 * 100);  // two tiles a batch
+  // Two tiles a batch; the actor learns in one of three updates.
+  CHECK(calls_of_own_operations<LineTd3>(updates + 3) == 3 + 3 * 2 * 100 + 2 * 100000000);
   CHECK(calls_of_own_operations<LineSac>(updates + 3) == 3 + 3 * 2 * 10000);
   constexpr int kTiles = PointPpo::kBatchSize / PointPpo::kTileRows;
-  CHECK(calls_of_own_operations<PointPpo>(PointPpo::kRolloutSteps + 2) == 2 * kTiles * 1000000);
+  CHECK(calls_of_own_operations<PointPpo>(PointPpo::kRolloutSteps + 2) ==
+        2 * kTiles * (1000000 + 10000));
 }
 
 TEST_CASE("a batch's rows are transitions of the buffer, in every dimension") {

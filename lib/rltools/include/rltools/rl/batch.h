@@ -102,6 +102,20 @@ Generic take_minimum(Generic device, const T* other, T* value) {
   return device;
 }
 
+// result = value
+template <int Count, class T>
+Generic fill(Generic device, T value, T* result) {
+  for (int i = 0; i < Count; i++) result[i] = value;
+  return device;
+}
+
+// value *= factor
+template <int Count, class T>
+Generic scale(Generic device, T factor, T* value) {
+  for (int i = 0; i < Count; i++) value[i] *= factor;
+  return device;
+}
+
 // value += factor x
 template <int Count, class T>
 Generic add_scaled(Generic device, T factor, const T* x, T* value) {

@@ -134,8 +134,13 @@ struct OffPolicyLearner : WithNormaliser<E>, WithAverage<E> {
   Progress<typename E::Scalar> progress;
 };
 
-// What these algorithms say of an experiment.
+// What these algorithms say of an experiment. A task's critic is that of continuous actions.
 struct OffPolicy {
+  template <class Environment, int... Hidden>
+  using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
+                             Environment::kObservationDim + Environment::kActionDim, Hidden..., 1>;
+  template <class E>
+  using Replay = OffPolicyReplay<E>;
   template <class E>
   static constexpr bool kPolicyIsNormalised = kIsNormalised<E>;
   struct Reads : ReadsNothing {

@@ -115,9 +115,6 @@ struct Dqn : OffPolicy {
   };
 
   template <class E>
-  using Replay = OffPolicyReplay<E>;
-
-  template <class E>
   struct Scratch {
     using T = typename E::Scalar;
     static constexpr int kBatch = E::kBatchSize, kTile = E::kTileRows;

@@ -228,7 +228,7 @@ Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training)
     sums.value_loss +=
         mean_squared_error<kTile>(device, scratch.value.data(), scratch.target.row(first),
                                   static_cast<T>(E::kBatchSize), scratch.value_gradient.data());
-    for (int row = 0; row < kTile; row++) scratch.value_gradient(row, 0) *= value_weight;
+    scale<kTile>(device, value_weight, scratch.value_gradient.data());
     backward_tile(device, training, learner.critic, scratch.observation, scratch.value,
                   scratch.critic_buffer, scratch.value_gradient.data(), scratch.critic_gradient);
   }

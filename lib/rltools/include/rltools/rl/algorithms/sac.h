@@ -84,9 +84,6 @@ struct Sac : OffPolicy {
   template <class Environment, int... Hidden>
   using TaskActor = ReluMlp<typename Environment::Scalar, Activation::identity,
                             Environment::kObservationDim, Hidden..., 2 * Environment::kActionDim>;
-  template <class Environment, int... Hidden>
-  using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
-                             Environment::kObservationDim + Environment::kActionDim, Hidden..., 1>;
   struct TaskHyperparameters : SacHyperparameters {
     TaskHyperparameters() {
       steps = 100000;
@@ -125,9 +122,6 @@ struct Sac : OffPolicy {
     sac::LogTemperature<T> log_temperature;
     AdamState<sac::LogTemperature<T>> temperature_optimizer;
   };
-
-  template <class E>
-  using Replay = OffPolicyReplay<E>;
 
   // Which critic gives the smaller value is known only when both have been evaluated.
   template <class E>

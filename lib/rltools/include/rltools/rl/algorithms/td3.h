@@ -46,9 +46,6 @@ struct Td3 : OffPolicy {
   template <class Environment, int... Hidden>
   using TaskActor = ReluMlp<typename Environment::Scalar, Activation::tanh,
                             Environment::kObservationDim, Hidden..., Environment::kActionDim>;
-  template <class Environment, int... Hidden>
-  using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
-                             Environment::kObservationDim + Environment::kActionDim, Hidden..., 1>;
   struct TaskHyperparameters : Td3Hyperparameters {
     TaskHyperparameters() {
       steps = 100000;
@@ -83,8 +80,6 @@ struct Td3 : OffPolicy {
     typename E::Actor actor_target;
   };
 
-  template <class E>
-  using Replay = OffPolicyReplay<E>;
   template <class E>
   using Scratch = OffPolicyScratch<E>;
 };
@@ -164,10 +159,8 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
     forward(device, learner.actor, seen, scratch.action, scratch.actor_buffer);
     set_critic_input(device, training, observation);
     forward(device, critic.critic, scratch.critic_input, critic.value, critic.buffer);
-    for (int row = 0; row < E::kTileRows; row++) {
-      loss -= critic.value(row, 0) / kBatch;
-      critic.value_gradient(row, 0) = T(-1) / kBatch;
-    }
+    for (int row = 0; row < E::kTileRows; row++) loss -= critic.value(row, 0) / kBatch;
+    fill<E::kTileRows>(device, T(-1) / kBatch, critic.value_gradient.data());
     backward_input(device, critic.critic, scratch.critic_input, critic.value, critic.buffer,
                    critic.value_gradient.data(), critic.input_gradient.data(),
                    critic.gradient_buffer);
