@@ -11,7 +11,7 @@ from policy_run import make_policy_run
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, firmware, memory
 from rltools_host.hil.board import HilRequest, check_board, require_parity
-from rltools_host.hil.result import Result
+from rltools_host.hil.result import HilResult
 from rltools_host.policies.board import PROGRAM, PolicyPlace
 
 INPUTS, SAMPLES = 60, 64
@@ -26,7 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_policy_run(tmp_path_factory.mktemp("hil") / "run")
 
 
-def checked(board: str, run: Path) -> Result:
+def checked(board: str, run: Path) -> HilResult:
     request = HilRequest(PolicyPlace(board), str(run), SAMPLES, INPUTS)
     result = check_board(request, lambda *_: None)
     require_parity(result)
@@ -34,12 +34,12 @@ def checked(board: str, run: Path) -> Result:
 
 
 @pytest.fixture(scope="module")
-def here(run: Path) -> Result:
+def here(run: Path) -> HilResult:
     return checked("host", run)
 
 
 @pytest.mark.parametrize("name", each(INFERRING_BOARDS))
-def test_a_board_gives_this_machines_bits(name: str, run: Path, here: Result) -> None:
+def test_a_board_gives_this_machines_bits(name: str, run: Path, here: HilResult) -> None:
     board = load_board(name)
     skip_without_tools(board)
     document = checked(name, run).document()

@@ -23,7 +23,7 @@ from quadrotor_drones import DRONES, Drone
 from quadrotor_flight import STEP_S, Flight, Records, fly, write_log
 from rltools_host.fitting.fit import fit
 from rltools_host.fitting.log import read_log
-from rltools_host.fitting.result import FITTED, Result, Value
+from rltools_host.fitting.result import FITTED, FitResult, Value
 from rltools_host.project import PROJECT
 
 NAMES = tuple(DRONES)
@@ -67,17 +67,17 @@ def without_accelerometer(columns: Any) -> Any:
     return {name: values for name, values in columns.items() if not name.startswith("acceleration")}
 
 
-def result_of(log: Path, drone: Drone) -> Result:
-    return Result(fit(read_log(log), *drone.rotor), drone.mass, *drone.rotor)
+def result_of(log: Path, drone: Drone) -> FitResult:
+    return FitResult(fit(read_log(log), *drone.rotor), drone.mass, *drone.rotor)
 
 
-def result_of_columns(columns: Any, drone: Drone) -> Result:
+def result_of_columns(columns: Any, drone: Drone) -> FitResult:
     with tempfile.TemporaryDirectory() as folder:
         return result_of(write_log(Path(folder) / "log.csv", columns), drone)
 
 
 @cache
-def flown(name: str, commands: str = "thrust", flight: Flight | None = None) -> Result:
+def flown(name: str, commands: str = "thrust", flight: Flight | None = None) -> FitResult:
     """Of the first flight of a drone."""
     return result_of_columns(columns_of(name, commands, flight), DRONES[name])
 
@@ -104,13 +104,13 @@ def truth_of(drone: Drone, latency_s: float = 0.0) -> dict[str, float]:
     return values
 
 
-def fitted(result: Result) -> dict[str, Value]:
+def fitted(result: FitResult) -> dict[str, Value]:
     """What is from the log, each parameter once."""
     values = {value.name: value for value in [*result.per_mass(), *result.settings()]}
     return {name: value for name, value in values.items() if value.source == FITTED}
 
 
-def covered(result: Result, truth: dict[str, float]) -> list[bool]:
+def covered(result: FitResult, truth: dict[str, float]) -> list[bool]:
     values = fitted(result)
     return [
         bool(value.low <= truth[name] <= value.high)

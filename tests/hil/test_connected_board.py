@@ -23,7 +23,7 @@ from rltools_host.hil import board as hil
 from rltools_host.hil.board import HilRequest
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
-from rltools_host.policies.push import Outcome, PushRequest, confirm, push, roll_back
+from rltools_host.policies.push import PushRequest, PushResult, confirm, push, roll_back
 from training_calls import two_policy_runs
 
 pytestmark = [pytest.mark.hil, pytest.mark.timeout(900)]
@@ -52,7 +52,7 @@ def place(request: pytest.FixtureRequest) -> PolicyPlace:
     return request.param
 
 
-def push_to(place: PolicyPlace, run: Path, keep: bool = True) -> Outcome:
+def push_to(place: PolicyPlace, run: Path, keep: bool = True) -> PushResult:
     request = PushRequest(str(run), place, None if keep else TRIAL_S, confirm=keep)
     return push(request, lambda _line: None)
 

@@ -57,7 +57,7 @@ class EmulatedStorage:
 
 
 @dataclass(frozen=True)
-class Emulator:
+class EmulatorDescription:
     program: str
     arguments: tuple[str, ...]
     storage: EmulatedStorage | None = None  # None: what it keeps ends with it
@@ -83,7 +83,7 @@ class Board:
     defines: tuple[str, ...]
     memory: tuple[MemoryRegion, ...]
     link: Link
-    emulator: Emulator | None
+    emulator: EmulatorDescription | None
     flasher: str | None
     bootloader_usb_ids: tuple[str, ...]
     report_every: int
@@ -124,9 +124,9 @@ def names(section: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
     return texts(section, key) if key in section else None
 
 
-def parse_emulator(section: Mapping[str, Any]) -> Emulator:
+def parse_emulator(section: Mapping[str, Any]) -> EmulatorDescription:
     storage = section.get("storage")
-    return Emulator(
+    return EmulatorDescription(
         program=text(section, "program"),
         arguments=texts(section, "arguments"),
         storage=EmulatedStorage(int(storage["bytes"]), texts(storage, "arguments"))

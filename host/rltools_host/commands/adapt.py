@@ -55,7 +55,7 @@ from rltools_host.lines import aside, columns, in_columns
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import PROGRAM, PolicyPlace
 from rltools_host.policies.image import read_run_policy
-from rltools_host.policies.push import Outcome, PushRequest
+from rltools_host.policies.push import PushRequest, PushResult
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
 from rltools_host.training.board import build_program
@@ -67,7 +67,7 @@ from rltools_host.ui.steps_screen import Step, StepsScreen, make_steps_screen
 
 if TYPE_CHECKING:
     from rltools_host.fitting.log import FlightLog
-    from rltools_host.fitting.result import Result
+    from rltools_host.fitting.result import FitResult
 
 FIT, TRAIN, GATE, PUSH = "fit", "train", "gate", "push"
 LEAST = 0.95
@@ -216,13 +216,13 @@ class Adaptation:
             kept = f"; the policy is in {near_path(Path(run))}" if run else ""
             raise Interrupted(f"interrupted in the step {name}, nothing was pushed{kept}") from None
 
-    def _fit(self, step: Step) -> Result:
+    def _fit(self, step: Step) -> FitResult:
         from rltools_host.fitting.fit import fit
-        from rltools_host.fitting.result import Result
+        from rltools_host.fitting.result import FitResult
 
         request = self._request
         x, y = request.rotor_x_m or ANY_ROTOR_M, request.rotor_y_m or ANY_ROTOR_M
-        result = Result(fit(self._log, x, y), request.mass_kg or ANY_MASS_KG, x, y)
+        result = FitResult(fit(self._log, x, y), request.mass_kg or ANY_MASS_KG, x, y)
         result.require_trainable()
         self._notes += result.fit.warnings
         step.text = (
@@ -232,7 +232,7 @@ class Adaptation:
         self._document["spread"] = result.spread
         return result
 
-    def _train(self, step: Step, result: Result) -> str:
+    def _train(self, step: Step, result: FitResult) -> str:
         request = self._request
         recipe = QUICK if turns_quickly(result) else SLOW
         texts = {name: str(value) for name, value in fitted_settings(result).items()}
@@ -248,7 +248,7 @@ class Adaptation:
         self._document |= {name: done[name] for name in ("run", "experiment", "seed", "step")}
         return str(done["run"])
 
-    def _fly_gate(self, step: Step, folder: RunFolder, result: Result) -> None:
+    def _fly_gate(self, step: Step, folder: RunFolder, result: FitResult) -> None:
         gate = gate_of(result)
         image = read_run_policy(folder)
         image.verify()
@@ -287,7 +287,7 @@ class Adaptation:
     def _push(self, step: Step, run: str) -> None:
         request = self._request
         try:
-            outcome: Outcome = policies_of(request.place).push(
+            outcome: PushResult = policies_of(request.place).push(
                 request.push_of(run),
                 lambda line: self._screen.say(step, line),
                 lambda done, whole: self._screen.progress(step, done / whole if whole else 1.0),

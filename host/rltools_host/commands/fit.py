@@ -20,7 +20,7 @@ from rltools_host.toolchain import tools
 from rltools_host.ui.table import folded
 
 if TYPE_CHECKING:
-    from rltools_host.fitting.result import Result, Value
+    from rltools_host.fitting.result import FitResult, Value
 
 LARGEST_KG = 20.0  # as far as the settings go
 LARGEST_M = 1.0
@@ -49,9 +49,9 @@ def run(
     log = read_log(log_path)
     tools.ensure_group(GROUP)
     from rltools_host.fitting.fit import fit  # with SciPy
-    from rltools_host.fitting.result import Result
+    from rltools_host.fitting.result import FitResult
 
-    result = Result(fit(log, rotor_x_m, rotor_y_m), mass_kg, rotor_x_m, rotor_y_m)
+    result = FitResult(fit(log, rotor_x_m, rotor_y_m), mass_kg, rotor_x_m, rotor_y_m)
     document = plain_json(result.document())
     if out is not None:
         write_atomically(out, result.set_file())
@@ -77,7 +77,7 @@ def require_positive(option: str, value: float | None, largest: float, unit: str
         raise UsageError(f"{option} {value:g}: choose a number above 0, to {largest:g} {unit}")
 
 
-def lines(result: Result, out: Path | None, width: int = UNLIMITED) -> list[str]:
+def lines(result: FitResult, out: Path | None, width: int = UNLIMITED) -> list[str]:
     """What a person reads."""
     fitted = result.fit
     log = fitted.log

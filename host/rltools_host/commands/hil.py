@@ -23,7 +23,7 @@ from rltools_host.errors import RltError, UsageError
 from rltools_host.files import write_atomically
 from rltools_host.hil import board as hil
 from rltools_host.hil.board import DEFAULT_INPUTS, HilRequest
-from rltools_host.hil.result import Found, Result, histogram_lines, lines
+from rltools_host.hil.result import Found, HilResult, histogram_lines, lines
 from rltools_host.lines import columns
 from rltools_host.policies.board import place_of_run
 from rltools_host.runs.names import LAST
@@ -48,7 +48,7 @@ def check_one(request: HilRequest, layers: bool) -> tuple[dict[str, Any], RltErr
     return result.document(), None
 
 
-def show_layers(result: Result) -> None:
+def show_layers(result: HilResult) -> None:
     print(f"{result.board}: checksums of the layers' outputs")
     print("\n".join(folded(result.parity.layer_rows(), columns(sys.stdout))))
 

@@ -22,7 +22,13 @@ from rltools_host.commands.options import (
 from rltools_host.lines import UNLIMITED, aside, columns
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run
-from rltools_host.policies.push import DEFAULT_TRIAL_S, BoardPolicies, Outcome, PushRequest, short
+from rltools_host.policies.push import (
+    DEFAULT_TRIAL_S,
+    BoardPolicies,
+    PushRequest,
+    PushResult,
+    short,
+)
 from rltools_host.runs.names import LAST
 from rltools_host.ui.table import folded
 from rltools_host.vehicles import crazyflie
@@ -36,10 +42,10 @@ def policies_of(place: PolicyPlace) -> ModuleType:
 # -- push ------------------------------------------------------------------------------------------
 
 
-def push(request: PushRequest, json_output: bool = False) -> Outcome:
+def push(request: PushRequest, json_output: bool = False) -> PushResult:
     line, place = ProgressLine(), request.place
     try:
-        outcome: Outcome = policies_of(place).push(request, line.say, line.sent)
+        outcome: PushResult = policies_of(place).push(request, line.say, line.sent)
     finally:
         line.clear()
     if outcome.activated:
@@ -56,7 +62,7 @@ def note_its_end(place: PolicyPlace) -> None:
         )
 
 
-def told(outcome: Outcome, json_output: bool) -> Outcome:
+def told(outcome: PushResult, json_output: bool) -> PushResult:
     if json_output:
         print(json.dumps(outcome.document()))
     return outcome
@@ -96,14 +102,14 @@ def push_command(
 # -- confirm, rollback -----------------------------------------------------------------------------
 
 
-def confirm(place: PolicyPlace, json_output: bool = False) -> Outcome:
-    outcome: Outcome = policies_of(place).confirm(place)
+def confirm(place: PolicyPlace, json_output: bool = False) -> PushResult:
+    outcome: PushResult = policies_of(place).confirm(place)
     print(f"confirmed: {short(outcome.active_sha256 or '')} is active in slot {outcome.slot}")
     return told(outcome, json_output)
 
 
-def roll_back(place: PolicyPlace, json_output: bool = False) -> Outcome:
-    outcome: Outcome = policies_of(place).roll_back(place)
+def roll_back(place: PolicyPlace, json_output: bool = False) -> PushResult:
+    outcome: PushResult = policies_of(place).roll_back(place)
     if outcome.active_sha256:
         print(f"rolled back: {short(outcome.active_sha256)} is active in slot {outcome.slot}")
     else:

@@ -41,7 +41,7 @@ MOST_SHOWN = 12  # files, of those that took most of the processors
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StepResult:
     """What one step found; a step without counts is one check that passed or failed."""
 
     step: str
@@ -130,14 +130,14 @@ def run_step(
     return process.returncode, "".join(output)
 
 
-def check(step: str, command: Sequence[str]) -> Outcome:
+def check(step: str, command: Sequence[str]) -> StepResult:
     """A style check: quiet when it passes."""
     started = time.monotonic()
     result = subprocess.run(command, cwd=TREE.root, capture_output=True, text=True)
     if result.returncode != 0:
         print(f"{step}:\n{result.stdout}{result.stderr}")
     failed = int(result.returncode != 0)
-    return Outcome(step, 1 - failed, failed, 0, time.monotonic() - started)
+    return StepResult(step, 1 - failed, failed, 0, time.monotonic() - started)
 
 
 def cpp_files() -> list[str]:
@@ -153,7 +153,7 @@ def python_folders() -> list[str]:
     return [folder for folder in PYTHON_FOLDERS if (TREE.root / folder).is_dir()]
 
 
-def style_checks() -> list[Outcome]:
+def style_checks() -> list[StepResult]:
     def tool(name: str, *arguments: str) -> list[str]:
         return [sys.executable, "-m", name, *arguments]
 
@@ -168,7 +168,7 @@ def style_checks() -> list[Outcome]:
         return list(pool.map(check, commands, commands.values()))
 
 
-def counted(step: str, report: Path, code: int, started: float) -> Outcome:
+def counted(step: str, report: Path, code: int, started: float) -> StepResult:
     """The outcome in a JUnit report; a step that fails without saying why counts as one failure."""
     counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
     if report.is_file():
@@ -179,10 +179,10 @@ def counted(step: str, report: Path, code: int, started: float) -> Outcome:
     passed = max(0, counts["tests"] - failed - counts["skipped"])
     if code != 0 and failed == 0:
         failed = 1
-    return Outcome(step, passed, failed, counts["skipped"], time.monotonic() - started)
+    return StepResult(step, passed, failed, counts["skipped"], time.monotonic() - started)
 
 
-def run_cpp_tests(selection: Selection) -> Outcome:
+def run_cpp_tests(selection: Selection) -> StepResult:
     """Quiet when they pass."""
     started = time.monotonic()
     report = PROJECT.build / "ctest.xml"
@@ -191,7 +191,7 @@ def run_cpp_tests(selection: Selection) -> Outcome:
         tested.build(selection.cpp_targets())
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
-        return Outcome("C++ tests", 0, 1, 0, time.monotonic() - started)
+        return StepResult("C++ tests", 0, 1, 0, time.monotonic() - started)
     command = tested.ctest_command(report, selection.ctest_arguments)
     result = subprocess.run(command, cwd=TREE.root, capture_output=True, text=True)
     if result.returncode != 0:
@@ -203,7 +203,7 @@ def pytest_report() -> Path:
     return PROJECT.build / "pytest.xml"
 
 
-def python_tests(selection: Selection) -> Outcome:
+def python_tests(selection: Selection) -> StepResult:
     started = time.monotonic()
     files = selection.python_files
     # One more than processors: vehicles and links are played in real time, and a quarter of what
@@ -239,7 +239,7 @@ def print_processor_s(used: Mapping[str, float]) -> None:
         print(f"{seconds:8.1f}  {name}")
 
 
-def print_summary(outcomes: Sequence[Outcome], json_output: bool = False) -> None:
+def print_summary(outcomes: Sequence[StepResult], json_output: bool = False) -> None:
     print()
     for outcome in outcomes:
         skipped = f", {outcome.skipped} skipped" if outcome.skipped else ""

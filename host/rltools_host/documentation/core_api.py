@@ -226,7 +226,7 @@ def page_of(folder: str, about: str, files: dict[str, list[Entry]]) -> Iterator[
     yield f"# {folder}/: {about}"
     for name, entries in files.items():
         path = TREE.include / "rltools" / name
-        yield from ("", f"## {name}", "", *shown(opening(path)), "")
+        yield from ("", f"## {name}", "", *shown(first_comment(path)), "")
         yield f"[{path.name}](tree:{path.relative_to(TREE.root)})"
         for entry in entries:
             yield from ("", f"### `{entry.name}`", "", "```cpp", entry.declaration, "```", "")
@@ -235,7 +235,7 @@ def page_of(folder: str, about: str, files: dict[str, list[Entry]]) -> Iterator[
                 yield from ("", f"- `{member}`: {quoted(' '.join(comment))}")
 
 
-def opening(path: Path) -> list[str]:
+def first_comment(path: Path) -> list[str]:
     """The first lines of a header, which say what it is."""
     lines = takewhile(lambda line: line.startswith("//"), lines_of(str(path)))
     return [line.removeprefix("//").removeprefix(" ") for line in lines]

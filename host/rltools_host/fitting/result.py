@@ -52,7 +52,7 @@ class Value:
         return "" if self.source == FITTED else self.source
 
 
-class Result:
+class FitResult:
     """The values of a fit; `mass_kg` makes the settings of an airframe of it."""
 
     def __init__(

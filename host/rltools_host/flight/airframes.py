@@ -20,7 +20,7 @@ from rltools_host.runs.contents import Fitted
 from rltools_host.training.hyperparameters import AIRFRAME, load_set_file
 
 if TYPE_CHECKING:
-    from rltools_host.fitting.result import Result  # with SciPy
+    from rltools_host.fitting.result import FitResult  # with SciPy
 
 
 GRAVITY_M_S2 = 9.81
@@ -142,16 +142,16 @@ QUICK = Recipe("crazyflie-ppo", 6_000_000, 1.6e6)
 SLOW = Recipe("quadrotor-ppo", 16_000_000, 6e5)
 
 
-def turns_quickly(result: Result) -> bool:
+def turns_quickly(result: FitResult) -> bool:
     return result.turning_rad_s2 >= TURNS_QUICKLY_RAD_S2
 
 
-def fitted_settings(result: Result) -> dict[str, float | int]:
+def fitted_settings(result: FitResult) -> dict[str, float | int]:
     """Of the environment: the fitted airframe, and how far drones may differ from it."""
     return {**result.known_settings(), "spread": float(f"{result.spread:.3g}")}
 
 
-def gate_of(result: Result) -> Gate:
+def gate_of(result: FitResult) -> Gate:
     """The gate hover, flown by the fitted drone and by those that its intervals leave open."""
     gate = load_gate(GATE_LIKE)
     fitted: Gate = structs.replace(
@@ -164,7 +164,7 @@ def gate_of(result: Result) -> Gate:
     return fitted
 
 
-def fitted_of(result: Result) -> Fitted:
+def fitted_of(result: FitResult) -> Fitted:
     log = result.fit.log
     name = log.path.name
     return Fitted(

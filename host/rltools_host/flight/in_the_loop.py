@@ -36,7 +36,7 @@ from rltools_host.flight.loop_result import LoopResult, lines
 from rltools_host.flight.simulator import Flight, Rule, check_policy, flight_library
 from rltools_host.policies.board import PolicyPlace, policy_session
 from rltools_host.policies.image import PolicyImage, read_run_policy
-from rltools_host.policies.push import LONGEST_TRIAL_S, Outcome, Push, PushRequest, Say
+from rltools_host.policies.push import LONGEST_TRIAL_S, Push, PushRequest, PushResult, Say
 from rltools_host.runs.names import LAST
 
 CONTRACT = "quadrotor"
@@ -228,7 +228,7 @@ def fly_over_board(
     image.verify()
     board = request.place.described_board()
     push = PushRequest(request.run, request.place, request.trial_limit_s)
-    outcome = Outcome(board.name)
+    outcome = PushResult(board.name)
     with policy_session(request.place) as (session, identity):
         flight = BoardFlight(request, image, session.policies, watcher, say)
 

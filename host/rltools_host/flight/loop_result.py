@@ -12,7 +12,7 @@ from rltools_host.files import plain_json
 from rltools_host.flight.disturbances import TICKS_A_S, Disturbances
 from rltools_host.flight.loop import Event, Trace
 from rltools_host.flight.simulator import Cause, Rule, settled_from
-from rltools_host.policies.push import Outcome, short
+from rltools_host.policies.push import PushResult, short
 
 MOST_EVENTS = 8  # that are printed; the JSON and the replay have all
 DROPPED = "policy dropped"  # what a text of the board begins with
@@ -41,7 +41,7 @@ class LoopResult:
     kept: bool = False  # the policy is the board's own now
     error: str = ""
 
-    def take(self, outcome: Outcome, error: str = "") -> None:
+    def take(self, outcome: PushResult, error: str = "") -> None:
         """How the board was left, and why."""
         self.kept = outcome.active_sha256 == self.policy_sha256
         self.error = error

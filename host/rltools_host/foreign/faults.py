@@ -114,7 +114,7 @@ class Simulator:
         return returns
 
     def _fly_one_by_one(self, act: Act, episodes: int, seed: int) -> NDArray[np.float64]:
-        make = self.place.maker()
+        make = self.place.factory()
         environments: list[Any] = [make() for _ in range(episodes)]
         observations = np.array(
             [each.reset(seed=seed + i)[0] for i, each in enumerate(environments)], np.float32

@@ -61,7 +61,7 @@ class Place:
             return self.task.experiment
         return short(f"imported-{slug(stem) or 'policy'}", LONGEST_NAME)
 
-    def maker(self) -> Callable[[], Any]:
+    def factory(self) -> Callable[[], Any]:
         """What makes environments to fly the policy in."""
         assert self.task is not None
         return flat_maker(self.task)

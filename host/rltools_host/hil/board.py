@@ -22,10 +22,10 @@ from rltools_host.clients.session import BoardSession
 from rltools_host.errors import BoardMismatchError, RefusedError, UsageError, VerificationError
 from rltools_host.files import write_atomically
 from rltools_host.hil.parity import check_parity
-from rltools_host.hil.result import Result, measure_cost
+from rltools_host.hil.result import HilResult, measure_cost
 from rltools_host.policies.board import PROGRAM, PolicyPlace, Storage, policy_session
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
-from rltools_host.policies.push import Outcome, Push, PushRequest
+from rltools_host.policies.push import Push, PushRequest, PushResult
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import HIL, LAST, LATEST, result_file
 from rltools_host.toolchain import tools
@@ -78,7 +78,7 @@ def missing_tools(board: Board) -> str:
     return f"needs {', '.join(missing)}" if missing else ""
 
 
-def check_board(request: HilRequest, show: Show) -> Result:
+def check_board(request: HilRequest, show: Show) -> HilResult:
     """Brings the policy to the board, and checks it there."""
     image = read_run_policy(request.run, request.which) if request.run else None
     with policy_session(request.place, Storage.MEMORY) as (session, identity):
@@ -94,14 +94,14 @@ def push_policy(
     request: HilRequest, image: PolicyImage, session: BoardSession, identity: Identity, show: Show
 ) -> None:
     push = PushRequest(image.origin, request.place)
-    Push(push, image, session, identity, Outcome(request.place.board)).carry_out(
+    Push(push, image, session, identity, PushResult(request.place.board)).carry_out(
         lambda _: None, lambda done, whole: show("bytes sent", done, whole)
     )
 
 
 def check_session(
     request: HilRequest, image: PolicyImage, session: BoardSession, identity: Identity, show: Show
-) -> Result:
+) -> HilResult:
     """Compares the board, on which the image acts, with this machine, and measures it.
 
     What computes wrongly is not measured.
@@ -119,7 +119,7 @@ def check_session(
     cost = None
     if parity.holds:
         cost = measure_cost(policies, samples, lambda *done: show("samples taken", *done))
-    return Result(
+    return HilResult(
         board=board.name,
         contract=identity.experiment,
         identity=identity,
@@ -159,7 +159,7 @@ def acting_policy(session: BoardSession, identity: Identity) -> PolicyImage:
     return image
 
 
-def require_parity(result: Result) -> None:
+def require_parity(result: HilResult) -> None:
     """VerificationError unless every bit was this machine's; it carries what was found."""
     if result.parity.holds:
         return

@@ -119,7 +119,7 @@ STATISTICS = {
 
 
 @dataclass(frozen=True)
-class Result:
+class HilResult:
     board: str
     contract: str
     identity: Identity
@@ -198,7 +198,7 @@ class Agreement(Struct, frozen=True):
 
 
 class Found(Costs, frozen=True, kw_only=True):
-    """hil-<board>.json: what is shown of Result.document()."""
+    """hil-<board>.json: what is shown of HilResult.document()."""
 
     board: Line
     implementation: Line

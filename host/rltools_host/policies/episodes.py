@@ -42,8 +42,8 @@ def name_in_gymnasium(environment: str) -> str:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What an episode came to, and what it began from."""
+class EpisodeEnd:
+    """How an episode ended, and what it began from."""
 
     episode_return: float
     steps: int
@@ -68,9 +68,9 @@ class Episode:
         return float(self.rewards.sum())
 
     @property
-    def outcome(self) -> Outcome:
+    def end(self) -> EpisodeEnd:
         steps = len(self.rewards)
-        return Outcome(self.episode_return, steps, self.terminated, self.observations[0])
+        return EpisodeEnd(self.episode_return, steps, self.terminated, self.observations[0])
 
     @property
     def origin(self) -> str:
@@ -197,13 +197,13 @@ def has_actions(space: Any, actions: Sequence[Channel]) -> bool:
 
 def core_outcomes(
     image: PolicyImage, episodes: int, seed: int, hyperparameters: Mapping[str, float]
-) -> list[Outcome]:
+) -> list[EpisodeEnd]:
     """Of the core's simulator: the episodes that a board with this seed evaluates."""
     command = simulator(image, episodes, seed, "starts", hyperparameters)
     said, rows = simulated(command, image)
     starts = rows[:, : len(image.observations)]
     return [
-        Outcome(float(value), int(steps), bool(terminated), start)
+        EpisodeEnd(float(value), int(steps), bool(terminated), start)
         for value, steps, terminated, start in zip(
             said["returns"], said["steps"], said["terminated"], starts, strict=True
         )

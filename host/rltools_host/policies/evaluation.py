@@ -18,8 +18,8 @@ from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.player import flat_maker
 from rltools_host.policies.episodes import (
     Episode,
+    EpisodeEnd,
     MakeEnvironment,
-    Outcome,
     core_episodes,
     core_outcomes,
     gymnasium_episodes,
@@ -47,7 +47,7 @@ class Evaluation:
     image: PolicyImage
     simulator: str
     seed: int
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[EpisodeEnd, ...]
     success_return: float | None  # from which on an episode counts as solved, where that is known
 
     @cached_property
@@ -256,12 +256,12 @@ def evaluation_of(
 ) -> Evaluation:
     """The outcome of episodes that were played already."""
     simulator = GYMNASIUM if episodes[0].number is None else CORE
-    outcomes = [episode.outcome for episode in episodes]
+    outcomes = [episode.end for episode in episodes]
     return evaluation_of_outcomes(image, run_name, simulator, seed, outcomes)
 
 
 def evaluation_of_outcomes(
-    image: PolicyImage, run_name: str, simulator: str, seed: int, outcomes: Sequence[Outcome]
+    image: PolicyImage, run_name: str, simulator: str, seed: int, outcomes: Sequence[EpisodeEnd]
 ) -> Evaluation:
     return Evaluation(
         run=run_name,

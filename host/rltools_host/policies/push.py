@@ -41,7 +41,7 @@ Say = Callable[[str], None]
 
 
 @dataclass
-class Outcome:
+class PushResult:
     """How a board stands after a push, a confirmation or a roll-back: the keys of `--json`."""
 
     board: str
@@ -60,9 +60,9 @@ class Outcome:
 
 
 @contextlib.contextmanager
-def reported(board: str) -> Iterator[Outcome]:
+def reported(board: str) -> Iterator[PushResult]:
     """An outcome; where it comes to an error, that one carries it, and is its reason."""
-    outcome = Outcome(board)
+    outcome = PushResult(board)
     try:
         yield outcome
     except RltError as error:
@@ -105,7 +105,7 @@ class PushRequest:
         return DEFAULT_TRIAL_S if self.trial_s is None else self.trial_s
 
 
-def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Outcome:
+def push(request: PushRequest, say: Say, progress: Progress | None = None) -> PushResult:
     """Carries the request out; an RltError says why the policy has not become the active one."""
     with reported(request.place.board) as outcome:
         check_push(request)
@@ -152,7 +152,7 @@ class Push:
         image: PolicyImage,
         session: BoardSession,
         identity: Identity,
-        outcome: Outcome,
+        outcome: PushResult,
         prove: Prove | None = None,
     ) -> None:
         """`prove` is called while the policy acts and before it is confirmed; told whether that is
@@ -314,7 +314,7 @@ def words_of(bits: tuple[int, ...]) -> str:
 # -- the way back, confirmation by hand, and how it stands ----------------------------------------
 
 
-def roll_back(place: PolicyPlace) -> Outcome:
+def roll_back(place: PolicyPlace) -> PushResult:
     """Ends the trial; without one, returns to the policy before the active one."""
     with reported(place.board) as outcome, policy_session(place) as (session, _):
         slots = session.policies.slots()
@@ -329,7 +329,7 @@ def roll_back(place: PolicyPlace) -> Outcome:
     return outcome
 
 
-def confirm(place: PolicyPlace) -> Outcome:
+def confirm(place: PolicyPlace) -> PushResult:
     """Keeps the policy in trial."""
     with reported(place.board) as outcome, policy_session(place) as (session, _):
         slots = session.policies.slots()

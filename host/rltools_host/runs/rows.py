@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from rltools_host.documents import Count, Line, NotNegative, Number, Unfit, Whole, typed, unfit
 
 
-class Progress(Struct, frozen=True):
+class ProgressRow(Struct, frozen=True):
     """What the board reported on its way; the row has the algorithm's metrics besides."""
 
     kind: Literal["progress"]
@@ -25,7 +25,7 @@ class Progress(Struct, frozen=True):
     episode_length: Number | None = None
 
 
-class Evaluation(Struct, frozen=True):
+class EvaluationRow(Struct, frozen=True):
     kind: Literal["evaluation"]
     time_s: NotNegative
     step: Whole
@@ -38,7 +38,7 @@ class Evaluation(Struct, frozen=True):
     length_mean: Number | None = None
 
 
-class Event(Struct, frozen=True):
+class EventRow(Struct, frozen=True):
     kind: Literal["event"]
     time_s: NotNegative
     step: Whole
@@ -46,12 +46,12 @@ class Event(Struct, frozen=True):
     text: str
 
 
-ROWS = {"progress": Progress, "evaluation": Evaluation, "event": Event}
+ROWS = {"progress": ProgressRow, "evaluation": EvaluationRow, "event": EventRow}
 
 
 def metric_names(row: Mapping[str, Any]) -> list[str]:
     """What a progress row has beside the fields of every one: the algorithm's metrics."""
-    return [name for name in row if name not in Progress.__struct_fields__]
+    return [name for name in row if name not in ProgressRow.__struct_fields__]
 
 
 def check_row(row: Any) -> None:

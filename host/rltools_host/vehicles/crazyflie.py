@@ -25,8 +25,8 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
 from rltools_host.policies.push import (
     BoardPolicies,
-    Outcome,
     PushRequest,
+    PushResult,
     Say,
     headline,
     reported,
@@ -153,7 +153,7 @@ def check_push(request: PushRequest) -> None:
         raise UsageError(f"--trial {trial_s:g}: give seconds above 0, up to {LONGEST_TRIAL_S:,}")
 
 
-def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Outcome:
+def push(request: PushRequest, say: Say, progress: Progress | None = None) -> PushResult:
     """Stages a run's policy; an RltError says why it is not staged."""
     check_push(request)
     place, trial_s = request.place, request.trial_s
@@ -186,13 +186,13 @@ def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Ou
     return outcome
 
 
-def take(outcome: Outcome, app: CrazyflieApp, values: Values) -> None:
+def take(outcome: PushResult, app: CrazyflieApp, values: Values) -> None:
     image = app.image() if values["rlt.active"] else None
     outcome.active_sha256 = image.sha256 if image else None
     outcome.slot = 0 if image else None
 
 
-def confirm(place: PolicyPlace) -> Outcome:
+def confirm(place: PolicyPlace) -> PushResult:
     """Keeps the policy that has flown."""
     with reported(place.board) as outcome, connected(place) as app:
         before = app.grounded()
@@ -209,7 +209,7 @@ def confirm(place: PolicyPlace) -> Outcome:
     return outcome
 
 
-def roll_back(place: PolicyPlace) -> Outcome:
+def roll_back(place: PolicyPlace) -> PushResult:
     """Gives up what was pushed: on trial, staged, or confirmed."""
     with reported(place.board) as outcome, connected(place) as app:
         before = app.grounded()

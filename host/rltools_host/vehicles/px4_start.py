@@ -43,7 +43,7 @@ STUCK_S = 1.0  # after what the module said, in which PX4 takes the vehicle
 SAID_S = 3.0  # ago, at most, that the module said why it gave up
 
 
-class Record:
+class StartRecorder:
     """Of one start, from the moment on at which the policy's mode is asked for: the series, and the
     second after the hand-back.
 
@@ -120,7 +120,7 @@ class StartFlight:
         self._policies = policies
         self._policy_mode = policy_mode
         self._start = start
-        self._record: Record
+        self._record: StartRecorder
         self._asked_at = math.inf  # for the policy's mode
 
     def carry_out(self) -> None:
@@ -174,7 +174,7 @@ class StartFlight:
         entry = air.sample
         target = entry.position_ned + level.world(offset)
         frame = TargetFrame((target[0], target[1], target[2]), level.yaw)
-        self._record = Record(self._vehicle, self._policy_mode, frame, entry, self._start)
+        self._record = StartRecorder(self._vehicle, self._policy_mode, frame, entry, self._start)
         air.on_sample = self._record
 
     def _hold(self) -> None:

@@ -39,7 +39,7 @@ from rltools_host.fitting import fit as fitting
 from rltools_host.fitting.fit import fit as fit_now
 from rltools_host.fitting.log import read_log
 from rltools_host.fitting.model import P
-from rltools_host.fitting.result import LEAST_SPREAD, Result
+from rltools_host.fitting.result import LEAST_SPREAD, FitResult
 from rltools_host.flight.airframes import Recipe
 from rltools_host.flight.gate_result import GateResult, read_result
 from rltools_host.hints import command_line, near_path
@@ -128,7 +128,7 @@ def test_from_the_log_to_a_run_that_can_be_repeated_and_a_confirmed_policy(
     assert content.fitted is not None
     assert (content.fitted.log, content.fitted.sha256) == ("flight.csv", digest)
     assert document["active_sha256"] == read_run_policy(folder).sha256
-    settings = Result(fit_of_log(LOG, 0.1), 1.0, 0.1, 0.1).known_settings()
+    settings = FitResult(fit_of_log(LOG, 0.1), 1.0, 0.1, 0.1).known_settings()
     for name, value in settings.items():
         assert np.float32(content.hyperparameters[name]) == np.float32(value), name
         low, high = content.fitted.intervals.get(name, (value, value))
@@ -154,7 +154,7 @@ def test_neither_mass_nor_size_changes_what_moves() -> None:
     commands."""
 
     def motion(mass: float, arm: float) -> dict[str, float]:
-        known = Result(fit_of_log(LOG, arm), mass, arm, arm).known_settings()
+        known = FitResult(fit_of_log(LOG, arm), mass, arm, arm).known_settings()
         thrust = sum(known[f"thrust_{power}"] for power in range(3)) / mass
         torque = sum(known[f"torque_{power}"] for power in range(3)) * 1e-3
         inertia = [1e-6 * known[f"inertia_{axis}"] for axis in "xyz"]
@@ -306,22 +306,22 @@ def test_a_board_of_another_contract_is_refused_before_training(
 # -- steps that fail ------------------------------------------------------------------------------
 
 
-def changed(place: int, value: float) -> Result:
+def changed(place: int, value: float) -> FitResult:
     fit = fit_of_log(LOG, 0.1)
     theta = fit.estimate.theta.copy()
     theta[place] = value
     estimate = replace(fit.estimate, theta=theta)
-    return Result(replace(fit, estimate=estimate), 1.0, 0.1, 0.1)
+    return FitResult(replace(fit, estimate=estimate), 1.0, 0.1, 0.1)
 
 
 def test_a_fit_that_is_too_loose() -> None:
     fit = fit_of_log(LOG, 0.1)
-    whole = Result(fit, 1.0, 0.1, 0.1)
+    whole = FitResult(fit, 1.0, 0.1, 0.1)
     whole.require_trainable()
     assert LEAST_SPREAD <= whole.spread < 0.1
     estimate = replace(fit.estimate, covariance=400.0 * fit.estimate.covariance)
-    loose = Result(replace(fit, estimate=estimate), 1.0, 0.1, 0.1)
-    without_yaw = Result(replace(fit, knows_yaw=False), 1.0, 0.1, 0.1)
+    loose = FitResult(replace(fit, estimate=estimate), 1.0, 0.1, 0.1)
+    without_yaw = FitResult(replace(fit, knows_yaw=False), 1.0, 0.1, 0.1)
     for result, sentence in (
         (loose, "% is the most to train for: fly with quicker changes"),
         (without_yaw, "how quickly the drone yaws: fly quick turns"),

@@ -21,7 +21,7 @@ from rltools_host.hil import parity
 from rltools_host.hil.board import HilRequest
 from rltools_host.hil.inputs import make_inputs
 from rltools_host.hil.parity import sha256_of
-from rltools_host.hil.result import Found, Result, histogram_lines, lines
+from rltools_host.hil.result import Found, HilResult, histogram_lines, lines
 from rltools_host.policies import board as policy_board
 from rltools_host.policies.board import PolicyPlace, Storage
 from rltools_host.policies.image import read_run_policy
@@ -167,14 +167,14 @@ def test_an_armed_board_is_left_alone(run: Path) -> None:
 # -- several boards --------------------------------------------------------------------------------
 
 
-def host_result(run: Path) -> Result:
+def host_result(run: Path) -> HilResult:
     return hil.check_board(HilRequest(PolicyPlace("host"), str(run), 10, 10), lambda *_: None)
 
 
-def stand_in(monkeypatch: pytest.MonkeyPatch, result: Result) -> None:
+def stand_in(monkeypatch: pytest.MonkeyPatch, result: HilResult) -> None:
     """What every board gives, but for one that is lost; another cannot be started here."""
 
-    def check_board(request: HilRequest, _: Callable[..., None]) -> Result:
+    def check_board(request: HilRequest, _: Callable[..., None]) -> HilResult:
         name = request.place.board
         if name == "qemu-cortex-m4":
             raise LinkLostError("lost it")

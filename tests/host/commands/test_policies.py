@@ -13,7 +13,7 @@ from rltools_host.clients.messages import PolicySlot
 from rltools_host.clients.policies import Slots
 from rltools_host.commands import policies
 from rltools_host.policies.board import PolicyPlace
-from rltools_host.policies.push import BoardPolicies, Outcome
+from rltools_host.policies.push import BoardPolicies, PushResult
 
 SHA, STATE = 32 * "ab", 32 * "cd"
 PLACE = PolicyPlace("host")
@@ -117,13 +117,13 @@ def test_slots_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [
-        (Outcome("host", True, SHA, 1), "rolled back: abababababab is active in slot 1"),
-        (Outcome("host", True), "rolled back: the compiled-in policy is active"),
-        (Outcome("host", False), "rolled back: no policy is active"),
+        (PushResult("host", True, SHA, 1), "rolled back: abababababab is active in slot 1"),
+        (PushResult("host", True), "rolled back: the compiled-in policy is active"),
+        (PushResult("host", False), "rolled back: no policy is active"),
     ],
 )
 def test_the_way_back(
-    outcome: Outcome,
+    outcome: PushResult,
     said: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -77,7 +77,7 @@ def sha_of(run: Path) -> str:
     return read_run_policy(run).sha256
 
 
-def push_here(run: Path, **options: Any) -> pushing.Outcome:
+def push_here(run: Path, **options: Any) -> pushing.PushResult:
     return push(PushRequest(str(run), HERE, **options), lambda _: None)
 
 

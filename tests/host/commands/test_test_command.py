@@ -12,7 +12,7 @@ import pytest
 from rltools_host import cli
 from rltools_host.build import cmake, tested
 from rltools_host.commands import test as test_command
-from rltools_host.commands.test import Outcome, Selection
+from rltools_host.commands.test import Selection, StepResult
 from rltools_host.errors import BuildError
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
@@ -172,17 +172,19 @@ def steps(tree: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     assert tree  # no file of it has the word that is asked for
     asked: list[object] = []
 
-    def python_tests(selection: Selection) -> Outcome:
+    def python_tests(selection: Selection) -> StepResult:
         asked.append(selection.pytest_arguments)
-        return Outcome("Python tests", 20, 0, 3, 2.0)
+        return StepResult("Python tests", 20, 0, 3, 2.0)
 
     monkeypatch.setattr(tools, "ensure_group", asked.append)
     monkeypatch.setattr(
         tools, "install_system_packages", lambda *, optional: asked.append(("apt", optional))
     )
-    monkeypatch.setattr(test_command, "run_cpp_tests", lambda _: Outcome("C++ tests", 5, 0, 0, 1.0))
+    monkeypatch.setattr(
+        test_command, "run_cpp_tests", lambda _: StepResult("C++ tests", 5, 0, 0, 1.0)
+    )
     monkeypatch.setattr(test_command, "python_tests", python_tests)
-    monkeypatch.setattr(test_command, "style_checks", lambda: [Outcome("mypy", 1, 0, 0, 1.0)])
+    monkeypatch.setattr(test_command, "style_checks", lambda: [StepResult("mypy", 1, 0, 0, 1.0)])
     return asked
 
 
@@ -222,7 +224,7 @@ def test_what_each_option_installs_and_runs(
 
 @pytest.mark.usefixtures("steps")
 def test_one_failed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(test_command, "style_checks", lambda: [Outcome("mypy", 0, 1, 0, 1.0)])
+    monkeypatch.setattr(test_command, "style_checks", lambda: [StepResult("mypy", 0, 1, 0, 1.0)])
     assert test_command.run(Selection()) == 1
     assert last_line(capsys) == "25 passed, 1 failed, 3 skipped"
 

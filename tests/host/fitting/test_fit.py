@@ -29,7 +29,7 @@ from rltools_host.commands.fit import EXPERIMENT
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
 from rltools_host.fitting.fit import fit
 from rltools_host.fitting.log import read_log
-from rltools_host.fitting.result import ASSUMED, UNKNOWN, Result
+from rltools_host.fitting.result import ASSUMED, UNKNOWN, FitResult
 from rltools_host.tree import TREE
 
 EXAMPLE = TREE.root / "examples" / "fit" / "flight.csv"
@@ -104,7 +104,7 @@ def test_velocity_in_place_of_an_accelerometer() -> None:
 def test_without_mass_and_places_only_ratios(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.csv", columns_of("large"))
     drone = DRONES["large"]
-    result = Result(fit(read_log(log)), None, None, None)
+    result = FitResult(fit(read_log(log)), None, None, None)
     assert not result.is_whole
     values = {value.name: value for value in result.per_mass()}
     ratio = drone.inertia[0] / (drone.mass * drone.rotor[1])

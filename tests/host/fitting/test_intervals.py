@@ -31,14 +31,14 @@ from rltools_host.fitting.estimate import (
 )
 from rltools_host.fitting.gusts import Filter, Gusts, most_likely
 from rltools_host.fitting.model import COUNT, P
-from rltools_host.fitting.result import ASSUMED, Result
+from rltools_host.fitting.result import ASSUMED, FitResult
 
 NOISY = Flight(noise=Noise(gyro_rad_s=0.1, acceleration_m_s2=1.0))
 SMALL_GUSTS = Flight(noise=Noise(gust=0.02))
 GUSTS = Flight(noise=Noise(gust=0.05))
 
 
-def width(result: Result, name: str) -> float:
+def width(result: FitResult, name: str) -> float:
     value = fitted(result)[name]
     assert value.low is not None
     assert value.high is not None

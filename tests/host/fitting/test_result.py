@@ -22,7 +22,7 @@ from rltools_host.fitting.fit import (
 )
 from rltools_host.fitting.log import FlightLog
 from rltools_host.fitting.model import COUNT, P
-from rltools_host.fitting.result import ASSUMED, FITTED, GIVEN, UNKNOWN, Result, number_of
+from rltools_host.fitting.result import ASSUMED, FITTED, GIVEN, UNKNOWN, FitResult, number_of
 
 ROWS = np.zeros((3, 3))
 LOG = FlightLog(
@@ -74,8 +74,8 @@ def fit_of(
     )
 
 
-def result_of(*words: dict[P, float], **changes: object) -> Result:
-    return Result(fit_of(*words, **changes), 0.5, 0.1, 0.05)  # type: ignore[arg-type]
+def result_of(*words: dict[P, float], **changes: object) -> FitResult:
+    return FitResult(fit_of(*words, **changes), 0.5, 0.1, 0.05)  # type: ignore[arg-type]
 
 
 SETTINGS = {
@@ -142,7 +142,7 @@ def test_values_per_mass() -> None:
     for value in values:
         assert value.value == pytest.approx(PER_MASS[value.name][1])
         assert (value.source, value.note, value.low) == (FITTED, "", None)
-    result = Result(fit_of(has_arms=False), 0.5, None, None)
+    result = FitResult(fit_of(has_arms=False), 0.5, None, None)
     by_name = {value.name: value for value in result.per_mass()}
     assert (by_name["inertia_x / (mass rotor_y)"].unit, by_name["thrust_0 / mass"].value) == (
         "m",
@@ -151,7 +151,7 @@ def test_values_per_mass() -> None:
     assert "inertia_y / (mass rotor_x)" in by_name
     assert {"torque / thrust", "inertia_z / mass"}.isdisjoint(by_name)
     assert not result.is_whole
-    assert not Result(fit_of(), None, 0.1, 0.05).is_whole
+    assert not FitResult(fit_of(), None, 0.1, 0.05).is_whole
     assert result_of().is_whole
 
 
@@ -223,7 +223,7 @@ def test_spread_and_agility() -> None:
         ),
     ],
 )
-def test_what_is_too_little_to_train_for(result: Result, sentence: str | None) -> None:
+def test_what_is_too_little_to_train_for(result: FitResult, sentence: str | None) -> None:
     if sentence is None:
         result.require_trainable()
         return
@@ -246,7 +246,7 @@ def test_document() -> None:
         "high": None,
         "source": GIVEN,
     }
-    assert Result(fit_of(), None, 0.1, 0.05).document()["settings"] is None
+    assert FitResult(fit_of(), None, 0.1, 0.05).document()["settings"] is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from rltools_host.flight.loop import Event, Trace
 from rltools_host.flight.loop_result import LoopResult, lines
 from rltools_host.flight.simulator import Cause, Rule
 from rltools_host.flight.view import figures, frames, last_event, progress, rotor_bars, verdict
-from rltools_host.policies.push import Outcome
+from rltools_host.policies.push import PushResult
 
 RULE = Rule(seconds=1.0, last_seconds=0.4, radius_m=0.2)
 
@@ -161,7 +161,7 @@ def test_document() -> None:
     result.trace.ticks["status"], result.trace.ticks["cost"] = [0, 0, 4], [10, 30, 20]
     result.trace.events.append(Event(2, "observation_stale", STALE))
     result.settings, result.disturbances = {"noise": 0.5}, Disturbances(faults=(Fault("nan", 1),))
-    result.take(Outcome("host", active_sha256="00"), "why")
+    result.take(PushResult("host", active_sha256="00"), "why")
     sha = result.trace.sha256()
     stale = {"tick": 2, "time_s": 0.004, "status": "observation_stale", "text": STALE}
     assert result.document() == {
@@ -198,7 +198,7 @@ def test_document() -> None:
     }
     result.counts_instructions = True
     assert result.document()["cost"]["unit"] == "instructions"
-    result.take(Outcome("host", active_sha256="01"))
+    result.take(PushResult("host", active_sha256="01"))
     assert (result.kept, result.error) == (False, "")
     assert Event(5, "", "hello").document()["status"] is None
 

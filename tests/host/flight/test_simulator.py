@@ -1,4 +1,4 @@
-"""Flights of the library: the core's bits, whoever steps them, and the same in many threads."""
+"""Flights of the library: the bits of the core in one thread or many; when one is a success."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from rltools_host.build.description import Channel
 from rltools_host.build.native import host_library
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError, UsageError
 from rltools_host.flight.simulator import (
+    FAILURES,
     Cause,
     ExecutorLimits,
     Flight,
@@ -218,3 +219,19 @@ def test_refusals() -> None:
     image = bytearray(constant_policy(0.5, 0.5, 0.5, 0.5))
     with pytest.raises(DamagedFileError):
         check_policy(parse_policy(bytes(image[:-1])))
+
+
+def test_a_rule_in_ticks() -> None:
+    assert Rule(10, 1, 0.2).in_ticks(0.002) == (5000, 500, 500)
+    assert Rule(12, 6, 0.3, 0.95).in_ticks(0.002) == (6000, 3000, 2850)
+    # 95 % of 10 is 9.5, and nothing less will do; 0.07 of 100 is 7, whatever the rounding says.
+    assert Rule(1, 0.02, 0.3, 0.95).in_ticks(0.002) == (500, 10, 10)
+    assert Rule(1, 0.2, 0.3, 0.07).in_ticks(0.002) == (500, 100, 7)
+
+
+def test_causes_have_words() -> None:
+    assert {cause.key for cause in FAILURES} == {
+        *("position_limit", "velocity_limit", "rate_limit", "executor_fault", "too_far"),
+    }
+    assert all(Cause.of(cause.key) == cause for cause in Cause)
+    assert len({cause.short for cause in Cause}) == len({cause.text for cause in Cause}) == 6

@@ -14,7 +14,7 @@ from rltools_host.hil.result import (
     Cost,
     Distribution,
     Found,
-    Result,
+    HilResult,
     bars,
     histogram_lines,
     lines,
@@ -138,7 +138,7 @@ def test_bins_are_of_the_bulk_and_the_last_reaches_to_the_most() -> None:
 def test_document(is_measured: bool) -> None:
     one, two = Distribution(np.array([4])), Distribution(np.array([5]))
     made: Any = SimpleNamespace
-    result = Result(
+    result = HilResult(
         board="b",
         contract="c",
         identity=made(device="D", counts_instructions=is_measured),

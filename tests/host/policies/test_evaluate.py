@@ -138,7 +138,7 @@ def test_worst_episodes_say_where_they_began(pendulum: PolicyImage) -> None:
     starts[:, 2] = np.linspace(-1, 1, 20)
     starts[7, 1] = 0.25
     outcomes = tuple(
-        episodes.Outcome(-1.0 * (index == 7), 10 + index, index == 7, start)
+        episodes.EpisodeEnd(-1.0 * (index == 7), 10 + index, index == 7, start)
         for index, start in enumerate(starts)
     )
     found = evaluation.Evaluation("run", pendulum, "core", 0, outcomes, None)
@@ -299,7 +299,7 @@ def evaluation_of(*returns: float, environment: str = "Pendulum-v1") -> evaluati
     goal = -200.0 if environment == "Pendulum-v1" else None
     image = replace(parse_policy(sample_images()["pendulum"]), environment=environment)
     start = np.zeros(3, np.float32)
-    outcomes = tuple(episodes.Outcome(value, 200, False, start) for value in returns)
+    outcomes = tuple(episodes.EpisodeEnd(value, 200, False, start) for value in returns)
     return evaluation.Evaluation("run", image, "core", 0, outcomes, goal)
 
 

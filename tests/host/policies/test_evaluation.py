@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rltools_host.build.description import Channel
-from rltools_host.policies.episodes import Outcome
+from rltools_host.policies.episodes import EpisodeEnd
 from rltools_host.policies.evaluation import Evaluation, one_decimal
 from rltools_host.policies.image import PolicyImage
 
@@ -23,7 +23,7 @@ def made(
     *outcomes: tuple[float, int, bool], simulator: str = "gymnasium 1", seed: int = 5
 ) -> Evaluation:
     found = tuple(
-        Outcome(value, steps, ended, np.array([index, 1.0], np.float32))
+        EpisodeEnd(value, steps, ended, np.array([index, 1.0], np.float32))
         for index, (value, steps, ended) in enumerate(outcomes)
     )
     return Evaluation("r", IMAGE, simulator, seed, found, None)
@@ -107,7 +107,7 @@ def test_what_is_unusual_comes_in_the_order_of_the_channels() -> None:
     starts = np.array(
         [[2, -1, -1, -4, -1, 3], [-2, -1, -1, 0, -3, 3], [0, 2, 2, 4, 4, 3]], np.float32
     )
-    outcomes = tuple(Outcome(0.0, 1, False, start) for start in starts)
+    outcomes = tuple(EpisodeEnd(0.0, 1, False, start) for start in starts)
     found = Evaluation("r", image, "core", 0, outcomes, None)
     start = dict(zip(names, map(float, starts[2]), strict=True))
     assert found.unusual(start) == ["b 2", "c 2", "d 4", "e 4"]

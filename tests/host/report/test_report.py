@@ -23,7 +23,7 @@ from rltools_host.bench import training as bench_training
 from rltools_host.build import memory
 from rltools_host.documents import typed
 from rltools_host.errors import VerificationError
-from rltools_host.policies.episodes import Outcome
+from rltools_host.policies.episodes import EpisodeEnd
 from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.image import parse_policy
 from rltools_host.project import Project
@@ -475,7 +475,7 @@ def test_the_report_is_a_function_of_the_run(data: RunData, finished: str) -> No
 def test_the_verdict_follows_the_mean(tmp_path: Path, mean: float, expected: str) -> None:
     data = collect(make_run(tmp_path / "run", None, state_sha256=None))
     image = parse_policy(sample_images()["pendulum"])
-    outcome = Outcome(mean, 200, False, np.zeros(3, np.float32))
+    outcome = EpisodeEnd(mean, 200, False, np.zeros(3, np.float32))
     evaluation = Evaluation("run", image, "gymnasium 1", 0, (outcome,), -200.0)
     changed = dataclasses.replace(data, evaluation=evaluation)
     assert expected in page_module.verdict(changed)

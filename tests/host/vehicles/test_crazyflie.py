@@ -27,7 +27,7 @@ from rltools_host.errors import (
 )
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import parse_policy
-from rltools_host.policies.push import Outcome, PushRequest
+from rltools_host.policies.push import PushRequest, PushResult
 from rltools_host.tree import TREE
 from rltools_host.vehicles import crazyflie_link as client
 from rltools_host.vehicles.crazyflie import confirm, push, roll_back
@@ -74,7 +74,7 @@ def place_of(vehicle: FakeCrazyflie) -> PolicyPlace:
     return PolicyPlace("crazyflie", vehicle.uri)
 
 
-def push_to(vehicle: FakeCrazyflie, run: Path, trial_s: float | None = None) -> Outcome:
+def push_to(vehicle: FakeCrazyflie, run: Path, trial_s: float | None = None) -> PushResult:
     return push(PushRequest(str(run), place_of(vehicle), trial_s), lambda _line: None)
 
 

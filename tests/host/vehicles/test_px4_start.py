@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rltools_host.vehicles.px4_result import StartResult
-from rltools_host.vehicles.px4_start import Record
+from rltools_host.vehicles.px4_start import StartRecorder
 from rltools_host.vehicles.px4_state import HOLD, LAND, Mode, Sample, TargetFrame
 
 POLICY = Mode(4, 11)
@@ -22,11 +22,11 @@ def sample(time_s: float) -> Sample:
     return Sample(time_s, (0.0, 0.0, -time_s), (0.0, 0.0, -1.0), up, (0.0, 0.0, 0.0))
 
 
-def recorded(*told: tuple[float, Mode]) -> tuple[Record, StartResult]:
+def recorded(*told: tuple[float, Mode]) -> tuple[StartRecorder, StartResult]:
     """What was told after an entry at 10 s."""
     vehicle: Any = SimpleNamespace(mode=HOLD, collective=0.5)
     start = StartResult((0.0, 0.0, 0.0))
-    record = Record(vehicle, POLICY, FRAME, sample(10.0), start)
+    record = StartRecorder(vehicle, POLICY, FRAME, sample(10.0), start)
     for time_s, mode in told:
         vehicle.mode = mode
         record(sample(time_s))

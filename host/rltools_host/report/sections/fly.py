@@ -117,7 +117,7 @@ def flights(folder: Path, policy_sha256: str) -> tuple[list[Flight], list[str]]:
     return found, damaged
 
 
-def outcome(flight: Flight) -> str:
+def ending(flight: Flight) -> str:
     if flight.success:
         return "success"
     return Cause.of(flight.cause).short if flight.cause else "broken off"
@@ -128,7 +128,7 @@ def board_row(flight: Flight) -> Sequence[str]:
     unit = UNITS.get(cost.unit, cost.unit) if cost else ""
     return (
         flight.board,
-        outcome(flight),
+        ending(flight),
         number(error, 3) if error is not None else "",
         number(settled, 2) if settled is not None else "never",
         number(flight.ticks),
