@@ -30,7 +30,7 @@ FOLDERS = {
     "nn": "layers, networks, losses, Adam",
     "policy": "what is deployed: images, slots, the executor",
     "rl": "what all algorithms share: environments, buffers, training",
-    "rl/algorithms": "TD3, SAC, PPO, DQN, distillation",
+    "rl/algorithms": "what learns, an algorithm each",
     "rl/environments": "the tasks",
     "kernels": "the fast forms of the operations",
     "devices": "the tags, each with its kernels",

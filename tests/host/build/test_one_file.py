@@ -26,19 +26,46 @@ SWISH = """ \\
   X(swish, true, x * math::sigmoid(x), \\
     math::fma(y, T(1) - math::sigmoid(x), math::sigmoid(x)))
 """
-EAGER = """// TD3 whose actor follows each update of its critics.
+EAGER = r"""// TD3 whose actor follows each update of its critics, with lists of its own.
 #pragma once
 
 #include "rltools/rl/algorithms/td3.h"
 
 namespace rlt {
 
+#define RLT_EAGER_HYPERPARAMETERS(X) \
+  RLT_TD3_HYPERPARAMETERS(X)         \
+  X(float, eagerness, 0.25, 0, 1, "", "What is counted for each update.")
+
+RLT_DEFINE_HYPERPARAMETERS(EagerHyperparameters, RLT_EAGER_HYPERPARAMETERS)
+
+#define RLT_EAGER_METRICS(X) \
+  RLT_TD3_METRICS(X)         \
+  X(eager_sum, "Updates so far times eagerness.")
+
+RLT_DEFINE_METRICS(EagerMetrics, RLT_EAGER_METRICS)
+
 struct Eager : Td3 {
   static constexpr const char* kName = "Eager";
-  struct TaskHyperparameters : Td3::TaskHyperparameters {
+  using Metrics = EagerMetrics;
+  struct TaskHyperparameters : EagerHyperparameters {
     TaskHyperparameters() { policy_delay = 1; }
   };
+  template <class E>
+  struct ExperimentContract : OffPolicyContract<E> {
+    static constexpr bool kKept =
+        OffPolicyContract<E>::kKept &&
+        std::is_base_of_v<EagerHyperparameters, typename E::Hyperparameters>;
+  };
 };
+
+template <class Device, class E>
+StepReport<E> train_step_algorithm(Device device, Eager, Training<E>& training) {
+  StepReport<E> report = train_step_algorithm(device, Td3{}, training);
+  report.metrics.eager_sum = static_cast<float>(training.learner.progress.updates) *
+                             training.hyperparameters.eagerness;
+  return report;
+}
 
 }  // namespace rlt
 """
@@ -59,6 +86,7 @@ struct PendulumEager : PendulumTd3 {
 
 }  // namespace rlt
 """
+SETTINGS = ("--steps", "300", "--set", "eagerness=0.5", "--set", "report_every=100")
 COMMAND = """import sys
 sys.path.insert(0, sys.argv.pop(1))
 from rltools_host.cli import main
@@ -100,11 +128,16 @@ def output_of(tree: Path, program: str, *words: str) -> str:
 
 
 def test_a_new_activation_and_a_new_algorithm_are_known_everywhere(tree: Path) -> None:
-    output_of(tree, COMMAND, "train", "pendulum-eager", "--board", "host", "--steps", "300")
+    output_of(tree, COMMAND, "train", "pendulum-eager", "--board", "host", *SETTINGS)
     stated: list[Any] = json.loads(output_of(tree, ASKED))
     assert stated == ["Eager", 1, "Eager", ["swish", "tanh"], ["swish", "identity"], 1]
     (run,) = (tree / "runs").iterdir()
-    assert json.loads((run / "run.json").read_text())["algorithm"] == "Eager"
+    document = json.loads((run / "run.json").read_text())
+    assert document["algorithm"] == "Eager"
+    assert document["hyperparameters"]["eagerness"] == 0.5
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    sums = [row["eager_sum"] for row in rows if row["kind"] == "progress"]
+    assert sums == [0.0, 25.25, 75.25], "the updates' mean number in 100 steps, times eagerness"
     output_of(tree, COMMAND, "export", str(run), "--to", "c", "--output", str(tree / "p.h"))
     header = (tree / "p.h").read_text()
     assert "= x * pendulum_eager_policy_sigmoid(x);" in header
