@@ -1,4 +1,8 @@
-"""Ctrl-C, SIGTERM, and SIGHUP of a terminal that closes: the one place that handles them."""
+"""Ctrl-C, SIGTERM, and SIGHUP of a terminal that closes: the one place that handles them.
+
+Before this module can be loaded, __main__.py and toolchain/set_up.py leave Ctrl-C to the system,
+which ends the process without a traceback.
+"""
 
 from __future__ import annotations
 
