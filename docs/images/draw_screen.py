@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rltools_host.runs.rows import metric_names
+from rltools_host.runs.contents import metric_names
 from rltools_host.training.progress import TrainingView
 from rltools_host.ui.training_screen import picture
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rltools_host.errors import unknown_name
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,16 @@ class Channel:
         if self.choices:
             return f'"{self.name}", a choice of {", ".join(self.choices)}'
         return f'"{self.name}" in {self.unit} from {self.minimum:.9g} to {self.maximum:.9g}'
+
+
+def ranges_of(
+    channels: Sequence[Channel], dtype: DTypeLike = "float32"
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The minima and the maxima, each of shape (channels,)."""
+    import numpy as np  # which training does not load
+
+    low = np.array([channel.minimum for channel in channels], dtype)
+    return low, np.array([channel.maximum for channel in channels], dtype)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.build.description import Channel
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import Channel, ranges_of
 
 Array = NDArray[Any]
 FLIP = 0.1  # how often actions at the ends of their ranges change

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rltools_host.build.catalogue import algorithms
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import ranges_of
 from rltools_host.checks import rules, wrappers
 from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning, listed, number
 from rltools_host.checks.play import Array, Play, RandomActions

@@ -15,8 +15,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from rltools_host.build.catalogue import NAMESPACE, list_environments
-from rltools_host.build.description import Channel
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import Channel, ranges_of
 from rltools_host.environments.library import (
     NEXT_STEP,
     SAME_STEP,

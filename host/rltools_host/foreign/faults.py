@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.build.catalogue import NAMESPACE
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import ranges_of
 from rltools_host.environments.compiled import CompiledVectorEnv
 from rltools_host.foreign.corrections import Correction, blocks_of, known_corrections
 from rltools_host.foreign.place import Place

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import ranges_of
 from rltools_host.errors import BoardMismatchError, UsageError, VerificationError
 from rltools_host.foreign.folding import fold
 from rltools_host.foreign.network import (

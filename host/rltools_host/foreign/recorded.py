@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import ranges_of
 from rltools_host.errors import DamagedFileError
 from rltools_host.foreign.network import Stage, Starts, run
 from rltools_host.foreign.pickles import Array

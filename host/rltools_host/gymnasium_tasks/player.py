@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import ranges_of
 from rltools_host.errors import BoardMismatchError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, Faults, PlayState
 from rltools_host.gymnasium_tasks.imports import (

@@ -13,8 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.build.description import Channel
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import Channel, ranges_of
 from rltools_host.policies.image import Float32Array
 
 SEED = 2306_03530

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import ranges_of
 from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.messages import EXECUTOR_STATUSES, Action, name_of
 from rltools_host.clients.policies import PolicyClient, Tick

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import ranges_of
 from rltools_host.policies import export
 from rltools_host.policies.contract import choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rltools_host.build.description import Channel
+from rltools_host.build.description import Channel, ranges_of
 from rltools_host.build.native import host_library
-from rltools_host.build.ranges import ranges_of
 from rltools_host.policies.contract import ObservationSum, PastAction, PlaceInput, choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.image_records import (

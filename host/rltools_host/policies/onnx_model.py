@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rltools_host.build.description import Channel
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import Channel, ranges_of
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.policies.contract import choices_of, masks_of
 from rltools_host.policies.image import Float32Array, PolicyImage

@@ -1,4 +1,4 @@
-"""What run.json and group.json hold, and what it must be to be read.
+"""What run.json, group.json and the rows of metrics.jsonl hold, and what it must be to be read.
 
 Everything of a run.json may be missing, as from runs of older tools; what a field is then is its
 default. Fields of newer tools are left alone.
@@ -6,7 +6,8 @@ default. Fields of newer tools are left alone.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -23,6 +24,7 @@ from rltools_host.documents import (
     Unfit,
     Value,
     Whole,
+    typed,
     unfit,
 )
 from rltools_host.runs.policy_text import LONGEST_NAME, SUBJECT_NAME, described, is_policy_text
@@ -266,3 +268,61 @@ class Group(Struct, frozen=True):
         if task.experiment != self.experiment:
             expected = f"the experiment {self.experiment}"
             raise unfit("gymnasium.experiment", task.experiment, expected)
+
+
+class ProgressRow(Struct, frozen=True):
+    """What the board reported on its way; the row has the algorithm's metrics besides."""
+
+    kind: Literal["progress"]
+    time_s: NotNegative
+    step: Whole
+    counter: Count
+    steps: Whole
+    updates: Whole
+    episodes: Whole
+    last_return: Number | None
+    best_return: Number | None
+    episode_length: Number | None = None
+
+
+class EvaluationRow(Struct, frozen=True):
+    kind: Literal["evaluation"]
+    time_s: NotNegative
+    step: Whole
+    counter: Count
+    episodes: Whole
+    return_mean: Number | None
+    return_std: Number | None
+    return_min: Number | None
+    return_max: Number | None
+    length_mean: Number | None = None
+
+
+class EventRow(Struct, frozen=True):
+    kind: Literal["event"]
+    time_s: NotNegative
+    step: Whole
+    severity: Annotated[int, Meta(ge=0, le=255)]
+    text: str
+
+
+ROWS = {"progress": ProgressRow, "evaluation": EvaluationRow, "event": EventRow}
+
+
+def metric_names(row: Mapping[str, Any]) -> list[str]:
+    """What a progress row has beside the fields of every one: the algorithm's metrics."""
+    return [name for name in row if name not in ProgressRow.__struct_fields__]
+
+
+def check_row(row: Any) -> None:
+    """Unfit unless this is a row of metrics.jsonl."""
+    if not isinstance(row, dict):
+        raise Unfit("it is not one object")
+    kind = row.get("kind")
+    if not isinstance(kind, str) or kind not in ROWS:
+        raise unfit("kind", kind, f"one of {', '.join(ROWS)}")
+    typed(row, ROWS[kind])
+    if kind == "progress":
+        for name in metric_names(row):
+            typed(name, Line, "a metric's name")
+            typed(row[name], Number | None, name)

@@ -32,7 +32,7 @@ from rltools_host.files import (
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import state_of_checkpoint
-from rltools_host.runs.contents import Group, Run
+from rltools_host.runs.contents import Group, Run, check_row
 from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import (
     BEST,
@@ -43,7 +43,6 @@ from rltools_host.runs.names import (
     find_run,
     make_empty,
 )
-from rltools_host.runs.rows import check_row
 
 MOST_METRICS_BYTES = 1_000_000_000
 METRICS_FILE = "metrics.jsonl"

@@ -17,8 +17,7 @@ from rltools_host.errors import DiskError
 from rltools_host.gymnasium_tasks.environment_server import FAULT, OUTSIDE, EnvironmentServer
 from rltools_host.link.framing import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.tensorboard_log import TensorBoardLog
-from rltools_host.runs.wandb_log import WandbLog
+from rltools_host.runs.scalar_logs import TensorBoardLog, WandbLog
 
 RECENT = 100  # episodes, as Stable-Baselines3 has them; of those that reports tell
 SAME_METRICS = {"kl": "approx_kl"}

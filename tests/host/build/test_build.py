@@ -16,7 +16,7 @@ from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware, memory, protocol
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
 from rltools_host.project import PROJECT
-from rltools_host.runs import rows
+from rltools_host.runs.contents import metric_names
 from rltools_host.toolchain import description, tools
 from rltools_host.tree import TREE
 from tree_copies import configured, copy_of_tree
@@ -117,7 +117,7 @@ def test_metrics_are_described_in_order_and_fit_into_a_row(name: str) -> None:
     described = experiments.describe(name)
     names = [metric.name for metric in described.metrics]
     assert 1 <= len(names) <= 16
-    assert rows.metric_names(dict.fromkeys(names)) == names, "a row has other keys of these names"
+    assert metric_names(dict.fromkeys(names)) == names, "a row has other keys of these names"
     assert all(re.fullmatch(r"[A-Z].*\.", metric.description) for metric in described.metrics)
     document = described.document
     assert described.environments == document["environments"] >= 1

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rltools_host.build import description
-from rltools_host.build.description import Channel, Metric, Parameter, Shape, StateTensor
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import Channel, Metric, Parameter, Shape, StateTensor, ranges_of
 from rltools_host.errors import UnknownNameError
 
 PARAMETER = {

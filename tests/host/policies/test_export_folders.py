@@ -16,8 +16,8 @@ import pytest
 from policy_run import make_policy_run
 from policy_samples import SOME_NETWORKS, sample_images
 from programs import output_of
+from rltools_host.build.description import ranges_of
 from rltools_host.build.firmware import platformio_environment
-from rltools_host.build.ranges import ranges_of
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError
 from rltools_host.policies import export, folders

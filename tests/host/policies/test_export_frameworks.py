@@ -16,7 +16,7 @@ from safetensors.numpy import load
 import numpy_torch
 from policy_run import make_policy_run
 from policy_samples import NETWORKS, patched, sample_images
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import ranges_of
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.policies import frameworks, onnx_model

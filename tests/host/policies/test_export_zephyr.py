@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from policy_samples import patched, sample_images
-from rltools_host.build.ranges import ranges_of
+from rltools_host.build.description import ranges_of
 from rltools_host.policies import folders
 from rltools_host.policies.history import HiddenState
 from rltools_host.policies.image import PolicyImage, parse_policy

@@ -21,8 +21,8 @@ from rltools_host.commands import export
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.runs.checkpoint import load_checkpoint
+from rltools_host.runs.contents import metric_names
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.rows import metric_names
 from rltools_host.training.metadata import changes_of_state, metadata_at_start, train_s_before
 from rltools_host.training.metrics_log import last_evaluation
 from rltools_host.training.plan import TrainingRequest, make_plan

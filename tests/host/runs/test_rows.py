@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rltools_host.documents import Unfit
-from rltools_host.runs.rows import check_row, metric_names
+from rltools_host.runs.contents import check_row, metric_names
 
 PROGRESS: dict[str, Any] = {
     "kind": "progress",

@@ -24,7 +24,7 @@ from rltools_host.files import write_atomically
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import begun_us, find_run, new_run_path, run_names
-from rltools_host.runs.tensorboard_log import TensorBoardLog
+from rltools_host.runs.scalar_logs import TensorBoardLog
 
 
 def event(step: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from rltools_host.errors import (
 from rltools_host.files import disk_error
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.tensorboard_log import TensorBoardLog
+from rltools_host.runs.scalar_logs import TensorBoardLog
 from training_bench import (
     DIALECT,
     EXPERIMENT,

@@ -12,7 +12,7 @@ from rltools_host.report import plot
 from rltools_host.report.markup import Section, number, text
 from rltools_host.report.plot import Curve, thousands
 from rltools_host.report.run_data import RunData, values_of
-from rltools_host.runs.rows import metric_names
+from rltools_host.runs.contents import metric_names
 from rltools_host.training.metrics_log import words
 
 if TYPE_CHECKING:
