@@ -1,4 +1,4 @@
-"""Lines of text for a terminal: as wide as it is, broken where no number and no path is."""
+"""Lines of text and tables for a terminal: as wide as it is, without a number or a path broken."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO
 
 UNLIMITED = 10_000  # columns, of what is no terminal
 INDENT = "  "
+# What a line does not break in: a command in backticks, `12 %`, `1 ± 2`, `steps 200`.
+WHOLE = re.compile(r"`[^`]*`|(?<=\S) (?=%)| ± |(?<=\S) (?=[-+]?\d)")
+LABEL = re.compile(r" {4,}|\s*\S+ {2,}(?=\S)")  # of a line such as "  return   -1395.1 ± 91.8"
+HARD_SPACE = "\xa0"
+GAP = "   "
+SENTENCE = 7  # spaces of an entry's line; what has fewer is a name, a number, a path
+SETTINGS = re.compile(r"\w=\S+, \w+=")  # or a list of these
 
 
 def columns(stream: IO[str]) -> int:
@@ -20,12 +27,6 @@ def columns(stream: IO[str]) -> int:
         if stream.isatty():
             return os.get_terminal_size(stream.fileno()).columns or UNLIMITED
     return UNLIMITED
-
-
-# What a line does not break in: a command in backticks, `12 %`, `1 ± 2`, `steps 200`.
-WHOLE = re.compile(r"`[^`]*`|(?<=\S) (?=%)| ± |(?<=\S) (?=[-+]?\d)")
-LABEL = re.compile(r" {4,}|\s*\S+ {2,}(?=\S)")  # of a line such as "  return   -1395.1 ± 91.8"
-HARD_SPACE = "\xa0"
 
 
 def without_breaks(text: str) -> str:
@@ -69,3 +70,46 @@ def aside(*lines: str) -> None:
 
 def plural(count: int, word: str) -> str:
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows as lines, in columns as wide as their longest entry."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = (
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+        for row in rows
+    )
+    return [line.rstrip() for line in lines]
+
+
+def folded(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
+    """The table; where a line is longer than `width`, a paragraph for each row, with the heads of
+    the first row beside its entries. No entry is cut; only sentences and lists of settings are
+    broken over two lines.
+    """
+    lines = aligned(rows)
+    if max(map(len, lines)) <= width:
+        return lines
+    heads, *rest = rows
+    lines = []
+    for row in rest:
+        lines.append(f"{heads[0]} {row[0]}" if row[0].isdigit() else row[0])
+        line = ""
+        for head, entry in zip(heads[1:], row[1:], strict=True):
+            if entry in ("", "-"):
+                continue
+            piece = f"{head} {entry}".strip()
+            if line and len(INDENT) + len(line) + len(GAP) + len(piece) > width:
+                lines.append(INDENT + line)
+                line = ""
+            line = f"{line}{GAP}{piece}" if line else piece
+        lines += [INDENT + line] if line else []
+    return [
+        part
+        for line in lines
+        for part in (in_columns([line], width) if may_break(line) else [line])
+    ]
+
+
+def may_break(line: str) -> bool:
+    return line.count(" ") > SENTENCE or SETTINGS.search(line) is not None

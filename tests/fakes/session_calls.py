@@ -12,7 +12,7 @@ from rltools_host.build.protocol import load_dialect
 from rltools_host.clients import training
 from rltools_host.clients.messages import Event, Identity
 from rltools_host.clients.session import BoardSession
-from rltools_host.link import exchange
+from rltools_host.link import connection
 
 DIALECT: Any = load_dialect()
 TABLE = {parameter.name: parameter for parameter in HYPERPARAMETERS}
@@ -20,8 +20,8 @@ TABLE = {parameter.name: parameter for parameter in HYPERPARAMETERS}
 
 def shorten_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """The times after which a host asks again, made short."""
-    monkeypatch.setattr(exchange, "ANSWER_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(exchange, "ANSWER_LIMIT_S", 3.0)
+    monkeypatch.setattr(connection, "ANSWER_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(connection, "ANSWER_LIMIT_S", 3.0)
     monkeypatch.setattr(training, "QUIET_S", 0.2)
 
 

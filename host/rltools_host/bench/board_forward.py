@@ -23,10 +23,10 @@ from rltools_host.bench.harness import MeasurementError, Row
 from rltools_host.boards.description import ALL_EMULATED, Board, emulated_boards, load_board
 from rltools_host.build import cmake
 from rltools_host.errors import RltError, UsageError
+from rltools_host.lines import aligned
 from rltools_host.link.board_link import open_board_link
 from rltools_host.link.transport import Link
 from rltools_host.project import PROJECT
-from rltools_host.ui.table import aligned
 
 TARGET = "bench-forward"
 NETWORK = "13-64-64-4"

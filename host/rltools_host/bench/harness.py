@@ -29,9 +29,9 @@ from rltools_host.build import cmake
 from rltools_host.child_process import dying_with, ending, kill_child, start_child
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, unknown_name
 from rltools_host.files import write_atomically
+from rltools_host.lines import aligned
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
-from rltools_host.ui.table import aligned
 
 Row = dict[str, Any]  # of a measurement
 PROGRAMS_DIRECTORY = TREE.root / "host/rltools_host/bench/programs"

@@ -13,7 +13,7 @@ from typing import Any
 
 from rltools_host.bench import harness
 from rltools_host.errors import VerificationError
-from rltools_host.ui.table import aligned
+from rltools_host.lines import aligned
 
 LARGEST_BUFFER_MB = 256
 SMALLEST_BUFFER_MB = 64

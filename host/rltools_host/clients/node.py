@@ -5,8 +5,7 @@ from __future__ import annotations
 from rltools_host.clients.messages import Identity, identity_of, text_of
 from rltools_host.errors import BoardMismatchError, LinkLostError, PortError, RltError
 from rltools_host.hints import command_line
-from rltools_host.link.connection import EVERYONE, Address, Connection, sender_of
-from rltools_host.link.exchange import Exchange
+from rltools_host.link.connection import EVERYONE, Address, Connection, Exchange, sender_of
 from rltools_host.link.framing import Message
 
 PROTOCOL_VERSION = 3

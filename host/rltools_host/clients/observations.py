@@ -16,8 +16,13 @@ from collections.abc import Callable, Sequence
 from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.messages import PART_FLOATS, Action, action_of
 from rltools_host.errors import UsageError
-from rltools_host.link.connection import EVERYONE, Connection
-from rltools_host.link.exchange import ANSWER_LIMIT_S, ANSWER_TIMEOUT_S, Exchange
+from rltools_host.link.connection import (
+    ANSWER_LIMIT_S,
+    ANSWER_TIMEOUT_S,
+    EVERYONE,
+    Connection,
+    Exchange,
+)
 from rltools_host.link.framing import Message, StatusText
 
 # A board without flow control holds what comes while it computes: 1,024 bytes on the smallest

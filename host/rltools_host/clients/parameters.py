@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from rltools_host.build.description import Parameter
 from rltools_host.clients.messages import text_of
 from rltools_host.errors import VerificationError
-from rltools_host.link.connection import EVERYONE, Connection
-from rltools_host.link.exchange import Exchange
+from rltools_host.link.connection import EVERYONE, Connection, Exchange
 from rltools_host.link.framing import Message, payload_of
 
 REFUSALS = 2  # answers with another value before a value counts as refused

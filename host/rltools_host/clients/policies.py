@@ -29,8 +29,7 @@ from rltools_host.clients.messages import (
 )
 from rltools_host.clients.observations import MESSAGES_UNDER_WAY, Pipeline
 from rltools_host.errors import BoardMismatchError, RefusedError, VerificationError
-from rltools_host.link.connection import EVERYONE, Connection
-from rltools_host.link.exchange import Exchange
+from rltools_host.link.connection import EVERYONE, Connection, Exchange
 from rltools_host.link.framing import Dialect, Message
 
 MEASUREMENT_TIMEOUT_S = 5.0  # then its end is asked for: a question would disturb it

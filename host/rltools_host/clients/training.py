@@ -26,8 +26,7 @@ from rltools_host.errors import (
     LinkLostError,
     TrainingFaultError,
 )
-from rltools_host.link.connection import Connection
-from rltools_host.link.exchange import Exchange
+from rltools_host.link.connection import Connection, Exchange
 from rltools_host.link.framing import SEVERITY_CRITICAL, Dialect, Message, payload_of
 
 QUIET_S = 2.0  # without a report: ask how the board stands

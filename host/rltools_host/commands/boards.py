@@ -71,8 +71,7 @@ def summary_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
 def run(json_output: bool = False) -> int:
     """`rlt boards`: every board, its memory and link, and what can be done with it here."""
     from rltools_host.build.firmware import link_for_platformio
-    from rltools_host.lines import columns
-    from rltools_host.ui.table import folded
+    from rltools_host.lines import columns, folded
 
     if (PROJECT.root / "platformio.ini").is_file() and PROJECT.is_elsewhere:
         with contextlib.suppress(OSError, RltError):  # PlatformIO will say that it is not there

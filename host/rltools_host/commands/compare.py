@@ -15,7 +15,7 @@ from rltools_host.commands.options import Json, Output
 from rltools_host.errors import UsageError
 from rltools_host.files import plain_json
 from rltools_host.hints import near_path
-from rltools_host.lines import aside, columns
+from rltools_host.lines import aside, columns, folded
 from rltools_host.report.comparison import (
     Comparison,
     compare,
@@ -25,7 +25,6 @@ from rltools_host.report.comparison import (
 from rltools_host.runs.aggregates import RESAMPLES, Interval
 from rltools_host.runs.group import statistics_of
 from rltools_host.ui.output import without_commands
-from rltools_host.ui.table import folded
 
 
 def run(

@@ -12,11 +12,10 @@ from pathlib import Path
 
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import MissingToolError
-from rltools_host.lines import columns
+from rltools_host.lines import columns, folded
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import MOUNT_PTS, Tool, system_tools
 from rltools_host.tree import TREE
-from rltools_host.ui.table import folded
 
 
 @dataclass(frozen=True)

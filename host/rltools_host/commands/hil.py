@@ -24,10 +24,9 @@ from rltools_host.files import write_atomically
 from rltools_host.hil import board as hil
 from rltools_host.hil.board import DEFAULT_INPUTS, HilRequest
 from rltools_host.hil.result import Found, HilResult, histogram_lines, lines
-from rltools_host.lines import columns
+from rltools_host.lines import columns, folded
 from rltools_host.policies.board import place_of_run
 from rltools_host.runs.names import LAST
-from rltools_host.ui.table import folded
 
 
 def check_one(request: HilRequest, layers: bool) -> tuple[dict[str, Any], RltError | None]:

@@ -19,7 +19,7 @@ from rltools_host.commands.options import (
     RunArgument,
     Which,
 )
-from rltools_host.lines import UNLIMITED, aside, columns
+from rltools_host.lines import UNLIMITED, aside, columns, folded
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run
 from rltools_host.policies.push import (
@@ -30,7 +30,6 @@ from rltools_host.policies.push import (
     short,
 )
 from rltools_host.runs.names import LAST
-from rltools_host.ui.table import folded
 from rltools_host.vehicles import crazyflie
 
 

@@ -14,12 +14,11 @@ from rltools_host.clock import minute
 from rltools_host.commands.options import Json, leave, mode, require
 from rltools_host.errors import UsageError
 from rltools_host.hints import command_line, near_path
-from rltools_host.lines import columns
+from rltools_host.lines import columns, folded
 from rltools_host.project import PROJECT
 from rltools_host.runs.listing import Entry, disk_bytes, entries, seeds_of
 from rltools_host.runs.removal import delete, find_named, held, rename
 from rltools_host.ui.output import without_commands
-from rltools_host.ui.table import folded
 
 RENAME, DELETE = "rename", "delete"
 UNITS = ("bytes", "kB", "MB", "GB", "TB")

@@ -20,12 +20,11 @@ from rltools_host.commands.options import (
 )
 from rltools_host.commands.train import run_group
 from rltools_host.hints import command_line
-from rltools_host.lines import columns
+from rltools_host.lines import columns, folded
 from rltools_host.runs.group import STUDY, spoken
 from rltools_host.training.group_plan import GroupRequest, parse_seeds
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.study import Study, load_study, study_names
-from rltools_host.ui.table import folded
 
 
 def request_of(

@@ -14,7 +14,7 @@ from rltools_host.commands.train import close, streams, task_request
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.task import is_task
 from rltools_host.hints import command_line, near_path
-from rltools_host.lines import columns
+from rltools_host.lines import columns, folded
 from rltools_host.runs.names import is_group
 from rltools_host.training.group_plan import parse_seeds
 from rltools_host.training.plan import TrainingRequest
@@ -22,7 +22,6 @@ from rltools_host.training.trials import COMPLETE
 from rltools_host.training.tune import tune
 from rltools_host.training.tune_plan import USUAL_TRIALS, TuneRequest, named
 from rltools_host.ui.group_screen import make_group_screen
-from rltools_host.ui.table import folded
 
 MOST_SHOWN = 10  # trials
 

@@ -17,11 +17,10 @@ from rltools_host.files import parse_json, plain_json, write_atomically
 from rltools_host.flight.airframes import AirframeMap, map_of
 from rltools_host.flight.gate import Definition, Gate, gate_of
 from rltools_host.flight.simulator import FAILURES, Array, Cause, flight_library
-from rltools_host.lines import UNLIMITED
+from rltools_host.lines import UNLIMITED, aligned, folded
 from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.aggregates import wilson_interval
 from rltools_host.runs.names import GATE, result_file
-from rltools_host.ui.table import aligned, folded
 
 FORMAT = 1
 SIMULATOR = "the core's flights"

@@ -16,9 +16,8 @@ from rltools_host.clients.messages import Identity
 from rltools_host.clients.policies import MOST_SAMPLES, Measured, PolicyClient
 from rltools_host.documents import Count, Digest, Line, Number, typed
 from rltools_host.hil.parity import Parity
-from rltools_host.lines import UNLIMITED
+from rltools_host.lines import UNLIMITED, folded
 from rltools_host.policies.image import PolicyImage
-from rltools_host.ui.table import folded
 
 PER_MILLE = {"median": 500, "p99": 990, "p999": 999}
 BINS = 12

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
-from rltools_host.lines import INDENT, UNLIMITED
+from rltools_host.lines import INDENT, UNLIMITED, folded
 from rltools_host.training.progress import (
     FAILED,
     FINISHED,
@@ -22,7 +22,6 @@ from rltools_host.training.progress import (
     Member,
     states_of,
 )
-from rltools_host.ui.table import folded
 from rltools_host.ui.training_screen import (
     DRAWING_SHARE,
     PLAIN_LINE_S,

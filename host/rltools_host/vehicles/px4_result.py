@@ -21,9 +21,8 @@ from rltools_host.files import parse_json, plain_json
 from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.series import Measures, Predict, Series, measure
 from rltools_host.flight.simulator import flight_library
-from rltools_host.lines import UNLIMITED
+from rltools_host.lines import UNLIMITED, folded
 from rltools_host.runs.names import FLIGHT, result_file
-from rltools_host.ui.table import folded
 from rltools_host.vehicles.px4_state import Sample
 
 FILE = result_file(FLIGHT, "px4")  # in the run's folder

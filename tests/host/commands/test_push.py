@@ -40,7 +40,7 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
-from rltools_host.link import exchange
+from rltools_host.link import connection
 from rltools_host.link.board_link import STORAGE_VARIABLE
 from rltools_host.link.transport import Link, ProcessLink
 from rltools_host.policies import board as policy_board
@@ -205,7 +205,7 @@ def test_nothing_to_roll_back_to(runs: list[Path], capsys: pytest.CaptureFixture
 def test_a_link_that_loses_frames(
     runs: list[Path], monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(exchange, "ANSWER_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(connection, "ANSWER_TIMEOUT_S", 0.05)
     monkeypatch.setattr(FileClient.__init__, "__defaults__", (0.05,))
     links_made(monkeypatch, lambda link: DisturbedLink(link, 0.1, seed))
     push_here(runs[0])

@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from rltools_host.build.protocol import load_dialect
 from rltools_host.errors import LinkLostError
 from rltools_host.link import connection as connection_module
-from rltools_host.link.connection import HOST, SILENCE_LIMIT_S, Address, Connection, MessageQueue
-from rltools_host.link.exchange import ANSWER_LIMIT_S, Exchange
+from rltools_host.link.connection import (
+    ANSWER_LIMIT_S,
+    HOST,
+    SILENCE_LIMIT_S,
+    Address,
+    Connection,
+    Exchange,
+    MessageQueue,
+)
 from rltools_host.link.framing import (
     GAP,
     UNFINISHED_LIMIT,

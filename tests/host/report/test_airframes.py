@@ -11,9 +11,9 @@ from policy_samples import sample_images
 from quadrotor_policies import controller
 from rltools_host.flight.gate import load_gate
 from rltools_host.flight.gate_result import GateResult, fly_gate
-from rltools_host.flight.probe import KNOWN, Probe
 from rltools_host.policies.image import parse_policy
 from rltools_host.report import airframes
+from rltools_host.report.airframes import KNOWN, Probe
 
 
 def test_what_the_hidden_state_knows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from policy_samples import sample_images
 from rltools_host.flight.gate import load_gate
-from rltools_host.flight.probe import HIDDEN_TICKS, KNOWN, determined, probe
 from rltools_host.flight.simulator import Rule, fly
 from rltools_host.policies.history import HiddenState
 from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.report.airframes import HIDDEN_TICKS, KNOWN, determined, probe
 
 RULE = Rule(seconds=0.5, last_seconds=0.1, radius_m=1)
 

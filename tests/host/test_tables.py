@@ -12,8 +12,16 @@ from typing import Any
 
 import pytest
 
-from rltools_host.lines import UNLIMITED, aside, columns, in_columns, without_breaks, wrapped
-from rltools_host.ui.table import aligned, folded
+from rltools_host.lines import (
+    UNLIMITED,
+    aligned,
+    aside,
+    columns,
+    folded,
+    in_columns,
+    without_breaks,
+    wrapped,
+)
 from terminal import on_terminal
 
 PATH = "/home/somebody/a-project/runs/20261125-103000-pendulum-td3-on-qemu-cortex-m7"
