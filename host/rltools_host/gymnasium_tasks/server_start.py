@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.documents import typed
 from rltools_host.errors import BuildError, EnvironmentLostError, RltError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer, PlayState
+from rltools_host.gymnasium_tasks.headers import headers_of
 from rltools_host.gymnasium_tasks.imports import (
     agree,
     install_what_it_needs,
@@ -29,10 +31,37 @@ from rltools_host.gymnasium_tasks.imports import (
     whole_source,
 )
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
+from rltools_host.lines import aside
 from rltools_host.runs.task import PREFIX, Task
 
 PROGRAM = "rltools_host.gymnasium_tasks.server_socket"
 LOOK_S = 0.1  # between two looks at what starts
+
+
+@contextlib.contextmanager
+def environments_of(
+    asked: Task | TaskRequest | None,
+    make_env: MakeEnvironment | None = None,
+    *,
+    is_built: bool = False,
+) -> Iterator[EnvironmentServer | None]:
+    """What plays the episodes of a task of Gymnasium's; None where the core plays them."""
+    if asked is None:
+        yield None
+        return
+    server = open_again(asked, make_env) if isinstance(asked, Task) else open_task(asked)
+    with contextlib.closing(server):
+        if isinstance(asked, TaskRequest) and asked.algorithm is None:
+            say_algorithm(server.task)
+        if not is_built:
+            headers_of(server.task).write()
+        yield server
+
+
+def say_algorithm(task: Task) -> None:
+    """Of choices that which was taken, as nobody asked for one."""
+    if any(action.choices for action in task.actions):
+        aside(f"{task.environment} has choices as its actions: {task.algorithm} learns them")
 
 
 def open_task(request: TaskRequest) -> EnvironmentServer:

@@ -17,6 +17,7 @@ from rltools_host.clock import folder_date, timestamp
 from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.imports import playable
+from rltools_host.gymnasium_tasks.server_start import environments_of
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.contents import Group
@@ -29,7 +30,6 @@ from rltools_host.training.plan import (
     Built,
     Plan,
     TrainingRequest,
-    environments_of,
     make_plan,
     with_sizes_of_task,
 )

@@ -15,10 +15,9 @@ from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
 from rltools_host.gymnasium_tasks.headers import headers_of
 from rltools_host.gymnasium_tasks.imports import playable
-from rltools_host.gymnasium_tasks.server_start import open_again, open_task
+from rltools_host.gymnasium_tasks.server_start import environments_of
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.hints import command_line, near_path
-from rltools_host.lines import aside
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.contents import Fitted
 from rltools_host.runs.folder import RunFolder
@@ -187,32 +186,6 @@ def with_sizes_of_task(request: TrainingRequest) -> TrainingRequest:
         return request
     task, settings = with_sizes(request.task, request.settings)
     return replace(request, task=task, settings=settings)
-
-
-@contextlib.contextmanager
-def environments_of(
-    asked: Task | TaskRequest | None,
-    make_env: MakeEnvironment | None = None,
-    *,
-    is_built: bool = False,
-) -> Iterator[EnvironmentServer | None]:
-    """What plays the episodes of a task of Gymnasium's; None where the core plays them."""
-    if asked is None:
-        yield None
-        return
-    server = open_again(asked, make_env) if isinstance(asked, Task) else open_task(asked)
-    with contextlib.closing(server):
-        if isinstance(asked, TaskRequest) and asked.algorithm is None:
-            say_algorithm(server.task)
-        if not is_built:
-            headers_of(server.task).write()
-        yield server
-
-
-def say_algorithm(task: Task) -> None:
-    """Of choices that which was taken, as nobody asked for one."""
-    if any(action.choices for action in task.actions):
-        aside(f"{task.environment} has choices as its actions: {task.algorithm} learns them")
 
 
 def task_of_resumed(

@@ -19,6 +19,7 @@ from rltools_host.errors import (
     UnknownNameError,
     UsageError,
 )
+from rltools_host.gymnasium_tasks.server_start import environments_of
 from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.board import open_board
@@ -33,7 +34,6 @@ from rltools_host.training.plan import (
     DEFAULT_BOARD,
     Plan,
     board_of,
-    environments_of,
     report_interval,
 )
 from training_bench import DIALECT, EXPERIMENT, Bench, saved_checkpoint
