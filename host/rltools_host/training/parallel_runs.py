@@ -21,7 +21,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,6 +40,7 @@ from rltools_host.training.progress import (
     WAITING,
     GroupScreen,
     Member,
+    RunEnd,
     Screen,
     TrainingView,
 )
@@ -102,20 +103,20 @@ class ReportingScreen(Screen):
 
 def train_job(job: Job, say: Say, signals: Sequence[int] = SIGNALS) -> int:
     """Trains; the exit code is that of `rlt train`. `signals` pause."""
-    code, end = 0, {"state": FINISHED}
+    end = RunEnd(FINISHED)
     try:
         train(job.request, lambda view: ReportingScreen(view, say), job.tensorboard, signals)
     except (Interrupted, KeyboardInterrupt) as error:  # the latter where it has not begun to train
         saved = getattr(error, "details", {}).get("state") == "paused"
-        code, end = Interrupted.exit_code, {"state": PAUSED if saved else WAITING}
+        end = RunEnd(PAUSED if saved else WAITING, Interrupted.exit_code)
     except RltError as error:
-        code, end = error.exit_code, {"state": FAILED, "error": str(error)}
+        end = RunEnd(FAILED, error.exit_code, str(error))
     except Exception as error:
         traceback.print_exc()
         text = f"internal error ({type(error).__name__}: {error})"
-        code, end = 1, {"state": FAILED, "error": text}
-    say({**end, "exit_code": code})
-    return code
+        end = RunEnd(FAILED, 1, text)
+    say(asdict(end))
+    return end.exit_code
 
 
 def main() -> int:
@@ -141,7 +142,7 @@ class RunProcess:
 
     def __init__(self, member: Member, job: Job, folder: Path) -> None:
         self.member = member
-        self.end: dict[str, Any] | None = None  # as train_job() says it
+        self.end: RunEnd | None = None  # as train_job() says it
         job_path = folder / f"{'-'.join(member.name.folder.parts)}.job"
         self._rest = b""
         try:
@@ -168,7 +169,7 @@ class RunProcess:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for report in map(json.loads, lines):
             if "state" in report:
-                self.end = report
+                self.end = RunEnd(**report)
             else:
                 self.member.take(report)
 
@@ -187,11 +188,9 @@ class RunProcess:
         member.was_killed = self.end is None
         if self.end is None:
             why = f"its process gave no result, {how}"
-            self.end = {"state": FAILED, "error": why, "exit_code": 1}
-        end = self.end
-        member.state, member.activity = end["state"], ""
-        if member.state == FAILED:
-            member.error, member.exit_code = end["error"], end["exit_code"]
+            self.end = RunEnd(FAILED, 1, why)
+        member.activity = ""
+        member.take_end(self.end)
 
     def signal(self, number: int) -> None:
         if self.process.poll() is None:
@@ -320,11 +319,14 @@ class RunsInTurn:
         """Trains what is next, to where nothing is or to a pause."""
         while not self._interruption.requested and (following := next_run()) is not None:
             member, job = following
-            member.state, end = STARTING, dict[str, Any]()
+            member.state = STARTING
+            ends: list[RunEnd] = []
 
-            def say(report: dict[str, Any], member: Member = member, end: Any = end) -> None:
+            def say(
+                report: dict[str, Any], member: Member = member, ends: list[RunEnd] = ends
+            ) -> None:
                 if "state" in report:
-                    end.update(report)
+                    ends.append(RunEnd(**report))
                     return
                 was = member.state
                 member.take(plain_json(report))
@@ -335,9 +337,8 @@ class RunsInTurn:
             self._screen.changed(member)
             if train_job(job, say) == Interrupted.exit_code:
                 self._interruption.requested = True
-            member.state, member.activity = end["state"], ""
-            if member.state == FAILED:
-                member.error, member.exit_code = end["error"], end["exit_code"]
+            member.activity = ""
+            member.take_end(ends[-1])
             self._ended(member)
             self._screen.changed(member)
 

@@ -187,6 +187,15 @@ class PausingScreen(Screen):
         self._shown.close()
 
 
+@dataclass(frozen=True)
+class RunEnd:
+    """What the training of a run in a group came to, as its process says last."""
+
+    state: str
+    exit_code: int = 0
+    error: str = ""
+
+
 @dataclass
 class Member:
     """One run of a group."""
@@ -230,7 +239,12 @@ class Member:
         return min(1.0, self.step / self.steps) if self.steps else 1.0
 
     def fail(self, error: RltError) -> None:
-        self.state, self.error, self.exit_code = FAILED, str(error), error.exit_code
+        self.take_end(RunEnd(FAILED, error.exit_code, str(error)))
+
+    def take_end(self, end: RunEnd) -> None:
+        self.state = end.state
+        if end.state == FAILED:
+            self.error, self.exit_code = end.error, end.exit_code
 
     def take(self, values: Mapping[str, Any]) -> None:
         """Takes in what its process reports, or run.json says; null is what is not known."""

@@ -35,7 +35,7 @@ from rltools_host.runs.provenance import version as version_here
 from rltools_host.toolchain import tools
 from rltools_host.training import parallel_runs
 from rltools_host.training.parallel_runs import LONGEST_READ, Job, RunProcess
-from rltools_host.training.progress import FAILED, Member
+from rltools_host.training.progress import FAILED, Member, RunEnd
 
 GROUP = "ray"  # of Python packages
 CONNECT_S = 5.0
@@ -145,7 +145,7 @@ class RunElsewhere(RunProcess):
 
     def __init__(self, actor: Any, member: Member, job: Job, program: Any) -> None:
         self.member = member
-        self.end: dict[str, Any] | None = None
+        self.end: RunEnd | None = None
         self._rest = b""
         self._actor, self._signals = actor, list[int]()
         self._how = "its node was lost"
@@ -186,9 +186,9 @@ class RunElsewhere(RunProcess):
                 ray.kill(actor)
 
     def _fail(self, error: RltError) -> None:
-        self._failure = {"state": FAILED, "error": str(error), "exit_code": error.exit_code}
+        self._failure = RunEnd(FAILED, error.exit_code, str(error))
 
-    _failure: dict[str, Any] | None = None
+    _failure: RunEnd | None = None
     _is_lost = False
 
     def close(self) -> None:

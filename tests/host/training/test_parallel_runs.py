@@ -29,6 +29,7 @@ from rltools_host.training.progress import (
     WAITING,
     GroupScreen,
     Member,
+    RunEnd,
 )
 
 JOB = cast(Job, SimpleNamespace(request="a request", tensorboard=True))
@@ -227,7 +228,7 @@ def test_reports_come_in_parts() -> None:
     found.take(line[20:])
     assert (found.member.step, found.end) == (10, None)
     found.take(b'ished"}\n')
-    assert found.end == {"state": "finished"}
+    assert found.end == RunEnd(FINISHED)
     found.stream.close()
 
 
@@ -266,7 +267,7 @@ def test_what_a_run_came_to(
     monkeypatch.setattr(parallel_runs, "train", train)
     reports: list[dict[str, Any]] = []
     assert train_job(JOB, reports.append, (15,)) == code
-    assert reports == [{**said, "exit_code": code}]
+    assert reports == [{"error": "", **said, "exit_code": code}]
 
 
 @pytest.mark.parametrize("state", [FINISHED, PAUSED, FAILED])
