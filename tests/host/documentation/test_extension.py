@@ -1,4 +1,4 @@
-"""What Sphinx is taught, without Sphinx: pages of the tree's files, their links, side bars, formulas."""
+"""What Sphinx is taught: pages of the tree's files, links to them, side bars, formulas."""
 
 from __future__ import annotations
 

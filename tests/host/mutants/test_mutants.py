@@ -441,7 +441,7 @@ def pytest_collection_modifyitems(config, items):
 
 def test_words_of_a_cpp_test_choose_its_programs(tree: Path) -> None:
     def names(all_tests: bool) -> list[str]:
-        checks = measure_module.checks_of(areas.Tree(tree), Path(HEADER), all_tests)
+        checks = areas.Tree(tree).checks_of(Path(HEADER), all_tests)
         return [check.program for check in checks]
 
     assert names(True) == ["test_toy"]
