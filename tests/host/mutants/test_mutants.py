@@ -413,6 +413,23 @@ def test_fault_that_does_not_compile_does_not_count(
     assert document["faults"][0]["by"].startswith("does not compile: error: ")
 
 
+def test_what_the_preprocessor_leaves_out_does_not_count(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = """#ifdef OTHER_PROCESSOR
+inline int number(int x) { return x; }
+#else
+inline int number(int x) { return x; }
+#endif
+"""
+    commit(tree, {HEADER: CPP_SOURCE + other})
+    _, document, _ = measure(tree, capsys, "core/toy.h")
+    found = {fault["line"]: fault for fault in document["faults"] if fault["function"] == "number"}
+    assert {line: fault["compiles"] for line, fault in found.items()} == {5: False, 7: True}
+    assert found[5]["by"] == "the preprocessor leaves it out on this machine"
+    assert not found[7]["noticed"]  # nothing calls it
+
+
 @pytest.mark.all
 def test_tests_of_every_day_come_first(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--all` says how many of what all tests notice those notice that a plain `rlt test` runs."""
