@@ -65,7 +65,7 @@ def in_columns(lines: Iterable[str], width: int) -> list[str]:
 def aside(*lines: str) -> None:
     """Says what is not the output itself: on standard error, as wide as that is."""
     for line in in_columns(lines, columns(sys.stderr)):
-        print(line, file=sys.stderr, flush=True)
+        print(line, file=sys.stderr)
 
 
 def plural(count: int, word: str) -> str:

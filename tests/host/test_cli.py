@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from rltools_host import __version__, cli, errors
-from rltools_host.commands import COMMANDS, boards
+from rltools_host.commands import BENCHMARKS, COMMANDS, boards
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     DamagedFileError,
@@ -62,6 +63,16 @@ def test_help_names_every_command() -> None:
     for command in COMMANDS:
         assert re.search(rf"^  {command} +\S", result.stdout, re.MULTILINE), command
     assert rlt().stdout == result.stdout
+
+
+def test_every_command_is_listed_and_found() -> None:
+    """As a shell's completion asks for them."""
+    top: Any = typer.main.get_command(cli.app)
+    assert top.list_commands(None) == [*COMMANDS, "bench"]
+    bench = top.get_command(None, "bench")
+    assert bench.list_commands(None) == [*BENCHMARKS]
+    assert bench.get_command(None, "ppo").name == "ppo"
+    assert top.get_command(None, "ppo") is None
 
 
 def test_version_names_the_revision() -> None:

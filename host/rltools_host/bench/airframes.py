@@ -197,7 +197,7 @@ def run(request: AirframesBenchmark) -> dict[str, Any]:
             pilots[title] = partial(fly_peer, name, option, gate, request)
     rows: list[Row] = []
     for title, fly in pilots.items():
-        print(f"flying {title}", file=sys.stderr, flush=True)
+        print(f"flying {title}", file=sys.stderr)
         try:
             result, said = fly()
         except RltError as error:

@@ -77,7 +77,7 @@ def dsp_sources(directory: Path | None = None) -> Path:
     stamp = directory / "rlt-requirements.txt"
     if stamp.is_file() and stamp.read_bytes() == REQUIREMENTS.read_bytes():
         return directory
-    print("Fetching CMSIS-DSP for comparison", file=sys.stderr, flush=True)
+    print("Fetching CMSIS-DSP for comparison", file=sys.stderr)
     shutil.rmtree(directory, ignore_errors=True)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent) as temporary:

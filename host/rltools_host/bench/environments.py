@@ -200,7 +200,7 @@ def turns_of(
                 rows.append({"task": task, "count": count, "name": name, "turn": turn, **row})
             elif not TASKS[task].depends_on_state:
                 steps[name] = steps_of_turn(count, row["wall_s"] / row["steps"])
-    print(f"{task}, {count}: measured", file=sys.stderr, flush=True)
+    print(f"{task}, {count}: measured", file=sys.stderr)
     return rows
 
 

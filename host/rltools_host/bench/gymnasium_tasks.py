@@ -128,7 +128,7 @@ def run(request: GymnasiumBenchmark) -> dict[str, Any]:
         **harness.conditions(),
     }
     for order in warm_up:
-        print(f"{order.task}: {said_of(measured(order))}", file=sys.stderr, flush=True)
+        print(f"{order.task}: {said_of(measured(order))}", file=sys.stderr)
     request.directory.mkdir(parents=True, exist_ok=True)
     for row in all_measured(orders, request.jobs):
         rows.append(row)

@@ -206,7 +206,7 @@ def python_of(name: str, requirements: Path, directory: Path | None = None) -> P
     wanted = requirements.read_bytes()
     if python.exists() and stamp.is_file() and stamp.read_bytes() == wanted:
         return python
-    print(f"Setting up {name} for comparison", file=sys.stderr, flush=True)
+    print(f"Setting up {name} for comparison", file=sys.stderr)
     shutil.rmtree(environment, ignore_errors=True)
     install(name, [sys.executable, "-I", "-m", "venv", str(environment)])
     pip = [str(python), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

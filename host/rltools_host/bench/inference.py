@@ -76,7 +76,7 @@ def run(
         row = {"version": rltools_host.__version__, "interface": "C++", **raw}
         rows = [checked(OURS, row, expected)]
         for name in names:
-            print(f"measuring {name}", file=sys.stderr, flush=True)
+            print(f"measuring {name}", file=sys.stderr)
             try:
                 folder = peers_directory / name
                 python = harness.python_of(

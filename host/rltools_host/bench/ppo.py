@@ -123,7 +123,7 @@ def started(
             for contender in contenders.values():
                 contender.end()
             raise
-        print(f"{name}: {said}", file=sys.stderr, flush=True)
+        print(f"{name}: {said}", file=sys.stderr)
     return contenders, failures
 
 
@@ -142,7 +142,7 @@ def one_turn(
     except RltError as error:
         failures[contender.name] = said = str(error)
         row = None
-    print(f"{contender.name}, turn {number}: {said}", file=sys.stderr, flush=True)
+    print(f"{contender.name}, turn {number}: {said}", file=sys.stderr)
     return row
 
 

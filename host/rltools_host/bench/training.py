@@ -134,7 +134,7 @@ def take_turns(contenders: Mapping[str, Callable[[int], Row]], count: int) -> li
                     row = {"name": name, "error": str(error)}
                     said = str(error)
                 rows.append(row)
-                print(f"{name}, seed {seed}: {said}", file=sys.stderr, flush=True)
+                print(f"{name}, seed {seed}: {said}", file=sys.stderr)
     return rows
 
 

@@ -274,7 +274,7 @@ def take_turns(
             except RltError as error:
                 row, said = {"error": str(error)}, str(error)
             rows[name] = row
-            print(f"{device.title}, turn {turn + 1}: {said}", file=sys.stderr, flush=True)
+            print(f"{device.title}, turn {turn + 1}: {said}", file=sys.stderr)
             if row.get("cpu_s", LONG_S) >= LONG_S:
                 del again[name]
         rounds.append(rows)

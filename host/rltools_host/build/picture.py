@@ -94,7 +94,7 @@ class Picture:
                     for tree in trees_of(shape)
                 ]
                 if shape.kind == LET:
-                    names[shape.look] = rows[0]
+                    (names[shape.look],) = rows
                 else:
                     found.append(Drawn(shape.kind, shape.look, np.array(rows, float)))
         return found

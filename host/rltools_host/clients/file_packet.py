@@ -100,10 +100,7 @@ def place(
     content[begin:end] = reply.data
     rest: list[tuple[int, int]] = []
     for first, last in missing:
-        if first < begin:
-            rest.append((first, min(last, begin)))
-        if last > end:
-            rest.append((max(first, end), last))
+        rest += [(first, min(last, begin)), (max(first, end), last)]
     return [interval for interval in rest if interval[0] < interval[1]]
 
 

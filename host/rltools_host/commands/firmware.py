@@ -53,7 +53,7 @@ def flash(board_name: str, subject: str, json_output: bool = False, program: str
         )
     require_connected(board)
     firmware.build_with_platformio(board, subject, program)
-    print(f"Flashing {board.name}", file=sys.stderr, flush=True)
+    print(f"Flashing {board.name}", file=sys.stderr)
     code, output = firmware.run_platformio(
         ["run", "-e", board.name, "-t", "upload"], subject, program, show=True
     )

@@ -190,7 +190,7 @@ def run_cpp_tests(selection: Selection) -> StepResult:
     try:
         tested.build(selection.cpp_targets())
     except BuildError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
+        print(f"error: {error}", file=sys.stderr)
         return StepResult("C++ tests", 0, 1, 0, time.monotonic() - started)
     command = tested.ctest_command(report, selection.ctest_arguments)
     result = subprocess.run(command, cwd=TREE.root, capture_output=True, text=True)

@@ -251,16 +251,17 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         begin(self._batch, seed, self._was_reset, self.np_random)
         self._was_reset = True
-        return self._batch.observations[0].copy(), {}
+        (observation,) = self._batch.observations.copy()
+        return observation, {}
 
     def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
         """Observation, reward, terminated, False and nothing; UsageError where the action has
         another shape."""
         batch = self._batch
-        put_actions(batch.actions[0].reshape(self.action_space.shape), action, self.library.name)
+        put_actions(batch.actions.reshape(self.action_space.shape), action, self.library.name)
         batch.step()
-        observation: Float32Array = batch.observations[0].copy()
-        return observation, float(batch.rewards[0]), bool(batch.terminated[0]), False, {}
+        (observation,) = batch.observations.copy()
+        return observation, batch.rewards.item(), bool(batch.terminated.item()), False, {}
 
 
 def register() -> None:

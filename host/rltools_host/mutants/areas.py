@@ -47,6 +47,7 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "host/native/policy_flights": "tests/host/flight/",
     "host/native/policy_library": "tests/host/policies/",
     "host/native/simulate": "tests/host/policies/test_evaluate",
+    "host/rltools_host/commands/": "tests/host/commands/test_modes",
     "host/rltools_host/policies/acting": "tests/host/rlt/test_policy",
     "host/rltools_host/report/comparison": "tests/host/commands/test_compare",
     "host/rltools_host/report/group_page": "tests/host/commands/test_study",
@@ -70,6 +71,26 @@ class Tests:
 
     programs: tuple[Path, ...]
     python: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A program of a C++ test, or files of Python tests: of these what `rlt test` runs every day
+    (`is_daily`), or what `rlt test --all` adds."""
+
+    files: tuple[Path, ...]
+    is_daily: bool = True
+    suffix: str = ""
+
+    @property
+    def program(self) -> str:
+        return self.files[0].stem + self.suffix if self.files[0].suffix == ".cpp" else ""
+
+    @property
+    def name(self) -> str:
+        if self.program or len(self.files) == 1:
+            return self.program or self.files[0].name
+        return f"{self.files[0].name} and {len(self.files) - 1} more"
 
 
 def goal(area: str) -> float:
@@ -183,3 +204,18 @@ class Tree:
             programs[:MOST_TESTS],
             tuple(test for test in ordered if test.suffix == ".py")[:MOST_TESTS],
         )
+
+    def checks_of(self, path: Path, all_tests: bool) -> list[Check]:
+        """What is to notice a fault of a file; with `all_tests` what `--all` adds comes last."""
+        tests = self.tests_of(path)
+        daily: list[Check] = []
+        rest: list[Check] = []
+        for program in tests.programs:
+            words = self.words(program)
+            (rest if "all" in words else daily).append(Check((program,), "all" not in words))
+            if "more" in words:
+                rest.append(Check((program,), False, "_all"))
+        if tests.python:  # the nearest file by itself: most faults need no other one to be imported
+            daily += [Check(files) for files in (tests.python[:1], tests.python[1:]) if files]
+            rest.append(Check(tests.python, False))
+        return [*daily, *(rest if all_tests else [])]

@@ -140,7 +140,8 @@ def shuffled(faults: Iterable[Fault], seed: int, area: str) -> list[Fault]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a fault; `by` says what noticed it, or why it could not be tried."""
+    """What became of a fault; `by` says what noticed it, or why it could not be tried; `is_daily`
+    is of the test that did: one that `rlt test` runs without --all."""
 
     area: str
     fault: Fault
@@ -227,7 +228,7 @@ def document(
                 "fault": verdict.sentence,
                 "noticed": verdict.noticed,
                 "by": verdict.by,
-                "daily": verdict.is_daily,
+                "daily": verdict.noticed and verdict.is_daily,
                 "compiles": verdict.is_valid,
                 "seconds": round(verdict.seconds, 3),
             }

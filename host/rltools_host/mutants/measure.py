@@ -15,12 +15,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from rltools_host.build.cmake import build_lock
 from rltools_host.errors import BuildError, RltError, UsageError
 from rltools_host.mutants import areas
+from rltools_host.mutants.areas import Check
 from rltools_host.mutants.cpp_syntax import cpp_faults
 from rltools_host.mutants.faults import (
     KEPT,
@@ -47,6 +48,7 @@ SAMPLES = 20  # faults of each area
 NO_TESTS_RAN = 5  # of these files, by pytest
 NO_TESTS = areas.Tests((), ())
 TIMED_OUT = 124
+NOT_CPP = "@"
 # Of a check of which is not known how long it takes: a program's, Python tests'.
 LONGEST_S = 60.0, 300.0
 SHORTEST_LIMIT_S = 60.0
@@ -62,26 +64,6 @@ class BaselineError(RltError):
 
 class MutantError(RltError):
     """A fault does not compile."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """A program of a C++ test, or files of Python tests: of these what `rlt test` runs every day
-    (`is_daily`), or what `rlt test --all` adds."""
-
-    files: tuple[Path, ...]
-    is_daily: bool = True
-    suffix: str = ""
-
-    @property
-    def program(self) -> str:
-        return self.files[0].stem + self.suffix if self.files[0].suffix == ".cpp" else ""
-
-    @property
-    def name(self) -> str:
-        if self.program or len(self.files) == 1:
-            return self.program or self.files[0].name
-        return f"{self.files[0].name} and {len(self.files) - 1} more"
 
 
 def tree_files(root: Path) -> list[Path]:
@@ -242,22 +224,6 @@ class Copy:
         self.limits[check] = max(SHORTEST_LIMIT_S, SLOWER_THAN_UNCHANGED * seconds)
 
 
-def checks_of(tree: areas.Tree, path: Path, all_tests: bool) -> list[Check]:
-    """What is to notice a fault of a file; with `all_tests` what is not run daily comes last."""
-    tests = tree.tests_of(path)
-    daily: list[Check] = []
-    rest: list[Check] = []
-    for program in tests.programs:
-        words = tree.words(program)
-        (rest if "all" in words else daily).append(Check((program,), "all" not in words))
-        if "more" in words:
-            rest.append(Check((program,), False, "_all"))
-    if tests.python:  # the nearest file by itself: most faults need no other one to be imported
-        daily += [Check(files) for files in (tests.python[:1], tests.python[1:]) if files]
-        rest.append(Check(tests.python, False))
-    return [*daily, *(rest if all_tests else [])]
-
-
 def noticed_how(copy: Copy, fault: Fault, check: Check) -> str | None:
     """What follows the check's name: the test that fails, or that it hangs; None where it passes.
 
@@ -301,7 +267,18 @@ def try_fault(copy: Copy, area: str, fault: Fault, checks: Sequence[Check]) -> V
             return verdict(False, f"does not compile: {error}", is_valid=False)
         if how is not None:
             return verdict(True, f"{check.name}{how}", is_daily=check.is_daily)
+    if is_left_out(copy, fault, checks):
+        return verdict(False, "the preprocessor leaves it out on this machine", is_valid=False)
     return verdict(False, ", ".join(check.name for check in checks))
+
+
+def is_left_out(copy: Copy, fault: Fault, checks: Sequence[Check]) -> bool:
+    """Whether the preprocessor leaves a fault's place out of all that could notice it, as it does
+    with the instructions of other processors: then even what is no C++ compiles there."""
+    if not checks or not all(check.program for check in checks):
+        return False
+    with copy.mutated(replace(fault, becomes=NOT_CPP)):
+        return all(copy.compile(check)[0] == 0 for check in checks)
 
 
 def generated_faults(root: Path, path: Path) -> list[Fault]:
@@ -350,7 +327,7 @@ def tried_faults(
         for fault in faults:
             if wanted <= 0:
                 break
-            verdict = try_fault(copy, area, fault, checks_of(tree, fault.path, all_tests))
+            verdict = try_fault(copy, area, fault, tree.checks_of(fault.path, all_tests))
             wanted -= verdict.is_valid
             yield verdict
 
@@ -387,7 +364,6 @@ def run(
                 f"{word:<9} {verdict.fault.place}: {verdict.sentence} "
                 f"({verdict.by}, {verdict.seconds:.1f} s)",
                 file=sys.stderr,
-                flush=True,
             )
         is_complete = True
     rows = table(goals, verdicts)

@@ -126,7 +126,7 @@ def require(*names: str) -> None:
         raise MissingToolError(f"{listed} still cannot be found after apt-get: see ./rlt doctor")
     stands_in = any(system_tools()[name].is_stood_in for name in names)
     if TREE.is_installed and stands_in and not users_cache().exists():
-        print(f"Compiling {FIRST_LINK}", file=sys.stderr, flush=True)
+        print(f"Compiling {FIRST_LINK}", file=sys.stderr)
 
 
 def users_cache() -> Path:
@@ -138,7 +138,7 @@ def users_cache() -> Path:
 def install_stand_in(tool: Tool) -> None:
     """Installs the packages of what stands in for a compiler, and has it link a first program."""
     ensure_group(tool.group)
-    print(f"Compiling {FIRST_LINK}", file=sys.stderr, flush=True)
+    print(f"Compiling {FIRST_LINK}", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "empty.cpp")
         source.write_text("int main() {}\n")
@@ -218,7 +218,7 @@ def install_packages(missing: Sequence[Tool]) -> None:
     command = ["apt-get", "install", "-y", "--no-install-recommends", *packages.split(), "-qq"]
     run_quietly([*prefix, "apt-get", "update", "-qq"], environment)
     note = packages_note(command, environment)
-    print(f"Installing {packages} (apt-get){note}", file=sys.stderr, flush=True)
+    print(f"Installing {packages} (apt-get){note}", file=sys.stderr)
     result = run_quietly([*prefix, *command], environment)
     if result.returncode != 0:
         sys.stderr.write(result.stdout)
@@ -328,7 +328,7 @@ def create_environment(lock: int) -> None:
         install_packages([Tool(f"the venv module of {version}", f"{version}-venv", "set-up")])
     was_there = environment_stamp().is_file() or group_stamp("default").is_file()
     again = " again, as it is damaged" if was_there else ""
-    print(f"Setting up .venv{again}", file=sys.stderr, flush=True)
+    print(f"Setting up .venv{again}", file=sys.stderr)
     # Its versioned name: once the system moves on to another Python, .venv counts as missing.
     interpreter = os.path.realpath(sys.executable)
     command = [interpreter, "-I", "-m", "venv", "--clear", str(TREE.virtual_environment)]
@@ -377,7 +377,6 @@ def install_group(group: str, lock: int) -> None:
     print(
         f"Installing Python packages: {(GROUPS | STAND_INS).get(group, group)}{group_note(group)}",
         file=sys.stderr,
-        flush=True,
     )
     if group in PRESENT_WITHOUT_LOCK:
         requirements = list(PRESENT_WITHOUT_LOCK[group])

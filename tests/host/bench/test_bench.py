@@ -239,6 +239,7 @@ def test_train_runs_the_other_algorithm_too(
         )
     )
     assert [row["name"] for row in document["rows"]] == ["ours", training.LOOP, "pytorch"]
+    assert document["rows"][2]["train_s"] == 110 / 8
     assert capsys.readouterr().out.startswith("SAC on Pendulum-v1, 110 steps")
     assert training.result_path("sac", environments).is_file()
     assert not training.result_path("td3", environments).exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -83,3 +84,47 @@ def test_boards_without_flash_are_refused(name: str, tmp_path: Path) -> None:
     ):
         StorageFile(load_board(name), tmp_path / "flash")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_copy_has_no_name_and_is_of_a_file_that_nobody_has(tmp_path: Path) -> None:
+    file = tmp_path / "flash"
+    file.write_bytes(b"policies")
+    with storage_module.copied(file) as copy:
+        assert copy.read_bytes() == b"policies"
+        assert copy.parent == Path(f"/proc/{os.getpid()}/fd")
+        copy.write_bytes(b"other")
+        with storage_module.copied(file) as another:  # two may read it
+            assert another.read_bytes() == b"policies"
+    assert not copy.exists()
+    assert file.read_bytes() == b"policies"
+    assert [path.name for path in tmp_path.iterdir()] == ["flash"]
+    with file.open("rb") as held:
+        storage_module.lock(held.fileno(), file)
+        with (
+            pytest.raises(PortError, match="is in use by another board"),
+            storage_module.copied(file),
+        ):
+            pass
+    with pytest.raises(DiskError, match="No such file"), storage_module.copied(tmp_path / "none"):
+        pass
+
+
+def test_who_has_the_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it may take to end; the file is asked for twenty times a second."""
+    now, waits = [0.0], []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        now[0] += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(storage_module, "time", clock)
+    monkeypatch.setattr(storage_module, "PATIENCE_S", 0.12)
+    file = tmp_path / "flash"
+    file.touch()
+    with file.open("rb") as held, file.open("rb") as other:
+        storage_module.lock(held.fileno(), file)
+        assert waits == []
+        with pytest.raises(PortError):
+            storage_module.lock(other.fileno(), file)
+    assert waits == [0.05] * 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,3 +63,33 @@ def test_what_tests_took_since_then(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         file.write_text(f"7m0s 7m0s\n{last}\n")
         os.utime(file, (at, at))
     assert tested.processor_s(100.0) == {"test_a": 121.75 + 3.0, "test_b": 61.0}
+
+
+@pytest.mark.parametrize(("missing", "openblas"), [([], "ON"), (["openblas"], "OFF")])
+def test_how_tests_are_built(
+    missing: list[str], openblas: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[Any] = []
+    monkeypatch.setattr(tested.tools, "require", done.append)
+    monkeypatch.setattr(tested, "missing_names", lambda names: [n for n in names if n in missing])
+    monkeypatch.setattr(tested, "directory", lambda: tmp_path)
+    monkeypatch.setattr(
+        tested.cmake, "build_targets", lambda *given, **named: done.append((given, named))
+    )
+    tested.build(["test_a"])
+    required, ((board, targets), named) = done
+    assert (required, board.name, targets) == ("doctest", "host", ["test_a"])
+    assert named["directory"] == tmp_path
+    assert named["options"] == {"RLT_TESTS": "ON", "RLT_OPENBLAS": openblas}
+    assert named["niceness"] == 10
+
+
+def test_how_tests_are_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tested.tools, "program", lambda name: f"/opt/{name}/bin/{name}")
+    monkeypatch.setattr(tested, "directory", lambda: tmp_path)
+    for count, jobs in ((8, "-j8"), (None, "-j1")):
+        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
+        assert tested.ctest_command(tmp_path / "x.xml", ["-R", "a"]) == [
+            *("/opt/cmake/bin/ctest", "--test-dir", str(tmp_path), "--output-on-failure"),
+            *("--output-junit", str(tmp_path / "x.xml"), jobs, "-R", "a"),
+        ]

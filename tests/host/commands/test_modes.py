@@ -1,13 +1,17 @@
 """No option is ignored: in each way of calling a command, each option is refused or has an effect.
 
 A way is a line of words and what is called behind the command, which is noted here in place of
-being done. An option has an effect where what is noted, or printed, is not as without it.
+being done. An option has an effect where what is noted, or printed, is not as without it. What is
+called is stored in calls.json: RLT_CALLS=write makes that again; look at the difference.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +24,7 @@ from rltools_host.errors import UsageError
 from rltools_host.project import PROJECT
 
 PACKAGE = "rltools_host.commands"
+STORED = Path(__file__).with_name("calls.json")
 IN_A_PROJECT = "in a project of your own"
 ALL_WORDS = [
     *([name] for name in COMMANDS),
@@ -159,6 +164,7 @@ class Noted:
     code: int
     done: str
     error: str
+    calls: list[str]
 
 
 @pytest.fixture
@@ -185,9 +191,34 @@ def note(
         monkeypatch.setattr("rltools_host.toolchain.tools.ensure_group", lambda _: None)
         code = cli.run([*way.words.split(), *words])
         captured = capsys.readouterr()
-        return Noted(code, f"{calls}{captured.out}", captured.err)
+        return Noted(code, f"{calls}{captured.out}", captured.err, calls)
 
     return note
+
+
+def parts_of(noted: Noted, folder: Path) -> list[str]:
+    """What was called, argument by argument, without what another machine has otherwise."""
+    text = "; ".join(call.removesuffix("[]") for call in noted.calls)
+    for place, name in ((folder, "FOLDER"), (PROJECT.root, "PROJECT")):
+        text = text.replace(str(place), name)
+    return re.sub(r" at 0x[0-9a-f]+", "", text.replace(f"{PACKAGE}.", "")).split(", ")
+
+
+def check_stored(found: str, *key: str) -> None:
+    calls: dict[str, str] = json.loads(STORED.read_text())
+    name = ", ".join(filter(None, key))
+    if os.environ.get("RLT_CALLS") == "write":
+        new = dict(sorted({**calls, name: found}.items()))
+        STORED.write_text(json.dumps(new, indent=1, ensure_ascii=False) + "\n")
+    else:
+        assert found == calls[name]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.words} {way.when}".replace(" ", "_"))
+def test_what_is_called_unless_an_option_says_otherwise(
+    way: Way, note: Any, tmp_path: Path
+) -> None:
+    check_stored(", ".join(parts_of(note(way, []), tmp_path)), way.words, way.when)
 
 
 @pytest.mark.parametrize(("way", "option"), CASES)
@@ -210,6 +241,15 @@ def test_an_option_is_refused_or_has_an_effect(
     else:
         assert given.code == 0
         assert given.done != without.done, f"{words} is ignored"
+        both = zip_longest(*(parts_of(each, tmp_path) for each in (without, given)))
+        changed = [f"{place}: {then}" for place, (now, then) in enumerate(both) if now != then]
+        check_stored(", ".join(changed), way.words, way.when, words[0])
+
+
+def test_what_is_stored_is_of_a_way() -> None:
+    ways = {", ".join(filter(None, (way.words, way.when))) for way in WAYS}
+    stored = json.loads(STORED.read_text())
+    assert [key for key in stored if not {key, key.rpartition(", ")[0]} & ways] == []
 
 
 def test_every_way_is_tried() -> None:

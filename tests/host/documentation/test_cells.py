@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -76,3 +79,40 @@ def test_a_program_that_must_not_compile(capfd: pytest.CaptureFixture[str]) -> N
 
 def test_a_cell_error_is_one_line() -> None:
     assert cells.CellError("a sentence")._render_traceback_() == ["error: a sentence"]
+
+
+@pytest.mark.parametrize(
+    ("hide_last", "code", "shown"),
+    [
+        (False, 0, "one\ntwo\nthree\n"),
+        (True, 0, "one\ntwo\n"),
+        (True, 4, "one\ntwo\nthree\n"),  # an error has no value
+    ],
+)
+def test_the_line_with_the_value_is_hidden(
+    hide_last: bool, code: int, shown: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = f"printf 'one\\ntwo\\n'; echo three >&2; exit {code}"
+    found = cells.printed(["sh", "-c", program], hide_last=hide_last)
+    assert found == (code, ["one\n", "two\n", "three\n"])
+    assert capfd.readouterr().out == shown
+
+
+def test_a_notebook_is_prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done: list[tuple[Any, ...]] = []
+    shell = SimpleNamespace(
+        register_magic_function=lambda *given: done.append(given),
+        run_line_magic=lambda *given: done.append(given),
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RLT_COMMAND", "elsewhere/rlt")
+    monkeypatch.setenv("PATH", "/usr/bin")
+    cells.load_ipython_extension(shell)
+    assert Path.cwd() == PROJECT.root
+    assert "RLT_COMMAND" not in os.environ
+    assert os.environ["PATH"] == f"{TREE.root}:/usr/bin"
+    assert done == [
+        (cells.run_rlt, "line", "rlt"),
+        (cells.run_cpp, "cell", "cpp"),
+        ("config", "InlineBackend.figure_formats = ['svg']"),
+    ]

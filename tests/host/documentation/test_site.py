@@ -8,6 +8,7 @@ import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -162,6 +163,39 @@ def test_a_fault_fails_the_build(
     shown = capfd.readouterr().err
     assert all(word in shown for word in said)
     assert re.search(r"^docs/index\.md", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize("code", [0, 2])
+def test_what_sphinx_is_told_and_says(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a shell in its place; files are named as the tree has them."""
+    asked: list[str] = []
+    start = site.start_child
+
+    def start_child(command: list[str], **options: Any) -> Any:
+        asked.extend(command)
+        assert options["environment"] == {"OWN": "1"}
+        said = f"echo {tmp_path}/stage/docs/a.md: $OWN; echo other >&2; exit {code}"
+        return start(["sh", "-c", said], **options)
+
+    monkeypatch.setattr(site, "start_child", start_child)
+    monkeypatch.setattr(site, "surroundings", lambda: {"OWN": "1"})
+    pages = tmp_path / "kept" / "pages"
+    (pages / "gone").mkdir(parents=True)
+    if code:
+        with pytest.raises(BuildError, match=r"^the documentation has faults: see above$"):
+            site.run_sphinx(tmp_path / "stage", tmp_path / "kept")
+    else:
+        assert site.run_sphinx(tmp_path / "stage", tmp_path / "kept") == pages
+    assert not pages.exists()
+    assert capsys.readouterr().err == "docs/a.md: 1\nother\n"
+    kept = ["-d", f"{tmp_path}/kept/doctrees"]
+    kept += ["-D", f"nb_execution_cache_path={tmp_path}/kept/executed"]
+    assert asked[1:] == [
+        *("-m", "sphinx", "-b", "html", "-q", "-a", "-W", "--no-color", *kept),
+        *(f"{tmp_path}/stage", str(pages)),
+    ]
 
 
 def test_tutorials_begin_in_a_project_without_what_earlier_ones_wrote(staged: Path) -> None:

@@ -82,6 +82,22 @@ def test_the_stage_keeps_times_and_loses_what_is_gone(tmp_path: Path) -> None:
     assert not gone.exists()
     for name in json.loads((tmp_path / stage.SOURCES).read_text()):
         assert (TREE.root / name).exists()
+    for name in (stage.CONFIGURATION, "docs/images/web.webp"):
+        source = TREE.root / ("docs" if name == stage.CONFIGURATION else "") / name
+        assert (tmp_path / name).read_bytes() == source.read_bytes()
+
+
+def test_pages_that_were_written_stay_and_are_linked(tmp_path: Path) -> None:
+    page = tmp_path / "docs" / "core" / "index.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("[a](tree:lib/rltools)\n")
+    ends = {"docs/design.md": "\nThe end.\n"}
+    stage.write_stage(tmp_path, ["docs/core/index.md"], ends)
+    assert page.read_text() == "[a](tree:lib/rltools)\n"
+    assert "lib/rltools" in json.loads((tmp_path / stage.SOURCES).read_text())
+    assert (tmp_path / "docs/design.md").read_text().endswith("\n\nThe end.\n")
+    root = (tmp_path / f"{stage.ROOT}.md").read_text()
+    assert root.endswith(stage.side_bar(["docs/core/index.md"]))
 
 
 def tutorials() -> list[str]:

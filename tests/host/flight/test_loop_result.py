@@ -12,7 +12,15 @@ from rltools_host.flight.disturbances import TICKS_A_S, Disturbances, Fault
 from rltools_host.flight.loop import Event, Trace
 from rltools_host.flight.loop_result import LoopResult, lines
 from rltools_host.flight.simulator import Cause, Rule
-from rltools_host.flight.view import figures, frames, last_event, progress, rotor_bars, verdict
+from rltools_host.flight.view import (
+    chart,
+    figures,
+    frames,
+    last_event,
+    progress,
+    rotor_bars,
+    verdict,
+)
 from rltools_host.policies.push import PushResult
 
 RULE = Rule(seconds=1.0, last_seconds=0.4, radius_m=0.2)
@@ -240,6 +248,28 @@ def test_figures_of_a_moment() -> None:
         ["front", "left", "40", "front", "right", "10"],
         ["rear", "left", "30", "rear", "right", "20"],
     ]
+
+
+def test_the_distance_over_time() -> None:
+    """Of a flight of which half is over; close to the target the axis ends at a hand's breadth."""
+    trace = Trace(1000)
+    trace.count = 500
+    distance = trace.states["position_m"][:, 0]
+    distance[:] = np.linspace(0.9, 0.1, len(trace.states))
+    assert [row.plain.rstrip() for row in chart(trace, 60)] == [
+        " distance from the target, m",
+        " 1.0 ┤⣀",
+        "     │⠈⠙⠲⢤⣀",
+        "     │    ⠈⠙⠒⠦⣄⡀",
+        "     │         ⠉⠓⠦⣄⡀",
+        " 0.5 ┤             ⠉⠓⠢⢤⣀",
+        "     │                 ⠈⠙⠲⢤⣀",
+        "     │                     ⠈⠙⠲⠤⣀⡀",
+        " 0.0 ┤                          ⠁",
+    ]
+    distance[:] = 0.05
+    rows = [row.plain.rstrip() for row in chart(trace, 30)]
+    assert (rows[1], rows[6]) == (" 0.20 ┤", " 0.05 ┤" + 11 * "⣀" + "⡀")
 
 
 @pytest.mark.parametrize(("ticks", "stride", "count"), [(5000, 1, 5000), (5001, 2, 2501)])

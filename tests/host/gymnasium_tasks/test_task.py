@@ -258,3 +258,31 @@ def test_a_request_that_cannot_be_met_is_one_sentence(
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
         task(**options)
+
+
+VIEW, CIRCLE = ("view", "", "-1, -1, 1, 1"), ("circle", "body", "observation_0, 0, 0.1")
+
+
+@pytest.mark.parametrize("given", [[VIEW, CIRCLE], (list(VIEW), list(CIRCLE))])
+def test_a_picture_is_that_of_the_environments_metadata(given: Any) -> None:
+    found = task(spaces(BOX, BOX, metadata={"picture": given})).picture
+    assert [(shape.kind, shape.look, shape.numbers) for shape in found] == [VIEW, CIRCLE]
+    assert task(spaces(BOX, BOX, metadata={"picture": None})).picture == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (3, "it is not a list of shapes"),
+        ([3], "it is not a list of shapes"),
+        ([CIRCLE[:2]], "it is not a list of shapes"),
+        ([(*CIRCLE[:2], 0.1)], "it is not a list of shapes"),
+        ([VIEW, ("cube", *CIRCLE[1:])], "cube"),
+        ([VIEW, (*CIRCLE[:2], "speed, 0, 0.1")], "speed"),
+    ],
+)
+def test_what_is_no_picture_is_one_sentence(given: Any, reason: str) -> None:
+    with pytest.raises(UsageError, match=r'^metadata\["picture"\] of Servo.*: ') as raised:
+        task(spaces(BOX, BOX, metadata={"picture": given}))
+    assert reason in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -298,6 +298,42 @@ def test_every_scenario_begins_and_ends_well(image: PolicyImage) -> None:
     }
 
 
+def test_limits_are_tried_on_both_sides(image: PolicyImage) -> None:
+    """Ages, the near future and the next tick: what is just within a limit, and a microsecond more
+    or less."""
+    scenarios = list(Scenarios(image, (), np.zeros(1, np.float32)).all())
+    interval = image.step_interval_us
+    jitter = interval // 4
+    found = {
+        scenario.name: [
+            (call.tick.now_us, call.tick.taken_us, call.expected.status) for call in scenario.calls
+        ]
+        for scenario in scenarios
+    }
+    third = {
+        "an observation as old as may be": (0, "acted"),
+        "an observation that is too old": (2**32 - 1, "observation_stale"),
+        "an observation from the near future": (2 * interval + jitter, "acted"),
+        "an observation from the future": (2 * interval + jitter + 1, "observation_out_of_order"),
+    }
+    for name, (taken_us, status) in third.items():
+        assert found[name] == [
+            *((0, 0, "acted"), (interval, 0, "acted")),
+            (2 * interval, taken_us, status),
+        ]
+    assert found["a call before its time"] == [
+        (0, 0, "acted"),
+        (interval - jitter - 1, interval - jitter - 1, "held"),
+        (interval, interval, "acted"),
+    ]
+    wraps = 2**32 - interval
+    assert found["an observation before the last one"] == [
+        (wraps, wraps, "acted"),
+        (0, wraps - 1, "observation_out_of_order"),
+        (interval, interval, "acted"),
+    ]
+
+
 def test_a_board_that_forgets_its_last_actions_is_named() -> None:
     image = parse_policy(sample_images()["remembering_pendulum"])
     board = ScriptedInfer(load_dialect(), image)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -222,6 +223,46 @@ def test_kept_and_dead_faults_of_this_tree_fit_it() -> None:
         assert entry["reason"].endswith(".")
 
 
+def generated_as(kept: faults.Fault, generated: list[faults.Fault], source: str) -> list[str]:
+    """The generated faults that make what a kept one makes, but for white space and `pass`."""
+
+    def near(fault: faults.Fault, begin: int, end: int) -> str:
+        text = source[begin : fault.start] + fault.becomes + source[fault.end : end]
+        return re.sub(r"\s|;|\bpass\b", "", text)
+
+    found = []
+    for fault in generated:
+        span = min(kept.start, fault.start), max(kept.end, fault.end)
+        is_apart = fault.end <= kept.start or kept.end <= fault.start
+        if not is_apart and near(fault, *span) == near(kept, *span):
+            found.append(fault.described(source))
+    return found
+
+
+def test_no_operator_makes_a_kept_fault() -> None:
+    tree = areas.Tree(TREE.root)
+    kept, _ = faults.kept_faults(TREE.root, tree.sources)
+    for path in {fault.path for fault in kept}:
+        source = (TREE.root / path).read_text(encoding="utf-8")
+        generated = measure_module.generated_faults(TREE.root, path)
+        living = faults.without_dead(TREE.root, generated)
+        for fault in kept:
+            if fault.path == path:
+                assert generated_as(fault, living, source) == [], fault.sentence
+
+
+def test_a_kept_fault_that_an_operator_makes_is_found(tree: Path) -> None:
+    entries = [
+        {"fault": "It is the other end.", "text": "if x < low:", "becomes": "if  x <= low:"},
+        {"fault": "It is neither.", "text": "x < low:\n", "becomes": "x < high:\n"},
+    ]
+    commit(tree, {"tests/mutants/kept.json": json.dumps({"clamp.py": entries})})
+    generated = measure_module.generated_faults(tree, Path(PYTHON))
+    kept, _ = faults.kept_faults(tree, areas.Tree(tree).sources)
+    found = [generated_as(fault, generated, PYTHON_SOURCE) for fault in kept]
+    assert found == [["clamp: comparison: < -> <="], []]
+
+
 def test_tests_of_a_file_lie_where_it_lies() -> None:
     tree = areas.Tree(TREE.root)
     random = tree.tests_of(Path(f"{LIBRARY}/core/random.h"))
@@ -372,6 +413,23 @@ def test_fault_that_does_not_compile_does_not_count(
     assert document["faults"][0]["by"].startswith("does not compile: error: ")
 
 
+def test_what_the_preprocessor_leaves_out_does_not_count(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = """#ifdef OTHER_PROCESSOR
+inline int number(int x) { return x; }
+#else
+inline int number(int x) { return x; }
+#endif
+"""
+    commit(tree, {HEADER: CPP_SOURCE + other})
+    _, document, _ = measure(tree, capsys, "core/toy.h")
+    found = {fault["line"]: fault for fault in document["faults"] if fault["function"] == "number"}
+    assert {line: fault["compiles"] for line, fault in found.items()} == {5: False, 7: True}
+    assert found[5]["by"] == "the preprocessor leaves it out on this machine"
+    assert not found[7]["noticed"]  # nothing calls it
+
+
 @pytest.mark.all
 def test_tests_of_every_day_come_first(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--all` says how many of what all tests notice those notice that a plain `rlt test` runs."""
@@ -400,7 +458,7 @@ def pytest_collection_modifyitems(config, items):
 
 def test_words_of_a_cpp_test_choose_its_programs(tree: Path) -> None:
     def names(all_tests: bool) -> list[str]:
-        checks = measure_module.checks_of(areas.Tree(tree), Path(HEADER), all_tests)
+        checks = areas.Tree(tree).checks_of(Path(HEADER), all_tests)
         return [check.program for check in checks]
 
     assert names(True) == ["test_toy"]

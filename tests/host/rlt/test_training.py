@@ -28,6 +28,19 @@ def train_fake(out: Path | None = None, **options: Any) -> rlt.Run:
     return rlt.train(**options)
 
 
+def test_what_is_not_said_is_as_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(rlt.training, "trained", lambda *given: asked.append(given))
+    rlt.train("pendulum-td3")
+    rlt.train_gymnasium("Pendulum-v1")
+    for request, tensorboard, quiet, several in asked:
+        assert (tensorboard, quiet, several) == (True, False, (None, None))
+        for name in ("board", "seed", "steps", "out", "resume", "port", "threads"):
+            assert getattr(request, name) is None
+        assert not request.settings
+    assert (asked[0][0].experiment, asked[1][0].experiment) == ("pendulum-td3", None)
+
+
 def test_a_run_and_its_summary(
     bench: Bench, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,7 @@ from fake_board import policy_of
 from fake_experiment import FINGERPRINT, TENSORS, fake_experiment
 from rltools_host.boards.description import load_board
 from rltools_host.errors import DamagedFileError, DiskError, RltError, UsageError
-from rltools_host.hints import command_line
+from rltools_host.hints import command_line, near_path
 from rltools_host.interruption import Interruption
 from rltools_host.runs.checkpoint import Checkpoint, to_safetensors
 from rltools_host.runs.folder import RunFolder
@@ -94,13 +94,13 @@ def created(path: Path) -> Path:
     return path
 
 
-def train(path: Path) -> dict[str, Any]:
+def train(path: Path, make_screen: Callable[[Any], GroupScreen] = GroupScreen) -> dict[str, Any]:
     """What `rlt train --resume` does when its plan is made."""
     plan = Plan(fake_experiment(), load_board("host"), {"seed": 0, "steps": STEPS})
     group = GroupFolder.open(path)
     group.lock()
     try:
-        return GroupTraining(group, plan, Interruption()).train(GroupScreen)
+        return GroupTraining(group, plan, Interruption()).train(make_screen)
     finally:
         group.close()
 
@@ -118,6 +118,22 @@ def assert_finished(path: Path) -> None:
     assert document["summary"][0]["mean"] == -0.5
     assert "ended" in document
     assert sorted(entry.name for entry in path.iterdir()) == ["group.json", "s0", "s1"]
+
+
+def test_what_a_screen_is_told(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def make_screen(view: Any) -> GroupScreen:
+        seen.append(view)
+        return GroupScreen(view)
+
+    path = created(tmp_path / "g")
+    train(path, make_screen)
+    (view,) = seen
+    assert (view.title, view.board) == (GroupFolder.open(path).title, "host")
+    assert view.title != "host"
+    assert (view.path, view.jobs) == (near_path(path), 1)
+    assert [member.seed for member in view.members] == [0, 1]
 
 
 # -- killed, and gone on with ----------------------------------------------------------------------

@@ -6,8 +6,11 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -89,8 +92,9 @@ class FakePage:
         self.first, self.context, self.workers = self, self, [self, self]
 
     def __getattr__(self, name: str) -> Any:
-        def call(*words: Any, **_: Any) -> Any:
-            self.done.append(" ".join([name, *map(str, words)]))
+        def call(*words: Any, **named: Any) -> Any:
+            pairs = [f"{key}={value}" for key, value in named.items()]
+            self.done.append(" ".join([name, *map(str, words), *pairs]))
             return self
 
         return call
@@ -107,6 +111,11 @@ class FakePage:
     def get_attribute(self, place: str, name: str) -> str:
         assert (place, name) == ("#trials", "data-hovered")
         return "9"
+
+
+def opening(experiment: str, steps: int = 4_000_000_000) -> list[str]:
+    address = f"http://a/#experiment={experiment}&steps={steps}"
+    return [f"goto {address}", "locator #train:enabled", "wait_for"]
 
 
 def given(monkeypatch: pytest.MonkeyPatch, *pages: FakePage, **functions: Sequence[float]) -> None:
@@ -132,22 +141,42 @@ def test_seconds_until_a_drone_hovers(monkeypatch: pytest.MonkeyPatch) -> None:
         "first_hover_s": 4.24,
         "hovered": 9,
     }
-    assert page.done[0] == "goto http://a/#experiment=crazyflie-ppo&steps=77"
-    assert page.done[page.done.index("() => performance.now()") + 1] == "click #train"
+    moment = f"() => {measure.ALL_HOVER} ? performance.now() : Infinity"
+    assert page.done == [
+        *opening("crazyflie-ppo", 77),
+        *("locator #scene", "wait_for"),
+        *("() => performance.now()", "click #train"),
+        f"wait_for_function () => {measure.ALL_HOVER} || seen.finished polling=50",
+        moment,
+        "wait_for_function () => seen.finished polling=50",
+        f"wait_for_function {measure.LAST_IS_TRIED} polling=50",
+        moment,
+    ]
 
 
 def test_bytes_that_a_page_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     """In kB; what was not found is none of them."""
     bodies = [(True, b"a" * 1234), (False, b"b" * 9999), (True, b"c" * 1000)]
-    given(monkeypatch, FakePage(bodies=bodies))
+    page = FakePage(bodies=bodies)
+    given(monkeypatch, page)
     plain, compressed = measure.page_size(None, "http://a/", "pendulum-td3")
     assert plain == 2.2
     assert compressed == 0.1  # twice some thirty bytes
+    assert page.done == [
+        *opening("pendulum-td3"),
+        *("locator #picture:visible, #scene:visible", "wait_for", "wait_for_timeout 500"),
+    ]
 
 
 def test_seconds_until_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    given(monkeypatch, *(FakePage(ms) for ms in (2000.0, 456.7, 123.4)))
+    pages = [FakePage(ms) for ms in (2000.0, 456.7, 123.4)]
+    given(monkeypatch, *pages)
     assert measure.first_step(None, "http://a/") == 0.457
+    for page in pages:
+        assert page.done == [
+            opening("pendulum-td3")[0],
+            *("wait_for_function () => seen.first > 0", "() => seen.first"),
+        ]
 
 
 def test_what_frames_cost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,8 +192,14 @@ def test_what_frames_cost(monkeypatch: pytest.MonkeyPatch) -> None:
         "worker_loss_percent": 20.0,
         "processor_loss_percent": 20.0,
     }
-    withheld = [each for each in page.done if each.startswith("(value)")]
-    assert withheld == ["(value) => withhold(value) False", "(value) => withhold(value) True"]
+    look, wait = "() => [...seen.last, seen.frames]", "wait_for_timeout 2000.0"
+    assert page.done == [
+        *opening("crazyflie-ppo"),
+        *("locator #scene", "wait_for", "click #train"),
+        *("wait_for_function () => seen.first > 0", wait),
+        *("(value) => withhold(value) False", "wait_for_timeout 200", look, wait, look),
+        *("(value) => withhold(value) True", "wait_for_timeout 200", look, wait, look),
+    ]
 
 
 def test_memory_is_compared_once_it_is_calm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,9 +219,133 @@ def test_memory_is_compared_once_it_is_calm(monkeypatch: pytest.MonkeyPatch) -> 
             "memory_mb": 170.5,
             "memory_growth_percent": 6.5,
         }
-        waits = [each for each in page.done if each.startswith("wait ")]
-        assert waits == [f"wait {calm_ms}", *["wait 1000"] * round(0.8 * seconds)]
-        assert page.done.count("() => gc()") == 4  # in both workers, before both looks
+        look = [
+            *["() => gc()"] * 2,  # in both workers
+            f"new_cdp_session {page}",
+            *("send HeapProfiler.collectGarbage", "detach"),
+        ]
+        assert page.done == [
+            *opening("pendulum-td3"),
+            *("click #train", "wait_for_function () => seen.first > 0"),
+            *(f"wait {calm_ms}", *look, *["wait 1000"] * round(0.8 * seconds), *look),
+        ]
+
+
+def test_a_page_is_opened_as_by_somebody_new() -> None:
+    context = FakePage()
+    with measure.opened_page(context, "script") as page:
+        assert page is context
+        assert page.done == [
+            "new_context service_workers=block",
+            *(f"add_init_script {measure.WATCH}", "add_init_script script"),
+            *("new_page", "set_default_timeout 300000.0"),
+        ]
+    assert page.done[-1] == "close"
+
+
+@pytest.mark.parametrize(("user", "flags"), [(0, ["--no-sandbox"]), (1000, [])])
+def test_the_browser_of_the_system_is_started(
+    user: int, flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its sandbox where it would refuse one."""
+    browser, required = FakePage(), []
+    playwright = SimpleNamespace(chromium=browser)
+    module = SimpleNamespace(sync_playwright=lambda: contextlib.nullcontext(playwright))
+    monkeypatch.setitem(sys.modules, "playwright.sync_api", module)
+    monkeypatch.setattr(measure.tools, "require", required.append)
+    monkeypatch.setattr(measure.tools, "ensure_group", required.append)
+    monkeypatch.setattr(measure.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(measure.os, "geteuid", lambda: user)
+    with measure.chromium() as opened:
+        assert opened is browser
+        arguments = ["--js-flags=--expose-gc", *flags]
+        assert opened.done == [f"launch executable_path=/usr/bin/chromium args={arguments}"]
+    assert browser.done[1:] == ["close"]
+    assert required == ["chromium", "browser"]
+
+
+def test_the_worker_is_apart_from_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = {"DedicatedWorker": {"a": 1.0, "b": 2.0}, "": {"a": 1.0, "b": 2.0, "c": 7.0}}
+    monkeypatch.setattr(measure, "threads_of", threads.__getitem__)
+    assert (measure.worker_seconds(), measure.browser_seconds()) == (3.0, 7.0)
+
+
+def test_processor_seconds_of_a_thread_by_its_name() -> None:
+    """Of a child that computes for a moment."""
+    name = Path("/proc/self/comm").read_text().strip()
+    child = os.fork()
+    if child == 0:
+        while sum(os.times()[:2]) < 0.05:
+            pass
+        time.sleep(60)
+        os._exit(0)
+    try:
+        limit = time.monotonic() + 20
+        while sum(measure.threads_of(name).values()) < 0.05 and time.monotonic() < limit:
+            time.sleep(0.01)
+        ((task, seconds),) = [
+            each for each in measure.threads_of(name).items() if f"/{child}/" in each[0]
+        ]
+        assert task == f"/proc/{child}/task/{child}"
+        assert 0.05 <= seconds < 1.0
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+
+
+def test_memory_is_that_of_the_largest_process_with_a_page() -> None:
+    program = "import sys, time; held = b'x' * int(sys.argv[1]); print(flush=True); time.sleep(60)"
+    with contextlib.ExitStack() as stack:
+        for count, kind in ((30_000_000, "renderer"), (1, "renderer"), (90_000_000, "gpu")):
+            command = [sys.executable, "-S", "-c", program, str(count), f"--type={kind}"]
+            child = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
+            stack.callback(child.kill)
+            assert child.stdout
+            child.stdout.readline()
+        assert 30_000 * 1000 / 1024 < measure.renderer_kb() < 80_000
+
+
+def test_a_measurement_from_its_beginning_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each figure is that of its function, which gets the browser and the page's address."""
+    called: list[tuple[Any, ...]] = []
+
+    def give(name: str, value: Any) -> None:
+        def measured(*given: Any) -> Any:
+            called.append((name, *given))
+            return value(*given) if callable(value) else value
+
+        monkeypatch.setattr(measure, name, measured)
+
+    sizes = {measure.PENDULUM: (300.0, 90.0), measure.DRONE: (500.0, 130.0)}
+    parts = {
+        "hover": ("hover_s", "hover_processor_s", "first_hover_s"),
+        "frames": ("frames_per_s", "frame_ms", "worker_loss_percent", "processor_loss_percent"),
+        "memory": ("memory_s", "memory_mb", "memory_growth_percent"),
+    }
+    give("first_step", 0.5)
+    give("page_size", lambda *given: sizes[given[2]])
+    for name, keys in parts.items():
+        give(name, {key: DOCUMENT[key] for key in keys})
+    give("opened_site", lambda _: contextlib.nullcontext("http://a/"))
+    give("chromium", lambda: contextlib.nullcontext("browser"))
+    conditions = {key: DOCUMENT[key] for key in ("machine", "load_average")}
+    monkeypatch.setattr(measure.harness, "conditions", lambda: conditions)
+    assert measure.run(10) == DOCUMENT
+    assert capsys.readouterr().out.splitlines() == measure.lines(DOCUMENT)
+    assert {call[1:3] for call in called[2:]} == {("browser", "http://a/")}
+    assert called[-1][3:] == (10,)
+
+
+def test_the_page_is_written_and_served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    written: list[Any] = []
+    monkeypatch.setattr(measure, "write_site", lambda *given: written.append(given))
+    monkeypatch.setattr(measure, "served", lambda folder: contextlib.nullcontext(f"of {folder}"))
+    for names, expected in (((), ("pendulum-td3", "crazyflie-ppo")), (("a", "b"), ("a", "b"))):
+        with measure.opened_site(tmp_path, *names) as address:
+            assert address == f"of {tmp_path}"
+            assert written.pop() == (expected, tmp_path)
 
 
 @pytest.mark.all

@@ -408,6 +408,22 @@ TEST_CASE("what was written down is not written again") {
   CHECK(flash.changed_bytes() == changed);
 }
 
+TEST_CASE("after a restart records go on in the block of the last one") {
+  SmallFlash flash(kBlocks);
+  Slots slots(flash);
+  slots.begin();
+  REQUIRE(send(slots, image_of(1)) == SlotError::none);  // the first record of two in a block
+  Slots restarted(flash);
+  restarted.begin();
+  const std::uint64_t before = flash.changed_bytes();
+  REQUIRE(restarted.start_trial(0, kTrial_us) == SlotError::none);
+  CHECK(flash.changed_bytes() == before + sizeof(SlotRecord));
+  Slots full(flash);
+  full.begin();
+  REQUIRE(full.drop(DropReason::rolled_back));
+  CHECK(flash.changed_bytes() == before + 64 + 2 * sizeof(SlotRecord));
+}
+
 TEST_CASE("a record that reads back right and was reported as failed changes no state") {
   Doubtful storage;
   PolicySlots<Doubtful> slots(storage);

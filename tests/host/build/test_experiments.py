@@ -1,0 +1,187 @@
+"""Names of experiments and contracts, what their headers require, and which boards they fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from rltools_host.boards.description import load_board
+from rltools_host.build import experiments
+from rltools_host.build.experiments import CONTRACT, EXPERIMENT
+from rltools_host.errors import BuildError, UnknownNameError, UsageError
+from rltools_host.project import PROJECT
+from rltools_host.tree import TREE
+
+HOST, M7 = load_board("host"), load_board("qemu-cortex-m7")
+DIGESTS = ("0123456789abcdef", "fedcba9876543210")
+
+
+def write(header: Path, text: str = "") -> Path:
+    header.parent.mkdir(parents=True, exist_ok=True)
+    header.write_text(text)
+    return header
+
+
+@pytest.fixture
+def generated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of generated headers that is empty."""
+    folder = tmp_path / "generated"
+    project = SimpleNamespace(generated=folder, root=tmp_path, files=PROJECT.files)
+    monkeypatch.setattr(experiments, "PROJECT", project)
+    return folder
+
+
+@pytest.mark.parametrize("subject", [EXPERIMENT, CONTRACT])
+def test_the_whole_name_of_a_task_has_its_digest(subject: str, generated: Path) -> None:
+    assert experiments.whole_name("gym-hopper", subject) == "gym-hopper"  # nothing is there
+    whole = [f"gym-hopper-{digest}" for digest in DIGESTS]
+    header = experiments.generated_header(whole[0], subject)
+    assert header == generated / f"{subject}s" / f"gym_hopper_{DIGESTS[0]}.h"
+    write(header)
+    write(header.with_name("gym_hopper_5_0123456789abcdef.h"))  # of another task
+    write(header.with_name("gym_hopper_0123456789abcde.h"))  # a digit less
+    assert experiments.whole_name("gym-hopper", subject) == whole[0]
+    assert experiments.whole_name(whole[1], subject) == whole[1]
+    assert experiments.whole_name("hopper", subject) == "hopper"
+    assert experiments.is_of_task(whole[0], subject)
+    assert not experiments.is_of_task(whole[1], subject)
+    write(experiments.generated_header(whole[1], subject))
+    sentence = f"^2 tasks have a {subject} gym-hopper: name one of them, {whole[0]} or {whole[1]}$"
+    with pytest.raises(UsageError, match=sentence):
+        experiments.whole_name("gym-hopper", subject)
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        (f"gym-hopper-{DIGESTS[0]}", "gym-hopper"),
+        (f"hopper-{DIGESTS[0]}", f"hopper-{DIGESTS[0]}"),  # somebody's own
+        ("gym-hopper-0123456789abcde", "gym-hopper-0123456789abcde"),
+        ("pendulum-td3", "pendulum-td3"),
+    ],
+)
+def test_the_name_that_people_have(name: str, own: str) -> None:
+    assert experiments.own_name(name) == own
+
+
+def test_the_project_s_header_comes_before_the_installed_one(generated: Path) -> None:
+    installed = TREE.experiments / "pendulum_td3.h"
+    assert experiments.written_header("pendulum-td3") == installed
+    assert experiments.header_of("pendulum-td3") == installed
+    own = write(generated.parent / "experiments" / "pendulum_td3.h", "struct PendulumTd3 {};\n")
+    assert experiments.written_header("pendulum-td3") == own
+    contracts = TREE.root / experiments.build_description()["subjects"][CONTRACT]["folder"]
+    assert experiments.written_header("quadrotor", CONTRACT) == contracts / "quadrotor.h"
+    assert experiments.struct_of(Path("a/pendulum_td3_fast.h")) == "PendulumTd3Fast"
+
+
+def test_what_a_header_requires(tmp_path: Path) -> None:
+    header = write(tmp_path / "x.h", "// Requires: hosted, mujoco\n\n //requires : hosted\nint;\n")
+    known = ["hosted", "mujoco", "hosted"]
+    found = experiments.requirements_of(header)
+    assert list(found) == known
+    place = f"{tmp_path.name}/x.h"
+    write(header, "// A text.\n// Requires: hostd\n")
+    with pytest.raises(BuildError, match=f'^{place}:2: requires "hostd", which no board provides'):
+        experiments.requirements_of(header)
+    write(header, "// Requires: ,\n")
+    with pytest.raises(BuildError, match=f"^{place}:1: names nothing that it requires"):
+        experiments.requirements_of(header)
+
+
+def test_which_boards_fit(generated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = generated.parent / "experiments"
+    write(folder / "own_ppo.h", "// Requires: hosted\n// Gate: hover-far\nstruct OwnPpo {};\n")
+    write(folder / "nameless.h", "struct Other {};\n")
+    installed: list[str] = []
+    monkeypatch.setattr(experiments.tools, "ensure_group", installed.append)
+    assert experiments.lacking("own-ppo", HOST) == []
+    assert experiments.lacking("own-ppo", M7) == ["hosted"]
+    experiments.require_subject(EXPERIMENT, "pendulum-td3", M7)
+    with pytest.raises(UsageError) as refused:
+        experiments.require_subject(EXPERIMENT, "ant-ppo", M7)
+    begin = "ant-ppo is not for qemu-cortex-m7, which does not provide "
+    assert str(refused.value).startswith(begin)
+    assert ": boards that fit: host" in str(refused.value)
+    with pytest.raises(UnknownNameError, match='unknown experiment "pendulum-td4"'):
+        experiments.require_subject(EXPERIMENT, "pendulum-td4")
+    experiments.install_requirements("own-ppo")
+    assert installed == []  # `hosted` is no group of packages
+    experiments.install_requirements("ant-ppo")
+    assert installed == ["mujoco"]
+    assert experiments.gate("own-ppo") == "hover-far"
+    assert experiments.gate("pendulum-td3") is None
+    assert experiments.gate("of-another-tree") is None
+    assert experiments.evaluation_options("own-ppo", "Own") == ("--gate", "hover-far")
+
+
+def test_a_header_defines_what_it_is_named_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = write(tmp_path / "own_td3.h", "struct OwnTd33 {};\n")
+    monkeypatch.setattr(experiments, "names", lambda _: ["own-td3"])
+    monkeypatch.setattr(experiments, "is_generated", lambda *_: False)
+    monkeypatch.setattr(experiments, "header_of", lambda *_: header)
+    for text in ("struct OwnTd33 {};\n", "// OwnTd3\n", ""):
+        write(header, text)
+        with pytest.raises(BuildError, match=r"own_td3\.h defines no struct OwnTd3, whose name"):
+            experiments.require_subject(EXPERIMENT, "own-td3")
+    for text in ("struct OwnTd3 : Td3 {};\n", "using OwnTd3 = Other;\n", "class OwnTd3;\n"):
+        write(header, text)
+        experiments.require_subject(EXPERIMENT, "own-td3")
+
+
+def test_who_describes_an_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host where it fits, or else another board of this machine."""
+    threads = load_board("host-threads")
+    monkeypatch.setattr(experiments, "require_experiment", lambda _: None)
+    monkeypatch.setattr(experiments, "list_boards", lambda: [M7, threads, HOST])
+    for missing, found in (((), HOST), (("host",), threads)):
+        monkeypatch.setattr(
+            experiments, "lacking", lambda _, board, missing=missing: board.name in missing
+        )
+        assert experiments.native_board("x") == found
+    monkeypatch.setattr(experiments, "lacking", lambda *_: ["all"])
+    machine = "x is for no board of this machine, and .*: boards of this machine are host-threads, "
+    with pytest.raises(UsageError, match=f"^{machine}host$"):
+        experiments.native_board("x")
+
+
+def test_gymnasium_s_own_environments() -> None:
+    assert experiments.is_of_gymnasium("Pendulum-v1")
+    assert not experiments.is_of_gymnasium("Quadrotor")
+    assert experiments.evaluation_options("pendulum-td3", "Pendulum-v1") == ("--in", "gymnasium")
+    assert experiments.evaluation_options("pendulum-td3", "Other") == ()
+
+
+def test_what_programs_print_that_is_no_description(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[list[str]] = []
+
+    def build(board: object, targets: list[str]) -> Path:
+        assert board == HOST
+        built.append(targets)
+        return tmp_path
+
+    monkeypatch.setattr(experiments.cmake, "build_targets", build)
+    program = write(tmp_path / "describe-pendulum-td3", "#!/bin/sh\necho '{}'\n")
+    program.chmod(0o755)
+    with pytest.raises(BuildError, match="describe-pendulum-td3 printed no experiment description"):
+        experiments.describe("pendulum-td3", HOST)
+    write(program, "#!/bin/sh\necho broken >&2\nexit 3\n")
+    with pytest.raises(BuildError, match=r"/describe-pendulum-td3 ended with code 3: broken$"):
+        experiments.describe("pendulum-td3", M7)
+    assert built == [
+        ["describe-pendulum-td3", experiments.cmake.firmware_target("pendulum-td3")],
+        ["describe-pendulum-td3"],
+    ]
+    contract = write(tmp_path / "describe-contract-quadrotor", "#!/bin/sh\necho '{\"a\": 1}'\n")
+    contract.chmod(0o755)
+    assert experiments.describe_contract("quadrotor") == {"a": 1}
+    for text in ("echo none", "echo '{}'; exit 1"):
+        write(contract, f"#!/bin/sh\n{text}\n")
+        with pytest.raises(BuildError, match="describe-contract-quadrotor printed no contract"):
+            experiments.describe_contract("quadrotor")
