@@ -90,6 +90,12 @@ def finished(**returns: tuple[float | None, ...]) -> dict[RunName, Run]:
         (("",), finished(all=(None,)), "1 of 2 runs have finished."),
         (
             ("",),
+            finished(all=(-1.0,)),
+            "1 of 2 runs have finished; the last evaluation of its training returned "
+            f"<strong>{MINUS}1.0</strong>.",
+        ),
+        (
+            ("",),
             finished(all=(-1.0, -3.0)),
             "2 of 2 runs have finished; the last evaluations of their training returned "
             f"<strong>{MINUS}2.0</strong> ± 1.0, mean and standard deviation over the seeds.",
