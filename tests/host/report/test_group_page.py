@@ -183,7 +183,7 @@ def test_final_returns() -> None:
         "Final returns",
         "lead",
         f'<table class="figures"><thead><tr>{"".join(f"<th>{head}</th>" for head in heads)}</tr>'
-        f"</thead><tbody><tr><th>a</th>{cells('1', two, '0.0', two, two, two, '-')}</tr>"
+        f"</thead><tbody><tr><th>a</th>{cells('1', two, DASH, two, two, two, '-')}</tr>"
         f"<tr><th>b</th>{cells('4', '4.0', '0.0', '4.0', '4.0', '4.0', '4.0 to 4.0')}</tr>"
         "</tbody></table>",
         group_page.NARROW_TABLE,
