@@ -90,7 +90,7 @@ def check(base: str, sizes: Mapping[str, tuple[int, ...]], headers: str) -> None
 def header_text(
     name: str, struct: str, base_struct: str, include: str, base_headers: Sequence[str]
 ) -> str:
-    """The whole file of a name that is split(); the base's is included, the first of its headers."""
+    """The whole file of a name that is split(). The base's headers begin with its own."""
     found = split(name)
     assert found is not None
     base, sizes = found

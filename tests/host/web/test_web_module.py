@@ -88,10 +88,9 @@ run.exports.train(20);
 const before = run.stopped();
 run.floats(run.exports.transfer_buffer(), 1)[0] = Number(value);
 run.exports.write_state(Number(offset), 4);
-const outcome = run.exports.train(2000);
-const why = run.stopped();
+const isStopped = run.exports.train(2000) === NOT_FINITE, why = run.stopped();
 run.exports.begin_training();
-console.log(JSON.stringify({ before, isStopped: outcome === NOT_FINITE, why, after: run.stopped() }));
+console.log(JSON.stringify({ before, isStopped, why, after: run.stopped() }));
 """
 
 
@@ -102,7 +101,8 @@ console.log(JSON.stringify({ before, isStopped: outcome === NOT_FINITE, why, aft
             "environment_state/angle_rad",
             "-1e38",
             r"a reward is not finite; state angle_rad -1e38, velocity_rad_s -?\d[0-9.]*; "
-            r"action torque -?0\.\d+; the environment gives it: mend it, or end its episodes before",
+            r"action torque -?0\.\d+; the environment gives it: mend it, or end its episodes "
+            r"before",
         ),
         ("critic_1/0/weights", "NaN", "a loss is not finite; try a smaller learning_rate"),
     ],
