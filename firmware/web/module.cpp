@@ -3,6 +3,7 @@
 // passed as they are; arrays and texts by their address in the module's memory, all of it static.
 // What the numbers mean (hyperparameters, metrics, channels), the experiment's description says
 // (docs/protocol.md, "Experiment description"), in the order of these indices.
+#include "app/services/training/broken_text.h"
 #include "app/services/training/checkpoint_state.h"
 #include "app/train/trained_experiment.h"
 #include "rltools/core/self_test.h"
@@ -25,6 +26,8 @@ rlt::Replay<Experiment> replay;
 rlt::Scratch<Experiment> scratch;
 rlt::Training<Experiment> training{{}, learner, replay, scratch};
 rlt::MetricMeans<Metrics> metrics;
+rlt::BrokenText broken_step;
+const char* why_stopped = "";
 
 }  // namespace
 
@@ -55,11 +58,24 @@ RLT_EXPORT(set_hyperparameter) bool set_hyperparameter(int index, std::uint32_t 
 RLT_EXPORT(begin_training) void begin_training() {
   initialize(device, training);
   metrics.clear();
+  why_stopped = "";
 }
 
 namespace {
 enum class Progress : int { training, evaluation_due, finished, not_finite };
+
+constexpr const char* kWeight = "training stopped: a weight is not finite";
+
+Progress stop(const char* why) {
+  why_stopped = why;
+  return Progress::not_finite;
 }
+Progress stop(const rlt::BrokenText& text) {
+  broken_step = text;
+  return stop(broken_step.text());
+}
+
+}  // namespace
 
 // At most `calls` pieces of work: a step of every environment, or a part of the updates. It ends
 // sooner where an evaluation falls due, as a board has it (training_service.h), and with the run,
@@ -69,17 +85,26 @@ RLT_EXPORT(train) Progress train(std::uint32_t calls) {
     const std::uint32_t before = steps_done(training);
     const auto report = train_step(device, training);
     metrics.add(report.metrics);
-    if (!report.finite) return Progress::not_finite;
+    if (!report.finite) {
+      const bool is_loss = report.broken.environment == report.broken.kNone;
+      return is_loss ? stop("training stopped: a loss is not finite")
+                     : stop(broken_text(training, report));
+    }
     const std::uint32_t interval = training.hyperparameters.eval_every;
     const std::uint32_t step = steps_done(training);
     if (step < training.hyperparameters.steps && step / interval != before / interval) {
-      return networks_are_finite(training) ? Progress::evaluation_due : Progress::not_finite;
+      return networks_are_finite(training) ? Progress::evaluation_due : stop(kWeight);
     }
   }
   if (!finished(training)) return Progress::training;
-  return networks_are_finite(training) && state_is_finite(training) ? Progress::finished
-                                                                    : Progress::not_finite;
+  if (!networks_are_finite(training)) return stop(kWeight);
+  return state_is_finite(training) ? Progress::finished
+                                   : stop("training stopped: a number is not finite");
 }
+
+// Why, as a board says it (docs/protocol.md, "Texts"), where train() gave not_finite or an
+// evaluation met a broken step; else "".
+RLT_EXPORT(stopped_text) const char* stopped_text() { return why_stopped; }
 
 RLT_EXPORT(steps_done) std::uint32_t steps_done() { return rlt::steps_done(training); }
 RLT_EXPORT(updates_done) std::uint32_t updates_done() { return learner.progress.updates; }
@@ -102,10 +127,13 @@ rlt::Evaluation<Experiment> evaluation;
 RLT_EXPORT(begin_evaluation) void begin_evaluation() {
   begin_evaluation(device, training, evaluation);
 }
-// At most so many steps; false once all episodes have ended.
+// At most so many steps; false once all episodes have ended, or by a broken step.
 RLT_EXPORT(evaluate) bool evaluate(std::uint32_t steps) {
   for (; steps > 0; steps--) {
-    if (!evaluate_step(device, training, evaluation)) return false;
+    if (evaluate_step(device, training, evaluation)) continue;
+    const auto& broken = evaluation.broken;
+    if (broken.environment != broken.kNone) stop(broken_text(evaluation));
+    return false;
   }
   return true;
 }
@@ -136,6 +164,7 @@ RLT_EXPORT(header_reason) int header_reason() {
 }
 RLT_EXPORT(checkpoint_reason) int checkpoint_reason() {
   metrics.clear();
+  why_stopped = "";
   return static_cast<int>(check_state(training, checkpoint));
 }
 RLT_EXPORT(checkpoint_reason_text) const char* checkpoint_reason_text(int reason) {

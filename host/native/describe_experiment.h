@@ -50,16 +50,21 @@ struct Widened<Sequential<T, In, Layers...>, Width> {
   using Type = decltype(make(std::make_index_sequence<sizeof...(Layers)>{}));
 };
 
-// The experiment E with so many units in each hidden layer; not every algorithm has an actor.
+// The experiment E with so many units in each hidden layer; not every algorithm has both networks.
 template <class E, int Width, class = void>
-struct WithWidth : E {
+struct WithActor : E {};
+template <class E, int Width>
+struct WithActor<E, Width, std::void_t<typename E::Actor>> : E {
+  using Actor = typename Widened<typename E::Actor, Width>::Type;
+};
+template <class E, int Width, class = void>
+struct WithCritic : E {};
+template <class E, int Width>
+struct WithCritic<E, Width, std::void_t<typename E::Critic>> : E {
   using Critic = typename Widened<typename E::Critic, Width>::Type;
 };
 template <class E, int Width>
-struct WithWidth<E, Width, std::void_t<typename E::Actor>> : E {
-  using Actor = typename Widened<typename E::Actor, Width>::Type;
-  using Critic = typename Widened<typename E::Critic, Width>::Type;
-};
+using WithWidth = WithCritic<WithActor<E, Width>, Width>;
 
 template <class E>
 void describe_bytes(Json& json, int width) {
@@ -81,6 +86,7 @@ void describe_widths(Json& json, std::integer_sequence<int, Widths...>) {
 template <class E>
 void describe_experiment(Json& json) {
   json.pair("name", E::kName);
+  json.pair("algorithm", E::Algorithm::kName);
   json.list("hidden", [&] {
     using Shape = typename PolicyNetwork<E>::Shape;
     for (int i = 1; i + 1 < Shape::kCount; i++) json.write(Shape::kWidth[i]);

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
@@ -24,6 +25,7 @@ from rltools_host.files import FULL
 from rltools_host.hints import command_line, launcher
 from rltools_host.interruption import interrupt_by_ctrl_c
 from rltools_host.lines import HARD_SPACE, aside, without_breaks
+from rltools_host.project import PROJECT
 from rltools_host.ui.output import (
     Output,
     drop_output,
@@ -254,6 +256,9 @@ def run(words: Sequence[str]) -> int:
             return output_lost(error)
         if isinstance(error, ImportError) and not (error.name or "").startswith("rltools_host"):
             return fail(words, damaged_environment(error), MissingToolError.exit_code)
+        if isinstance(error, FileNotFoundError) and (gone := removed_project()):
+            message = f"{gone} is gone, removed or renamed while the command ran: run it again"
+            return fail(words, message, DiskError.exit_code)
         return fail(words, internal_message(error), INTERNAL_ERROR)
 
 
@@ -293,6 +298,12 @@ def command_line_message(error: Any) -> str:
     command = command_line(*words, "--help")
     message = " ".join(str(error.format_message()).split()).rstrip(".?").replace(". ", ", ")
     return f"{message[:1].lower()}{message[1:]}; see `{command}`"
+
+
+def removed_project() -> Path | None:
+    """The project's folder, where it was there when the command began and is not any more."""
+    root: Path | None = vars(PROJECT).get("root")
+    return None if root is None or root.is_dir() else root
 
 
 def damaged_environment(error: BaseException) -> str:

@@ -32,7 +32,13 @@ def disk_error(path: Path, error: OSError) -> DiskError:
         first, remedy = "make its folder writable", "choose another folder"
     else:
         first, remedy = "check the disk", "check the disk, or choose another folder"
-    cause = f"cannot write {path}: {error.strerror or error}"
+    reason = error.strerror or str(error)
+    if error.errno == errno.ENOENT:
+        gone = [folder for folder in path.parents if not folder.is_dir()]
+        if gone:
+            reason, first = f"{gone[-1]} is gone", "leave that folder where it is"
+            remedy = f"{first}, and run the command again"
+    cause = f"cannot write {path}: {reason}"
     return DiskError(f"{cause}; {remedy}", cause, first)
 
 

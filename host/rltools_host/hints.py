@@ -43,5 +43,8 @@ def is_launcher(command: str) -> bool:
 
 def near_path(path: Path) -> Path:
     """Relative to the present folder where it lies below that, as a person would type it."""
-    present = Path.cwd()
+    try:
+        present = Path.cwd()
+    except FileNotFoundError:  # it was removed meanwhile
+        return path
     return path.relative_to(present) if path.is_relative_to(present) else path

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from boards_under_test import EMULATED, EMULATED_BOARDS, skip_without_tools
 from foreign_files import CHOICES, GOLDENS, RECURRENT, Golden
+from rltools_host import cli
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.foreign.run import read_policy, save
@@ -71,6 +73,16 @@ OTHERS = [
 def golden(file: str) -> Golden:
     (found,) = [each for each in (*GOLDENS, *CHOICES, *RECURRENT) if each.file == file]
     return found
+
+
+@pytest.mark.parametrize("board", boards())
+def test_a_slot_is_as_large_as_a_boards_file_says(
+    board: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    skip_without_tools(load_board(board))
+    assert cli.run(["policies", "--board", board, "--contract", "pendulum", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert document["slot_bytes"] == load_board(board).policy_slot_bytes
 
 
 @pytest.mark.parametrize(("board", "file"), [*CASES, *OTHERS])

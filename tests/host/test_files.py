@@ -60,3 +60,15 @@ def test_half_of_a_surrogate_pair_is_refused(text: str) -> None:
 def test_remedy_fits_the_disks_error(number: int, remedy: str) -> None:
     error = disk_error(Path("/a/file"), OSError(number, os.strerror(number)))
     assert str(error) == f"cannot write /a/file: {os.strerror(number)}; {remedy}"
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    """The outermost of those that are."""
+    path = tmp_path / "project" / "runs" / "x" / "run.json"
+    missing = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+    assert str(disk_error(path, missing)) == (
+        f"cannot write {path}: {tmp_path / 'project'} is gone; leave that folder where it is, and "
+        "run the command again"
+    )
+    path.parent.mkdir(parents=True)
+    assert "No such file or directory; check the disk" in str(disk_error(path, missing))

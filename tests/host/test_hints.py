@@ -116,3 +116,7 @@ def test_near_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert hints.near_path(tmp_path / "runs/x") == Path("runs/x")
     assert hints.near_path(Path(sys.executable)) == Path(sys.executable)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert hints.near_path(tmp_path / "runs/x") == tmp_path / "runs/x"

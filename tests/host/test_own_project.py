@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from rltools_host.errors import UsageError
 from rltools_host.project import MARKER, VARIABLE
+from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 from tree_copies import copy_of_tree
 
@@ -107,6 +109,8 @@ def test_a_project_elsewhere_needs_no_write_to_the_tree(installed: Path, tmp_pat
     )
 
 
+# Of pendulum-td3 after 300 steps, on every board.
+HASH_300 = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
 FOREIGN = TREE.root / "tests" / "goldens" / "foreign" / "sb3_ppo_vec_normalize"
 TRAINED = ("--board", "bench", "--steps", "600")
 STUDY = {
@@ -130,6 +134,7 @@ STUDY = {
 def test_the_other_commands_work_in_a_project_elsewhere(installed: Path, tmp_path: Path) -> None:
     its = Project(tmp_path / "my project", installed)
     rlt = its.rlt
+    before = listing(installed)
     rlt("train", "mover-td3", *TRAINED, "--seeds", "0-1", "--out", "runs/two")
     rlt("tune", "mover-td3", *TRAINED, "--trials", "2", "--name", "tuned")
     compared = rlt("compare", "two", "tuned", "--any", "--output", "page.html")
@@ -152,3 +157,41 @@ def test_the_other_commands_work_in_a_project_elsewhere(installed: Path, tmp_pat
         rlt("export", "tuned/t0/s0", "--to", what, "--output", its.folder / "build" / what)
     flown = rlt("fly", imported, "--board", "host", "--seconds", "1", code=16)
     assert "the flight failed: the limit of" in flown, "it has learnt nothing"
+    assert listing(installed) == before
+
+
+@pytest.mark.all
+def test_commands_without_a_run_work_there_too(installed: Path, tmp_path: Path) -> None:
+    its = Project(tmp_path / "my project", installed)
+    rlt = its.rlt
+    before = listing(installed)
+    assert re.search(r"^bench .*\(this project's\)", rlt("boards"), re.MULTILINE)
+    rlt("new", "my-cart", "--contract")
+    assert "wrote experiments/my_task.py" in rlt("new", "my-task", "--gymnasium")
+    assert (its.folder / "contracts" / "my_cart.h").is_file()
+    assert "bench is not flashed: train there directly" in rlt("flash", "bench", "my-cart", code=2)
+    log = shutil.copy(TREE.root / "examples" / "fit" / "flight.csv", its.folder)
+    drone = ("--mass", "0.0306", "--rotor-x", "0.028", "--rotor-y", "0.028")
+    assert "wrote drone.json" in rlt("fit", log, *drone, "--out", "drone.json")
+    assert json.loads((its.folder / "drone.json").read_text())
+    half = its.folder / "half.csv"
+    half.write_text("time_s,motor_1\n0,0.5\n0.01,0.5\n")
+    assert "half.csv" in rlt("adapt", half, "--board", "host", code=7)
+    assert "wrote build/web" in rlt("web", "mover-td3")
+    assert "mover-td3" in (its.folder / "build" / "web" / "site.json").read_text()
+    assert listing(installed) == before
+
+
+@pytest.mark.all
+def test_zig_in_place_of_this_machines_compiler_gives_the_same_bits(
+    tmp_path: Path,
+) -> None:
+    """Where there is no g++: all that an experiment's run needs is compiled by Zig, anew."""
+    tools.ensure_group("zig")
+    its = Project(tmp_path / "my project", TREE.root)
+    its.environment["RLT_CXX"] = "zig"
+    words = ("--board", "host", "--steps", "300", "--json")
+    document = json.loads(its.rlt("train", "pendulum-td3", *words).splitlines()[-1])
+    assert document["state_sha256"] == HASH_300
+    program = (its.folder / "build" / "host" / "train" / "pendulum-td3").read_bytes()
+    assert b"clang version" in program, "g++ leaves its own name"

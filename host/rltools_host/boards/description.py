@@ -16,6 +16,7 @@ from rltools_host.toolchain.description import Toolchain, load_toolchain
 from rltools_host.tree import TREE
 
 LINK_KINDS = ("process", "pty", "serial")
+POLICY_SLOT_BYTES = 32768  # of firmware/app/infer/program.h, where a board has no storage
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 ALL_EMULATED = "all-emulated"  # in the place of a board's name
 
@@ -88,6 +89,7 @@ class Board:
     bootloader_usb_ids: tuple[str, ...]
     report_every: int
     programs: tuple[str, ...] | None  # of firmware/build.json that it is built with; None: all
+    policy_slot_bytes: int  # what an image of a policy may have, of which it keeps two
 
     @property
     def is_flashed(self) -> bool:
@@ -179,6 +181,7 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
         ),
         report_every=int(section["report_every"]),
         programs=names(section, "programs"),
+        policy_slot_bytes=int(section.get("policy_slot_bytes", POLICY_SLOT_BYTES)),
     )
     for name in (*board.sources, board.linker_script or "", board.device_header):
         if PurePath(name).is_absolute() or ".." in PurePath(name).parts:

@@ -33,6 +33,7 @@ GENERATED = re.compile(r"gym(-[a-z0-9]+)*")  # what the host tools write for Gym
 DIGITS = 16  # hexadecimal, of the digest of such a header's text, behind the task's own name
 DIGEST = re.compile(rf"-[0-9a-f]{{{DIGITS}}}$")
 GATE = re.compile(r"^// Gate: ([\w-]+)$", re.MULTILINE)
+INCLUDED = re.compile(r'^#include "([\w./-]+)"', re.MULTILINE)
 REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # cmake/board.cmake has the same
 
 
@@ -101,16 +102,31 @@ def write_sized(name: str) -> bool:
     if (found := sizes_of_name(name)) is None:
         return False
     base = written_header(found[0])
-    text = base.read_text(encoding="utf-8")
-    sizes.check(*found, text)
+    texts = texts_of(base)
+    sizes.check(*found, "".join(texts))
     header = generated_header(name)
     up = "../" * len(header.parent.relative_to(PROJECT.root).parts)
     include = f"{up}experiments/{base.name}" if PROJECT.owns(base) else base.name
-    written = sizes.header_text(name, struct_of(header), struct_of(base), include, text)
+    written = sizes.header_text(name, struct_of(header), struct_of(base), include, texts)
     if not header.is_file() or header.read_text(encoding="utf-8") != written:
         header.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(header, written.encode())
     return True
+
+
+def texts_of(header: Path) -> list[str]:
+    """Its text, then those of the experiments that it includes and may derive from."""
+    texts: dict[Path, str] = {}
+    waiting = [header]
+    while waiting:
+        path = waiting.pop(0)
+        if path in texts:
+            continue
+        texts[path] = path.read_text(encoding="utf-8")
+        for name in INCLUDED.findall(texts[path]):
+            places = (path.parent / name, TREE.experiments / name)
+            waiting += [place for place in places if place.is_file()][:1]
+    return list(texts.values())
 
 
 def sized(name: str, more: Mapping[str, tuple[int, ...]]) -> str:
@@ -121,7 +137,7 @@ def sized(name: str, more: Mapping[str, tuple[int, ...]]) -> str:
             raise UsageError(f"{size} is given twice, and {name} has it: give it once")
     header = written_header(base)
     if more and header.is_file():
-        sizes.check(base, {**given, **more}, header.read_text(encoding="utf-8"))
+        sizes.check(base, {**given, **more}, "".join(texts_of(header)))
     return sizes.name_of(base, {**given, **more})
 
 

@@ -7,7 +7,7 @@ says everything, so a run of it is described, resumed and evaluated wherever its
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rltools_host.errors import UsageError
 
@@ -67,8 +67,8 @@ def name_of(base: str, sizes: Mapping[str, tuple[int, ...]]) -> str:
     return "-".join([base, *parts])
 
 
-def check(base: str, sizes: Mapping[str, tuple[int, ...]], header: str) -> None:
-    """UsageError where the experiment, whose header this is, cannot have these sizes."""
+def check(base: str, sizes: Mapping[str, tuple[int, ...]], headers: str) -> None:
+    """UsageError where the experiment, whose headers these are, cannot have these sizes."""
     for size, values in sizes.items():
         shown = f"{size}={','.join(map(str, values))}"
         if not all(1 <= value <= MOST for value in values) or len(values) > MOST_LAYERS:
@@ -76,7 +76,7 @@ def check(base: str, sizes: Mapping[str, tuple[int, ...]], header: str) -> None:
                 f"{shown}: give numbers from 1 to {MOST:,}, and of hidden {MOST_LAYERS} at most"
             )
         constant = CONSTANTS.get(size, "")
-        is_stated = constant == "kEpisodeSteps" or re.search(rf"\b{constant}\b", header)
+        is_stated = constant == "kEpisodeSteps" or re.search(rf"\b{constant}\b", headers)
         if constant and not is_stated:
             raise UsageError(f"{shown}: {base} has no {size}, as its algorithm needs none")
     name = name_of(base, sizes)
@@ -87,8 +87,10 @@ def check(base: str, sizes: Mapping[str, tuple[int, ...]], header: str) -> None:
         )
 
 
-def header_text(name: str, struct: str, base_struct: str, include: str, base_header: str) -> str:
-    """The whole file of a name that is split(); the base's is included."""
+def header_text(
+    name: str, struct: str, base_struct: str, include: str, base_headers: Sequence[str]
+) -> str:
+    """The whole file of a name that is split(). The base's headers begin with its own."""
     found = split(name)
     assert found is not None
     base, sizes = found
@@ -97,11 +99,11 @@ def header_text(name: str, struct: str, base_struct: str, include: str, base_hea
         parent = f"WithHidden<{base_struct}, {', '.join(map(str, hidden))}>"
     numbers = {CONSTANTS[size]: value for size, (value,) in sizes.items()}
     if "batch_size" in sizes:
-        numbers["kTileRows"] = tile_rows(sizes["batch_size"][0], base_header)
+        numbers["kTileRows"] = tile_rows(sizes["batch_size"][0], base_headers)
     constants = "".join(
         f"  static constexpr int {constant} = {value};\n" for constant, value in numbers.items()
     )
-    copied = "".join(COPIED.findall(base_header))
+    copied = "".join(COPIED.findall(base_headers[0]))
     return HEADER.format(
         name=name,
         base=base,
@@ -113,8 +115,8 @@ def header_text(name: str, struct: str, base_struct: str, include: str, base_hea
     )
 
 
-def tile_rows(batch_size: int, base_header: str) -> int:
+def tile_rows(batch_size: int, base_headers: Sequence[str]) -> int:
     """The largest divisor of a batch that is no more than the base's: it takes no more memory."""
-    stated = TILE_ROWS.search(base_header)
+    stated = TILE_ROWS.search("".join(base_headers))
     most = int(stated[1]) if stated else MOST_TILE_ROWS
     return max(rows for rows in range(1, most + 1) if batch_size % rows == 0)

@@ -12,6 +12,7 @@ import numpy as np
 
 from rltools_host.checks import rules
 from rltools_host.checks.findings import Examination, Finding, Learning, listed, number
+from rltools_host.checks.memory import with_code
 from rltools_host.checks.play import Array, Play, RandomActions
 from rltools_host.environments.library import SAME_STEP, Batch, Library
 from rltools_host.gymnasium_tasks.environment_server import RESET, STEP, PlayState
@@ -51,7 +52,8 @@ def examine(library: Library, given: Mapping[str, float], state: PlayState) -> E
         "episode_steps": library.episode_steps,
         "step_s": library.step_s,
         "hidden": library.experiment["hidden"],
-        "bytes": library.experiment["bytes"],
+        "algorithm": library.experiment["algorithm"],
+        "bytes": with_code(library.experiment["algorithm"], library.experiment["bytes"]),
     }
     return found
 

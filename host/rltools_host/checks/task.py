@@ -14,6 +14,7 @@ from rltools_host.build.catalogue import algorithms
 from rltools_host.build.description import ranges_of
 from rltools_host.checks import rules, wrappers
 from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning, listed, number
+from rltools_host.checks.memory import policy_sizes
 from rltools_host.checks.play import Array, Play, RandomActions
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.gymnasium_tasks.imports import make_first, one_line
@@ -91,6 +92,8 @@ class Examiner:
             "observations": len(task.observations),
             "actions": len(task.actions),
             "algorithm": task.algorithm,
+            "hidden": task.hidden,
+            "bytes": policy_sizes(task),
             "episode_steps": task.episode_steps,
             "step_s": task.step_interval_us * 1e-6,
             "wrappers": [type(each).__name__ for each in wrappers.chain(self.environment)[:-1]],

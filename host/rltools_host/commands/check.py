@@ -18,7 +18,7 @@ from rltools_host.checks.findings import (
     Examination,
     number,
 )
-from rltools_host.checks.memory import BoardFit, fits
+from rltools_host.checks.memory import SLOT, BoardFit, fits, policy_fits
 from rltools_host.checks.process import examine, examine_task
 from rltools_host.commands import parameters
 from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, mode, require
@@ -45,7 +45,9 @@ def run_experiment(name: str, settings: Sequence[str] = (), json_output: bool = 
 
 def run_task(request: TaskRequest, json_output: bool = False) -> None:
     """Of a task of Gymnasium's."""
-    finish(request.source, examine_task(request), [], json_output)
+    found = examine_task(request)
+    sizes = found.figures.get("bytes")
+    finish(request.source, found, policy_fits(sizes) if sizes else [], json_output)
 
 
 def finish(name: str, found: Examination, boards: Sequence[BoardFit], json_output: bool) -> None:
@@ -62,7 +64,13 @@ def finish(name: str, found: Examination, boards: Sequence[BoardFit], json_outpu
 def report(name: str, found: Examination, boards: Sequence[BoardFit], width: int) -> list[str]:
     lines = figure_lines(name, found.figures, width)
     if boards:
-        lines += [*entry("memory", f"to train {name}, with code and stack", width)]
+        widths = ",".join(map(str, found.figures["hidden"]))
+        what = (
+            f"for its policy, hidden layers {widths}; it is trained on this machine"
+            if SLOT in boards[0].parts
+            else f"to train {name}, with code and stack"
+        )
+        lines += entry("memory", what, width)
         lines += [f"{INDENT}{line}" for line in folded(board_rows(found, boards), width - 2)]
     elif "bytes" in found.figures:
         needs = " ".join(requirements(name)) or "more than any board has"
@@ -177,9 +185,9 @@ def command(
     json_output: Json = False,
 ) -> None:
     """Plays random actions, and the same ones again: ranges, finite numbers, the same episodes from
-    the same seed, reset and termination, the scale of rewards and observations; of an experiment,
-    memory on each board. Each finding comes with its remedy. The exit code is 18 where there is a
-    fault.
+    the same seed, reset and termination, the scale of rewards and observations; memory on each
+    board, to train an experiment, or for a task's policy. Each finding comes with its remedy. The
+    exit code is 18 where there is a fault.
     """
     if is_task(name):
         require(context, MODES, TASK)

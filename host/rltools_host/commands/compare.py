@@ -61,7 +61,7 @@ def comparison_lines(comparison: Comparison, width: int) -> list[str]:
     for each in contenders:
         figures = statistics_of(each.returns)
         numbers = (figures[key] for key in ("mean", "std", "median", "worst"))
-        shown = (f"{value:,.1f}" for value in numbers)
+        shown = ["-" if value is None else f"{value:,.1f}" for value in numbers]
         of_runs = (each.first.algorithm or "-", str(len(each.runs)), f"{each.mean:,.1f}")
         length = "-" if each.length is None else f"{each.length:,.0f}"
         rows.append((each.name, *of_runs, interval(each.interval, 1), *shown, length))

@@ -226,7 +226,7 @@ def fly_board(
     replay = folder / result_file(FLIGHT, request.place.board, ".html")
 
     def say(line: str) -> None:
-        print(line, flush=True)
+        print("\n".join(in_columns([line], columns(sys.stdout))), flush=True)
 
     def keep(result: LoopResult) -> None:
         if result.trace is None:

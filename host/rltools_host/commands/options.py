@@ -15,6 +15,7 @@ import typer
 
 from rltools_host.commands import parameters
 from rltools_host.errors import UsageError
+from rltools_host.lines import columns, in_columns
 from rltools_host.runs.names import WHICH
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")]
@@ -115,7 +116,7 @@ class ProgressLine:
 
     def say(self, line: str) -> None:
         self.clear()
-        print(line, flush=True)
+        print("\n".join(in_columns([line], columns(sys.stdout))), flush=True)
 
     def clear(self) -> None:
         if self._is_shown:

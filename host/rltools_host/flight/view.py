@@ -96,7 +96,8 @@ def picture(result: LoopResult, trace: Trace, width: int) -> Group:
         Rule(title, align="left", style="dim"),
         progress(trace, width, result.wall_s),
     ]
-    parts += [figures(trace), *rotor_bars(trace), *chart(trace, width), last_event(result)]
+    parts += [*figures(trace, width), *rotor_bars(trace, width), *chart(trace, width)]
+    parts.append(last_event(result))
     return Group(*parts)
 
 
@@ -112,36 +113,46 @@ def progress(trace: Trace, width: int, wall_s: float) -> Text:
     return text
 
 
-def figures(trace: Trace) -> Text:
+def figures(trace: Trace, width: int) -> list[Text]:
+    """As many to a line as there is room for."""
     from rich.text import Text
 
     state = trace.states[-1]
     _, x, y, _ = (float(value) for value in state["attitude"])
     tilt = math.degrees(math.acos(max(-1.0, min(1.0, 1.0 - 2.0 * (x * x + y * y)))))
     speed = float(np.linalg.norm(state["velocity_m_s"]))
-    text = Text(no_wrap=True)
+    lines = [Text(no_wrap=True)]
     for name, value in (
         ("from target", f"{trace.errors_m[-1]:.3f} m"),
         ("speed", f"{speed:.2f} m/s"),
         ("tilt", f"{tilt:.1f}°"),
         ("place", " ".join(f"{value:+.2f}" for value in state["position_m"]) + " m"),
     ):
-        text.append(f" {name} ", "dim")
-        text.append(f"{value}  ", "bold")
-    return text
+        text = Text.assemble((f" {name} ", "dim"), (value, "bold"), no_wrap=True)
+        if lines[-1] and len(lines[-1]) + 2 + len(text) > width:
+            lines.append(Text(no_wrap=True))
+        if lines[-1]:
+            lines[-1].append("  ")
+        lines[-1].append_text(text)
+    return lines
 
 
-def rotor_bars(trace: Trace) -> list[Text]:
-    """Thrusts as parts of the greatest ones, two to a line, as they lie seen from above."""
+def rotor_bars(trace: Trace, width: int) -> list[Text]:
+    """Thrusts as parts of the greatest ones, two to a line, as they lie seen from above, where
+    there is room for that."""
     from rich.text import Text
 
     action = trace.ticks["action"][-1]
+    longest = max(map(len, ROTORS))
+    rest = longest + len("   100 % ")
+    pairs = [(3, 0), (2, 1)] if width >= 2 * (rest + 1) else [(3,), (0,), (2,), (1,)]
+    bar = max(1, min(BAR_WIDTH, width // len(pairs[0]) - rest))
     lines = []
-    for pair in ((3, 0), (2, 1)):
+    for pair in pairs:
         text = Text(no_wrap=True)
         for rotor in pair:
-            text.append(f" {ROTORS[rotor]:>11} ", "dim")
-            add_bar(text, float(action[rotor]), BAR_WIDTH, "green")
+            text.append(f" {ROTORS[rotor]:>{longest}} ", "dim")
+            add_bar(text, float(action[rotor]), bar, "green")
             text.append(f" {100 * float(action[rotor]):3.0f} % ")
         lines.append(text)
     return lines

@@ -239,11 +239,12 @@ def verdict(group: GroupFolder, finished: Mapping[RunName, Run]) -> str:
     figures = statistics_of(returns_of(finished, group.variants[0].name))
     if not figures["runs"]:
         return f"{told}."
-    mean, std = float(figures["mean"] or 0), float(figures["std"] or 0)
+    mean = f"<strong>{number(figures['mean'], 1)}</strong>"
+    if figures["std"] is None:
+        return f"{told}; the last evaluation of its training returned {mean}."
     return (
-        f"{told}; the last evaluations of their training returned "
-        f"<strong>{number(mean, 1)}</strong> ± {number(std, 1)}, mean and standard deviation "
-        "over the seeds."
+        f"{told}; the last evaluations of their training returned {mean} ± "
+        f"{number(figures['std'], 1)}, mean and standard deviation over the seeds."
     )
 
 

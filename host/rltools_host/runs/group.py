@@ -121,14 +121,15 @@ def read_group_file(path: Path) -> dict[str, Any]:
 
 
 def statistics_of(returns: Sequence[float]) -> dict[str, float | int | None]:
-    """Of the runs' final returns; the deviation is the population's, as boards report it."""
+    """Of the runs' final returns; the deviation is the population's, as boards report it, and a
+    single run has none."""
     if not returns:
         return {"runs": 0, "mean": None, "median": None, "std": None, "worst": None}
     return {
         "runs": len(returns),
         "mean": statistics.fmean(returns),
         "median": statistics.median(returns),
-        "std": statistics.pstdev(returns),
+        "std": statistics.pstdev(returns) if len(returns) > 1 else None,
         "worst": min(returns),
     }
 

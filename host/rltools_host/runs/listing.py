@@ -139,7 +139,7 @@ def group_fields(path: Path, members: Sequence[Entry]) -> dict[str, Any]:
         "step": sum(member.step for member in members),
         "steps": max((member.steps for member in members), default=content.steps or 0) * count,
         "result": figures["mean"],
-        "deviation": figures["std"] if figures["runs"] != 1 else None,
+        "deviation": figures["std"],
         "length": statistics_of([run.length for run in finished if run.length is not None])["mean"],
     }
 

@@ -305,7 +305,7 @@ def summary_lines(summary: Sequence[Mapping[str, Any]], width: int = UNLIMITED) 
     for entry in known:
         numbers = (entry[key] for key in ("mean", "std", "worst", "median"))
         label = entry["label"] or "all seeds"
-        rows.append((label, str(entry["runs"]), *(f"{value:.1f}" for value in numbers)))
+        rows.append((label, str(entry["runs"]), *map(one_decimal, numbers)))
     return indented(rows, width)
 
 
@@ -314,7 +314,9 @@ def indented(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
     return [f"{INDENT}{line}" for line in folded(rows, width - len(INDENT))]
 
 
+def one_decimal(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
 def with_deviation(mean: float | None, std: float | None) -> str:
-    if mean is None:
-        return "-"
-    return f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"
+    return one_decimal(mean) if mean is None or std is None else f"{mean:.1f} ± {std:.1f}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from rltools_host.lines import columns, in_columns
+from rltools_host.lines import UNLIMITED, columns, in_columns
 from rltools_host.ui.training_screen import (
     DRAWING_SHARE,
     REFRESH_S,
@@ -117,6 +117,12 @@ class LiveStepsScreen(StepsScreen):
             self._draw()
 
     def close(self) -> None:
+        """What came of the steps stays, whole."""
+        from rich.text import Text
+
+        width = min(self._live.console.size.width, WIDEST) - 1
+        lines = (self._line(step, UNLIMITED).plain for step in self.steps.values())
+        self._live.update(Text("\n".join(in_columns(lines, width))), refresh=True)
         self._live.stop()
 
     def _draw(self) -> None:

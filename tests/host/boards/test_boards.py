@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,8 +11,14 @@ import pytest
 from serial.tools import list_ports
 
 from rltools_host.boards import discovery
-from rltools_host.boards.description import board_names, list_boards, load_board
+from rltools_host.boards.description import (
+    POLICY_SLOT_BYTES,
+    board_names,
+    list_boards,
+    load_board,
+)
 from rltools_host.build import firmware
+from rltools_host.checks.memory import SCRATCH_FLOATS
 from rltools_host.commands import boards
 from rltools_host.commands import firmware as firmware_command
 from rltools_host.commands.firmware import emulate, flash
@@ -44,6 +51,24 @@ def test_what_a_board_names_exists(name: str) -> None:
     for pattern in board.sources:
         assert list(TREE.root.glob(pattern)), f"{pattern} matches no file"
     assert board.report_every > 0
+
+
+def test_slots_of_policies_are_those_of_the_storage() -> None:
+    """Of boards that no test can ask; others in tests/device/test_imported_policies.py."""
+    flash = (TREE.root / "firmware/processors/sector_flash.h").read_text()
+    kilobytes, erase = (
+        int(re.search(rf"\b{name} = (\d+)\b", flash)[1])  # type: ignore[index]
+        for name in ("kBytes", "kEraseBytes")
+    )
+    slot = (kilobytes * 1024 // erase - 2) // 2 * erase  # two blocks are for the records
+    for board in list_boards():
+        if "RLT_STORAGE=SectorFlash" in board.defines:
+            assert board.policy_slot_bytes == slot
+        elif not any(define.startswith("RLT_STORAGE=") for define in board.defines):
+            assert board.policy_slot_bytes == POLICY_SLOT_BYTES
+    program = (TREE.root / "firmware/app/infer/program.h").read_text()
+    assert f"#define RLT_POLICY_SLOT_BYTES {POLICY_SLOT_BYTES}\n" in program
+    assert f"#define RLT_POLICY_SCRATCH_FLOATS {SCRATCH_FLOATS}\n" in program
 
 
 @pytest.mark.parametrize("name", NAMES)

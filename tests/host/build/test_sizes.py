@@ -78,6 +78,25 @@ def test_the_header_is_there_once_it_is_asked_for(project: Path) -> None:
         experiments.require_experiment("pendulum-td4-h8")
 
 
+def test_sizes_that_another_experiment_states(project: Path) -> None:
+    """Those of the header that is included, which the experiment derives from; what a build reads
+    in it stays its own."""
+    assert of_experiment("pendulum-ppo-masked", ["n_steps=64"])[0] == "pendulum-ppo-masked-r64"
+    name = "quadrotor-wind-ppo-b96-r8"
+    assert is_generated(name)
+    text = generated_header(name).read_text()
+    assert "kRolloutSteps = 8;" in text
+    assert text.count("// Requires: hosted\n") == 1
+    assert text.count("// Gate:") == 1
+    folder = project / "experiments"
+    folder.mkdir(exist_ok=True)
+    (folder / "cart.h").write_text('#include "acrobot_ppo.h"\nstruct Cart : AcrobotPpo {};\n')
+    (folder / "cart_two.h").write_text('#include "cart.h"\nstruct CartTwo : Cart {};\n')
+    assert is_generated("cart-two-r16"), "the tree's, by way of one of the project's"
+    with pytest.raises(UsageError, match="cart-two has no replay_capacity"):
+        of_experiment("cart-two", ["buffer_size=100"])
+
+
 def test_a_project_s_own_experiment_is_taken_as_it_is(project: Path) -> None:
     folder = project / "experiments"
     folder.mkdir(exist_ok=True)

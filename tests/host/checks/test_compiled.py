@@ -6,9 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from foreign_runs import pendulum_task
 from programs import output_of
 from rltools_host.boards.description import load_board
+from rltools_host.build.description import Channel
 from rltools_host.checks import compiled
 from rltools_host.checks.findings import (
     FAULT,
@@ -17,9 +20,17 @@ from rltools_host.checks.findings import (
     Finding,
     Learning,
 )
-from rltools_host.checks.memory import fits, parts_of
+from rltools_host.checks.memory import (
+    SCRATCH,
+    SLOT,
+    fits,
+    parts_of,
+    policy_fits,
+    policy_sizes,
+    with_code,
+)
 from rltools_host.checks.process import examine
-from rltools_host.environments.library import Library, library_at
+from rltools_host.environments.library import Library, experiment_library, library_at
 from rltools_host.gymnasium_tasks.environment_server import LIMIT_VARIABLE, PlayState
 from rltools_host.tree import TREE
 
@@ -167,14 +178,16 @@ def test_what_does_not_return_is_a_finding(
 
 
 def test_memory_is_that_of_a_board() -> None:
-    """Of pendulum-td3 on a Cortex-M7, 431,440 and 229,556 bytes are linked."""
-    sizes = {"width": 0, "learner": 218112, "replay": 211080, "scratch": 74944, "policy": 18476}
+    """Of pendulum-td3 on a Cortex-M7, 431,824 and 229,556 bytes are linked."""
+    compiled_sizes = {"learner": 218112, "replay": 211080, "scratch": 74944, "policy": 18476}
+    (sizes,) = with_code("TD3", [{"width": 0, **compiled_sizes}])
     parts = parts_of(load_board("qemu-cortex-m7"), sizes)
-    assert 431_440 <= parts["RAM1"] * 524_288 <= 431_440 + 12 * 1024
+    assert 431_824 <= parts["RAM1"] * 524_288 <= 431_824 + 12 * 1024
     assert parts["RAM2"] * 524_288 == 229_556
-    # A Teensy 4.1 gives code whole banks of 32 KiB.
-    teensy = parts_of(load_board("teensy41"), sizes)
-    assert round((teensy["RAM1"] - parts["RAM1"]) * 524_288) == 128 * 1024 - 108 * 1024
+    assert parts_of(load_board("teensy41"), sizes) == parts
+    # Both give code whole banks of 32 KiB.
+    more = parts_of(load_board("teensy41"), {**sizes, "code": sizes["code"] + 1})
+    assert round((more["RAM1"] - parts["RAM1"]) * 524_288) == 32 * 1024
 
     wide = {**sizes, "width": 96, "learner": 474_112, "scratch": 133_184, "policy": 39_724}
     narrow = {**sizes, "width": 64}
@@ -184,3 +197,37 @@ def test_memory_is_that_of_a_board() -> None:
     assert "host" not in found
     assert "qemu-stm32f405" not in found
     assert fits("quadrotor-sac", [wide, narrow]) == []
+
+
+def test_memory_of_a_tasks_policy() -> None:
+    """The image of pendulum-td3 has 18,476 bytes with two layers of 64, and 39,724 with 96."""
+    sizes = policy_sizes(pendulum_task("gym:Pendulum-v1"))
+    assert sizes[0] == {"width": 0, "policy": 18_476, "scratch_floats": 130}
+    assert [each["policy"] for each in sizes if each["width"] in (64, 96)] == [18_476, 39_724]
+    found = {each.board: each for each in policy_fits(sizes)}
+    assert {"teensy41", "esp32c3", "qemu-stm32f405"} <= set(found)
+    assert not {"host", "host-threads"} & set(found)
+    assert found["teensy41"].parts == {SLOT: 18_476 / 61_440, SCRATCH: 130 / 1024}
+    assert [found[name].widest for name in ("teensy41", "qemu-cortex-m7")] == [96, 80]
+    wide = structs.replace(pendulum_task("gym:Pendulum-v1"), hidden=(600, 16))
+    (teensy,) = [each for each in policy_fits(policy_sizes(wide)) if each.board == "teensy41"]
+    assert teensy.parts[SLOT] < 1 < teensy.parts[SCRATCH]
+    assert not teensy.fits
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("experiment", ["cartpole-ppo", "cartpole-dqn"])
+def test_a_tasks_image_is_as_large_as_the_cores(experiment: str) -> None:
+    """With PPO's normaliser, and with the choices' names."""
+    library = experiment_library(experiment)
+    described = library_at(library).experiment
+    task = structs.replace(
+        pendulum_task("gym:CartPole-v1"),
+        algorithm=experiment.rpartition("-")[2],
+        hidden=tuple(described["hidden"]),
+        observation_shape=(4,),
+        observations=tuple(Channel(f"o{i}", "m", -1.0, 1.0) for i in range(4)),
+        actions=(Channel("push", "left|right", 0.0, 1.0),),
+    )
+    ours = {each["width"]: each["policy"] for each in policy_sizes(task)}
+    assert ours == {each["width"]: each["policy"] for each in described["bytes"]}

@@ -11,8 +11,15 @@ from rltools_host.checks import memory
 from rltools_host.checks.memory import BoardFit
 
 made: Any = SimpleNamespace
-SIZES = {"learner": 1000, "scratch": 200, "replay": 5000, "policy": 30, "width": 64}
-CODE, STACK = 108 * 1024, 36 * 1024
+SIZES = {
+    "learner": 1000,
+    "scratch": 200,
+    "replay": 5000,
+    "policy": 30,
+    "width": 64,
+    "code": 108 * 1024,
+}
+CODE, STACK = SIZES["code"], memory.STACK_BYTES
 
 
 def region(use: str, size: int = 100_000, step: int = 1, name: str = "RAM") -> Any:
@@ -34,6 +41,12 @@ def region(use: str, size: int = 100_000, step: int = 1, name: str = "RAM") -> A
 )
 def test_what_lies_in_a_memory(use: str, step: int, count: int) -> None:
     assert memory.bytes_in(region(use, step=step), SIZES) == count
+
+
+def test_code_is_that_of_an_algorithm() -> None:
+    sizes = {"learner": 1}
+    assert memory.with_code("PPO", [sizes, {}]) == [{**sizes, "code": 131_072}, {"code": 131_072}]
+    assert memory.with_code("an algorithm of somebody's own", [{}]) == [{"code": 139_264}]
 
 
 def board(name: str, size: int, programs: tuple[str, ...] = ("train",)) -> Any:

@@ -66,6 +66,12 @@ def test_the_exit_code_says_whether_something_is_wrong(
     assert cli.run(["check", "gym:drifting.py:Drifting", "--episode-steps", "25"]) == 0
     printed = capsys.readouterr()
     assert printed.out.rstrip().endswith("nothing is wrong")
+    lines = printed.out.splitlines()
+    memory = lines.index(
+        "  memory    for its policy, hidden layers 64,64; it is trained on this machine"
+    )
+    (teensy,) = [line.split() for line in lines[memory:] if line.startswith("  teensy41 ")]
+    assert teensy == ["teensy41", "policy", "slot", "29%,", "scratch", "13%", "2x96"]
     assert printed.err == ""
 
 
@@ -245,7 +251,8 @@ def test_experiments_of_the_tree_are_in_order(experiment: str) -> None:
     [
         ("pendulum-td3", "qemu-cortex-m4"),
         ("pendulum-td3", "qemu-cortex-m7"),
-        ("pendulum-ppo", "qemu-cortex-m7"),
+        ("pendulum-distillation", "qemu-cortex-m7"),
+        ("racing-car-ppo", "qemu-cortex-m7"),
     ],
 )
 def test_memory_is_about_what_is_linked(

@@ -109,6 +109,18 @@ def test_progress_is_of_terminals_alone(
     assert stream.getvalue() == before
 
 
+def test_what_a_progress_says_breaks_between_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(options, "columns", lambda _: 60)
+    text = "active already in slot 0, 8 examples give this machine's bits, in every layer"
+    options.ProgressLine().say(text)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert max(map(len, lines)) <= 60
+    assert " ".join(" ".join(lines).split()) == text
+
+
 def test_what_has_no_effect_is_named_as_it_is_typed() -> None:
     made: Any = SimpleNamespace
     assert options.name_of(made(name="x", opts=["-o", "--output"])) == "--output"

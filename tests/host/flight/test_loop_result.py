@@ -233,21 +233,24 @@ def test_figures_of_a_moment() -> None:
     state, half = trace.states[-1:], np.deg2rad(15)
     state["position_m"], state["velocity_m_s"] = (1, -2, 0.5), (3, 4, 0)
     state["attitude"] = (np.cos(half), 0, np.sin(half), 0)
-    assert figures(trace).plain.split("  ") == [
-        " from target 2.291 m",
-        " speed 5.00 m/s",
-        " tilt 30.0°",
-        " place +1.00 -2.00 +0.50 m",
-        "",
-    ]
+    told = [" from target 2.291 m", " speed 5.00 m/s", " tilt 30.0°", " place +1.00 -2.00 +0.50 m"]
+    (line,) = figures(trace, 80)
+    assert line.plain.split("  ") == told
+    assert [line.plain for line in figures(trace, 60)] == ["  ".join(told[:3]), told[3]]
+    assert [line.plain for line in figures(trace, 20)] == told
     assert progress(trace, 60, 0.5).plain.endswith("     0.50 of 2 s   500 ticks/s")
     assert progress(trace, 60, 0.0).plain.endswith(" 0 ticks/s")
     trace.ticks["action"][-1] = (0.1, 0.2, 0.3, 0.4)
-    words = [[word for word in line.plain.split() if word.isalnum()] for line in rotor_bars(trace)]
-    assert words == [
-        ["front", "left", "40", "front", "right", "10"],
-        ["rear", "left", "30", "rear", "right", "20"],
-    ]
+    for width in (42, 58, 108):
+        lines = [line.plain for line in rotor_bars(trace, width)]
+        assert [[word for word in line.split() if word.isalnum()] for line in lines] == [
+            ["front", "left", "40", "front", "right", "10"],
+            ["rear", "left", "30", "rear", "right", "20"],
+        ]
+        assert max(map(len, lines)) <= width
+    lines = [line.plain for line in rotor_bars(trace, 38)]
+    assert [line.split()[1] for line in lines] == ["left", "right", "left", "right"]
+    assert max(map(len, lines)) <= 38
 
 
 def test_the_distance_over_time() -> None:

@@ -106,6 +106,8 @@ def test_the_picture_on_a_terminal(result: LoopResult) -> None:
         assert "flies over host" in text
         assert "front left" in text
         assert "distance from the target" in text
+        assert re.search(r" place [-+]\d\.\d\d [-+]\d\.\d\d [-+]\d\.\d\d m", text)
+        assert text.count(" % ") == 4
         assert all(len(line) <= width for line in text.splitlines())
     assert "fail-safe" in text
 

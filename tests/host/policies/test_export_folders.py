@@ -128,6 +128,52 @@ def test_the_arduino_library_compiles_alone(processor: str, tmp_path: Path) -> N
     compile_for(processor, sketch, tmp_path / "sketch.o", include, *INTERFACE)
 
 
+AVR_CORE = Path("/usr/share/arduino/hardware/arduino/avr")  # Debian's arduino-core-avr
+
+
+@pytest.fixture
+def macros_of_the_core(tmp_path: Path) -> Path:
+    """A folder with arduino_macros.h: what the real core of Arduino defines, as its compiler has
+    it."""
+    if not AVR_CORE.is_dir() or shutil.which("avr-g++") is None:
+        pytest.skip("not installed: apt-get install arduino-core-avr gcc-avr avr-libc")
+    core, variant = AVR_CORE / "cores" / "arduino", AVR_CORE / "variants" / "mega"
+    headers = (core / "Arduino.h", core / "binary.h", variant / "pins_arduino.h")
+    names = {
+        name
+        for header in headers
+        for name in re.findall(r"^#define +(\w+)", header.read_text("latin-1"), re.MULTILINE)
+    }
+    assert {"min", "abs", "round", "PI", "B00000001", "LED_BUILTIN"} <= names
+    words = (
+        "-mmcu=atmega2560",
+        "-DF_CPU=16000000L",
+        "-DARDUINO=10819",
+        f"-I{core}",
+        f"-I{variant}",
+    )
+    defined = run("avr-g++", *words, "-dM", "-E", core / "Arduino.h").stdout.splitlines()
+    kept = [line for line in defined if re.match(r"#define (\w+)", line)[1] in names]  # type: ignore[index]
+    assert len(kept) > 500
+    folder = tmp_path / "macros"
+    folder.mkdir()
+    (folder / "arduino_macros.h").write_text("\n".join(["#pragma once", *kept, ""]))
+    return folder
+
+
+@pytest.mark.all
+def test_the_sketch_compiles_behind_the_macros_of_arduinos_own_core(
+    macros_of_the_core: Path, tmp_path: Path
+) -> None:
+    """An AVR has no int of 32 bits, so that another processor compiles."""
+    library = arduino_library(sample("pendulum"), tmp_path)
+    sketch = tmp_path / "sketch.cpp"
+    text = (library / "examples/Control/Control.ino").read_text()
+    sketch.write_text(f"#include <Arduino.h>\n{text}")
+    include = (f"-I{macros_of_the_core}", INTERFACE[0], f"-I{library / 'src'}")
+    compile_for("Cortex-M7", sketch, tmp_path / "sketch.o", *include)
+
+
 SEEING_MORE = ("remembering_quadrotor_4", "summing_quadrotor", "only_summing_quadrotor")
 REMEMBERING = (*SEEING_MORE, "recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor")
 

@@ -67,7 +67,7 @@ def test_document_of_a_comparison() -> None:
         for name, value, run in zip("abc", (1.0, 2.0, 2.0), runs, strict=True)
     )
     document = Comparison((a, b, c), ("a note",)).document()
-    figures = {"runs": 1, "mean": 1.0, "median": 1.0, "std": 0.0, "worst": 1.0}
+    figures = {"runs": 1, "mean": 1.0, "median": 1.0, "std": None, "worst": 1.0}
     assert document["contenders"][0] == {
         "name": "a",
         "algorithm": "",

@@ -90,6 +90,12 @@ def finished(**returns: tuple[float | None, ...]) -> dict[RunName, Run]:
         (("",), finished(all=(None,)), "1 of 2 runs have finished."),
         (
             ("",),
+            finished(all=(-1.0,)),
+            "1 of 2 runs have finished; the last evaluation of its training returned "
+            f"<strong>{MINUS}1.0</strong>.",
+        ),
+        (
+            ("",),
             finished(all=(-1.0, -3.0)),
             "2 of 2 runs have finished; the last evaluations of their training returned "
             f"<strong>{MINUS}2.0</strong> ± 1.0, mean and standard deviation over the seeds.",
@@ -177,7 +183,7 @@ def test_final_returns() -> None:
         "Final returns",
         "lead",
         f'<table class="figures"><thead><tr>{"".join(f"<th>{head}</th>" for head in heads)}</tr>'
-        f"</thead><tbody><tr><th>a</th>{cells('1', two, '0.0', two, two, two, '-')}</tr>"
+        f"</thead><tbody><tr><th>a</th>{cells('1', two, DASH, two, two, two, '-')}</tr>"
         f"<tr><th>b</th>{cells('4', '4.0', '0.0', '4.0', '4.0', '4.0', '4.0 to 4.0')}</tr>"
         "</tbody></table>",
         group_page.NARROW_TABLE,

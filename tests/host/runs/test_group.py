@@ -142,6 +142,7 @@ def test_statistics() -> None:
         "std": None,
         "worst": None,
     }
+    assert statistics_of([-4.0])["std"] is None, "of one run there is none"
     assert statistics_of([-4.0, -1.0, -1.0, 2.0]) == {
         "runs": 4,
         "mean": -1.0,

@@ -101,6 +101,11 @@ def test_observations_outside_are_a_sentence_of_their_own() -> None:
     ]
 
 
+def test_a_single_run_has_no_deviation() -> None:
+    (entry,) = document()["summary"]
+    assert summary_lines([{**entry, "std": None}])[1].split()[3:6] == ["-123.5", "-", "-130.0"]
+
+
 @pytest.mark.parametrize(
     ("mean", "std", "expected"),
     [(None, None, "-"), (None, 1.0, "-"), (-1.26, None, "-1.3"), (0.0, 0.0, "0.0 ± 0.0")],

@@ -11,7 +11,7 @@ import pytest
 
 from programs import in_node, output_of, require_node
 from rltools_host.build import web_module
-from rltools_host.build.experiments import build_description
+from rltools_host.build.experiments import build_description, describe
 from rltools_host.build.web_module import (
     COMPILER_GROUP,
     KINDS,
@@ -76,6 +76,46 @@ def test_three_hundred_steps_of_td3_end_in_the_bits_of_every_board(kind: str) ->
     assert found["finished"]
     assert found["hash"] == "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
     assert found["returns"] == [pytest.approx(-1578.6, abs=0.05)]
+
+
+# Spoils a number of a run's state: node SPOIL CORE.JS EXACT.WASM OFFSET VALUE
+SPOILED = """
+const [core, wasm, offset, value] = process.argv.slice(1);
+const { Core, NOT_FINITE } = await import(core);
+const run = new Core(new WebAssembly.Module((await import("node:fs")).readFileSync(wasm)));
+run.exports.begin_training();
+run.exports.train(20);
+const before = run.stopped();
+run.floats(run.exports.transfer_buffer(), 1)[0] = Number(value);
+run.exports.write_state(Number(offset), 4);
+const isStopped = run.exports.train(2000) === NOT_FINITE, why = run.stopped();
+run.exports.begin_training();
+console.log(JSON.stringify({ before, isStopped, why, after: run.stopped() }));
+"""
+
+
+@pytest.mark.parametrize(
+    ("tensor", "value", "sentence"),
+    [
+        (
+            "environment_state/angle_rad",
+            "-1e38",
+            r"a reward is not finite; state angle_rad -1e38, velocity_rad_s -?\d[0-9.]*; "
+            r"action torque -?0\.\d+; the environment gives it: mend it, or end its episodes "
+            r"before",
+        ),
+        ("critic_1/0/weights", "NaN", "a loss is not finite; try a smaller learning_rate"),
+    ],
+)
+def test_a_page_says_why_training_stopped(tensor: str, value: str, sentence: str) -> None:
+    """In the words of a board."""
+    build_modules(["pendulum-td3"])
+    (at,) = (t.offset for t in describe("pendulum-td3").tensors if t.name == tensor)
+    words = ("--input-type=module", "-e", SPOILED, CORE, module_path("pendulum-td3", "exact"))
+    found = json.loads(in_node(*words, at, value))
+    assert found["isStopped"]
+    assert (found["before"], found["after"]) == ("", "")
+    assert re.fullmatch(sentence, found["why"]), found["why"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -42,6 +42,8 @@
 #define portOutputRegister(port) (port)
 #define portInputRegister(port) (port)
 #define portModeRegister(port) (port)
+#define digitalPinToTimer(pin) (pin)
+#define _NOP() (void)0
 
 // Constants.
 #define HIGH 0x1
@@ -71,6 +73,38 @@
 #define NOT_A_PIN 0
 #define NOT_A_PORT 0
 #define NOT_ON_TIMER 0
+#define NOT_AN_INTERRUPT -1
+#define INTERNAL1V1 2
+#define INTERNAL2V56 3
+#define PA 1
+#define PB 2
+#define PC 3
+#define PD 4
+#define PE 5
+#define PF 6
+#define PG 7
+#define PH 8
+#define PJ 10
+#define PK 11
+#define PL 12
+#define TIMER0A 1
+#define TIMER0B 2
+#define TIMER1A 3
+#define TIMER1B 4
+#define TIMER1C 5
+#define TIMER2 6
+#define TIMER2A 7
+#define TIMER2B 8
+#define TIMER3A 9
+#define TIMER3B 10
+#define TIMER3C 11
+#define TIMER4A 12
+#define TIMER4B 13
+#define TIMER4C 14
+#define TIMER4D 15
+#define TIMER5A 16
+#define TIMER5B 17
+#define TIMER5C 18
 #define LED_BUILTIN 13
 #define NUM_DIGITAL_PINS 55
 #define SS 10

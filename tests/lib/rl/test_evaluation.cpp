@@ -87,6 +87,29 @@ TEST_CASE("an action that is not finite is seen in the report") {
   }
 }
 
+TEST_CASE("a broken step ends an evaluation, which names it and has no report") {
+  OnTheLine run;
+  const std::vector<std::uint8_t> before = run.state();
+  for (const int steps : {0, 1, 3}) {
+    CAPTURE(steps);
+    Evaluation<LineTd3> evaluation;
+    begin_evaluation(Generic{}, run.training, evaluation);
+    for (int i = 0; i < steps; i++) REQUIRE(evaluate_step(Generic{}, run.training, evaluation));
+    CHECK(evaluation.broken.environment == evaluation.broken.kNone);
+    REQUIRE(evaluation.episode_step == static_cast<std::uint32_t>(steps));
+    evaluation.environment_state.position = math::kInfinity;
+    CHECK_FALSE(evaluate_step(Generic{}, run.training, evaluation));
+    CHECK_FALSE(evaluate_step(Generic{}, run.training, evaluation));
+    CHECK(evaluation.broken.environment == 0);
+    CHECK(evaluation.broken.is_first == (steps == 0));
+    CHECK_FALSE(evaluation.broken.is_reward);
+    CHECK(is_finite(evaluation.environment_state.position) == (steps > 0));
+    const EvaluationReport report = evaluation_report(evaluation);
+    CHECK(report.mean != report.mean);
+  }
+  CHECK(run.state() == before);
+}
+
 TEST_CASE("an evaluation may be left and begun again, and another one may run between its steps") {
   OnTheLine run;
   run.train(Generic{}, 150);

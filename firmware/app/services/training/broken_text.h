@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "rltools/core/finite.h"
-#include "rltools/rl/training.h"
+#include "rltools/rl/evaluation.h"
 
 namespace rlt {
 
@@ -157,19 +157,20 @@ struct AddFields {
 constexpr std::size_t kBrokenTextBytes = 240;
 using BrokenText = WordsText<kBrokenTextBytes>;
 
-// `report.broken` is of an environment of the run.
+// Of a step of E's environment: `state` is the one before it. `where` is "" or " of an evaluation".
 template <class E>
-BrokenText broken_text(const Training<E>& training, const StepReport<E>& report) {
+BrokenText broken_text(const typename E::Environment::State& state,
+                       const Broken<typename E::Environment>& broken, const char* where) {
   using Environment = typename E::Environment;
   constexpr std::size_t kStateEnds = 180;  // so that there is room for an action
-  const auto& broken = report.broken;
   BrokenText text;
   text.set_limit(kStateEnds);
   text.add("training stopped: ", broken.is_reward ? "a reward" : "an observation");
-  text.add(" is not finite; ", "state");
+  text.add(where, " is not finite; ");
+  text.add("state", "");
   detail::AddFields<BrokenText> fields{text};
   if constexpr (Contracts<E>::kKept) {  // else the compiler has said what is missing
-    training.learner.environments.state[broken.environment].for_each_field(fields);
+    state.for_each_field(fields);
   }
   text.set_limit(kBrokenTextBytes);
   if (broken.is_first) {
@@ -182,6 +183,15 @@ BrokenText broken_text(const Training<E>& training, const StepReport<E>& report)
     text.add(" ", NumberText(static_cast<float>(broken.action[i])).text());
   }
   return text;
+}
+template <class E>
+BrokenText broken_text(const Training<E>& training, const StepReport<E>& report) {
+  const auto& broken = report.broken;
+  return broken_text<E>(training.learner.environments.state[broken.environment], broken, "");
+}
+template <class E>
+BrokenText broken_text(const Evaluation<E>& evaluation) {
+  return broken_text<E>(evaluation.environment_state, evaluation.broken, " of an evaluation");
 }
 
 }  // namespace rlt

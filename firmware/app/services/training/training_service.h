@@ -190,9 +190,7 @@ class TrainingService : public link::Service {
       if (report.broken.environment == report.broken.kNone) {
         return fail("training stopped: a loss is not finite");
       }
-      enter_fault();
-      const BrokenText text = broken_text(training_, report);
-      return sender_.say_in_pieces(MAV_SEVERITY_CRITICAL, text.text());
+      return fail(broken_text(training_, report));
     }
     const std::uint32_t step = steps_done(training_);
     const auto is_due = [&](std::uint32_t interval) {
@@ -221,6 +219,9 @@ class TrainingService : public link::Service {
 
   void end_evaluation() {
     evaluating_ = false;
+    if (evaluation_.broken.environment != evaluation_.broken.kNone) {
+      return fail(broken_text(evaluation_));
+    }
     if constexpr (KeepsBest) files_.keep_if_best(device_, evaluation_report(evaluation_).mean);
     evaluated_ += board::counter() - evaluating_since_;
     send_evaluation(evaluation_report(evaluation_));
@@ -244,6 +245,11 @@ class TrainingService : public link::Service {
   void fail(const char (&text)[Size]) {
     enter_fault();
     sender_.say(MAV_SEVERITY_CRITICAL, text);
+  }
+
+  void fail(const BrokenText& text) {
+    enter_fault();
+    sender_.say_in_pieces(MAV_SEVERITY_CRITICAL, text.text());
   }
 
   void enter_fault() {

@@ -1,6 +1,6 @@
 // A board of docs/protocol.md: who it is, its hyperparameters and its training; clients/node.py,
 // clients/parameters.py and clients/training.py have it.
-import { bitsOf } from "./core.js";
+import { bitsOf, remedyOf } from "./core.js";
 import { Files } from "./files.js";
 import { BoardError, Connection, LinkLost, TIMES, exchange, sleep } from "./link.js";
 
@@ -293,12 +293,6 @@ export class Board {
     });
   }
 }
-
-// Of a fault: its text names a state where an environment's step gave what is not finite.
-const remedyOf = (why) =>
-  why.includes("; state ")
-    ? "the environment gives it: mend it, or end its episodes before"
-    : "try a smaller learning_rate";
 
 const resultOf = (message) => ({ ...message, hash: hexadecimal(message.state_sha256) });
 

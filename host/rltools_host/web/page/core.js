@@ -37,6 +37,13 @@ export const GOES_ON = 0, ENDED = 1; // of stepEpisode()
 const HEADER_BYTES = 64, SHA256_AT = 24, SHA256_BYTES = 32;
 const DIMENSIONS_AT = 16; // in a policy image: of observations and actions, 16 bits each
 
+/** What to do where training stopped: a board's text names the state where an environment's step gave
+ * what is not finite. */
+export const remedyOf = (why) =>
+  why.includes("; state ")
+    ? "the environment gives it: mend it, or end its episodes before"
+    : "try a smaller learning_rate";
+
 /** A file was refused; the message says why. */
 export class Refused extends Error {}
 
@@ -94,6 +101,12 @@ export class Core extends Module {
     this.exports.begin_evaluation();
     while (this.exports.evaluate(1000)) continue;
     return { mean: this.exports.evaluation_mean(), std: this.exports.evaluation_std() };
+  }
+
+  /** Why training stopped, and what to do; "" where it did not. */
+  stopped() {
+    const why = this.text(this.exports.stopped_text()).replace(/^training stopped: /, "");
+    return why && `${why}; ${remedyOf(why)}`;
   }
 
   /** SHA-256 of the training state, as every device states it. */

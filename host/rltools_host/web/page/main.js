@@ -207,9 +207,9 @@ const answers = {
     const said = same ? ": the bits of the devices below" : other ? ": not the bits of the devices below" : "";
     say(`Finished ${number(step)} steps${said}.`, Boolean(other));
   },
-  diverged({ step }) {
+  diverged({ step, why }) {
     setTraining("finished");
-    say(`Training stopped at step ${number(step)}: a number is not finite.`, true);
+    say(`Training stopped at step ${number(step)}: ${why}.`, true);
   },
   checkpoint({ step, file }) {
     download(file, `${description.name}-${step}.safetensors`);

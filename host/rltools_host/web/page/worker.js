@@ -70,11 +70,15 @@ channel.port1.onmessage = () => {
     now = after;
   }
   const step = core.exports.steps_done();
-  if (outcome === EVALUATION_DUE || outcome === FINISHED) send("evaluation", { step, ...core.evaluate() });
+  if (outcome === EVALUATION_DUE || outcome === FINISHED) {
+    const evaluation = core.evaluate();
+    if (core.stopped()) outcome = NOT_FINITE;
+    else send("evaluation", { step, ...evaluation });
+  }
   if (now - reportTime > REPORT_MS || outcome >= FINISHED) progress(now);
   if (outcome === FINISHED || outcome === NOT_FINITE) {
     running = false;
-    if (outcome === NOT_FINITE) return send("diverged", { step });
+    if (outcome === NOT_FINITE) return send("diverged", { step, why: core.stopped() });
     return state("finished");
   }
   if (now - policyTime > POLICY_MS) policy(now);

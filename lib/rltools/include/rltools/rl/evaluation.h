@@ -31,6 +31,11 @@ struct Evaluation : PolicyState<E> {
   // Moments about the first return: returns differ little compared with their size.
   T first, sum, sum_of_squares;
   T smallest, largest;
+  // Before the last step; its action is `broken`'s. Of environments that are not elsewhere.
+  typename E::Environment::State state_before;
+  // The step that was broken, which ends all episodes: the state is as before it, and the report is
+  // of no number.
+  Broken<typename E::Environment> broken;
 };
 
 namespace detail {
@@ -47,6 +52,17 @@ void begin_evaluation_episode(Device device, const Training<E>& training,
   begin_episode<E>(evaluation);
   evaluation.episode_step = 0;
   evaluation.episode_return = typename E::Scalar(0);
+}
+
+// The last step, or the first observation, is broken.
+template <class E>
+void end_as_broken(Evaluation<E>& evaluation, bool is_reward) {
+  evaluation.broken.environment = 0;
+  evaluation.broken.is_reward = is_reward;
+  evaluation.broken.is_first = evaluation.episode_step == 0 && !is_reward;
+  if (!evaluation.broken.is_first) evaluation.environment_state = evaluation.state_before;
+  evaluation.first = evaluation.sum = static_cast<typename E::Scalar>(math::kQuietNan);
+  evaluation.episode = evaluation.episodes;
 }
 
 template <class E>
@@ -83,6 +99,7 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
     using T = typename E::Scalar;
     using Environment = typename E::Environment;
     constexpr auto kEpisodeSteps = static_cast<std::uint32_t>(E::kEpisodeSteps);
+    constexpr bool kLooks = !kIsElsewhere<Environment>;
     if (evaluation.episode >= evaluation.episodes) return false;
     const Environment environment = environment_of(training);
     const auto& parameters = evaluation.parameters;
@@ -96,6 +113,10 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
     Matrix<T, 1, Environment::kActionDim> action;
     observe(device, environment, parameters, state, observation.data(),
             random(Purpose::evaluation_observation));
+    if (kLooks && !all_finite(observation.data(), kCriticObservationDim<Environment>)) {
+      detail::end_as_broken(evaluation, false);
+      return false;
+    }
     if constexpr (kIsRecurrent<PolicyNetwork<E>>) {
       PolicyState<E>& hidden = evaluation;
       act(device, training, policy_part(device, observation, policy_rows), hidden, action);
@@ -104,8 +125,18 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
     }
     bool ended = true;
     if (all_finite(action.data(), Environment::kActionDim)) {
+      if constexpr (kLooks) {
+        evaluation.state_before = state;
+        for (int i = 0; i < Environment::kActionDim; i++) {
+          evaluation.broken.action[i] = action.data()[i];
+        }
+      }
       const auto result = step(device, environment, parameters, state, action.data(),
                                random(Purpose::evaluation_step));
+      if (kLooks && !is_finite(result.reward)) {
+        detail::end_as_broken(evaluation, true);
+        return false;
+      }
       if (!result.lost) evaluation.episode_return += result.reward;
       evaluation.episode_step++;
       ended = result.terminated || evaluation.episode_step >= kEpisodeSteps || result.truncated ||

@@ -72,6 +72,83 @@ TEST_CASE("a run of many environments ends with the bits of one that nobody watc
   CHECK(progress.back().episodes == kEnvironments);  // each has taken 26 steps, of episodes of 20
 }
 
+// -- an environment that only evaluations break -----------------------------------------------
+
+namespace {
+
+// Sound in training; step `kSoundSteps` of an evaluation's second episode is not.
+struct LatePendulum : TinyPendulum {
+  static constexpr std::uint32_t kSoundSteps = 7;
+  static inline bool breaks_reward = false;
+};
+StepResult<float> step(Generic device, const LatePendulum&,
+                       const LatePendulum::Parameters& parameters, LatePendulum::State& state,
+                       const float* action, RandomStream random) {
+  const TinyPendulum sound{};
+  auto result = step(device, sound, parameters, state, action, random);
+  const bool is_late = random.purpose == Purpose::evaluation_step && random.substream == 1 &&
+                       random.step == LatePendulum::kSoundSteps;
+  if (!is_late) return result;
+  (LatePendulum::breaks_reward ? result.reward : state.velocity_rad_s) = math::kQuietNan;
+  return result;
+}
+
+struct LateTd3 : TinyTd3 {
+  static constexpr const char* kName = "late-td3";
+  using Environment = LatePendulum;
+};
+
+struct LateBoard : BoardOf<LateTd3> {
+  void train_to_fault() {
+    put(mavlink_msg_command_long_encode, Board::command_of(MAV_CMD_RLT_START));
+    for (int i = 0; i < 1000 && application.state() != RLT_STATE_FAULT; i++) application.poll();
+    REQUIRE(application.state() == RLT_STATE_FAULT);
+    parse();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a step that is broken in an evaluation alone stops training, and is named") {
+  LatePendulum::breaks_reward = false;
+  std::string what = "an observation";
+  SUBCASE("an observation") {}
+  SUBCASE("a reward") {
+    LatePendulum::breaks_reward = true;
+    what = "a reward";
+  }
+  LateBoard board;
+  auto& hyper = board.run.training.hyperparameters;
+  hyper.steps = 100;
+  hyper.eval_every = 30;
+  hyper.eval_episodes = 3;
+  board.train_to_fault();
+  CHECK(steps_done(board.run.training) == 30);
+  CHECK(evaluations_in(board).empty());
+  std::string text;
+  for (const std::string& piece : board.texts()) text += piece;
+
+  // The state before that step, by an episode that nobody watches.
+  Evaluation<TinyTd3> sound;
+  training_run::Run<TinyTd3> run(7);
+  run.training.hyperparameters = hyper;
+  initialize(Generic{}, run.training);
+  run.train(Generic{}, 30);
+  begin_evaluation(Generic{}, run.training, sound);
+  while (sound.episode != 1 || sound.episode_step != LatePendulum::kSoundSteps) {
+    REQUIRE(evaluate_step(Generic{}, run.training, sound));
+  }
+  const auto written = [](float value) { return std::string(NumberText(value).text()); };
+  const auto& state = sound.environment_state;
+  const std::string begins = "training stopped: " + what +
+                             " of an evaluation is not finite; state angle_rad " +
+                             written(state.angle_rad) + ", velocity_rad_s " +
+                             written(state.velocity_rad_s) + "; action torque ";
+  CHECK(text.substr(0, begins.size()) == begins);
+  evaluate_step(Generic{}, run.training, sound);
+  CHECK(text.substr(begins.size()) == written(sound.broken.action[0]));
+}
+
 // -- an environment elsewhere ---------------------------------------------------------------------
 
 namespace {
