@@ -161,7 +161,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def project_in_tree() -> Iterator[Path]:
-    """An empty project in the checkout, in which what is compiled is left to one ccache."""
+    """An empty project within the checkout."""
     PROJECT.build.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="project-", dir=PROJECT.build) as folder:
         (Path(folder) / MARKER).touch()
