@@ -139,7 +139,7 @@ def objects_of(header: Path, directory: Path, experiment: str) -> list[Path]:
     targets = [cmake.firmware_target(experiment), f"describe-{experiment}"]
     commands = ninja_output([*ninja, "-t", "commands", *targets])
     dependencies = ninja_output([*ninja, "-t", "deps"])
-    expected = str(directory / cmake.LINK / header.relative_to(TREE.root))
+    expected = str(cmake.link_tree(directory) / header.relative_to(TREE.root))
     compiled = ""
     found = []
     for line in dependencies.splitlines():

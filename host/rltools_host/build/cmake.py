@@ -55,7 +55,7 @@ def toolchain_options(board: Board) -> dict[str, str]:
     return {} if file is None else {"CMAKE_TOOLCHAIN_FILE": str(TREE.root / file)}
 
 
-def is_configured(directory: Path, definitions: Mapping[str, str]) -> bool:
+def is_configured(directory: Path, source: Path, definitions: Mapping[str, str]) -> bool:
     """Whether CMake has run here with these; Ninja repeats that when inputs change."""
     if not (directory / "build.ninja").is_file():
         return False
@@ -64,19 +64,22 @@ def is_configured(directory: Path, definitions: Mapping[str, str]) -> bool:
     except OSError:
         return False
     entries = dict(re.findall(r"^([A-Za-z_]\w*):\w+=(.*)$", cache_text, re.MULTILINE))
-    places = {"CMAKE_HOME_DIRECTORY": directory / LINK, "CMAKE_CACHEFILE_DIR": directory}
-    expected = {**{name: str(place) for name, place in places.items()}, **definitions}
-    return all(entries.get(name) == value for name, value in expected.items())
+    places = {"CMAKE_HOME_DIRECTORY": str(source), "CMAKE_CACHEFILE_DIR": str(directory)}
+    return all(entries.get(name) == value for name, value in {**places, **definitions}.items())
 
 
 def link_tree(directory: Path) -> Path:
     """The link in a build tree by which the sources are compiled, wherever they lie
-    (cmake/compiler_cache.cmake). What was compiled of others is compiled anew."""
+    (cmake/compiler_cache.cmake). What was compiled of others is compiled anew. The tree itself on a
+    file system without links."""
     link = directory / LINK
     if not link.is_symlink() or link.readlink() != TREE.root:
-        link.unlink(missing_ok=True)
+        try:
+            link.unlink(missing_ok=True)
+            link.symlink_to(TREE.root)
+        except OSError:
+            return TREE.root
         (directory / ".ninja_log").unlink(missing_ok=True)
-        link.symlink_to(TREE.root)
     return link
 
 
@@ -137,7 +140,7 @@ def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None
         **options,
     }
     source = link_tree(directory)
-    if is_configured(directory, definitions):
+    if is_configured(directory, source, definitions):
         return
     compilers = directory.glob("CMakeFiles/*/CMakeCXXCompiler.cmake")
     for stale in (directory / "CMakeCache.txt", *compilers):

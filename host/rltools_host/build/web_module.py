@@ -68,8 +68,8 @@ def build_modules(names: Sequence[str]) -> None:
     tools.ensure_group(COMPILER_GROUP)
     directory = web_directory()
     with cmake.build_lock(directory):
-        cmake.link_tree(directory)
-        (directory / "build.ninja").write_text(ninja_file(names), encoding="utf-8")
+        text = ninja_file(names, cmake.link_tree(directory))
+        (directory / "build.ninja").write_text(text, encoding="utf-8")
         modules = [module_path(name, kind).name for name in names for kind in KINDS]
         result = subprocess.run(
             [tools.program("ninja"), "-C", str(directory), *modules],
@@ -82,11 +82,10 @@ def build_modules(names: Sequence[str]) -> None:
             raise cmake.fail("building for WebAssembly", result.stdout, directory / "rlt-build.log")
 
 
-def ninja_file(names: Sequence[str]) -> str:
-    """What Ninja reads: an object for each source, a module for each kind. The tree is called by
-    the link to it, so that ccache knows its sources from any clone."""
+def ninja_file(names: Sequence[str], tree: Path) -> str:
+    """What Ninja reads: an object for each source, a module for each kind. The tree is a link to
+    it, so that ccache knows its sources from any clone."""
     build = build_description()
-    tree = Path(cmake.LINK)
     places = (
         *(tree / folder for folder in build["include_directories"]),
         *PROJECT.include_directories,
@@ -99,7 +98,7 @@ def ninja_file(names: Sequence[str]) -> str:
         f"-DRLT_DEVICE_HEADER='\"{DEVICE_HEADER}\"'",
         *(f"-DRLT_DEVICE={DEVICE}", "-DRLT_WHOLE_BATCH"),
     ]
-    compiler = f"{tree}/toolchains/zig-c++ -target wasm32-freestanding"
+    compiler = f"{quoted(TREE.toolchains / 'zig-c++')} -target wasm32-freestanding"
     lines = [
         "ninja_required_version = 1.5",
         f"flags = {' '.join(flags)}",
@@ -116,7 +115,7 @@ def ninja_file(names: Sequence[str]) -> str:
             for source in FLIGHT_SOURCES if name == FLIGHT else SOURCES:
                 objects.append(f"{name}-{kind}/{Path(source).stem}.o")
                 lines += [
-                    f"build {objects[-1]}: compile {tree / source}",
+                    f"build {objects[-1]}: compile {escaped(tree / source)}",
                     f"  kind = {' '.join(kind_flags)}",
                     f"  subject = {subject_flags(name)}",
                 ]
@@ -131,6 +130,11 @@ def subject_flags(name: str) -> str:
     is_of_tree = header.parent == TREE.experiments
     included = header.name if is_of_tree else header.relative_to(PROJECT.root)
     return f"-DRLT_EXPERIMENT_HEADER='\"{included}\"' -DRLT_EXPERIMENT={struct_of(header)}"
+
+
+def escaped(path: Path) -> str:
+    """As Ninja reads a path."""
+    return "".join(f"${c}" if c in "$ :" else c for c in str(path))
 
 
 def ccache() -> str:

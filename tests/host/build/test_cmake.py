@@ -62,14 +62,14 @@ def test_a_failed_build_is_one_sentence_and_a_log(
 def test_a_tree_is_configured_by_what_its_cache_says(
     cache: str | None, is_configured: bool, tmp_path: Path
 ) -> None:
-    places = f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path / cmake.LINK}\n"
-    places += f"CMAKE_CACHEFILE_DIR:INTERNAL={tmp_path}\n"
+    places = f"CMAKE_HOME_DIRECTORY:INTERNAL={TREE.root}\nCMAKE_CACHEFILE_DIR:INTERNAL={tmp_path}\n"
     if cache is not None:
         (tmp_path / "CMakeCache.txt").write_text(cache.format(places=places))
     definitions = {"RLT_BOARD": "host"}
-    assert not cmake.is_configured(tmp_path, definitions)  # without Ninja's file
+    assert not cmake.is_configured(tmp_path, TREE.root, definitions)  # without Ninja's file
     (tmp_path / "build.ninja").touch()
-    assert cmake.is_configured(tmp_path, definitions) is is_configured
+    assert cmake.is_configured(tmp_path, TREE.root, definitions) is is_configured
+    assert not cmake.is_configured(tmp_path, tmp_path / cmake.LINK, definitions)
 
 
 def test_a_build_tree_of_another_checkout_is_built_anew(tmp_path: Path) -> None:
@@ -80,6 +80,19 @@ def test_a_build_tree_of_another_checkout_is_built_anew(tmp_path: Path) -> None:
         assert cmake.link_tree(tmp_path) == link
         assert link.readlink() == TREE.root
         assert log.exists() is not is_new
+
+
+def test_a_file_system_without_links_has_the_tree_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    log = tmp_path / ".ninja_log"
+    log.touch()
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    assert cmake.link_tree(tmp_path) == TREE.root
+    assert log.exists(), "else all would be compiled in each build"
 
 
 @pytest.mark.all
