@@ -24,6 +24,14 @@ function(rlt_use_board target)
   target_compile_definitions(${target} PRIVATE ${RLT_DEFINITIONS})
 endfunction()
 
+# The name by which a target includes a header of the project: relative to its folder, so that ccache knows what it has
+# compiled in another.
+function(rlt_include_of_project result target header)
+  file(RELATIVE_PATH name "${RLT_PROJECT_DIRECTORY}" "${header}")
+  target_compile_options(${target} PRIVATE "-iquote${RLT_PROJECT_DIRECTORY}")
+  set(${result} "${name}" PARENT_SCOPE)
+endfunction()
+
 # What a target is for: an experiment, or a contract (firmware/build.json, "subjects").
 function(rlt_use_subject target subject header)
   rlt_experiment_names(${header} name type)
@@ -31,7 +39,7 @@ function(rlt_use_subject target subject header)
   string(TOUPPER ${subject} define)
   set(file_name "${RLT_SUBJECT_INCLUDE_${subject}}${name_of_file}")
   if(NOT header STREQUAL "${CMAKE_CURRENT_SOURCE_DIR}/${RLT_SUBJECT_FOLDER_${subject}}/${name_of_file}")
-    set(file_name "${header}")
+    rlt_include_of_project(file_name ${target} "${header}")
   endif()
   rlt_is_generated(generated "${header}")
   if(generated)

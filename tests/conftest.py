@@ -29,6 +29,7 @@ OPT_IN = {
 FIRST_FILES = (
     "host/documentation/test_site.py",
     "host/web/test_board_panel.py",
+    "host/test_next_steps.py",
     "host/test_your_environment.py",
     "host/test_wheel.py",
     "host/training/test_tune.py",
@@ -40,9 +41,12 @@ FIRST_FILES = (
     "device/test_imported_policies.py",
     "host/training/test_foundation_quadrotor.py",
     "host/environments/test_templates.py",
+    "host/test_own_project.py",
     "device/test_processor.py",
     "host/web/test_audits.py",
     "host/web/test_flight_page.py",
+    "host/web/test_page.py",
+    "host/build/test_sizes.py",
     "device/test_normalised_training_on_boards.py",
     "device/test_environments_on_board.py",
     "host/commands/test_check.py",
@@ -161,7 +165,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def project_in_tree() -> Iterator[Path]:
-    """An empty project in the checkout, in which what is compiled is left to one ccache."""
+    """An empty project within the checkout."""
     PROJECT.build.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="project-", dir=PROJECT.build) as folder:
         (Path(folder) / MARKER).touch()

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
 COMPILER = re.compile(r"(.*-)?g(cc|\+\+)")
 SOURCES = (".cpp", ".c")
@@ -46,9 +47,14 @@ def in_node(*words: object, given: Any = None) -> str:
 
 
 def compiled(words: list[str], timeout: float) -> str:
-    """ccache takes one source at a time, and nothing that is linked at once."""
+    """ccache takes one source at a time, and nothing that is linked at once. By a link, the tree
+    has the same path from any clone."""
     target = Path(words[words.index("-o") + 1])
     assert target.is_absolute()
+    link = target.parent / "link-to-tree"
+    if not link.is_symlink():
+        link.symlink_to(TREE.root)
+    words = [word.replace(f"{TREE.root}{os.sep}", f"{link.name}{os.sep}") for word in words]
     names = {"CCACHE_BASEDIR": str(target.parent), "CCACHE_NOHASHDIR": "1"}
     there: dict[str, Any] = {"env": {**os.environ, **names}, "cwd": target.parent}
     sources = [word for word in words if word.endswith(SOURCES) and not word.startswith("-")]

@@ -6,6 +6,7 @@ types, which takes it a fifth of the time, and writes no program.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 from functools import cache
@@ -18,13 +19,14 @@ from rltools_host.build import cmake, experiments, firmware
 from rltools_host.build.memory import memory_usage
 from rltools_host.checks.memory import fits
 from rltools_host.toolchain.tools import missing_tools
+from rltools_host.tree import TREE
 
 pytestmark = pytest.mark.all
 
 HOST, CORTEX_M7, BLAS = "host", "qemu-cortex-m7", "host-blas"
-SIMULATE = "simulate"  # this machine's alone: cmake/host.cmake
 # What of a program depends on its subject; the others are the same in each.
-OF_SUBJECT = ("train_step.cpp", "main.cpp", "simulate.cpp")
+OF_SUBJECT = ("train_step.cpp", "main.cpp")
+SIMULATE = TREE.root / "host" / "native" / "simulate.cpp"  # this machine's alone: cmake/host.cmake
 OF_EACH_ALGORITHM = ("pendulum-sac", "cartpole-dqn", "pendulum-distillation")
 # pendulum_td3.h with a critic that does not see the action.
 WRONG = """\
@@ -39,21 +41,17 @@ struct Wrong : PendulumTd3 {
 """
 
 
-def subject_of(program: str) -> str:
-    return experiments.EXPERIMENT if program == SIMULATE else experiments.subject_of(program)
-
-
-def programs(board: str, *more: str) -> list[tuple[str, str, str]]:
+def programs(board: str) -> list[tuple[str, str, str]]:
     """Each program of the board with each subject that fits it."""
     description = load_board(board)
     return [
         (board, program, name)
-        for program in (*cmake.programs_of(description), *more)
-        for name in experiments.names(subject_of(program), description)
+        for program in cmake.programs_of(description)
+        for name in experiments.names(experiments.subject_of(program), description)
     ]
 
 
-CASES = [*programs(HOST, SIMULATE), *programs(CORTEX_M7), (BLAS, cmake.TRAIN, "pendulum-td3")]
+CASES = [*programs(HOST), *programs(CORTEX_M7), (BLAS, cmake.TRAIN, "pendulum-td3")]
 
 
 @cache
@@ -69,11 +67,11 @@ def checked(
     board_name: str, program: str, name: str, folder: Path, text: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """With the flags that CMake gives, the text and the sources as one: what all of them include is
-    read once."""
+    read once. On this machine the program that simulates is among them."""
     board = load_board(board_name)
     if missing := missing_tools(cmake.required_tools(board)):
         pytest.skip(f"not installed (rlt doctor): {missing[0].name}")
-    experiments.install_requirements(name, subject_of(program))
+    experiments.install_requirements(name, experiments.subject_of(program))
     of_target = f" -o CMakeFiles/{program}-{name}.dir/"
     found = {
         Path(each["file"]).name: each
@@ -82,7 +80,11 @@ def checked(
     }
     files = [found[file]["file"] for file in OF_SUBJECT if file in found]
     source = folder / "all.cpp"
-    source.write_text(text + "".join(f'#include "{file}"\n' for file in files))
+    text += "".join(f'#include "{file}"\n' for file in files)
+    if (board_name, program) == (HOST, cmake.TRAIN):
+        text += "".join(re.findall("#include .*\n", SIMULATE.read_text()))
+        text += f'namespace simulate {{\n#include "{SIMULATE}"\n}}\n'
+    source.write_text(text)
     words = shlex.split(found[Path(files[0]).name]["command"])
     compiler = next(place for place, word in enumerate(words) if word.endswith("++"))
     command = [*words[compiler : words.index("-o")], "-fsyntax-only", str(source)]

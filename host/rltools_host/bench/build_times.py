@@ -139,13 +139,14 @@ def objects_of(header: Path, directory: Path, experiment: str) -> list[Path]:
     targets = [cmake.firmware_target(experiment), f"describe-{experiment}"]
     commands = ninja_output([*ninja, "-t", "commands", *targets])
     dependencies = ninja_output([*ninja, "-t", "deps"])
+    expected = str(cmake.link_tree(directory) / header.relative_to(TREE.root))
     compiled = ""
     found = []
     for line in dependencies.splitlines():
         if match := DEPENDENCIES_OF.match(line):
             compiled = match.group(1)
         elif (
-            os.path.normpath(directory / line.strip()) == str(header)
+            os.path.normpath(directory / line.strip()) == expected
             and f" -o {compiled} " in commands
         ):
             found.append(directory / compiled)

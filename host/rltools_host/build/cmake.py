@@ -24,6 +24,7 @@ from rltools_host.toolchain.description import PTS
 from rltools_host.tree import TREE
 
 TRAIN = "train"  # the program of firmware/build.json that trains
+LINK = "tree"  # in each build tree, to the sources
 COMPILING = re.compile(r"^\[\d+/\d+\] (Building|Linking|Generating) ")
 PROGRESS = re.compile(r"^(\[\d+/\d+\] |ninja: )")
 COMPILER_ERROR = re.compile(
@@ -54,7 +55,7 @@ def toolchain_options(board: Board) -> dict[str, str]:
     return {} if file is None else {"CMAKE_TOOLCHAIN_FILE": str(TREE.root / file)}
 
 
-def is_configured(directory: Path, definitions: Mapping[str, str]) -> bool:
+def is_configured(directory: Path, source: Path, definitions: Mapping[str, str]) -> bool:
     """Whether CMake has run here with these; Ninja repeats that when inputs change."""
     if not (directory / "build.ninja").is_file():
         return False
@@ -63,8 +64,23 @@ def is_configured(directory: Path, definitions: Mapping[str, str]) -> bool:
     except OSError:
         return False
     entries = dict(re.findall(r"^([A-Za-z_]\w*):\w+=(.*)$", cache_text, re.MULTILINE))
-    places = {"CMAKE_HOME_DIRECTORY": str(TREE.root), "CMAKE_CACHEFILE_DIR": str(directory)}
+    places = {"CMAKE_HOME_DIRECTORY": str(source), "CMAKE_CACHEFILE_DIR": str(directory)}
     return all(entries.get(name) == value for name, value in {**places, **definitions}.items())
+
+
+def link_tree(directory: Path) -> Path:
+    """The link in a build tree by which the sources are compiled, wherever they lie
+    (cmake/compiler_cache.cmake). What was compiled of others is compiled anew. The tree itself on a
+    file system without links."""
+    link = directory / LINK
+    if not link.is_symlink() or link.readlink() != TREE.root:
+        try:
+            link.unlink(missing_ok=True)
+            link.symlink_to(TREE.root)
+        except OSError:
+            return TREE.root
+        (directory / ".ninja_log").unlink(missing_ok=True)
+    return link
 
 
 def messages(output: str) -> list[str]:
@@ -123,12 +139,13 @@ def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None
         **toolchain_options(board),
         **options,
     }
-    if is_configured(directory, definitions):
+    source = link_tree(directory)
+    if is_configured(directory, source, definitions):
         return
     compilers = directory.glob("CMakeFiles/*/CMakeCXXCompiler.cmake")
     for stale in (directory / "CMakeCache.txt", *compilers):
         stale.unlink(missing_ok=True)
-    command = [tools.program("cmake"), "-S", str(TREE.root), "-B", str(directory), "-G", "Ninja"]
+    command = [tools.program("cmake"), "-S", str(source), "-B", str(directory), "-G", "Ninja"]
     command += [f"-D{name}={value}" for name, value in definitions.items()]
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:

@@ -4,6 +4,7 @@ of a quadrotor (host/native/flight_module.cpp)."""
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,7 +68,8 @@ def build_modules(names: Sequence[str]) -> None:
     tools.ensure_group(COMPILER_GROUP)
     directory = web_directory()
     with cmake.build_lock(directory):
-        (directory / "build.ninja").write_text(ninja_file(names), encoding="utf-8")
+        text = ninja_file(names, cmake.link_tree(directory))
+        (directory / "build.ninja").write_text(text, encoding="utf-8")
         modules = [module_path(name, kind).name for name in names for kind in KINDS]
         result = subprocess.run(
             [tools.program("ninja"), "-C", str(directory), *modules],
@@ -80,17 +82,19 @@ def build_modules(names: Sequence[str]) -> None:
             raise cmake.fail("building for WebAssembly", result.stdout, directory / "rlt-build.log")
 
 
-def ninja_file(names: Sequence[str]) -> str:
-    """What Ninja reads: an object for each source, a module for each kind."""
+def ninja_file(names: Sequence[str], tree: Path) -> str:
+    """What Ninja reads: an object for each source, a module for each kind. The tree is a link to
+    it, so that ccache knows its sources from any clone."""
     build = build_description()
     places = (
-        *(TREE.root / folder for folder in build["include_directories"]),
+        *(tree / folder for folder in build["include_directories"]),
         *PROJECT.include_directories,
     )
     flags = [
         *build["flags"],
-        *("-nostdlib", "-isystem", quoted(TREE.root / "lib" / "freestanding")),
+        *("-nostdlib", "-isystem", quoted(tree / "lib" / "freestanding")),
         *(f"-I{quoted(place)}" for place in places),
+        f"-iquote{quoted(PROJECT.root)}",
         f"-DRLT_DEVICE_HEADER='\"{DEVICE_HEADER}\"'",
         *(f"-DRLT_DEVICE={DEVICE}", "-DRLT_WHOLE_BATCH"),
     ]
@@ -99,7 +103,7 @@ def ninja_file(names: Sequence[str]) -> str:
         "ninja_required_version = 1.5",
         f"flags = {' '.join(flags)}",
         "rule compile",
-        f"  command = {compiler} $flags $kind $subject -MMD -MF $out.d -c $in -o $out",
+        f"  command = {ccache()}{compiler} $flags $kind $subject -MMD -MF $out.d -c $in -o $out",
         "  depfile = $out.d",
         "  deps = gcc",
         "rule link",
@@ -111,7 +115,7 @@ def ninja_file(names: Sequence[str]) -> str:
             for source in FLIGHT_SOURCES if name == FLIGHT else SOURCES:
                 objects.append(f"{name}-{kind}/{Path(source).stem}.o")
                 lines += [
-                    f"build {objects[-1]}: compile {escaped(TREE.root / source)}",
+                    f"build {objects[-1]}: compile {escaped(tree / source)}",
                     f"  kind = {' '.join(kind_flags)}",
                     f"  subject = {subject_flags(name)}",
                 ]
@@ -123,7 +127,9 @@ def subject_flags(name: str) -> str:
     if name == FLIGHT:
         return ""
     header = header_of(name)
-    return f"-DRLT_EXPERIMENT_HEADER='\"{header}\"' -DRLT_EXPERIMENT={struct_of(header)}"
+    is_of_tree = header.parent == TREE.experiments
+    included = header.name if is_of_tree else header.relative_to(PROJECT.root)
+    return f"-DRLT_EXPERIMENT_HEADER='\"{included}\"' -DRLT_EXPERIMENT={struct_of(header)}"
 
 
 def escaped(path: Path) -> str:
@@ -131,6 +137,20 @@ def escaped(path: Path) -> str:
     return "".join(f"${c}" if c in "$ :" else c for c in str(path))
 
 
-def quoted(path: Path) -> str:
-    """As the shell reads a path, behind Ninja."""
-    return shlex.quote(str(path)).replace("$", "$$")
+def ccache() -> str:
+    """Where it is installed; Zig's compiler has the version of its package, its script has not."""
+    if shutil.which(tools.COMPILER_CACHE) is None:
+        return ""
+    settings = {
+        "BASEDIR": PROJECT.root,
+        "NOHASHDIR": 1,
+        "COMPILERTYPE": "clang",
+        "COMPILERCHECK": "%compiler% --version",
+    }
+    words = (f"CCACHE_{name}={value}" for name, value in settings.items())
+    return f"env {' '.join(map(quoted, words))} {tools.COMPILER_CACHE} "
+
+
+def quoted(word: Path | str) -> str:
+    """As the shell reads a word, behind Ninja."""
+    return shlex.quote(str(word)).replace("$", "$$")

@@ -53,7 +53,7 @@ def test_every_source_is_compiled_with_the_flags_of_the_json_files(name: str) ->
         for entry in compile_commands(PROJECT.board_build(name))
         if f"/train-{EXPERIMENT}.dir/firmware" in entry["output"]
     ]
-    assert {entry["file"] for entry in commands} == sources
+    assert {str(Path(entry["file"]).resolve()) for entry in commands} == sources
     for entry in commands:
         words = entry["command"].replace("\\", "").split()
         flags = [*common["flags"], *board.flags]

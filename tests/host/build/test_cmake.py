@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.errors import BuildError
 from rltools_host.project import PROJECT
@@ -63,9 +66,57 @@ def test_a_tree_is_configured_by_what_its_cache_says(
     if cache is not None:
         (tmp_path / "CMakeCache.txt").write_text(cache.format(places=places))
     definitions = {"RLT_BOARD": "host"}
-    assert not cmake.is_configured(tmp_path, definitions)  # without Ninja's file
+    assert not cmake.is_configured(tmp_path, TREE.root, definitions)  # without Ninja's file
     (tmp_path / "build.ninja").touch()
-    assert cmake.is_configured(tmp_path, definitions) is is_configured
+    assert cmake.is_configured(tmp_path, TREE.root, definitions) is is_configured
+    assert not cmake.is_configured(tmp_path, tmp_path / cmake.LINK, definitions)
+
+
+def test_a_build_tree_of_another_checkout_is_built_anew(tmp_path: Path) -> None:
+    link, log = tmp_path / cmake.LINK, tmp_path / ".ninja_log"
+    link.symlink_to(tmp_path / "moved away")
+    for is_new in (True, False):
+        log.touch()
+        assert cmake.link_tree(tmp_path) == link
+        assert link.readlink() == TREE.root
+        assert log.exists() is not is_new
+
+
+def test_a_file_system_without_links_has_the_tree_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    log = tmp_path / ".ninja_log"
+    log.touch()
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    assert cmake.link_tree(tmp_path) == TREE.root
+    assert log.exists(), "else all would be compiled in each build"
+
+
+@pytest.mark.all
+def test_ccache_has_what_another_project_has_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("ccache") is None:
+        pytest.skip("not installed (rlt doctor): ccache")
+    log = tmp_path / "log"
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("CCACHE_STATSLOG", str(log))
+    found = []
+    for name in ("one", "elsewhere/another one"):
+        header = tmp_path / name / "experiments" / "swing.h"
+        header.parent.mkdir(parents=True)
+        header.write_text(
+            '#pragma once\n#include "pendulum_td3.h"\n'
+            "namespace rlt {\nstruct Swing : PendulumTd3 {};\n}  // namespace rlt\n"
+        )
+        monkeypatch.setattr(PROJECT, "root", tmp_path / name)
+        cmake.build_targets(load_board("host"), ["describe-swing"])
+        found.append(re.findall("^(direct_cache_hit|cache_miss)$", log.read_text(), re.MULTILINE))
+        log.unlink()
+    assert found == [["cache_miss"], ["direct_cache_hit"]]
 
 
 def test_whose_a_file_is(project: Path) -> None:

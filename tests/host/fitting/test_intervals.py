@@ -51,8 +51,8 @@ def width(result: FitResult, name: str) -> float:
 @pytest.mark.all
 def test_noisy_logs() -> None:
     """A curve of thrust that such a log does not show, and that is not its square."""
-    share, count = share_covered(("raptor", "decks") * 4, ("speed",), 21, NOISY)
-    assert count > 40
+    share, count = share_covered(("raptor", "decks") * 2, ("speed",), 21, NOISY)
+    assert count > 20
     assert share >= 0.85
 
 
@@ -83,8 +83,8 @@ def test_assumptions_are_in_standard_deviations() -> None:
 
 @pytest.mark.all
 def test_gusts() -> None:
-    share, count = share_covered(("raptor", "decks") * 2, ("speed",), 22, GUSTS)
-    assert count > 20
+    share, count = share_covered(("raptor", "decks"), ("speed",), 22, GUSTS)
+    assert count > 10
     assert share >= 0.85
 
 
