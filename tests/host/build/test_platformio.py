@@ -89,7 +89,8 @@ def test_build_without_a_download(built_firmware: Path) -> None:
 
 
 def flags_by_source(commands: list[dict[str, str]]) -> dict[str, set[str]]:
-    """For each source its compiler and flags, with absolute paths, without the output."""
+    """For each source its compiler and flags, with absolute paths, without the output and the link
+    by which CMake's compiler goes (cmake/compiler_cache.cmake)."""
     flags = {}
     for entry in commands:
         directory = Path(entry["directory"])
@@ -99,13 +100,13 @@ def flags_by_source(commands: list[dict[str, str]]) -> dict[str, set[str]]:
             if word in ("-o", "-MT", "-MF"):
                 next(words)
             elif word == "-isystem":
-                found.add(f"-isystem{directory / next(words)}")
+                found.add(f"-isystem{(directory / next(words)).resolve()}")
             elif word.startswith("-I"):
-                path = directory / word[2:]
+                path = (directory / word[2:]).resolve()
                 found.add("-Irevision" if path.name == "revision" else f"-I{path}")
             elif word.startswith("-") and word not in ("-c", "-MD", "-DPLATFORMIO=60200"):
                 found.add(word)
-        flags[str(directory / entry["file"])] = found
+        flags[str((directory / entry["file"]).resolve())] = found
     return flags
 
 
