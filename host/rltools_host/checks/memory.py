@@ -137,7 +137,7 @@ def image_sizes(task: Task, hidden: Sequence[int]) -> dict[str, int]:
     ]
     is_normalised = algorithms()[task.algorithm].has_rollouts
     normaliser = (np.zeros(inputs), np.zeros(inputs)) if is_normalised else None
-    example_words = inputs + 1 + outputs + len(task.actions)  # docs/policy_image.md, "Examples"
+    example_words = inputs + 1 + outputs + len(task.actions)  # docs/policy_image.md
     image = assembled(
         Network(normaliser, layers),
         contract,
