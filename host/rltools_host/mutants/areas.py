@@ -54,6 +54,7 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "integrations/arduino/": "tests/host/policies/test_export_folders",
     "integrations/zephyr/": "tests/host/policies/test_export_zephyr",
     "lib/rltools/include/rltools/nn/activation": "tests/lib/policy/test_fewer_activations",
+    "lib/rltools/include/rltools/nn/mlp": "tests/lib/kernels/threads/test_host_threads",
     "lib/rltools/include/rltools/rl/vector_environment": "tests/firmware/app/services/training/",
 }
 MOST_TESTS = 10  # of one language for one fault, the nearest

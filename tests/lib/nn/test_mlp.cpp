@@ -286,6 +286,16 @@ TEST_CASE("backward adds to the gradient that is there") {
   }
 }
 
+TEST_CASE("the last layer's initial parameters end with the network") {
+  using Network = Mlp<float, Dimensions<3, 3, 1>, Activation::relu, Activation::tanh>;
+  alignas(64) float values[Network::kParameterCount + 1] = {};
+  static_assert(sizeof(Network) == Network::kParameterCount * sizeof(float), "no padding");
+  values[Network::kParameterCount] = 7;
+  initialize_kaiming(Generic{}, *reinterpret_cast<Network*>(values), 5, 0);
+  CHECK(values[Network::kParameterCount - 1] != 0);
+  CHECK(values[Network::kParameterCount] == 7);
+}
+
 TEST_CASE("initial parameters are uniform within the inverse square root of the layer's inputs") {
   using Network = Mlp<float, Dimensions<3, 64, 64, 1>, Activation::relu, Activation::tanh>;
   Network network, again, other_seed, other_network;
