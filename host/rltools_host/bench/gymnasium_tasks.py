@@ -2,8 +2,9 @@
 
 All learn with their own defaults, for equal steps, with layers of equal widths, on one thread.
 Measured are the return of the last policy and the processor time. Ours is the time of `rlt train`
-and of every process below it, from start to end; a peer's is that of its learning alone, without
-imports. Several runs may go on at once, since nothing depends on time on the clock.
+and of every process below it, from start to end, with one episode of evaluation; a peer's is that
+of its learning alone, without imports. Several runs may go on at once, since nothing depends on
+time on the clock.
 """
 
 from __future__ import annotations
@@ -174,6 +175,7 @@ def train_ours(order: Order) -> Row:
         folder = str(Path(directory) / "run")
         words = ["--algorithm", algorithm, "--steps", str(steps), "--hidden", hidden]
         words += ["--seed", str(order.seed), "--board", "host", "--set", f"eval_every={steps}"]
+        words += ["--set", "eval_episodes=1"]  # `rlt evaluate` judges the policy
         words += [word for setting in order.settings for word in ("--set", setting)]
         before_s = children_s()
         rlt(

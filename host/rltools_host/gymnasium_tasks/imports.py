@@ -9,6 +9,8 @@ own needs no agreement, as it imports nothing but Gymnasium.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 import importlib.util
 import os
@@ -225,10 +227,15 @@ def make_by_id(name: str) -> Any:
 
 
 def silence_mujoco() -> None:
-    """It would append its warnings to a file in the user's folder."""
+    """It would append its warnings to a file in the user's folder. And its Python package has it
+    measure how long each part of a step takes, a seventh of that time and more: by a function in C,
+    which set_mjcb_time() does not take away."""
     import mujoco
 
     mujoco.set_mju_user_warning(lambda _: None)
+    with contextlib.suppress(OSError, ValueError):  # another version's names
+        library = ctypes.CDLL(mujoco._callbacks.__file__)
+        ctypes.c_void_p.in_dll(library, "mjcb_time").value = None
 
 
 def make_first(make: MakeEnvironment, name: str) -> Any:
@@ -243,9 +250,9 @@ def make_first(make: MakeEnvironment, name: str) -> Any:
 
 def install_what_it_needs(source: str) -> None:
     """Before it is made: the group of packages that Gymnasium's own tasks of MuJoCo need."""
-    if not is_task(source):
+    if not is_task(source) or tools.group_is_installed("mujoco"):
         return
-    import gymnasium
+    import gymnasium  # a tenth of a second
 
     name = source.removeprefix(PREFIX)
     specification = gymnasium.registry.get(name)

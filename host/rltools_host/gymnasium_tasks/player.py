@@ -51,7 +51,7 @@ class ActionSpace:
         self._shape, self._dtype = space.shape, space.dtype
         self._first: Any = None  # of the numbers that are chosen from
         if not hasattr(space, "low"):
-            self._first = space.start
+            self._first = space.start if space.shape else int(space.start)
             return
         self._is_whole = space.dtype.kind in "iub"
         self._bounds: tuple[Any, Any] | None = (space.low, space.high)
@@ -64,16 +64,19 @@ class ActionSpace:
             self._bounds = None
 
     def taken(self, action: Float32Array) -> Any:
+        """A copy, which the environment may keep."""
+        if self._first is not None and not self._shape:
+            return round(action.item()) + self._first
         shaped = action.reshape(self._shape)
         if self._first is not None:
-            chosen = np.rint(shaped).astype(self._dtype) + self._first
-            return chosen if self._shape else int(chosen)
-        given = np.rint(shaped.astype(np.float64)) if self._is_whole else shaped
+            return np.rint(shaped).astype(self._dtype) + self._first
         if self._bounds is None:
-            return given
+            return shaped.copy()
+        low, high = self._bounds
         if self._is_whole:
-            return np.clip(given, *self._bounds).astype(self._dtype)
-        return np.clip(given.astype(self._dtype), *self._bounds)
+            whole = np.rint(shaped.astype(np.float64))
+            return np.minimum(np.maximum(whole, low), high).astype(self._dtype)
+        return np.minimum(np.maximum(shaped.astype(self._dtype), low), high)
 
 
 class Player:
@@ -88,6 +91,9 @@ class Player:
         self._shape = task.observation_shape
         self._channels = task.observations
         self._low, self._high = ranges_of(task.own_observations)
+        # What the observation that came last is: at least the low end, at most the high one.
+        self._is_inside = bytearray(2 * self._low.size)
+        self._is_above, self._is_below = np.frombuffer(self._is_inside, bool).reshape(2, -1)
         self._no_observation = np.zeros(len(task.observations), np.float32)
         self._steps = 0
         self._in_a_row = 0
@@ -128,7 +134,7 @@ class Player:
                 observation, info = environment.reset(seed=seed)
                 seen = self._checked(observation, "reset")
                 seen = with_mask(seen, info, self._task, "reset")
-                self._seen[slot] = seen.copy()
+                self._seen[slot] = seen
                 return DONE, seen
             except MaskFault as fault:  # no chance: the next one is the same
                 self._state.give_up(str(fault))
@@ -164,7 +170,7 @@ class Player:
         finally:
             self._state.answered()
         self._in_a_row = 0
-        self._seen[slot] = seen.copy()
+        self._seen[slot] = seen
         return DONE, reward, *flags, seen
 
     def refuse(self, sentence: str) -> None:
@@ -184,20 +190,21 @@ class Player:
     def _checked(self, observation: Any, where: str) -> Float32Array:
         """Flat, of the space's shape, and finite; counted where an element is beyond its range, on
         which a board would not act."""
-        seen = np.asarray(observation, np.float32)
+        seen = np.array(observation, np.float32)
         if seen.shape != self._shape:
             raise EnvironmentFault(
                 f"{where} gave an observation of shape {seen.shape}, and its space has "
                 f"{self._shape}"
             )
         seen = seen.reshape(-1)
-        is_inside = (seen >= self._low) & (seen <= self._high)
-        if not is_inside.all():
+        np.greater_equal(seen, self._low, self._is_above)
+        np.less_equal(seen, self._high, self._is_below)
+        if 0 in self._is_inside:
             if not np.isfinite(seen).all():
                 raise EnvironmentFault(
                     f"{where} gave an observation with a number that is not finite"
                 )
-            index = int(np.argmin(is_inside))
+            index = int(np.argmin(self._is_above & self._is_below))
             channel = self._channels[index]
             self._state.count_outside(  # on a board such an observation is a fault
                 f"{channel.name} was {seen[index]:g}, and its range is {channel.minimum:g} to "

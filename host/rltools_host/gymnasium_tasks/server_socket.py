@@ -26,10 +26,10 @@ from rltools_host.gymnasium_tasks.player import OVER, EnvironmentFault, Player
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest, task_of
 from rltools_host.runs.task import Task
 
-MAGIC, VERSION = 0x45544C52, 2
+MAGIC, VERSION = 0x45544C52, 3
 GREETING = struct.Struct("=4I16s")  # magic, version, observation_dim, action_dim, task
 SPEAKER = struct.Struct("=2I")  # its beginning: who speaks this version
-REQUEST = struct.Struct("=4I")  # request, slot, seed, reserved; then the action
+REQUEST = struct.Struct("=4I")  # request, slot, seed, count; then the actions
 ANSWER = struct.Struct("=If2I")  # answer, reward, terminated, truncated; then the observation
 ASKED_STEP = 2  # else a reset is requested
 CREDENTIALS = struct.Struct("3i")  # process, user and group: unix(7), SO_PEERCRED
@@ -130,22 +130,44 @@ def serve(connection: socket.socket, player: Player, task: Task) -> None:
             player.refuse("the program that was started was compiled for another task")
         return
     connection.sendall(greeting)
-    request = bytearray(REQUEST.size + 4 * len(task.actions))
-    action = np.frombuffer(request, np.float32, offset=REQUEST.size)
-    answer = bytearray(ANSWER.size + 4 * len(task.observations))
-    observation = np.frombuffer(answer, np.float32, offset=ANSWER.size)
-    while connection.recv_into(request, len(request), socket.MSG_WAITALL) == len(request):
-        kind, slot, seed, _ = REQUEST.unpack_from(request)
-        if kind == ASKED_STEP:
-            what, reward, terminated, truncated, seen = player.step(slot, action)
-        else:
-            what, seen = player.reset(slot, seed)
-            reward, terminated, truncated = 0.0, False, False
-        observation[:] = seen
-        ANSWER.pack_into(answer, 0, what, reward, terminated, truncated)
-        connection.sendall(answer)
+    most, dims = task.sizes.environments, (len(task.actions), len(task.observations))
+    request = memoryview(bytearray(REQUEST.size + 4 * most * dims[0]))
+    actions = np.frombuffer(request, np.float32, offset=REQUEST.size).reshape(most, dims[0])
+    answer_bytes = ANSWER.size + 4 * dims[1]
+    answers = memoryview(bytearray(most * answer_bytes))
+    observations = np.frombuffer(answers, np.float32).reshape(most, -1)[:, ANSWER.size // 4 :]
+    while is_received(connection, request, 4 * dims[0]):
+        kind, first, seed, count = REQUEST.unpack_from(request)
+        what, end = OVER, 0
+        for i in range(count if kind == ASKED_STEP else 1):
+            if kind == ASKED_STEP:
+                what, reward, terminated, truncated, seen = player.step(first + i, actions[i])
+            else:
+                what, seen = player.reset(first, seed)
+                reward, terminated, truncated = 0.0, False, False
+            observations[i] = seen
+            ANSWER.pack_into(answers, end, what, reward, terminated, truncated)
+            end += answer_bytes
+            if what == OVER:
+                break
+        connection.sendall(answers[:end])
         if what == OVER:
             return
+
+
+def is_received(connection: socket.socket, request: memoryview, action_bytes: int) -> bool:
+    """Whether a whole request has come, of no more actions than there is room for."""
+    there = connection.recv_into(request)  # most often all of it
+    if 0 < there < REQUEST.size:
+        rest = request[there : REQUEST.size]
+        there += connection.recv_into(rest, len(rest), socket.MSG_WAITALL)
+    if there < REQUEST.size:
+        return False
+    size: int = REQUEST.size + REQUEST.unpack_from(request)[3] * action_bytes
+    if there < size <= len(request):
+        rest = request[there:size]
+        there += connection.recv_into(rest, len(rest), socket.MSG_WAITALL)
+    return there == size
 
 
 def end_with_input() -> None:

@@ -274,6 +274,30 @@ def test_what_a_task_needs_is_installed_before_it_is_made(
     def install(group: str) -> None:
         raise Installed(group)
 
+    monkeypatch.setattr(imports.tools, "group_is_installed", lambda group: group != "mujoco")
     monkeypatch.setattr(imports.tools, "ensure_group", install)
     with pytest.raises(Installed, match="mujoco"):
         play()
+
+
+def test_nothing_is_loaded_where_nothing_is_to_be_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(imports.tools, "group_is_installed", lambda group: group == "mujoco")
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    imports.install_what_it_needs(CHEETAH)
+    monkeypatch.setattr(imports.tools, "group_is_installed", lambda _: False)
+    with pytest.raises(ModuleNotFoundError):
+        imports.install_what_it_needs(CHEETAH)
+
+
+def test_mujoco_does_not_measure_its_time() -> None:
+    """Its Python package has it do so when it is imported."""
+    mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed")
+    environment = imports.make_by_id("Swimmer-v5")
+    environment.reset(seed=0)
+    before = environment.unwrapped.data.qpos.copy()
+    environment.step(environment.action_space.sample())
+    data = environment.unwrapped.data
+    assert (data.qpos != before).any()
+    assert data.timer[mujoco.mjtTimer.mjTIMER_STEP].duration == 0.0

@@ -170,6 +170,20 @@ def test_actions_are_of_the_spaces_type_and_within_it() -> None:
 
 
 @pytest.mark.parametrize(
+    "space",
+    [gymnasium.spaces.Box(-1.0, 1.0, (2,), dtype) for dtype in (np.float32, np.float64, np.int8)]
+    + [gymnasium.spaces.MultiDiscrete([2, 2])],
+    ids=str,
+)
+def test_an_environment_may_keep_its_action(space: Any) -> None:
+    """Requests come in the memory of the ones before."""
+    request = np.ones(2, np.float32)
+    kept = ActionSpace(space).taken(request)
+    request[:] = 0.0
+    assert kept.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
     ("dtype", "low", "high", "given", "expected"),
     [
         (np.int64, 0, 1, [0.0, 0.49, 0.51, 1.0], [0, 0, 1, 1]),

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pytest
 from msgspec.structs import replace
 
 import gymnasium_points
+from choosing_tasks import Corridor
 from gymnasium_points import NeverMade, NeverReset, Point
 from rltools_host.errors import BoardMismatchError, EnvironmentLostError, RltError
 from rltools_host.errors import UnknownNameError as Unknown
@@ -37,10 +38,13 @@ from rltools_host.gymnasium_tasks.environment_server import (
 )
 from rltools_host.gymnasium_tasks.headers import headers_of
 from rltools_host.gymnasium_tasks.imports import maker_of, whole_source
-from rltools_host.gymnasium_tasks.player import DONE, LOST, Player
+from rltools_host.gymnasium_tasks.player import DONE, LOST, OVER, Player
 from rltools_host.gymnasium_tasks.server_socket import (
+    ANSWER,
+    ASKED_STEP,
     GREETING,
     MAGIC,
+    REQUEST,
     VERSION,
     begin,
     greeting_of,
@@ -55,6 +59,7 @@ from rltools_host.gymnasium_tasks.server_start import (
     open_task,
 )
 from rltools_host.gymnasium_tasks.task import TaskRequest, task_of
+from rltools_host.runs.task import Task
 from rltools_host.tree import TREE
 from waiting import wait_for
 
@@ -407,6 +412,164 @@ def test_a_program_of_another_user_is_not_answered(
     listener.close()
     thread.join(10.0)
     assert not thread.is_alive()
+
+
+# -- what it answers -------------------------------------------------------------------------------
+
+THREE = task_of(TaskRequest("gym:Point", environments=3), Point())
+
+
+@contextlib.contextmanager
+def asked(make: Callable[[], Any], task: Task = THREE) -> Iterator[tuple[socket.socket, PlayState]]:
+    """A program's end of a connection whose environments have begun episodes."""
+    state = PlayState()
+    player = Player(make, task, state)
+    player.prepare(task.sizes.environments, make())
+    ours, theirs = socket.socketpair()
+
+    def answer() -> None:
+        with theirs, contextlib.suppress(OSError):  # as serve_all() does
+            serve(theirs, player, task)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    with ours:
+        ours.settimeout(20.0)
+        ours.sendall(greeting_of(task))
+        assert ours.recv(GREETING.size, socket.MSG_WAITALL) == greeting_of(task)
+        for slot in range(task.sizes.environments):
+            ours.sendall(REQUEST.pack(RESET_ASKED, slot, 1, 0))
+            assert answers(ours, 1, task)[0][0] == DONE
+        yield ours, state
+    thread.join(20.0)
+    assert not thread.is_alive()
+
+
+RESET_ASKED = 1
+
+
+def steps(actions: Any, first: int = 0) -> bytes:
+    array = np.array(actions, np.float32).reshape(len(actions), -1)
+    return REQUEST.pack(ASKED_STEP, first, 0, len(array)) + array.tobytes()
+
+
+def answers(connection: socket.socket, count: int, task: Task = THREE) -> list[tuple[Any, ...]]:
+    """Up to so many: what, reward, terminated, truncated, observation."""
+    size = ANSWER.size + 4 * len(task.observations)
+    data, part = b"", b"."
+    while part and len(data) < count * size:
+        try:
+            part = connection.recv(count * size - len(data))
+        except ConnectionResetError:  # what was sent has not been read
+            part = b""
+        data += part
+    assert len(data) % size == 0
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    return [
+        (*ANSWER.unpack_from(each), np.frombuffer(each, np.float32, offset=ANSWER.size))
+        for each in pieces
+    ]
+
+
+def test_environments_that_step_together_are_answered_in_their_order() -> None:
+    with asked(Point) as (program, _):
+        program.sendall(steps([-0.5, 0.5, 1.5]))
+        first = answers(program, 3)
+        for each in steps([0.5, 0.5, 0.5]):  # as it may arrive
+            program.sendall(bytes([each]))
+        second = answers(program, 3)
+        program.sendall(steps([1.5], 2))
+        alone = answers(program, 1)
+    assert [each[0] for each in (*first, *second, *alone)] == [DONE] * 7
+    places = [[each[4][0] for each in group] for group in (first, second)]
+    assert np.allclose(places[0], places[0][1] + np.array([-0.2, 0.0, 0.2]), atol=1e-6)
+    assert np.allclose(places[1], places[0])
+    assert np.isclose(alone[0][4][0], places[1][2] + 0.2)
+
+
+def test_a_request_for_more_environments_than_there_are_is_not_answered() -> None:
+    with asked(Point) as (program, _):
+        program.sendall(steps([0.5] * 4))
+        assert answers(program, 1) == []
+
+
+class Numbered(Point):
+    """The second of those made does in its first step what it is told."""
+
+    made = 0
+    fault: Any = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        Numbered.made += 1
+        self.number = Numbered.made
+
+    def step(self, action: Any) -> Any:
+        result = super().step(action)
+        if self.number != 2 or self.steps > 1:
+            return result
+        if isinstance(Numbered.fault, BaseException):
+            raise Numbered.fault
+        return Numbered.fault, *result[1:]
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("it fell"), np.full(2, np.nan), np.zeros(3)])
+def test_an_environment_that_fails_among_others_loses_its_own_step(fault: Any) -> None:
+    Numbered.made, Numbered.fault = 0, fault
+    with asked(Numbered) as (program, state):
+        for expected in ([DONE, LOST, DONE], [DONE] * 3):
+            program.sendall(steps([0.5] * 3))
+            assert [each[0] for each in answers(program, 3)] == expected
+    assert state.faults().count == 1
+
+
+def test_what_is_given_up_among_others_is_the_last_answer() -> None:
+    class Forgetful(Corridor):
+        made = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            Forgetful.made += 1
+            self.number = Forgetful.made
+
+        def step(self, action: Any) -> Any:
+            *rest, info = super().step(action)
+            return (*rest, {} if self.number == 2 else info)
+
+    task = task_of(TaskRequest("f", name="corridor", environments=3), Corridor())
+    with asked(Forgetful, task) as (program, state):
+        program.sendall(steps([1.0] * 3))
+        assert [each[0] for each in answers(program, 3, task)] == [DONE, OVER]
+    assert state.faults().given_up.startswith("step gave no info")
+
+
+def test_a_program_that_is_killed_within_a_request_is_left() -> None:
+    with asked(Point) as (program, _):
+        program.sendall(steps([0.5] * 3)[:-1])
+    with asked(Point) as (program, _):
+        program.sendall(steps([0.5] * 3))  # and reads no answer
+
+
+def test_requests_and_answers_may_be_larger_than_what_a_socket_holds() -> None:
+    wide, count = 4096, 64
+
+    class Wide(gymnasium.Env[Any, Any]):
+        def __init__(self) -> None:
+            self.observation_space = gymnasium.spaces.Box(-2.0, 2.0, (wide,))
+            self.action_space = gymnasium.spaces.Box(-2.0, 2.0, (wide,))
+
+        def reset(self, **_: Any) -> Any:
+            return np.zeros(wide, np.float32), {}
+
+        def step(self, action: Any) -> Any:
+            return action, 0.0, False, False, {}
+
+    task = task_of(TaskRequest("gym:Wide", environments=count), Wide())
+    given = np.random.default_rng(1).uniform(-1.0, 1.0, (count, wide)).astype(np.float32)
+    with asked(Wide, task) as (program, _):
+        program.sendall(steps(given))
+        seen = answers(program, count, task)
+    assert np.array_equal([each[4] for each in seen], given)
 
 
 # -- how it ends -----------------------------------------------------------------------------------

@@ -318,8 +318,9 @@ def test_an_environment_that_always_fails_is_given_up_and_the_run_saved(tmp_path
     assert result["step"] == 2000
 
 
+@pytest.mark.parametrize("train", [TRAIN, pytest.param(TRAIN_PPO, marks=pytest.mark.all)])
 def test_a_process_that_is_killed_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train: Any
 ) -> None:
     servers: list[ServerProcess] = []
 
@@ -334,13 +335,13 @@ def test_a_process_that_is_killed_loses_nothing(
 
     sentence = r"the process that plays dot is lost: it was ended by SIGKILL; paused at step "
     with pytest.raises(EnvironmentLostError, match=sentence) as raised:
-        TRAIN(file_task(), steps=50_000, out=tmp_path / "run", make_screen=kill)
+        train(file_task(), steps=200_000, out=tmp_path / "run", make_screen=kill)
     done = raised.value.details["step"]
-    assert 1000 <= done < 50_000
+    assert 1000 <= done < 200_000
     assert "rlt train --board host-threads --resume " in raised.value.details["resume"]
     # From the folder alone: nothing of what was asked for is repeated.
     result = train_here(resume=str(tmp_path / "run"), steps=done + 500, tensorboard=False)
-    assert result["step"] == done + 500
+    assert result["step"] - done - 500 in range(96)  # a whole rollout
     assert [text[:18] for text in event_texts(tmp_path / "run")] == ["new episodes begin"]
 
 

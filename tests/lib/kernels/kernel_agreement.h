@@ -247,6 +247,9 @@ void run() {
   check_dense(kernels_of_sums<Device, Activation::tanh>());
   check_dense(dense_kernels<Device, Activation::tanh, 100, 13, 4>());
   check_dense(dense_kernels<Device, Activation::relu, 100, 257, 3>());
+  // Fewer columns than a vector has lanes, of the output and of the input's gradient.
+  check_dense(dense_kernels<Device, Activation::relu, 100, 64, 13>());
+  check_dense(dense_kernels<Device, Activation::relu, 100, 13, 64>());
   check_dense(kernels_of_blocks<Device>());
   check_sums<Device>();
   for (const auto& kernels : kernels_of_activations<Device>()) check_activation(kernels);

@@ -11,6 +11,7 @@ std::vector<DenseKernels> dense_table() {
            kernels_of_sums<Generic, Activation::relu>(),
            kernels_of_sums<Generic, Activation::tanh>(),
            dense_kernels<Generic, Activation::tanh, 100, 13, 4>(),
+           dense_kernels<Generic, Activation::relu, 100, 64, 13>(),
            kernels_of_blocks<Generic>(),
            // test_kernels_blas.cpp
            dense_kernels<Generic, Activation::relu, 100, 64, 64>(),

@@ -15,8 +15,11 @@
 // What an environment does not state, EnvironmentDefaults states for it. It may also have
 //   void        sample_parameters(device, environment, Parameters&, RandomStream)
 //   const char* unavailable(device, environment)
-// where its dynamics differ from episode to episode; and where it needs what a machine may lack, a
-// simulator for example: a sentence that says what is missing, or null where nothing is.
+//   void        ask_for_steps(device, environment, const State* states, int count, const T* action)
+// where its dynamics differ from episode to episode; where it needs what a machine may lack, a
+// simulator for example: a sentence that says what is missing, or null where nothing is; and where
+// it is elsewhere: before `count` environments step with their rows of action (count, kActionDim),
+// so that step(), called for each of them in this order, finds its result there.
 //
 // Its actions are all choices (`choice()` of policy/contract.h) or none is.
 //
@@ -99,6 +102,9 @@ struct EnvironmentDefaults {
 };
 
 inline const char* unavailable(Generic, const EnvironmentDefaults&) { return nullptr; }
+
+template <class State, class T>
+void ask_for_steps(Generic, const EnvironmentDefaults&, const State*, int, const T*) {}
 
 // Its parameters are the nominal ones in every episode.
 struct NotSampled {};

@@ -346,6 +346,18 @@ void step_all(Device device, const E& environment, VectorEnvironment<E, N>& envi
       return;
     }
   }
+  if constexpr (kIsElsewhere<E>) {  // nothing else is asked of it before all have stepped
+    ask_for_steps(device, environment, environments.state, N, action);
+    bool ended[N];
+    for (int i = 0; i < N; i++) {
+      ended[i] = step_and_observe(device, environment, environments, i, seed, step_number,
+                                  episode_steps, action, store);
+    }
+    for (int i = 0; i < N; i++) {
+      if (ended[i]) begin_next_episode(device, environment, environments, i, seed, store);
+    }
+    return;
+  }
   for_each_environment<E>(device, environments.count(), [&](auto worker, int index) {
     const bool ended = step_and_observe(worker, environment, environments, index, seed, step_number,
                                         episode_steps, action, store);

@@ -19,7 +19,8 @@ HostSimd dense_forward(HostSimd device, const float* weights, const float* bias,
     output[sample * Out + out] = kIsRelu ? activation_value<Activation::relu>(sum) : sum + 0.0f;
   };
   constexpr bool kIsShort = kernels::is_narrow(Out) && Batch == 1 && In >= kernels::kLanes;
-  if constexpr (kIsShort && kernels::kFewInWholeVector) {
+  // Many sums by themselves take longer than the one vector that holds them.
+  if constexpr (kIsShort && (kernels::kFewInWholeVector || Out > 8)) {
     const kernels::Vector sum =
         kernels::nonzero_row<Out, In>(input, weights, kernels::load_first<Out>(bias));
     kernels::store_first<Out>(

@@ -85,7 +85,7 @@ inline __attribute__((always_inline)) void narrow_tile(const float* a, const flo
   Vector sum[Blocks][Columns];
 #pragma GCC unroll 8
   for (int i = 0; i < Blocks; i++) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int c = 0; c < Columns; c++) sum[i][c] = broadcast(start(row, c));
   }
   for (int depth = 0; depth < Depth; depth += kLanes) {
@@ -97,7 +97,7 @@ inline __attribute__((always_inline)) void narrow_tile(const float* a, const flo
     }
 #pragma GCC unroll 16
     for (int k = 0; k < kLanes; k++) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int c = 0; c < Columns; c++) {
         const Vector weight = broadcast(b[(depth + k) * B::kRow + c * B::kColumn]);
 #pragma GCC unroll 8
@@ -110,7 +110,7 @@ inline __attribute__((always_inline)) void narrow_tile(const float* a, const flo
   }
 #pragma GCC unroll 8
   for (int i = 0; i < Blocks; i++) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int c = 0; c < Columns; c++) {
       float values[kLanes];
       store(values, sum[i][c]);
@@ -175,7 +175,7 @@ inline void add_rows(const float* a, float* sum) {
   }
 }
 
-// Below this number of columns a product takes its lanes from the rows.
-constexpr bool is_narrow(int columns) { return columns <= 8 && columns < kLanes; }
+// Whether a product takes its lanes from the rows: no whole vector lies in its columns.
+constexpr bool is_narrow(int columns) { return columns < kLanes; }
 
 }  // namespace rlt::kernels

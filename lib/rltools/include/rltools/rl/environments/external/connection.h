@@ -1,12 +1,15 @@
 // The connection to the program that plays an experiment's episodes: a Unix-domain socket in Linux'
 // abstract namespace, whose name the environment variable RLT_ENVIRONMENT_SERVER has. No file is
-// left of it when that program ends. One request at a time, and one answer to each. The host tools
-// have the other end (host/rltools_host/gymnasium_tasks/server_socket.py).
+// left of it when that program ends. The host tools have the other end
+// (host/rltools_host/gymnasium_tasks/server_socket.py).
 //
 // All numbers are 32 bits wide, in this machine's byte order. First a greeting, which is sent back
-// as it is where both ends agree; then requests, each with an action, and answers, each with an
-// observation. The greeting has the digest of all that was compiled of the task, so that no program
-// learns one task while another is played.
+// as it is where both ends agree; then one request at a time. A request is a header and `count`
+// actions, and has an answer for each of them, in this order; a reset has no action and one answer.
+// An answer is a header and an observation. The other end reads a whole request before it answers,
+// and this one sends the next when it has read all answers: neither waits to write while the other
+// does. The greeting has the digest of all that was compiled of the task, so that no program learns
+// one task while another is played.
 #pragma once
 
 #include <sys/socket.h>
@@ -27,17 +30,18 @@ struct Greeting {
   std::uint32_t task[4];  // the digest of its headers
 };
 constexpr std::uint32_t kMagic = 0x45544c52u;  // "RLTE"
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 
 enum class Request : std::uint32_t { reset = 1, step = 2 };
 struct RequestHeader {
   Request request;
-  std::uint32_t slot;  // which environment
-  std::uint32_t seed;  // of a reset
-  std::uint32_t reserved;
+  std::uint32_t slot;   // which environment: the first of those that step, which follow each other
+  std::uint32_t seed;   // of a reset
+  std::uint32_t count;  // of the environments that step
 };
 
-// A step that is lost was not taken, as the environment failed; `over` is the last answer.
+// A step that is lost was not taken, as the environment failed; `over` is the last answer, whatever
+// the request.
 enum class Answer : std::uint32_t { done = 0, lost = 1, over = 2 };
 struct AnswerHeader {
   Answer answer;
@@ -61,19 +65,37 @@ class Connection {
   // One sentence, or null as long as there is somebody who answers.
   const char* unavailable() const { return sentence_[0] == '\0' ? nullptr : sentence_; }
 
-  // False where there is no answer, nor will be; observation is then as before.
-  template <int ObservationDim, int ActionDim>
-  bool ask(const RequestHeader& request, const float* action, AnswerHeader& answer,
-           float (&observation)[ObservationDim]) {
-    if (unavailable() != nullptr) return false;
-    unsigned char sent[sizeof request + ActionDim * sizeof(float)];
-    __builtin_memcpy(sent, &request, sizeof request);
-    __builtin_memcpy(sent + sizeof request, action, ActionDim * sizeof(float));
-    unsigned char received[sizeof answer + ObservationDim * sizeof(float)];
-    if (!send_all(sent, sizeof sent) || !receive_all(received, sizeof received)) {
-      say("the program that plays its episodes has ended", "");
-      return false;
+  // Begins a request, whose actions put() adds.
+  void ask(const RequestHeader& request) {
+    put(&request, sizeof request);
+    if (unavailable() == nullptr) awaited_ = request.count > 0 ? request.count : 1;
+  }
+
+  // Sent at the latest when the answer is taken.
+  void put(const void* data, std::size_t count) {
+    const char* rest = static_cast<const char*>(data);
+    while (count > 0 && unavailable() == nullptr) {
+      const std::size_t room = kBuffer - unsent_;
+      const std::size_t part = count < room ? count : room;
+      __builtin_memcpy(sent_ + unsent_, rest, part);
+      unsent_ += part;
+      rest += part;
+      count -= part;
+      if (unsent_ == kBuffer) flush();
     }
+  }
+
+  // Whether answers to the last request are still to be taken.
+  bool is_awaiting() const { return awaited_ > 0; }
+
+  // The next answer to the last request. False where there is none, nor will be; observation is
+  // then as before, as it is where the step is lost.
+  template <int ObservationDim>
+  bool take(AnswerHeader& answer, float (&observation)[ObservationDim]) {
+    flush();
+    unsigned char received[sizeof answer + ObservationDim * sizeof(float)];
+    if (!receive(received, sizeof received)) return false;
+    awaited_--;
     __builtin_memcpy(&answer, received, sizeof answer);
     if (answer.answer == Answer::over) {
       say("the program that plays its episodes has given up", "");
@@ -104,7 +126,9 @@ class Connection {
       return say("no program answers at its environment's socket %s", name);
     }
     Greeting answer{};
-    if (!send_all(&greeting, sizeof greeting) || !receive_all(&answer, sizeof answer) ||
+    put(&greeting, sizeof greeting);
+    flush();
+    if (!receive(&answer, sizeof answer) ||
         __builtin_memcmp(&answer, &greeting, sizeof greeting) != 0) {
       say("the program at %s plays another task than this one was compiled for", name);
     }
@@ -118,35 +142,50 @@ class Connection {
            other.uid == ::getuid();
   }
 
-  bool send_all(const void* data, std::size_t count) {
-    const char* rest = static_cast<const char*>(data);
-    while (count > 0) {
-      const ssize_t sent = ::send(socket_, rest, count, MSG_NOSIGNAL);
+  void flush() {
+    const char* rest = sent_;
+    while (unsent_ > 0 && unavailable() == nullptr) {
+      const ssize_t sent = ::send(socket_, rest, unsent_, MSG_NOSIGNAL);
       if (sent < 0 && errno == EINTR) continue;
-      if (sent <= 0) return false;
+      if (sent <= 0) return say_ended();
       rest += sent;
-      count -= static_cast<std::size_t>(sent);
+      unsent_ -= static_cast<std::size_t>(sent);
     }
-    return true;
   }
 
-  bool receive_all(void* data, std::size_t count) {
+  // What has arrived is fetched at once, and kept until it is asked for.
+  bool receive(void* data, std::size_t count) {
     char* rest = static_cast<char*>(data);
-    while (count > 0) {
-      const ssize_t received = ::recv(socket_, rest, count, 0);
-      if (received < 0 && errno == EINTR) continue;
-      if (received <= 0) return false;
-      rest += received;
-      count -= static_cast<std::size_t>(received);
+    while (count > 0 && unavailable() == nullptr) {
+      if (taken_ == arrived_) {
+        const ssize_t received = ::recv(socket_, received_, kBuffer, 0);
+        if (received < 0 && errno == EINTR) continue;
+        if (received <= 0) say_ended();
+        taken_ = 0;
+        arrived_ = received > 0 ? static_cast<std::size_t>(received) : 0;
+      }
+      const std::size_t there = arrived_ - taken_;
+      const std::size_t part = count < there ? count : there;
+      __builtin_memcpy(rest, received_ + taken_, part);
+      taken_ += part;
+      rest += part;
+      count -= part;
     }
-    return true;
+    return unavailable() == nullptr;
   }
+
+  void say_ended() { say("the program that plays its episodes has ended", ""); }
 
   void say(const char* format, const char* value) {
     std::snprintf(sentence_, sizeof sentence_, format, value);
+    awaited_ = 0;
   }
 
+  static constexpr std::size_t kBuffer = 16384;
   int socket_ = -1;
+  std::uint32_t awaited_ = 0;
+  std::size_t unsent_ = 0, taken_ = 0, arrived_ = 0;
+  char sent_[kBuffer], received_[kBuffer];
   char sentence_[256] = "";
 };
 

@@ -57,28 +57,37 @@ void reset(Generic, const E&, const typename E::Parameters&, typename E::State& 
            RandomStream random) {
   state = {};
   state.slot = external::slot_of(random);
-  const float no_action[E::kActionDim] = {};
+  external::Connection& connection = external::connection_of<E>();
+  connection.ask({external::Request::reset, state.slot, random_word(random, 0), 0});
   external::AnswerHeader answer{};
-  const external::RequestHeader request{external::Request::reset, state.slot,
-                                        random_word(random, 0), 0};
-  external::connection_of<E>().template ask<E::kObservationDim, E::kActionDim>(
-      request, no_action, answer, state.observation);
+  connection.take(answer, state.observation);
+}
+
+// The steps of all environments are one request, so that the other program is not waited for in
+// each of them.
+template <class E, external::IfTask<E> = 0>
+void ask_for_steps(Generic, const E&, const typename E::State* states, int count,
+                   const float* action) {
+  external::Connection& connection = external::connection_of<E>();
+  connection.ask({external::Request::step, states[0].slot, 0, static_cast<std::uint32_t>(count)});
+  for (int i = 0; i < count; i++, action += E::kActionDim) {
+    float physical[E::kActionDim];
+    for (int k = 0; k < E::kActionDim; k++) {
+      const Channel& channel = E::kActions[k];
+      physical[k] =
+          kIsChosen<E> ? action[k] : physical_action(action[k], channel.minimum, channel.maximum);
+    }
+    connection.put(physical, sizeof physical);
+  }
 }
 
 template <class E, external::IfTask<E> = 0>
-StepResult<float> step(Generic, const E&, const typename E::Parameters&, typename E::State& state,
-                       const float* action, RandomStream) {
-  float physical[E::kActionDim];
-  for (int i = 0; i < E::kActionDim; i++) {
-    const Channel& channel = E::kActions[i];
-    physical[i] =
-        kIsChosen<E> ? action[i] : physical_action(action[i], channel.minimum, channel.maximum);
-  }
+StepResult<float> step(Generic device, const E& environment, const typename E::Parameters&,
+                       typename E::State& state, const float* action, RandomStream) {
+  external::Connection& connection = external::connection_of<E>();
+  if (!connection.is_awaiting()) ask_for_steps(device, environment, &state, 1, action);
   external::AnswerHeader answer{};
-  const external::RequestHeader request{external::Request::step, state.slot, 0, 0};
-  const bool answered =
-      external::connection_of<E>().template ask<E::kObservationDim, E::kActionDim>(
-          request, physical, answer, state.observation);
+  const bool answered = connection.take(answer, state.observation);
   if (!answered || answer.answer == external::Answer::lost) return {0, false, false, true};
   return {answer.reward, answer.terminated != 0, answer.truncated != 0};
 }
