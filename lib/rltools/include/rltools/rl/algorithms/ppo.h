@@ -81,6 +81,8 @@ struct Ppo : OnPolicy {
   // choices from the others (docs/results.md, "Defaults for tasks of Gymnasium").
   struct FewActionsHyperparameters : TaskHyperparameters {
     FewActionsHyperparameters() {
+      learning_rate = 5e-4f;
+      final_rate = 0.5f;
       initial_log_std = 0;
       adam_epsilon = 1e-5f;
     }
