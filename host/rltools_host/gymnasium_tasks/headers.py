@@ -74,7 +74,7 @@ struct {struct} {{
   using Algorithm = {algorithm_type};
   using Actor = Algorithm::TaskActor<Environment, {hidden}>;
   using Critic = Algorithm::TaskCritic<Environment, {hidden}>;
-  using Hyperparameters = Algorithm::TaskHyperparameters;
+  using Hyperparameters = TaskHyperparametersOf<Algorithm, Environment>;
   static constexpr int kEnvironments = {environments:d};
   static constexpr int kEpisodeSteps = {episode_steps:d};
   static constexpr int kBatchSize = {batch_size:d};

@@ -43,6 +43,19 @@ struct TwoPpo : PendulumPpo {
   static constexpr int kBatchSize = 8, kTileRows = 4;
 };
 
+struct TaskPpo : TwoPpo {
+  using Hyperparameters = TaskHyperparametersOf<Ppo, Scripted>;
+};
+
+struct FourActions : Scripted {
+  static constexpr int kActionDim = 4;
+  static constexpr Channel kActions[] = {
+      {"a", "1", -1, 1}, {"b", "1", -1, 1}, {"c", "1", -1, 1}, {"d", "1", -1, 1}};
+};
+struct Choice : Scripted {
+  static constexpr Channel kActions[] = {{"way", "left|right", 0, 1}};
+};
+
 // A run whose steps end as this says.
 template <class E>
 struct ScriptedRun : Run<E> {
@@ -73,6 +86,47 @@ TEST_CASE("a task learns with the networks and defaults of its algorithm") {
   CHECK(Sac::TaskHyperparameters{}.learning_starts == 1000);
   CHECK(Ppo::TaskHyperparameters{}.eval_every == 100'000);
   CHECK(Ppo::TaskHyperparameters{}.initial_log_std == -0.7f);
+  CHECK(Ppo::FewActionsHyperparameters{}.initial_log_std == 0);
+  CHECK(Ppo::FewActionsHyperparameters{}.epochs == Ppo::TaskHyperparameters{}.epochs);
+  using Few = Ppo::FewActionsHyperparameters;
+  using Usual = Ppo::TaskHyperparameters;
+  static_assert(std::is_same_v<TaskHyperparametersOf<Ppo, Scripted>, Few>);
+  static_assert(std::is_same_v<TaskHyperparametersOf<Ppo, FourActions>, Usual>);
+  static_assert(std::is_same_v<TaskHyperparametersOf<Ppo, Choice>, Usual>);
+  static_assert(std::is_same_v<TaskHyperparametersOf<Sac, Scripted>, Sac::TaskHyperparameters>);
+}
+
+TEST_CASE("a task of few actions begins with orthogonal weights, an experiment does not") {
+  ScriptedRun<TaskPpo> task({});
+  ScriptedRun<TwoPpo> experiment({});
+  const auto length = [](const auto& run) {  // of the second row of the actor's first layer
+    double sum = 0;
+    for (int i = 0; i < 4; i++) {
+      const double weight = static_cast<double>(run.learner->actor.weights(0)[4 + i]);
+      sum += weight * weight;
+    }
+    return sum;
+  };
+  CHECK(length(task) == doctest::Approx(2));
+  CHECK(length(experiment) != doctest::Approx(2));
+  CHECK(task.learner->critic.bias(0)[0] == 0);
+  CHECK(experiment.learner->critic.bias(0)[0] != 0);
+}
+
+TEST_CASE("the first episodes of a task end after different steps, those of an experiment do not") {
+  ScriptedRun<TaskPpo> task({});
+  ScriptedRun<TwoPpo> experiment({});
+  const std::uint32_t ended[][2] = {{0, 0}, {0, 0}, {0, 1}, {0, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 2}};
+  for (std::uint32_t step = 0; step < 8; step++) {  // a rollout, of episodes of five steps
+    CAPTURE(step);
+    task.train(Generic{}, 1);
+    experiment.train(Generic{}, 1);
+    for (int i = 0; i < 2; i++) {
+      CHECK(task.learner->environments.episodes[i] == ended[step][i]);
+      CHECK(experiment.learner->environments.episodes[i] == (step + 1) / 5);
+    }
+    CHECK(state_is_consistent(task.training));
+  }
 }
 
 TEST_CASE("a transition that an environment truncates is not stored as terminated") {

@@ -23,6 +23,24 @@ struct TaskExperiment {
   static constexpr int kEpisodeSteps = E::kEpisodeSteps;
 };
 
+namespace detail {
+
+template <class A, class E, class = void>
+struct TaskHyperparametersOf {
+  using Type = typename A::TaskHyperparameters;
+};
+template <class A, class E>
+struct TaskHyperparametersOf<A, E, std::void_t<typename A::template HyperparametersOfTask<E>>> {
+  using Type = typename A::template HyperparametersOfTask<E>;
+};
+
+}  // namespace detail
+
+// What the algorithm A learns a task E with: its TaskHyperparameters, where it has no
+// HyperparametersOfTask.
+template <class A, class E>
+using TaskHyperparametersOf = typename detail::TaskHyperparametersOf<A, E>::Type;
+
 // The experiment E, its batches worked through in tiles of `Rows` samples: other memory and speed,
 // the same bits.
 template <class E, int Rows>

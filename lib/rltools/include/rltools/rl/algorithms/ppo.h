@@ -25,6 +25,7 @@
 #include "rltools/nn/loss.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
+#include "rltools/nn/orthogonal.h"
 #include "rltools/rl/batch.h"
 #include "rltools/rl/learning_rate.h"
 #include "rltools/rl/on_policy.h"
@@ -40,6 +41,11 @@ namespace ppo {
 
 // The actor's last layer is begun this much smaller: the first actions are about zero.
 constexpr double kFirstOutputs = 0.01;
+
+// A task with at most so many actions, which are numbers, learns with FewActionsHyperparameters.
+constexpr int kFewActions = 3;
+// Of orthogonal first weights: keeps the size of what ReLU lets through.
+constexpr double kHiddenGain = 1.4142135623730951;
 
 }  // namespace ppo
 
@@ -71,6 +77,20 @@ struct Ppo : OnPolicy {
       initial_log_std = -0.7f;
     }
   };
+  // Few numbers are learnt best from wide actions and orthogonal first weights, more of them and
+  // choices from the others (docs/results.md, "Defaults for tasks of Gymnasium").
+  struct FewActionsHyperparameters : TaskHyperparameters {
+    FewActionsHyperparameters() {
+      learning_rate = 5e-4f;
+      final_rate = 0.5f;
+      initial_log_std = 0;
+      adam_epsilon = 1e-5f;
+    }
+  };
+  template <class Environment>
+  using HyperparametersOfTask =
+      std::conditional_t<!kIsChosen<Environment> && Environment::kActionDim <= ppo::kFewActions,
+                         FewActionsHyperparameters, TaskHyperparameters>;
 
   // In an epoch.
   template <class E>
@@ -138,17 +158,47 @@ struct Ppo : OnPolicy {
   };
 };
 
+namespace ppo {
+
+template <class Device, class E>
+void initialize_networks(Device device, Training<E>& training) {
+  using T = typename E::Scalar;
+  using Hyperparameters = typename E::Hyperparameters;
+  auto& learner = training.learner;
+  const std::uint32_t seed = training.hyperparameters.seed;
+  if constexpr (std::is_base_of_v<Ppo::FewActionsHyperparameters, Hyperparameters>) {
+    initialize_orthogonal(device, learner.actor, seed, 0, kHiddenGain, kFirstOutputs);
+    initialize_orthogonal(device, learner.critic, seed, 1, kHiddenGain, 1);
+  } else {
+    initialize_kaiming(device, learner.actor, seed, 0);
+    constexpr int kLast = E::Actor::kLayerCount - 1;
+    for (int i = E::Actor::weights_offset(kLast); i < E::Actor::kParameterCount; i++) {
+      learner.actor.values[i] *= static_cast<T>(kFirstOutputs);
+    }
+    initialize_kaiming(device, learner.critic, seed, 1);
+  }
+}
+
+// The first episodes of a task are truncated after fewer steps, each environment's after others.
+// Otherwise all episodes that nothing ends before are at the same step for the whole run, and an
+// iteration learns from a part of an episode alone.
+template <class E>
+void spread_episodes(Training<E>& training) {
+  constexpr std::uint64_t kCount = kEnvironmentCount<E>;
+  for (std::uint64_t i = 0; i < kCount; i++) {
+    training.learner.environments.episode_step[i] =
+        static_cast<std::uint32_t>(i * static_cast<std::uint64_t>(E::kEpisodeSteps) / kCount);
+  }
+}
+
+}  // namespace ppo
+
 template <class Device, class E>
 void initialize_algorithm(Device device, Ppo, Training<E>& training) {
   using T = typename E::Scalar;
-  constexpr int kLast = E::Actor::kLayerCount - 1;
   auto& learner = training.learner;
   const auto& hyper = training.hyperparameters;
-  initialize_kaiming(device, learner.actor, hyper.seed, 0);
-  for (int i = E::Actor::weights_offset(kLast); i < E::Actor::kParameterCount; i++) {
-    learner.actor.values[i] *= static_cast<T>(ppo::kFirstOutputs);
-  }
-  initialize_kaiming(device, learner.critic, hyper.seed, 1);
+  ppo::initialize_networks(device, training);
   make_symmetric(training, learner.actor, learner.critic);
   for (int i = 0; i < ppo::kDeviations<E>; i++) {
     learner.log_std.values[i] = learner.acting_log_std[i] = static_cast<T>(hyper.initial_log_std);
@@ -165,6 +215,9 @@ void initialize_algorithm(Device device, Ppo, Training<E>& training) {
   begin_all(device, environment_of(training), learner.environments, hyper.seed, [&](int index) {
     return training.replay.present_observation + index * training.replay.kObservationDim;
   });
+  if constexpr (std::is_base_of_v<Ppo::TaskHyperparameters, typename E::Hyperparameters>) {
+    ppo::spread_episodes(training);
+  }
 }
 
 namespace ppo {
