@@ -228,7 +228,7 @@ def make_by_id(name: str) -> Any:
 
 def silence_mujoco() -> None:
     """It would append its warnings to a file in the user's folder. And its Python package has it
-    measure how long each part of a step takes, which is a seventh of that time: by a function in C,
+    measure how long each part of a step takes, a seventh of that time and more: by a function in C,
     which set_mjcb_time() does not take away."""
     import mujoco
 
