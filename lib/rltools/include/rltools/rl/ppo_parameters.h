@@ -30,6 +30,31 @@ namespace rlt {
 
 RLT_DEFINE_HYPERPARAMETERS(PpoHyperparameters, RLT_PPO_HYPERPARAMETERS)
 
+// Defaults of a task of Gymnasium's.
+struct PpoTaskHyperparameters : PpoHyperparameters {
+  PpoTaskHyperparameters() {
+    steps = 1000000;
+    eval_every = 100000;
+    learning_rate = 1e-3f;
+    final_rate = 0.1f;
+    epochs = 10;
+    adapt_rate = 0;
+    max_grad_norm = 0.5f;
+    initial_log_std = -0.7f;
+  }
+};
+
+// Few numbers are learnt best from wide actions and orthogonal first weights, more of them and
+// choices from the others (docs/results.md, "Defaults for tasks of Gymnasium").
+struct PpoFewActionsHyperparameters : PpoTaskHyperparameters {
+  PpoFewActionsHyperparameters() {
+    learning_rate = 5e-4f;
+    final_rate = 0.5f;
+    initial_log_std = 0;
+    adam_epsilon = 1e-5f;
+  }
+};
+
 #define RLT_PPO_METRICS(X)                                                         \
   X(policy_loss, "Minus the clipped objective.")                                   \
   X(value_loss, "Mean squared error of the value against its target.")             \

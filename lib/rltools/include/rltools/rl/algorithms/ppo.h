@@ -65,28 +65,8 @@ struct Ppo : OnPolicy {
   template <class Environment, int... Hidden>
   using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
                              Environment::kObservationDim, Hidden..., 1>;
-  struct TaskHyperparameters : PpoHyperparameters {
-    TaskHyperparameters() {
-      steps = 1000000;
-      eval_every = 100000;
-      learning_rate = 1e-3f;
-      final_rate = 0.1f;
-      epochs = 10;
-      adapt_rate = 0;
-      max_grad_norm = 0.5f;
-      initial_log_std = -0.7f;
-    }
-  };
-  // Few numbers are learnt best from wide actions and orthogonal first weights, more of them and
-  // choices from the others (docs/results.md, "Defaults for tasks of Gymnasium").
-  struct FewActionsHyperparameters : TaskHyperparameters {
-    FewActionsHyperparameters() {
-      learning_rate = 5e-4f;
-      final_rate = 0.5f;
-      initial_log_std = 0;
-      adam_epsilon = 1e-5f;
-    }
-  };
+  using TaskHyperparameters = PpoTaskHyperparameters;
+  using FewActionsHyperparameters = PpoFewActionsHyperparameters;
   template <class Environment>
   using HyperparametersOfTask =
       std::conditional_t<!kIsChosen<Environment> && Environment::kActionDim <= ppo::kFewActions,
