@@ -36,7 +36,7 @@ def disk_error(path: Path, error: OSError) -> DiskError:
     if error.errno == errno.ENOENT:
         gone = [folder for folder in path.parents if not folder.is_dir()]
         if gone:
-            reason, first = f"{gone[-1]} is gone", "leave that folder where it is"
+            reason, first = f"there is no folder {gone[-1]}", "see that it is there"
             remedy = f"{first}, and run the command again"
     cause = f"cannot write {path}: {reason}"
     return DiskError(f"{cause}; {remedy}", cause, first)

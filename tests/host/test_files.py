@@ -67,8 +67,8 @@ def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
     path = tmp_path / "project" / "runs" / "x" / "run.json"
     missing = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
     assert str(disk_error(path, missing)) == (
-        f"cannot write {path}: {tmp_path / 'project'} is gone; leave that folder where it is, and "
-        "run the command again"
+        f"cannot write {path}: there is no folder {tmp_path / 'project'}; see that it is "
+        "there, and run the command again"
     )
     path.parent.mkdir(parents=True)
     assert "No such file or directory; check the disk" in str(disk_error(path, missing))

@@ -71,13 +71,14 @@ def test_what_is_evaluated_next_exists(experiment: str) -> None:
 
 
 def environment_of(experiment: str) -> str:
-    """The name of the one whose header its header includes."""
-    text = experiments.header_of(experiment).read_text(encoding="utf-8")
+    """The name of the one whose header its header includes, or that of its base."""
     known = {environment.header: environment.name for environment in list_environments()}
-    include = TREE.include
-    included = [include / name for name in re.findall(r'#include "([^"]+)"', text)]
-    (name,) = [known[header] for header in included if header in known]
-    return name
+    for text in experiments.texts_of(experiments.header_of(experiment)):
+        headers = (TREE.include / name for name in re.findall(r'#include "([^"]+)"', text))
+        if names := [known[header] for header in headers if header in known]:
+            (name,) = names
+            return name
+    raise AssertionError(f"{experiment} includes no environment")
 
 
 def test_experiments_of_a_board_are_those_that_fit(folder: Path) -> None:

@@ -158,7 +158,7 @@ def test_a_run_that_is_paused_before_it_trains_closes_what_it_opened(tmp_path: P
     (player,) = children_of(process.pid)
     process.send_signal(signal.SIGTERM)
     output, errors = process.communicate(timeout=60)
-    assert json.loads(output) == {"state": "waiting", "exit_code": 130}
+    assert json.loads(output) == {"state": "waiting", "exit_code": 130, "error": ""}
     assert (process.returncode, errors) == (130, "")
     wait_for(lambda: not is_running(player), 10)  # where it had just begun, Linux ends it
 

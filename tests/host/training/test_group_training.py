@@ -260,5 +260,5 @@ def test_full_disk_at_every_point(tmp_path: Path) -> None:
 
 def test_a_process_that_cannot_be_told_its_job_is_a_run_that_failed(tmp_path: Path) -> None:
     member = Member(next(GroupFolder.open(created(tmp_path / "g")).run_names()), "", tmp_path, 1)
-    with pytest.raises(DiskError, match=r"cannot write .*s0\.job: .*nowhere is gone"):
+    with pytest.raises(DiskError, match=r"cannot write .*s0\.job: there is no folder .*nowhere"):
         RunProcess(member, Job(None, False), tmp_path / "nowhere")  # type: ignore[arg-type]

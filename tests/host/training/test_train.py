@@ -144,8 +144,8 @@ def test_a_project_that_is_removed_on_the_way(
     with pytest.raises(DiskError) as caught:
         bench.train(project / "run", "report_every=20")
     assert re.fullmatch(
-        rf"cannot write {project}/run/\S+: {project} is gone; leave that folder where it is, then "
-        "start a new run, as this one saved nothing",
+        rf"cannot write {project}/run/\S+: there is no folder {project}; see that it is there, "
+        "then start a new run, as this one saved nothing",
         str(caught.value),
     )
 
