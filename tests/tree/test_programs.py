@@ -17,7 +17,7 @@ import pytest
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.build.memory import memory_usage
-from rltools_host.checks.memory import fits
+from rltools_host.checks.memory import fits, with_code
 from rltools_host.toolchain.tools import missing_tools
 from rltools_host.tree import TREE
 
@@ -106,8 +106,9 @@ def test_a_fault_in_what_only_a_template_has_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", experiments.list_experiments(load_board(CORTEX_M7)))
 def test_its_data_fit_the_boards_that_it_is_for(name: str) -> None:
     """From the sizes of what is compiled here. A policy's image is smaller than the learner."""
-    sizes = experiments.describe(name).bytes_of
-    found = fits(name, [{**sizes, "policy": sizes["learner"]}])
+    described = experiments.describe(name)
+    sizes = {**described.bytes_of, "policy": described.bytes_of["learner"]}
+    found = fits(name, with_code(described.algorithm, [sizes]))
     assert CORTEX_M7 in {fit.board for fit in found}
     assert [fit for fit in found if not fit.fits] == []
 
