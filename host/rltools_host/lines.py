@@ -62,10 +62,15 @@ def in_columns(lines: Iterable[str], width: int) -> list[str]:
     return found
 
 
+def say(stream: IO[str], *lines: str) -> None:
+    """Prints lines at once, in the columns that the stream has."""
+    for line in in_columns(lines, columns(stream)):
+        print(line, file=stream, flush=True)
+
+
 def aside(*lines: str) -> None:
-    """Says what is not the output itself: on standard error, as wide as that is."""
-    for line in in_columns(lines, columns(sys.stderr)):
-        print(line, file=sys.stderr)
+    """Says what is not the output itself: on standard error."""
+    say(sys.stderr, *lines)
 
 
 def plural(count: int, word: str) -> str:

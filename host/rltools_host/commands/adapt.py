@@ -51,7 +51,7 @@ from rltools_host.flight.in_the_loop import CONTRACT
 from rltools_host.flight.simulator import flight_library
 from rltools_host.hints import command_line, near_path
 from rltools_host.interruption import Interruption
-from rltools_host.lines import aside, columns, in_columns
+from rltools_host.lines import aside, say
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import PROGRAM, PolicyPlace
 from rltools_host.policies.image import read_run_policy
@@ -117,7 +117,7 @@ def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
     with Interruption(again=signal.SIG_DFL):
         document = Adaptation(request, log, built, cast(IO[str], stream), began).carry_out()
     lines = closing_lines(document, request.place)
-    print("\n".join(in_columns(lines, columns(cast(IO[str], stream)))), file=stream, flush=True)
+    say(cast(IO[str], stream), *lines)
     note_its_end(request.place)
     close(output, document if json_output else None, document["run"])
     return document

@@ -19,7 +19,7 @@ from rltools_host.build.cmake import TRAIN, require_program
 from rltools_host.commands.options import Json, Program, leave, mode, require
 from rltools_host.errors import LinkLostError, PortError, UsageError
 from rltools_host.hints import command_line
-from rltools_host.lines import columns, in_columns
+from rltools_host.lines import say
 from rltools_host.policies.board import (
     DEFAULT_CONTRACT,
     PROGRAM,
@@ -111,8 +111,7 @@ def emulate(
         require_kept(Firmware(board, file, load_remedy(board, subject)), storage)
     with Emulator(board, file, time_limit_s, storage) as emulator:
         out = sys.stderr if json_output else sys.stdout
-        about = f"{board.title}, with {subject}, is on {emulator.port}"
-        print("\n".join(in_columns([about], columns(out))), file=out)
+        say(out, f"{board.title}, with {subject}, is on {emulator.port}")
         word, command = next_line(board, subject, program, "--port", emulator.port)
         print(f"  {word} there:  {command}", file=out)
         if program != TRAIN and storage is not None:

@@ -40,7 +40,7 @@ from rltools_host.flight.simulator import check_policy, flight_library
 from rltools_host.flight.view import make_watcher, page
 from rltools_host.hints import near_path
 from rltools_host.interruption import Interruption
-from rltools_host.lines import columns, in_columns
+from rltools_host.lines import columns, in_columns, say
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
@@ -225,9 +225,6 @@ def fly_board(
     folder = RunFolder.open(request.run).path
     replay = folder / result_file(FLIGHT, request.place.board, ".html")
 
-    def say(line: str) -> None:
-        print("\n".join(in_columns([line], columns(sys.stdout))), flush=True)
-
     def keep(result: LoopResult) -> None:
         if result.trace is None:
             return
@@ -236,11 +233,13 @@ def fly_board(
         if out is not None:
             write_atomically(out, text)
         write_atomically(replay, page(result).encode())
-        say(f"replay: {near_path(replay)}")
+        say(sys.stdout, f"replay: {near_path(replay)}")
 
     with Interruption(again=signal.SIG_DFL):  # each lands the vehicle as Ctrl-C does
-        result = fly_over_board(request, say, make_watcher(sys.stdout), keep)
-    say(f"kept: {request.place.board} has the policy now")
+        result = fly_over_board(
+            request, functools.partial(say, sys.stdout), make_watcher(sys.stdout), keep
+        )
+    say(sys.stdout, f"kept: {request.place.board} has the policy now")
     if json_output:
         print(json.dumps(result.document()))
     return result

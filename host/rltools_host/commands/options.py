@@ -15,7 +15,7 @@ import typer
 
 from rltools_host.commands import parameters
 from rltools_host.errors import UsageError
-from rltools_host.lines import columns, in_columns
+from rltools_host.lines import say
 from rltools_host.runs.names import WHICH
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")]
@@ -116,7 +116,7 @@ class ProgressLine:
 
     def say(self, line: str) -> None:
         self.clear()
-        print("\n".join(in_columns([line], columns(sys.stdout))), flush=True)
+        say(sys.stdout, line)
 
     def clear(self) -> None:
         if self._is_shown:

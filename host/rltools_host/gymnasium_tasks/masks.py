@@ -95,8 +95,6 @@ def with_mask(
     seen: NDArray[np.float32], info: Any, task: Task, where: str, *, ends: bool = False
 ) -> NDArray[np.float32]:
     """The observation, of a task with masks with the mask behind it. MaskFault: as of mask_of()."""
-    if not task.has_masks and not (isinstance(info, Mapping) and KEY in info):
-        return seen
     mask = mask_of(info, task, where, ends=ends)
     return np.concatenate([seen, mask]) if task.has_masks else seen
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from rltools_host.lines import UNLIMITED, columns, in_columns
+from rltools_host.lines import UNLIMITED, in_columns, say
 from rltools_host.ui.training_screen import (
     DRAWING_SHARE,
     REFRESH_S,
@@ -77,7 +77,7 @@ class StepsScreen:
         return step.name.ljust(self._width)
 
     def print(self, *lines: str) -> None:
-        print("\n".join(in_columns(lines, columns(self.stream))), file=self.stream, flush=True)
+        say(self.stream, *lines)
 
     def changed(self, step: Step) -> None:
         if step.state == DONE:
