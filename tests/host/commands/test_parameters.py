@@ -11,6 +11,7 @@ import pytest
 import typer
 from typer.main import get_command
 
+from rltools_host import lines
 from rltools_host.commands import options, parameters
 from rltools_host.errors import UsageError
 
@@ -112,13 +113,13 @@ def test_progress_is_of_terminals_alone(
 def test_what_a_progress_says_breaks_between_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(options, "columns", lambda _: 60)
+    monkeypatch.setattr(lines, "columns", lambda _: 60)
     text = "active already in slot 0, 8 examples give this machine's bits, in every layer"
     options.ProgressLine().say(text)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    assert max(map(len, lines)) <= 60
-    assert " ".join(" ".join(lines).split()) == text
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 2
+    assert max(map(len, shown)) <= 60
+    assert " ".join(" ".join(shown).split()) == text
 
 
 def test_what_has_no_effect_is_named_as_it_is_typed() -> None:

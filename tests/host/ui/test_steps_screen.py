@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from rltools_host.ui import steps_screen
+from rltools_host import lines
 from rltools_host.ui.steps_screen import LiveStepsScreen, Step, StepsScreen, make_steps_screen
 
 
@@ -41,7 +41,7 @@ def test_elsewhere_lines_say_what_is_done_and_what_came_of_it() -> None:
 def test_a_terminal_shows_a_line_for_each_step(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr(steps_screen, "columns", lambda _: width)
+    monkeypatch.setattr(lines, "columns", lambda _: width)
     stream = Terminal()
     screen = make_steps_screen("a to b", steps(), stream)
     assert type(screen) is LiveStepsScreen
