@@ -15,7 +15,7 @@ from rltools_host.build import experiments
 from rltools_host.errors import UsageError, unknown_name
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.project import MARKER, PROJECT
-from rltools_host.runs.policy_text import LONGEST_NAME
+from rltools_host.runs.policy_file import LONGEST_NAME
 from rltools_host.tree import TREE
 
 FOLDER = TREE.experiments / "templates"

@@ -23,8 +23,11 @@ from rltools_host.foreign import onnx_files
 from rltools_host.foreign.network import ForeignPolicy
 from rltools_host.foreign.pickles import MOST_DIMENSIONS, UnreadableError
 from rltools_host.foreign.stated import FREQUENCY, MAXIMUM, MINIMUM, UNITS, Stated, Tensor
-from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
-from rltools_host.runs.policy_text import LONGEST_CHANNEL_NAME, is_policy_text
+from rltools_host.runs.policy_file import (
+    LONGEST_CHANNEL_NAME,
+    MOST_STEP_INTERVAL_US,
+    is_policy_text,
+)
 from rltools_host.toolchain import tools
 
 MOST_BYTES = 1_000_000

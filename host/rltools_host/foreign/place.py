@@ -27,7 +27,7 @@ from rltools_host.gymnasium_tasks.player import flat_maker
 from rltools_host.gymnasium_tasks.spaces import action_kind
 from rltools_host.gymnasium_tasks.task import TaskRequest, is_task, task_of
 from rltools_host.policies.contract import Contract
-from rltools_host.runs.policy_text import LONGEST_NAME
+from rltools_host.runs.policy_file import LONGEST_NAME
 from rltools_host.runs.task import MOST_LAYERS, PREFIX, WIDEST_LAYER, Task, short, slug
 
 ANY_ENVIRONMENT = "any"  # of a policy that is made for a contract alone

@@ -41,7 +41,7 @@ from rltools_host.foreign.pickles import (
 )
 from rltools_host.foreign.state_dicts import Given, root, standardised
 from rltools_host.foreign.tensor_files import Archive, read_torch
-from rltools_host.runs.policy_text import MOST_CHOICES
+from rltools_host.runs.policy_file import MOST_CHOICES
 
 LIBRARY, RECURRENT_PPO = "Stable-Baselines3", "sb3-contrib RecurrentPPO"
 MEMBERS = ("data", "policy.pth")

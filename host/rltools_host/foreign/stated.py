@@ -10,7 +10,7 @@ from rltools_host.build.description import Channel
 from rltools_host.documents import shown
 from rltools_host.foreign.pickles import Array, UnreadableError
 from rltools_host.policies.contract import Contract
-from rltools_host.runs.policy_text import (
+from rltools_host.runs.policy_file import (
     LONGEST_CHANNEL_NAME,
     LONGEST_UNIT,
     described,

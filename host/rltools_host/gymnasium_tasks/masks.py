@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError
-from rltools_host.runs.policy_text import LONGEST_CHANNEL_NAME
+from rltools_host.runs.policy_file import LONGEST_CHANNEL_NAME
 from rltools_host.runs.task import Task
 
 KEY = "action_mask"

@@ -7,7 +7,7 @@ from typing import Any
 
 from rltools_host.build.catalogue import CHOICE, CHOICES, NUMBERS, algorithms
 from rltools_host.errors import UsageError
-from rltools_host.runs.policy_text import MOST_CHOICES
+from rltools_host.runs.policy_file import MOST_CHOICES
 from rltools_host.runs.task import MOST_ELEMENTS
 
 # What learns actions of these kinds where nobody says.

@@ -29,11 +29,11 @@ from rltools_host.gymnasium_tasks.spaces import (
     choice_counts,
     observation_bounds,
 )
-from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
-from rltools_host.runs.policy_text import (
+from rltools_host.runs.policy_file import (
     LONGEST_CHANNEL_NAME,
     LONGEST_NAME,
     LONGEST_UNIT,
+    MOST_STEP_INTERVAL_US,
     described,
     is_policy_text,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from rltools_host.build.description import Channel
 from rltools_host.documents import shown
 from rltools_host.errors import DamagedFileError
-from rltools_host.runs.policy_text import (
+from rltools_host.runs.policy_file import (
     LONGEST_CHANNEL_NAME,
     LONGEST_NAME,
     LONGEST_UNIT,

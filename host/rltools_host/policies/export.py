@@ -32,7 +32,7 @@ from rltools_host.policies.header_layers import (
 )
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.image_records import Example
-from rltools_host.runs.policy_text import comment_text, string_literal
+from rltools_host.runs.policy_file import comment_text, string_literal
 
 HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")
 

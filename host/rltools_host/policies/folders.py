@@ -17,7 +17,7 @@ from rltools_host.policies.contract import PastAction, output_dim
 from rltools_host.policies.core_source import float_literal
 from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.image_records import RESET_AT_FAULT, RESET_AT_PAUSE, Recurrence
-from rltools_host.runs.policy_text import comment_text
+from rltools_host.runs.policy_file import comment_text
 from rltools_host.tree import TREE
 
 LICENSE = TREE.root / "LICENSE"

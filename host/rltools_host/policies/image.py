@@ -49,6 +49,7 @@ from rltools_host.runs.names import LAST
 from rltools_host.runs.policy_file import (
     HEADER,
     MAGIC,
+    MOST_CHOICES,
     MOST_STEP_INTERVAL_US,
     RECURRENCE,
     RECURRENT_VERSION,
@@ -56,7 +57,6 @@ from rltools_host.runs.policy_file import (
     header_bytes,
     image_crc32,
 )
-from rltools_host.runs.policy_text import MOST_CHOICES
 
 KIND_NAMES = {DENSE: "", GRU: "GRU", LSTM: "LSTM"}
 
@@ -160,7 +160,7 @@ def parse_policy(data: bytes, origin: str = "the policy image") -> PolicyImage:
 
 def parse_foreign_policy(data: bytes, origin: str) -> PolicyImage:
     """As parse_policy, of what somebody else may have written: what it names things is shown, and
-    goes into headers, and must be plain (runs/policy_text.py). A board does not look at names."""
+    goes into headers, and must be plain (runs/policy_file.py). A board does not look at names."""
     image = parse_policy(data, origin)
     channels = (*image.observations, *image.actions)
     require_texts(origin, channels, image.experiment, name=image.environment)

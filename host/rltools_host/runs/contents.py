@@ -27,7 +27,7 @@ from rltools_host.documents import (
     typed,
     unfit,
 )
-from rltools_host.runs.policy_text import LONGEST_NAME, SUBJECT_NAME, described, is_policy_text
+from rltools_host.runs.policy_file import LONGEST_NAME, SUBJECT_NAME, described, is_policy_text
 from rltools_host.runs.task import PREFIX, Task
 
 SAVE_NAME = r"^save-([0-9]{1,10})-[0-9a-f]{12}(-[0-9]+)?\Z"

@@ -23,12 +23,12 @@ from rltools_host.documents import (
     Unfit,
     unfit,
 )
-from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
-from rltools_host.runs.policy_text import (
+from rltools_host.runs.policy_file import (
     LONGEST_CHANNEL_NAME,
     LONGEST_NAME,
     LONGEST_UNIT,
     MOST_CHOICES,
+    MOST_STEP_INTERVAL_US,
     described,
     is_policy_text,
 )

@@ -21,8 +21,8 @@ from rltools_host.policies.image import parse_policy, read_policy, read_run_poli
 from rltools_host.policies.runner import LAYER
 from rltools_host.project import Project
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.policy_file import HEADER
-from rltools_host.runs.policy_text import (
+from rltools_host.runs.policy_file import (
+    HEADER,
     LONGEST_UNIT,
     comment_text,
     is_policy_text,
