@@ -19,7 +19,7 @@ from rltools_host.documentation import core_api
 from rltools_host.documentation.stage import ROOT, write_stage
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.project import MARKER, PROJECT, VARIABLE
-from rltools_host.runs.sources import files_in
+from rltools_host.runs.provenance import files_in
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 from rltools_host.web.site import MARK, files_of, in_place_of_own, those_for_browsers, write_page

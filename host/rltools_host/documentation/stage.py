@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from rltools_host.errors import UsageError
-from rltools_host.runs.sources import files_in
+from rltools_host.runs.provenance import files_in
 from rltools_host.tree import TREE
 
 ROOT = "docs/index"

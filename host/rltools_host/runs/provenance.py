@@ -1,15 +1,121 @@
-"""Where a run comes from: revision of the sources, versions of packages, machine."""
+"""Where a run comes from: revision of the sources, versions of packages, machine; and the sources
+that firmware is compiled from, as an archive for its folder.
+
+Unpacked, CMake and PlatformIO build from the archive what they build here. It is a tar file whose
+bytes depend on names, contents and which files can be executed, and is named after their hash. It
+is written here: importing tarfile takes longer than all of this.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
-from typing import Any
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import rltools_host
+from rltools_host.project import MARKER, PROJECT
 from rltools_host.runs.contents import Run
 from rltools_host.tree import TREE
+
+# Not all of platforms/, which has what PlatformIO downloads for real boards, too.
+FOLDERS = (
+    *("cmake", "firmware", "host/native", "lib", "toolchains"),
+    *("platforms/rltools_emulated", "platforms/packages/tool-scons"),
+    *(f"host/rltools_host/{room}" for room in ("boards", "build", "toolchain")),
+)
+OWN_FOLDERS = ("boards", "contracts", "environments", "experiments")  # of a project
+FILES = (
+    *("CMakeLists.txt", "CMakePresets.json", "platformio.ini", MARKER),
+    "platforms/packages/tool-scons/.piopm",
+    "host/requirements/mujoco.txt",  # which version is compiled with
+    *(
+        f"host/rltools_host/{name}.py"
+        for name in ("__init__", "errors", "files", "hints", "lines", "project", "tree")
+    ),
+)
+BLOCK = 512
+PLAIN, EXECUTABLE = 0o644, 0o755
+HASH_DIGITS = 12
+GZIP = 31  # zlib's window of 2^15 bytes, with gzip's header around it
+FASTEST = 1
+
+
+class Sources(NamedTuple):
+    name: str  # sources-<hash>.tar.gz
+    data: bytes
+
+
+def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sources:
+    """What experiments, core and firmware are compiled from, as it is now, with these headers.
+
+    A project's files are among the tree's, in the place of those of the same name.
+    """
+    project, tree = tree or PROJECT.root, tree or TREE.root
+    files = {name: place_of(tree, name) for name in source_files(tree)}
+    if project != tree:
+        own = (MARKER, *files_in(project, OWN_FOLDERS))
+        files.update({name: project / name for name in own})
+    files.update({name: project / name for name in generated})
+    content = b"".join(entry_of(files[name], name) for name in sorted(files)) + bytes(2 * BLOCK)
+    compressor = zlib.compressobj(FASTEST, zlib.DEFLATED, GZIP)
+    data = compressor.compress(content) + compressor.flush()
+    return Sources(f"sources-{hashlib.sha256(content).hexdigest()[:HASH_DIGITS]}.tar.gz", data)
+
+
+def source_files(tree: Path) -> list[str]:
+    """Relative to the tree, in order."""
+    names = [name for name in FILES if place_of(tree, name).is_file()]
+    return sorted([*names, *files_in(tree, (*FOLDERS, *OWN_FOLDERS))])
+
+
+def place_of(tree: Path, name: str) -> Path:
+    return TREE.file(name) if tree == TREE.root else tree / name
+
+
+def files_in(root: Path, folders: Sequence[str]) -> list[str]:
+    present = [folder for folder in folders if place_of(root, folder).is_dir()]
+    return [name for folder in present for name in files_below(str(place_of(root, folder)), folder)]
+
+
+def files_below(place: str, folder: str) -> Iterator[str]:
+    """The folder lies at that place."""
+    with os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name == "__pycache__":
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from files_below(entry.path, f"{folder}/{entry.name}")
+            elif entry.is_file():
+                yield f"{folder}/{entry.name}"
+
+
+def entry_of(path: Path, name: str) -> bytes:
+    """A script that the build runs can be executed in the archive, too."""
+    return tar_entry(name, path.read_bytes(), EXECUTABLE if os.access(path, os.X_OK) else PLAIN)
+
+
+def tar_entry(name: str, data: bytes, mode: int = PLAIN) -> bytes:
+    """A file of nobody and no time, in the format ustar (POSIX.1-1988)."""
+    folder, _, last = name.rpartition("/")
+    place = (last, folder) if len(name.encode()) > 100 else (name, "")
+    fields = (
+        place[0].encode().ljust(100, b"\0"),
+        f"{mode:07o}\0".encode() + 2 * b"0000000\0",
+        f"{len(data):011o}\0".encode(),
+        b"00000000000\0",
+        b" " * 8,  # in place of the checksum
+        b"0".ljust(101, b"\0"),
+        b"ustar\00000".ljust(88, b"\0"),
+        place[1].encode().ljust(155, b"\0"),
+    )
+    header = b"".join(fields).ljust(BLOCK, b"\0")
+    checksum = f"{sum(header):06o}\0 ".encode()
+    return header[:148] + checksum + header[156:] + data + bytes(-len(data) % BLOCK)
 
 
 def git_revision() -> dict[str, Any]:

@@ -27,8 +27,8 @@ from rltools_host.runs.checkpoint import (
     to_safetensors,
 )
 from rltools_host.runs.policy_file import state_of_policy
+from rltools_host.runs.provenance import read_sources
 from rltools_host.runs.saves import CHECKPOINT_FILE, POLICY_FILE
-from rltools_host.runs.sources import read_sources
 from rltools_host.training.plan import DEFAULT_BOARD, Plan
 
 INCLUDE_BESIDE = re.compile(r'^#include "(\.\./[^"]+)"', re.MULTILINE)

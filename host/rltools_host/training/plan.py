@@ -22,8 +22,8 @@ from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.contents import Fitted
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import require_empty
+from rltools_host.runs.provenance import Sources
 from rltools_host.runs.saves import CHECKPOINT_FILE, is_whole, saves_to_resume
-from rltools_host.runs.sources import Sources
 from rltools_host.runs.task import Task
 from rltools_host.training.hyperparameters import (
     OPTION,

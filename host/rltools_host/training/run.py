@@ -30,9 +30,8 @@ from rltools_host.interruption import SIGNALS, Interruption
 from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import new_run_path
-from rltools_host.runs.provenance import checkpoint_versions
+from rltools_host.runs.provenance import Sources, checkpoint_versions
 from rltools_host.runs.saves import CHECKPOINT_FILE, remove_partials, saves_to_resume, step_of
-from rltools_host.runs.sources import Sources
 from rltools_host.training.board import build_program, fetch, open_board, put_on_board
 from rltools_host.training.metadata import (
     BestPolicy,

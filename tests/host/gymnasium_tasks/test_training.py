@@ -43,7 +43,7 @@ from rltools_host.report import run_data
 from rltools_host.report.sections import provenance
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.sources import read_sources
+from rltools_host.runs.provenance import read_sources
 from rltools_host.training import run as training_run
 from rltools_host.training.from_python import evaluate_gymnasium
 from rltools_host.training.plan import Built

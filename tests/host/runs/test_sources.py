@@ -17,9 +17,9 @@ import pytest
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.project import PROJECT
-from rltools_host.runs import sources
+from rltools_host.runs import provenance
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.sources import Sources, read_sources
+from rltools_host.runs.provenance import Sources, read_sources
 from rltools_host.toolchain import tools
 from rltools_host.training import board
 from rltools_host.training.plan import Built
@@ -154,7 +154,7 @@ def test_what_platformio_downloads_stays_out(tree: Path) -> None:
     for name in (ours, theirs, "platforms/packages/toolchain/a"):
         (tree / name).parent.mkdir(parents=True)
         (tree / name).write_text("{}\n")
-    assert sources.source_files(tree) == sorted([*SMALL, ours])
+    assert provenance.source_files(tree) == sorted([*SMALL, ours])
 
 
 def test_a_projects_files_are_among_the_trees(
@@ -178,7 +178,7 @@ def test_files_come_out_as_they_went_in(tree: Path) -> None:
     more = [f"lib/{number}.h" for number in range(20)]  # in order by chance only
     for name in more:
         (tree / name).write_text(name)
-    (tree / "boards/b.json").write_bytes(b"x" * sources.BLOCK)
+    (tree / "boards/b.json").write_bytes(b"x" * provenance.BLOCK)
     (tree / "lib/a.h").chmod(0o755)
     with tarfile.open(fileobj=io.BytesIO(read_sources(tree).data)) as tar:
         members = {member.name: member for member in tar}
