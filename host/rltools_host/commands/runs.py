@@ -16,8 +16,16 @@ from rltools_host.errors import UsageError
 from rltools_host.hints import command_line, near_path
 from rltools_host.lines import columns, folded
 from rltools_host.project import PROJECT
-from rltools_host.runs.listing import Entry, disk_bytes, entries, seeds_of
-from rltools_host.runs.removal import delete, find_named, held, rename
+from rltools_host.runs.inventory import (
+    Entry,
+    delete,
+    disk_bytes,
+    entries,
+    find_named,
+    held,
+    rename,
+    seeds_of,
+)
 from rltools_host.ui.output import without_commands
 
 RENAME, DELETE = "rename", "delete"

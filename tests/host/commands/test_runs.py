@@ -15,10 +15,10 @@ from rltools_host.commands import runs as command
 from rltools_host.commands.runs import by_result, row_of, size
 from rltools_host.errors import DiskError
 from rltools_host.project import Project
-from rltools_host.runs import removal
+from rltools_host.runs import inventory
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
-from rltools_host.runs.listing import Entry
+from rltools_host.runs.inventory import Entry
 from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import GATE, result_file
 
@@ -344,7 +344,7 @@ def test_a_deletion_that_was_broken_off_can_be_repeated(
     while True:
         calls, code = 0, 0
         with monkeypatch.context() as patch:
-            patch.setattr(removal.os, "unlink", unlink_some)
+            patch.setattr(inventory.os, "unlink", unlink_some)
             code = cli.run(["runs", "delete", "all", "--yes"])
         if code == 0:
             break
@@ -356,11 +356,11 @@ def test_a_deletion_that_was_broken_off_can_be_repeated(
 
 
 def test_names_of_results_are_known() -> None:
-    assert removal.is_of_run(result_file(GATE, "hover"))
+    assert inventory.is_of_run(result_file(GATE, "hover"))
     for name in EVERY_FILE:
-        assert removal.is_of_run(name)
+        assert inventory.is_of_run(name)
     for name in ("notes.txt", "gate.json", "my-report.html", "save-7-abababababab", "my.rltp"):
-        assert not removal.is_of_run(name)
+        assert not inventory.is_of_run(name)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host.errors import DamagedFileError, UsageError
-from rltools_host.runs.removal import (
+from rltools_host.runs.inventory import (
     find_named,
     held,
     is_of_run,

@@ -21,7 +21,7 @@ from rltools_host import cli
 from rltools_host.errors import DamagedFileError, Interrupted, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
-from rltools_host.runs.listing import entries
+from rltools_host.runs.inventory import entries
 from rltools_host.training import tune as tune_module
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import GroupScreen, GroupView, Member

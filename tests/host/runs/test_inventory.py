@@ -9,7 +9,7 @@ import pytest
 
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
-from rltools_host.runs.listing import Entry, entries, seeds_of
+from rltools_host.runs.inventory import Entry, entries, seeds_of
 
 RUN: dict[str, Any] = {"format": 2, "experiment": "pendulum-td3", "board": "host", "begun_us": 5}
 RUN |= {"state": "paused", "seed": 3, "steps": 100, "step": 40}
