@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import math
 import os
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rltools_host.errors import DamagedFileError, DiskError
+from rltools_host.errors import DamagedFileError, DiskError, UsageError
 
 MOST_JSON_BYTES = 100_000_000
 PARTIAL_SUFFIX = ".partial"
@@ -181,3 +182,38 @@ def parse_json(data: bytes | str) -> Any:
             return document
         level = inner
     raise ValueError("it is nested too deeply")
+
+
+class FolderLock:
+    """Of one folder; the system lets go when this process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def take(self) -> None:
+        try:
+            self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.release()
+            raise UsageError(
+                f"another rlt is training in {self._path}: wait for it or stop it first"
+            ) from None
+        except OSError as error:
+            raise disk_error(self._path, error) from None
+
+    def is_taken(self) -> bool:
+        """Whether another process has it now."""
+        try:
+            self.take()
+        except UsageError:
+            return True
+        self.release()
+        return False
+
+    def release(self) -> None:
+        """A second time does nothing."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

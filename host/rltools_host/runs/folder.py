@@ -20,6 +20,7 @@ from rltools_host.documents import Unfit, typed
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
 from rltools_host.files import (
     MOST_JSON_BYTES,
+    FolderLock,
     disk_error,
     parse_json,
     partial_path,
@@ -33,7 +34,6 @@ from rltools_host.hints import command_line, near_path
 from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import state_of_checkpoint
 from rltools_host.runs.contents import Group, Run, check_row
-from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import (
     BEST,
     LAST,

@@ -20,9 +20,8 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from rltools_host import clock
 from rltools_host.errors import DamagedFileError, DiskError, UnknownNameError, UsageError
-from rltools_host.files import write_atomically
+from rltools_host.files import FolderLock, write_atomically
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import begun_us, find_run, new_run_path, run_names
 from rltools_host.runs.scalar_logs import TensorBoardLog
 
