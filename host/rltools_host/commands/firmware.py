@@ -12,8 +12,7 @@ import typer
 
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.boards.discovery import require_connected, wait_for_port
-from rltools_host.boards.emulator import TIME_LIMIT_S, Emulator, not_emulated
-from rltools_host.boards.storage import StorageFile
+from rltools_host.boards.emulator import TIME_LIMIT_S, Emulator, StorageFile, not_emulated
 from rltools_host.build import experiments, firmware
 from rltools_host.build.cmake import TRAIN, require_program
 from rltools_host.commands.options import Json, Program, leave, mode, require

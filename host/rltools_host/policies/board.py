@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import UNSET
 
 from rltools_host.boards.description import Board, load_board
-from rltools_host.boards.storage import copied
+from rltools_host.boards.emulator import copied
 from rltools_host.build import cmake, experiments, firmware, protocol
 from rltools_host.clients.messages import DROP_REASONS, Identity
 from rltools_host.clients.policies import Slots

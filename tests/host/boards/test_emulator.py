@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host.boards import emulator, storage
+from rltools_host.boards import emulator
 from rltools_host.boards.description import Board, load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.errors import PortError, UsageError
@@ -92,7 +92,7 @@ def test_the_program_is_where_the_board_s_arguments_have_it(
 def test_what_a_board_keeps_is_in_its_file(
     emulated_by: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(emulator, "PATIENCE_S", 0.1)
     board = emulated_by(f"{PORT}exec sleep 60", of=load_board("qemu-esp32c3"))
     flash = tmp_path / "flash"
     with Emulator(board, Path("program.elf"), storage=flash):

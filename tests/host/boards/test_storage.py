@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from rltools_host.boards import storage as storage_module
+from rltools_host.boards import emulator as storage_module
 from rltools_host.boards.description import load_board
-from rltools_host.boards.storage import StorageFile, create
+from rltools_host.boards.emulator import StorageFile, create
 from rltools_host.errors import DiskError, PortError, UsageError
 
 BOARD = load_board("qemu-esp32c3")

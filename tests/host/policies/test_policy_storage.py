@@ -10,7 +10,7 @@ import pytest
 
 from policy_run import make_policy_run
 from policy_samples import sample_images
-from rltools_host.boards import storage as storage_module
+from rltools_host.boards import emulator as storage_module
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
 from rltools_host.errors import DiskError, PortError, UsageError
