@@ -16,11 +16,11 @@ import pytest
 from policy_run import make_policy_run
 from policy_samples import sample_images
 from rltools_host.boards.description import list_boards
-from rltools_host.boards.discovery import find_connected
 from rltools_host.commands.policies import list_policies
 from rltools_host.errors import BoardMismatchError, RefusedError
 from rltools_host.hil import board as hil
 from rltools_host.hil.board import HilRequest
+from rltools_host.link.board_link import find_connected
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest, PushResult, confirm, push, roll_back

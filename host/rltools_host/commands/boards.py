@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rltools_host.boards.description import Board, list_boards
-from rltools_host.boards.discovery import connected_ports
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import RltError
+from rltools_host.link.board_link import connected_ports
 from rltools_host.project import PROJECT
 from rltools_host.toolchain.description import BUILDERS, PTS
 from rltools_host.toolchain.tools import missing_names

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 from serial.tools import list_ports
 
-from rltools_host.boards import discovery
 from rltools_host.boards.description import (
     POLICY_SLOT_BYTES,
     board_names,
@@ -23,6 +22,7 @@ from rltools_host.commands import boards
 from rltools_host.commands import firmware as firmware_command
 from rltools_host.commands.firmware import emulate, flash
 from rltools_host.errors import BuildError, LinkLostError, PortError, UnknownNameError, UsageError
+from rltools_host.link import board_link
 from rltools_host.tree import TREE
 
 NAMES = board_names()
@@ -170,9 +170,9 @@ def test_connected_board_is_found_by_its_usb_id(monkeypatch: pytest.MonkeyPatch)
         port("/dev/ttyACM0", "16c0:0483"),
     )
     teensy = load_board("teensy41")
-    assert discovery.find_connected(teensy) == ["/dev/ttyACM0", "/dev/ttyACM1"]
-    assert discovery.connected_ports(teensy)[0].serial_number == "1234567"
-    assert discovery.find_connected(load_board("host")) == []
+    assert board_link.find_connected(teensy) == ["/dev/ttyACM0", "/dev/ttyACM1"]
+    assert board_link.connected_ports(teensy)[0].serial_number == "1234567"
+    assert board_link.find_connected(load_board("host")) == []
 
 
 def test_overview_shows_ports(
@@ -195,23 +195,23 @@ def usb_device(directory: Path, name: str, vendor: str, product: str) -> None:
 
 
 def test_usb_ids_are_read_also_without_a_port(tmp_path: Path) -> None:
-    assert discovery.usb_ids_present(tmp_path / "none") is None
+    assert board_link.usb_ids_present(tmp_path / "none") is None
     usb_device(tmp_path, "1-1", "16c0", "0478")
     (tmp_path / "1-1:1.0").mkdir()
-    assert discovery.usb_ids_present(tmp_path) == {"16C0:0478"}
+    assert board_link.usb_ids_present(tmp_path) == {"16C0:0478"}
 
 
 def test_flashing_without_the_board_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch)
-    monkeypatch.setattr(discovery, "usb_ids_present", lambda: {"1D6B:0002"})
+    monkeypatch.setattr(board_link, "usb_ids_present", lambda: {"1D6B:0002"})
     with pytest.raises(PortError, match=r"no teensy41 found on USB \(ids 16C0:0478, 16C0:0483\)"):
         flash("teensy41", "pendulum-td3")
 
 
 def test_a_board_in_its_bootloader_counts_as_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch)
-    monkeypatch.setattr(discovery, "usb_ids_present", lambda: {"16C0:0478"})
-    discovery.require_connected(load_board("teensy41"))
+    monkeypatch.setattr(board_link, "usb_ids_present", lambda: {"16C0:0478"})
+    board_link.require_connected(load_board("teensy41"))
 
 
 def test_an_emulated_board_is_not_flashed() -> None:

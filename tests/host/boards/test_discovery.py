@@ -10,16 +10,16 @@ from types import SimpleNamespace
 import pytest
 from serial.tools import list_ports
 
-from rltools_host.boards import discovery
 from rltools_host.boards.description import load_board
-from rltools_host.boards.discovery import (
+from rltools_host.errors import PortError
+from rltools_host.link import board_link
+from rltools_host.link.board_link import (
     ConnectedPort,
     connected_ports,
     require_connected,
     usb_ids_present,
     wait_for_port,
 )
-from rltools_host.errors import PortError
 
 HOST = load_board("host")
 BOARD = replace(
@@ -63,12 +63,12 @@ def test_a_board_in_its_bootloader_is_connected(
     monkeypatch: pytest.MonkeyPatch, present: set[str] | None
 ) -> None:
     connect(monkeypatch)
-    monkeypatch.setattr(discovery, "usb_ids_present", lambda: present)
+    monkeypatch.setattr(board_link, "usb_ids_present", lambda: present)
     require_connected(BOARD)
 
 
 def test_a_board_that_is_not_connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery, "usb_ids_present", lambda: {"0000:0000"})
+    monkeypatch.setattr(board_link, "usb_ids_present", lambda: {"0000:0000"})
     connect(monkeypatch)
     with pytest.raises(PortError) as refused:
         require_connected(BOARD)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from fake_board import FakeBoard
-from rltools_host.boards import discovery
 from rltools_host.boards.description import load_board
 from rltools_host.build import experiments
 from rltools_host.errors import (
@@ -21,6 +20,7 @@ from rltools_host.errors import (
 )
 from rltools_host.gymnasium_tasks.server_start import environments_of
 from rltools_host.gymnasium_tasks.task import TaskRequest
+from rltools_host.link import board_link
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.board import open_board
 from rltools_host.training.hyperparameters import (
@@ -176,14 +176,14 @@ def teensy_plan(port: str | None = None) -> Plan:
 
 
 def test_no_board_connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery, "find_connected", lambda _: [])
+    monkeypatch.setattr(board_link, "find_connected", lambda _: [])
     with pytest.raises(PortError, match=r"no teensy41 is connected: plug it in .*rlt flash teen"):
         open_board(teensy_plan())
 
 
 def test_several_boards_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     ports = ["/dev/ttyACM0", "/dev/ttyACM1"]
-    monkeypatch.setattr(discovery, "find_connected", lambda _: ports)
+    monkeypatch.setattr(board_link, "find_connected", lambda _: ports)
     with pytest.raises(PortError, match=r"\(/dev/ttyACM0, /dev/ttyACM1\): choose one with --port"):
         open_board(teensy_plan())
 
