@@ -12,7 +12,7 @@ import pytest
 from programs import output_of
 from rltools_host.boards.description import Board, emulated_boards, load_board
 from rltools_host.boards.emulator import Emulator
-from rltools_host.build import cmake, firmware, protocol
+from rltools_host.build import cmake, firmware
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients.messages import Event, Result, TrainingProgress
 from rltools_host.clients.session import BoardSession
@@ -121,7 +121,7 @@ def compile_command(
         *(*common["flags"], *board.flags, *board.link_flags),
         *(f"-I{TREE.root / directory}" for directory in common["include_directories"]),
         *board.toolchain.include_flags,
-        *("-isystem", str(protocol.generate_protocol() / "c")),
+        *("-isystem", str(cmake.generate_protocol() / "c")),
         *(f"-D{definition}" for definition in (*board.defines, *defines)),
         f'-DRLT_EXPERIMENT_HEADER="{EXPERIMENT.replace("-", "_")}.h"',
         "-DRLT_EXPERIMENT=PendulumTd3",

@@ -18,7 +18,7 @@ from boards_under_test import (
     open_board,
 )
 from rltools_host.boards.description import load_board
-from rltools_host.build import experiments, protocol
+from rltools_host.build import cmake, experiments
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients.session import BoardSession
 from rltools_host.tree import TREE
@@ -26,7 +26,7 @@ from rltools_host.tree import TREE
 
 @pytest.fixture(scope="session")
 def dialect() -> ModuleType:
-    return protocol.load_dialect()
+    return cmake.load_dialect()
 
 
 @pytest.fixture(scope="session")

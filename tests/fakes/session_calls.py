@@ -8,7 +8,7 @@ import pytest
 
 from fake_board import FakeBoard
 from fake_experiment import HYPERPARAMETERS
-from rltools_host.build.protocol import load_dialect
+from rltools_host.build.cmake import load_dialect
 from rltools_host.clients import training
 from rltools_host.clients.messages import Event, Identity
 from rltools_host.clients.session import BoardSession

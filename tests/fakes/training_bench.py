@@ -14,8 +14,8 @@ from fake_board import FakeBoard, initial_state, next_state, policy_of
 from fake_experiment import fake_experiment
 from fake_faults import Faults
 from rltools_host.build import experiments, firmware, memory
+from rltools_host.build.cmake import load_dialect
 from rltools_host.build.description import ExperimentDescription
-from rltools_host.build.protocol import load_dialect
 from rltools_host.clients import training
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.clients.parameters import value_bits

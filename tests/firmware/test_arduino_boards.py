@@ -13,7 +13,7 @@ import pytest
 
 from programs import needed_symbols, output_of
 from rltools_host.boards.description import Board, load_board
-from rltools_host.build import protocol
+from rltools_host.build import cmake
 from rltools_host.project import PROJECT
 from rltools_host.toolchain.description import Toolchain, load_toolchain
 from rltools_host.toolchain.tools import missing_tools
@@ -97,7 +97,7 @@ def compile_all(name: str, folder: Path) -> tuple[Toolchain, list[Path]]:
     toolchain = load_toolchain(kind.toolchain)
     if missing := missing_tools(tuple(tool.name for tool in toolchain.tools)):
         pytest.skip(f"{missing[0].name} is not installed (rlt doctor)")
-    protocol.generate_protocol()
+    cmake.generate_protocol()
     includes = [f"-I{TREE.root / path}" for path in BUILD["include_directories"]]
     flags = [
         *(*BUILD["flags"], *toolchain.flags, *board.flags, *kind.flags),

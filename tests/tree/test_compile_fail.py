@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host.boards.description import load_board
-from rltools_host.build import cmake, protocol
+from rltools_host.build import cmake
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
@@ -81,7 +81,7 @@ def experiment_type(path: Path) -> str:
 def firmware_flags(board_name: str, experiment: Path) -> list[str]:
     """As CMake compiles a firmware's main file."""
     board = load_board(board_name)
-    generated = protocol.generate_protocol() / "c"
+    generated = cmake.generate_protocol() / "c"
     return [
         *("-isystem", str(generated.relative_to(TREE.root))),
         f'-DRLT_DEVICE_HEADER="{board.device_header}"',

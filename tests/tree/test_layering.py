@@ -14,7 +14,7 @@ import pytest
 
 from include_rules import includes, violations
 from rltools_host.boards.description import Board, list_boards, load_board
-from rltools_host.build import cmake, experiments, protocol
+from rltools_host.build import cmake, experiments
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_tools
 from rltools_host.tree import TREE
@@ -110,7 +110,7 @@ def compile_command(board: Board, standard: str) -> list[str]:
         *(f"-I{TREE.root / directory}" for directory in COMMON["include_directories"]),
         *board.toolchain.include_flags,
         *(mujoco_flags() if board.toolchain.native else []),
-        *("-isystem", str(protocol.generate_protocol() / "c")),
+        *("-isystem", str(cmake.generate_protocol() / "c")),
         '-DRLT_EXPERIMENT_HEADER="pendulum_td3.h"',
         "-DRLT_EXPERIMENT=PendulumTd3",
         '-DRLT_CONTRACT_HEADER="rltools/policy/contracts/pendulum.h"',

@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from rltools_host.boards.description import Board, load_board
 from rltools_host.boards.emulator import copied
-from rltools_host.build import cmake, experiments, firmware, protocol
+from rltools_host.build import cmake, experiments, firmware
 from rltools_host.clients.messages import DROP_REASONS, Identity
 from rltools_host.clients.policies import Slots
 from rltools_host.clients.session import BoardSession
@@ -220,7 +220,7 @@ class Firmware:
     remedy: str
 
     def connected(self, link: Link) -> tuple[BoardSession, Identity]:
-        session, identity = BoardSession.connect(link, protocol.load_dialect(), self.board.address)
+        session, identity = BoardSession.connect(link, cmake.load_dialect(), self.board.address)
         session.node.require_program(identity, self.board.name, PROGRAM, self.remedy)
         return session, identity
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rltools_host.build import protocol
+from rltools_host.build import cmake
 from rltools_host.clients.messages import (
     Evaluation,
     Event,
@@ -69,7 +69,7 @@ def train(
         link = open_board(plan)
         with contextlib.closing(link), Interruption(signals) as interruption:
             address = plan.board.address
-            session, identity = BoardSession.connect(link, protocol.load_dialect(), address)
+            session, identity = BoardSession.connect(link, cmake.load_dialect(), address)
             if plan.server is not None:  # the board is silent while an environment takes its time
                 session.connection.is_excused = plan.server.is_awaited
             description, board = plan.description, plan.board.name

@@ -17,11 +17,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rltools_host.build.cmake import load_dialect
 from rltools_host.build.description import ExperimentDescription, channels, shapes
 from rltools_host.build.experiments import describe, gate, list_experiments
 from rltools_host.build.native import host_library
 from rltools_host.build.picture import OPERATORS, Picture, picture_of, trees_of
-from rltools_host.build.protocol import load_dialect
 from rltools_host.build.web_module import (
     FLIGHT,
     KINDS,

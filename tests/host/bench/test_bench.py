@@ -18,7 +18,7 @@ from rltools_host.bench import inference as bench_inference
 from rltools_host.bench import layers as bench_layers
 from rltools_host.bench import roofline as bench_roofline
 from rltools_host.boards.description import load_board
-from rltools_host.build import experiments, firmware, protocol
+from rltools_host.build import cmake, experiments, firmware
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
@@ -278,7 +278,7 @@ def test_build_measures_what_a_user_waits_for(
         "train_step.cpp.o",
     ]
     before = [path.stat().st_mtime_ns for path in objects]
-    stamp = protocol.generate_protocol() / "stamp"  # its users are compiled again when it is newer
+    stamp = cmake.generate_protocol() / "stamp"  # its users are compiled again when it is newer
     generated = stamp.stat().st_mtime_ns
     plain = tmp_path / "compile"  # does not optimise, which is the longest part
     plain.write_text('#!/bin/sh\nexec "$@" -O0\n')

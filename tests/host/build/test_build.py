@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host.boards.description import load_board
-from rltools_host.build import cmake, experiments, firmware, memory, protocol
+from rltools_host.build import cmake, experiments, firmware, memory
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
 from rltools_host.project import PROJECT
 from rltools_host.runs.contents import metric_names
@@ -143,8 +143,8 @@ def test_output_that_is_no_description(
 
 def test_c_and_python_speak_the_same_wire_format() -> None:
     """The checksum seeds of our messages, which cover every field's name and type."""
-    dialect = protocol.load_dialect()
-    folder = protocol.generate_protocol() / "c" / "rltools"
+    dialect = cmake.load_dialect()
+    folder = cmake.generate_protocol() / "c" / "rltools"
     found = 0
     for header in folder.glob("mavlink_msg_rlt_*.h"):
         text = header.read_text()
@@ -158,8 +158,8 @@ def test_c_and_python_speak_the_same_wire_format() -> None:
 
 
 def test_protocol_has_the_standard_messages_that_are_named_and_no_others() -> None:
-    dialect = protocol.load_dialect()
-    generator = protocol.load_generator()
+    dialect = cmake.load_dialect()
+    generator = cmake.load_generator()
     messages = {kind.msgname for kind in dialect.mavlink_map.values()}
     standard = {name for name in messages if not name.startswith("RLT_")}
     assert standard == generator.STANDARD_MESSAGES
@@ -171,7 +171,7 @@ def test_protocol_has_the_standard_messages_that_are_named_and_no_others() -> No
 
 
 def test_protocol_is_generated_only_when_something_changed(tmp_path: Path) -> None:
-    generator = protocol.load_generator()
+    generator = cmake.load_generator()
     assert generator.generate(tmp_path)
     module = tmp_path / "python/rltools_dialect.py"
     before = module.stat().st_mtime_ns
@@ -186,7 +186,7 @@ def test_protocol_is_generated_only_when_something_changed(tmp_path: Path) -> No
 def test_protocol_that_is_wrong_is_refused_and_the_old_one_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    generator = protocol.load_generator()
+    generator = cmake.load_generator()
     generator.generate(tmp_path / "output")
     wrong = tmp_path / "rltools.xml"
     wrong.write_text(generator.DIALECT.read_text().replace('type="uint32_t"', 'type="text"', 1))

@@ -14,7 +14,7 @@ from fake_board import FakeBoard, initial_state, policy_of
 from fake_experiment import FINGERPRINT, STATE_BYTES
 from fake_faults import Faults
 from fake_files import FakeFileServer
-from rltools_host.build.protocol import load_dialect
+from rltools_host.build.cmake import load_dialect
 from rltools_host.clients.file_packet import (
     DATA_BYTES,
     PAYLOAD_BYTES,

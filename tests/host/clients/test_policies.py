@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from rltools_host.build.cmake import load_dialect
 from rltools_host.build.native import host_library
-from rltools_host.build.protocol import load_dialect
 from rltools_host.clients import messages
 from rltools_host.clients.messages import SlotUse
 from rltools_host.clients.session import BoardSession

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from policy_samples import sample_images
-from rltools_host.build.protocol import load_dialect
+from rltools_host.build.cmake import load_dialect
 from rltools_host.clients.messages import EXECUTOR_STATUSES, Action
 from rltools_host.clients.observations import TickLoop
 from rltools_host.errors import LinkLostError

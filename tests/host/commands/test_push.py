@@ -23,7 +23,7 @@ from policy_samples import patched, sample_images
 from rltools_host import cli
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
-from rltools_host.build.protocol import load_dialect
+from rltools_host.build.cmake import load_dialect
 from rltools_host.clients.file_transfer import FileClient
 from rltools_host.clients.messages import Action, Identity
 from rltools_host.clients.policies import PolicyClient

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from policy_samples import sample_images
-from rltools_host.build.protocol import load_dialect
+from rltools_host.build.cmake import load_dialect
 from rltools_host.clients.policies import MOST_SAMPLES, Measured
 from rltools_host.errors import LinkLostError, RefusedError
 from rltools_host.hil.result import Distribution, bars, measure_cost

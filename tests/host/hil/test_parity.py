@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from policy_samples import sample_images
-from rltools_host.build.protocol import load_dialect
+from rltools_host.build.cmake import load_dialect
 from rltools_host.clients.messages import EXECUTOR_STATUSES, Action
 from rltools_host.clients.observations import MESSAGES_UNDER_WAY
 from rltools_host.clients.policies import Tick

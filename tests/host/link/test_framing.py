@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rltools_host.build.protocol import load_dialect
+from rltools_host.build.cmake import load_dialect
 from rltools_host.link.framing import SEQUENCE_WINDOW, FrameDecoder, FrameEncoder, payload_of
 
 DIALECT: Any = load_dialect()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltools_host.build.protocol import load_dialect
+from rltools_host.build.cmake import load_dialect
 from rltools_host.errors import LinkLostError
 from rltools_host.link import connection as connection_module
 from rltools_host.link.connection import (

@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from lossy_board import LossyBoard, LossyLink
-from rltools_host.build.protocol import load_dialect
+from rltools_host.build.cmake import load_dialect
 from rltools_host.clients import file_transfer
 from rltools_host.clients.node import NodeClient
 from rltools_host.clients.session import BoardSession

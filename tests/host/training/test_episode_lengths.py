@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host.build.protocol import load_dialect
+from rltools_host.build.cmake import load_dialect
 from rltools_host.clients.messages import Evaluation, TrainingProgress, report_of
 from rltools_host.training.metrics_log import (
     RECENT,

@@ -14,9 +14,9 @@ import pytest
 
 from programs import in_node, require_node
 from rltools_host.boards.description import load_board
+from rltools_host.build.cmake import load_dialect
 from rltools_host.build.experiments import describe
 from rltools_host.build.firmware import build_firmware
-from rltools_host.build.protocol import load_dialect
 from rltools_host.link.framing import FrameEncoder
 from rltools_host.policies.image import parse_policy
 from rltools_host.tree import TREE

@@ -13,9 +13,9 @@ import pytest
 
 from boards_under_test import EMULATED, open_board, skip_without_tools
 from rltools_host.boards.description import load_board
+from rltools_host.build.cmake import load_dialect
 from rltools_host.build.experiments import describe
 from rltools_host.build.firmware import build_firmware
-from rltools_host.build.protocol import load_dialect
 from rltools_host.build.web_module import COMPILER_GROUP
 from rltools_host.clients.session import BoardSession
 from rltools_host.link.framing import FrameEncoder
