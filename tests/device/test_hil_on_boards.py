@@ -9,7 +9,7 @@ import pytest
 from boards_under_test import EMULATED_BOARDS, each, skip_without_tools
 from policy_run import make_policy_run
 from rltools_host.boards.description import load_board
-from rltools_host.build import cmake, firmware, memory
+from rltools_host.build import cmake, firmware
 from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.hil.result import HilResult
 from rltools_host.policies.board import PROGRAM, PolicyPlace
@@ -56,7 +56,7 @@ def test_a_board_gives_this_machines_bits(name: str, run: Path, here: HilResult)
     assert 0 < document["overhead"] < 1000
     assert 0 < document["stack_bytes"] < LARGEST_STACK
     program = firmware.program_path(board, "pendulum", PROGRAM)
-    usage = {entry["name"]: entry["used_bytes"] for entry in memory.memory_usage(board, program)}
+    usage = {entry["name"]: entry["used_bytes"] for entry in firmware.memory_usage(board, program)}
     code = sum(usage.get(name, 0) for name in ("CODE", "FLASH"))  # of boards whose code stays there
     assert document["ram_bytes"] == sum(usage.values()) - code
     assert document["flash_bytes"] == code or not code

@@ -13,7 +13,7 @@ import pytest
 from fake_board import FakeBoard, initial_state, next_state, policy_of
 from fake_experiment import fake_experiment
 from fake_faults import Faults
-from rltools_host.build import experiments, firmware, memory
+from rltools_host.build import experiments, firmware
 from rltools_host.build.cmake import load_dialect
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients import training
@@ -86,7 +86,7 @@ def installed_bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(training_run, "open_board", bench.open_board)
     monkeypatch.setattr(experiments, "describe", bench.describe)
     monkeypatch.setattr(firmware, "build_firmware", bench.build_firmware)
-    monkeypatch.setattr(memory, "memory_usage", lambda *_: [])
+    monkeypatch.setattr(firmware, "memory_usage", lambda *_: [])
     monkeypatch.setattr(training, "QUIET_S", 0.3)
     return bench
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from rltools_host.boards.description import Board, load_board
-from rltools_host.build import cmake, experiments, firmware, memory
+from rltools_host.build import cmake, experiments, firmware
 from rltools_host.commands.options import Json
 from rltools_host.errors import Interrupted, MissingToolError, UsageError, VerificationError
 from rltools_host.hints import command_line, near_path
@@ -245,8 +245,8 @@ def train_on_board(story: Story) -> None:
     if story.firmware is not None:
         story.firmware.result()
     program = firmware.build_firmware(story.board, EXPERIMENT)
-    usage = memory.memory_usage(story.board, program)
-    for line in memory.memory_lines(usage):
+    usage = firmware.memory_usage(story.board, program)
+    for line in firmware.memory_lines(usage):
         story.say(line.strip())
     if story.board.emulator is not None:
         story.say(f"{story.board.title}, over a serial port; {program.name} is all it runs")

@@ -15,7 +15,7 @@ from rltools_host.boards.description import (
     load_board,
 )
 from rltools_host.build import cmake, firmware
-from rltools_host.build.memory import Footprint, footprint
+from rltools_host.build.firmware import Footprint, footprint
 from rltools_host.clients.file_transfer import POLICY_PATH
 from rltools_host.clients.messages import Identity
 from rltools_host.clients.session import BoardSession

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 from numpy.typing import NDArray
 
-from rltools_host.build.memory import Footprint
+from rltools_host.build.firmware import Footprint
 from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.messages import Identity
 from rltools_host.clients.policies import MOST_SAMPLES, Measured, PolicyClient

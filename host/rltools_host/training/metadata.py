@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from rltools_host.build import memory
+from rltools_host.build import firmware
 from rltools_host.clients.file_transfer import BEST_PATH
 from rltools_host.clients.messages import Evaluation, Identity, Result
 from rltools_host.clients.session import BoardSession
@@ -93,7 +93,7 @@ def metadata_at_start(
         "identity": asdict(identity),
         "host": machine(),
         "versions": package_versions(),
-        "memory": memory.memory_usage(plan.board, plan.program) if plan.program else [],
+        "memory": firmware.memory_usage(plan.board, plan.program) if plan.program else [],
         "sessions": [*(earlier.get("sessions") or []), this_session],
         **({"gymnasium": plan.server.task.document()} if plan.server is not None else {}),
         **({"fitted": to_builtins(plan.fitted)} if plan.fitted is not None else {}),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host.boards.description import load_board
-from rltools_host.build import cmake, experiments, firmware, memory
+from rltools_host.build import cmake, experiments, firmware
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
 from rltools_host.project import PROJECT
 from rltools_host.runs.contents import metric_names
@@ -225,7 +225,7 @@ def test_memory_of_the_emulated_board_is_what_the_linker_counted() -> None:
         words, cwd=program.parents[1], capture_output=True, text=True, check=True
     ).stdout
     counted = dict(re.findall(r"(\w+):\s+(\d+) B\s", printed))
-    usage = {entry["name"]: entry for entry in memory.memory_usage(board, program)}
+    usage = {entry["name"]: entry for entry in firmware.memory_usage(board, program)}
     assert set(usage) == {"RAM1", "RAM2"}
     for name, entry in usage.items():
         assert entry["used_bytes"] == int(counted[name])
@@ -248,18 +248,18 @@ def test_what_an_elf_occupies_is_what_is_loaded() -> None:
     elf[:6] = b"\x7fELF\x01\x01"
     struct.pack_into("<II", elf, 28, header, header + len(segments))
     struct.pack_into("<HHHH", elf, 42, 32, len(loaded), 40, len(listed))
-    assert memory.allocated_ranges(bytes(elf)) == [
+    assert firmware.allocated_ranges(bytes(elf)) == [
         (0x20000000, 0x20000100),
         (0x60000000, 0x60000080),
     ]
     elf[4] = 2
     with pytest.raises(BuildError, match="not a 32-bit little-endian ELF"):
-        memory.allocated_ranges(bytes(elf))
+        firmware.allocated_ranges(bytes(elf))
 
 
 def test_memory_lines_name_bytes_and_use() -> None:
     usage = [{"name": "RAM1", "use": "code", "used_bytes": 131072, "bytes": 524288}]
-    assert memory.memory_lines(usage) == ["  RAM1    131,072 of 524,288 bytes (25.0 %)  code"]
+    assert firmware.memory_lines(usage) == ["  RAM1    131,072 of 524,288 bytes (25.0 %)  code"]
 
 
 @pytest.fixture(scope="module")

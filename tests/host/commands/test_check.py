@@ -261,7 +261,7 @@ def test_memory_is_about_what_is_linked(
     """Never less, and not by more than 3 % of a memory."""
     from rltools_host.boards.description import load_board
     from rltools_host.build import firmware
-    from rltools_host.build.memory import memory_usage
+    from rltools_host.build.firmware import memory_usage
 
     cli.run(["check", experiment, "--json"])
     boards = json.loads(capsys.readouterr().out)["boards"]

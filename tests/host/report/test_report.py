@@ -20,7 +20,7 @@ from drawn import check_drawn, drawn
 from html_page import Page
 from policy_samples import sample_images
 from rltools_host.bench import training as bench_training
-from rltools_host.build import memory
+from rltools_host.build import firmware
 from rltools_host.documents import typed
 from rltools_host.errors import VerificationError
 from rltools_host.policies.episodes import EpisodeEnd
@@ -522,7 +522,7 @@ def test_the_memory_map_reads_the_firmware_of_the_run_only(
     program.write_bytes(b"")
     sections = {".text": 70_000, ".data": 4_000, ".stack": 8_192, ".bss": 294_104}
     monkeypatch.setattr(Project, "board_build", lambda _project, _board: tmp_path)
-    monkeypatch.setattr(memory, "memory_usage", lambda _board, _program: values["memory"])
+    monkeypatch.setattr(firmware, "memory_usage", lambda _board, _program: values["memory"])
     monkeypatch.setattr(board, "section_sizes", lambda _program: sections)
     learner = MemoryPart("learner", "learner", 218_112)
     assert memory_map(run)[0].parts[0] == learner, "the program is newer"
@@ -547,8 +547,8 @@ def test_the_memory_map_reads_the_firmware_of_the_run_only(
     ],
 )
 def test_the_memory_map_adds_up_or_says_less(used: int, kinds: list[str]) -> None:
-    memory = [{"name": "RAM1", "use": "", "used_bytes": used, "bytes": 524_288}]
-    (region,) = memory_map(stated(metadata(memory=memory, board="none")))
+    firmware = [{"name": "RAM1", "use": "", "used_bytes": used, "bytes": 524_288}]
+    (region,) = memory_map(stated(metadata(memory=firmware, board="none")))
     assert [part.kind for part in region.parts] == kinds
 
 

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
-from rltools_host.build import memory as elf_memory
+from rltools_host.build import firmware as elf_memory
 from rltools_host.clock import microseconds_of
 from rltools_host.documents import Unfit, typed
 from rltools_host.errors import DamagedFileError, RltError

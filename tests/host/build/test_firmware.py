@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host.build.memory import (
+from rltools_host.build.firmware import (
     Footprint,
     LinkerRegion,
     footprint,
