@@ -1,5 +1,5 @@
-"""Emulated boards: QEMU on a pseudo-terminal, which ends with its parent and after a time limit; and
-the file that is such a board's flash, as long as the emulator runs."""
+"""Emulated boards: QEMU on a pseudo-terminal, which ends with its parent and after a time limit;
+and the file that is such a board's flash, as long as the emulator runs."""
 
 from __future__ import annotations
 

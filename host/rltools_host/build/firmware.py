@@ -1,5 +1,5 @@
-"""Builds the firmware of a board, with CMake or PlatformIO, and says what it occupies in the memories,
-from its ELF and link map."""
+"""Builds the firmware of a board, with CMake or PlatformIO, and says what it occupies in the
+memories, from its ELF and link map."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 """What `rlt runs` does: which runs and groups there are, and how each stands; renames and deletes
 them.
 
-A folder is a run's or a group's by its run.json or group.json, which must be as our tools write it
-PLACEHOLDER"""
+A folder is a run's or a group's by its run.json or group.json, which must be as our tools write it.
+Of such a folder, the files that our tools write are deleted, and no others; run.json goes last, so
+that a deletion which was killed can be repeated. No symbolic link is followed.
+"""
 
 from __future__ import annotations
 

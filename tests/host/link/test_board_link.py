@@ -66,7 +66,7 @@ def test_an_emulator_is_started_with_its_storage(opened: list[Any]) -> None:
 def test_the_one_that_is_connected_is_taken(
     ports: list[str], sentence: str, opened: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board_link.discovery, "find_connected", lambda _: ports)
+    monkeypatch.setattr(board_link, "find_connected", lambda _: ports)
     with pytest.raises(PortError, match=sentence):
         open_board_link(REAL, None, None, "plug it in")
     ports[:] = ["/dev/a"]

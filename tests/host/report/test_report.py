@@ -547,8 +547,8 @@ def test_the_memory_map_reads_the_firmware_of_the_run_only(
     ],
 )
 def test_the_memory_map_adds_up_or_says_less(used: int, kinds: list[str]) -> None:
-    firmware = [{"name": "RAM1", "use": "", "used_bytes": used, "bytes": 524_288}]
-    (region,) = memory_map(stated(metadata(memory=firmware, board="none")))
+    memory = [{"name": "RAM1", "use": "", "used_bytes": used, "bytes": 524_288}]
+    (region,) = memory_map(stated(metadata(memory=memory, board="none")))
     assert [part.kind for part in region.parts] == kinds
 
 
