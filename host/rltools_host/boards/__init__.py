@@ -1,1 +1,1 @@
-"""Boards: their descriptions, which are connected, their emulators."""
+"""Boards: their descriptions, and the emulators of some."""

@@ -1,1 +1,1 @@
-"""Bytes and frames between this machine and a board."""
+"""Which boards are connected; bytes and frames between this machine and a board."""

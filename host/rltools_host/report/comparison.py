@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rltools_host.build.description import CONSTANTS, difference
 from rltools_host.documents import shown
 from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
@@ -42,7 +43,6 @@ from rltools_host.runs.aggregates import (
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, statistics_of
-from rltools_host.runs.learning import CONSTANTS, difference
 from rltools_host.runs.names import find_group
 
 OF_EACH_RUN = ("seed", "steps", "report_every")

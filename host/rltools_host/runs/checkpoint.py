@@ -19,12 +19,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from rltools_host.build.description import ExperimentDescription, Parameter, StateTensor
+from rltools_host.build.description import ExperimentDescription, Parameter, StateTensor, difference
 from rltools_host.documents import Digest, Line, typed
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError
 from rltools_host.files import parse_json, write_atomically
 from rltools_host.runs.contents import Fingerprint, Hyperparameters
-from rltools_host.runs.learning import difference
 from rltools_host.runs.saves import BEST_FILE, CHECKPOINT_FILE, POLICY_FILE
 
 IMAGE_MAGIC = b"RLTC"
