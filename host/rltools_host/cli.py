@@ -19,7 +19,7 @@ from typer.models import TyperPath
 
 import rltools_host
 from rltools_host.commands import BENCH_SUMMARY, BENCHMARKS, COMMANDS, Command
-from rltools_host.commands.parameters import VARIABLE, take_whole_numbers
+from rltools_host.commands.options import VARIABLE, take_whole_numbers
 from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
 from rltools_host.files import FULL
 from rltools_host.hints import command_line, launcher

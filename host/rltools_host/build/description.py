@@ -191,7 +191,7 @@ NOT_COVERED = (
 )
 
 
-def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def learning_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """`environment.gravity_m_s2 was 10, is 9.81`; empty where nothing is known or differs."""
     if not before or not now:
         return ""

@@ -20,7 +20,7 @@ from rltools_host.checks.findings import (
 )
 from rltools_host.checks.memory import SLOT, BoardFit, fits, policy_fits
 from rltools_host.checks.process import examine, examine_task
-from rltools_host.commands import parameters
+from rltools_host.commands import options
 from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, mode, require
 from rltools_host.commands.train import task_request
 from rltools_host.environments.library import experiment_library
@@ -161,7 +161,7 @@ def command(
             metavar="EXPERIMENT",
             help="An experiment, or a task of Gymnasium's: gym:ID, gym:MODULE:ID, "
             "gym:FILE.py:CLASS.",
-            autocompletion=parameters.experiments,
+            autocompletion=options.experiments,
         ),
     ],
     algorithm: Annotated[

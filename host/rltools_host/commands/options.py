@@ -1,4 +1,5 @@
-"""Options and arguments that several commands have, and the ways in which a command is called.
+"""Options and arguments that several commands have: whole numbers as people type them, names that a
+shell completes (`rlt completion` tells the shell), and the ways in which a command is called.
 
 A command with several ways has a table MODES and calls `require`, which refuses every other option
 that was given. tests/host/commands/test_modes.py sees that what is taken has an effect.
@@ -6,17 +7,80 @@ that was given. tests/host/commands/test_modes.py sees that what is taken has an
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from copy import copy
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from rltools_host.commands import parameters
-from rltools_host.errors import UsageError
+from rltools_host.errors import UsageError, unknown_name
 from rltools_host.lines import say
 from rltools_host.runs.names import WHICH
+
+# Whole numbers with an exponent: 1e5, 2.5e6.
+WITH_EXPONENT = re.compile(r"\d(\.\d{1,2})?e\+?([2-9]|1\d)", re.IGNORECASE)
+VARIABLE = "_RLT_COMPLETE"  # that the shell asks by
+SHELLS = ("bash", "zsh", "fish")
+
+
+def take_whole_numbers(parameter: Any) -> None:
+    """Makes a command's option of whole numbers take 1e5, as it takes 1_000_000."""
+    kind = parameter.type
+    if not str(getattr(kind, "name", "")).startswith("int"):  # or integer, as typer has it
+        return
+
+    class WholeNumber(type(kind)):  # type: ignore[misc]
+        def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+            if isinstance(value, str) and WITH_EXPONENT.fullmatch(value.strip()):
+                value = f"{float(value):.0f}"
+            return super().convert(value, param, ctx)
+
+    parameter.type = copy(kind)
+    parameter.type.__class__ = WholeNumber
+
+
+def boards(incomplete: str) -> list[str]:
+    from rltools_host.boards.description import list_boards
+
+    return beginning(incomplete, (board.name for board in list_boards()))
+
+
+def experiments(incomplete: str) -> list[str]:
+    from rltools_host.build.experiments import list_experiments
+
+    return beginning(incomplete, list_experiments())
+
+
+def runs(incomplete: str) -> list[str]:
+    """Those of runs/, the newest first; a path is completed as a file."""
+    from rltools_host.project import PROJECT
+    from rltools_host.runs.names import LATEST, run_names
+
+    return beginning(incomplete, [LATEST, *reversed(run_names(PROJECT.runs))])
+
+
+def beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+COMPLETION_EXAMPLE = "completion bash"
+
+
+def completion_command(
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+) -> None:
+    """The shell is to read what `rlt completion bash` prints, for bash: with source, in bash and
+    zsh by a process substitution, in fish by a pipe.
+    """
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    if shell not in SHELLS:
+        raise unknown_name("shell", shell, SHELLS)
+    print(get_completion_script(prog_name="rlt", complete_var=VARIABLE, shell=shell))
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")]
 Output = Annotated[
@@ -27,7 +91,7 @@ RunArgument = Annotated[
     typer.Argument(
         metavar="RUN",
         help="A run's folder, its name under runs/, or: latest.",
-        autocompletion=parameters.runs,
+        autocompletion=runs,
     ),
 ]
 Which = Annotated[
@@ -44,7 +108,7 @@ BoardOption = Annotated[
         "--board",
         metavar="BOARD",
         help="A name that `rlt boards` lists.",
-        autocompletion=parameters.boards,
+        autocompletion=boards,
     ),
 ]
 RunSteps = Annotated[

@@ -13,7 +13,7 @@ import typer
 
 from rltools_host.build.catalogue import listed
 from rltools_host.build.experiments import evaluation_options
-from rltools_host.commands import parameters
+from rltools_host.commands import options
 from rltools_host.commands.options import Channels, EpisodeSteps, Jobs, Json
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import parse_json
@@ -224,7 +224,7 @@ def command(
             metavar="[EXPERIMENT]",
             help="An experiment, such as pendulum-td3, or a task of Gymnasium's: gym:Hopper-v5, "
             "gym:MODULE:ID, gym:FILE.py:CLASS.",
-            autocompletion=parameters.experiments,
+            autocompletion=options.experiments,
         ),
     ] = None,
     board: Annotated[
@@ -233,7 +233,7 @@ def command(
             metavar="BOARD",
             help="Where to train: a name of `rlt boards`. [default: the emulated qemu-cortex-m7; "
             "host-threads if the experiment does not fit there]",
-            autocompletion=parameters.boards,
+            autocompletion=options.boards,
         ),
     ] = None,
     seed: Annotated[
@@ -261,7 +261,7 @@ def command(
     resume: Annotated[
         str | None,
         typer.Option(
-            metavar="RUN", help="Resume a paused run or group.", autocompletion=parameters.runs
+            metavar="RUN", help="Resume a paused run or group.", autocompletion=options.runs
         ),
     ] = None,
     port: Annotated[

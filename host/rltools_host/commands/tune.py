@@ -8,7 +8,7 @@ from typing import IO, Annotated, Any, cast
 
 import typer
 
-from rltools_host.commands import parameters
+from rltools_host.commands import options
 from rltools_host.commands.options import Jobs, Json, RunSteps, RunThreads, TensorBoard
 from rltools_host.commands.train import close, streams, task_request
 from rltools_host.errors import RltError, UsageError
@@ -80,7 +80,7 @@ def command(
         typer.Argument(
             metavar="[EXPERIMENT]",
             help="An experiment, or a task of Gymnasium's: gym:Hopper-v5, gym:FILE.py:CLASS.",
-            autocompletion=parameters.experiments,
+            autocompletion=options.experiments,
         ),
     ] = None,
     name: Annotated[
@@ -92,7 +92,7 @@ def command(
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Continue this tuning.", autocompletion=parameters.runs),
+        typer.Option(metavar="RUN", help="Continue this tuning.", autocompletion=options.runs),
     ] = None,
     trials: Annotated[
         int | None,
@@ -114,7 +114,7 @@ def command(
         typer.Option(
             metavar="BOARD",
             help="Where to train, as for `rlt train`.",
-            autocompletion=parameters.boards,
+            autocompletion=options.boards,
         ),
     ] = None,
     steps: RunSteps = None,

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.commands import parameters
+from rltools_host.commands import options
 from rltools_host.commands.options import Json, mode, require
 from rltools_host.hints import near_path
 from rltools_host.serving import address_of, server_of
@@ -60,7 +60,7 @@ def web_command(
         typer.Argument(
             metavar="[EXPERIMENT…]",
             help="Experiments on the page, first one on top. [default: all that run in a browser]",
-            autocompletion=parameters.experiments,
+            autocompletion=options.experiments,
         ),
     ] = None,
     out: Annotated[

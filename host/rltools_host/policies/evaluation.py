@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rltools_host.build import experiments
-from rltools_host.build.description import difference
+from rltools_host.build.description import learning_difference
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.headers import subject_of_run
 from rltools_host.gymnasium_tasks.imports import playable
@@ -367,7 +367,7 @@ def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]
     except RltError:  # which matters to the core's simulator only, and that has said so
         return notes
     if present.fingerprint != image.fingerprint:
-        what = difference(folder.content.learning, present.learning)
+        what = learning_difference(folder.content.learning, present.learning)
         what = what or f"fingerprint {image.fingerprint:08x}, here {present.fingerprint:08x}"
         where = ", and so does the simulator" if simulator == CORE else ""
         notes.append(f"the run's {image.experiment} differs from this tree's{where}: {what}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.build.description import CONSTANTS, difference
+from rltools_host.build.description import CONSTANTS, learning_difference
 from rltools_host.documents import shown
 from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
@@ -280,7 +280,7 @@ def other_environment(a: Run, b: Run) -> str:
         {name: value for name, value in run.learning.items() if name.startswith(CONSTANTS)}
         for run in (a, b)
     ]
-    return difference(*constants)
+    return learning_difference(*constants)
 
 
 def environment_of(run: Run) -> str:

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from rltools_host.build.description import ExperimentDescription, Parameter, StateTensor, difference
+from rltools_host.build.description import ExperimentDescription, Parameter, StateTensor, learning_difference
 from rltools_host.documents import Digest, Line, typed
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError
 from rltools_host.files import parse_json, write_atomically
@@ -231,7 +231,7 @@ def load_checkpoint(path: Path, experiment: ExperimentDescription) -> Checkpoint
             "resume the run with its own experiment"
         )
     if checkpoint.fingerprint != experiment.fingerprint:
-        what = difference(checkpoint.learning, experiment.learning)
+        what = learning_difference(checkpoint.learning, experiment.learning)
         raise BoardMismatchError(
             f'{path} has fingerprint {checkpoint.fingerprint:08x}, experiment "{experiment.name}" '
             f"now has {experiment.fingerprint:08x}{f' ({what})' if what else ''}: "

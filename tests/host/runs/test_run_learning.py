@@ -9,7 +9,7 @@ import pytest
 
 from fake_board import initial_state
 from fake_experiment import FINGERPRINT, TENSORS, fake_experiment
-from rltools_host.build.description import difference
+from rltools_host.build.description import learning_difference
 from rltools_host.errors import BoardMismatchError
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 
@@ -33,13 +33,13 @@ BEFORE = {"gravity": 10, "mass": 1.0, "actor.activations[0]": "relu", "environme
     ],
 )
 def test_difference(change: dict[str, Any], expected: str) -> None:
-    assert difference(BEFORE, {**BEFORE, **change}) == expected
+    assert learning_difference(BEFORE, {**BEFORE, **change}) == expected
 
 
 def test_what_is_gone_is_named() -> None:
     now = {name: value for name, value in BEFORE.items() if name != "gravity"}
-    assert difference(BEFORE, now) == "gravity was 10, is gone"
-    assert difference({}, now) == difference(BEFORE, {}) == ""
+    assert learning_difference(BEFORE, now) == "gravity was 10, is gone"
+    assert learning_difference({}, now) == difference(BEFORE, {}) == ""
 
 
 OLD = {"environment.latency": 0, "environment.behaviour": 5, "environment": "Quadrotor", "size": 2}
@@ -65,7 +65,7 @@ NOT_COVERED = (
 def test_a_run_of_before_the_probes_is_said_to_be_one(
     before: dict[str, Any], now: dict[str, Any], expected: str
 ) -> None:
-    assert difference(before, now) == expected
+    assert learning_difference(before, now) == expected
 
 
 def test_checkpoint_of_another_tree_says_what_differs(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import typer
 from typer.main import get_command
 
 from rltools_host import lines
-from rltools_host.commands import options, parameters
+from rltools_host.commands import options
 from rltools_host.errors import UsageError
 
 
@@ -48,7 +48,7 @@ def option_of(kind: Any, **bounds: int) -> Any:
 )
 def test_whole_numbers_may_have_an_exponent(text: str, number: int | None) -> None:
     option, other = option_of(int), option_of(int)
-    parameters.take_whole_numbers(option)
+    options.take_whole_numbers(option)
     if number is None:
         with pytest.raises(typer.BadParameter):
             option.type.convert(text, option, None)
@@ -61,24 +61,24 @@ def test_whole_numbers_may_have_an_exponent(text: str, number: int | None) -> No
 
 def test_bounds_stay_and_texts_are_left_alone() -> None:
     option = option_of(int, min=1, max=1000)
-    parameters.take_whole_numbers(option)
+    options.take_whole_numbers(option)
     assert option.type.convert("1e3", option, None) == 1000
     with pytest.raises(typer.BadParameter):
         option.type.convert("1e4", option, None)
     text = option_of(str)
     before = text.type
-    parameters.take_whole_numbers(text)
+    options.take_whole_numbers(text)
     assert text.type is before
 
 
 def test_names_that_begin_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert parameters.beginning("ab", ["abc", "xab", "ab", "a"]) == ["abc", "ab"]
-    assert parameters.beginning("", ["b", "a"]) == ["b", "a"]
-    assert parameters.boards("teensy") == ["teensy41"]
-    assert parameters.experiments("pendulum-td3") == ["pendulum-td3"]
+    assert options.beginning("ab", ["abc", "xab", "ab", "a"]) == ["abc", "ab"]
+    assert options.beginning("", ["b", "a"]) == ["b", "a"]
+    assert options.boards("teensy") == ["teensy41"]
+    assert options.experiments("pendulum-td3") == ["pendulum-td3"]
     monkeypatch.setattr("rltools_host.runs.names.run_names", lambda _: ["old", "new"])
-    assert parameters.runs("") == ["latest", "new", "old"]
-    assert parameters.runs("o") == ["old"]
+    assert options.runs("") == ["latest", "new", "old"]
+    assert options.runs("o") == ["old"]
 
 
 class Terminal(io.StringIO):
