@@ -9,14 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rltools_host.documents import shown
 from rltools_host.errors import unknown_name
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
-from collections.abc import Mapping
-from typing import Any
-
-from rltools_host.documents import shown
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ COMMANDS = {
     "web": Command("Writes a page that trains in the browser, with the same bits.", "web", "web"),
     "docs": Command("Writes this documentation as pages, and runs its tutorials.", "web", "docs"),
     "completion": Command(
-        "Prints what makes a shell complete commands and names.", "parameters", "completion"
+        "Prints what makes a shell complete commands and names.", "options", "completion"
     ),
 }
 BENCHMARKS = {

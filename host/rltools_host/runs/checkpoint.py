@@ -19,7 +19,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from rltools_host.build.description import ExperimentDescription, Parameter, StateTensor, learning_difference
+from rltools_host.build.description import (
+    ExperimentDescription,
+    Parameter,
+    StateTensor,
+    learning_difference,
+)
 from rltools_host.documents import Digest, Line, typed
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError
 from rltools_host.files import parse_json, write_atomically

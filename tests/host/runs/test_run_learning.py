@@ -39,7 +39,7 @@ def test_difference(change: dict[str, Any], expected: str) -> None:
 def test_what_is_gone_is_named() -> None:
     now = {name: value for name, value in BEFORE.items() if name != "gravity"}
     assert learning_difference(BEFORE, now) == "gravity was 10, is gone"
-    assert learning_difference({}, now) == difference(BEFORE, {}) == ""
+    assert learning_difference({}, now) == learning_difference(BEFORE, {}) == ""
 
 
 OLD = {"environment.latency": 0, "environment.behaviour": 5, "environment": "Quadrotor", "size": 2}
