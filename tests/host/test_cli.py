@@ -17,7 +17,7 @@ import pytest
 import typer
 
 from rltools_host import __version__, cli, errors
-from rltools_host.commands import BENCHMARKS, COMMANDS, boards
+from rltools_host.commands import BENCHMARKS, COMMANDS, doctor
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     DamagedFileError,
@@ -414,7 +414,7 @@ def test_full_disk_is_not_the_output(
 ) -> None:
     """Whoever writes a file and lets the error through has no name for it."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    monkeypatch.setattr(boards, "run", refusing(full))
+    monkeypatch.setattr(doctor, "run", refusing(full))
     assert cli.run(["boards"]) == DiskError.exit_code
     assert capsys.readouterr().err == (
         "error: cannot write a file: No space left on device; free some space, then run the "

@@ -10,7 +10,7 @@ import pytest
 from rltools_host.boards.description import board_names, load_board
 from rltools_host.build import experiments
 from rltools_host.build.catalogue import environments_in, find_environment
-from rltools_host.commands import boards
+from rltools_host.commands import doctor
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.flight.gate import gate_names
 from rltools_host.project import MARKER, VARIABLE, find_project
@@ -142,7 +142,7 @@ def test_a_name_is_looked_for_in_the_project_first(own_project: Path) -> None:
 
 def test_a_listing_says_which_boards_are_the_projects(own_project: Path) -> None:
     shutil.copy(TREE.boards / "host.json", own_project / "boards" / "host.json")
-    titles = {name: boards.summary(load_board(name))["title"] for name in board_names()}
+    titles = {name: doctor.summary(load_board(name))["title"] for name in board_names()}
     assert titles["bench"] == "Process with a file of its own (this project's)"
     assert titles["host"].endswith("machine (this project's, in place of the installed one)")
     assert [name for name in titles if "project" in titles[name]] == ["bench", "host"]

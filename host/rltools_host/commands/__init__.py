@@ -34,7 +34,7 @@ COMMANDS = {
     ),
     "test": Command("Runs the tests and the style checks.", "test"),
     "doctor": Command("Lists what is installed, what is missing, and how to get it.", "doctor"),
-    "boards": Command("Lists every board, and what you can do with it here.", "boards"),
+    "boards": Command("Lists every board, and what you can do with it here.", "doctor", "boards"),
     "new": Command("Writes an environment, its experiment and a test, to begin with.", "new"),
     "check": Command("Examines an environment: says what is wrong, and what to do.", "check"),
     "train": Command("Trains on a board while you watch, and brings the policy home.", "train"),

@@ -18,7 +18,7 @@ from rltools_host.boards.description import (
 )
 from rltools_host.build import firmware
 from rltools_host.checks.memory import SCRATCH_FLOATS
-from rltools_host.commands import boards
+from rltools_host.commands import doctor
 from rltools_host.commands import firmware as firmware_command
 from rltools_host.commands.firmware import emulate, flash
 from rltools_host.errors import BuildError, LinkLostError, PortError, UnknownNameError, UsageError
@@ -179,7 +179,7 @@ def test_overview_shows_ports(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     connect(monkeypatch, port("/dev/ttyACM7", "16C0:0483"))
-    assert boards.run(json_output=True) == 0
+    assert doctor.run_boards(json_output=True) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "/dev/ttyACM7" in next(line for line in lines if line.startswith("teensy41"))
     entries = {entry["name"]: entry for entry in json.loads(lines[-1])["boards"]}

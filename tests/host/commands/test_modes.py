@@ -56,7 +56,7 @@ def of(words: str, *noted: str, when: str = "") -> Way:
 
 WAYS = (
     of("adapt log --board host", "adapt.run"),
-    of("boards", "boards.run"),
+    of("boards", "doctor.run_boards"),
     of("check pendulum-td3", "check.run_experiment", when="of an experiment"),
     of("check gym:Pendulum-v1", "check.run_task", when="with gym:ID"),
     of("compare a b", "compare.run"),
