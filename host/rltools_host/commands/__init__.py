@@ -39,7 +39,7 @@ COMMANDS = {
     "check": Command("Examines an environment: says what is wrong, and what to do.", "check"),
     "train": Command("Trains on a board while you watch, and brings the policy home.", "train"),
     "study": Command("Trains variants over seeds, and draws learning curves.", "study"),
-    "tune": Command("Searches hyperparameters and sizes; each trial is a run.", "tune"),
+    "tune": Command("Searches hyperparameters and sizes; each trial is a run.", "study", "tune"),
     "runs": Command("Lists, filters, renames and deletes runs; shows their disk use.", "runs"),
     "compare": Command(
         "Compares runs and groups: curves, interquartile means, thresholds.", "compare"

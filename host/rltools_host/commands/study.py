@@ -1,14 +1,17 @@
-"""`rlt study`: an experiment's learning with and without parts of it, over several seeds."""
+"""`rlt study`: an experiment's learning with and without parts of it, over several seeds; `rlt
+tune`: searches hyperparameters and sizes by trials, each of them an ordinary run."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated, Any, cast
 
 import typer
 
+from rltools_host.commands import options
 from rltools_host.commands.options import (
     Jobs,
     Json,
@@ -18,13 +21,20 @@ from rltools_host.commands.options import (
     mode,
     require,
 )
-from rltools_host.commands.train import run_group
-from rltools_host.hints import command_line
+from rltools_host.commands.train import close, run_group, streams, task_request
+from rltools_host.errors import RltError, UsageError
+from rltools_host.gymnasium_tasks.task import is_task
+from rltools_host.hints import command_line, near_path
 from rltools_host.lines import columns, folded
 from rltools_host.runs.group import STUDY, spoken
+from rltools_host.runs.names import is_group
 from rltools_host.training.group_plan import GroupRequest, parse_seeds
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.study import Study, load_study, study_names
+from rltools_host.training.trials import COMPLETE
+from rltools_host.training.tune import tune
+from rltools_host.training.tune_plan import USUAL_TRIALS, TuneRequest, named
+from rltools_host.ui.group_screen import make_group_screen
 
 
 def request_of(
@@ -132,3 +142,179 @@ def command(
     study = load_study(name)
     given = TrainingRequest(board=board, steps=steps, out=out, threads=threads)
     run_group(request_of(study, given, seeds, jobs, tensorboard), json_output)
+
+
+MOST_SHOWN = 10  # trials
+
+
+def run_tune(request: TuneRequest, json_output: bool = False) -> dict[str, Any]:
+    """Tunes, prints what happens and returns the keys that `--json` prints."""
+    output, stream = streams(json_output)
+    file = cast(IO[str], stream)
+    try:
+        document = tune(request, lambda view: make_group_screen(view, file))
+    except RltError as error:
+        if "trials" in error.details:
+            print("\n".join(tune_lines(error.details, columns(file))), file=stream, flush=True)
+        raise
+    print("\n".join(tune_lines(document, columns(file))), file=stream, flush=True)
+    close(output, document if json_output else None, document["group"])
+    return document
+
+
+def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
+    """The best trials, and what trains with the settings of the best."""
+    trials: Sequence[Mapping[str, Any]] = document["trials"]
+    told = [each for each in trials if each["value"] is not None]
+    told = sorted(told, key=lambda each: float(each["value"]), reverse=True)
+    rows: list[tuple[str, ...]] = [("trial", "return", "", "settings")]
+    rows += [
+        (
+            f"trial {each['trial']}",
+            f"{each['value']:.1f}",
+            "" if each["state"] == COMPLETE else each["state"],
+            ", ".join(each["settings"]),
+        )
+        for each in told[:MOST_SHOWN]
+    ]
+    states = [each["state"] for each in trials]
+    counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
+    group = near_path(Path(document["group"]))
+    head = f"{len(trials)} of {document['of']} trials: {', '.join(counts)}"
+    if not told:
+        return [head if trials else "no trial has finished yet", "", f"  runs  {group}"]
+    best = document["best"]
+    shown = [head, *(f"  {line}" for line in folded(rows, width - 2)), ""]
+    if best is not None:
+        shown += [f"  best  trial {best['trial']}, return {best['value']:.1f}"]
+        shown += [f"        {document['command']}"]
+    next_line = f"  next  {command_line('report', group)}"
+    return [*shown, f"  runs  {group}", next_line, f"        {command_line('compare', group)}"]
+
+
+TUNE_EXAMPLE = "tune pendulum-td3 --board host --trials 20"
+
+
+def tune_command(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[EXPERIMENT]",
+            help="An experiment, or a task of Gymnasium's: gym:Hopper-v5, gym:FILE.py:CLASS.",
+            autocompletion=options.experiments,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The tuning's name in runs/; an existing one continues. [default: a new one]",
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Continue this tuning.", autocompletion=options.runs),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(metavar="N", help=f"Trials in all. [default: {USUAL_TRIALS}, or as it began]"),
+    ] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LOW..HIGH|A,B",
+            help="Search only this: a range or values; NAME alone: usual values; repeatable.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Set a hyperparameter of all trials."),
+    ] = None,
+    board: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BOARD",
+            help="Where to train, as for `rlt train`.",
+            autocompletion=options.boards,
+        ),
+    ] = None,
+    steps: RunSteps = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SEEDS", help="Each trial's runs; its value is their mean. [default: 0]"
+        ),
+    ] = None,
+    jobs: Jobs = None,
+    timeout_s: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", help="Pause after this time."),
+    ] = None,
+    prunes: Annotated[
+        bool | None,
+        typer.Option(
+            "--prune/--no-prune",
+            help="End trials early that are worse than the median. [default: yes]",
+        ),
+    ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Database of the trials. [default: SQLite in the tuning's folder]"
+        ),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Train on this Ray cluster: HOST:PORT, auto, ray://HOST:PORT."
+        ),
+    ] = None,
+    threads: RunThreads = None,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="NAME", help="For gym:…, as for `rlt train`.")
+    ] = None,
+    tensorboard: TensorBoard = True,
+    json_output: Json = False,
+) -> None:
+    """Optuna chooses a trial's settings from earlier results, and ends hopeless ones early. Ctrl-C
+    pauses all and says how to go on; a killed command continues in the same way. The end says what
+    trains with the best settings.
+    """
+    task = None
+    if is_task(what):
+        task = task_request(str(what), algorithm, None, None, None, None)
+    elif algorithm is not None:
+        raise UsageError("--algorithm goes with a task of Gymnasium's: an experiment has its own")
+    out = None
+    if name is not None:
+        if resume is not None:
+            raise UsageError("--name does not go with --resume: that names the tuning already")
+        out = named(name)
+        if is_group(out):
+            out, resume = None, str(out)
+    training = TrainingRequest(
+        None if task is not None else what,
+        board,
+        steps=steps,
+        settings=tuple(settings or ()),
+        out=out,
+        resume=resume,
+        threads=threads,
+        task=task,
+    )
+    parsed = None if seeds is None else parse_seeds(seeds)
+    run_tune(
+        TuneRequest(
+            training,
+            parsed,
+            tuple(search or ()),
+            trials,
+            jobs,
+            timeout_s,
+            prunes,
+            storage,
+            tensorboard,
+            ray,
+        ),
+        json_output,
+    )

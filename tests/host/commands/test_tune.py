@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rltools_host.commands import tune
+from rltools_host.commands import study
 from rltools_host.hints import command_line
 
 NEXT = [
@@ -20,7 +20,7 @@ def trial(number: int, value: float | None, state: str = "complete") -> dict[str
 
 def told(trials: list[dict[str, Any]], best: Any = None) -> list[str]:
     document = {"trials": trials, "of": 20, "group": "g", "best": best, "command": "rlt train x"}
-    return tune.lines(document, 10_000)
+    return study.tune_lines(document, 10_000)
 
 
 def test_the_best_first_and_those_that_ended_early_say_so() -> None:
