@@ -42,7 +42,7 @@ COMMANDS = {
     "tune": Command("Searches hyperparameters and sizes; each trial is a run.", "study", "tune"),
     "runs": Command("Lists, filters, renames and deletes runs; shows their disk use.", "runs"),
     "compare": Command(
-        "Compares runs and groups: curves, interquartile means, thresholds.", "compare"
+        "Compares runs and groups: curves, interquartile means, thresholds.", "export", "compare"
     ),
     "fit": Command("Finds a quadrotor's parameters in the log of a flight.", "fit"),
     "adapt": Command(

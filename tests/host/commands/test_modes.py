@@ -59,7 +59,7 @@ WAYS = (
     of("boards", "doctor.run_boards"),
     of("check pendulum-td3", "check.run_experiment", when="of an experiment"),
     of("check gym:Pendulum-v1", "check.run_task", when="with gym:ID"),
-    of("compare a b", "compare.run"),
+    of("compare a b", "export.compare"),
     of("completion bash"),
     of("confirm --board host", "policies.confirm"),
     of("demo", "demo.run"),

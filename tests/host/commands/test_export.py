@@ -11,7 +11,7 @@ import pytest
 
 from html_page import Page
 from rltools_host import cli
-from rltools_host.commands import compare as command
+from rltools_host.commands import export as command
 from rltools_host.report import comparison
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
