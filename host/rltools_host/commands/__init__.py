@@ -64,7 +64,9 @@ COMMANDS = {
     "confirm": Command("Keeps the policy that a push left in trial.", "policies", "confirm"),
     "rollback": Command("Ends a trial, or returns to the previous policy.", "policies", "rollback"),
     "hil": Command(
-        "Compares a board's policy with this machine bit by bit; measures its cost.", "hil"
+        "Compares a board's policy with this machine bit by bit; measures its cost.",
+        "policies",
+        "hil",
     ),
     "fly": Command("Lets a policy fly a simulated vehicle, and judges the flight.", "fly"),
     "flash": Command(

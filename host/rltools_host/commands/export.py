@@ -112,7 +112,7 @@ def report_command(
     report(run_name, output, which, json_output)
 
 
-def compare(
+def compare_runs(
     names: Sequence[str],
     threshold: float | None,
     takes_any: bool,
@@ -204,4 +204,4 @@ def compare_command(
     interquartile mean with a bootstrap interval over the runs (Agarwal et al. 2021), and how
     probable a higher return is. --output writes a page with learning curves.
     """
-    compare(names, threshold, takes_any, output, json_output, joins)
+    compare_runs(names, threshold, takes_any, output, json_output, joins)

@@ -50,7 +50,7 @@ def board(*slots: PolicySlot, **fields: Any) -> BoardPolicies:
 
 
 def test_slots_as_a_table() -> None:
-    text = policies.lines(board(slot(0), slot(1, 3, trial_left_ms=1260), slot(2, 0, **EMPTY)))
+    text = policies.slot_lines(board(slot(0), slot(1, 3, trial_left_ms=1260), slot(2, 0, **EMPTY)))
     assert [re.split(r" {2,}", line) for line in text] == [
         ["slot", "use", "experiment", "environment", "seed", "step", "bytes", "SHA-256", "trial"],
         [
@@ -76,7 +76,7 @@ def test_slots_as_a_table() -> None:
     ],
 )
 def test_what_else_is_of_the_board(fields: dict[str, Any], drop: int, said: list[str]) -> None:
-    assert policies.lines(board(slot(0, last_drop=drop), **fields))[2:] == said
+    assert policies.slot_lines(board(slot(0, last_drop=drop), **fields))[2:] == said
 
 
 def test_slots_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
