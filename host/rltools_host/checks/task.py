@@ -15,7 +15,7 @@ from rltools_host.build.description import ranges_of
 from rltools_host.checks import rules, wrappers
 from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning, listed, number
 from rltools_host.checks.memory import policy_sizes
-from rltools_host.checks.play import Array, Play, RandomActions
+from rltools_host.checks.rules import Array, Play, RandomActions
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.gymnasium_tasks.imports import make_first, one_line
 from rltools_host.gymnasium_tasks.masks import MaskFault, nearest_allowed, with_mask

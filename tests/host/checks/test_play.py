@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rltools_host.build.description import Channel
-from rltools_host.checks.play import Play, RandomActions
+from rltools_host.checks.rules import Play, RandomActions
 
 CHANNELS = (Channel("push", "N", -2.0, 1.0), Channel("gear", "low|middle|high", 0.0, 2.0))
 

@@ -10,7 +10,7 @@ import pytest
 from rltools_host.build.description import Channel
 from rltools_host.checks import rules
 from rltools_host.checks.findings import ADVICE, FAULT, Examination, Finding, Learning
-from rltools_host.checks.play import Play
+from rltools_host.checks.rules import Play
 
 PLACE, SPEED = Channel("place", "m", -2.0, 2.0), Channel("speed", "1", -1e9, 1e9)
 

@@ -12,7 +12,7 @@ import pytest
 from gymnasium_points import Point
 from rltools_host.checks.findings import ADVICE as ADVISED
 from rltools_host.checks.findings import FAULT, Examination, Finding
-from rltools_host.checks.play import Play
+from rltools_host.checks.rules import Play
 from rltools_host.checks.task import Examiner
 from rltools_host.gymnasium_tasks.environment_server import PlayState
 from rltools_host.gymnasium_tasks.task import TaskRequest
