@@ -12,7 +12,7 @@ import numpy as np
 
 from rltools_host.build.catalogue import algorithms
 from rltools_host.build.description import ranges_of
-from rltools_host.checks import rules, wrappers
+from rltools_host.checks import findings, rules
 from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning, listed, number
 from rltools_host.checks.memory import policy_sizes
 from rltools_host.checks.rules import Array, Play, RandomActions
@@ -65,7 +65,7 @@ class Examiner:
         found = self.found
         found.tried(
             "no wrapper is lost elsewhere",
-            *wrappers.findings(self.environment, self.task.episode_steps),
+            *findings.findings(self.environment, self.task.episode_steps),
         )
         try:
             self.play()
@@ -96,7 +96,7 @@ class Examiner:
             "bytes": policy_sizes(task),
             "episode_steps": task.episode_steps,
             "step_s": task.step_interval_us * 1e-6,
-            "wrappers": [type(each).__name__ for each in wrappers.chain(self.environment)[:-1]],
+            "wrappers": [type(each).__name__ for each in findings.chain(self.environment)[:-1]],
         }
         return found
 
