@@ -30,10 +30,16 @@ from rltools_host.runs.group import STUDY, spoken
 from rltools_host.runs.names import is_group
 from rltools_host.training.group_plan import GroupRequest, parse_seeds
 from rltools_host.training.plan import TrainingRequest
-from rltools_host.training.study import Study, load_study, study_names
+from rltools_host.training.study import (
+    USUAL_TRIALS,
+    Study,
+    TuneRequest,
+    load_study,
+    named,
+    study_names,
+)
 from rltools_host.training.trials import COMPLETE
 from rltools_host.training.tune import tune
-from rltools_host.training.tune_plan import USUAL_TRIALS, TuneRequest, named
 from rltools_host.ui.group_screen import make_group_screen
 
 

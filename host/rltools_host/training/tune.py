@@ -55,6 +55,7 @@ from rltools_host.training.progress import (
     Member,
 )
 from rltools_host.training.ray_cluster import RayCluster
+from rltools_host.training.study import TuneRequest, begin, go_on
 from rltools_host.training.trials import (
     COMPLETE,
     Dimension,
@@ -63,7 +64,6 @@ from rltools_host.training.trials import (
 )
 from rltools_host.training.trials import FAILED as HAS_FAILED
 from rltools_host.training.trials import PRUNED as WAS_PRUNED
-from rltools_host.training.tune_plan import TuneRequest, begin, go_on
 from rltools_host.training.words import resized
 
 MOST_KILLS = 20  # of one trial's processes, which might always take too much memory

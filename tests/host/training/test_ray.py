@@ -21,8 +21,8 @@ from rltools_host.runs.group import GroupFolder
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import GroupScreen
 from rltools_host.training.ray_cluster import files_of, write_files
+from rltools_host.training.study import TuneRequest
 from rltools_host.training.tune import tune
-from rltools_host.training.tune_plan import TuneRequest
 from tune_calls import new_project, stored
 
 OF_NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100 * 2**20}

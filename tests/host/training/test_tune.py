@@ -25,9 +25,9 @@ from rltools_host.runs.inventory import entries
 from rltools_host.training import tune as tune_module
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import GroupScreen, GroupView, Member
+from rltools_host.training.study import TuneRequest
 from rltools_host.training.trials import Trial, Trials
 from rltools_host.training.tune import tune
-from rltools_host.training.tune_plan import TuneRequest
 from training_calls import train_here
 from tune_calls import stored
 

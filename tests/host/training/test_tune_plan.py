@@ -10,7 +10,7 @@ import pytest
 from rltools_host.errors import UsageError
 from rltools_host.runs.group import TUNE, GroupFolder
 from rltools_host.training.plan import TrainingRequest
-from rltools_host.training.tune_plan import TuneRequest, go_on
+from rltools_host.training.study import TuneRequest, go_on
 
 URL = "sqlite:///mine.db"
 TUNED: dict[str, Any] = {
