@@ -18,9 +18,14 @@ from rltools_host.checks.memory import policy_sizes
 from rltools_host.checks.rules import Array, Play, RandomActions
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.gymnasium_tasks.imports import make_first, one_line
-from rltools_host.gymnasium_tasks.masks import MaskFault, nearest_allowed, with_mask
 from rltools_host.gymnasium_tasks.player import ActionSpace, place
-from rltools_host.gymnasium_tasks.spaces import LARGEST_FLOAT32, WIDE
+from rltools_host.gymnasium_tasks.spaces import (
+    LARGEST_FLOAT32,
+    WIDE,
+    MaskFault,
+    nearest_allowed,
+    with_mask,
+)
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest, task_of
 from rltools_host.runs.task import Task
 

@@ -21,8 +21,7 @@ from rltools_host.gymnasium_tasks.imports import (
     one_line,
     require_agreement,
 )
-from rltools_host.gymnasium_tasks.masks import MaskFault, mask_of, with_mask
-from rltools_host.gymnasium_tasks.spaces import LARGEST_FLOAT32
+from rltools_host.gymnasium_tasks.spaces import LARGEST_FLOAT32, MaskFault, mask_of, with_mask
 from rltools_host.gymnasium_tasks.task import MakeEnvironment
 from rltools_host.lines import aside
 from rltools_host.runs.task import Task

@@ -27,6 +27,8 @@ from rltools_host.gymnasium_tasks.spaces import (
     action_space,
     box,
     choice_counts,
+    gives_masks,
+    mask_channels,
     observation_bounds,
 )
 from rltools_host.runs.policy_file import (
@@ -166,11 +168,9 @@ def masks_given(
     environment: Any, actions: Sequence[Channel], seen: Sequence[Channel], name: str
 ) -> list[Channel]:
     """A channel for each choice, where the environment gives masks; it is reset for that."""
-    from rltools_host.gymnasium_tasks import masks  # NumPy
-
-    if not masks.gives_masks(environment):
+    if not gives_masks(environment):
         return []
-    found = masks.mask_channels(actions, seen)
+    found = mask_channels(actions, seen)
     if len(seen) + len(found) > MOST_ELEMENTS:
         raise UsageError(
             f"{name} has {len(seen)} observations and {len(found)} choices that it masks: up to "

@@ -16,9 +16,9 @@ from choosing_tasks import Corridor, TwoChoicesCorridor
 from rltools_host import cli
 from rltools_host.errors import BoardMismatchError, CheckError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import PlayState
-from rltools_host.gymnasium_tasks.masks import nearest_allowed
 from rltools_host.gymnasium_tasks.player import DONE, OVER, Player
 from rltools_host.gymnasium_tasks.server_socket import begin
+from rltools_host.gymnasium_tasks.spaces import nearest_allowed
 from rltools_host.gymnasium_tasks.task import TaskRequest, task_of
 from rltools_host.policies.contract import masks_of
 from rltools_host.policies.image import read_run_policy
