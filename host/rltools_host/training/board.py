@@ -1,20 +1,35 @@
-"""The board of a plan: its program, the link to it, and its training state, sent and fetched."""
+"""The board of a plan: its program, the link to it, and its training state, sent and fetched; and
+what run.json says of a run: where it comes from, its state, its time in training, and the best
+policy by its evaluations, which the board keeps and each save fetches."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec import to_builtins
 
 from rltools_host.build import experiments, firmware
 from rltools_host.clients.file_transfer import (
+    BEST_PATH,
     CHECKPOINT_PATH,
     LARGEST_FILE_BYTES,
     POLICY_PATH,
 )
-from rltools_host.clients.messages import Result
+from rltools_host.clients.messages import Evaluation, Identity, Result
 from rltools_host.clients.session import BoardSession
-from rltools_host.errors import BoardMismatchError, VerificationError
+from rltools_host.clock import timestamp
+from rltools_host.errors import (
+    BoardMismatchError,
+    DamagedFileError,
+    FileNotThereError,
+    VerificationError,
+)
 from rltools_host.hints import command_line
 from rltools_host.link.board_link import open_board_link
 from rltools_host.link.transport import Link
@@ -26,9 +41,12 @@ from rltools_host.runs.checkpoint import (
     parse_image,
     to_safetensors,
 )
-from rltools_host.runs.policy_file import state_of_policy
-from rltools_host.runs.provenance import read_sources
-from rltools_host.runs.saves import CHECKPOINT_FILE, POLICY_FILE
+from rltools_host.runs.contents import Run
+from rltools_host.runs.folder import FORMAT, RunFolder
+from rltools_host.runs.policy_file import state_of_policy, step_of_policy
+from rltools_host.runs.provenance import git_revision, machine, package_versions, read_sources
+from rltools_host.runs.saves import BEST_FILE, CHECKPOINT_FILE, POLICY_FILE
+from rltools_host.training.metrics_log import evaluation_of
 from rltools_host.training.plan import DEFAULT_BOARD, Plan
 
 INCLUDE_BESIDE = re.compile(r'^#include "(\.\./[^"]+)"', re.MULTILINE)
@@ -141,3 +159,219 @@ def fetch(
         )
     files = {CHECKPOINT_FILE: to_safetensors(checkpoint, description.tensors), POLICY_FILE: policy}
     return FetchedState(result.step, state_sha256, files)
+
+
+class TimeInTraining:
+    """How long the board has trained in this session, on the clock, and what this process took."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = self._cpu_began = 0.0  # to train; the rests are left out by moving them
+        self.seconds = 0.0  # by the last look
+        self.cpu_s = 0.0  # of this process, by the last rest
+
+    def go_on(self) -> None:
+        """The board begins to train, or goes on."""
+        self._began = self._clock() - self.seconds
+        self._cpu_began = time.process_time() - self.cpu_s
+
+    def look(self) -> None:
+        self.seconds = self._clock() - self._began
+
+    def rest(self) -> None:
+        """The board is at rest."""
+        self.look()
+        self.cpu_s = time.process_time() - self._cpu_began
+
+
+def share_of_evaluations(result: Result) -> float:
+    """Of the time in training, by the board's counter."""
+    return min(1.0, result.evaluation_counter / result.counter) if result.counter else 0.0
+
+
+def train_s_before(run: Run, step: int, rows: Sequence[Mapping[str, Any]]) -> float:
+    """Seconds of training up to the checkpoint that a run goes on from."""
+    if run.checkpoint_step == step:
+        return run.checkpoint_train_s or 0.0
+    return max((float(row["time_s"]) for row in rows), default=0.0)
+
+
+def metadata_at_start(
+    plan: Plan, identity: Identity, port: str, sources: str, earlier: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What is known before training begins; `earlier` is what run.json says already."""
+    this_session = {
+        "started": timestamp(),
+        "board": plan.board.name,
+        "port": port,
+        "first_step": plan.first_step,
+        "revision": identity.revision,
+        "sources": sources,
+        **({"threads": plan.threads} if plan.threads is not None else {}),
+    }
+    description = plan.description
+    return {
+        **earlier,
+        "format": FORMAT,
+        "experiment": description.name,
+        "algorithm": description.algorithm,
+        "environment": description.environment["name"],
+        "contract": description.contract,
+        "fingerprint": f"{description.fingerprint:08x}",
+        "learning": dict(description.learning),
+        "board": plan.board.name,
+        "seed": plan.seed,
+        "steps": plan.steps,
+        "hyperparameters": plan.hyperparameters,
+        **git_revision(),
+        "identity": asdict(identity),
+        "host": machine(),
+        "versions": package_versions(),
+        "memory": firmware.memory_usage(plan.board, plan.program) if plan.program else [],
+        "sessions": [*(earlier.get("sessions") or []), this_session],
+        **({"gymnasium": plan.server.task.document()} if plan.server is not None else {}),
+        **({"fitted": to_builtins(plan.fitted)} if plan.fitted is not None else {}),
+        "state": "starting",
+    }
+
+
+def changes_of_state(
+    metadata: Mapping[str, Any],
+    state: str,
+    step: int,
+    train_s: float,
+    evaluation: Evaluation | None,
+    session: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What changes with the state of training; `session` is what the present one adds.
+
+    train_s is the time in training, evaluation_s what evaluations took of it, and steps_per_s
+    leaves them out.
+    """
+    sessions = [*metadata["sessions"][:-1], {**metadata["sessions"][-1], **session}]
+    evaluation_s = sum(entry.get("evaluation_s", 0.0) for entry in sessions)
+    learning_s = train_s - evaluation_s
+    changes: dict[str, Any] = {
+        "sessions": sessions,
+        "state": state,
+        "step": step,
+        "train_s": train_s,
+        "evaluation_s": evaluation_s,
+        "steps_per_s": step / learning_s if learning_s > 0 else None,
+        "messages_lost": sum(entry.get("messages_lost", 0) for entry in sessions),
+        "guest_instructions": guest_instructions(sessions),
+    }
+    if state != "training":
+        sessions[-1]["ended"] = changes["ended"] = timestamp()
+    if evaluation is not None:
+        changes["return_mean"] = evaluation.return_mean
+        changes["return_std"] = evaluation.return_std
+        length = evaluation.length_mean
+        changes["length_mean"] = length if math.isfinite(length) else None
+    return changes
+
+
+def summary(plan: Plan, folder: RunFolder, result: Result) -> dict[str, Any]:
+    """What `rlt train --json` prints of a run at rest, but for what only its session knows."""
+    run = folder.content
+    return {
+        "run": str(folder.path),
+        "experiment": plan.description.name,
+        "environment": plan.description.environment["name"],
+        "board": plan.board.name,
+        "seed": plan.seed,
+        "steps": plan.steps,
+        "step": result.step,
+        "train_s": run.train_s,
+        "evaluation_s": run.evaluation_s,
+        "steps_per_s": run.steps_per_s,
+        "return_mean": run.return_mean,
+        "return_std": run.return_std,
+        "best": to_builtins(run.best),
+        "state_sha256": result.state_sha256,
+        "guest_instructions": run.guest_instructions,
+        "messages_lost": run.messages_lost,
+    }
+
+
+def guest_instructions(sessions: Sequence[Mapping[str, Any]]) -> int | None:
+    """Instructions of all sessions; None where a board measured time instead."""
+    counts = [session.get("guest_instructions") for session in sessions]
+    if not counts or None in counts:
+        return None
+    return sum(int(count or 0) for count in counts)
+
+
+class BestPolicy:
+    """The best policy so far; at first there is none.
+
+    A board that keeps one has that of the evaluations since it was started, or since a checkpoint
+    was put on it. A run has the better of that and of what its save had. An evaluation whose policy
+    no board kept, and one whose report was lost, does not count.
+    """
+
+    def __init__(self) -> None:
+        self._image = b""
+        self._evaluation: Evaluation | None = None
+        self._of_session: dict[int, Evaluation] = {}  # by their steps
+
+    def restore(self, save: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Takes what a save has; `rows` are the metrics up to it.
+
+        DamagedFileError where that is no policy, or of no evaluation.
+        """
+        path = save / BEST_FILE
+        try:
+            image = path.read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise DamagedFileError(f"cannot read {path}: {error.strerror or error}") from None
+        step = step_of_policy(image)
+        found = [row for row in rows if row.get("kind") == "evaluation" and row["step"] == step]
+        if not found:
+            what = (
+                "it is not a policy image"
+                if step is None
+                else f"no evaluation was at step {step:,}"
+            )
+            raise DamagedFileError(
+                f"{path} is damaged: {what}; restore it, or remove it and go on without"
+            )
+        self._image, self._evaluation = image, evaluation_of(found[-1])
+
+    def take(self, evaluation: Evaluation) -> None:
+        """An evaluation of this session."""
+        self._of_session[evaluation.step] = evaluation
+
+    def fetch(self, session: BoardSession) -> None:
+        """Looks at what the board, at rest, has kept."""
+        if not self._of_session:
+            return
+        try:
+            image = session.files.download(BEST_PATH)
+        except FileNotThereError:  # there was no memory for it
+            return
+        evaluation = self._of_session.get(step_of_policy(image) or 0)
+        if evaluation is None:
+            return
+        if self._evaluation is None or evaluation.return_mean > self._evaluation.return_mean:
+            self._image, self._evaluation = image, evaluation
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """For the save."""
+        return {BEST_FILE: self._image} if self._image else {}
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """For run.json, together with the save."""
+        if (evaluation := self._evaluation) is None:
+            return {"best": None}
+        best = {
+            "step": evaluation.step,
+            "state_sha256": state_of_policy(self._image),
+            "return_mean": evaluation.return_mean,
+            "return_std": evaluation.return_std,
+        }
+        return {"best": best}

@@ -32,12 +32,15 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import new_run_path
 from rltools_host.runs.provenance import Sources, checkpoint_versions
 from rltools_host.runs.saves import CHECKPOINT_FILE, remove_partials, saves_to_resume, step_of
-from rltools_host.training.board import build_program, fetch, open_board, put_on_board
-from rltools_host.training.metadata import (
+from rltools_host.training.board import (
     BestPolicy,
     TimeInTraining,
+    build_program,
     changes_of_state,
+    fetch,
     metadata_at_start,
+    open_board,
+    put_on_board,
     share_of_evaluations,
     summary,
     train_s_before,

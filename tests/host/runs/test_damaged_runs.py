@@ -23,7 +23,7 @@ from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.contents import metric_names
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training.metadata import changes_of_state, metadata_at_start, train_s_before
+from rltools_host.training.board import changes_of_state, metadata_at_start, train_s_before
 from rltools_host.training.metrics_log import last_evaluation
 from rltools_host.training.plan import TrainingRequest, make_plan
 from rltools_host.training.progress import TrainingView

@@ -20,7 +20,7 @@ from rltools_host.errors import Interrupted, LinkLostError, TrainingFaultError, 
 from rltools_host.link.transport import Link
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import run as training_run
-from rltools_host.training.metadata import TimeInTraining, share_of_evaluations
+from rltools_host.training.board import TimeInTraining, share_of_evaluations
 from rltools_host.training.plan import Plan
 from rltools_host.training.progress import TrainingView
 from rltools_host.ui.training_screen import PlainScreen

@@ -26,7 +26,7 @@ from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import RunName
 from rltools_host.runs.saves import reserve_save, write_save
-from rltools_host.training.metadata import (
+from rltools_host.training.board import (
     BestPolicy,
     TimeInTraining,
     changes_of_state,
