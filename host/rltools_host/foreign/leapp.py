@@ -20,9 +20,16 @@ import numpy as np
 
 from rltools_host.documents import shown
 from rltools_host.foreign import onnx_files
-from rltools_host.foreign.network import ForeignPolicy
+from rltools_host.foreign.network import (
+    FREQUENCY,
+    MAXIMUM,
+    MINIMUM,
+    UNITS,
+    ForeignPolicy,
+    Stated,
+    Tensor,
+)
 from rltools_host.foreign.pickles import MOST_DIMENSIONS, UnreadableError
-from rltools_host.foreign.stated import FREQUENCY, MAXIMUM, MINIMUM, UNITS, Stated, Tensor
 from rltools_host.runs.policy_file import (
     LONGEST_CHANNEL_NAME,
     MOST_STEP_INTERVAL_US,
