@@ -39,7 +39,7 @@ from rltools_host.foreign.proof import (
     to_normalised,
     without_idle_end,
 )
-from rltools_host.foreign.recorded import recorded
+from rltools_host.foreign.run import recorded
 from rltools_host.policies.contract import Contract
 from rltools_host.policies.image_writing import sampled
 
