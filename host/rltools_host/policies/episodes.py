@@ -1,10 +1,14 @@
 """Deterministic episodes of a policy, step by step, in gymnasium's or the core's simulator.
 
 The policy runs through the code that boards run (policies/image.py): its actions are the board's.
+
+Every step of every episode in a file: a table for spreadsheets and pandas, or NumPy's arrays.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import subprocess
@@ -12,6 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,12 +24,20 @@ from numpy.typing import NDArray
 
 from rltools_host.build import cmake, experiments
 from rltools_host.build.description import Channel
-from rltools_host.errors import BoardMismatchError, BuildError, UnknownNameError, VerificationError
+from rltools_host.errors import (
+    BoardMismatchError,
+    BuildError,
+    UnknownNameError,
+    UsageError,
+    VerificationError,
+)
+from rltools_host.files import disk_error, write_atomically
 from rltools_host.gymnasium_tasks.imports import silence_mujoco
 from rltools_host.gymnasium_tasks.player import ActionSpace
 from rltools_host.policies.history import History, given_out
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.project import PROJECT
+from rltools_host.toolchain import tools
 
 MakeEnvironment = Callable[[], Any]
 LONGEST_S = 600.0
@@ -263,3 +276,94 @@ def simulated(command: Sequence[str], image: PolicyImage) -> tuple[dict[str, Any
             f"{command[0]} ended with code {result.returncode} and printed no returns: "
             f"delete {PROJECT.board_build('host')}, it is made again"
         ) from None
+
+
+CSV, NPZ, PARQUET = ".csv", ".npz", ".parquet"
+GROUP = "parquet"
+COUNTS = ("episode", "seed", "step", "terminated", "truncated")  # columns of whole numbers
+OPTION = "--trace"
+
+
+def check_trace_path(path: Path) -> None:
+    """Before anything is played: UsageError where nothing can be written there. What Parquet needs
+    is installed."""
+    if path.suffix not in (CSV, NPZ, PARQUET):
+        raise UsageError(f"{OPTION} {path}: name a file that ends with {CSV}, {NPZ} or {PARQUET}")
+    if path.is_dir():
+        raise UsageError(f"{OPTION} {path} is a folder: name a file in it")
+    if path.suffix == PARQUET:
+        tools.ensure_group(GROUP)
+
+
+def write_trace(path: Path, image: PolicyImage, episodes: Sequence[Episode]) -> None:
+    """As the file's name says: a row for each step.
+
+    CSV: the columns of headings(), and numbers of nine digits, which tell floats apart. NPZ:
+    `columns`, the same names, and `rows` of float64, (steps, columns). Parquet: the columns of the
+    CSV, as int64 and float64.
+    """
+    columns = headings(image)
+    rows = np.concatenate([rows_of(index, episode) for index, episode in enumerate(episodes)])
+    if path.suffix == NPZ:
+        stream = io.BytesIO()
+        np.savez_compressed(stream, columns=np.array(columns), rows=rows)
+        data = stream.getvalue()
+    elif path.suffix == PARQUET:
+        data = parquet(columns, rows)
+    else:
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([f"{value:.9g}" for value in row] for row in rows.tolist())
+        data = text.getvalue().encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(path, error) from None
+    write_atomically(path, data)
+
+
+def parquet(columns: Sequence[str], rows: NDArray[np.float64]) -> bytes:
+    import pyarrow
+    from pyarrow import parquet as writer
+
+    arrays = [
+        pyarrow.array(values.astype(np.int64) if name in COUNTS else values)
+        for name, values in zip(columns, rows.T, strict=True)
+    ]
+    stream = pyarrow.BufferOutputStream()
+    writer.write_table(pyarrow.Table.from_arrays(arrays, names=list(columns)), stream)
+    return bytes(stream.getvalue())
+
+
+def headings(image: PolicyImage) -> list[str]:
+    """`velocity [rad/s]`; with `observation` or `action` before it where two columns would have
+    that name, or a spreadsheet would compute it."""
+    names = [channel.name for channel in (*image.observations, *image.actions)]
+    texts = []
+    for kind, channels in (("observation", image.observations), ("action", image.actions)):
+        for channel in channels:
+            is_plain = names.count(channel.name) == 1 and channel.name[0] not in "=+-@"
+            name = channel.name if is_plain else f"{kind} {channel.name}"
+            texts.append(f"{name} [{channel.unit}]")
+    return ["episode", "seed", "step", "time [s]", *texts, "reward", "terminated", "truncated"]
+
+
+def rows_of(index: int, episode: Episode) -> NDArray[np.float64]:
+    """(steps, columns). What an episode was cut off after is truncated, unless it is terminal."""
+    steps = len(episode.rewards)
+    last = np.zeros(steps)
+    last[-1] = 1
+    number = np.arange(steps, dtype=float)
+    rows = [
+        np.full(steps, index),
+        np.full(steps, episode.seed),
+        number,
+        number * episode.step_s,
+        *episode.observations.T,
+        *episode.actions.T,
+        episode.rewards,
+        last * episode.terminated,
+        last * (not episode.terminated),
+    ]
+    return np.stack(rows, axis=1)

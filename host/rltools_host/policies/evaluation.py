@@ -21,12 +21,13 @@ from rltools_host.policies.episodes import (
     Episode,
     EpisodeEnd,
     MakeEnvironment,
+    check_trace_path,
     core_episodes,
     core_outcomes,
     gymnasium_episodes,
+    write_trace,
 )
 from rltools_host.policies.image import PolicyImage, read_run_policy
-from rltools_host.policies.trace import check_trace_path, write_trace
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LAST
 from rltools_host.runs.task import Task

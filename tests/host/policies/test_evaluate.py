@@ -27,9 +27,9 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.policies import episodes, evaluation
+from rltools_host.policies.episodes import headings
 from rltools_host.policies.evaluation import EvaluationRequest
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.policies.trace import headings
 from rltools_host.toolchain import tools
 from rltools_host.tree import Tree
 

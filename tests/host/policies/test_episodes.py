@@ -12,9 +12,8 @@ import pytest
 
 from rltools_host.build.description import Channel
 from rltools_host.errors import DiskError, UsageError
-from rltools_host.policies.episodes import Episode
+from rltools_host.policies.episodes import Episode, check_trace_path, headings, rows_of, write_trace
 from rltools_host.policies.image import PolicyImage
-from rltools_host.policies.trace import check_trace_path, headings, rows_of, write_trace
 from rltools_host.toolchain import tools
 
 
