@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rltools_host.report import plot
+from rltools_host.report import markup
 from rltools_host.tree import TREE
 
 STORED = TREE.root / "tests" / "host" / "report" / "drawn.json"
@@ -74,7 +74,7 @@ def shown(value: Any) -> str:
 def drawn(patch: pytest.MonkeyPatch) -> Iterator[dict[str, list[str]]]:
     """By the plot's label and width: what is drawn meanwhile. Nothing is rendered."""
     found: dict[str, list[str]] = {}
-    real_figure_of = plot.figure_of
+    real_figure_of = markup.figure_of
 
     @contextmanager
     def figure_of(width: int, height: int) -> Iterator[Any]:
@@ -86,8 +86,8 @@ def drawn(patch: pytest.MonkeyPatch) -> Iterator[dict[str, list[str]]]:
         return "<svg/>"
 
     with patch.context() as patched:
-        patched.setattr(plot, "figure_of", figure_of)
-        patched.setattr(plot, "svg_of", svg_of)
+        patched.setattr(markup, "figure_of", figure_of)
+        patched.setattr(markup, "svg_of", svg_of)
         yield found
 
 

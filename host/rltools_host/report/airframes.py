@@ -17,13 +17,13 @@ from rltools_host.flight.gate import Gate
 from rltools_host.flight.gate_result import GateResult
 from rltools_host.flight.simulator import HIDDEN_TICKS, airframes, flight_library, fly
 from rltools_host.policies.image import PolicyImage
-from rltools_host.report import plot
+from rltools_host.report import markup
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-COLOURS = (plot.FIRST, plot.SECOND, plot.GOAL)
+COLOURS = (markup.FIRST, markup.SECOND, markup.GOAL)
 Values = NDArray[np.float64]
 FLIGHTS = 800  # half of them for the fit, the other half for what is told
 SECONDS = 3.0
@@ -52,9 +52,9 @@ def maps(result: GateResult) -> str:
         grid = figure.subplots(*shape, squeeze=False).flat
         for axes, (name, each) in zip(grid, drawn, strict=True):
             draw_map(axes, each)
-            plot.title(axes, f"{name}: successful flights, %")
+            markup.title(axes, f"{name}: successful flights, %")
 
-    picture = plot.responsive(
+    picture = markup.responsive(
         draw, (250, 230 * len(drawn)), f"Map of airframes, gate {result.gate.name}"
     )
     caption = "Drawn airframes, by mass and by greatest thrust to weight."
@@ -68,9 +68,9 @@ def draw_map(axes: Any, found: AirframeMap) -> None:
         if np.isnan(rate):
             continue
         x, y = column + np.array([0, 1, 1, 0]), row + np.array([0, 0, 1, 1])
-        axes.fill(x, y, color=plot.FIRST, alpha=0.45 * rate, linewidth=0)
+        axes.fill(x, y, color=markup.FIRST, alpha=0.45 * rate, linewidth=0)
         place = (column + 0.5, row + 0.5)
-        axes.text(*place, f"{100 * rate:.0f}", ha="center", va="center", color=plot.INK)
+        axes.text(*place, f"{100 * rate:.0f}", ha="center", va="center", color=markup.INK)
     axes.set_xticks(range(len(LIFT)), [f"{bound:g}" for bound in LIFT])
     axes.set_yticks(range(len(MASS_KG)), [f"{bound:g}" for bound in MASS_KG])
     axes.set_xlim(0, len(LIFT) - 1)
@@ -94,10 +94,10 @@ def knowledge(result: GateResult, image: PolicyImage) -> str:
         axes.set_xlim(0, found.time_s[-1])
         axes.set_ylim(-0.2, 1.02)
         axes.set_xlabel("time, s")
-        plot.title(axes, "R\N{SUPERSCRIPT TWO} of a linear probe of the hidden state")
+        markup.title(axes, "R\N{SUPERSCRIPT TWO} of a linear probe of the hidden state")
         figure.legend(loc="outside lower center", ncols=3, frameon=False)
 
-    picture = plot.responsive(
+    picture = markup.responsive(
         draw, (250, 250), f"What the hidden state knows, gate {result.gate.name}"
     )
     caption = (

@@ -17,9 +17,18 @@ import numpy as np
 
 from rltools_host.errors import RltError
 from rltools_host.files import write_atomically
-from rltools_host.report import plot
-from rltools_host.report.markup import Html, Section, document, duration, number, table, text, tile
-from rltools_host.report.plot import Values
+from rltools_host.report import markup
+from rltools_host.report.markup import (
+    Html,
+    Section,
+    Values,
+    document,
+    duration,
+    number,
+    table,
+    text,
+    tile,
+)
 from rltools_host.report.run_data import values_of
 from rltools_host.report.sections.learning import legend
 from rltools_host.runs.aggregates import Interval, interquartile_mean, interval_of_mean
@@ -32,7 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # One after the other; who cannot tell two colours apart has the dashes.
-COLOURS = (plot.FIRST, plot.SECOND, plot.INK, plot.THIRD, plot.GOAL)
+COLOURS = (markup.FIRST, markup.SECOND, markup.INK, markup.THIRD, markup.GOAL)
 DASHES: tuple[Any, ...] = (
     "solid",
     (0, (6, 2.5)),
@@ -307,16 +316,16 @@ def learning_curves(curves: Sequence[VariantCurve], x_axis: str, y_axis: str) ->
                 label=curve.label or "mean ± deviation",
                 zorder=3,
             )
-        plot.use_thousands(axes, is_wide)
+        markup.use_thousands(axes, is_wide)
         axes.set_xlabel(x_axis)
-        plot.title(axes, y_axis)
+        markup.title(axes, y_axis)
         if len(curves) > 1:
             below_the_plot(figure, axes, is_wide)
         else:
             legend(figure, axes, is_wide)
 
     label = f"Learning curves: {y_axis} over {x_axis}, a line for each variant"
-    return plot.responsive(draw, (SHORT, TALL), label)
+    return markup.responsive(draw, (SHORT, TALL), label)
 
 
 def below_the_plot(figure: Figure, axes: Any, is_wide: bool) -> None:
@@ -328,7 +337,7 @@ def below_the_plot(figure: Figure, axes: Any, is_wide: bool) -> None:
         loc="outside lower left",
         ncols=2 if is_wide else 1,
         frameon=False,
-        labelcolor=plot.INK,
+        labelcolor=markup.INK,
         handlelength=4,
     )
 

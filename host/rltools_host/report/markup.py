@@ -1,14 +1,32 @@
-"""Text, numbers and tiles as HTML."""
+"""Text, numbers and tiles as HTML.
+
+Plots as inline SVG: drawn by matplotlib, coloured by the page's style sheet.
+
+matplotlib writes colours into the SVG. The ones used here are placeholders that become CSS
+variables, so that a plot follows the page from light to dark. Each plot is drawn twice, for a wide
+and for a narrow page, as text that is scaled down with its plot cannot be read.
+"""
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Iterable, Sequence
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLE_SHEET = Path(__file__).with_name("report.css")
@@ -127,3 +145,169 @@ def document(
 </body>
 </html>
 """
+
+
+# Placeholder colours, and the variable of report.css that takes the place of each.
+COLOURS = {
+    "ink": "#000101",
+    "soft": "#000102",
+    "line": "#000103",
+    "first": "#000104",
+    "second": "#000105",
+    "third": "#000106",
+    "goal": "#000107",
+    "card": "#000108",
+}
+INK, SOFT, LINE, FIRST, SECOND, THIRD, GOAL, CARD = COLOURS.values()
+WIDE, NARROW = 980, 400  # CSS pixels
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "report",
+    "text.parse_math": False,
+    "axes.unicode_minus": True,
+    "font.size": 12,
+    "axes.titlesize": 12,
+    "axes.labelsize": 12,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": SOFT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": LINE,
+    "grid.linewidth": 1.0,
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": SOFT,
+    "ytick.labelcolor": SOFT,
+    "ytick.major.size": 0.0,
+    "text.color": SOFT,
+    "lines.solid_capstyle": "round",
+    "lines.solid_joinstyle": "round",
+}
+
+Values = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values over training steps."""
+
+    steps: Values
+    values: Values
+
+    def finite(self) -> Curve:
+        known = np.isfinite(self.values)
+        return Curve(self.steps[known], self.values[known])
+
+    def thinned(self, most: int) -> Curve:
+        """At most so many of its points, evenly."""
+        chosen = np.unique(np.linspace(0, len(self.steps) - 1, most).astype(int))
+        return self if len(self.steps) <= most else Curve(self.steps[chosen], self.values[chosen])
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One quantity of an episode; names: of its values 0, 1 ..., where it is a choice."""
+
+    label: str
+    values: Values
+    bounds: tuple[float, float] | None = None
+    names: tuple[str, ...] = ()
+
+
+def responsive(
+    draw: Callable[[Figure, bool], None], heights: tuple[int, int], label: str, width: int = WIDE
+) -> str:
+    """A plot as two SVGs, of which the style sheet shows one. draw(figure, is_wide)"""
+    pictures = []
+    for is_wide, size in ((True, (width, heights[0])), (False, (NARROW, heights[1]))):
+        with figure_of(*size) as figure:
+            draw(figure, is_wide)
+            name = "wide" if is_wide else "narrow"
+            pictures.append(svg_of(figure, name, label))
+    return "".join(pictures)
+
+
+@contextmanager
+def figure_of(width: int, height: int) -> Iterator[Figure]:
+    """A figure of this many CSS pixels."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        for name, value in STYLE.items():
+            matplotlib.rcParams[name] = value  # type: ignore[index]
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")
+        FigureCanvasSVG(figure)
+        yield figure
+
+
+def svg_of(figure: Figure, css_class: str, label: str) -> str:
+    """The figure as an SVG element for an HTML page."""
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1">', text, count=1)
+    for name, colour in COLOURS.items():
+        text = text.replace(colour, f"var(--{name})")
+    text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", text)
+    text = unique_names(text, f"{css_class}-{zlib.crc32(label.encode()):x}")
+    return text.replace(
+        "<svg ", f'<svg class="{css_class}" role="img" aria-label="{escape(label)}" ', 1
+    ).strip()
+
+
+def unique_names(svg: str, prefix: str) -> str:
+    """Prefixes all identifiers, as those of several SVGs share one page."""
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", svg)
+    return re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', svg)
+
+
+def thousands(value: float, _position: Any = None) -> str:
+    return f"{value:,.0f}".replace("-", "\N{MINUS SIGN}")
+
+
+def use_thousands(axes: Axes, is_wide: bool, *, both: bool = True) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_formatter(thousands)
+    axes.xaxis.set_major_locator(MaxNLocator(10 if is_wide else 4, steps=[1, 2, 5, 10]))
+    if both:
+        axes.yaxis.set_major_formatter(thousands)
+
+
+def short_number(value: float, _position: Any = None) -> str:
+    if 1000 <= abs(value) < 1e6:
+        return thousands(value)
+    text = f"{value:.3g}" if math.isfinite(value) else ""
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def title(axes: Axes, text: str) -> None:
+    """What the vertical axis shows, horizontally and above it."""
+    axes.set_title(text, loc="left", color=SOFT, pad=8)
+
+
+def label_line(axes: Axes, value: float, text: str, colour: str, *, to_left: bool) -> None:
+    """Text at the top of a vertical line, beside it."""
+    axes.annotate(
+        text,
+        (value, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(-5 if to_left else 5, -10),
+        textcoords="offset points",
+        ha="right" if to_left else "left",
+        color=colour,
+    )

@@ -13,8 +13,7 @@ from rltools_host.build.picture import Drawn, picture_of
 from rltools_host.documents import Unfit
 from rltools_host.policies.episodes import Episode
 from rltools_host.policies.image import PolicyImage
-from rltools_host.report.markup import text
-from rltools_host.report.plot import Values
+from rltools_host.report.markup import Values, text
 
 WIDTH = 230.0  # CSS pixels
 MOST_FRAMES, SHADOWS = 300, 24

@@ -28,7 +28,7 @@ from rltools_host.policies import evaluation
 from rltools_host.policies.episodes import Episode, gymnasium_has, name_in_gymnasium
 from rltools_host.policies.evaluation import CORE, GYMNASIUM, Evaluation
 from rltools_host.policies.image import PolicyImage, read_run_policy
-from rltools_host.report.plot import Values
+from rltools_host.report.markup import Values
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LAST

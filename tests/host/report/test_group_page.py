@@ -250,9 +250,9 @@ def test_curves_have_colours_and_dashes_of_their_own(monkeypatch: pytest.MonkeyP
         set_xlabel=lambda text: calls.append({"x": text}),
     )
     figure: Any = SimpleNamespace(add_subplot=lambda: axes)
-    monkeypatch.setattr(group_page.plot, "responsive", lambda draw, *_: draw(figure, True) or "")
-    monkeypatch.setattr(group_page.plot, "use_thousands", lambda *_: None)
-    monkeypatch.setattr(group_page.plot, "title", lambda _, text: calls.append({"y": text}))
+    monkeypatch.setattr(group_page.markup, "responsive", lambda draw, *_: draw(figure, True) or "")
+    monkeypatch.setattr(group_page.markup, "use_thousands", lambda *_: None)
+    monkeypatch.setattr(group_page.markup, "title", lambda _, text: calls.append({"y": text}))
     for name in ("legend", "below_the_plot"):
         monkeypatch.setattr(group_page, name, lambda *_, name=name: calls.append({"legend": name}))
 

@@ -27,10 +27,9 @@ from rltools_host.policies.episodes import EpisodeEnd
 from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.image import parse_policy
 from rltools_host.project import Project
-from rltools_host.report import group_page, markup, plot
+from rltools_host.report import group_page, markup
 from rltools_host.report import page as page_module
-from rltools_host.report.markup import Section
-from rltools_host.report.plot import Panel
+from rltools_host.report.markup import Panel, Section
 from rltools_host.report.run_data import RunData, collect
 from rltools_host.report.sections import (
     SECTIONS,
@@ -245,7 +244,7 @@ def test_identifiers_are_unique_and_all_references_lead_somewhere(finished: str)
 
 
 def test_every_placeholder_colour_has_become_a_variable_of_the_style_sheet(finished: str) -> None:
-    for name, placeholder in plot.COLOURS.items():
+    for name, placeholder in markup.COLOURS.items():
         assert placeholder not in finished
         assert finished.count(f"--{name}:") == 3  # light, dark, print
     drawn = re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", finished)
@@ -364,7 +363,7 @@ def test_curves_of_metrics_fill_their_rows() -> None:
 )
 def test_axis_of_a_metric(values: list[float], expected: bool) -> None:
     assert learning.is_logarithmic(values) is expected
-    curve = plot.Curve(np.arange(2.0), np.array(values))
+    curve = markup.Curve(np.arange(2.0), np.array(values))
     assert learning.small_curve("x", curve, 240).startswith('<svg class="metric"')
 
 

@@ -13,7 +13,7 @@ from rltools_host.bench import ppo, ppo_result, training
 from rltools_host.bench.training import Bar
 from rltools_host.errors import DamagedFileError
 from rltools_host.files import read_json
-from rltools_host.report import plot
+from rltools_host.report import markup
 from rltools_host.report.markup import Section, number, text
 from rltools_host.report.run_data import RunData
 
@@ -121,19 +121,19 @@ def library_bars(bars: Sequence[Bar], unit: str, name: str) -> str:
             places,
             [bar.value for bar in bars],
             height=0.62 if is_wide else 0.4,
-            color=[plot.FIRST if bar.is_ours else plot.SOFT for bar in bars],
+            color=[markup.FIRST if bar.is_ours else markup.SOFT for bar in bars],
         )
-        axes.bar_label(drawn, [bar.label for bar in bars], padding=5, color=plot.INK)
+        axes.bar_label(drawn, [bar.label for bar in bars], padding=5, color=markup.INK)
         if is_wide:
-            axes.set_yticks(places, [bar.title for bar in bars], color=plot.INK)
+            axes.set_yticks(places, [bar.title for bar in bars], color=markup.INK)
         else:  # the names stand above their bars, as they would take half of the page's width
             axes.set_yticks([])
             for place, bar in zip(places, bars, strict=True):
-                axes.text(0, place + 0.26, bar.title, color=plot.INK, va="bottom")
+                axes.text(0, place + 0.26, bar.title, color=markup.INK, va="bottom")
         axes.margins(x=0.14 if is_wide else 0.24, y=0.04 if is_wide else 0.06)
         axes.grid(False)
-        axes.xaxis.set_major_formatter(plot.short_number)
+        axes.xaxis.set_major_formatter(markup.short_number)
         axes.set_xlabel(unit)
 
     heights = (round(56 + 32 * len(bars)), round(56 + 44 * len(bars)))
-    return plot.responsive(draw, heights, name)
+    return markup.responsive(draw, heights, name)

@@ -11,10 +11,9 @@ import numpy as np
 from rltools_host.policies.episodes import Episode
 from rltools_host.policies.evaluation import MOST_WORST, Evaluation
 from rltools_host.policies.image import PolicyImage
-from rltools_host.report import mujoco_picture, plot
-from rltools_host.report.markup import Section, number, table, text
+from rltools_host.report import markup, mujoco_picture
+from rltools_host.report.markup import Panel, Section, Values, number, table, text, thousands
 from rltools_host.report.picture import Picture, shown_picture
-from rltools_host.report.plot import Panel, Values, thousands
 from rltools_host.report.run_data import RunData
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
         place_of = 0 if is_wide else 1
         grid = figure.subplots(rows[place_of], columns[place_of], sharex=True, squeeze=False)
         places = grid.T.ravel()
-        colours = (plot.FIRST, plot.THIRD, plot.SECOND, plot.SOFT)
+        colours = (markup.FIRST, markup.THIRD, markup.SECOND, markup.SOFT)
         for axes in places[len(panels) :]:
             axes.set_visible(False)
         for place, (axes, panel) in enumerate(zip(places, panels, strict=False)):
@@ -119,18 +118,18 @@ def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
                 lowest, highest = min(low, panel.values.min()), max(high, panel.values.max())
                 axes.set_ylim(lowest - margin, highest + margin)
                 axes.set_yticks([low, (low + high) / 2, high])
-            axes.yaxis.set_major_formatter(plot.short_number)
+            axes.yaxis.set_major_formatter(markup.short_number)
             if panel.names and len(panel.names) <= MOST_NAMES:
                 names = [name.replace("_", " ") for name in panel.names]
                 axes.set_yticks(range(len(names)), names)
-            plot.title(axes, panel.label)
+            markup.title(axes, panel.label)
             axes.set_xlim(0, time_s[-1] + step_s)
         for axes in grid[-1]:
             axes.set_xlabel("time, s")
 
     heights = (118 * rows[0], 116 * rows[1])
-    width = plot.WIDE if many else PLOT_WIDTH
-    return plot.responsive(draw, heights, "One episode over time", width=width)
+    width = markup.WIDE if many else PLOT_WIDTH
+    return markup.responsive(draw, heights, "One episode over time", width=width)
 
 
 # -- all episodes ----------------------------------------------------------------------------------
@@ -172,7 +171,7 @@ def seeds_of(evaluation: Evaluation) -> str:
 def return_strip(returns: Sequence[float], goal: float | None) -> str:
     """Every evaluated episode as a dot over its return, stacked where they meet."""
     values = np.sort(np.asarray(returns, float))
-    dots = {plot.WIDE: 9.0, plot.NARROW: 7.0}  # CSS pixels
+    dots = {markup.WIDE: 9.0, markup.NARROW: 7.0}  # CSS pixels
 
     def stacked(width: int) -> tuple[Values, Values]:
         """Place and height of each dot; no column reaches across the goal."""
@@ -184,10 +183,10 @@ def return_strip(returns: Sequence[float], goal: float | None) -> str:
 
     def draw(figure: Figure, is_wide: bool) -> None:
         axes = figure.add_subplot()
-        width = plot.WIDE if is_wide else plot.NARROW
+        width = markup.WIDE if is_wide else markup.NARROW
         place, height = stacked(width)
         solved = values >= goal if goal is not None else np.full(len(values), True)
-        for chosen, colour in ((solved, plot.FIRST), (~solved, plot.SECOND)):
+        for chosen, colour in ((solved, markup.FIRST), (~solved, markup.SECOND)):
             axes.plot(
                 place[chosen],
                 height[chosen],
@@ -198,24 +197,24 @@ def return_strip(returns: Sequence[float], goal: float | None) -> str:
                 color=colour,
             )
         mean = float(values.mean())
-        axes.axvline(mean, color=plot.INK, linewidth=1.2)
-        plot.label_line(
-            axes, mean, f"mean {thousands(mean)}", plot.INK, to_left=mean < (goal or mean)
+        axes.axvline(mean, color=markup.INK, linewidth=1.2)
+        markup.label_line(
+            axes, mean, f"mean {thousands(mean)}", markup.INK, to_left=mean < (goal or mean)
         )
         if goal is not None and values[0] < goal:
-            axes.axvline(goal, color=plot.GOAL, linewidth=1.6, linestyle=(0, (5, 4)))
-            plot.label_line(
-                axes, goal, f"{thousands(goal)} “solved”", plot.GOAL, to_left=goal <= mean
+            axes.axvline(goal, color=markup.GOAL, linewidth=1.6, linestyle=(0, (5, 4)))
+            markup.label_line(
+                axes, goal, f"{thousands(goal)} “solved”", markup.GOAL, to_left=goal <= mean
             )
         axes.set_ylim(-0.8, height.max() + 3.5)
         axes.yaxis.set_visible(False)
         axes.grid(False)
-        plot.use_thousands(axes, is_wide)
+        markup.use_thousands(axes, is_wide)
         axes.set_xlabel("return of an episode")
 
     heights = [
         round(62 + (stacked(width)[1].max() + 4.3) * dots[width])
-        for width in (plot.WIDE, plot.NARROW)
+        for width in (markup.WIDE, markup.NARROW)
     ]
     label = f"Returns of {len(returns)} evaluation episodes"
-    return plot.responsive(draw, (heights[0], heights[1]), label)
+    return markup.responsive(draw, (heights[0], heights[1]), label)

@@ -18,10 +18,9 @@ from rltools_host.flight.gate_result import (
 )
 from rltools_host.flight.simulator import Array, Cause, Rule, flight_library
 from rltools_host.policies.image import PolicyImage
-from rltools_host.report import plot
+from rltools_host.report import markup
 from rltools_host.report.airframes import knowledge, maps
-from rltools_host.report.markup import Section, number, table, text
-from rltools_host.report.plot import Values
+from rltools_host.report.markup import Section, Values, number, table, text
 from rltools_host.report.run_data import RunData
 from rltools_host.runs.names import GATE, result_file
 
@@ -34,7 +33,7 @@ EVERY = 10  # ticks between two points of a curve
 ROTORS = ("front right", "rear right", "rear left", "front left")
 NEAREST_M = 0.005  # the lower end of the logarithmic axis
 MOST_REACH_M = 2.5  # what is farther away is not drawn
-COLOURS_OF_ROTORS = (plot.FIRST, plot.THIRD, plot.SECOND, plot.GOAL)
+COLOURS_OF_ROTORS = (markup.FIRST, markup.THIRD, markup.SECOND, markup.GOAL)
 
 
 @dataclass(frozen=True)
@@ -202,7 +201,7 @@ def rate_plot(result: GateResult) -> str:
         axes = figure.add_subplot()
         for place, share in enumerate(reversed(shares)):
             low, high = share.interval
-            colour = plot.INK if share is shares[-1] else plot.FIRST
+            colour = markup.INK if share is shares[-1] else markup.FIRST
             axes.plot([100 * low, 100 * high], [place, place], color=colour, linewidth=2.4)
             axes.plot(100 * share.rate, place, "o", color=colour, markersize=8, markeredgewidth=0)
         axes.set_yticks(range(len(shares)), [share.name for share in reversed(shares)])
@@ -212,7 +211,7 @@ def rate_plot(result: GateResult) -> str:
         axes.set_xlabel("successful flights, %")
 
     height = 62 + 26 * len(shares)
-    return plot.responsive(
+    return markup.responsive(
         draw, (height, height), f"Rates of success by table, gate {result.gate.name}"
     )
 
@@ -227,7 +226,7 @@ def flight_paths(drawn: Sequence[Drawn], gate: str) -> str:
             draw_space(axes, drawn, is_seen_from_above=column == 1)
         handles = [
             figure.axes[0].plot([], [], [], color=colour, label=label)[0]
-            for colour, label in ((plot.FIRST, "success"), (plot.SECOND, "failure"))
+            for colour, label in ((markup.FIRST, "success"), (markup.SECOND, "failure"))
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
 
@@ -237,7 +236,7 @@ def flight_paths(drawn: Sequence[Drawn], gate: str) -> str:
     )
     if any(flight.target_moves for flight in drawn):
         caption += " Green: the target's way."
-    picture = plot.responsive(draw, (500, 430), f"Paths of flights in space, gate {gate}")
+    picture = markup.responsive(draw, (500, 430), f"Paths of flights in space, gate {gate}")
     return f'<figure>{picture}<figcaption class="caption">{caption}</figcaption></figure>'
 
 
@@ -248,22 +247,22 @@ def greatest_m(flight: Drawn) -> float:
 
 def draw_space(axes: Any, drawn: Sequence[Drawn], *, is_seen_from_above: bool) -> None:
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-        axis.set_pane_color(plot.CARD)
-        axis.line.set_color(plot.LINE)
+        axis.set_pane_color(markup.CARD)
+        axis.line.set_color(markup.LINE)
         axis.set_tick_params(labelsize=10)
     reach = min(MOST_REACH_M, max(greatest_m(flight) for flight in drawn))
     for flight in reversed(drawn):
         path = flight.points["position_m"].astype(float)
         path[np.abs(path).max(axis=1) > reach] = np.nan
         x, y, z = path.T
-        colour = plot.FIRST if flight.cause == Cause.SUCCESS else plot.SECOND
+        colour = markup.FIRST if flight.cause == Cause.SUCCESS else markup.SECOND
         width = 1.9 if flight.name else 0.9
         axes.plot(x, y, z, color=colour, linewidth=width)
         axes.plot(x[:1], y[:1], z[:1], "o", color=colour, markersize=4, markeredgewidth=0)
         if flight.target_moves:
             target = flight.points["target_position_m"].astype(float)
-            axes.plot(*target.T, color=plot.GOAL, linewidth=0.9)
-    axes.plot([0], [0], [0], "+", color=plot.INK, markersize=11, markeredgewidth=1.6)
+            axes.plot(*target.T, color=markup.GOAL, linewidth=0.9)
+    axes.plot([0], [0], [0], "+", color=markup.INK, markersize=11, markeredgewidth=1.6)
     for set_limits in (axes.set_xlim, axes.set_ylim, axes.set_zlim):
         set_limits(-reach, reach)
     axes.set_proj_type("ortho")
@@ -273,12 +272,12 @@ def draw_space(axes: Any, drawn: Sequence[Drawn], *, is_seen_from_above: bool) -
         axes.view_init(elev=90, azim=-90)
         axes.set_box_aspect((1, 1, 1), zoom=1.2)
         axes.set_zticks([])
-        axes.set_title("from above", color=plot.SOFT, y=0.98)
+        axes.set_title("from above", color=markup.SOFT, y=0.98)
     else:
         axes.view_init(elev=22, azim=-58)
         axes.set_box_aspect((1, 1, 1), zoom=1.05)
         axes.set_zlabel("z")
-        axes.set_title("from the side", color=plot.SOFT, y=1.0)
+        axes.set_title("from the side", color=markup.SOFT, y=1.0)
 
 
 def flight_series(drawn: Sequence[Drawn], gate: str) -> str:
@@ -302,7 +301,7 @@ def flight_series(drawn: Sequence[Drawn], gate: str) -> str:
                 axes = grid[row][column] if is_wide else grid[column * len(rows) + row][0]
                 draw_row(axes, flight)
                 axes.set_xlim(0, longest_s)
-                plot.title(axes, f"{flight.title}\n{label}" if row == 0 else label)
+                markup.title(axes, f"{flight.title}\n{label}" if row == 0 else label)
         for axes in grid[-1]:
             axes.set_xlabel("time, s")
         handles = [
@@ -314,7 +313,7 @@ def flight_series(drawn: Sequence[Drawn], gate: str) -> str:
         )
 
     heights = (150 * len(rows) + 60, 140 * len(rows) * len(flights) + 60)
-    picture = plot.responsive(draw, heights, f"Flights over time, gate {gate}")
+    picture = markup.responsive(draw, heights, f"Flights over time, gate {gate}")
     caption = "Dashed: the radius of success. Shaded: the time in which it counts."
     return f'<figure>{picture}<figcaption class="caption">{caption}</figcaption></figure>'
 
@@ -323,15 +322,15 @@ def draw_distance(axes: Any, flight: Drawn) -> None:
     error = flight.points["position_m"].astype(float) - flight.points["target_position_m"]
     distance = np.maximum(np.linalg.norm(error, axis=1), NEAREST_M)
     distance_axes(axes, flight.rule)
-    axes.plot(flight.time_s, distance, color=plot.FIRST, linewidth=1.6)
+    axes.plot(flight.time_s, distance, color=markup.FIRST, linewidth=1.6)
 
 
 def distance_axes(axes: Any, rule: Rule) -> None:
     """With the radius of success, and the time in which it counts."""
     axes.set_yscale("log")
-    axes.axhline(rule.radius_m, color=plot.GOAL, linewidth=1.4, linestyle=(0, (5, 4)))
+    axes.axhline(rule.radius_m, color=markup.GOAL, linewidth=1.4, linestyle=(0, (5, 4)))
     axes.axvspan(
-        rule.seconds - rule.last_seconds, rule.seconds, color=plot.LINE, alpha=0.45, linewidth=0
+        rule.seconds - rule.last_seconds, rule.seconds, color=markup.LINE, alpha=0.45, linewidth=0
     )
     axes.set_ylim(NEAREST_M, 10)
     axes.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
@@ -341,7 +340,7 @@ def distance_axes(axes: Any, rule: Rule) -> None:
 def draw_tilt(axes: Any, flight: Drawn) -> None:
     _, x, y, _ = flight.points["attitude"].T.astype(float)
     tilt = np.degrees(np.arccos(np.clip(1 - 2 * (x * x + y * y), -1, 1)))
-    axes.plot(flight.time_s, tilt, color=plot.FIRST, linewidth=1.6)
+    axes.plot(flight.time_s, tilt, color=markup.FIRST, linewidth=1.6)
     axes.set_ylim(-4, 184)
     axes.set_yticks([0, 90, 180])
 

@@ -16,7 +16,7 @@ from rltools_host.files import parse_json
 from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.series import Series
 from rltools_host.flight.simulator import Cause
-from rltools_host.report import plot
+from rltools_host.report import markup
 from rltools_host.report.markup import MINUS, Section, number, table, text
 from rltools_host.report.run_data import RunData
 from rltools_host.report.sections.flights import NEAREST_M, distance_axes
@@ -267,11 +267,13 @@ def distance_plot(starts: Sequence[StartResult]) -> str:
                 distance = np.maximum(series.errors_m, NEAREST_M)
                 axes.plot(series.times_s, distance, color=colour, linewidth=1.5, linestyle=style)
             if start.fail_safe is not None:
-                axes.axvline(start.fail_safe.time_s, color=plot.INK, linewidth=1.4)
-                plot.label_line(axes, start.fail_safe.time_s, "fail-safe", plot.INK, to_left=False)
+                axes.axvline(start.fail_safe.time_s, color=markup.INK, linewidth=1.4)
+                markup.label_line(
+                    axes, start.fail_safe.time_s, "fail-safe", markup.INK, to_left=False
+                )
             axes.set_xlim(0, hover_rule().seconds)
             axes.set_xticks(np.linspace(0, hover_rule().seconds, 3))
-            plot.title(axes, f"{name_of(start)} m")
+            markup.title(axes, f"{name_of(start)} m")
         for axes in list(grid.flat)[len(flown) :]:
             axes.set_axis_off()
         for axes in grid[-1]:
@@ -279,15 +281,15 @@ def distance_plot(starts: Sequence[StartResult]) -> str:
         handles = [
             grid[0][0].plot([], [], color=colour, linestyle=style, label=label)[0]
             for label, colour, style in (
-                ("measured", plot.FIRST, "solid"),
-                ("predicted", plot.SECOND, (0, (3, 2))),
+                ("measured", markup.FIRST, "solid"),
+                ("predicted", markup.SECOND, (0, (3, 2))),
             )
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
 
     panels = -(-len(flown) // COLUMNS)
     heights = (150 * panels + 60, 140 * len(flown) + 60)
-    picture = plot.responsive(draw, heights, "Distance from the target over time, with PX4")
+    picture = markup.responsive(draw, heights, "Distance from the target over time, with PX4")
     caption = (
         "Distance from the target, m. Green, dashed: the radius of success. Shaded: the time in "
         "which it counts."
@@ -298,9 +300,9 @@ def distance_plot(starts: Sequence[StartResult]) -> str:
 def curves(start: StartResult) -> list[tuple[Series, str, Any]]:
     found: list[tuple[Series, str, Any]] = []
     if start.series is not None:
-        found.append((start.series, plot.FIRST, "solid"))
+        found.append((start.series, markup.FIRST, "solid"))
     if start.prediction is not None:
-        found.append((start.prediction, plot.SECOND, (0, (3, 2))))
+        found.append((start.prediction, markup.SECOND, (0, (3, 2))))
     return found
 
 

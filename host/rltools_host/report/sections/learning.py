@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rltools_host.report import plot
-from rltools_host.report.markup import Section, number, text
-from rltools_host.report.plot import Curve, thousands
+from rltools_host.report import markup
+from rltools_host.report.markup import Curve, Section, number, text, thousands
 from rltools_host.report.run_data import RunData, values_of
 from rltools_host.runs.contents import metric_names
 from rltools_host.training.metrics_log import words
@@ -67,7 +66,7 @@ def learning_curve(data: RunData) -> str:
             linestyle="none",
             marker="o",
             markersize=4.5,
-            color=plot.SECOND,
+            color=markup.SECOND,
             alpha=0.75,
             markeredgewidth=0,
             label="training episode"
@@ -77,11 +76,11 @@ def learning_curve(data: RunData) -> str:
         if steps.size:
             low = np.maximum(mean - std, values_of(evaluations, "return_min"))
             high = np.minimum(mean + std, values_of(evaluations, "return_max"))
-            axes.fill_between(steps, low, high, color=plot.FIRST, alpha=0.16, linewidth=0)
+            axes.fill_between(steps, low, high, color=markup.FIRST, alpha=0.16, linewidth=0)
             axes.plot(
                 steps,
                 mean,
-                color=plot.FIRST,
+                color=markup.FIRST,
                 linewidth=2.4,
                 marker="o",
                 markersize=5,
@@ -92,7 +91,7 @@ def learning_curve(data: RunData) -> str:
                 [data.steps_done],
                 [data.evaluation.mean],
                 [data.evaluation.std],
-                color=plot.INK,
+                color=markup.INK,
                 marker="D",
                 markersize=6,
                 linestyle="none",
@@ -103,7 +102,7 @@ def learning_curve(data: RunData) -> str:
             )
         if data.goal is not None:
             is_highest = bool(data.goal >= axes.dataLim.y1)
-            axes.axhline(data.goal, color=plot.GOAL, linewidth=1.6, linestyle=(0, (5, 4)))
+            axes.axhline(data.goal, color=markup.GOAL, linewidth=1.6, linestyle=(0, (5, 4)))
             axes.annotate(
                 f"{thousands(data.goal)} “solved”",
                 (0, data.goal),
@@ -111,14 +110,14 @@ def learning_curve(data: RunData) -> str:
                 xytext=(4, -5 if is_highest else 5),  # the title of the axis is above
                 textcoords="offset points",
                 va="top" if is_highest else "baseline",
-                color=plot.GOAL,
+                color=markup.GOAL,
             )
-        plot.use_thousands(axes, is_wide)
+        markup.use_thousands(axes, is_wide)
         axes.set_xlabel("environment steps")
-        plot.title(axes, "return")
+        markup.title(axes, "return")
         legend(figure, axes, is_wide)
 
-    return plot.responsive(draw, (360, 360), "Learning curve: return over environment steps")
+    return markup.responsive(draw, (360, 360), "Learning curve: return over environment steps")
 
 
 def legend(figure: Figure, axes: Axes, is_wide: bool) -> None:
@@ -129,7 +128,7 @@ def legend(figure: Figure, axes: Axes, is_wide: bool) -> None:
         loc="outside upper right" if is_wide else "outside lower left",
         ncols=len(labels) if is_wide else 1,
         frameon=False,
-        labelcolor=plot.INK,
+        labelcolor=markup.INK,
         handletextpad=0.5,
     )
 
@@ -171,17 +170,17 @@ def columns(count: int) -> int:
 
 def small_curve(name: str, curve: Curve, width: int) -> str:
     """A metric over steps."""
-    with plot.figure_of(width, HEIGHT) as figure:
+    with markup.figure_of(width, HEIGHT) as figure:
         axes = figure.add_subplot()
-        axes.plot(curve.steps, curve.values, color=plot.FIRST, linewidth=1.3)
+        axes.plot(curve.steps, curve.values, color=markup.FIRST, linewidth=1.3)
         if is_logarithmic(curve.values.tolist()):
             axes.set_yscale("log")
             axes.yaxis.set_minor_formatter(lambda _value, _position: "")
-        axes.yaxis.set_major_formatter(plot.short_number)
-        plot.title(axes, name)
-        plot.use_thousands(axes, is_wide=False, both=False)
+        axes.yaxis.set_major_formatter(markup.short_number)
+        markup.title(axes, name)
+        markup.use_thousands(axes, is_wide=False, both=False)
         axes.set_xlabel("environment steps")
-        return plot.svg_of(figure, "metric", f"{name} over environment steps")
+        return markup.svg_of(figure, "metric", f"{name} over environment steps")
 
 
 def is_logarithmic(values: Sequence[float]) -> bool:
