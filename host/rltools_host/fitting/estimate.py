@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.special import stdtrit  # the quantiles of stats.t, whose import takes a second
 
-from rltools_host.fitting.gusts import DURATIONS_S, most_likely
-from rltools_host.fitting.model import COUNT, Model, P, Residuals, stepped
+from rltools_host.fitting.model import COUNT, DURATIONS_S, Model, P, Residuals, most_likely, stepped
 
 Array = NDArray[np.float64]
 Assumption = Callable[[Array], list[float]]  # differences in standard deviations

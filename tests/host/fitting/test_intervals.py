@@ -29,8 +29,7 @@ from rltools_host.fitting.estimate import (
     usual_curve,
     usual_inertia_z,
 )
-from rltools_host.fitting.gusts import Filter, Gusts, most_likely
-from rltools_host.fitting.model import COUNT, P
+from rltools_host.fitting.model import COUNT, Filter, Gusts, P, most_likely
 from rltools_host.fitting.result import ASSUMED, FitResult
 
 NOISY = Flight(noise=Noise(gyro_rad_s=0.1, acceleration_m_s2=1.0))
