@@ -25,7 +25,7 @@ from rltools_host.runs.group import SEEDS, GroupFolder
 from rltools_host.runs.names import find_group, new_run_path, require_empty
 from rltools_host.runs.task import Task
 from rltools_host.training.board import build_program
-from rltools_host.training.hyperparameters import OPTION, setting_texts
+from rltools_host.training.hyperparameters import OPTION, own_names, setting_texts
 from rltools_host.training.plan import (
     Built,
     Plan,
@@ -33,7 +33,6 @@ from rltools_host.training.plan import (
     make_plan,
     with_sizes_of_task,
 )
-from rltools_host.training.words import own_names
 
 MOST_SEEDS = 1000
 THREADS_UNLESS_SAID = 2  # of a board that takes threads: kernels/threads/pool.h

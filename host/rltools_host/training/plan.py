@@ -31,8 +31,9 @@ from rltools_host.training.hyperparameters import (
     Values,
     default_values,
     given_values,
+    of_experiment,
+    with_sizes,
 )
-from rltools_host.training.words import of_experiment, with_sizes
 
 DEFAULT_BOARD = "qemu-cortex-m7"
 # A run that would end before its first evaluation is evaluated so often: no bit depends on that.

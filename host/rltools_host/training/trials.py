@@ -28,8 +28,15 @@ from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.runs.task import Task
 from rltools_host.toolchain import tools
-from rltools_host.training.hyperparameters import parse_value, plain_number, setting_texts
-from rltools_host.training.words import SIZE_WORDS, of_experiment, own_names, resized
+from rltools_host.training.hyperparameters import (
+    SIZE_WORDS,
+    of_experiment,
+    own_names,
+    parse_value,
+    plain_number,
+    resized,
+    setting_texts,
+)
 
 if TYPE_CHECKING:
     import optuna

@@ -44,6 +44,7 @@ from rltools_host.training.group import (
     scratch_folder,
 )
 from rltools_host.training.group_plan import jobs_on, run_request
+from rltools_host.training.hyperparameters import resized
 from rltools_host.training.parallel_runs import Job, ParallelRuns, RunProcess
 from rltools_host.training.plan import Built, Plan, TrainingRequest
 from rltools_host.training.progress import (
@@ -64,7 +65,6 @@ from rltools_host.training.trials import (
 )
 from rltools_host.training.trials import FAILED as HAS_FAILED
 from rltools_host.training.trials import PRUNED as WAS_PRUNED
-from rltools_host.training.words import resized
 
 MOST_KILLS = 20  # of one trial's processes, which might always take too much memory
 

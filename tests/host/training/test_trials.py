@@ -13,6 +13,7 @@ from fake_experiment import fake_experiment
 from foreign_runs import pendulum_task
 from rltools_host.build.description import Parameter
 from rltools_host.errors import DamagedFileError, RltError, UsageError
+from rltools_host.training.hyperparameters import resized
 from rltools_host.training.trials import (
     COMPLETE,
     PRUNED,
@@ -21,7 +22,6 @@ from rltools_host.training.trials import (
     Trials,
     space_of,
 )
-from rltools_host.training.words import resized
 
 EXPERIMENT = replace(
     fake_experiment(),

@@ -10,12 +10,12 @@ from fake_experiment import fake_experiment
 from rltools_host.build.experiments import list_experiments
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.gymnasium_tasks.task import TaskRequest
-from rltools_host.training.hyperparameters import given_values
-from rltools_host.training.words import (
+from rltools_host.training.hyperparameters import (
     CONSTANTS,
     SAME,
     SENTENCES,
     SIZE_WORDS,
+    given_values,
     of_experiment,
     own_names,
     whole,
