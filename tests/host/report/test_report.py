@@ -31,14 +31,7 @@ from rltools_host.report import group_page, markup
 from rltools_host.report import page as page_module
 from rltools_host.report.markup import Panel, Section
 from rltools_host.report.run_data import RunData, collect
-from rltools_host.report.sections import (
-    SECTIONS,
-    benchmark,
-    board,
-    episodes,
-    learning,
-    provenance,
-)
+from rltools_host.report.sections import SECTIONS, board, episodes, learning, provenance
 from rltools_host.report.sections.board import MemoryPart, memory_map, section_sizes
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
@@ -380,7 +373,7 @@ def test_what_is_drawn(data: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
         for section in SECTIONS:
             section(data)
         episodes.return_strip([3.0, 1.0, 1.1, 1.2], None)
-        benchmark.library_bars(bars, "seconds", "Bars")
+        learning.library_bars(bars, "seconds", "Bars")
         group_page.learning_curves(curves, "x", "y")
     with drawn(monkeypatch) as others:
         episodes.episode_panels(panels, 0.05)
@@ -672,11 +665,11 @@ def test_newest_benchmark_of_the_runs_algorithm(benchmark_results: Path) -> None
         *("{", "[]", "{}"),
         json.dumps({**BENCHMARK, "summary": BENCHMARK["summary"][2:]}),
     ):
-        assert not benchmark_html(benchmark.times, algorithm="TD3")
+        assert not benchmark_html(learning.times, algorithm="TD3")
         stored.write_text(unusable)
-    assert not benchmark_html(benchmark.times, algorithm="TD3")
+    assert not benchmark_html(learning.times, algorithm="TD3")
     stored.write_text(json.dumps(BENCHMARK))
-    shown = benchmark_html(benchmark.times, algorithm="TD3")
+    shown = benchmark_html(learning.times, algorithm="TD3")
     for part in (
         *("TD3 on Pendulum-v1, 10,000 steps", "Some CPU &amp; Co.", "2026-02-03", "0.28.0"),
         *("9.50 s", "7.6 \N{MULTIPLICATION SIGN} ours", "return \N{MINUS SIGN}165.2"),
@@ -688,7 +681,7 @@ def test_newest_benchmark_of_the_runs_algorithm(benchmark_results: Path) -> None
         assert "1.25 s" in svg
         assert svg.index("this repository") < svg.index(">sbx<") or "narrow" in svg
         assert "skrl" not in svg
-    assert not benchmark_html(benchmark.times, algorithm="SAC"), "another algorithm's result"
+    assert not benchmark_html(learning.times, algorithm="SAC"), "another algorithm's result"
 
 
 def test_newest_benchmark_of_ppo_is_for_its_experiment(benchmark_results: Path) -> None:
@@ -703,15 +696,15 @@ def test_newest_benchmark_of_ppo_is_for_its_experiment(benchmark_results: Path) 
     document = {key: BENCHMARK[key] for key in ("machine", "load_average", "date")}
     document.update(threads=2, rounds=7, turn_steps=20480, summary=summary)
     stored.write_text(json.dumps(document))
-    shown = benchmark_html(benchmark.rates_of_ppo, experiment="ant-ppo")
+    shown = benchmark_html(learning.rates_of_ppo, experiment="ant-ppo")
     for part in (
         *("8,123 steps/s", "85 % of mujoco.rollout", "MuJoCo &amp; Co.", "2026-02-03"),
         "not measured: no &lt;network&gt;",
     ):
         assert part in shown
-    assert not benchmark_html(benchmark.rates_of_ppo, experiment="pendulum-td3")
+    assert not benchmark_html(learning.rates_of_ppo, experiment="pendulum-td3")
     stored.write_text(json.dumps({**document, "summary": summary[1:]}))
-    assert not benchmark_html(benchmark.rates_of_ppo, experiment="ant-ppo")
+    assert not benchmark_html(learning.rates_of_ppo, experiment="ant-ppo")
 
 
 def test_settings_of_a_variant_are_named() -> None:

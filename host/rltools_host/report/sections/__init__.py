@@ -7,15 +7,7 @@ from collections.abc import Callable
 
 from rltools_host.report.markup import Section
 from rltools_host.report.run_data import RunData
-from rltools_host.report.sections import (
-    benchmark,
-    board,
-    episodes,
-    flights,
-    fly,
-    learning,
-    provenance,
-)
+from rltools_host.report.sections import board, episodes, flights, fly, learning, provenance
 
 SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
     learning.returns,
@@ -28,8 +20,8 @@ SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
     board.memory,
     board.timings,
     board.hardware_in_loop,
-    benchmark.times,
-    benchmark.rates_of_ppo,
+    learning.times,
+    learning.rates_of_ppo,
     learning.metrics,
     provenance.hyperparameters,
     provenance.provenance,
