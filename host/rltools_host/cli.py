@@ -22,10 +22,10 @@ from rltools_host.commands import BENCH_SUMMARY, BENCHMARKS, COMMANDS, Command
 from rltools_host.commands.options import VARIABLE, take_whole_numbers
 from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
 from rltools_host.files import FULL
-from rltools_host.hints import command_line, launcher
 from rltools_host.interruption import interrupt_by_ctrl_c
 from rltools_host.lines import HARD_SPACE, aside, without_breaks
 from rltools_host.project import PROJECT
+from rltools_host.tree import command_line, launcher
 from rltools_host.ui.output import (
     Output,
     drop_output,

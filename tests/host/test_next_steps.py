@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.hints import LAUNCHER
 from rltools_host.project import MARKER, PROJECT, VARIABLE
-from rltools_host.tree import TREE
+from rltools_host.tree import LAUNCHER, TREE
 from terminal import on_terminal
 
 WIDTH = 60

@@ -13,9 +13,9 @@ from typing import Any
 from rltools_host.bench import harness
 from rltools_host.boards.description import load_board
 from rltools_host.errors import UsageError, VerificationError
-from rltools_host.hints import command_line
 from rltools_host.lines import aligned
 from rltools_host.toolchain import tools
+from rltools_host.tree import command_line
 
 WIDTHS = (16, 32, 64, 128, 256, 512, 1024)  # programs/layers.cpp lists them too
 BATCHES = (1, 32, 100, 256)

@@ -19,9 +19,9 @@ from rltools_host.boards.description import Board, list_boards
 from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import PortError, UsageError
 from rltools_host.files import disk_error, partial_path, write_durably
-from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import PTS
+from rltools_host.tree import command_line
 
 PATIENCE_S = 2.0  # that another board may take to end
 

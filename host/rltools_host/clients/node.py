@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rltools_host.clients.messages import Identity, identity_of, text_of
 from rltools_host.errors import BoardMismatchError, LinkLostError, PortError, RltError
-from rltools_host.hints import command_line
 from rltools_host.link.connection import EVERYONE, Address, Connection, Exchange, sender_of
 from rltools_host.link.framing import Message
+from rltools_host.tree import command_line
 
 PROTOCOL_VERSION = 3
 IDENTITY_TIMEOUT_S = 0.5  # of the first questions, which nobody may hear

@@ -49,7 +49,6 @@ from rltools_host.flight.airframes import (
 from rltools_host.flight.gate_result import GateResult, fly_gate, percent
 from rltools_host.flight.in_the_loop import CONTRACT
 from rltools_host.flight.simulator import flight_library
-from rltools_host.hints import command_line, near_path
 from rltools_host.interruption import Interruption
 from rltools_host.lines import aside, say
 from rltools_host.policies import push as boards
@@ -63,6 +62,7 @@ from rltools_host.training.hyperparameters import SetFile
 from rltools_host.training.plan import Built, TrainingRequest, make_plan
 from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.training.run import train
+from rltools_host.tree import command_line, near_path
 from rltools_host.ui.steps_screen import Step, StepsScreen, make_steps_screen
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ from rltools_host.boards.description import Board, load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.commands.options import Json
 from rltools_host.errors import Interrupted, MissingToolError, UsageError, VerificationError
-from rltools_host.hints import command_line, near_path
 from rltools_host.lines import columns, wrapped
 from rltools_host.policies import evaluation
 from rltools_host.policies.image import read_run_policy
@@ -34,6 +33,7 @@ from rltools_host.toolchain.description import PTS
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import PausingScreen, Screen, TrainingView
 from rltools_host.training.run import train
+from rltools_host.tree import command_line, near_path
 from rltools_host.ui.training_screen import make_screen
 
 EXPERIMENT = "pendulum-td3"

@@ -15,7 +15,6 @@ import typer
 
 from rltools_host.commands.options import Json, RunArgument, Which, mode, require
 from rltools_host.errors import DiskError, GateError, RltError, UsageError
-from rltools_host.hints import near_path
 from rltools_host.lines import UNLIMITED, aside, columns, folded, in_columns
 from rltools_host.policies.evaluation import (
     CORE,
@@ -31,6 +30,7 @@ from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
 from rltools_host.runs.names import LAST, find_group, is_run
+from rltools_host.tree import near_path
 from rltools_host.ui.group_screen import summary_lines
 
 if TYPE_CHECKING:

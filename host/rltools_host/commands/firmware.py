@@ -16,7 +16,6 @@ from rltools_host.build import experiments, firmware
 from rltools_host.build.cmake import TRAIN, require_program
 from rltools_host.commands.options import Json, Program, leave, mode, require
 from rltools_host.errors import LinkLostError, PortError, UsageError
-from rltools_host.hints import command_line
 from rltools_host.lines import say
 from rltools_host.link.board_link import require_connected, wait_for_port
 from rltools_host.policies.board import (
@@ -26,6 +25,7 @@ from rltools_host.policies.board import (
     load_remedy,
     require_kept,
 )
+from rltools_host.tree import command_line
 
 
 def next_line(board: Board, subject: str, program: str, *words: str) -> tuple[str, str]:

@@ -14,9 +14,9 @@ import typer
 from rltools_host.commands.options import Json
 from rltools_host.errors import UsageError
 from rltools_host.files import plain_json, write_atomically
-from rltools_host.hints import command_line, near_path
 from rltools_host.lines import UNLIMITED, columns, folded, in_columns
 from rltools_host.toolchain import tools
+from rltools_host.tree import command_line, near_path
 
 if TYPE_CHECKING:
     from rltools_host.fitting.result import FitResult, Value

@@ -38,7 +38,6 @@ from rltools_host.flight.loop_result import LoopResult
 from rltools_host.flight.series import predictor
 from rltools_host.flight.simulator import check_policy, flight_library
 from rltools_host.flight.view import make_watcher, page
-from rltools_host.hints import near_path
 from rltools_host.interruption import Interruption
 from rltools_host.lines import columns, in_columns, say
 from rltools_host.policies.board import PolicyPlace
@@ -46,6 +45,7 @@ from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import FLIGHT, LAST, result_file
 from rltools_host.training.hyperparameters import given_numbers
+from rltools_host.tree import near_path
 from rltools_host.vehicles import px4_flight
 from rltools_host.vehicles.px4_flight import USUAL_STARTS, Px4Request
 from rltools_host.vehicles.px4_result import DONE, FILE, FlightResult, lines

@@ -15,9 +15,9 @@ from rltools_host.foreign.faults import Finding
 from rltools_host.foreign.network import VALUES
 from rltools_host.foreign.run import Imported, ImportRequest, read_policy, save
 from rltools_host.foreign.state_dicts import Given
-from rltools_host.hints import command_line, near_path
 from rltools_host.lines import aside, columns, in_columns
 from rltools_host.runs.folder import RunFolder
+from rltools_host.tree import command_line, near_path
 
 EXAMPLE = "import ppo.zip --environment gym:Pendulum-v1 --normaliser vec_normalize.pkl"
 ACTIVATION_NAMES = ", ".join(VALUES)

@@ -15,9 +15,8 @@ from rltools_host.build.firmware import link_for_platformio
 from rltools_host.commands.options import Json, mode, require
 from rltools_host.environments import templates
 from rltools_host.errors import RltError, UsageError
-from rltools_host.hints import command_line, near_path
 from rltools_host.lines import plural
-from rltools_host.tree import TREE
+from rltools_host.tree import TREE, command_line, near_path
 
 EXAMPLE = "new balance"
 IN_CPP = mode("without --gymnasium", "name", "start", "contract", "project", "json_output")

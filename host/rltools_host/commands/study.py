@@ -24,7 +24,6 @@ from rltools_host.commands.options import (
 from rltools_host.commands.train import close, run_group, streams, task_request
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.task import is_task
-from rltools_host.hints import command_line, near_path
 from rltools_host.lines import columns, folded
 from rltools_host.runs.group import STUDY, spoken
 from rltools_host.runs.names import is_group
@@ -40,6 +39,7 @@ from rltools_host.training.study import (
 )
 from rltools_host.training.trials import COMPLETE
 from rltools_host.training.tune import tune
+from rltools_host.tree import command_line, near_path
 from rltools_host.ui.group_screen import make_group_screen
 
 

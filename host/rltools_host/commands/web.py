@@ -12,8 +12,8 @@ import typer
 
 from rltools_host.commands import options
 from rltools_host.commands.options import Json, mode, require
-from rltools_host.hints import near_path
 from rltools_host.serving import address_of, server_of
+from rltools_host.tree import near_path
 
 DEFAULT_PORT = 8000
 Serve = Annotated[bool, typer.Option("--serve", help="Serve it for this machine, until Ctrl-C.")]

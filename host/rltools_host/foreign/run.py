@@ -41,7 +41,6 @@ from rltools_host.foreign.place import (
 from rltools_host.foreign.proof import FORMULAS, Proof, alike, compared, computed, single
 from rltools_host.foreign.reading import arrays_in_npz, content_of, read_foreign, read_normaliser
 from rltools_host.foreign.state_dicts import Given
-from rltools_host.hints import near_path
 from rltools_host.policies.contract import Contract, choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.project import PROJECT
@@ -51,6 +50,7 @@ from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.runs.saves import POLICY_FILE
 from rltools_host.runs.task import short
+from rltools_host.tree import near_path
 
 ARRAYS = ("observations", "actions")
 STARTS = "episode_starts"

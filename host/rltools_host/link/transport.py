@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import LinkLostError, PortError
-from rltools_host.hints import command_line
+from rltools_host.tree import command_line
 
 CHUNK_BYTES = 65536
 WRITE_TIMEOUT_S = 10.0

@@ -26,12 +26,12 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
-from rltools_host.hints import command_line
 from rltools_host.policies.board import PolicyPlace, Storage, policy_session
 from rltools_host.policies.contract import parse_contract
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.policies.image_records import Example
 from rltools_host.runs.names import LAST
+from rltools_host.tree import command_line
 
 DEFAULT_TRIAL_S = 10.0
 LONGEST_TRIAL_S = 2147.0  # docs/protocol.md, "Policies"

@@ -17,7 +17,6 @@ from rltools_host.build.description import CONSTANTS, learning_difference
 from rltools_host.documents import shown
 from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
-from rltools_host.hints import near_path
 from rltools_host.report.group_page import (
     Points,
     VariantCurve,
@@ -44,6 +43,7 @@ from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, statistics_of
 from rltools_host.runs.names import find_group
+from rltools_host.tree import near_path
 
 OF_EACH_RUN = ("seed", "steps", "report_every")
 NOT_KNOWN = "what it does not state"

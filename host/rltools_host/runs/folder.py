@@ -30,7 +30,6 @@ from rltools_host.files import (
     write_all,
     write_atomically,
 )
-from rltools_host.hints import command_line, near_path
 from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import state_of_checkpoint
 from rltools_host.runs.contents import Group, Run, check_row
@@ -43,6 +42,7 @@ from rltools_host.runs.names import (
     find_run,
     make_empty,
 )
+from rltools_host.tree import command_line, near_path
 
 MOST_METRICS_BYTES = 1_000_000_000
 METRICS_FILE = "metrics.jsonl"

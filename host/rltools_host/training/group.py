@@ -17,7 +17,6 @@ from rltools_host.clock import timestamp
 from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
 from rltools_host.files import disk_error, plain_json
 from rltools_host.gymnasium_tasks.task import MakeEnvironment
-from rltools_host.hints import command_line, near_path
 from rltools_host.interruption import Interruption
 from rltools_host.runs.group import SCRATCH, GroupFolder, read_group_file, statistics_of
 from rltools_host.runs.names import GROUP_FILE
@@ -43,6 +42,7 @@ from rltools_host.training.progress import (
     Member,
     counted,
 )
+from rltools_host.tree import command_line, near_path
 
 SCRATCH_SUFFIXES = (".job", ".log", ".map")
 MakeScreen = Callable[[GroupView], GroupScreen]

@@ -19,7 +19,6 @@ from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.server_start import environments_of
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
-from rltools_host.hints import command_line, near_path
 from rltools_host.runs.contents import Group
 from rltools_host.runs.group import SEEDS, GroupFolder
 from rltools_host.runs.names import find_group, new_run_path, require_empty
@@ -33,6 +32,7 @@ from rltools_host.training.plan import (
     make_plan,
     with_sizes_of_task,
 )
+from rltools_host.tree import command_line, near_path
 
 MOST_SEEDS = 1000
 THREADS_UNLESS_SAID = 2  # of a board that takes threads: kernels/threads/pool.h

@@ -33,8 +33,8 @@ from rltools_host.gymnasium_tasks.task import (
     checked_steps,
     experiment_name,
 )
-from rltools_host.hints import near_path
 from rltools_host.runs.task import Task
+from rltools_host.tree import near_path
 
 # A word elsewhere, and the hyperparameters here that may be meant: the first that there is.
 SAME: Mapping[str, tuple[str, ...]] = {

@@ -17,7 +17,6 @@ from rltools_host.gymnasium_tasks.headers import headers_of
 from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.server_start import environments_of
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
-from rltools_host.hints import command_line, near_path
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.contents import Fitted
 from rltools_host.runs.folder import RunFolder
@@ -34,6 +33,7 @@ from rltools_host.training.hyperparameters import (
     of_experiment,
     with_sizes,
 )
+from rltools_host.tree import command_line, near_path
 
 DEFAULT_BOARD = "qemu-cortex-m7"
 # A run that would end before its first evaluation is evaluated so often: no bit depends on that.

@@ -25,7 +25,6 @@ from rltools_host.errors import (
     RltError,
     TrainingFaultError,
 )
-from rltools_host.hints import command_line, near_path
 from rltools_host.interruption import SIGNALS, Interruption
 from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
@@ -48,6 +47,7 @@ from rltools_host.training.board import (
 from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
 from rltools_host.training.plan import Plan, TrainingRequest, open_plan
 from rltools_host.training.progress import Screen, TrainingView
+from rltools_host.tree import command_line, near_path
 
 # What a run may lose by a failure of the power: so long in training it is not saved.
 SAVE_EVERY_S = 600.0

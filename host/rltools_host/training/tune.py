@@ -30,7 +30,6 @@ from rltools_host.errors import (
     UsageError,
 )
 from rltools_host.gymnasium_tasks.task import SIZES, sizes_of
-from rltools_host.hints import command_line, near_path
 from rltools_host.interruption import Interruption
 from rltools_host.runs.contents import Tune
 from rltools_host.runs.group import SCRATCH, STORAGE_FILE, GroupFolder, RunName
@@ -65,6 +64,7 @@ from rltools_host.training.trials import (
 )
 from rltools_host.training.trials import FAILED as HAS_FAILED
 from rltools_host.training.trials import PRUNED as WAS_PRUNED
+from rltools_host.tree import command_line, near_path
 
 MOST_KILLS = 20  # of one trial's processes, which might always take too much memory
 

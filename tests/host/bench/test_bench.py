@@ -20,8 +20,8 @@ from rltools_host.bench import roofline as bench_roofline
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.errors import UsageError, VerificationError
-from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
+from rltools_host.tree import command_line
 from stub_peers import add_peer
 
 PHASES = [

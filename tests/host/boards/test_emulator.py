@@ -16,8 +16,8 @@ from rltools_host.boards import emulator
 from rltools_host.boards.description import Board, load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.errors import PortError, UsageError
-from rltools_host.hints import command_line
 from rltools_host.toolchain.description import PTS
+from rltools_host.tree import command_line
 
 HOST, EMULATED = load_board("host"), load_board("qemu-cortex-m7")
 SERIAL = replace(EMULATED, name="toy", emulator=None, link=replace(EMULATED.link, kind="serial"))

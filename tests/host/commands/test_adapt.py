@@ -42,7 +42,6 @@ from rltools_host.fitting.model import P
 from rltools_host.fitting.result import LEAST_SPREAD, FitResult
 from rltools_host.flight.airframes import Recipe
 from rltools_host.flight.gate_result import GateResult, read_result
-from rltools_host.hints import command_line, near_path
 from rltools_host.link.board_link import STORAGE_VARIABLE
 from rltools_host.link.transport import ProcessLink
 from rltools_host.policies import board as policy_board
@@ -51,7 +50,7 @@ from rltools_host.policies.push import Push
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train as train_now
-from rltools_host.tree import TREE
+from rltools_host.tree import TREE, command_line, near_path
 from tcp_board import TcpBoard
 
 pytestmark = pytest.mark.usefixtures("storage")

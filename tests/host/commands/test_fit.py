@@ -12,7 +12,7 @@ import pytest
 from rltools_host.commands import fit
 from rltools_host.errors import UsageError
 from rltools_host.fitting.result import Value
-from rltools_host.hints import command_line
+from rltools_host.tree import command_line
 
 made: Any = SimpleNamespace
 

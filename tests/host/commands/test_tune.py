@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rltools_host.commands import study
-from rltools_host.hints import command_line
+from rltools_host.tree import command_line
 
 NEXT = [
     "  runs  g",

@@ -16,7 +16,6 @@ from fake_board import policy_of
 from fake_experiment import FINGERPRINT, TENSORS, fake_experiment
 from rltools_host.boards.description import load_board
 from rltools_host.errors import DamagedFileError, DiskError, RltError, UsageError
-from rltools_host.hints import command_line, near_path
 from rltools_host.interruption import Interruption
 from rltools_host.runs.checkpoint import Checkpoint, to_safetensors
 from rltools_host.runs.folder import RunFolder
@@ -28,6 +27,7 @@ from rltools_host.training.group_plan import GroupRequest
 from rltools_host.training.parallel_runs import Job, RunProcess
 from rltools_host.training.plan import Plan, TrainingRequest
 from rltools_host.training.progress import FINISHED, GroupScreen, Member
+from rltools_host.tree import command_line, near_path
 from training_bench import final_state
 
 STEPS = 40
