@@ -15,7 +15,7 @@ from rltools_host.boards.description import load_board
 from rltools_host.errors import FlightError
 from rltools_host.flight.disturbances import Disturbances, Fault
 from rltools_host.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
-from rltools_host.flight.loop_result import LoopResult
+from rltools_host.flight.result import LoopResult
 from rltools_host.flight.view import PlainFlight
 from rltools_host.policies.board import PolicyPlace
 

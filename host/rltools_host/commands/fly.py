@@ -34,8 +34,7 @@ from rltools_host.flight.in_the_loop import (
     fly_over_board,
     rule_of,
 )
-from rltools_host.flight.loop_result import LoopResult
-from rltools_host.flight.series import predictor
+from rltools_host.flight.result import LoopResult, predictor
 from rltools_host.flight.simulator import check_policy, flight_library
 from rltools_host.flight.view import make_watcher, page
 from rltools_host.interruption import Interruption

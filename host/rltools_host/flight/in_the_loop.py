@@ -32,7 +32,7 @@ from rltools_host.flight.disturbances import (
 )
 from rltools_host.flight.gate import Gate, hover_rule
 from rltools_host.flight.loop import BoardPilot, HostPilot, Trace, fly
-from rltools_host.flight.loop_result import LoopResult, lines
+from rltools_host.flight.result import LoopResult, lines
 from rltools_host.flight.simulator import Flight, Rule, check_policy, flight_library
 from rltools_host.policies.board import PolicyPlace, policy_session
 from rltools_host.policies.image import PolicyImage, read_run_policy

@@ -16,7 +16,7 @@ import numpy as np
 
 from rltools_host.flight.disturbances import FAULTS, TICKS_A_S
 from rltools_host.flight.loop import Trace, is_fault
-from rltools_host.flight.loop_result import LoopResult, event_line
+from rltools_host.flight.result import LoopResult, event_line
 from rltools_host.ui.curve import BRAILLE, Canvas, nice_range, tick_labels
 from rltools_host.ui.training_screen import Pace, add_bar, can_show, open_live
 

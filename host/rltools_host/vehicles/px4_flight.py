@@ -16,7 +16,7 @@ from enum import Enum
 from rltools_host.clients.file_packet import Progress
 from rltools_host.errors import FlightError, Interrupted, RefusedError, RltError
 from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.series import Predict
+from rltools_host.flight.result import Predict
 from rltools_host.link.transport import Link, UdpLink
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.policies.push import Say, headline

@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 from rltools_host.documents import Digest, Line, NotNegative, Number, Unfit, typed
 from rltools_host.files import parse_json, plain_json
 from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.series import Measures, Predict, Series, measure
+from rltools_host.flight.result import Measures, Predict, Series, measure
 from rltools_host.flight.simulator import flight_library
 from rltools_host.lines import UNLIMITED, folded
 from rltools_host.runs.names import FLIGHT, result_file

@@ -9,7 +9,7 @@ import numpy as np
 
 from rltools_host.errors import FlightError, RltError
 from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.series import Series, limit_broken, measure
+from rltools_host.flight.result import Series, limit_broken, measure
 from rltools_host.flight.simulator import POSITION
 from rltools_host.vehicles.px4 import Px4Vehicle
 from rltools_host.vehicles.px4_guard import POLICY_SILENCE_S, Air

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rltools_host.flight.disturbances import TICKS_A_S
-from rltools_host.flight.series import FloatArray as FloatArray
+from rltools_host.flight.result import FloatArray as FloatArray
 from rltools_host.flight.simulator import flight_library
 
 

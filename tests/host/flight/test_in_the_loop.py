@@ -31,7 +31,7 @@ from rltools_host.flight.disturbances import Disturbances, Fault
 from rltools_host.flight.gate import load_gate
 from rltools_host.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
 from rltools_host.flight.loop import Answer, BoardPilot, Trace
-from rltools_host.flight.loop_result import LoopResult, lines
+from rltools_host.flight.result import LoopResult, lines
 from rltools_host.flight.simulator import flight_library, fly
 from rltools_host.link.board_link import STORAGE_VARIABLE
 from rltools_host.link.transport import ProcessLink

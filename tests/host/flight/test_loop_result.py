@@ -10,7 +10,7 @@ import pytest
 
 from rltools_host.flight.disturbances import TICKS_A_S, Disturbances, Fault
 from rltools_host.flight.loop import Event, Trace
-from rltools_host.flight.loop_result import LoopResult, lines
+from rltools_host.flight.result import LoopResult, lines
 from rltools_host.flight.simulator import Cause, Rule
 from rltools_host.flight.view import (
     chart,

@@ -15,7 +15,7 @@ import pytest
 from quadrotor_policies import controller
 from rltools_host.flight.disturbances import Disturbances, DisturbedLink, Fault
 from rltools_host.flight.loop import HostPilot, Trace, fly
-from rltools_host.flight.loop_result import LoopResult, lines
+from rltools_host.flight.result import LoopResult, lines
 from rltools_host.flight.simulator import Flight, Rule
 from rltools_host.flight.view import (
     FRAME_FLOATS,

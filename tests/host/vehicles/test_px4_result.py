@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rltools_host.documents import Unfit
-from rltools_host.flight.series import Measures, Series
+from rltools_host.flight.result import Measures, Series
 from rltools_host.vehicles import px4_result
 from rltools_host.vehicles.px4_result import (
     DONE,

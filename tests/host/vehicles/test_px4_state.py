@@ -10,7 +10,7 @@ import pytest
 
 import px4_vehicle
 from quadrotor_policies import constant_policy
-from rltools_host.flight.series import predictor
+from rltools_host.flight.result import predictor
 from rltools_host.flight.simulator import flight_library
 from rltools_host.policies.image import parse_policy
 from rltools_host.vehicles.px4_state import (

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from rltools_host.documents import Digest, Line, NotNegative, Whole, typed
 from rltools_host.files import parse_json
 from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.series import Series
+from rltools_host.flight.result import Series
 from rltools_host.flight.simulator import Cause
 from rltools_host.report import markup
 from rltools_host.report.markup import MINUS, Section, number, table, text
@@ -60,7 +60,7 @@ class Cost(Struct, frozen=True):
 
 
 class Flight(Struct, frozen=True):
-    """What is shown of a document of flight/loop_result.py."""
+    """What is shown of a document of flight/result.py."""
 
     board: Line
     policy_sha256: Digest

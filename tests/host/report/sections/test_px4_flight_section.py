@@ -13,7 +13,7 @@ import pytest
 from drawn import check_drawn, drawn
 from policy_run import make_policy_run, section_html
 from quadrotor_policies import controller
-from rltools_host.flight.series import Series, measure
+from rltools_host.flight.result import Series, measure
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.report.sections.fly import with_px4
 from rltools_host.vehicles.px4_result import (

@@ -14,7 +14,7 @@ from quadrotor_policies import constant_policy, controller, recurrent_controller
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.flight.disturbances import Disturbances, DisturbedLink
 from rltools_host.flight.loop import HostPilot, fly
-from rltools_host.flight.series import (
+from rltools_host.flight.result import (
     FloatArray,
     Series,
     limit_broken,
