@@ -26,8 +26,8 @@ from rltools_host.documents import NotNegative, Whole
 from rltools_host.environments.library import checked_seed, setting_bits
 from rltools_host.errors import BoardMismatchError, UsageError
 from rltools_host.policies.contract import Contract
+from rltools_host.policies.core import REASONS
 from rltools_host.policies.image import DamagedPolicyError, Float32Array, PolicyImage
-from rltools_host.policies.runner import REASONS
 
 
 class Cause(enum.IntEnum):

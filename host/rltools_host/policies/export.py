@@ -22,7 +22,7 @@ from rltools_host.policies.contract import (
     masks_of,
     output_dim,
 )
-from rltools_host.policies.core_source import activations, core_math_source, float_literal
+from rltools_host.policies.core import activations, core_math_source, float_literal
 from rltools_host.policies.header_layers import (
     PARTS,
     dense_functions,

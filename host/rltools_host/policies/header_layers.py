@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from rltools_host.policies.core_source import activations
+from rltools_host.policies.core import activations
 from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.image_records import GATES, GRU, RESET_AT_FAULT, Layer
 

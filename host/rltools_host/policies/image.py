@@ -26,7 +26,9 @@ from rltools_host.policies.contract import (
     PlaceInput,
     require_texts,
 )
-from rltools_host.policies.core_source import activations
+from rltools_host.policies.core import LAYER, PolicyRunner, activations
+from rltools_host.policies.core import DamagedPolicyError as DamagedPolicyError
+from rltools_host.policies.core import Float32Array as Float32Array
 from rltools_host.policies.image_records import (
     DENSE,
     GRU,
@@ -41,9 +43,6 @@ from rltools_host.policies.image_records import (
     Recurrence,
     Shape,
 )
-from rltools_host.policies.runner import LAYER, PolicyRunner
-from rltools_host.policies.runner import DamagedPolicyError as DamagedPolicyError
-from rltools_host.policies.runner import Float32Array as Float32Array
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LAST
 from rltools_host.runs.policy_file import (

@@ -6,8 +6,7 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rltools_host.policies.core_source import activations
-from rltools_host.policies.runner import Float32Array
+from rltools_host.policies.core import Float32Array, activations
 
 HAS_NORMALISER, HAS_CHOICES = 1, 2
 RESET_AT_ACTIVATION, RESET_AT_FAULT, RESET_AT_STALE_INPUT, RESET_AT_PAUSE = 1, 2, 4, 8

@@ -18,7 +18,7 @@ from rltools_host.policies.contract import (
     choices_of,
     output_dim,
 )
-from rltools_host.policies.core_source import activations
+from rltools_host.policies.core import LAYER, activations
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_records import (
     HAS_CHOICES,
@@ -27,7 +27,6 @@ from rltools_host.policies.image_records import (
     Layer,
     Recurrence,
 )
-from rltools_host.policies.runner import LAYER
 from rltools_host.runs.policy_file import (
     CRC32_PLACE,
     HEADER,

@@ -46,9 +46,9 @@ from rltools_host.link.transport import Link, ProcessLink
 from rltools_host.policies import board as policy_board
 from rltools_host.policies import push as pushing
 from rltools_host.policies.board import PolicyPlace, policy_session
+from rltools_host.policies.core import PolicyRunner
 from rltools_host.policies.image import PolicyImage, parse_policy, read_run_policy
 from rltools_host.policies.push import PushRequest, push, roll_back
-from rltools_host.policies.runner import PolicyRunner
 from rltools_host.runs.folder import RunFolder
 from tcp_board import TcpBoard
 from training_calls import train_here, two_policy_runs

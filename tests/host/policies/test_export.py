@@ -20,7 +20,7 @@ from programs import output_of
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
 from rltools_host.policies import export
-from rltools_host.policies.core_source import float_literal
+from rltools_host.policies.core import float_literal
 from rltools_host.policies.image import PolicyImage, parse_policy
 
 STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Wdouble-promotion", "-Wconversion", "-Werror"]

@@ -20,7 +20,7 @@ from rltools_host.build.description import ranges_of
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.policies import frameworks, onnx_model
-from rltools_host.policies.core_source import activations
+from rltools_host.policies.core import activations
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.toolchain import tools
 

@@ -17,8 +17,8 @@ from rltools_host import cli
 from rltools_host.errors import DamagedFileError
 from rltools_host.gymnasium_tasks.headers import contract_of_run
 from rltools_host.policies.contract import CHANNEL, parse_contract
+from rltools_host.policies.core import LAYER
 from rltools_host.policies.image import parse_policy, read_policy, read_run_policy
-from rltools_host.policies.runner import LAYER
 from rltools_host.project import Project
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import (
