@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import tree
+from rltools_host import tree as tree_module
 from rltools_host.tree import TREE
 
 
@@ -22,7 +22,7 @@ def launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     launcher = tree / "rlt"
     launcher.write_text("#!/bin/sh\n")
     launcher.chmod(0o755)
-    monkeypatch.setattr(tree, "LAUNCHER", launcher)
+    monkeypatch.setattr(tree_module, "LAUNCHER", launcher)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("RLT_COMMAND", raising=False)
     monkeypatch.chdir(tree)
@@ -38,29 +38,29 @@ def link_on_the_path(launcher: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("launcher")
 def test_launcher_beside_the_present_folder() -> None:
-    assert tree.command_line("doctor") == "./rlt doctor"
+    assert tree_module.command_line("doctor") == "./rlt doctor"
 
 
 def test_launcher_below_the_present_folder(launcher: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(launcher.parent.parent)
-    assert tree.command_line("doctor") == "'./a tree/rlt' doctor"
+    assert tree_module.command_line("doctor") == "'./a tree/rlt' doctor"
 
 
 def test_launcher_elsewhere(launcher: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/usr")
-    assert tree.command_line("doctor") == f"'{launcher}' doctor"
+    assert tree_module.command_line("doctor") == f"'{launcher}' doctor"
 
 
 def test_launcher_on_the_path(launcher: Path, tmp_path: Path) -> None:
     link_on_the_path(launcher, tmp_path)
-    assert tree.command_line("doctor") == "rlt doctor"
+    assert tree_module.command_line("doctor") == "rlt doctor"
 
 
 def test_another_launcher_on_the_path_is_not_named(launcher: Path, tmp_path: Path) -> None:
     other = tmp_path / "bin/rlt"
     other.parent.mkdir()
     shutil.copy(launcher, other)
-    assert tree.command_line("doctor") == "./rlt doctor"
+    assert tree_module.command_line("doctor") == "./rlt doctor"
 
 
 @pytest.mark.parametrize("called", ["./rlt", "../a tree/rlt"])
@@ -68,14 +68,14 @@ def test_another_launcher_on_the_path_is_not_named(launcher: Path, tmp_path: Pat
 def test_launcher_as_it_was_called(called: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLT_COMMAND", called)
     expected = f"'{called}'" if " " in called else called
-    assert tree.command_line("doctor") == f"{expected} doctor"
+    assert tree_module.command_line("doctor") == f"{expected} doctor"
 
 
 def test_launcher_that_a_shell_found_on_the_path(
     launcher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RLT_COMMAND", str(link_on_the_path(launcher, tmp_path)))
-    assert tree.command_line("doctor") == "rlt doctor"
+    assert tree_module.command_line("doctor") == "rlt doctor"
 
 
 @pytest.mark.usefixtures("launcher")
@@ -83,13 +83,13 @@ def test_what_another_tree_was_called_by_is_not_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RLT_COMMAND", str(tmp_path / "removed/rlt"))
-    assert tree.command_line("doctor") == "./rlt doctor"
+    assert tree_module.command_line("doctor") == "./rlt doctor"
 
 
 @pytest.mark.usefixtures("launcher")
 def test_words_are_quoted() -> None:
     run = Path("runs/my run")
-    assert tree.command_line("report", run, "--output", "a$b") == (
+    assert tree_module.command_line("report", run, "--output", "a$b") == (
         "./rlt report 'runs/my run' --output 'a$b'"
     )
 
@@ -114,9 +114,9 @@ def test_launcher_says_how_it_was_called(tmp_path: Path) -> None:
 
 def test_near_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert tree.near_path(tmp_path / "runs/x") == Path("runs/x")
-    assert tree.near_path(Path(sys.executable)) == Path(sys.executable)
+    assert tree_module.near_path(tmp_path / "runs/x") == Path("runs/x")
+    assert tree_module.near_path(Path(sys.executable)) == Path(sys.executable)
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert tree.near_path(tmp_path / "runs/x") == tmp_path / "runs/x"
+    assert tree_module.near_path(tmp_path / "runs/x") == tmp_path / "runs/x"

@@ -21,7 +21,6 @@ ORDER = (
     "clock",
     "files",
     "documents",
-    "hints",
     "lines",
     "child_process",
     "interruption",

@@ -35,7 +35,7 @@ FILES = (
     "host/requirements/mujoco.txt",  # which version is compiled with
     *(
         f"host/rltools_host/{name}.py"
-        for name in ("__init__", "errors", "files", "hints", "lines", "project", "tree")
+        for name in ("__init__", "errors", "files", "lines", "project", "tree")
     ),
 )
 BLOCK = 512

@@ -1,10 +1,7 @@
-"""Values of hyperparameters: defaults, --seed, --steps, --set and --set-file, checked.
-
-Words that other libraries use for hyperparameters and sizes: what is meant by them here.
-
-Those of Stable-Baselines3, CleanRL, skrl, RSL-RL and rl_games. A word that means the same is taken;
-one that means nearly the same, or is set elsewhere, is answered with a sentence.
-"""
+"""Values of hyperparameters: defaults, --seed, --steps, --set and --set-file, checked; and what
+words of other libraries for them mean here: Stable-Baselines3, CleanRL, skrl, RSL-RL and rl_games.
+One that means the same is taken; one that means nearly the same, or is set elsewhere, gets a
+sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -147,26 +144,25 @@ def refuse_word(description: ExperimentDescription, word: str) -> None:
 
 def with_sizes(task: TaskRequest, settings: Sequence[str]) -> tuple[TaskRequest, tuple[str, ...]]:
     """The task with the sizes that settings have, and the settings without them."""
+    said = {name for name in ("environments", "episode_steps") if getattr(task, name) is not None}
+    said |= {*task.sizes, *(("hidden",) if task.hidden != DEFAULT_HIDDEN else ())}
+    hidden, sizes, rest = sizes_in(settings, said)
+    environments = sizes.pop("environments", task.environments)
+    steps = sizes.pop("episode_steps", task.episode_steps)
+    own, widths = {**task.sizes, **sizes}, hidden or task.hidden
+    sized = replace(task, hidden=widths, environments=environments, episode_steps=steps, sizes=own)
+    return sized, rest
+
+
+def sizes_in(
+    settings: Sequence[str], said: Collection[str] = ()
+) -> tuple[tuple[int, ...] | None, dict[str, int], tuple[str, ...]]:
+    """The hidden layers that settings have, the other sizes, and the other settings; no size that
+    was `said` before."""
+    hidden: tuple[int, ...] | None = None
+    sizes: dict[str, int] = {}
     rest: list[str] = []
-    sizes = dict(task.sizes)
-    changes: dict[str, object] = {}
-    given = {name for name in ("environments", "episode_steps") if getattr(task, name) is not None}
-    given |= {*sizes, *(("hidden",) if task.hidden != DEFAULT_HIDDEN else ())}
-    for size, word, text in each_size(settings, given, rest):
-        if size == "hidden":
-            changes[size] = widths_of(word, text)
-        elif size in SIZES:
-            sizes[size] = whole(word, text)
-        else:
-            changes[size] = whole(word, text)
-    return replace(task, sizes=sizes, **changes), tuple(rest)  # type: ignore[arg-type]
-
-
-def each_size(
-    settings: Sequence[str], given: set[str], rest: list[str]
-) -> Iterator[tuple[str, str, str]]:
-    """Each size that settings have, with its word and text; the other settings go to `rest`.
-    `given` are those that were said before."""
+    given = {*said}
     for setting in settings:
         word, equals, text = (part.strip() for part in setting.partition("="))
         size = SIZE_WORDS.get(word)
@@ -176,57 +172,48 @@ def each_size(
         if size in given:
             raise UsageError(f"{size} is given twice: give it once")
         given.add(size)
-        yield size, word, text
+        if size == "hidden":
+            hidden = widths_of(word, text)
+        else:
+            sizes[size] = whole(word, text)
+    return hidden, sizes, tuple(rest)
 
 
 def of_experiment(name: str, settings: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """The experiment with the sizes that settings have, and the settings without them."""
-    rest: list[str] = []
-    given = {
-        size: widths_of(word, text) if size == "hidden" else (whole(word, text),)
-        for size, word, text in each_size(settings, set(), rest)
-    }
-    return sized(name, given) if given else name, tuple(rest)
+    hidden, sizes, rest = sizes_in(settings)
+    given = {"hidden": hidden} if hidden else {}
+    given |= {size: (value,) for size, value in sizes.items()}
+    return sized(name, given) if given else name, rest
 
 
 def resized(task: Task, settings: Sequence[str]) -> tuple[Task, tuple[str, ...]]:
     """A task that is complete with the sizes that settings have, and the settings without them."""
-    rest: list[str] = []
-    sizes = structs.asdict(task.sizes)
-    hidden, episode_steps = task.hidden, task.episode_steps
-    for setting in settings:
-        word, _, text = (part.strip() for part in setting.partition("="))
-        size = SIZE_WORDS.get(word)
-        if size is None:
-            rest.append(setting)
-        elif size == "hidden":
-            hidden = widths_of(word, text)
-        elif size == "episode_steps":
-            episode_steps = whole(word, text)
-        else:
-            sizes[size] = whole(word, text)
+    hidden, sizes, rest = sizes_in(settings)
     if len(rest) == len(settings):
-        return task, tuple(rest)
+        return task, rest
+    episode_steps = sizes.pop("episode_steps", task.episode_steps)
+    sizes = structs.asdict(task.sizes) | sizes
     environments = sizes.pop("environments")
     request = TaskRequest(
         task.source,
         name=task.environment,
         algorithm=task.algorithm,
-        hidden=hidden,
+        hidden=hidden or task.hidden,
         environments=environments,
         sizes=sizes,
     )
     checked = request.checked_sizes()
     sized = structs.replace(
         task,
-        hidden=hidden,
+        hidden=request.hidden,
         sizes=checked,
         episode_steps=checked_steps(episode_steps),
         experiment=experiment_name(
             request, task.algorithm, checked, episode_steps, task.episode_steps
         ),
     )
-    return sized, tuple(rest)
+    return sized, rest
 
 
 def whole(word: str, text: str) -> int:
@@ -309,11 +296,8 @@ def given_values(
     set_file: SetFile | None = None,
 ) -> Values:
     """The values of --seed, --steps and --set, each name once; they win over those of the file."""
-    texts: dict[str, str] = {}
-    if seed is not None:
-        texts["seed"] = str(seed)
-    if steps is not None:
-        texts["steps"] = str(steps)
+    given = {"seed": seed, "steps": steps}
+    texts = {name: str(value) for name, value in given.items() if value is not None}
     texts = own_names(description, setting_texts(settings, texts))
     of_file = {} if set_file is None else file_values(description, set_file)
     return of_file | {
