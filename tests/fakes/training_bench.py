@@ -19,18 +19,14 @@ from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients import training
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.clients.parameters import value_bits
-from rltools_host.errors import (
-    unknown_name,
-)
+from rltools_host.errors import unknown_name
 from rltools_host.link.transport import Link
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import run as training_run
 from rltools_host.training.plan import Plan
 from rltools_host.training.progress import TrainingView
-from rltools_host.ui.training_screen import (
-    PlainScreen,
-)
+from rltools_host.ui.training_screen import PlainScreen
 from training_calls import train_here
 
 DIALECT: Any = load_dialect()

@@ -11,13 +11,7 @@ import typer
 
 from rltools_host.build.catalogue import listed
 from rltools_host.build.experiments import describe, is_of_task, requirements
-from rltools_host.checks.findings import (
-    ADVICE,
-    FAULT,
-    CompiledRequest,
-    Examination,
-    number,
-)
+from rltools_host.checks.findings import ADVICE, FAULT, CompiledRequest, Examination, number
 from rltools_host.checks.memory import SLOT, BoardFit, fits, policy_fits
 from rltools_host.checks.process import examine, examine_task
 from rltools_host.commands import options

@@ -20,12 +20,7 @@ from rltools_host.policies.export import FORMATS, encode_array, identifier
 from rltools_host.policies.folders import FOLDERS, write_folder
 from rltools_host.policies.frameworks import FRAMEWORK_FOLDERS, FRAMEWORK_FORMATS
 from rltools_host.policies.image import read_run_policy
-from rltools_host.report.comparison import (
-    Comparison,
-    compare,
-    difference_lines,
-    write_comparison,
-)
+from rltools_host.report.comparison import Comparison, compare, difference_lines, write_comparison
 from rltools_host.runs.aggregates import RESAMPLES, Interval
 from rltools_host.runs.group import GroupFolder, statistics_of
 from rltools_host.runs.names import LAST, find_group

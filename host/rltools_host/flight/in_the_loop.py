@@ -24,12 +24,7 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
-from rltools_host.flight.disturbances import (
-    TICKS_A_S,
-    TRIAL,
-    Disturbances,
-    DisturbedLink,
-)
+from rltools_host.flight.disturbances import TICKS_A_S, TRIAL, Disturbances, DisturbedLink
 from rltools_host.flight.gate import Gate, hover_rule
 from rltools_host.flight.loop import BoardPilot, HostPilot, Trace, fly
 from rltools_host.flight.result import LoopResult, lines

@@ -31,14 +31,7 @@ from rltools_host.foreign.network import (
     is_recurrent,
     widths,
 )
-from rltools_host.foreign.pickles import (
-    Array,
-    Made,
-    Named,
-    UnreadableError,
-    array_of,
-    read_pickle,
-)
+from rltools_host.foreign.pickles import Array, Made, Named, UnreadableError, array_of, read_pickle
 from rltools_host.foreign.state_dicts import Given, root, standardised
 from rltools_host.foreign.tensor_files import Archive, read_torch
 from rltools_host.runs.policy_file import MOST_CHOICES

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from rltools_host.build import experiments
-from rltools_host.build.description import learning_difference
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.headers import subject_of_run
 from rltools_host.gymnasium_tasks.imports import playable
@@ -28,6 +27,7 @@ from rltools_host.policies.episodes import (
     write_trace,
 )
 from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.runs.checkpoint import learning_difference
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LAST
 from rltools_host.runs.task import Task

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.build.description import CONSTANTS, learning_difference
 from rltools_host.documents import shown
 from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
@@ -39,6 +38,7 @@ from rltools_host.runs.aggregates import (
     interval_of_mean,
     probability_of_improvement,
 )
+from rltools_host.runs.checkpoint import CONSTANTS, learning_difference
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, statistics_of

@@ -18,17 +18,7 @@ import numpy as np
 from rltools_host.errors import RltError
 from rltools_host.files import write_atomically
 from rltools_host.report import markup
-from rltools_host.report.markup import (
-    Html,
-    Section,
-    Values,
-    document,
-    duration,
-    number,
-    table,
-    text,
-    tile,
-)
+from rltools_host.report.markup import Html, Section, Values, document, number, table, text, tile
 from rltools_host.report.run_data import values_of
 from rltools_host.report.sections.learning import legend
 from rltools_host.runs.aggregates import Interval, interquartile_mean, interval_of_mean
@@ -270,7 +260,7 @@ def tiles(group: GroupFolder, finished: Mapping[RunName, Run]) -> list[str]:
         shown.append(tile("training steps", number(max(steps)), "each"))
     train_s = sum(run.train_s or 0.0 for run in finished.values())
     if train_s:
-        shown.append(tile("training time", text(duration(train_s)), "of all runs together"))
+        shown.append(tile("training time", text(markup.duration(train_s)), "of all runs together"))
     return shown
 
 

@@ -12,13 +12,7 @@ import numpy as np
 
 from rltools_host.boards.description import Board, load_board
 from rltools_host.build import experiments
-from rltools_host.build.description import (
-    ExperimentDescription,
-    Metric,
-    Parameter,
-    Shape,
-    shapes,
-)
+from rltools_host.build.description import ExperimentDescription, Metric, Parameter, Shape, shapes
 from rltools_host.errors import RltError
 from rltools_host.gymnasium_tasks.headers import subject_of_run
 from rltools_host.gymnasium_tasks.player import flat_maker

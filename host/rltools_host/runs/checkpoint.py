@@ -2,7 +2,9 @@
 
 Both hold the state tensors' bytes one after another, so conversion is exact; safetensors
 (https://huggingface.co/docs/safetensors) puts a JSON header before them. Written here, without the
-safetensors package, so that a checksum covers every byte: one of the payload, one of the header.
+safetensors package, so that a checksum covers every byte: one of the payload, one of the header. A
+checkpoint of another fingerprint is refused with what has changed of all that decides how an
+experiment learns; the fingerprint is the hash over these items.
 """
 
 from __future__ import annotations
@@ -19,13 +21,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from rltools_host.build.description import (
-    ExperimentDescription,
-    Parameter,
-    StateTensor,
-    learning_difference,
-)
-from rltools_host.documents import Digest, Line, typed
+from rltools_host.build.description import ExperimentDescription, Parameter, StateTensor
+from rltools_host.documents import Digest, Line, shown, typed
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError
 from rltools_host.files import parse_json, write_atomically
 from rltools_host.runs.contents import Fingerprint, Hyperparameters
@@ -314,3 +311,60 @@ def _tensor_entries(tensors: Sequence[StateTensor]) -> dict[str, Any]:
         }
         begin = end
     return entries
+
+
+MOST_NAMED = 3
+# Items that are hashes over much: they are named where no other item says what has changed.
+HASHES = {
+    "environment.behaviour": "the environment's step has changed",
+    "state_layout": "the layout of the training state has changed",
+}
+# Of environments with settings. Runs from before there was this item are of a fingerprint that saw
+# the environment with its settings' defaults alone: how it compares with today's is not known.
+CONSTANTS = "environment."
+PROBES = "environment.probes"
+NOT_COVERED = (
+    "the run's fingerprint does not cover the effects of the environment's settings, "
+    "which may have changed since"
+)
+
+
+def learning_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """`environment.gravity_m_s2 was 10, is 9.81`; empty where nothing is known or differs."""
+    if not before or not now:
+        return ""
+    clauses, hashes = [], []
+    is_covered = PROBES in before or PROBES not in now
+    if not is_covered:
+        hashes.append(NOT_COVERED)
+    for name in dict.fromkeys([*before, *now]):
+        old, new = before.get(name), now.get(name)
+        if old == new or (not is_covered and name.startswith(CONSTANTS)):
+            continue
+        if name in HASHES:
+            hashes.append(HASHES[name])
+        elif name not in now:
+            clauses.append(f"{name} was {plain(old)}, is gone")
+        elif name not in before:
+            clauses.append(f"{name} is new, {plain(new)}")
+        else:
+            clauses.append(f"{name} was {different(old, new)}")
+    clauses = clauses or hashes
+    if len(clauses) > MOST_NAMED:
+        clauses[MOST_NAMED:] = [f"and {len(clauses) - MOST_NAMED} more"]
+    return "; ".join(clauses)
+
+
+def different(old: Any, new: Any) -> str:
+    """`10, is 9.81`: with as many digits as it takes to tell them apart."""
+    short = plain(old), plain(new)
+    return (
+        f"{shown(old)}, is {shown(new)}" if short[0] == short[1] else f"{short[0]}, is {short[1]}"
+    )
+
+
+def plain(value: Any) -> str:
+    """A value as a person writes it: a float of 32 bits with its digits, text without quotes."""
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    return value if isinstance(value, str) and value.isprintable() else shown(value)

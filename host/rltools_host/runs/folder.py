@@ -33,15 +33,7 @@ from rltools_host.files import (
 from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import state_of_checkpoint
 from rltools_host.runs.contents import Group, Run, check_row
-from rltools_host.runs.names import (
-    BEST,
-    LAST,
-    RUN_FILE,
-    WHICH,
-    beginning_now,
-    find_run,
-    make_empty,
-)
+from rltools_host.runs.names import BEST, LAST, RUN_FILE, WHICH, beginning_now, find_run, make_empty
 from rltools_host.tree import command_line, near_path
 
 MOST_METRICS_BYTES = 1_000_000_000

@@ -14,11 +14,7 @@ from typing import Any, NamedTuple
 
 from rltools_host.documents import typed
 from rltools_host.errors import UnknownNameError
-from rltools_host.files import (
-    FolderLock,
-    plain_json,
-    write_atomically,
-)
+from rltools_host.files import FolderLock, plain_json, write_atomically
 from rltools_host.runs.contents import Group, Variant
 from rltools_host.runs.folder import REPORT_FILE, read_checked
 from rltools_host.runs.names import GROUP_FILE, beginning_now, find_group, make_empty

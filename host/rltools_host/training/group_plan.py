@@ -25,13 +25,7 @@ from rltools_host.runs.names import find_group, new_run_path, require_empty
 from rltools_host.runs.task import Task
 from rltools_host.training.board import build_program
 from rltools_host.training.hyperparameters import OPTION, own_names, setting_texts
-from rltools_host.training.plan import (
-    Built,
-    Plan,
-    TrainingRequest,
-    make_plan,
-    with_sizes_of_task,
-)
+from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan, with_sizes_of_task
 from rltools_host.tree import command_line, near_path
 
 MOST_SEEDS = 1000

@@ -8,13 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rltools_host.build import cmake
-from rltools_host.clients.messages import (
-    Evaluation,
-    Event,
-    Identity,
-    Result,
-    StatusText,
-)
+from rltools_host.clients.messages import Evaluation, Event, Identity, Result, StatusText
 from rltools_host.clients.session import BoardSession
 from rltools_host.clock import folder_date, timestamp
 from rltools_host.errors import (

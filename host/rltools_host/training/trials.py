@@ -36,6 +36,7 @@ from rltools_host.training.hyperparameters import (
     plain_number,
     resized,
     setting_texts,
+    sizes_in,
 )
 
 if TYPE_CHECKING:
@@ -117,8 +118,9 @@ def space_of(
         if name in texts:
             raise UsageError(f"--search {name} is given twice: give it once")
         texts[name] = values if equals else ""
-    fixed = own_names(description, setting_texts(of_hyperparameters(settings)))
-    sizes = {size for setting in settings if (size := size_of(setting.partition("=")[0]))}
+    hidden, numbers, others = sizes_in(settings)
+    fixed = own_names(description, setting_texts(others))
+    sizes = {*numbers, *(("hidden",) if hidden else ())}
     if not texts:
         known = {entry.name for entry in description.hyperparameters}
         texts = {name: "" for name in USUAL if name in known and name not in fixed}
@@ -138,17 +140,9 @@ def space_of(
     return space
 
 
-def of_hyperparameters(settings: Sequence[str]) -> list[str]:
-    return [setting for setting in settings if not size_of(setting.partition("=")[0])]
-
-
-def size_of(word: str) -> str | None:
-    return SIZE_WORDS.get(word.strip())
-
-
 def dimension(description: ExperimentDescription, word: str, values: str) -> Dimension:
     is_own = any(entry.name == word for entry in description.hyperparameters)
-    if not is_own and (size := size_of(word)):
+    if not is_own and (size := SIZE_WORDS.get(word)):
         return size_dimension(size, word, values or USUAL_SIZES.get(size, ""))
     (name,) = own_names(description, {word: ""})
     entry = description.hyperparameter(name)

@@ -46,22 +46,10 @@ from rltools_host.training.group_plan import jobs_on, run_request
 from rltools_host.training.hyperparameters import resized
 from rltools_host.training.parallel_runs import Job, ParallelRuns, RunProcess
 from rltools_host.training.plan import Built, Plan, TrainingRequest
-from rltools_host.training.progress import (
-    FAILED,
-    FINISHED,
-    PRUNED,
-    WAITING,
-    GroupView,
-    Member,
-)
+from rltools_host.training.progress import FAILED, FINISHED, PRUNED, WAITING, GroupView, Member
 from rltools_host.training.ray_cluster import RayCluster
 from rltools_host.training.study import TuneRequest, begin, go_on
-from rltools_host.training.trials import (
-    COMPLETE,
-    Dimension,
-    Trial,
-    Trials,
-)
+from rltools_host.training.trials import COMPLETE, Dimension, Trial, Trials
 from rltools_host.training.trials import FAILED as HAS_FAILED
 from rltools_host.training.trials import PRUNED as WAS_PRUNED
 from rltools_host.tree import command_line, near_path

@@ -14,14 +14,7 @@ from quadrotor_policies import constant_policy, controller, recurrent_controller
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.flight.disturbances import Disturbances, DisturbedLink
 from rltools_host.flight.loop import HostPilot, fly
-from rltools_host.flight.result import (
-    FloatArray,
-    Series,
-    limit_broken,
-    measure,
-    predictor,
-    rows_of,
-)
+from rltools_host.flight.result import FloatArray, Series, limit_broken, measure, predictor, rows_of
 from rltools_host.flight.simulator import POSITION, Flight
 from rltools_host.policies.image import parse_policy
 

@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 
 from rltools_host.build.description import Channel
-from rltools_host.errors import (
-    BoardMismatchError,
-    DamagedFileError,
-    UsageError,
-    VerificationError,
-)
+from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError, VerificationError
 from rltools_host.foreign.network import (
     Activate,
     Clip,

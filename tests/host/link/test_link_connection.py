@@ -21,13 +21,7 @@ from rltools_host.link.connection import (
     Exchange,
     MessageQueue,
 )
-from rltools_host.link.framing import (
-    GAP,
-    UNFINISHED_LIMIT,
-    StatusText,
-    TextAssembler,
-    printable,
-)
+from rltools_host.link.framing import GAP, UNFINISHED_LIMIT, StatusText, TextAssembler, printable
 from scripted_link import BOARD, ScriptedLink
 
 DIALECT: Any = load_dialect()

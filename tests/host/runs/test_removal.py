@@ -7,14 +7,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host.errors import DamagedFileError, UsageError
-from rltools_host.runs.inventory import (
-    find_named,
-    held,
-    is_of_run,
-    names_of,
-    remove_files,
-    rename,
-)
+from rltools_host.runs.inventory import find_named, held, is_of_run, names_of, remove_files, rename
 
 
 @pytest.mark.parametrize("name", ["a", "7", "Ä b", "a" * 200, "a.b_c-d", "latest2"])

@@ -9,9 +9,13 @@ import pytest
 
 from fake_board import initial_state
 from fake_experiment import FINGERPRINT, TENSORS, fake_experiment
-from rltools_host.build.description import learning_difference
 from rltools_host.errors import BoardMismatchError
-from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from rltools_host.runs.checkpoint import (
+    Checkpoint,
+    learning_difference,
+    load_checkpoint,
+    save_checkpoint,
+)
 
 BEFORE = {"gravity": 10, "mass": 1.0, "actor.activations[0]": "relu", "environment.behaviour": 5}
 

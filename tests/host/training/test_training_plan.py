@@ -12,12 +12,7 @@ import pytest
 from fake_board import FakeBoard
 from rltools_host.boards.description import load_board
 from rltools_host.build import experiments
-from rltools_host.errors import (
-    PortError,
-    RltError,
-    UnknownNameError,
-    UsageError,
-)
+from rltools_host.errors import PortError, RltError, UnknownNameError, UsageError
 from rltools_host.gymnasium_tasks.server_start import environments_of
 from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.link import board_link
@@ -30,12 +25,7 @@ from rltools_host.training.hyperparameters import (
     parse_value,
     shortest,
 )
-from rltools_host.training.plan import (
-    DEFAULT_BOARD,
-    Plan,
-    board_of,
-    report_interval,
-)
+from rltools_host.training.plan import DEFAULT_BOARD, Plan, board_of, report_interval
 from training_bench import DIALECT, EXPERIMENT, Bench, saved_checkpoint
 from training_calls import train_here
 
