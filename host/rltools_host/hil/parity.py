@@ -17,8 +17,8 @@ from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.messages import EXECUTOR_STATUSES, Action, name_of
 from rltools_host.clients.policies import PolicyClient, Tick
 from rltools_host.hil.inputs import Inputs, make_inputs, make_not_finite
+from rltools_host.policies.acting import WRAP, HiddenState, History, given_out, normalised
 from rltools_host.policies.contract import PastAction, PlaceInput
-from rltools_host.policies.history import WRAP, HiddenState, History, given_out, normalised
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.push import MOST_LAYERS, words_of
 

@@ -1,17 +1,153 @@
-"""A policy as a function of observations that a program hands over."""
+"""A policy as a function of observations that a program hands over.
+
+What a place keeps between the ticks of its policies: last actions and sums of what it observed,
+which go behind the observation, and a hidden state (docs/executor.md).
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rltools_host.arguments import whole_number
+from rltools_host.build.description import Channel, ranges_of
+from rltools_host.build.native import host_library
 from rltools_host.errors import UsageError
+from rltools_host.policies.contract import ObservationSum, PastAction, PlaceInput, choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.policies.image_records import (
+    RESET_AT_FAULT,
+    RESET_AT_PAUSE,
+    RESET_AT_STALE_INPUT,
+)
+
+WRAP = 2**32  # of the clock, us
+STALE = (
+    "observation_missing",
+    "observation_stale",
+    "observation_out_of_order",
+    "observation_frozen",
+)
+
+
+class History:
+    """That of a number of places, which act in step: PolicyExecutor of policy/policy_executor.h."""
+
+    def __init__(self, asked: Sequence[PlaceInput], action_dim: int, count: int = 1) -> None:
+        self._asked = tuple(asked)
+        ticks = max((past.ticks for past in asked if isinstance(past, PastAction)), default=0)
+        self._given = np.zeros((ticks, count, action_dim), np.float32)  # the latest first
+        self._sums = np.zeros((len(self._asked), count), np.float32)  # where a sum is asked for
+
+    def inputs(self, observations: Float32Array, places: Sequence[int] = (0,)) -> Float32Array:
+        """(places, n): the places' observations, and behind them what is asked for."""
+        values = np.asarray(observations, np.float32).reshape(len(places), -1)
+        if not self._asked:
+            return values
+        rows = list(places)
+        added = [
+            self._given[asked.ticks - 1, rows, asked.action]
+            if isinstance(asked, PastAction)
+            else self._sums[index, rows]
+            for index, asked in enumerate(self._asked)
+        ]
+        return np.concatenate([values, np.stack(added, axis=1)], axis=1)
+
+    def add(
+        self,
+        outputs: Float32Array,
+        places: Sequence[int] = (0,),
+        acted_on: Float32Array | None = None,
+    ) -> None:
+        """The network's outputs, or another normalised action, (places, action_dim).
+
+        `acted_on`: the observations by which the policy acted; None, or a row of them that is not
+        finite: it did not.
+        """
+        if not self._asked:
+            return
+        rows = list(places)
+        if len(self._given):
+            self._given[1:, rows] = self._given[:-1, rows]
+            clamped = np.clip(outputs, np.float32(-1), np.float32(1))
+            self._given[0, rows] = clamped.reshape(len(rows), -1)
+        if acted_on is not None:
+            for row, observation in zip(rows, acted_on.reshape(len(rows), -1), strict=True):
+                if np.isfinite(observation).all():
+                    self._sum_up(row, observation)
+
+    def _sum_up(self, row: int, observation: Float32Array) -> None:
+        next_sum = host_library("policy").functions.rlt_policy_next_sum
+        for index, asked in enumerate(self._asked):
+            if isinstance(asked, ObservationSum):
+                self._sums[index, row] = next_sum(
+                    self._sums[index, row],
+                    observation[asked.observation],
+                    asked.step_interval_us,
+                    asked.minimum,
+                    asked.maximum,
+                )
+
+
+def given_out(
+    outputs: Float32Array, actions: Float32Array, channels: Sequence[Channel]
+) -> Float32Array:
+    """What a place keeps of a policy's actions: the network's outputs, or of choices their numbers,
+    from -1 for the first to 1 for the last."""
+    return normalised(actions, channels) if choices_of(channels) else outputs
+
+
+def normalised(action: Float32Array, channels: Sequence[Channel]) -> Float32Array:
+    """normalised_action() of policy/contract.h."""
+    low, high = ranges_of(channels)
+    half = np.float32(0.5)
+    values = (np.clip(action, low, high) - half * (high + low)) / (half * (high - low))
+    clamped: Float32Array = np.clip(values, np.float32(-1), np.float32(1)).astype(np.float32)
+    return clamped
+
+
+class HiddenState:
+    """Of one place, from its activation on."""
+
+    def __init__(self, image: PolicyImage) -> None:
+        self._recurrence = image.recurrence
+        self._runner = image.runner
+        self._state = self._kept = image.runner.begin()  # from which steps go; of the last one
+        self._is_new = True  # no step has been kept since it was zero
+        self._acted_us = self._kept_us = 0
+
+    def run(self, now_us: int, inputs: Float32Array) -> tuple[Float32Array, Float32Array]:
+        """Outputs and actions of a tick on which the policy acts, (1, n) each."""
+        recurrence = self._recurrence
+        if recurrence is None:
+            return self._runner.run(inputs)
+        pause_us = (now_us - self._acted_us) % WRAP
+        if recurrence.reset_at & RESET_AT_PAUSE and pause_us > recurrence.most_pause_us:
+            self._reset()
+        is_due = (now_us - self._kept_us) % WRAP >= recurrence.trained_interval_us
+        if is_due and not self._is_new:
+            self._state = self._kept
+        following = self._state.copy()
+        found = self._runner.run(inputs, following)
+        if self._is_new or is_due:
+            self._kept, self._kept_us, self._is_new = following, now_us, False
+        self._acted_us = now_us
+        return found
+
+    def fail(self, status: str) -> None:
+        """A tick with the safe action."""
+        cause = RESET_AT_STALE_INPUT if status in STALE else RESET_AT_FAULT
+        if self._recurrence is not None and self._recurrence.reset_at & cause:
+            self._reset()
+
+    def _reset(self) -> None:
+        self._state = self._runner.begin()
+        self._is_new = True
+
 
 MOST_EPISODES = 1_000_000  # side by side
 Act = Callable[[ArrayLike], Float32Array]

@@ -34,7 +34,7 @@ from rltools_host.errors import (
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.gymnasium_tasks.imports import silence_mujoco
 from rltools_host.gymnasium_tasks.player import ActionSpace
-from rltools_host.policies.history import History, given_out
+from rltools_host.policies.acting import History, given_out
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools

@@ -28,7 +28,7 @@ from rltools_host.flight.simulator import (
     flight_library,
     fly,
 )
-from rltools_host.policies.history import History
+from rltools_host.policies.acting import History
 from rltools_host.policies.image import parse_policy
 
 PROGRAM = "quadrotor_flight"  # tests/lib/rl/environments/quadrotor

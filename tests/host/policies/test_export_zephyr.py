@@ -13,7 +13,7 @@ import pytest
 from policy_samples import patched, sample_images
 from rltools_host.build.description import ranges_of
 from rltools_host.policies import folders
-from rltools_host.policies.history import HiddenState
+from rltools_host.policies.acting import HiddenState
 from rltools_host.policies.image import PolicyImage, parse_policy
 
 INTERFACE = Path(__file__).with_name("zephyr_interface")

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from rltools_host.policies.history import WRAP, HiddenState
+from rltools_host.policies.acting import WRAP, HiddenState
 from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.image_records import (
     RESET_AT_FAULT,

@@ -18,10 +18,10 @@ from rltools_host.build.description import Channel, shapes
 from rltools_host.errors import BoardMismatchError, RefusedError
 from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.policies import episodes
+from rltools_host.policies.acting import History, normalised
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.contract import ObservationSum, PastAction, past_action
 from rltools_host.policies.export import c_header
-from rltools_host.policies.history import History, normalised
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.push import PushRequest, push
 from rltools_host.report.picture import shown_picture
