@@ -15,8 +15,8 @@ from programs import output_of
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.policies import export
+from rltools_host.policies.contract import GATES, GRU, LSTM, Layer
 from rltools_host.policies.image import parse_policy
-from rltools_host.policies.image_records import GATES, GRU, LSTM, Layer
 from rltools_host.policies.image_writing import Network, Origin, write_image
 from rltools_host.runs.policy_file import image_crc32
 

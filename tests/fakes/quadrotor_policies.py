@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from rltools_host.build.description import Channel
 from rltools_host.flight.loop import HostPilot
 from rltools_host.flight.simulator import flight_library
-from rltools_host.policies.contract import Contract
+from rltools_host.policies.contract import GATES, GRU, Contract, Layer
 from rltools_host.policies.image import PolicyImage
-from rltools_host.policies.image_records import GATES, GRU, Layer
 from rltools_host.policies.image_writing import Network, Origin, sampled, write_image
 
 Array = NDArray[np.float32]

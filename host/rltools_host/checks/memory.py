@@ -17,8 +17,7 @@ import numpy as np
 from rltools_host.boards.description import Board, MemoryRegion, list_boards
 from rltools_host.build import cmake, experiments
 from rltools_host.build.catalogue import algorithms
-from rltools_host.policies.contract import Contract, output_dim
-from rltools_host.policies.image_records import Layer
+from rltools_host.policies.contract import Contract, Layer, output_dim
 from rltools_host.policies.image_writing import EXAMPLES, Network, Origin, assembled
 from rltools_host.runs.task import Task
 

@@ -21,7 +21,7 @@ from rltools_host.foreign.network import (
     ends_of,
 )
 from rltools_host.foreign.pickles import Array, UnreadableError
-from rltools_host.policies.image_records import GATES
+from rltools_host.policies.contract import GATES
 
 NUMBER = re.compile(r"(\d+)")
 DENSE = re.compile(r"(.*)\.weight")

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from rltools_host.build.description import Channel
 from rltools_host.documents import shown
 from rltools_host.foreign.pickles import Array, UnreadableError
-from rltools_host.policies.contract import Contract
-from rltools_host.policies.image_records import GATES, GRU, LSTM, STATES
+from rltools_host.policies.contract import GATES, GRU, LSTM, STATES, Contract
 from rltools_host.runs.policy_file import (
     LONGEST_CHANNEL_NAME,
     LONGEST_UNIT,

@@ -26,12 +26,12 @@ from rltools_host.foreign.place import Place
 from rltools_host.policies.contract import (
     LEAST_ALLOWED,
     Contract,
+    Layer,
     choices_of,
     masks_of,
     output_dim,
 )
 from rltools_host.policies.image import Float32Array, PolicyImage, parse_policy
-from rltools_host.policies.image_records import Layer
 from rltools_host.policies.image_writing import (
     EXAMPLES,
     RECURRENT_EXAMPLES,

@@ -17,13 +17,16 @@ from rltools_host.arguments import whole_number
 from rltools_host.build.description import Channel, ranges_of
 from rltools_host.build.native import host_library
 from rltools_host.errors import UsageError
-from rltools_host.policies.contract import ObservationSum, PastAction, PlaceInput, choices_of
-from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.policies.image_records import (
+from rltools_host.policies.contract import (
     RESET_AT_FAULT,
     RESET_AT_PAUSE,
     RESET_AT_STALE_INPUT,
+    ObservationSum,
+    PastAction,
+    PlaceInput,
+    choices_of,
 )
+from rltools_host.policies.image import Float32Array, PolicyImage
 
 WRAP = 2**32  # of the clock, us
 STALE = (

@@ -17,6 +17,7 @@ import numpy as np
 from rltools_host.build.description import Channel
 from rltools_host.policies.contract import (
     LEAST_ALLOWED,
+    Example,
     ObservationSum,
     PastAction,
     masks_of,
@@ -31,7 +32,6 @@ from rltools_host.policies.header_layers import (
     remembering,
 )
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.policies.image_records import Example
 from rltools_host.runs.policy_file import comment_text, string_literal
 
 HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")

@@ -13,10 +13,15 @@ from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError
 from rltools_host.files import in_place_of
 from rltools_host.policies import export
-from rltools_host.policies.contract import PastAction, output_dim
+from rltools_host.policies.contract import (
+    RESET_AT_FAULT,
+    RESET_AT_PAUSE,
+    PastAction,
+    Recurrence,
+    output_dim,
+)
 from rltools_host.policies.core import float_literal
 from rltools_host.policies.image import PolicyImage
-from rltools_host.policies.image_records import RESET_AT_FAULT, RESET_AT_PAUSE, Recurrence
 from rltools_host.runs.policy_file import comment_text
 from rltools_host.tree import TREE
 

@@ -16,9 +16,8 @@ import numpy as np
 
 from rltools_host.build.description import ranges_of
 from rltools_host.policies import export
-from rltools_host.policies.contract import choices_of
+from rltools_host.policies.contract import DENSE, GRU, LSTM, choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.policies.image_records import DENSE, GRU, LSTM
 from rltools_host.policies.onnx_model import contract, encode_onnx, known, require_no_masks
 from rltools_host.runs.checkpoint import safetensors_header, with_header
 

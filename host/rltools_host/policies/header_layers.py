@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from rltools_host.policies.contract import GATES, GRU, RESET_AT_FAULT, Layer
 from rltools_host.policies.core import activations
 from rltools_host.policies.image import PolicyImage
-from rltools_host.policies.image_records import GATES, GRU, RESET_AT_FAULT, Layer
 
 PARTS = ("weights", "bias", "hidden_weights", "hidden_bias")  # as Layer.tensors has them
 

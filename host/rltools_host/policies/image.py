@@ -22,14 +22,6 @@ from rltools_host.policies.contract import (
     CHANNEL,
     CHOICE,
     CHOICE_UNIT,
-    Contract,
-    PlaceInput,
-    require_texts,
-)
-from rltools_host.policies.core import LAYER, PolicyRunner, activations
-from rltools_host.policies.core import DamagedPolicyError as DamagedPolicyError
-from rltools_host.policies.core import Float32Array as Float32Array
-from rltools_host.policies.image_records import (
     DENSE,
     GRU,
     HAS_CHOICES,
@@ -38,11 +30,17 @@ from rltools_host.policies.image_records import (
     RESET_AT_ACTIVATION,
     RESET_AT_ALL,
     WORD,
+    Contract,
     Example,
     Layer,
+    PlaceInput,
     Recurrence,
     Shape,
+    require_texts,
 )
+from rltools_host.policies.core import LAYER, PolicyRunner, activations
+from rltools_host.policies.core import DamagedPolicyError as DamagedPolicyError
+from rltools_host.policies.core import Float32Array as Float32Array
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LAST
 from rltools_host.runs.policy_file import (

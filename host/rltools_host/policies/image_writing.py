@@ -11,10 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.build.description import ranges_of
-from rltools_host.policies.contract import CHOICE, Contract, channel_record, choices_of, output_dim
+from rltools_host.policies.contract import (
+    CHOICE,
+    HAS_CHOICES,
+    HAS_NORMALISER,
+    WORD,
+    Contract,
+    Layer,
+    Recurrence,
+    channel_record,
+    choices_of,
+    output_dim,
+)
 from rltools_host.policies.core import LAYER, activations
 from rltools_host.policies.image import parse_policy
-from rltools_host.policies.image_records import HAS_CHOICES, HAS_NORMALISER, WORD, Layer, Recurrence
 from rltools_host.runs.policy_file import (
     CRC32_PLACE,
     HEADER,

@@ -11,9 +11,7 @@ import numpy as np
 
 from rltools_host.build.description import Channel, ranges_of
 from rltools_host.errors import UsageError, VerificationError
-from rltools_host.policies.contract import choices_of, masks_of
-from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.policies.image_records import (
+from rltools_host.policies.contract import (
     DENSE,
     GATES,
     GRU,
@@ -23,7 +21,10 @@ from rltools_host.policies.image_records import (
     RESET_AT_STALE_INPUT,
     Layer,
     Recurrence,
+    choices_of,
+    masks_of,
 )
+from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.image_writing import sampled
 from rltools_host.toolchain import tools
 

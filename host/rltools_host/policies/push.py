@@ -27,9 +27,8 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.policies.board import PolicyPlace, Storage, policy_session
-from rltools_host.policies.contract import parse_contract
+from rltools_host.policies.contract import Example, parse_contract
 from rltools_host.policies.image import PolicyImage, read_run_policy
-from rltools_host.policies.image_records import Example
 from rltools_host.runs.names import LAST
 from rltools_host.tree import command_line
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from rltools_host.policies.acting import WRAP, HiddenState
-from rltools_host.policies.image import PolicyImage
-from rltools_host.policies.image_records import (
+from rltools_host.policies.contract import (
     RESET_AT_FAULT,
     RESET_AT_PAUSE,
     RESET_AT_STALE_INPUT,
 )
+from rltools_host.policies.image import PolicyImage
 
 ALL = RESET_AT_FAULT | RESET_AT_PAUSE | RESET_AT_STALE_INPUT
 INPUTS = np.zeros((1, 1), np.float32)

@@ -21,9 +21,9 @@ from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.policies import episodes
 from rltools_host.policies.acting import HiddenState
 from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.contract import Recurrence
 from rltools_host.policies.export import c_header, identifier
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.policies.image_records import Recurrence
 from rltools_host.policies.image_writing import Network, Origin, write_image
 from rltools_host.tree import TREE
 
