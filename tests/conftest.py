@@ -61,7 +61,7 @@ FIRST_FILES = (
     "host/foreign/test_import.py",
     "host/mutants/test_mutants.py",
     "host/commands/test_fly_px4.py",
-    "host/ui/test_output.py",
+    "host/test_lines.py",
     "host/web/test_board.py",
     "host/fitting/test_fit.py",
     "host/report/test_report.py",

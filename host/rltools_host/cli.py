@@ -23,17 +23,19 @@ from rltools_host.commands.options import VARIABLE, take_whole_numbers
 from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
 from rltools_host.files import FULL
 from rltools_host.interruption import interrupt_by_ctrl_c
-from rltools_host.lines import HARD_SPACE, aside, without_breaks
-from rltools_host.project import PROJECT
-from rltools_host.tree import command_line, launcher
-from rltools_host.ui.output import (
+from rltools_host.lines import (
+    HARD_SPACE,
     Output,
+    aside,
     drop_output,
     open_missing_streams,
     output_can_be_full,
     take_any_text,
+    without_breaks,
     without_commands,
 )
+from rltools_host.project import PROJECT
+from rltools_host.tree import command_line, launcher
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.

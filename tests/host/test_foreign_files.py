@@ -19,11 +19,11 @@ from foreign_runs import make_evil_file, make_foreign_group, make_foreign_run
 from rltools_host import cli
 from rltools_host.errors import DamagedFileError, DiskError
 from rltools_host.files import parse_json, read_json, read_limited
+from rltools_host.lines import without_commands
 from rltools_host.policies.image import read_run_policy
 from rltools_host.project import Project
 from rltools_host.report.markup import text
 from rltools_host.runs.folder import RunFolder
-from rltools_host.ui.output import without_commands
 
 ATTEMPTS = 60  # of each file; `RLT_FOREIGN_ATTEMPTS` has more
 HOSTILE: tuple[Any, ...] = (

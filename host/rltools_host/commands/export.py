@@ -15,7 +15,7 @@ import typer
 from rltools_host.commands.options import Json, Output, RunArgument, Which
 from rltools_host.errors import UsageError
 from rltools_host.files import plain_json, write_atomically
-from rltools_host.lines import aside, columns, folded
+from rltools_host.lines import aside, columns, folded, without_commands
 from rltools_host.policies.export import FORMATS, encode_array, identifier
 from rltools_host.policies.folders import FOLDERS, write_folder
 from rltools_host.policies.frameworks import FRAMEWORK_FOLDERS, FRAMEWORK_FORMATS
@@ -25,7 +25,6 @@ from rltools_host.runs.aggregates import RESAMPLES, Interval
 from rltools_host.runs.group import GroupFolder, statistics_of
 from rltools_host.runs.names import LAST, find_group
 from rltools_host.tree import near_path
-from rltools_host.ui.output import without_commands
 
 # -- export ----------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import typer
 from rltools_host.clock import minute
 from rltools_host.commands.options import Json, leave, mode, require
 from rltools_host.errors import UsageError
-from rltools_host.lines import columns, folded
+from rltools_host.lines import columns, folded, without_commands
 from rltools_host.project import PROJECT
 from rltools_host.runs.inventory import (
     Entry,
@@ -26,7 +26,6 @@ from rltools_host.runs.inventory import (
     seeds_of,
 )
 from rltools_host.tree import command_line, near_path
-from rltools_host.ui.output import without_commands
 
 RENAME, DELETE = "rename", "delete"
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
