@@ -1,17 +1,41 @@
-"""Which format a foreign file has, by how it begins, and the policy in it."""
+"""Which format a foreign file has, by how it begins, and the policy in it.
+
+Descriptions of LEAPP (Isaac Lab's export): YAML that names a model of ONNX beside it, and a
+contract as far as it states one.
+
+LEAPP 0.7 has names of tensors and of their elements, and the pipeline's frequency. It has no key
+for units and ranges, but writes what its `extra` has beside the others: `units`, `minimum` and
+`maximum` are read there, one for all elements or one for each.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from rltools_host.documents import shown
 from rltools_host.errors import DamagedFileError, UnknownNameError
 from rltools_host.files import read_limited
-from rltools_host.foreign import leapp, onnx_files, stable_baselines3, state_dicts
-from rltools_host.foreign.network import ForeignPolicy, Stage, check_stages
+from rltools_host.foreign import onnx_files, stable_baselines3, state_dicts
+from rltools_host.foreign.network import (
+    FREQUENCY,
+    MAXIMUM,
+    MINIMUM,
+    UNITS,
+    ForeignPolicy,
+    Stage,
+    Stated,
+    Tensor,
+    check_stages,
+)
 from rltools_host.foreign.pickles import MOST_DIMENSIONS, Array, UnreadableError
 from rltools_host.foreign.state_dicts import Given
 from rltools_host.foreign.tensor_files import (
@@ -22,6 +46,178 @@ from rltools_host.foreign.tensor_files import (
     read_safetensors,
     read_torch,
 )
+from rltools_host.runs.policy_file import (
+    LONGEST_CHANNEL_NAME,
+    MOST_STEP_INTERVAL_US,
+    is_policy_text,
+)
+from rltools_host.toolchain import tools
+
+MOST_DESCRIPTION_BYTES = 1_000_000
+LARGEST = float(np.finfo(np.float32).max)
+ENDINGS = (".yaml", ".yml")
+MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside the description
+
+
+def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) -> ForeignPolicy:
+    """The one model of the description; read: gives the content of the model's file."""
+    tools.ensure_group(onnx_files.GROUP)
+    import yaml
+
+    if len(content) > MOST_DESCRIPTION_BYTES:
+        raise UnreadableError(f"it is a description of more than {MOST_DESCRIPTION_BYTES:,} bytes")
+    try:
+        document = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
+        raise UnreadableError("it is not YAML") from None
+    models = table(table(document, "description").get("models"), "models")
+    if len(models) != 1:
+        raise UnreadableError(
+            f"it describes a pipeline of {len(models)} models: one model from observations to "
+            "actions is taken"
+        )
+    model = table(next(iter(models.values())), "model")
+    pipeline = document.get("pipeline")
+    pipeline = pipeline if isinstance(pipeline, dict) else {}
+    if pipeline.get("feedback_flow"):
+        raise UnreadableError("its model takes back what it gave before, which is not taken")
+    parameters = table(model.get("parameters"), "parameters")
+    if parameters.get("backend") != "onnx":
+        raise UnreadableError('its model is not in ONNX: export it with export_with="onnx"')
+    name = parameters.get("model_path")
+    if not isinstance(name, str) or not MODEL_NAME.fullmatch(name):
+        raise UnreadableError(f"its model {said(name)} is not an ONNX file beside it")
+    model_content = read(path.with_name(name))
+    digest = parameters.get("sha256sum")
+    if digest is not None and digest != hashlib.sha256(model_content).hexdigest():
+        raise UnreadableError(f"{said(name)} is another file than the description was made with")
+    policy = replace(onnx_files.policy_in(model_content), library="LEAPP")
+    outputs = tensors(model.get("outputs"), "outputs")
+    stated = stated_in(model, pipeline, policy, outputs[0])
+    return with_stated(policy, stated, [each.name for each in outputs[1:]])
+
+
+def with_stated(policy: ForeignPolicy, stated: Stated, left_out: Sequence[str]) -> ForeignPolicy:
+    """Bounds and rate count where the contract is another one, too."""
+    bounds = []
+    for tensors in (stated.inputs, stated.outputs):
+        ends = [(each.minimum, each.maximum) for each in tensors]
+        low, high = ([end for end in side if end is not None] for side in zip(*ends, strict=True))
+        is_whole = len(low) == len(high) == len(tensors)
+        bounds.append((np.concatenate(low), np.concatenate(high)) if is_whole else None)
+    interval_us = None if stated.rate_hz is None else round(1e6 / stated.rate_hz)
+    notes = policy.notes
+    if left_out:
+        taken = stated.outputs[0].name
+        notes += (f"its output {taken} is the action, and left out is {', '.join(left_out)}",)
+    return replace(
+        policy,
+        observation_bounds=bounds[0],
+        action_bounds=bounds[1],
+        # Who states the outputs' ranges has the outputs in these units.
+        is_normalised=policy.is_normalised if bounds[1] is None else False,
+        step_interval_us=interval_us,
+        notes=notes,
+        stated=stated,
+    )
+
+
+def stated_in(
+    model: dict[Any, Any], pipeline: dict[Any, Any], policy: ForeignPolicy, output: Tensor
+) -> Stated:
+    order = policy.input_names
+    inputs = {each.name: each for each in tensors(model.get("inputs"), "inputs")}
+    if sorted(inputs) != sorted(order):
+        raise UnreadableError("its inputs are called otherwise than those of its model")
+    whole = sum(each.width for each in inputs.values())
+    if whole != policy.observation_dim:
+        raise UnreadableError(
+            f"its inputs have {whole} elements, its model {policy.observation_dim}"
+        )
+    if output.width != policy.output_dim:
+        raise UnreadableError(
+            f"its first output has {output.width} elements, its model's {policy.output_dim}"
+        )
+    configs = pipeline.get("configs")
+    rate = configs.get(FREQUENCY) if isinstance(configs, dict) else None
+    if rate is not None and not (is_number(rate) and 1e6 / MOST_STEP_INTERVAL_US <= rate <= 1e6):
+        raise UnreadableError(f"its frequency {said(rate)} is not a rate in Hz")
+    return Stated(tuple(inputs[name] for name in order), (output,), None if rate is None else rate)
+
+
+def tensors(value: Any, what: str) -> list[Tensor]:
+    if not isinstance(value, list) or not value:
+        raise UnreadableError(f"it is not a description of LEAPP: its {what} are not a list")
+    found = [tensor(table(each, "tensor")) for each in value]
+    if len({each.name for each in found}) != len(found):
+        raise UnreadableError(f"two of its {what} have the same name")
+    return found
+
+
+def tensor(entry: dict[Any, Any]) -> Tensor:
+    name, shape = entry.get("name"), entry.get("shape")
+    if not is_policy_text(name, LONGEST_CHANNEL_NAME):
+        raise UnreadableError(f"its tensor {said(name)} is not called by a plain text")
+    sizes = shape if isinstance(shape, list) else []
+    if not 1 <= len(sizes) <= MOST_DIMENSIONS or not all(
+        isinstance(each, int) and 1 <= each < 2**16 for each in sizes
+    ):
+        raise UnreadableError(f"its {name} has the shape {said(shape)}")
+    if math.prod(sizes) != sizes[-1]:
+        raise UnreadableError(f"its {name} is not a vector, but has the shape {said(shape)}")
+    width = sizes[-1]
+    units = each_of(entry.get(UNITS), width, name, UNITS, lambda x: isinstance(x, str))
+    ends = [each_of(entry.get(key), width, name, key, is_number) for key in (MINIMUM, MAXIMUM)]
+    # As a contract has them, in single precision.
+    low, high = (None if end is None else np.array(end, "f4").astype(float) for end in ends)
+    elements = element_names(entry.get("element_names"), width, name)
+    return Tensor(str(name), elements, width, None if units is None else tuple(units), low, high)
+
+
+def each_of(
+    value: Any, width: int, name: Any, key: str, fits: Callable[[Any], bool]
+) -> list[Any] | None:
+    """One for each element, where it is one for all, too."""
+    values = value if isinstance(value, list) else [value] * width
+    if value is None:
+        return None
+    if len(values) != width or not all(map(fits, values)):
+        raise UnreadableError(f"its {name} has {said(value)} for {key} of {width} elements")
+    return values
+
+
+def element_names(value: Any, width: int, name: Any) -> tuple[str, ...] | None:
+    """Of a vector: [[x, y, z]], the names of its last axis."""
+    if value is None:
+        return None
+    axes = value if isinstance(value, list) else []
+    last = axes[-1] if axes else None
+    names = last if isinstance(last, list) else axes
+    if len(names) != width or not all(isinstance(each, str) for each in names):
+        raise UnreadableError(f"its {name} has {said(value)} as names of {width} elements")
+    return tuple(names)
+
+
+def is_number(value: Any) -> bool:
+    is_one = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_one and -LARGEST <= value <= LARGEST
+
+
+def said(value: Any) -> str:
+    """A value in a sentence. An alias of YAML's makes few bytes endless, or a list its own part."""
+    plain = [isinstance(each, str) or each is None or is_number(each) for each in whole_list(value)]
+    return shown(value) if all(plain) else "something that is neither text nor a number"
+
+
+def whole_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def table(value: Any, what: str) -> dict[Any, Any]:
+    if not isinstance(value, dict):
+        raise UnreadableError(f"it is not a description of LEAPP: its {what} is not a table")
+    return value
+
 
 MOST_BYTES = 512_000_000
 NO_PATH = Path()
@@ -69,9 +265,9 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
     if is_safetensors(content):
         tensors, _ = read_safetensors(content)
         return state_dicts.policy_in(tensors, given, keeps_order=False)  # they are sorted
-    if path.suffix in leapp.ENDINGS:
+    if path.suffix in ENDINGS:
         given.nothing("description of LEAPP")
-        return leapp.described_policy(content, path, content_of)
+        return described_policy(content, path, content_of)
     if path.suffix == ".onnx":
         given.nothing("model of ONNX")
         return onnx_files.policy_in(content)

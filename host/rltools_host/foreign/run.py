@@ -19,7 +19,7 @@ import numpy as np
 from rltools_host import clock
 from rltools_host.build.description import ranges_of
 from rltools_host.errors import DamagedFileError, UsageError
-from rltools_host.foreign import leapp, proof
+from rltools_host.foreign import proof, reading
 from rltools_host.foreign.corrections import corrected, corrections_of
 from rltools_host.foreign.faults import Finding, Search
 from rltools_host.foreign.network import (
@@ -162,7 +162,7 @@ def read_policy(request: ImportRequest) -> Imported:
     """Reads, folds and proves; raises an RltError with one sentence where that fails."""
     is_described = request.contract is None and request.environment is None
     if (request.contract and request.environment) or (
-        is_described and request.file.suffix not in leapp.ENDINGS
+        is_described and request.file.suffix not in reading.ENDINGS
     ):
         raise UsageError(
             "name where the policy is to act, by one of --contract NAME and --environment NAME"
