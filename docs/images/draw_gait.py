@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from rltools_host.policies.image import read_run_policy
-from rltools_host.report.mujoco_picture import frames_of, rendered
+from rltools_host.report.picture import frames_of, rendered
 from rltools_host.report.run_data import evaluate_here
 from rltools_host.runs.folder import RunFolder
 

@@ -11,7 +11,7 @@ import numpy as np
 from rltools_host.policies.episodes import Episode
 from rltools_host.policies.evaluation import MOST_WORST, Evaluation
 from rltools_host.policies.image import PolicyImage
-from rltools_host.report import markup, mujoco_picture
+from rltools_host.report import markup, picture
 from rltools_host.report.markup import Panel, Section, Values, number, table, text, thousands
 from rltools_host.report.picture import Picture, shown_picture
 from rltools_host.report.run_data import RunData
@@ -54,8 +54,8 @@ def one_episode(data: RunData) -> Section | None:
 
 def picture_of(data: RunData, image: PolicyImage, episode: Episode) -> Picture | None:
     """Of the environment's shapes; of Gymnasium's tasks of MuJoCo, as that draws them."""
-    if not data.shapes and mujoco_picture.is_drawn_by_mujoco(image.environment):
-        return mujoco_picture.draw(image, episode)
+    if not data.shapes and picture.is_drawn_by_mujoco(image.environment):
+        return picture.draw(image, episode)
     return shown_picture(data.shapes, image, episode)
 
 

@@ -22,7 +22,7 @@ from rltools_host.gymnasium_tasks.imports import silence_mujoco
 from rltools_host.policies import evaluation
 from rltools_host.policies.episodes import Episode
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.report import mujoco_picture as movement
+from rltools_host.report import picture as movement
 from rltools_host.report.run_data import RunData, episodes_of, typical
 from rltools_host.report.sections.episodes import one_episode
 from rltools_host.runs.folder import RunFolder
@@ -116,7 +116,7 @@ def test_clip_and_strip_show_the_movement(
     clip, strip = media(drawn.figure)
     assert len(clip) < 2_000_000
     assert len(strip) < 150_000
-    frames = movement.frames_of(shown, STEPS_S[environment])
+    frames = movement.clip_frames(shown, STEPS_S[environment])
     with Image.open(io.BytesIO(clip)) as animation:
         assert animation.n_frames == len(frames.steps)
         assert animation.info["loop"] == 0  # for ever
@@ -216,7 +216,7 @@ def test_the_clip_ends_as_it_begins() -> None:
     phase = 2 * np.pi * np.arange(1000) / 46
     observations = np.stack([np.cos(phase), np.sin(phase), 0 * phase], 1).astype(np.float32)
     shown = dataclasses.replace(flat_episode(1.0, steps=1000), observations=observations)
-    frames = movement.frames_of(shown, 0.05)
+    frames = movement.clip_frames(shown, 0.05)
     assert len(frames.steps) == 46
     assert 20 <= frames.steps[0] < 60
     assert frames.in_strip == (0, 2, 4, 6, 8, 10, 12, 14)
@@ -252,7 +252,7 @@ def test_the_figure_says_which_piece_of_the_episode_it_shows() -> None:
 def test_a_short_episode_is_drawn_whole(
     steps: int, step_s: float, drawn: int, in_strip: int
 ) -> None:
-    frames = movement.frames_of(flat_episode(1.0, steps), step_s)
+    frames = movement.clip_frames(flat_episode(1.0, steps), step_s)
     assert len(frames.steps) == drawn
     assert frames.steps[0] == 0
     assert frames.steps[-1] < steps
