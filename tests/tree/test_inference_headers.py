@@ -38,7 +38,7 @@ int run(std::uint32_t now, const std::uint8_t* image, std::uint32_t bytes, float
 }}
 """
 # One board for each device that CMake builds for, but for those with the machine's own vectors.
-DEVICES = {board.device: board for board in list_boards() if cmake.builds(board)}
+DEVICES = {board.device: board for board in list_boards() if board.toolchain.builder == "cmake"}
 FREE_OF_VENDORS = sorted(set(DEVICES) - {"Host", "HostThreads", "HostBlas"})
 # Those that no board of CMake has: the header, and a toolchain of such processors.
 OTHER_DEVICES = {

@@ -39,7 +39,7 @@ HOST_ONLY = (
     *BLAS_ONLY,
     *MUJOCO_ONLY,
 )
-CMAKE_BOARDS = [board for board in list_boards() if cmake.builds(board)]
+CMAKE_BOARDS = [board for board in list_boards() if board.toolchain.builder == "cmake"]
 # One board of each toolchain, the one with the fewest needs: its flags, defines and device.
 # Toolchains with standard headers of ours, which include least, are first, and this machine's last.
 TOOLCHAINS = {
@@ -63,7 +63,7 @@ def folders_of(boards: Iterable[Board]) -> set[str]:
 
 def headers() -> list[str]:
     """Every header, as it is included, but those that need a vendor's, which PlatformIO fetches."""
-    others = [board for board in list_boards() if not cmake.builds(board)]
+    others = [board for board in list_boards() if board.toolchain.builder != "cmake"]
     vendors = tuple(folders_of(others) - folders_of(CMAKE_BOARDS))
     names = []
     for root in HEADER_ROOTS:

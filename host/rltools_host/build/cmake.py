@@ -213,10 +213,6 @@ def run_ninja(
         raise fail(f"building for {board.name}", "".join(output), directory / "rlt-build.log")
 
 
-def builds(board: Board) -> bool:
-    return board.toolchain.builder == "cmake"
-
-
 def required_tools(board: Board, *, to_run: bool = False) -> tuple[str, ...]:
     """Names of the system's tools without which nothing is built for this board, or runs on it."""
     emulator = (board.emulator.program, PTS.name) if to_run and board.emulator is not None else ()

@@ -24,7 +24,7 @@ from msgspec import Meta, Struct
 from rltools_host.build.description import ExperimentDescription, Parameter, StateTensor
 from rltools_host.documents import Digest, Line, shown, typed
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError
-from rltools_host.files import parse_json, write_atomically
+from rltools_host.files import parse_json
 from rltools_host.runs.contents import Fingerprint, Hyperparameters
 from rltools_host.runs.saves import BEST_FILE, CHECKPOINT_FILE, POLICY_FILE
 
@@ -207,11 +207,6 @@ def state_of_checkpoint(path: Path) -> str | None:
         return parse_header(header)[1].state_sha256
     except (OSError, DamagedFileError, ValueError):
         return None
-
-
-def save_checkpoint(path: Path, checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> None:
-    """Writes checkpoint.safetensors, whole or not at all."""
-    write_atomically(path, to_safetensors(checkpoint, tensors))
 
 
 def load_checkpoint(path: Path, experiment: ExperimentDescription) -> Checkpoint:

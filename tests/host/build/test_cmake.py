@@ -151,7 +151,6 @@ def test_toolchains() -> None:
     assert cmake.toolchain_options(board()) == file
     assert cmake.toolchain_options(board(native=True)) == {"RLT_STAND_IN": "x"}
     assert cmake.toolchain_options(board(cmake_toolchain_file=None)) == {}
-    assert (cmake.builds(board()), cmake.builds(board(builder="platformio"))) == (True, False)
     assert cmake.required_tools(board()) == ("gcc", "fftw")
     assert cmake.required_tools(board(), to_run=True)[:3] == ("gcc", "fftw", "qemu")
     assert len(cmake.required_tools(board(), to_run=True)) == 4

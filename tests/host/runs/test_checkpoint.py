@@ -33,7 +33,6 @@ from rltools_host.runs.checkpoint import (
     from_safetensors,
     load_checkpoint,
     parse_image,
-    save_checkpoint,
     to_safetensors,
 )
 
@@ -68,7 +67,7 @@ def test_round_trip_is_exact(payload: bytes, step: int, fingerprint: int) -> Non
 
 def test_safetensors_library_reads_the_same_tensors(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    save_checkpoint(path, CHECKPOINT, TENSORS)
+    path.write_bytes(to_safetensors(CHECKPOINT, TENSORS))
     tensors = load_file(path)
     assert sorted(tensors) == sorted(tensor.name for tensor in TENSORS)
     numpy_types = {"F32": np.float32, "U32": np.uint32, "U8": np.uint8}
@@ -89,7 +88,7 @@ def test_safetensors_library_reads_the_same_tensors(tmp_path: Path) -> None:
 
 def test_load_verifies_and_agrees(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    save_checkpoint(path, CHECKPOINT, TENSORS)
+    path.write_bytes(to_safetensors(CHECKPOINT, TENSORS))
     assert load_checkpoint(path, EXPERIMENT) == CHECKPOINT
     assert [entry.name for entry in tmp_path.iterdir()] == ["checkpoint.safetensors"]
 
@@ -181,7 +180,7 @@ def test_any_file_is_one_sentence(data: bytes) -> None:
 
 def test_checkpoint_of_another_experiment(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    save_checkpoint(path, CHECKPOINT, TENSORS)
+    path.write_bytes(to_safetensors(CHECKPOINT, TENSORS))
     with pytest.raises(
         BoardMismatchError,
         match=r'is of experiment "fake-td3", not of "other-sac": resume the run with ',
@@ -191,7 +190,7 @@ def test_checkpoint_of_another_experiment(tmp_path: Path) -> None:
 
 def test_checkpoint_of_another_version_names_both_fingerprints(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    save_checkpoint(path, CHECKPOINT, TENSORS)
+    path.write_bytes(to_safetensors(CHECKPOINT, TENSORS))
     with pytest.raises(
         BoardMismatchError,
         match=r"fingerprint 1234abcd, .* now has 00000007: check out revision abc",
@@ -207,7 +206,7 @@ def test_no_checkpoint(tmp_path: Path) -> None:
 def test_state_of_another_size_is_not_saved(tmp_path: Path) -> None:
     wrong = Checkpoint("fake-td3", FINGERPRINT, 1, CHECKPOINT.payload + b"x")
     with pytest.raises(BoardMismatchError, match=f"has {STATE_BYTES + 1} bytes.*flash"):
-        save_checkpoint(tmp_path / "checkpoint.safetensors", wrong, TENSORS)
+        (tmp_path / "checkpoint.safetensors").write_bytes(to_safetensors(wrong, TENSORS))
     assert list(tmp_path.iterdir()) == []
 
 

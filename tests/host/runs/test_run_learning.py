@@ -14,7 +14,7 @@ from rltools_host.runs.checkpoint import (
     Checkpoint,
     learning_difference,
     load_checkpoint,
-    save_checkpoint,
+    to_safetensors,
 )
 
 BEFORE = {"gravity": 10, "mass": 1.0, "actor.activations[0]": "relu", "environment.behaviour": 5}
@@ -75,7 +75,7 @@ def test_a_run_of_before_the_probes_is_said_to_be_one(
 def test_checkpoint_of_another_tree_says_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
     checkpoint = Checkpoint("fake-td3", FINGERPRINT, 1, initial_state(1), learning=BEFORE)
-    save_checkpoint(path, checkpoint, TENSORS)
+    path.write_bytes(to_safetensors(checkpoint, TENSORS))
     present = fake_experiment(fingerprint=7)
     object.__setattr__(present, "document", {"learning": {**BEFORE, "gravity": 9.81}})
     with pytest.raises(
