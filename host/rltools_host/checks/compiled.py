@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from rltools_host.checks import rules
-from rltools_host.checks.findings import Examination, Finding, Learning, listed, number
-from rltools_host.checks.memory import with_code
+from rltools_host.checks.findings import Examination, Finding, Learning, listed, number, with_code
 from rltools_host.checks.rules import Array, Play, RandomActions
 from rltools_host.environments.library import SAME_STEP, Batch, Library
 from rltools_host.gymnasium_tasks.environment_server import RESET, STEP, PlayState

@@ -13,8 +13,15 @@ import numpy as np
 from rltools_host.build.catalogue import algorithms
 from rltools_host.build.description import ranges_of
 from rltools_host.checks import findings, rules
-from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning, listed, number
-from rltools_host.checks.memory import policy_sizes
+from rltools_host.checks.findings import (
+    ADVICE,
+    Examination,
+    Finding,
+    Learning,
+    listed,
+    number,
+    policy_sizes,
+)
 from rltools_host.checks.rules import Array, Play, RandomActions
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.gymnasium_tasks.imports import make_first, one_line

@@ -11,8 +11,17 @@ import typer
 
 from rltools_host.build.catalogue import listed
 from rltools_host.build.experiments import describe, is_of_task, requirements
-from rltools_host.checks.findings import ADVICE, FAULT, CompiledRequest, Examination, number
-from rltools_host.checks.memory import SLOT, BoardFit, fits, policy_fits
+from rltools_host.checks.findings import (
+    ADVICE,
+    FAULT,
+    SLOT,
+    BoardFit,
+    CompiledRequest,
+    Examination,
+    fits,
+    number,
+    policy_fits,
+)
 from rltools_host.checks.process import examine, examine_task
 from rltools_host.commands import options
 from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, mode, require

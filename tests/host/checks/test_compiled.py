@@ -15,14 +15,12 @@ from rltools_host.build.description import Channel
 from rltools_host.checks import compiled
 from rltools_host.checks.findings import (
     FAULT,
+    SCRATCH,
+    SLOT,
     CompiledRequest,
     Examination,
     Finding,
     Learning,
-)
-from rltools_host.checks.memory import (
-    SCRATCH,
-    SLOT,
     fits,
     parts_of,
     policy_fits,

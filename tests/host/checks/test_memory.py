@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rltools_host.checks import memory
-from rltools_host.checks.memory import BoardFit
+from rltools_host.checks import findings
+from rltools_host.checks.findings import BoardFit
 
 made: Any = SimpleNamespace
 SIZES = {
@@ -19,7 +19,7 @@ SIZES = {
     "width": 64,
     "code": 108 * 1024,
 }
-CODE, STACK = SIZES["code"], memory.STACK_BYTES
+CODE, STACK = SIZES["code"], findings.STACK_BYTES
 
 
 def region(use: str, size: int = 100_000, step: int = 1, name: str = "RAM") -> Any:
@@ -40,13 +40,13 @@ def region(use: str, size: int = 100_000, step: int = 1, name: str = "RAM") -> A
     ],
 )
 def test_what_lies_in_a_memory(use: str, step: int, count: int) -> None:
-    assert memory.bytes_in(region(use, step=step), SIZES) == count
+    assert findings.bytes_in(region(use, step=step), SIZES) == count
 
 
 def test_code_is_that_of_an_algorithm() -> None:
     sizes = {"learner": 1}
-    assert memory.with_code("PPO", [sizes, {}]) == [{**sizes, "code": 131_072}, {"code": 131_072}]
-    assert memory.with_code("an algorithm of somebody's own", [{}]) == [{"code": 139_264}]
+    assert findings.with_code("PPO", [sizes, {}]) == [{**sizes, "code": 131_072}, {"code": 131_072}]
+    assert findings.with_code("an algorithm of somebody's own", [{}]) == [{"code": 139_264}]
 
 
 def board(name: str, size: int, programs: tuple[str, ...] = ("train",)) -> Any:
@@ -63,14 +63,14 @@ def test_boards_that_train_and_the_widest_layers_that_fit(monkeypatch: pytest.Mo
         board("other", 4000, ("infer",)),
         board("lacks", 4000),
     ]
-    monkeypatch.setattr(memory, "list_boards", lambda: boards)
-    monkeypatch.setattr(memory.cmake, "programs_of", lambda board: board.programs)
-    monkeypatch.setattr(memory.cmake, "TRAIN", "train")
+    monkeypatch.setattr(findings, "list_boards", lambda: boards)
+    monkeypatch.setattr(findings.cmake, "programs_of", lambda board: board.programs)
+    monkeypatch.setattr(findings.cmake, "TRAIN", "train")
     monkeypatch.setattr(
-        memory.experiments, "lacking", lambda _, board: ["x"] if board.name == "lacks" else []
+        findings.experiments, "lacking", lambda _, board: ["x"] if board.name == "lacks" else []
     )
     wider = [{**SIZES, "learner": 1000 * factor, "width": 32 * factor} for factor in (1, 2, 4, 5)]
-    assert memory.fits("e", [SIZES, *wider]) == [
+    assert findings.fits("e", [SIZES, *wider]) == [
         BoardFit("large", "LARGE", {"A": 0.25, "B": 0.5}, 128),
         BoardFit("small", "SMALL", {"A": 0.5, "B": 0.5}, 64),
         BoardFit("tiny", "TINY", {"A": 1000 / 999, "B": 0.5}, 0),

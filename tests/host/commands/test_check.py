@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from rltools_host import cli
-from rltools_host.checks.findings import ADVICE, Examination, Finding
-from rltools_host.checks.memory import BoardFit
+from rltools_host.checks.findings import ADVICE, BoardFit, Examination, Finding
 from rltools_host.commands import check
 from rltools_host.errors import CheckError, UnknownNameError, UsageError
 from rltools_host.tree import TREE
