@@ -24,7 +24,7 @@ from rltools_host.bench.harness import MeasurementError, Row
 from rltools_host.bench.training import Bar, Panel, draw_panels
 from rltools_host.boards.description import Board, emulated_boards
 from rltools_host.build import cmake
-from rltools_host.build.web_module import DEVICE, KINDS, build_modules, module_path
+from rltools_host.build.native import DEVICE, KINDS, build_modules, module_path
 from rltools_host.errors import RltError, unknown_name
 from rltools_host.serving import served
 from rltools_host.toolchain import tools

@@ -1,11 +1,18 @@
 """Shared libraries of host/native, whose functions and records are what they state of themselves
-(host/native/describe.h)."""
+(host/native/describe.h).
+
+Compiles modules of WebAssembly, with Zig's compiler: experiments (firmware/web), and the flights of
+a quadrotor (host/native/flight_module.cpp).
+"""
 
 from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Mapping
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +20,18 @@ from typing import Any
 import numpy as np
 
 from rltools_host.build import cmake
+from rltools_host.build.experiments import (
+    build_description,
+    header_of,
+    is_of_task,
+    require_experiment,
+    requirements,
+    struct_of,
+)
+from rltools_host.errors import UsageError
+from rltools_host.project import PROJECT
+from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
 TYPES: Mapping[str | None, Any] = {
     None: None,
@@ -69,3 +88,136 @@ def element_type(stated: Any) -> np.dtype[Any]:
 def host_library(name: str) -> NativeLibrary:
     """host/native/<name>_library.cpp, built where it is not up to date."""
     return NativeLibrary(cmake.host_library(name))
+
+
+COMPILER_GROUP = "zig"
+# Multiply-add of relaxed SIMD, where engine and processor fuse it; exact everywhere.
+KINDS = {"lanes": ("-msimd128", "-mrelaxed-simd"), "exact": ("-msimd128",)}
+LIBRARY = "firmware/web/library.cpp"
+SOURCES = ("firmware/web/module.cpp", LIBRARY, "firmware/app/train/train_step.cpp")
+FLIGHT = "quadrotor.flight"  # a module's name, which no experiment has
+FLIGHT_SOURCES = ("host/native/flight_module.cpp", LIBRARY)
+PROVIDES = ("hosted",)  # of what experiments require: memory, as on a machine with a system
+# Where nobody calls it by its name, each exported function constructs all variables again.
+CONSTRUCT = "-Wl,--export=__wasm_call_ctors"
+DEVICE, DEVICE_HEADER = "WebAssembly", "rltools/devices/web_assembly.h"
+
+
+def web_directory() -> Path:
+    """Where modules are built."""
+    return PROJECT.build / "web-modules"
+
+
+def module_path(name: str, kind: str) -> Path:
+    return web_directory() / f"{name}-{kind}.wasm"
+
+
+def lacking_in_browsers(experiment: str) -> list[str]:
+    """What it requires and a browser has not."""
+    return [word for word in requirements(experiment) if word not in PROVIDES]
+
+
+def require_web(experiment: str) -> None:
+    """That there is this experiment, and that a browser can have what it requires."""
+    require_experiment(experiment)
+    if is_of_task(experiment):
+        raise UsageError(
+            f"{experiment} was written for a task of Gymnasium's, which Python plays: name others"
+        )
+    if needed := lacking_in_browsers(experiment):
+        raise UsageError(
+            f"{experiment} needs {', '.join(needed)}, which WebAssembly has not: name others"
+        )
+
+
+def build_modules(names: Sequence[str]) -> None:
+    """Builds both kinds of each module, an experiment's or FLIGHT, where they are out of date."""
+    tools.ensure_group(COMPILER_GROUP)
+    directory = web_directory()
+    with cmake.build_lock(directory):
+        text = ninja_file(names, cmake.link_tree(directory))
+        (directory / "build.ninja").write_text(text, encoding="utf-8")
+        modules = [module_path(name, kind).name for name in names for kind in KINDS]
+        result = subprocess.run(
+            [tools.program("ninja"), "-C", str(directory), *modules],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        if result.returncode != 0:
+            raise cmake.fail("building for WebAssembly", result.stdout, directory / "rlt-build.log")
+
+
+def ninja_file(names: Sequence[str], tree: Path) -> str:
+    """What Ninja reads: an object for each source, a module for each kind. The tree is a link to
+    it, so that ccache knows its sources from any clone."""
+    build = build_description()
+    places = (
+        *(tree / folder for folder in build["include_directories"]),
+        *PROJECT.include_directories,
+    )
+    flags = [
+        *build["flags"],
+        *("-nostdlib", "-isystem", quoted(tree / "lib" / "freestanding")),
+        *(f"-I{quoted(place)}" for place in places),
+        f"-iquote{quoted(PROJECT.root)}",
+        f"-DRLT_DEVICE_HEADER='\"{DEVICE_HEADER}\"'",
+        *(f"-DRLT_DEVICE={DEVICE}", "-DRLT_WHOLE_BATCH"),
+    ]
+    compiler = f"{quoted(TREE.toolchains / 'zig-c++')} -target wasm32-freestanding"
+    lines = [
+        "ninja_required_version = 1.5",
+        f"flags = {' '.join(flags)}",
+        "rule compile",
+        f"  command = {ccache()}{compiler} $flags $kind $subject -MMD -MF $out.d -c $in -o $out",
+        "  depfile = $out.d",
+        "  deps = gcc",
+        "rule link",
+        f"  command = {compiler} -nostdlib -Wl,--no-entry {CONSTRUCT} -s $in -o $out",
+    ]
+    for name in names:
+        for kind, kind_flags in KINDS.items():
+            objects = []
+            for source in FLIGHT_SOURCES if name == FLIGHT else SOURCES:
+                objects.append(f"{name}-{kind}/{Path(source).stem}.o")
+                lines += [
+                    f"build {objects[-1]}: compile {escaped(tree / source)}",
+                    f"  kind = {' '.join(kind_flags)}",
+                    f"  subject = {subject_flags(name)}",
+                ]
+            lines.append(f"build {module_path(name, kind).name}: link {' '.join(objects)}")
+    return "\n".join(lines) + "\n"
+
+
+def subject_flags(name: str) -> str:
+    if name == FLIGHT:
+        return ""
+    header = header_of(name)
+    is_of_tree = header.parent == TREE.experiments
+    included = header.name if is_of_tree else header.relative_to(PROJECT.root)
+    return f"-DRLT_EXPERIMENT_HEADER='\"{included}\"' -DRLT_EXPERIMENT={struct_of(header)}"
+
+
+def escaped(path: Path) -> str:
+    """As Ninja reads a path."""
+    return "".join(f"${c}" if c in "$ :" else c for c in str(path))
+
+
+def ccache() -> str:
+    """Where it is installed; Zig's compiler has the version of its package, its script has not."""
+    if shutil.which(tools.COMPILER_CACHE) is None:
+        return ""
+    settings = {
+        "BASEDIR": PROJECT.root,
+        "NOHASHDIR": 1,
+        "COMPILERTYPE": "clang",
+        "COMPILERCHECK": "%compiler% --version",
+    }
+    words = (f"CCACHE_{name}={value}" for name, value in settings.items())
+    return f"env {' '.join(map(quoted, words))} {tools.COMPILER_CACHE} "
+
+
+def quoted(word: Path | str) -> str:
+    """As the shell reads a word, behind Ninja."""
+    return shlex.quote(str(word)).replace("$", "$$")

@@ -20,16 +20,16 @@ from typing import Any
 from rltools_host.build.cmake import load_dialect
 from rltools_host.build.description import ExperimentDescription, channels, shapes
 from rltools_host.build.experiments import describe, gate, list_experiments
-from rltools_host.build.native import host_library
-from rltools_host.build.picture import OPERATORS, Picture, picture_of, trees_of
-from rltools_host.build.web_module import (
+from rltools_host.build.native import (
     FLIGHT,
     KINDS,
     build_modules,
+    host_library,
     lacking_in_browsers,
     module_path,
     require_web,
 )
+from rltools_host.build.picture import OPERATORS, Picture, picture_of, trees_of
 from rltools_host.clients.messages import DROP_REASONS, POLICY_REASONS, SLOT_ERRORS, SlotUse, State
 from rltools_host.clients.node import PROTOCOL_VERSION
 from rltools_host.errors import RltError, UsageError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host.build.web_module import COMPILER_GROUP
+from rltools_host.build.native import COMPILER_GROUP
 from rltools_host.toolchain import tools
 from rltools_host.web.measure import DRONE, PENDULUM, chromium, opened_site
 

@@ -16,7 +16,7 @@ from rltools_host.boards.description import load_board
 from rltools_host.build.cmake import load_dialect
 from rltools_host.build.experiments import describe
 from rltools_host.build.firmware import build_firmware
-from rltools_host.build.web_module import COMPILER_GROUP
+from rltools_host.build.native import COMPILER_GROUP
 from rltools_host.clients.session import BoardSession
 from rltools_host.link.framing import FrameEncoder
 from rltools_host.link.transport import Link, ProcessLink

@@ -13,7 +13,7 @@ from policy_samples import sample_images
 from programs import in_node, require_node
 from quadrotor_policies import controller
 from rltools_host.build.experiments import names
-from rltools_host.build.web_module import COMPILER_GROUP, FLIGHT, KINDS, build_modules, module_path
+from rltools_host.build.native import COMPILER_GROUP, FLIGHT, KINDS, build_modules, module_path
 from rltools_host.flight.gate import load_gate
 from rltools_host.flight.simulator import Cause
 from rltools_host.policies.image import parse_policy

@@ -18,7 +18,7 @@ from rltools_host import serving
 from rltools_host.build import picture
 from rltools_host.build.description import Shape
 from rltools_host.build.experiments import list_experiments
-from rltools_host.build.web_module import FLIGHT
+from rltools_host.build.native import FLIGHT
 from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.web import site
 
@@ -223,9 +223,9 @@ def test_known_states_are_whole_and_of_experiments_that_exist() -> None:
 
 
 def test_an_unknown_experiment_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from rltools_host.build import web_module
+    from rltools_host.build import native
 
-    monkeypatch.setattr(site, "build_modules", web_module.build_modules)
+    monkeypatch.setattr(site, "build_modules", native.build_modules)
     with pytest.raises(UnknownNameError, match="pendulum-td4"):
         site.write_site(["pendulum-td4"], tmp_path / "web")
     assert not (tmp_path / "web").exists()

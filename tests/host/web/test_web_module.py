@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from programs import in_node, output_of, require_node
-from rltools_host.build import web_module
+from rltools_host.build import native
 from rltools_host.build.experiments import build_description, describe
-from rltools_host.build.web_module import (
+from rltools_host.build.native import (
     COMPILER_GROUP,
     KINDS,
     build_modules,
@@ -191,7 +191,7 @@ def test_what_a_browser_has_not_is_refused() -> None:
 
 
 def test_a_task_of_gymnasiums_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_module, "require_experiment", lambda _: None)
-    monkeypatch.setattr(web_module, "is_of_task", lambda _: True)
+    monkeypatch.setattr(native, "require_experiment", lambda _: None)
+    monkeypatch.setattr(native, "is_of_task", lambda _: True)
     with pytest.raises(UsageError, match=r"^gym-servo was written for a task of Gymnasium's, whi"):
         require_web("gym-servo")
