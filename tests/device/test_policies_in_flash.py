@@ -15,10 +15,10 @@ from boards_under_test import LIMIT_S, skip_without_tools
 from policy_samples import patched, sample_images
 from rltools_host import cli
 from rltools_host.boards.description import load_board
-from rltools_host.boards.emulator import Emulator
 from rltools_host.build import firmware
 from rltools_host.clients.policies import PolicyClient
 from rltools_host.errors import LinkLostError, PortError, UsageError
+from rltools_host.link.board_link import Emulator
 from rltools_host.policies import board as policy_board
 from rltools_host.policies import push as pushing
 from rltools_host.policies.board import PolicyPlace

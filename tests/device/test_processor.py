@@ -26,9 +26,8 @@ from boards_under_test import (
     each,
 )
 from rltools_host.boards.description import load_board
-from rltools_host.boards.emulator import Emulator
 from rltools_host.clients.session import BoardSession
-from rltools_host.link.board_link import EmulatedLink
+from rltools_host.link.board_link import EmulatedLink, Emulator
 from rltools_host.link.framing import FrameDecoder
 from rltools_host.tree import TREE
 

@@ -150,7 +150,7 @@ HEAVY = {"numpy", "gymnasium", "matplotlib", "tensorboardX", "safetensors", "ric
             "from rltools_host import cli; cli.run(['train', '--help'])",
             HEAVY | {"serial", "rltools_dialect", "pymavlink"},
         ),
-        ("import rltools_host.commands.train, rltools_host.boards.emulator", HEAVY),
+        ("import rltools_host.commands.train, rltools_host.link.board_link", HEAVY),
     ],
 )
 def test_what_is_not_needed_is_not_loaded(program: str, heavy: set[str]) -> None:

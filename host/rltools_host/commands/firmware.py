@@ -11,13 +11,19 @@ from typing import Annotated
 import typer
 
 from rltools_host.boards.description import Board, list_boards, load_board
-from rltools_host.boards.emulator import TIME_LIMIT_S, Emulator, StorageFile, not_emulated
 from rltools_host.build import experiments, firmware
 from rltools_host.build.cmake import TRAIN, require_program
 from rltools_host.commands.options import Json, Program, leave, mode, require
 from rltools_host.errors import LinkLostError, PortError, UsageError
 from rltools_host.lines import say
-from rltools_host.link.board_link import require_connected, wait_for_port
+from rltools_host.link.board_link import (
+    TIME_LIMIT_S,
+    Emulator,
+    StorageFile,
+    not_emulated,
+    require_connected,
+    wait_for_port,
+)
 from rltools_host.policies.board import (
     DEFAULT_CONTRACT,
     PROGRAM,

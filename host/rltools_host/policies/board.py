@@ -17,7 +17,6 @@ from pathlib import Path
 from msgspec import UNSET
 
 from rltools_host.boards.description import Board, load_board
-from rltools_host.boards.emulator import copied
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.clients.messages import DROP_REASONS, Identity
 from rltools_host.clients.policies import Slots
@@ -25,7 +24,7 @@ from rltools_host.clients.session import BoardSession
 from rltools_host.errors import UsageError
 from rltools_host.files import disk_error
 from rltools_host.gymnasium_tasks.headers import contract_of_run
-from rltools_host.link.board_link import open_board_link
+from rltools_host.link.board_link import copied, open_board_link
 from rltools_host.link.transport import Link
 from rltools_host.project import PROJECT
 from rltools_host.runs.folder import RunFolder

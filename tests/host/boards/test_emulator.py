@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from rltools_host.boards import emulator
 from rltools_host.boards.description import Board, load_board
-from rltools_host.boards.emulator import Emulator
 from rltools_host.errors import PortError, UsageError
+from rltools_host.link import board_link
+from rltools_host.link.board_link import Emulator
 from rltools_host.toolchain.description import PTS
 from rltools_host.tree import command_line
 
@@ -25,14 +25,14 @@ SERIAL = replace(EMULATED, name="toy", emulator=None, link=replace(EMULATED.link
 
 def test_what_is_to_be_done_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     boards = [HOST, EMULATED, SERIAL, replace(EMULATED, name="other")]
-    monkeypatch.setattr(emulator, "list_boards", lambda: boards)
-    assert emulator.not_emulated(HOST) == (
+    monkeypatch.setattr(board_link, "list_boards", lambda: boards)
+    assert board_link.not_emulated(HOST) == (
         "host is not emulated: train there directly with --board host"
     )
     sentence = "toy is not emulated: take an emulated one: qemu-cortex-m7, other"
-    assert emulator.not_emulated(SERIAL) == sentence
+    assert board_link.not_emulated(SERIAL) == sentence
     with pytest.raises(UsageError) as refused:
-        emulator.Emulator(SERIAL, Path("program"), 1.0)
+        board_link.Emulator(SERIAL, Path("program"), 1.0)
     assert str(refused.value) == sentence
 
 
@@ -53,7 +53,7 @@ def emulated_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
         found = replace(of.emulator, program=str(program), arguments=arguments)
         return replace(of, name="toy", emulator=found)
 
-    monkeypatch.setattr(emulator.tools, "require", lambda *_: None)
+    monkeypatch.setattr(board_link.tools, "require", lambda *_: None)
     return board
 
 
@@ -61,7 +61,7 @@ def test_a_board_is_emulated_from_its_start_to_its_end(
     emulated_by: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     required: list[tuple[str, ...]] = []
-    monkeypatch.setattr(emulator.tools, "require", lambda *names: required.append(names))
+    monkeypatch.setattr(board_link.tools, "require", lambda *names: required.append(names))
     board = emulated_by(f"{PORT}exec sleep 60")
     with Emulator(board, Path("program.elf")) as started:
         assert required == [(str(tmp_path / "emulator"), PTS.name)]
@@ -92,7 +92,7 @@ def test_the_program_is_where_the_board_s_arguments_have_it(
 def test_what_a_board_keeps_is_in_its_file(
     emulated_by: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(emulator, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(board_link, "PATIENCE_S", 0.1)
     board = emulated_by(f"{PORT}exec sleep 60", of=load_board("qemu-esp32c3"))
     flash = tmp_path / "flash"
     with Emulator(board, Path("program.elf"), storage=flash):
@@ -122,7 +122,7 @@ def test_an_emulator_ends_at_its_time_limit(
         def cancel(self) -> None:
             self.done += "cancelled "
 
-    monkeypatch.setattr(emulator, "threading", SimpleNamespace(Timer=Timer))
+    monkeypatch.setattr(board_link, "threading", SimpleNamespace(Timer=Timer))
     started = Emulator(emulated_by(f"{PORT}exec sleep 60"), Path("program.elf"), 45.5)
     timer: Any = started._timer
     assert (timer.seconds, timer.done) == (45.5, "started ")
@@ -151,7 +151,7 @@ def test_an_emulator_that_does_not_start(script: str, reason: str, emulated_by: 
 
 def test_an_emulator_without_a_port(emulated_by: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     board = emulated_by("exec sleep 60")
-    monkeypatch.setattr(emulator, "START_LIMIT_S", 0.1)
+    monkeypatch.setattr(board_link, "START_LIMIT_S", 0.1)
     begin = time.monotonic()
     with pytest.raises(PortError, match=r"^the emulator of toy named no port within 0\.1 s: try"):
         Emulator(board, Path("program.elf"))

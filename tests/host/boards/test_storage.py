@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from rltools_host.boards import emulator as storage_module
 from rltools_host.boards.description import load_board
-from rltools_host.boards.emulator import StorageFile, create
 from rltools_host.errors import DiskError, PortError, UsageError
+from rltools_host.link import board_link as storage_module
+from rltools_host.link.board_link import StorageFile, create
 
 BOARD = load_board("qemu-esp32c3")
 BYTES = 32 * 1024 * 1024

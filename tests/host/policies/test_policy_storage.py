@@ -10,10 +10,10 @@ import pytest
 
 from policy_run import make_policy_run
 from policy_samples import sample_images
-from rltools_host.boards import emulator as storage_module
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
 from rltools_host.errors import DiskError, PortError, UsageError
+from rltools_host.link import board_link as storage_module
 from rltools_host.link.board_link import STORAGE_VARIABLE
 from rltools_host.policies import board as policy_board
 from rltools_host.policies.board import Firmware, PolicyPlace, look, policy_session, require_kept
