@@ -66,9 +66,9 @@ def test_the_guide_leads_to_a_policy_on_a_board(project_in_tree: Path) -> None:
 
 def test_the_guide_s_changes_are_few_lines_of_two_files() -> None:
     """In the daily tests, without compiling. The third file is the test of the other two."""
-    from rltools_host.environments import templates
+    from rltools_host.commands import new
 
-    files = templates.in_cpp("ball-on-beam", has_contract=True)
+    files = new.in_cpp("ball-on-beam", has_contract=True)
     for kind, text in BLOCK.findall(GUIDE.read_text(encoding="utf-8")):
         if kind == "diff":
             name, text = changed(text, files.__getitem__)

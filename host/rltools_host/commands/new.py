@@ -1,22 +1,231 @@
-"""`rlt new`: what an environment of one's own begins as, and a project."""
+"""`rlt new`: what an environment of one's own begins as, and a project.
+
+What `rlt new` writes: files of experiments/templates/. mass.h has the names my-mass, MyMass and
+MY_MASS where the user's are to stand, and compiles as it is.
+
+The part of an environment between `[contract]` and `[/contract]` can have a header of its own, from
+which firmware is built that has policies pushed to it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from rltools_host.build import experiments
 from rltools_host.build.firmware import link_for_platformio
 from rltools_host.commands.options import Json, mode, require
-from rltools_host.environments import templates
-from rltools_host.errors import RltError, UsageError
+from rltools_host.errors import RltError, UsageError, unknown_name
+from rltools_host.files import disk_error, write_atomically
 from rltools_host.lines import plural
+from rltools_host.project import MARKER, PROJECT
+from rltools_host.runs.policy_file import LONGEST_NAME
 from rltools_host.tree import TREE, command_line, near_path
+
+FOLDER = TREE.experiments / "templates"
+DEFAULT_START = "mass"
+DEFAULT_NAME = "balance"
+# What PlatformIO builds in a project that has none of its own yet.
+OTHER_EXPERIMENT, OTHER_CONTRACT = "pendulum-td3", "pendulum"
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+CONTRACT = re.compile(r"  // \[contract\] (EDIT: .*\n)((?:.*\n)*?)  // \[/contract\]\n")
+STEPS = re.compile(r"\bsteps=([0-9_]+)")
+# Of a project: its place there, and in templates/project/.
+OF_A_PROJECT = {
+    MARKER: MARKER,
+    "README.md": "README.md",
+    "requirements.txt": "requirements.txt",
+    ".gitignore": "gitignore",
+    "platformio.ini": "platformio.ini",
+    ".github/workflows/test.yml": "workflows/test.yml",
+}
+CONTRACT_HEADER = """\
+// {comment}
+#pragma once
+#include "rltools/policy/contract.h"
+namespace rlt::contracts {{
+struct {struct} {{
+  static constexpr const char* kContractName = "{name}";
+{lines}}};
+}}  // namespace rlt::contracts
+"""
+
+
+def starts(gymnasium: bool = False) -> list[str]:
+    """Names that --like takes: of what is written in C++, or in Python."""
+    files = FOLDER.glob("*.py" if gymnasium else "*.h")
+    return sorted(path.stem for path in files if not path.stem.endswith("_test"))
+
+
+def file_of(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def macro_of(name: str) -> str:
+    return file_of(name).upper()
+
+
+def struct_of(name: str) -> str:
+    return experiments.struct_of(Path(file_of(name)))
+
+
+def checked_name(name: str) -> str:
+    """A name for an experiment, with hyphens; UsageError where files, C++ or builds could not have
+    it."""
+    plain = name.replace("_", "-")
+    if not NAME.fullmatch(plain) or len(plain) > LONGEST_NAME - len("-v0"):
+        words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)
+        near = "-".join(words).lower()
+        hint = f", such as {near}" if NAME.fullmatch(near) and len(near) < LONGEST_NAME - 3 else ""
+        raise UsageError(
+            f'"{name}" names no experiment: {LONGEST_NAME - 3} characters at most, small letters, '
+            f"digits and single hyphens, a letter first{hint}"
+        )
+    if experiments.GENERATED.fullmatch(plain):
+        raise UsageError(
+            f"{plain}: names that begin with gym are those of Gymnasium's tasks, choose another"
+        )
+    struct = struct_of(plain)
+    macro = macro_of(plain)
+    own = rf"{struct}|{struct}Environment|{macro}_STATE|{macro}_CONSTANTS"
+    defined = re.compile(
+        rf"^ *(?:(?:struct|class|using|enum(?: class)?) |#define )({own})\b", re.MULTILINE
+    )
+    for header in sorted(TREE.include.rglob("*.h")):
+        if found := defined.search(header.read_text(encoding="utf-8")):
+            place = header.relative_to(TREE.include)
+            raise UsageError(
+                f"{plain} would define {found[1]}, which {place} has: choose another name, "
+                f"such as my-{plain}"
+            )
+    return plain
+
+
+def renamed(text: str, start: str, name: str) -> str:
+    """With this name in all of its spellings."""
+    old, new = f"my-{start}", name
+    for spelling in (str, struct_of, file_of, macro_of):
+        text = text.replace(spelling(old), spelling(new))
+    return text
+
+
+def begun(file: str, start: str, name: str) -> str:
+    """A file of the start, with this name."""
+    known = starts(file.endswith(f"{start}.py"))
+    if start not in known:
+        raise unknown_name("start", start, known)
+    return renamed((FOLDER / file).read_text(encoding="utf-8"), start, name)
+
+
+def in_cpp(name: str, start: str = DEFAULT_START, has_contract: bool = False) -> dict[str, str]:
+    """Environment and experiment in one header, a test, and the contract where it is to have a
+    header of its own: place in the project -> content."""
+    text = begun(f"{start}.h", start, name)
+    test = begun(f"{start}_test.py", start, name)
+    stem, struct = file_of(name), struct_of(name)
+    files = {}
+    stated = CONTRACT.search(text)
+    assert stated is not None
+    comment, lines = stated.groups()
+    if has_contract:
+        files[f"contracts/{stem}.h"] = CONTRACT_HEADER.format(
+            name=name,
+            struct=struct,
+            comment=comment.replace("a policy", f"{name}'s policy").strip(),
+            lines=lines,
+        )
+        text = CONTRACT.sub("", text)
+        text = text.replace(" : EnvironmentD", f" : contracts::{struct}, EnvironmentD")
+        text = text.replace('#include "', f'#include "contracts/{stem}.h"\n#include "', 1)
+    else:
+        text = CONTRACT.sub(lambda found: f"  // {found[1]}{found[2]}", text)
+    files[f"experiments/{stem}.h"] = text
+    files[f"tests/test_{stem}.py"] = test
+    return files
+
+
+def in_python(name: str, start: str = DEFAULT_START) -> dict[str, str]:
+    """A task of Gymnasium's, its training and a test in one file."""
+    return {f"experiments/{file_of(name)}.py": begun(f"{start}.py", start, name)}
+
+
+def steps_of(text: str) -> str:
+    """How many environment steps a task in Python learns in."""
+    found = STEPS.search(text)
+    assert found is not None
+    return found[1].replace("_", "")
+
+
+def project_files(name: str, files: Mapping[str, str]) -> dict[str, str]:
+    """What a project has beside its first experiment, whose files these are."""
+    in_firmware = f"experiments/{file_of(name)}.h" in files
+    has_contract = f"contracts/{file_of(name)}.h" in files
+    words = {
+        "my-task": name,
+        "my-experiment": name if in_firmware else OTHER_EXPERIMENT,
+        "my-contract": name if has_contract else OTHER_CONTRACT,
+    }
+    texts = {}
+    for place, source in OF_A_PROJECT.items():
+        text = (FOLDER / "project" / source).read_text(encoding="utf-8")
+        for placeholder, word in words.items():
+            text = text.replace(placeholder, word)
+        texts[place] = text
+    return texts
+
+
+def name_for(folder: Path) -> str:
+    """Of a project's first experiment: that of its folder where it may be called so."""
+    try:
+        return checked_name(folder.name)
+    except UsageError:
+        return DEFAULT_NAME
+
+
+def write(files: Mapping[str, str], root: Path) -> list[Path]:
+    """All of them, or none: UsageError where one is there."""
+    paths = {root / name: text for name, text in files.items()}
+    for path in paths:
+        if path.exists() or path.is_symlink():
+            raise UsageError(
+                f"{path} is there already: nothing was written, choose another name or folder"
+            )
+    written: list[Path] = []
+    try:
+        for path, text in paths.items():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise disk_error(path, error) from None
+            write_atomically(path, text.encode())
+            written.append(path)
+    except BaseException:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise
+    return written
+
+
+def write_experiment(name: str, files: Mapping[str, str]) -> list[Path]:
+    """Into the project; UsageError where the name is taken."""
+    if name in experiments.list_experiments():
+        raise UsageError(f"there is an experiment {name} already: choose another name")
+    return write(files, PROJECT.root)
+
+
+def write_project(folder: Path, name: str, files: Mapping[str, str]) -> list[Path]:
+    """A new one, with its first experiment; UsageError where the name is taken, or there is one."""
+    if (TREE.experiments / f"{file_of(name)}.h").is_file():
+        raise UsageError(f"there is an experiment {name} already: choose another name")
+    return write({**project_files(name, files), **files}, folder)
+
 
 EXAMPLE = "new balance"
 IN_CPP = mode("without --gymnasium", "name", "start", "contract", "project", "json_output")
@@ -26,7 +235,7 @@ MODES = (IN_CPP, IN_PYTHON)
 
 def run(
     name: str | None,
-    start: str = templates.DEFAULT_START,
+    start: str = DEFAULT_START,
     *,
     gymnasium: bool = False,
     contract: bool = False,
@@ -36,28 +245,26 @@ def run(
     """Writes the files, and says which and what to type next."""
     folder = None if project is None else project.resolve()
     if name is not None:
-        name = templates.checked_name(name)
+        name = checked_name(name)
     elif folder is not None:
-        name = templates.name_for(folder)
+        name = name_for(folder)
     else:
         raise UsageError(f"name what to begin, such as `{command_line(*EXAMPLE.split())}`")
-    files = (
-        templates.in_python(name, start) if gymnasium else templates.in_cpp(name, start, contract)
-    )
+    files = in_python(name, start) if gymnasium else in_cpp(name, start, contract)
     if folder is not None:
-        written = templates.write_project(folder, name, files)
+        written = write_project(folder, name, files)
         with contextlib.suppress(OSError, RltError):  # `rlt boards` will do it
             link_for_platformio(folder)
     else:
-        written = templates.write_experiment(name, files)
+        written = write_experiment(name, files)
     for path in written:
         count = len(path.read_text().splitlines())
         print(f"wrote {near_path(path)}, {plural(count, 'line')}")
     file = near_path(written[-1]) if folder is None else written[-1].relative_to(folder)
-    task = f"gym:{file}:{templates.struct_of(name)}" if gymnasium else name
+    task = f"gym:{file}:{struct_of(name)}" if gymnasium else name
     options = ["--board", "host"]
     if gymnasium:
-        options = ["--steps", templates.steps_of(*files.values())]
+        options = ["--steps", steps_of(*files.values())]
     say_next(task, options, folder)
     if json_output:
         print(json.dumps({"name": name, "task": task, "files": [str(path) for path in written]}))
@@ -91,10 +298,10 @@ def command(
         typer.Option(
             "--like",
             metavar="START",
-            help=f"What it is until you change it: {' or '.join(templates.starts())}.",
-            autocompletion=lambda: templates.starts(),
+            help=f"What it is until you change it: {' or '.join(starts())}.",
+            autocompletion=lambda: starts(),
         ),
-    ] = templates.DEFAULT_START,
+    ] = DEFAULT_START,
     gymnasium: Annotated[
         bool, typer.Option("--gymnasium", help="In Python, with Gymnasium's interface.")
     ] = False,

@@ -15,7 +15,6 @@ import rltools_host
 from rltools_host.build.catalogue import environments_in, find_environment
 from rltools_host.build.experiments import require_experiment
 from rltools_host.commands import new
-from rltools_host.environments import templates
 from rltools_host.errors import BuildError, DiskError, UnknownNameError, UsageError
 from rltools_host.project import MARKER, VARIABLE
 from rltools_host.tree import TREE
@@ -25,7 +24,7 @@ MOST_LINES = 80
 
 @pytest.mark.parametrize("name", ["cart", "ball-on-beam", "a2", "r2-d2", "ball_on_beam", "x" * 28])
 def test_names_that_files_and_cpp_can_have(name: str) -> None:
-    assert templates.checked_name(name) == name.replace("_", "-")
+    assert new.checked_name(name) == name.replace("_", "-")
 
 
 @pytest.mark.parametrize(
@@ -52,16 +51,16 @@ def test_names_that_files_and_cpp_can_have(name: str) -> None:
 )
 def test_other_names_are_one_sentence(name: str, said: str) -> None:
     with pytest.raises(UsageError, match=said) as error:
-        templates.checked_name(name)
+        new.checked_name(name)
     assert "\n" not in str(error.value).replace(name, "")
 
 
-@pytest.mark.parametrize("start", templates.starts())
+@pytest.mark.parametrize("start", new.starts())
 def test_few_lines_in_two_files_without_a_placeholder(start: str) -> None:
-    files = templates.in_cpp("ball-on-beam", start)
+    files = new.in_cpp("ball-on-beam", start)
     assert list(files) == ["experiments/ball_on_beam.h", "tests/test_ball_on_beam.py"]
     assert sum(len(text.splitlines()) for text in files.values()) <= MOST_LINES
-    split = templates.in_cpp("ball-on-beam", start, has_contract=True)
+    split = new.in_cpp("ball-on-beam", start, has_contract=True)
     assert list(split) == ["contracts/ball_on_beam.h", *files]
     stated = "kStepInterval_us = "
     assert [stated in text for text in split.values()] == [True, False, False]
@@ -72,11 +71,11 @@ def test_few_lines_in_two_files_without_a_placeholder(start: str) -> None:
         assert all(len(line) <= 100 for line in text.splitlines())
 
 
-@pytest.mark.parametrize("start", templates.starts(gymnasium=True))
+@pytest.mark.parametrize("start", new.starts(gymnasium=True))
 def test_a_task_in_python_is_one_file(start: str) -> None:
     """Of the same starts as in C++."""
-    assert templates.starts(gymnasium=True) == templates.starts()
-    ((name, text),) = templates.in_python("ball-on-beam", start).items()
+    assert new.starts(gymnasium=True) == new.starts()
+    ((name, text),) = new.in_python("ball-on-beam", start).items()
     assert name == "experiments/ball_on_beam.py"
     assert len(text.splitlines()) <= MOST_LINES
     assert "class BallOnBeam(" in text
@@ -116,7 +115,7 @@ def test_a_project_is_a_folder_in_which_commands_work(
     assert (root / MARKER).is_file()
     written = [path for path in root.rglob("*") if path.is_file() and "build" not in path.parts]
     assert {str(path.relative_to(root)) for path in written} == {
-        *templates.OF_A_PROJECT,
+        *new.OF_A_PROJECT,
         "experiments/balance.h",
         "tests/test_balance.py",
     }
