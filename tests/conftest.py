@@ -40,7 +40,7 @@ FIRST_FILES = (
     "fuzz/test_fuzz.py",
     "device/test_imported_policies.py",
     "host/training/test_foundation_quadrotor.py",
-    "host/environments/test_templates.py",
+    "host/commands/test_new.py",
     "host/test_own_project.py",
     "device/test_processor.py",
     "host/web/test_audits.py",

@@ -126,6 +126,15 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise disk_error(path, error) from None
 
 
+def write_changed(path: Path, content: str | bytes) -> None:
+    """The same, with its folder; a file that has this content stays untouched, and so does what was
+    built of it."""
+    data = content.encode() if isinstance(content, str) else content
+    if not path.is_file() or path.read_bytes() != data:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, data)
+
+
 def plain_json(value: Any) -> Any:
     """The value with null for numbers that JSON cannot write (not a number, infinite)."""
     if isinstance(value, float):

@@ -19,7 +19,7 @@ from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, description, sizes
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.errors import BuildError, UsageError, near_matches, unknown_name
-from rltools_host.files import read_json, write_atomically
+from rltools_host.files import read_json, write_changed
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import list_toolchains
@@ -107,9 +107,7 @@ def write_sized(name: str) -> bool:
     up = "../" * len(header.parent.relative_to(PROJECT.root).parts)
     include = f"{up}experiments/{base.name}" if PROJECT.owns(base) else base.name
     written = sizes.header_text(name, struct_of(header), struct_of(base), include, texts)
-    if not header.is_file() or header.read_text(encoding="utf-8") != written:
-        header.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(header, written.encode())
+    write_changed(header, written)
     return True
 
 

@@ -15,8 +15,8 @@ from functools import cache
 from itertools import groupby, takewhile
 from pathlib import Path
 
-from rltools_host.documentation.stage import write_changed
 from rltools_host.errors import BuildError
+from rltools_host.files import write_changed
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import system_tools
 from rltools_host.tree import TREE

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from rltools_host.errors import UsageError
+from rltools_host.files import write_changed
 from rltools_host.runs.provenance import files_in
 from rltools_host.tree import TREE
 
@@ -132,13 +133,6 @@ def place_of(entry: str) -> str:
         return "Overview </README>"
     in_docs = (TREE.root / "docs" / f"{entry}.md").is_file()
     return f"/docs/{entry}" if in_docs else f"/{entry}"
-
-
-def write_changed(path: Path, content: str | bytes) -> None:
-    data = content.encode() if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.is_file() or path.read_bytes() != data:
-        path.write_bytes(data)
 
 
 def remove_others(folder: Path, kept: set[str]) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from rltools_host.build.catalogue import algorithms
 from rltools_host.build.description import Channel
 from rltools_host.build.experiments import CONTRACT, DIGITS, EXPERIMENT, generated_header
-from rltools_host.files import write_atomically
+from rltools_host.files import write_changed
 from rltools_host.runs.contents import Run
 from rltools_host.runs.policy_file import LONGEST_NAME, comment_text, string_literal
 from rltools_host.runs.task import Task, short, slug
@@ -174,13 +174,8 @@ class Headers:
     def write(self) -> None:
         """Puts them where builds look for them. One that is there already stays untouched: what was
         built of it is still good."""
-        for path, text in (
-            (generated_header(self.contract, CONTRACT), self.contract_text),
-            (generated_header(self.experiment, EXPERIMENT), self.experiment_text),
-        ):
-            if not path.is_file() or path.read_bytes() != text.encode():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, text.encode())
+        write_changed(generated_header(self.contract, CONTRACT), self.contract_text)
+        write_changed(generated_header(self.experiment, EXPERIMENT), self.experiment_text)
 
 
 def headers_of(task: Task) -> Headers:

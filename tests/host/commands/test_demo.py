@@ -101,7 +101,7 @@ class Told:
         monkeypatch.setattr(demo.experiments, "describe", lambda *_: None)
         monkeypatch.setattr(demo.cmake, "build_targets", lambda *_, **__: Path())
         monkeypatch.setattr(demo.firmware, "build_firmware", lambda *_: Path("program"))
-        monkeypatch.setattr(demo.memory, "memory_usage", lambda *_: [])
+        monkeypatch.setattr(demo.firmware, "memory_usage", lambda *_: [])
         for name in ("evaluate_policy", "write_report", "prove_policy"):
             monkeypatch.setattr(demo, name, lambda _: None)
 

@@ -15,6 +15,7 @@ import pytest
 
 from rltools_host.documentation import site, stage
 from rltools_host.errors import BuildError, DiskError, UsageError
+from rltools_host.files import write_changed
 from rltools_host.serving import served
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
@@ -154,10 +155,10 @@ def test_a_fault_fails_the_build(
     for group in site.GROUPS:
         tools.ensure_group(group)
     folder = tmp_path / "stage"
-    stage.write_changed(folder / f"{stage.ROOT}.md", text)
-    stage.write_changed(folder / stage.SOURCES, json.dumps([]))
+    write_changed(folder / f"{stage.ROOT}.md", text)
+    write_changed(folder / stage.SOURCES, json.dumps([]))
     configuration = (TREE.root / "docs" / stage.CONFIGURATION).read_text(encoding="utf-8")
-    stage.write_changed(folder / stage.CONFIGURATION, configuration)
+    write_changed(folder / stage.CONFIGURATION, configuration)
     with pytest.raises(BuildError, match="faults: see above"):
         site.run_sphinx(folder, tmp_path / "kept")
     shown = capfd.readouterr().err
@@ -221,7 +222,7 @@ def test_what_is_kept_is_of_the_sources_that_tutorials_use(
         *("lib/a.h", "lib/notes.md", "host/rltools_host/web/site.py", "examples/b.h"),
     )
     for name in names:
-        stage.write_changed(tmp_path / "tree" / name, "a")
+        write_changed(tmp_path / "tree" / name, "a")
     monkeypatch.setattr(TREE, "root", tmp_path / "tree")
     monkeypatch.setattr(site, "work_folder", lambda: tmp_path / "work")
     used = [names[0], names[2]]
@@ -229,10 +230,10 @@ def test_what_is_kept_is_of_the_sources_that_tutorials_use(
     first = site.kept_folder()
     first.mkdir(parents=True)
     assert re.fullmatch("kept-[0-9a-f]{12}", first.name)
-    stage.write_changed(tmp_path / "tree" / names[1], "b")
+    write_changed(tmp_path / "tree" / names[1], "b")
     assert site.kept_folder() == first
     assert first.exists()
-    stage.write_changed(tmp_path / "tree" / names[0], "b")
+    write_changed(tmp_path / "tree" / names[0], "b")
     assert site.kept_folder() != first
     assert not first.exists()
 
