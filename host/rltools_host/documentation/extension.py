@@ -12,7 +12,7 @@ from typing import Any
 from docutils import nodes
 from latex2mathml.converter import convert
 
-from rltools_host.documentation.stage import SCHEME, SOURCES
+from rltools_host.documentation.site import SCHEME, SOURCES
 from rltools_host.files import read_json
 from rltools_host.tree import TREE
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.documentation import core_api, stage
+from rltools_host.documentation import core_api, site
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
@@ -35,7 +35,7 @@ def test_without_doxygen_the_page_says_how_to_get_it(
     monkeypatch.setattr(tools, "missing_names", lambda names: list(names))
     (page,) = core_api.write_pages(tmp_path)
     assert "apt-get install doxygen" in (tmp_path / page).read_text(encoding="utf-8")
-    stage.write_stage(tmp_path, [page])  # no document links to another page of the core
+    site.write_stage(tmp_path, [page])  # no document links to another page of the core
 
 
 def test_comments_are_text_and_what_is_set_in_stays() -> None:

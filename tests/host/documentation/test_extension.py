@@ -14,7 +14,7 @@ pytest.importorskip("latex2mathml", reason="not installed (rlt doctor): Python: 
 from docutils import nodes
 
 from rltools_host.documentation import extension
-from rltools_host.documentation.stage import SCHEME, SOURCES
+from rltools_host.documentation.site import SCHEME, SOURCES
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from rltools_host.documentation import site, stage
+from rltools_host.documentation import site
 from rltools_host.errors import BuildError, DiskError, UsageError
 from rltools_host.files import write_changed
 from rltools_host.serving import served
@@ -155,10 +155,10 @@ def test_a_fault_fails_the_build(
     for group in site.GROUPS:
         tools.ensure_group(group)
     folder = tmp_path / "stage"
-    write_changed(folder / f"{stage.ROOT}.md", text)
-    write_changed(folder / stage.SOURCES, json.dumps([]))
-    configuration = (TREE.root / "docs" / stage.CONFIGURATION).read_text(encoding="utf-8")
-    write_changed(folder / stage.CONFIGURATION, configuration)
+    write_changed(folder / f"{site.ROOT}.md", text)
+    write_changed(folder / site.SOURCES, json.dumps([]))
+    configuration = (TREE.root / "docs" / site.CONFIGURATION).read_text(encoding="utf-8")
+    write_changed(folder / site.CONFIGURATION, configuration)
     with pytest.raises(BuildError, match="faults: see above"):
         site.run_sphinx(folder, tmp_path / "kept")
     shown = capfd.readouterr().err

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.documentation import stage
+from rltools_host.documentation import site
 from rltools_host.errors import UsageError
 from rltools_host.tree import TREE
 
@@ -19,7 +19,7 @@ LINK = re.compile(r"\]\(([^)]+)\)")
 
 
 def marked(text: str) -> tuple[str, set[str]]:
-    return stage.with_marked_links(PAGE, text, {PAGE, "README.md"})
+    return site.with_marked_links(PAGE, text, {PAGE, "README.md"})
 
 
 @pytest.mark.parametrize(
@@ -44,17 +44,17 @@ def test_a_link_that_leads_nowhere_is_named(link: str) -> None:
 
 
 def test_every_document_is_in_the_side_bar() -> None:
-    entries = [stage.place_of(entry) for names in stage.SECTIONS.values() for entry in names]
+    entries = [site.place_of(entry) for names in site.SECTIONS.values() for entry in names]
     listed = {entry.removeprefix("Overview <").strip("/>") for entry in entries}
     below = {f"docs/tutorials/{name}" for name in tutorials()}
-    known = {name.removesuffix(".md") for name in stage.documents()}
-    assert known == listed | below | {stage.ROOT}
+    known = {name.removesuffix(".md") for name in site.documents()}
+    assert known == listed | below | {site.ROOT}
 
 
 def test_side_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the pages that were written the first one stands last in the reference: it lists them."""
     sections = {"Begin": ("README", "many_runs"), "Reference": ("examples/python/README",)}
-    monkeypatch.setattr(stage, "SECTIONS", sections)
+    monkeypatch.setattr(site, "SECTIONS", sections)
     begin = ["", "```{toctree}", ":hidden:", ":caption: Begin", "", "Overview </README>"]
     begin += ["/docs/many_runs", "```"]
     reference = [
@@ -69,21 +69,21 @@ def test_side_bar(monkeypatch: pytest.MonkeyPatch) -> None:
         ((), []),
         (("docs/core/index.md", "docs/core/nn.md"), ["/docs/core/index"]),
     ):
-        assert stage.side_bar(pages).split("\n") == [*begin, *reference, *listed, "```", ""]
+        assert site.side_bar(pages).split("\n") == [*begin, *reference, *listed, "```", ""]
 
 
 def test_the_stage_keeps_times_and_loses_what_is_gone(tmp_path: Path) -> None:
-    stage.write_stage(tmp_path)
+    site.write_stage(tmp_path)
     page, gone = tmp_path / "README.md", tmp_path / "docs" / "gone.md"
     gone.write_text("# Gone\n")
     before = page.stat().st_mtime_ns
-    stage.write_stage(tmp_path)
+    site.write_stage(tmp_path)
     assert page.stat().st_mtime_ns == before
     assert not gone.exists()
-    for name in json.loads((tmp_path / stage.SOURCES).read_text()):
+    for name in json.loads((tmp_path / site.SOURCES).read_text()):
         assert (TREE.root / name).exists()
-    for name in (stage.CONFIGURATION, "docs/images/web.webp"):
-        source = TREE.root / ("docs" if name == stage.CONFIGURATION else "") / name
+    for name in (site.CONFIGURATION, "docs/images/web.webp"):
+        source = TREE.root / ("docs" if name == site.CONFIGURATION else "") / name
         assert (tmp_path / name).read_bytes() == source.read_bytes()
 
 
@@ -92,12 +92,12 @@ def test_pages_that_were_written_stay_and_are_linked(tmp_path: Path) -> None:
     page.parent.mkdir(parents=True)
     page.write_text("[a](tree:lib/rltools)\n")
     ends = {"docs/design.md": "\nThe end.\n"}
-    stage.write_stage(tmp_path, ["docs/core/index.md"], ends)
+    site.write_stage(tmp_path, ["docs/core/index.md"], ends)
     assert page.read_text() == "[a](tree:lib/rltools)\n"
-    assert "lib/rltools" in json.loads((tmp_path / stage.SOURCES).read_text())
+    assert "lib/rltools" in json.loads((tmp_path / site.SOURCES).read_text())
     assert (tmp_path / "docs/design.md").read_text().endswith("\n\nThe end.\n")
-    root = (tmp_path / f"{stage.ROOT}.md").read_text()
-    assert root.endswith(stage.side_bar(["docs/core/index.md"]))
+    root = (tmp_path / f"{site.ROOT}.md").read_text()
+    assert root.endswith(site.side_bar(["docs/core/index.md"]))
 
 
 def tutorials() -> list[str]:
