@@ -22,7 +22,6 @@ ORDER = (
     "files",
     "documents",
     "lines",
-    "child_process",
     "interruption",
     "serving",
     "toolchain",

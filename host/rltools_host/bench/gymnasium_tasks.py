@@ -26,8 +26,8 @@ from rltools_host.bench import harness
 from rltools_host.bench.contenders import OURS, PEER_LIMIT_S, rlt
 from rltools_host.bench.harness import Row
 from rltools_host.bench.training import TITLES, chosen_peers
-from rltools_host.child_process import die_with
 from rltools_host.errors import RltError
+from rltools_host.interruption import die_with
 from rltools_host.project import PROJECT
 from rltools_host.runs.aggregates import interval_of_difference
 from rltools_host.training.group_plan import parse_seeds

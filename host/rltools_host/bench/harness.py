@@ -26,9 +26,9 @@ from typing import Any, Protocol
 from rltools_host import clock
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
-from rltools_host.child_process import dying_with, ending, kill_child, start_child
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, unknown_name
 from rltools_host.files import write_atomically
+from rltools_host.interruption import dying_with, ending, kill_child, start_child
 from rltools_host.lines import aligned
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE

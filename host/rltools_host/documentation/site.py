@@ -21,10 +21,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from rltools_host.build import cmake
-from rltools_host.child_process import end_child, start_child
 from rltools_host.documentation import core_api
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.files import write_changed
+from rltools_host.interruption import end_child, start_child
 from rltools_host.project import MARKER, PROJECT, VARIABLE
 from rltools_host.runs.provenance import files_in
 from rltools_host.toolchain import tools

@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import Any
 
 from rltools_host import errors
-from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.documents import typed
 from rltools_host.errors import BuildError, EnvironmentLostError, RltError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer, PlayState
@@ -31,6 +30,7 @@ from rltools_host.gymnasium_tasks.imports import (
     whole_source,
 )
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
+from rltools_host.interruption import end_child, ending, start_child
 from rltools_host.lines import aside
 from rltools_host.runs.task import PREFIX, Task
 

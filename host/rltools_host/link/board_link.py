@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltools_host.boards.description import Board, list_boards
-from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import LinkLostError, PortError, UsageError
 from rltools_host.files import disk_error, partial_path, write_durably
+from rltools_host.interruption import end_child, ending, start_child
 from rltools_host.link.transport import DEFAULT_BAUD, Link, ProcessLink, SerialLink, open_link
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import PTS

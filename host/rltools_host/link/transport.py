@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import LinkLostError, PortError
+from rltools_host.interruption import end_child, ending, start_child
 from rltools_host.tree import command_line
 
 CHUNK_BYTES = 65536

@@ -18,8 +18,8 @@ import numpy as np
 
 from rltools_host.build.description import Shape
 from rltools_host.build.picture import Drawn, picture_of
-from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.documents import Unfit
+from rltools_host.interruption import end_child, ending, start_child
 from rltools_host.policies.episodes import Episode, name_in_gymnasium
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report import mujoco_frames

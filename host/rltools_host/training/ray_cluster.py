@@ -27,9 +27,9 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import LinkLostError, RltError, UsageError
 from rltools_host.files import disk_error, partial_path, synchronise_folder, write_durably
+from rltools_host.interruption import end_child, ending, start_child
 from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.runs.provenance import version as version_here
 from rltools_host.toolchain import tools

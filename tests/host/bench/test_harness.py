@@ -203,7 +203,7 @@ IN_A_POOL = """
 import multiprocessing, os, sys
 from concurrent.futures import ProcessPoolExecutor
 from rltools_host.bench.harness import run_to_end
-from rltools_host.child_process import die_with
+from rltools_host.interruption import die_with
 SLEEPS = "import os, time; print(os.getppid(), os.getpid(), file=open(sys.argv[1] + '.new', 'w'));"
 SLEEPS = "import sys;" + SLEEPS + "os.rename(sys.argv[1] + '.new', sys.argv[1]); time.sleep(60)"
 if __name__ == "__main__":

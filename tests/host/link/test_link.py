@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 import serial
 
-from rltools_host.child_process import end_child, start_child
 from rltools_host.errors import LinkLostError, PortError
+from rltools_host.interruption import end_child, start_child
 from rltools_host.link import transport
 from rltools_host.link.transport import (
     DescriptorLink,
@@ -174,7 +174,7 @@ def test_process_that_never_reads_does_not_hang(monkeypatch: pytest.MonkeyPatch)
 def test_child_dies_with_a_parent_that_is_killed() -> None:
     """The parent gets SIGKILL, so nothing in it can clean up: the kernel must."""
     program = (
-        "import sys, time; from rltools_host.child_process import start_child\n"
+        "import sys, time; from rltools_host.interruption import start_child\n"
         "child = start_child([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
         "print(child.pid, flush=True)\n"
         "time.sleep(60)"
