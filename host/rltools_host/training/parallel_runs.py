@@ -4,7 +4,7 @@ The module is both ends. `ParallelRuns` starts the processes. Each runs `main()`
 file of its `Job`, trains as `rlt train` does, and reports in lines of JSON on its standard output.
 The processes are in sessions of their own, so a signal reaches the command alone. The command sends
 each of them SIGTERM, which pauses a run, and SIGINT, which quits. They cannot outlive it
-(child_process.py).
+(interruption.py).
 """
 
 from __future__ import annotations
