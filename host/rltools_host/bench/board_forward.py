@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from rltools_host.bench import harness
 from rltools_host.bench.harness import MeasurementError, Row
@@ -38,9 +38,33 @@ HOT_LOOPS = {"optimised": "accumulate_terms", "cmsis-dsp": "arm_mat_vec_mult_f32
 OURS = ("generic", "optimised", "policy image")
 
 
-def run(board_name: str, dsp: bool = True) -> dict[str, Any]:
-    """Measures on one board or all emulated ones; prints tables, returns what `--json` prints."""
-    results = []
+class Estimate(TypedDict):
+    """A hot loop, and llvm-mca's cycles of a multiply-add."""
+
+    loop: str
+    multiply_adds: int
+    cortex_m7_cycles: float | None
+    cortex_m4_cycles: float | None
+
+
+class OfBoard(TypedDict):
+    board: str
+    rows: list[Row]
+    left_out: str | None
+    estimates: list[Estimate]
+
+
+class BoardForward(TypedDict):
+    """What `--json` prints."""
+
+    network: str
+    unit: str
+    results: list[OfBoard]
+
+
+def run(board_name: str, dsp: bool = True) -> BoardForward:
+    """Measures on one board or all emulated ones, and prints tables."""
+    results: list[OfBoard] = []
     for board in chosen_boards(board_name):
         reason = None
         sources: Path | None = None
@@ -53,7 +77,7 @@ def run(board_name: str, dsp: bool = True) -> dict[str, Any]:
         rows = measure(board, sources)
         found = estimates(board) if cortex_m else []
         results.append({"board": board.name, "rows": rows, "left_out": reason, "estimates": found})
-    document = {"network": NETWORK, "unit": "guest instructions", "results": results}
+    document: BoardForward = {"network": NETWORK, "unit": "guest instructions", "results": results}
     print("\n".join(lines(document)))
     return document
 
@@ -105,7 +129,7 @@ def program_of(board: Board) -> Path:
     return tree / "bench" / f"forward{board.program_suffix}"
 
 
-def estimates(board: Board) -> list[dict[str, object]]:
+def estimates(board: Board) -> list[Estimate]:
     """Of the loops in the program that was measured."""
     objdump = f"{board.toolchain.prefix}objdump"
     return loops_of(objdump, program_of(board), HOT_LOOPS)
@@ -154,7 +178,7 @@ def checked(board: Board, rows: list[Row]) -> list[Row]:
     return rows
 
 
-def lines(document: dict[str, Any]) -> list[str]:
+def lines(document: BoardForward) -> list[str]:
     """What a person reads: a table for each board."""
     text = [f"One forward pass of {NETWORK} with a tanh output, in guest instructions (not time)"]
     for result in document["results"]:
@@ -174,7 +198,7 @@ def lines(document: dict[str, Any]) -> list[str]:
     return text
 
 
-def estimate_lines(rows: list[dict[str, Any]]) -> list[str]:
+def estimate_lines(rows: list[Estimate]) -> list[str]:
     def cell(value: float | None) -> str:
         return "llvm-mca is not installed" if value is None else f"{value:.2f}"
 
@@ -301,13 +325,13 @@ def cortex_m7_cycles(loop: Loop) -> float | None:
     return int(match[1]) / 100
 
 
-def loops_of(objdump: str, program: Path, symbols: dict[str, str]) -> list[dict[str, object]]:
+def loops_of(objdump: str, program: Path, symbols: dict[str, str]) -> list[Estimate]:
     """For each title the hot loop of the function whose symbol contains a text, where there is one.
 
     Cycles are of one multiply-add.
     """
     by_symbol = disassemble(objdump, program)
-    rows: list[dict[str, object]] = []
+    rows: list[Estimate] = []
     for title, text in symbols.items():
         matches = [name for name in by_symbol if text in name]
         if not matches:

@@ -12,9 +12,9 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from rltools_host import clock
 from rltools_host.bench import harness
@@ -31,13 +31,28 @@ LAUNCHER = TREE.root / "rlt"
 DEPENDENCIES_OF = re.compile(r"^(\S+): #deps")
 
 
-def run(experiment: str, repetitions: int, directory: Path | None = None) -> dict[str, Any]:
-    """Measures, prints it and returns what `--json` prints."""
+class Times(TypedDict):
+    """Seconds, medians."""
+
+    experiment: str
+    header: str
+    repetitions: int
+    from_nothing_s: float
+    unchanged_start_s: float
+    changed_header_start_s: float
+
+
+class BuildTimes(Times, harness.Conditions):
+    """What `--json` prints."""
+
+
+def run(experiment: str, repetitions: int, directory: Path | None = None) -> BuildTimes:
+    """Measures, and prints it."""
     harness.require_positive(repetitions=repetitions)
     experiments.require_experiment(experiment)
     with without_compiler_cache():
         times = build_times(experiment, directory or PROJECT.benchmarks / "build-time", repetitions)
-    document = {**times, **harness.conditions()}
+    document: BuildTimes = {**times, **harness.conditions()}
     print("\n".join(lines(document)))
     return document
 
@@ -57,8 +72,8 @@ def without_compiler_cache() -> Iterator[None]:
             os.environ[name] = before
 
 
-def build_times(experiment: str, directory: Path, repetitions: int = REPETITIONS) -> dict[str, Any]:
-    """Seconds, medians; `directory` is where the build from nothing goes."""
+def build_times(experiment: str, directory: Path, repetitions: int = REPETITIONS) -> Times:
+    """`directory` is where the build from nothing goes."""
     header = header_of_algorithm(experiment)
     experiments.describe(experiment)
     firmware.build_firmware(load_board("host"), experiment)
@@ -157,7 +172,7 @@ def ninja_output(command: list[str]) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
-def lines(document: Mapping[str, Any]) -> list[str]:
+def lines(document: BuildTimes) -> list[str]:
     """What a person reads."""
     return [
         f"{document['experiment']} on this machine, median of {document['repetitions']}:",

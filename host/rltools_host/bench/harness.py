@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from rltools_host import clock
 from rltools_host.boards.description import load_board
@@ -72,8 +72,24 @@ def pinned(cores: int = 1) -> Iterator[int | None]:
         os.sched_setaffinity(0, before)
 
 
-def machine() -> dict[str, Any]:
-    """The processor's model and number of cores; nothing that names one machine."""
+class Machine(TypedDict):
+    """Nothing of it names one machine."""
+
+    processor: str
+    cores: int | None
+    system: str
+
+
+class Conditions(TypedDict):
+    """What figures depend on, beside what is measured."""
+
+    machine: Machine
+    load_average: float | None
+    date: str
+
+
+def machine() -> Machine:
+    """This one."""
     model = platform.processor() or platform.machine()
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
@@ -92,8 +108,7 @@ def load_average() -> float | None:
         return None
 
 
-def conditions() -> dict[str, Any]:
-    """What figures depend on, beside what is measured."""
+def conditions() -> Conditions:
     return {"machine": machine(), "load_average": load_average(), "date": clock.date()}
 
 

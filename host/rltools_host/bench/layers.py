@@ -8,7 +8,7 @@ taking turns with the core's peak; programs/recurrent.cpp measures the network.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from rltools_host.bench import harness
 from rltools_host.boards.description import load_board
@@ -26,8 +26,38 @@ BLAS_BOARD = "host-blas"
 TOLERANCE = 1e-3
 
 
-def run(widths: str, batches: str, zeros: int, repetitions: int) -> dict[str, Any]:
-    """Measures, prints the table and returns what `--json` prints."""
+class Product(TypedDict):
+    """One product of a shape; what is BLAS's only where that is there."""
+
+    product: str
+    width: int
+    batch: int
+    peak_gflops: float
+    ours_gflops: float
+    ours_share: float
+    blas_gflops: NotRequired[float]
+    blas_share: NotRequired[float]
+    blas_time: NotRequired[float]
+    blas_is_selected: NotRequired[bool]
+    largest_difference: NotRequired[float]
+
+
+class Layers(harness.Conditions):
+    """What `--json` prints."""
+
+    rows: list[Product]
+    recurrent: Mapping[str, Any]  # evaluated_network()
+    peak_gflops: float
+    zeros_percent: int
+    repetitions: int
+    vector_lanes: int
+    blas: Mapping[str, str] | None
+    without_blas: str | None
+    core: int | None
+
+
+def run(widths: str, batches: str, zeros: int, repetitions: int) -> Layers:
+    """Measures, and prints the table."""
     harness.require_positive(repetitions=repetitions)
     if not 0 <= zeros <= 100:
         raise UsageError(f"--zeros {zeros}: a percentage from 0 to 100 is needed")
@@ -36,7 +66,7 @@ def run(widths: str, batches: str, zeros: int, repetitions: int) -> dict[str, An
     missing = tools.missing_names(load_board(BLAS_BOARD).libraries)
     board = OURS_BOARD if missing else BLAS_BOARD
     conditions = harness.conditions()
-    rows: list[dict[str, Any]] = []
+    rows: list[Product] = []
     core: int | None = None
     blas = None
     for batch in chosen_batches:
@@ -47,7 +77,7 @@ def run(widths: str, batches: str, zeros: int, repetitions: int) -> dict[str, An
             rows += evaluated(raw, width, batch)
             blas = raw["blas"]
     recurrent, core = harness.run_program("recurrent", repetitions, board=OURS_BOARD)
-    document = {
+    document: Layers = {
         "rows": rows,
         "recurrent": evaluated_network(recurrent),
         "peak_gflops": harness.median([row["peak_gflops"] for row in rows]),
@@ -74,14 +104,14 @@ def chosen(name: str, value: str, known: Sequence[int]) -> list[int]:
     return sorted(set(numbers))
 
 
-def evaluated(raw: Mapping[str, Any], width: int, batch: int) -> list[dict[str, Any]]:
+def evaluated(raw: Mapping[str, Any], width: int, batch: int) -> list[Product]:
     """One row for each product of a shape; medians, and ratios within a repetition."""
-    rows = []
+    rows: list[Product] = []
     repetitions = len(raw["products"][0]["ours_gflops"])
     for index, product in enumerate(raw["products"]):
         peaks = raw["peak_gflops"][index * repetitions : (index + 1) * repetitions]
         ours = product["ours_gflops"]
-        row = {
+        row: Product = {
             "product": product["name"],
             "width": width,
             "batch": batch,
@@ -109,7 +139,7 @@ def evaluated(raw: Mapping[str, Any], width: int, batch: int) -> list[dict[str, 
     return rows
 
 
-def evaluated_network(raw: Mapping[str, Any]) -> dict[str, Any]:
+def evaluated_network(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Medians and fastest times, and of the core's peak the share within a repetition."""
     row = {key: raw[key] for key in ("network", "windows", "steps", "lanes")}
     for name, count in (("forward", "forward_multiply_adds"), ("step", "multiply_adds")):
@@ -128,7 +158,7 @@ def ratios(values: Sequence[float], others: Sequence[float]) -> list[float]:
     return [value / other for value, other in zip(values, others, strict=True)]
 
 
-def lines(document: Mapping[str, Any]) -> list[str]:
+def lines(document: Layers) -> list[str]:
     """What a person reads."""
     table = [("batch", "width", "product", "ours", "of the peak", "BLAS", "of the peak", "BLAS's")]
     table.append(("", "", "", "GFLOP/s", "", "GFLOP/s", "", "time / ours"))
@@ -170,7 +200,7 @@ def network_lines(row: Mapping[str, Any]) -> list[str]:
     return [heading, *aligned(table)]
 
 
-def blas_line(document: Mapping[str, Any]) -> str:
+def blas_line(document: Layers) -> str:
     """Which library, and for which processor it chose its kernels."""
     blas = document["blas"]
     if blas is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from rltools_host.bench import harness
 from rltools_host.errors import VerificationError
@@ -19,6 +19,51 @@ LARGEST_BUFFER_MB = 256
 SMALLEST_BUFFER_MB = 64
 CACHES_PER_BUFFER = 8
 FALLBACK_CACHE_BYTES = 32 << 20
+
+
+class Phase(TypedDict):
+    name: str
+    share_of_time: float
+    us_per_step: float
+    mflop_per_step: float
+    gflops: float
+    share_of_peak: float
+
+
+class Measured(TypedDict):
+    """Of one thread. `kind_of_core` is of kernels/simd/host_core.h."""
+
+    peak_gflops: float
+    achieved_gflops: float
+    share: float
+    shares: list[float]
+    phases: list[Phase]
+    bandwidth_gb_s: float
+    mflop_per_step: float
+    step_us: float
+    run_s: float
+    clocks_cost: float
+    vector_lanes: int
+    kind_of_core: str
+    steps: int
+    repetitions: int
+
+
+class TwoThreads(TypedDict):
+    """The ratio alone, and null, where there is one processor."""
+
+    processors: int
+    ratio: float | None
+    run_s: NotRequired[float]
+    one_thread_s: NotRequired[float]
+    ratios: NotRequired[list[float]]
+
+
+class Roofline(Measured, harness.Conditions):
+    """What `--json` prints."""
+
+    two_threads: TwoThreads
+    core: int | None
 
 
 def buffer_mb() -> int:
@@ -32,13 +77,13 @@ def buffer_mb() -> int:
     return max(SMALLEST_BUFFER_MB, min(LARGEST_BUFFER_MB, wanted))
 
 
-def run(steps: int, repetitions: int, buffer: int | None = None) -> dict[str, Any]:
-    """Measures, prints the table and returns what `--json` prints."""
+def run(steps: int, repetitions: int, buffer: int | None = None) -> Roofline:
+    """Measures, and prints the table."""
     harness.require_positive(steps=steps, repetitions=repetitions)
     conditions = harness.conditions()
     raw, core = harness.run_program("roofline", steps, repetitions, buffer or buffer_mb())
     raw_two, _ = harness.run_program("two_threads", steps, repetitions, cores=2)
-    document = {
+    document: Roofline = {
         **evaluated(raw),
         "two_threads": two_threads(raw_two),
         "core": core,
@@ -48,7 +93,7 @@ def run(steps: int, repetitions: int, buffer: int | None = None) -> dict[str, An
     return document
 
 
-def evaluated(raw: Mapping[str, Any]) -> dict[str, Any]:
+def evaluated(raw: Mapping[str, Any]) -> Measured:
     """The document, from what the program measured."""
     if not raw["same_bits"]:
         raise VerificationError(
@@ -66,7 +111,7 @@ def evaluated(raw: Mapping[str, Any]) -> dict[str, Any]:
     run_s = harness.median(runs)
     peak_gflops = harness.median(peaks)
     updates = max(1, raw["updates"])
-    phases = []
+    phases: list[Phase] = []
     for phase in raw["phases"]:
         share = phase["ticks"] / ticks if ticks else 0.0
         gflops = phase["operations"] / (share * run_s) / 1e9 if share else 0.0
@@ -92,13 +137,13 @@ def evaluated(raw: Mapping[str, Any]) -> dict[str, Any]:
         "run_s": run_s,
         "clocks_cost": harness.median(raw["profiled_s"]) / run_s - 1,
         "vector_lanes": raw["lanes"],
-        "kind_of_core": raw["kind_of_core"],  # of kernels/simd/host_core.h
+        "kind_of_core": raw["kind_of_core"],
         "steps": raw["steps"],
         "repetitions": len(runs),
     }
 
 
-def two_threads(raw: Mapping[str, Any]) -> dict[str, Any]:
+def two_threads(raw: Mapping[str, Any]) -> TwoThreads:
     """What the second thread gains, from what the program measured in turn."""
     if not raw["same_bits"]:
         raise VerificationError(
@@ -117,7 +162,7 @@ def two_threads(raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def two_threads_line(measured: Mapping[str, Any]) -> str:
+def two_threads_line(measured: TwoThreads) -> str:
     if measured["ratio"] is None:
         return (
             "  two threads         not measured: this process may use one core only, "
@@ -129,7 +174,7 @@ def two_threads_line(measured: Mapping[str, Any]) -> str:
     )
 
 
-def lines(document: Mapping[str, Any]) -> list[str]:
+def lines(document: Roofline) -> list[str]:
     """What a person reads."""
     header = ("phase", "time", "us a step", "MFLOP a step", "GFLOP/s", "of the peak")
     rows = [

@@ -86,7 +86,7 @@ LAST_IS_TRIED = """() => document.querySelector('#trials').textContent
   .includes(`step ${seen.last[1].toLocaleString('en')}:`)"""
 
 
-def run(memory_s: int) -> dict[str, Any]:
+def run(memory_s: int) -> Mapping[str, Any]:
     """Measures, prints it and returns what `--json` prints."""
     if memory_s < LEAST_MEMORY_S:
         raise UsageError(f"--memory {memory_s}: at least {LEAST_MEMORY_S} seconds are needed")
@@ -96,7 +96,7 @@ def run(memory_s: int) -> dict[str, Any]:
         chromium() as browser,
     ):
         pages = {name: page_size(browser, address, name) for name in (PENDULUM, DRONE)}
-        document = {
+        found = {
             "first_step_s": first_step(browser, address),
             "page_kb": pages[PENDULUM][0],
             "page_compressed_kb": pages[PENDULUM][1],
@@ -106,7 +106,7 @@ def run(memory_s: int) -> dict[str, Any]:
             **frames(browser, address),
             **memory(browser, address, memory_s),
         }
-    document = {**document, **harness.conditions()}
+    document: Mapping[str, Any] = {**found, **harness.conditions()}
     print("\n".join(lines(document)))
     return document
 
