@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from rltools_host.boards.description import Board
 from rltools_host.build.cmake import TRAIN, build_targets, firmware_target, require_program
@@ -87,15 +87,22 @@ def allocated_ranges(elf: bytes) -> list[tuple[int, int]]:
     return ranges
 
 
-def memory_usage(board: Board, program: Path) -> list[dict[str, Any]]:
-    """Bytes in each memory of the board: name, use, used_bytes, bytes; empty without a link map."""
+class MemoryUsage(TypedDict):
+    name: str
+    use: str
+    used_bytes: int
+    bytes: int
+
+
+def memory_usage(board: Board, program: Path) -> list[MemoryUsage]:
+    """Of each memory of the board; empty without a link map."""
     if not board.toolchain.link_map or not board.memory:
         return []
     ranges = allocated_ranges(program.read_bytes())
     regions = {
         region.name: region for region in linker_regions(program.with_suffix(".map").read_text())
     }
-    usage = []
+    usage: list[MemoryUsage] = []
     for memory in board.memory:
         used_bytes = 0
         for name in memory.regions:
@@ -152,7 +159,7 @@ def is_written(flags: int) -> bool:
     return flags & (SHF_WRITE | SHF_ALLOC) == SHF_WRITE | SHF_ALLOC
 
 
-def memory_lines(usage: Sequence[Mapping[str, Any]]) -> list[str]:
+def memory_lines(usage: Sequence[MemoryUsage]) -> list[str]:
     return [
         f"  {entry['name']}  {entry['used_bytes']:>9,} of {entry['bytes']:,} bytes "
         f"({100 * entry['used_bytes'] / entry['bytes']:.1f} %)  {entry['use']}"

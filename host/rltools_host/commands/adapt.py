@@ -13,7 +13,7 @@ import contextlib
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
@@ -300,7 +300,7 @@ class Adaptation:
             again = command_line("push", near_path(Path(run)), "--board", place.board, *port)
             error.args = (f"{error}; the policy passed its gate, `{again}` pushes it again",)
             raise
-        self._document |= outcome.document()
+        self._document |= asdict(outcome)
         step.text = f"{outcome.reason}, in slot {outcome.slot} of {request.place.board}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -72,7 +73,7 @@ def note_its_end(place: PolicyPlace) -> None:
 
 def told(outcome: PushResult, json_output: bool) -> PushResult:
     if json_output:
-        print(json.dumps(outcome.document()))
+        print(json.dumps(asdict(outcome)))
     return outcome
 
 

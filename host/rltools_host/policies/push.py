@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -54,9 +53,6 @@ class PushResult:
         self.active_sha256 = active.sha256 if active else None
         self.slot = active.slot if active else None
 
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @contextlib.contextmanager
 def reported(board: str) -> Iterator[PushResult]:
@@ -67,7 +63,7 @@ def reported(board: str) -> Iterator[PushResult]:
     except RltError as error:
         outcome.activated = False
         outcome.reason = str(error)
-        error.details = outcome.document()
+        error.details = asdict(outcome)
         raise
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -131,10 +131,6 @@ class Improvement:
     probability: float
     interval: Interval | None
 
-    def document(self) -> dict[str, Any]:
-        names = ("of", "over", "probability", "interval")
-        return {name: getattr(self, name) for name in names}
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -156,7 +152,7 @@ class Comparison:
     def document(self) -> dict[str, Any]:
         return {
             "contenders": [each.document() for each in self.contenders],
-            "improvements": [each.document() for each in self.improvements],
+            "improvements": [asdict(each) for each in self.improvements],
             "differences": differing(self.contenders),
             "confidence": CONFIDENCE,
             "resamples": RESAMPLES,

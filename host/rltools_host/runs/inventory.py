@@ -12,8 +12,8 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,49 +108,46 @@ def entries(folder: Path, with_members: bool = False) -> list[Entry]:
             path = folder / name
             of_group = is_group(path) and not is_run(path)
             members = members_of(path, name) if of_group else []
-            known = group_fields(path, members) if of_group else run_fields(path)
-            found.append(entry_of(path, name, of_group, known))
+            entry = entry_of(path, name, of_group)
+            found.append(of_a_group(entry, members) if of_group else of_a_run(entry))
             found += members if with_members else []
     return found
 
 
-def entry_of(path: Path, name: str, of_group: bool, known: Mapping[str, Any]) -> Entry:
-    """OSError where it is gone."""
-    return Entry(
-        name=name,
-        path=path,
-        is_group=of_group,
-        begun_us=begun_us(path / (GROUP_FILE if of_group else RUN_FILE)),
-        disk_bytes=disk_bytes(path),
-        **known,
-    )
+def entry_of(path: Path, name: str, of_group: bool) -> Entry:
+    """What is known without its file; OSError where it is gone."""
+    began_us = begun_us(path / (GROUP_FILE if of_group else RUN_FILE))
+    return Entry(name, path, of_group, began_us, disk_bytes(path), DAMAGED)
 
 
-def run_fields(path: Path) -> dict[str, Any]:
+def of_a_run(entry: Entry) -> Entry:
+    """The same with what its file says."""
     try:
-        folder = RunFolder.open(path)
+        folder = RunFolder.open(entry.path)
         run = folder.content
-        return {
-            "state": folder.state,
-            "experiment": run.experiment,
-            "board": run.board,
-            "seeds": () if run.seed is None else (run.seed,),
-            "step": run.step,
-            "steps": run.steps,
-            "result": run.return_mean,
-            "deviation": run.return_std,
-            "length": run.length_mean,
-        }
+        return replace(
+            entry,
+            state=folder.state,
+            experiment=run.experiment,
+            board=run.board,
+            seeds=() if run.seed is None else (run.seed,),
+            step=run.step,
+            steps=run.steps,
+            result=run.return_mean,
+            deviation=run.return_std,
+            length=run.length_mean,
+        )
     except RltError as error:
-        return {"state": DAMAGED, "problem": str(error)}
+        return replace(entry, problem=str(error))
 
 
-def group_fields(path: Path, members: Sequence[Entry]) -> dict[str, Any]:
+def of_a_group(entry: Entry, members: Sequence[Entry]) -> Entry:
+    """The same with what its file and its runs say."""
     try:
-        group = GroupFolder.open(path)
+        group = GroupFolder.open(entry.path)
         content = group.content
     except RltError as error:
-        return {"state": DAMAGED, "problem": str(error)}
+        return replace(entry, problem=str(error))
     count = len(list(group.run_names()))
     finished = [member for member in members if member.state == FINISHED]
     figures = statistics_of([run.result for run in finished if run.result is not None])
@@ -159,17 +156,18 @@ def group_fields(path: Path, members: Sequence[Entry]) -> dict[str, Any]:
         state = FINISHED
     if content.tune is not None:  # pruned runs never finish
         state = f"{content.state}, {state}" if content.state != FINISHED else FINISHED
-    return {
-        "state": state,
-        "experiment": content.experiment,
-        "board": content.board,
-        "seeds": content.seeds,
-        "step": sum(member.step for member in members),
-        "steps": max((member.steps for member in members), default=content.steps or 0) * count,
-        "result": figures["mean"],
-        "deviation": figures["std"],
-        "length": statistics_of([run.length for run in finished if run.length is not None])["mean"],
-    }
+    return replace(
+        entry,
+        state=state,
+        experiment=content.experiment,
+        board=content.board,
+        seeds=content.seeds,
+        step=sum(member.step for member in members),
+        steps=max((member.steps for member in members), default=content.steps or 0) * count,
+        result=figures["mean"],
+        deviation=figures["std"],
+        length=statistics_of([run.length for run in finished if run.length is not None])["mean"],
+    )
 
 
 def members_of(path: Path, name: str) -> list[Entry]:
@@ -177,7 +175,7 @@ def members_of(path: Path, name: str) -> list[Entry]:
     with contextlib.suppress(RltError):
         folders = [run.folder for run in GroupFolder.open(path).run_names()]
         return [
-            entry_of(path / each, f"{name}/{each}", False, run_fields(path / each))
+            of_a_run(entry_of(path / each, f"{name}/{each}", False))
             for each in folders
             if is_run(path / each)
         ]

@@ -15,7 +15,7 @@ import subprocess
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import rltools_host
 from rltools_host.project import MARKER, PROJECT
@@ -118,10 +118,22 @@ def tar_entry(name: str, data: bytes, mode: int = PLAIN) -> bytes:
     return header[:148] + checksum + header[156:] + data + bytes(-len(data) % BLOCK)
 
 
-def git_revision() -> dict[str, Any]:
-    """The tree's revision and whether it was changed since; empty outside of git, also where a
-    repository around an installed tree is another's."""
-    unknown = {"git_revision": None, "git_dirty": None}
+class Revision(TypedDict):
+    """Of the tree, and whether it was changed since; null outside of git, also where a repository
+    around an installed tree is another's."""
+
+    git_revision: str | None
+    git_dirty: bool | None
+
+
+class Machine(TypedDict):
+    platform: str
+    machine: str
+    processors: int | None
+
+
+def git_revision() -> Revision:
+    unknown: Revision = {"git_revision": None, "git_dirty": None}
     if not (TREE.root / ".git").exists():
         return unknown
 
@@ -148,7 +160,7 @@ def version() -> str:
     return f"{rltools_host.__version__}{f' {revision}' if revision else ''}"
 
 
-def machine() -> dict[str, Any]:
+def machine() -> Machine:
     return {
         "platform": platform.platform(),
         "machine": platform.machine(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -136,7 +137,7 @@ def test_the_way_back(
     confirmed, document = capsys.readouterr().out.splitlines()
     assert confirmed.startswith("confirmed: ")
     assert confirmed.endswith(f" is active in slot {outcome.slot}")
-    assert json.loads(document) == outcome.document()
+    assert json.loads(document) == asdict(outcome)
 
 
 @pytest.mark.parametrize(
