@@ -18,11 +18,10 @@ from rltools_host.flight.disturbances import FAULTS, TICKS_A_S
 from rltools_host.flight.loop import Trace, is_fault
 from rltools_host.flight.result import LoopResult, event_line
 from rltools_host.ui.curve import BRAILLE, Canvas, nice_range, tick_labels
-from rltools_host.ui.training_screen import Pace, add_bar, can_show, open_live
+from rltools_host.ui.training_screen import InPlace, Pace, add_bar, can_show
 
 if TYPE_CHECKING:
     from rich.console import Group
-    from rich.live import Live
     from rich.text import Text
 
 REFRESH_S, DRAWING_SHARE = 0.1, 0.05
@@ -57,27 +56,18 @@ class LiveFlight:
     """It goes when the flight is over: what came of it is printed for terminals and pipes alike."""
 
     def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-        self._live: Live | None = None
-        self._pace = Pace(REFRESH_S, DRAWING_SHARE)
+        self._shown = InPlace(stream, Pace(REFRESH_S, DRAWING_SHARE))
         self._result: LoopResult
 
     def begin(self, result: LoopResult) -> None:
         self._result = result
 
     def ticked(self, trace: Trace) -> None:
-        if self._pace.is_due(time.monotonic()):
-            if self._live is None:
-                self._live = open_live(self._stream)
-            began = time.thread_time()
-            width, _ = self._live.console.size
-            self._live.update(picture(self._result, trace, width), refresh=True)
-            self._pace.done(time.monotonic(), time.thread_time() - began)
+        if self._shown.pace.is_due(time.monotonic()):
+            self._shown.draw(time.monotonic(), lambda width, _: picture(self._result, trace, width))
 
     def end(self) -> None:
-        if self._live is not None:
-            self._live.transient = True
-            self._live.stop()
+        self._shown.end(stays=False)
 
 
 def make_watcher(stream: IO[str]) -> PlainFlight | LiveFlight:

@@ -4,8 +4,8 @@ what came of it, as lines of text."""
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from rltools_host.lines import INDENT, UNLIMITED, folded
@@ -23,20 +23,16 @@ from rltools_host.training.progress import (
     states_of,
 )
 from rltools_host.ui.training_screen import (
-    DRAWING_SHARE,
     PLAIN_LINE_S,
-    REFRESH_S,
-    Pace,
+    InPlace,
     add_bar,
     can_show,
     duration,
     number,
-    open_live,
 )
 
 if TYPE_CHECKING:
     from rich.console import Group
-    from rich.live import Live
     from rich.text import Text
 
 STYLES = {FINISHED: "green", TRAINING: "cyan", STARTING: "cyan", FAILED: "red", PAUSED: "yellow"}
@@ -114,33 +110,22 @@ class LiveGroupScreen(GroupScreen):
 
     def __init__(self, view: GroupView, stream: IO[str]) -> None:
         super().__init__(view)
-        self._stream = stream
-        self._live: Live | None = None
-        self._pace = Pace(REFRESH_S, DRAWING_SHARE)
+        self._shown = InPlace(stream)
         print(heading(view), file=stream, flush=True)
         self.refresh()
 
     def refresh(self) -> None:
-        if self._pace.is_due(self.view.clock()):
-            self._draw()
+        now = self.view.clock()
+        if self._shown.pace.is_due(now):
+            self._shown.draw(now, partial(picture, self.view))
 
     def activity(self, text: str) -> None:
         super().activity(text)
-        self._pace.hurry()
+        self._shown.pace.hurry()
         self.refresh()
 
     def close(self) -> None:
-        if self._live is not None:
-            self._live.transient = True
-            self._live.stop()
-
-    def _draw(self) -> None:
-        if self._live is None:
-            self._live = open_live(self._stream)
-        began = time.thread_time()
-        width, height = self._live.console.size
-        self._live.update(picture(self.view, width, height), refresh=True)
-        self._pace.done(self.view.clock(), time.thread_time() - began)
+        self._shown.end(stays=False)
 
 
 def make_group_screen(view: GroupView, stream: IO[str]) -> GroupScreen:

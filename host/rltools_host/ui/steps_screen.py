@@ -11,18 +11,10 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from rltools_host.lines import UNLIMITED, in_columns, say
-from rltools_host.ui.training_screen import (
-    DRAWING_SHARE,
-    REFRESH_S,
-    Pace,
-    add_bar,
-    can_show,
-    open_live,
-)
+from rltools_host.ui.training_screen import InPlace, add_bar, can_show
 
 if TYPE_CHECKING:
     from rich.console import Group
-    from rich.live import Live
     from rich.text import Text
 
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
@@ -100,8 +92,7 @@ class LiveStepsScreen(StepsScreen):
     """The table, drawn where a step begins or ends, and a few times a second in between."""
 
     def begin(self) -> None:
-        self._live: Live = open_live(self.stream)
-        self._pace = Pace(REFRESH_S, DRAWING_SHARE)
+        self._shown = InPlace(self.stream)
         self._draw()
 
     def changed(self, step: Step) -> None:  # noqa: ARG002 - all of them are drawn
@@ -113,27 +104,27 @@ class LiveStepsScreen(StepsScreen):
 
     def progress(self, step: Step, share: float) -> None:
         step.share = share
-        if self._pace.is_due(time.monotonic()):
+        if self._shown.pace.is_due(time.monotonic()):
             self._draw()
 
     def close(self) -> None:
         """What came of the steps stays, whole."""
         from rich.text import Text
 
-        width = min(self._live.console.size.width, WIDEST) - 1
-        lines = (self._line(step, UNLIMITED).plain for step in self.steps.values())
-        self._live.update(Text("\n".join(in_columns(lines, width))), refresh=True)
-        self._live.stop()
+        lines = [self._line(step, UNLIMITED).plain for step in self.steps.values()]
+        self._shown.draw(
+            time.monotonic(),
+            lambda width, _: Text("\n".join(in_columns(lines, min(width, WIDEST) - 1))),
+        )
+        self._shown.end()
 
     def _draw(self) -> None:
-        began = time.thread_time()
-        width = min(self._live.console.size.width, WIDEST) - 1
-        self._live.update(self._picture(width), refresh=True)
-        self._pace.done(time.monotonic(), time.thread_time() - began)
+        self._shown.draw(time.monotonic(), self._picture)
 
-    def _picture(self, width: int) -> Group:
+    def _picture(self, width: int, _height: int) -> Group:
         from rich.console import Group
 
+        width = min(width, WIDEST) - 1
         return Group(*(self._line(step, width) for step in self.steps.values()))
 
     def _line(self, step: Step, width: int) -> Text:

@@ -6,6 +6,8 @@ import contextlib
 import math
 import os
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
@@ -16,7 +18,7 @@ from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.ui.curve import chart
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Group, RenderableType
     from rich.live import Live
     from rich.text import Text
 
@@ -118,6 +120,34 @@ class Pace:
         self._due_at = -math.inf
 
 
+class InPlace:
+    """A picture that stays in place on a terminal. It begins with the first one that is drawn, as
+    importing rich takes a while."""
+
+    def __init__(self, stream: IO[str], pace: Pace | None = None) -> None:
+        self.pace = pace or Pace(REFRESH_S, DRAWING_SHARE)
+        self._stream = stream
+        self._live: Live | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        return self._live is not None
+
+    def draw(self, now: float, picture: Callable[[int, int], RenderableType]) -> None:
+        """What `picture` makes of a width and a height."""
+        if self._live is None:
+            self._live = open_live(self._stream)
+        began = time.thread_time()
+        self._live.update(picture(*self._live.console.size), refresh=True)
+        self.pace.done(now, time.thread_time() - began)
+
+    def end(self, *, stays: bool = True) -> None:
+        """The last picture stays, or goes."""
+        if self._live is not None:
+            self._live.transient = not stays
+            self._live.stop()
+
+
 class LiveScreen(Screen):
     """A picture that stays in place, drawn at most twice a second.
 
@@ -127,39 +157,31 @@ class LiveScreen(Screen):
 
     def __init__(self, view: TrainingView, stream: IO[str]) -> None:
         super().__init__(view)
-        self._stream = stream
-        self._live: Live | None = None
-        self._pace = Pace(REFRESH_S, DRAWING_SHARE)
-        self._pace.done(view.clock(), LOADING_S)
+        self._shown = InPlace(stream)
+        self._shown.pace.done(view.clock(), LOADING_S)
         lines = in_columns([heading(view)], columns(stream))
         print("\n".join(lines), file=stream, flush=True)
 
     def refresh(self) -> None:
-        if self._pace.is_due(self.view.clock()):
+        if self._shown.pace.is_due(self.view.clock()):
             self._draw()
 
     def activity(self, text: str, share: float | None = None) -> None:
         changed = text != self.view.activity
         super().activity(text, share)
-        if changed and self._live is not None:
-            self._pace.hurry()
+        if changed and self._shown.has_begun:
+            self._shown.pace.hurry()
         self.refresh()
 
     def close(self) -> None:
         self.view.activity, self.view.activity_share = "", None
-        if self._live is None and self.view.began is None:
+        if not self._shown.has_begun and self.view.began is None:
             return  # nothing has been shown, and there is nothing to show
         self._draw()
-        if self._live is not None:
-            self._live.stop()
+        self._shown.end()
 
     def _draw(self) -> None:
-        if self._live is None:
-            self._live = open_live(self._stream)
-        began = time.thread_time()
-        width, height = self._live.console.size
-        self._live.update(picture(self.view, width, height), refresh=True)
-        self._pace.done(self.view.clock(), time.thread_time() - began)
+        self._shown.draw(self.view.clock(), partial(picture, self.view))
 
 
 def open_live(stream: IO[str]) -> Live:

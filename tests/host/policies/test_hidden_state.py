@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 
 from rltools_host.policies.acting import WRAP, HiddenState
-from rltools_host.policies.contract import (
-    RESET_AT_FAULT,
-    RESET_AT_PAUSE,
-    RESET_AT_STALE_INPUT,
-)
+from rltools_host.policies.contract import RESET_AT_FAULT, RESET_AT_PAUSE, RESET_AT_STALE_INPUT
 from rltools_host.policies.image import PolicyImage
 
 ALL = RESET_AT_FAULT | RESET_AT_PAUSE | RESET_AT_STALE_INPUT

@@ -20,12 +20,7 @@ from safetensors.numpy import load_file
 from checkpoint_files import split_header, with_header, with_metadata
 from fake_board import initial_state
 from fake_experiment import FINGERPRINT, STATE_BYTES, TENSORS, fake_experiment
-from rltools_host.errors import (
-    BoardMismatchError,
-    DamagedFileError,
-    RltError,
-    UnknownNameError,
-)
+from rltools_host.errors import BoardMismatchError, DamagedFileError, RltError, UnknownNameError
 from rltools_host.runs.checkpoint import (
     IMAGE_HEADER,
     Checkpoint,
