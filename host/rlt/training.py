@@ -117,8 +117,8 @@ def trained(
     from rltools_host.commands import train as command
 
     if (group := from_python.group_request(request, seeds, tensorboard)) is not None:
-        document = train_group(group, GroupScreen) if quiet else command.run_group(group)
-        return Group(Path(document["group"]), document)
+        trained = train_group(group, GroupScreen) if quiet else command.run_group(group)
+        return Group(Path(trained["group"]), trained)
     if quiet:
         document = train_quietly(request, Screen, tensorboard)
     else:

@@ -38,7 +38,7 @@ from rltools_host.training.study import (
     study_names,
 )
 from rltools_host.training.trials import COMPLETE
-from rltools_host.training.tune import tune
+from rltools_host.training.tune import TuneDocument, tune
 from rltools_host.tree import command_line, near_path
 from rltools_host.ui.group_screen import make_group_screen
 
@@ -153,8 +153,8 @@ def command(
 MOST_SHOWN = 10  # trials
 
 
-def run_tune(request: TuneRequest, json_output: bool = False) -> dict[str, Any]:
-    """Tunes, prints what happens and returns the keys that `--json` prints."""
+def run_tune(request: TuneRequest, json_output: bool = False) -> TuneDocument:
+    """Tunes, and prints what happens."""
     output, stream = streams(json_output)
     file = cast(IO[str], stream)
     try:

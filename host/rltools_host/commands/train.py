@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Annotated, Any, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -27,6 +27,9 @@ from rltools_host.training.run import train
 from rltools_host.tree import command_line, near_path
 from rltools_host.ui.group_screen import make_group_screen, result_lines, times
 from rltools_host.ui.training_screen import make_screen
+
+if TYPE_CHECKING:
+    from rltools_host.training.group import GroupDocument
 
 
 def run(
@@ -129,7 +132,7 @@ def run_seeds(
     jobs: int | None,
     tensorboard: bool | None = None,
     json_output: bool = False,
-) -> dict[str, Any]:
+) -> GroupDocument:
     """What `rlt train` does with several seeds, and with any group that it goes on with."""
     if request.seed is not None:
         raise UsageError("--seed does not go with --seeds or a group: name all seeds in --seeds")
@@ -140,8 +143,8 @@ def run_seeds(
     return run_group(GroupRequest(request, parsed, jobs=jobs, tensorboard=tensorboard), json_output)
 
 
-def run_group(request: GroupRequest, json_output: bool = False) -> dict[str, Any]:
-    """Trains a group, prints what happens and returns the keys that `--json` prints."""
+def run_group(request: GroupRequest, json_output: bool = False) -> GroupDocument:
+    """Trains a group, and prints what happens."""
     from rltools_host.report.group_page import write_group_report
     from rltools_host.runs.group import STUDY, GroupFolder
     from rltools_host.training.group import train_group
@@ -157,7 +160,7 @@ def run_group(request: GroupRequest, json_output: bool = False) -> dict[str, Any
     group = GroupFolder.open(document["group"])
     if group.content.kind == STUDY:  # it ends with its page, and the curves as numbers
         report, curves = write_group_report(group)
-        document |= {"report": str(report), "curves": str(curves)}
+        document["report"], document["curves"] = str(report), str(curves)
     lines = [*result_lines(document, columns(cast(IO[str], stream))), *next_lines(document)]
     print("\n".join(lines), file=stream, flush=True)
     close(output, document if json_output else None, document["group"])

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from rltools_host.clock import timestamp
 from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
@@ -48,8 +48,32 @@ SCRATCH_SUFFIXES = (".job", ".log", ".map")
 MakeScreen = Callable[[GroupView], GroupScreen]
 
 
-def train_group(request: GroupRequest, make_screen: MakeScreen) -> dict[str, Any]:
-    """Trains as the request says; returns the keys that `--json` prints."""
+class RunsSummary(TypedDict):
+    """What group.json says of its runs, and of each variant what they come to."""
+
+    runs: list[Mapping[str, Any]]
+    summary: list[Mapping[str, Any]]
+
+
+class GroupDocument(RunsSummary):
+    """What `--json` prints of a group; a study has a page and curves."""
+
+    group: str
+    kind: str
+    title: str
+    experiment: str
+    board: str
+    seeds: list[int]
+    jobs: int
+    state: str
+    environment: str
+    task: NotRequired[str]
+    report: NotRequired[str]
+    curves: NotRequired[str]
+
+
+def train_group(request: GroupRequest, make_screen: MakeScreen) -> GroupDocument:
+    """Trains as the request says."""
     begun, make_env = None, function_of(request.training)
     if request.training.resume is None:
         request, plan = planned(request)
@@ -132,14 +156,14 @@ class GroupTraining:
             for name in group.run_names()
         ]
 
-    def train(self, make_screen: MakeScreen) -> dict[str, Any]:
+    def train(self, make_screen: MakeScreen) -> GroupDocument:
         """Trains what is not finished; every way out leaves a group that can be gone on with."""
         try:
             return self._train(make_screen)
         except DiskError as error:
             raise error.then(f"go on with `{self._resume_command}`") from None
 
-    def _train(self, make_screen: MakeScreen) -> dict[str, Any]:
+    def _train(self, make_screen: MakeScreen) -> GroupDocument:
         remove_partials(self._group.path)  # of a command that was killed
         remove_scratch(self._group.path / SCRATCH, *self._programs)
         self._look(self._members)
@@ -229,13 +253,13 @@ class GroupTraining:
         ended = {} if state == "training" else {"ended": timestamp()}
         self._group.update({"state": state, **ended, **self._summary()})
 
-    def _summary(self) -> dict[str, Any]:
+    def _summary(self) -> RunsSummary:
         return runs_summary(self._group, self._members)
 
-    def _document(self) -> dict[str, Any]:
+    def _document(self) -> GroupDocument:
         return group_document(self._group, self._plan, self._members, self._jobs)
 
-    def _has_finished(self) -> dict[str, Any]:
+    def _has_finished(self) -> GroupDocument:
         """There is nothing to train. What group.json says is put right where the command that
         trained was killed before it did; otherwise the user wants something else.
         """
@@ -249,7 +273,7 @@ class GroupTraining:
         self._update("finished")
         return self._document()
 
-    def _result(self) -> dict[str, Any]:
+    def _result(self) -> GroupDocument:
         states = [member.state for member in self._members]
         unfinished = [state for state in states if state in (PAUSED, WAITING)]
         self._update("paused" if unfinished else "failed" if FAILED in states else "finished")
@@ -258,19 +282,18 @@ class GroupTraining:
         failed = [member for member in self._members if member.state == FAILED]
         if failed:
             error: RltError = GroupFailed(failed, len(states), self._resume_command)
-            error.details = self._document()
+            error.details = {**self._document()}
             raise error
         return self._document()
 
     def _interrupted(self, what: str) -> Interrupted:
         command = self._resume_command
         error = Interrupted(f"{what}; go on with `{command}`")
-        error.details = self._document() | {"resume": command}
+        error.details = {**self._document(), "resume": command}
         return error
 
 
-def runs_summary(group: GroupFolder, members: Sequence[Member]) -> dict[str, Any]:
-    """What group.json says of its runs, and what they come to."""
+def runs_summary(group: GroupFolder, members: Sequence[Member]) -> RunsSummary:
     summary = []
     for variant in group.variants:
         returns = [
@@ -283,23 +306,30 @@ def runs_summary(group: GroupFolder, members: Sequence[Member]) -> dict[str, Any
         label = {"variant": variant.name, "label": variant.label}
         summary.append({**label, **statistics_of(returns)})
     runs = [member.document() for member in members]
-    document: dict[str, Any] = plain_json({"runs": runs, "summary": summary})
+    document: RunsSummary = plain_json({"runs": runs, "summary": summary})
     return document
 
 
 def group_document(
     group: GroupFolder, plan: Plan, members: Sequence[Member], jobs: int
-) -> dict[str, Any]:
-    """What `--json` prints of a group."""
-    content = group.content
-    keys = ("kind", "title", "experiment", "board", "seeds", "jobs", "state")
-    about = {key: getattr(content, key) for key in keys} | {"jobs": jobs}
-    about["environment"] = plan.description.environment["name"]
+) -> GroupDocument:
+    content, found = group.content, runs_summary(group, members)
+    runs = zip(members, found["runs"], strict=True)
+    document: GroupDocument = {
+        "group": str(group.path),
+        "kind": content.kind,
+        "title": content.title,
+        "experiment": content.experiment,
+        "board": content.board,
+        "seeds": content.seeds,
+        "jobs": jobs,
+        "state": content.state,
+        "environment": str(plan.description.environment["name"]),
+        "runs": [{"run": str(member.path), **said} for member, said in runs],
+        "summary": found["summary"],
+    }
     if content.gymnasium is not None:
-        about["task"] = content.gymnasium.source
-    document = {"group": str(group.path), **about, **runs_summary(group, members)}
-    paths = [{"run": str(member.path)} for member in members]
-    document["runs"] = [a | b for a, b in zip(paths, document["runs"], strict=True)]
+        document["task"] = content.gymnasium.source
     return document
 
 

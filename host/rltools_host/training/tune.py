@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from msgspec import structs
 
@@ -35,6 +35,7 @@ from rltools_host.runs.contents import Tune
 from rltools_host.runs.group import SCRATCH, STORAGE_FILE, GroupFolder, RunName
 from rltools_host.runs.task import Task
 from rltools_host.training.group import (
+    GroupDocument,
     MakeScreen,
     copy_of_program,
     group_document,
@@ -57,8 +58,28 @@ from rltools_host.tree import command_line, near_path
 MOST_KILLS = 20  # of one trial's processes, which might always take too much memory
 
 
-def tune(request: TuneRequest, make_screen: MakeScreen) -> dict[str, Any]:
-    """Tunes as the request says; returns the keys that `--json` prints."""
+class ToldTrial(TypedDict):
+    """One that has been told; `run` is of the best."""
+
+    trial: int
+    state: str
+    value: float | None
+    settings: list[str]
+    run: NotRequired[str]
+
+
+class TuneDocument(GroupDocument):
+    """What `--json` prints of a tuning; `command` trains with the settings of the best trial."""
+
+    of: int
+    study: str
+    trials: list[ToldTrial]
+    best: ToldTrial | None
+    command: str | None
+
+
+def tune(request: TuneRequest, make_screen: MakeScreen) -> TuneDocument:
+    """Tunes as the request says."""
     if request.trials is not None and request.trials < 1:
         raise UsageError(f"--trials {request.trials}: at least 1 is needed")
     if request.timeout_s is not None and not request.timeout_s > 0:
@@ -118,7 +139,7 @@ class Tuning:
         label = f"trial {name.variant.removeprefix('t')}"
         return Member(name, label, self._group.path / name.folder, self._plan.steps)
 
-    def tune(self, make_screen: MakeScreen) -> dict[str, Any]:
+    def tune(self, make_screen: MakeScreen) -> TuneDocument:
         """Trains what is missing of the trials; every way out leaves what can be gone on with."""
         remove_scratch(self._group.path / SCRATCH, self._plan.program)  # of a killed command
         self._look_at_all()
@@ -301,7 +322,7 @@ class Tuning:
     def _update(self, state: str) -> None:
         self._group.update({"state": state, **runs_summary(self._group, self._members)})
 
-    def _result(self) -> dict[str, Any]:
+    def _result(self) -> TuneDocument:
         finished = self._trials.finished()
         is_complete = not self._open and len(finished) >= self._tune.trials
         self._update("finished" if is_complete else "paused")
@@ -315,13 +336,13 @@ class Tuning:
 
     def _interrupted(self, what: str) -> Interrupted:
         error = Interrupted(f"{what}; go on with `{self._resume_command}`")
-        error.details = self._document() | {"resume": self._resume_command}
+        error.details = {**self._document(), "resume": self._resume_command}
         return error
 
-    def _document(self) -> dict[str, Any]:
+    def _document(self) -> TuneDocument:
         finished = self._trials.finished()
         settings = {each.name: list(each.settings) for each in self._group.variants}
-        trials: list[dict[str, Any]] = [
+        trials: list[ToldTrial] = [
             {
                 "trial": number,
                 "state": state,
@@ -331,14 +352,20 @@ class Tuning:
             for number, (state, value) in sorted(finished.items())
         ]
         complete = [each for each in trials if each["state"] == COMPLETE and each["settings"]]
-        best = max(complete, key=lambda each: float(each["value"]), default=None)
+        best = max(complete, key=lambda each: each["value"] or 0.0, default=None)
         document = group_document(self._group, self._plan, self._members, self._jobs)
-        asked = {"of": self._tune.trials, "study": self._tune.study}
         if best is not None:
-            best = best | {"run": str(self._group.path / f"t{best['trial']}")}
-        return {**document, **asked, "trials": trials, "best": best, "command": self._best(best)}
+            best = {**best, "run": str(self._group.path / f"t{best['trial']}")}
+        return {
+            **document,
+            "of": self._tune.trials,
+            "study": self._tune.study,
+            "trials": trials,
+            "best": best,
+            "command": self._best(best),
+        }
 
-    def _best(self, best: dict[str, Any] | None) -> str | None:
+    def _best(self, best: ToldTrial | None) -> str | None:
         """What trains with the best trial's settings, to copy."""
         if best is None:
             return None
