@@ -171,11 +171,11 @@ class Train:
 
     name = TRAIN
 
-    def __init__(self, setting: Setting, introduction: dict[str, Any]) -> None:
+    def __init__(self, setting: Setting, introduction: Row) -> None:
         self._setting = setting
         self.introduction = introduction
 
-    def turn(self, order: str, limit_s: float) -> dict[str, Any]:
+    def turn(self, order: str, limit_s: float) -> Row:
         del limit_s  # the run has its own
         words = ["--board", BOARD, "--threads", str(self._setting.threads)]
         words += ["--seed", str(self._setting.seed), "--steps", order]

@@ -33,7 +33,7 @@ from rltools_host.lines import aligned
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
 
-Row = dict[str, Any]  # of a measurement
+Row = dict[str, Any]  # of a measurement, as who measures says it
 PROGRAMS_DIRECTORY = TREE.root / "host/rltools_host/bench/programs"
 PEERS_DIRECTORY = TREE.root / "peers"
 PROGRAM_LIMIT_S = 600.0
@@ -155,7 +155,7 @@ def build_program(name: str, board: str = "host") -> Path:
 
 def run_program(
     name: str, *arguments: object, board: str = "host", cores: int = 1
-) -> tuple[dict[str, Any], int | None]:
+) -> tuple[Row, int | None]:
     """Runs a benchmark program on one core, or on several; what it printed, and the last core."""
     command = [str(build_program(name, board)), *map(str, arguments)]
     with pinned(cores) as core:
@@ -248,7 +248,7 @@ def measure(
     script: Path,
     arguments: Sequence[object],
     limit_s: float,
-) -> dict[str, Any]:
+) -> Row:
     """Runs a peer's script with one thread; the JSON object on the last line that has one."""
     temporary = python.parent.parent / "tmp"  # what a peer compiles or leaves behind is its own
     temporary.mkdir(exist_ok=True)
@@ -275,7 +275,7 @@ def measure(
     raise MeasurementError(f"{name} printed no measurement")
 
 
-def complete(name: str, row: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+def complete(name: str, row: Row, keys: Sequence[str]) -> Row:
     """The peer's row, which has all of these."""
     for key in keys:
         if key not in row:
@@ -299,9 +299,9 @@ LONGEST_ANSWER = 1 << 24
 
 class TakesTurns(Protocol):
     name: str
-    introduction: dict[str, Any]
+    introduction: Row
 
-    def turn(self, order: str, limit_s: float) -> dict[str, Any]: ...
+    def turn(self, order: str, limit_s: float) -> Row: ...
     def end(self) -> None: ...
 
 
@@ -342,7 +342,7 @@ class Contender:
             self.end()
             raise
 
-    def turn(self, order: str, limit_s: float) -> dict[str, Any]:
+    def turn(self, order: str, limit_s: float) -> Row:
         """The answer to an order, with the seconds that it took as `wall_s`."""
         assert self._process.stdin is not None
         self._process.send_signal(signal.SIGCONT)
@@ -366,7 +366,7 @@ class Contender:
                 except BrokenPipeError:
                     continue
 
-    def _answer(self, limit_s: float) -> dict[str, Any]:
+    def _answer(self, limit_s: float) -> Row:
         assert self._process.stdout is not None
         pipe = self._process.stdout.fileno()
         until_s = time.monotonic() + limit_s
