@@ -5,7 +5,6 @@ peers, and what only simulates.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import pty
 import struct
@@ -74,18 +73,11 @@ def rlt(
     environment = {**os.environ, **variables, "PYTHONPATH": str(TREE.root / "host")}
     name = f"rlt {words[0]}"
     result = harness.run_to_end(name, command, PEER_LIMIT_S, environment, error_stream=error_stream)
-    document = last_document(result.stdout)
+    document = harness.last_document(result.stdout)
     if result.returncode != 0:
         said = document.get("error") or harness.last_line(result.stderr or "")
         raise harness.MeasurementError(f"{name}: {said}")
     return document
-
-
-def last_document(output: str) -> dict[str, Any]:
-    """The object that `--json` prints on the last line."""
-    text = (output.splitlines() or ["{}"])[-1]
-    document = json.loads(text) if text.startswith("{") else {}
-    return document if isinstance(document, dict) else {}
 
 
 @contextmanager

@@ -249,7 +249,7 @@ def measure(
     arguments: Sequence[object],
     limit_s: float,
 ) -> Row:
-    """Runs a peer's script with one thread; the JSON object on the last line that has one."""
+    """Runs a peer's script with one thread; its last_document()."""
     temporary = python.parent.parent / "tmp"  # what a peer compiles or leaves behind is its own
     temporary.mkdir(exist_ok=True)
     environment = {"PYTHONPATH": str(PEERS_DIRECTORY), "TMPDIR": str(temporary)}
@@ -264,15 +264,19 @@ def measure(
         raise MeasurementError(
             f"{name} ended with code {result.returncode}: {last_line(result.stderr)}"
         )
-    for line in reversed(result.stdout.splitlines()):
-        if line.startswith("{"):
-            try:
-                document = json.loads(line)
-            except ValueError:
-                break
-            if isinstance(document, dict):
-                return document
+    if document := last_document(result.stdout):
+        return document
     raise MeasurementError(f"{name} printed no measurement")
+
+
+def last_document(output: str) -> Row:
+    """The JSON object on the last line that begins like one; empty where that is none."""
+    line = next((each for each in reversed(output.splitlines()) if each.startswith("{")), "{}")
+    try:
+        document: Row = json.loads(line)
+    except ValueError:
+        return {}
+    return document
 
 
 def complete(name: str, row: Row, keys: Sequence[str]) -> Row:

@@ -9,7 +9,7 @@ from typing import Any
 from rltools_host.bench import harness
 from rltools_host.bench.contenders import ENVPOOL, OURS, ROLLOUT, SIMULATORS, TRAIN
 from rltools_host.bench.harness import Row
-from rltools_host.bench.training import Bar, draw_bars
+from rltools_host.bench.training import Bar, bars_of, draw_bars
 
 TITLES = {
     OURS: "this repository, loop alone",
@@ -131,16 +131,7 @@ def cells(entry: Row) -> tuple[str, ...]:
 
 def bars(document: Mapping[str, Any]) -> list[Bar]:
     """A bar for each contender: those that learn, then those that only simulate."""
-    return [
-        Bar(
-            entry["title"],
-            entry["steps_s"],
-            f"{entry['steps_s']:,.0f}",
-            entry["name"] in (OURS, TRAIN),
-        )
-        for entry in document["summary"]
-        if "steps_s" in entry
-    ]
+    return bars_of(document["summary"], "steps_s", "{:,.0f}", (OURS, TRAIN))
 
 
 def draw_chart(document: Mapping[str, Any], path: Path) -> bool:

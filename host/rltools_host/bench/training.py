@@ -156,6 +156,15 @@ class Panel(NamedTuple):
     is_logarithmic: bool = False
 
 
+def bars_of(entries: Sequence[Row], key: str, form: str, ours: Sequence[str]) -> list[Bar]:
+    """A bar for each entry of a summary that has this figure."""
+    return [
+        Bar(entry["title"], entry[key], form.format(entry[key]), entry["name"] in ours)
+        for entry in entries
+        if key in entry
+    ]
+
+
 def draw_bars(bars: Sequence[Bar], title: str, unit: str, path: Path) -> None:
     draw_panels([Panel(bars, unit)], title, path)
 
@@ -304,16 +313,7 @@ def cells(entry: Row) -> tuple[str, ...]:
 
 def bars(document: Mapping[str, Any]) -> list[Bar]:
     """A bar for each contender, the fastest on top."""
-    return [
-        Bar(
-            entry["title"],
-            entry["train_s"],
-            f"{entry['train_s']:.2f} s",
-            entry["name"] in (OURS, LOOP),
-        )
-        for entry in document["summary"]
-        if "train_s" in entry
-    ]
+    return bars_of(document["summary"], "train_s", "{:.2f} s", (OURS, LOOP))
 
 
 def draw_chart(document: Mapping[str, Any], path: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rltools_host.bench import harness
-from rltools_host.bench.contenders import last_document, rlt
+from rltools_host.bench.contenders import rlt
 from rltools_host.bench.harness import MeasurementError, Row
 from rltools_host.bench.training import Bar, Panel, draw_panels
 from rltools_host.boards.description import Board, emulated_boards
@@ -145,7 +145,7 @@ def in_node(kind: str, steps: int) -> Row:
         result = harness.run_to_end("node", command, LIMIT_S)
     if result.returncode != 0:
         raise MeasurementError(f"node: {harness.last_line(result.stderr)}")
-    return of_wasm(last_document(result.stdout))
+    return of_wasm(harness.last_document(result.stdout))
 
 
 def of_wasm(said: Mapping[str, Any]) -> Row:

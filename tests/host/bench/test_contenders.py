@@ -59,19 +59,6 @@ def test_those_that_learn_have_their_turns_first(tmp_path: Path) -> None:
     assert list(known) == [OURS, TRAIN, "rl_games", "pytorch", ENVPOOL, ROLLOUT]
 
 
-@pytest.mark.parametrize(
-    ("output", "document"),
-    [
-        ("", {}),
-        ('a line\n{"a": 1}\n', {"a": 1}),
-        ('{"a": 1}\nthe end', {}),
-        ("[1]", {}),
-    ],
-)
-def test_the_document_is_the_last_line(output: str, document: dict[str, int]) -> None:
-    assert contenders.last_document(output) == document
-
-
 def test_a_command_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     results = [
         SimpleNamespace(returncode=0, stdout='x\n{"a": 1}', stderr="note"),

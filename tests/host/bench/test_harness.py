@@ -222,3 +222,19 @@ def test_who_is_killed_leaves_no_program_behind(tmp_path: Path) -> None:
         bench.kill()
     pids = [int(word) for word in said.read_text().split()]
     wait_for(lambda: not any(is_running(pid) for pid in pids), 30.0)
+
+
+@pytest.mark.parametrize(
+    ("output", "document"),
+    [
+        ("", {}),
+        ('a line\n{"a": 1}\n', {"a": 1}),
+        ('{"a": 1}\n{"a": 2}\nthe end', {"a": 2}),
+        ('{"a": 1}\n{"a": ', {}),
+        ("[1]", {}),
+    ],
+)
+def test_the_document_is_on_the_last_line_that_has_one(
+    output: str, document: dict[str, int]
+) -> None:
+    assert harness.last_document(output) == document
