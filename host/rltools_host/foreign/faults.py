@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from rltools_host.build.catalogue import NAMESPACE
 from rltools_host.build.description import ranges_of
 from rltools_host.environments.compiled import CompiledVectorEnv
-from rltools_host.foreign.corrections import Correction, blocks_of, known_corrections
-from rltools_host.foreign.place import Place
+from rltools_host.foreign.place import Correction, Place, blocks_of, known_corrections
 from rltools_host.policies.contract import choices_of
 from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.task import PREFIX

@@ -20,7 +20,6 @@ from rltools_host import clock
 from rltools_host.build.description import ranges_of
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.foreign import proof, reading
-from rltools_host.foreign.corrections import corrected, corrections_of
 from rltools_host.foreign.faults import Finding, Search
 from rltools_host.foreign.network import (
     ForeignPolicy,
@@ -34,6 +33,8 @@ from rltools_host.foreign.network import (
 from rltools_host.foreign.pickles import Array, UnreadableError
 from rltools_host.foreign.place import (
     Place,
+    corrected,
+    corrections_of,
     place_of_contract,
     place_of_description,
     place_of_environment,
@@ -132,7 +133,7 @@ class ImportRequest:
     normaliser: Path | None = None
     recorded: Path | None = None
     given: Given = NOTHING_GIVEN
-    corrections: tuple[str, ...] = ()  # words of foreign/corrections.py
+    corrections: tuple[str, ...] = ()  # words of foreign/place.py
     rate_hz: float | None = None  # that the policy was trained at
     flies: bool = True  # where there is an environment
     actions: str | None = None  # proof.SAME, proof.SCALED, or what the file says

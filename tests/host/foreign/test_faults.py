@@ -18,17 +18,18 @@ import pytest
 from foreign_files import FOLDER
 from rltools_host import cli
 from rltools_host.errors import RltError
-from rltools_host.foreign.corrections import (
+from rltools_host.foreign.faults import Finding, Search
+from rltools_host.foreign.network import Activate, Dense, ForeignPolicy, Normalise, Stage, run
+from rltools_host.foreign.pickles import UnreadableError
+from rltools_host.foreign.place import (
     Correction,
+    Place,
     blocks_of,
     corrected,
     corrections_of,
     known_corrections,
+    place_of_environment,
 )
-from rltools_host.foreign.faults import Finding, Search
-from rltools_host.foreign.network import Activate, Dense, ForeignPolicy, Normalise, Stage, run
-from rltools_host.foreign.pickles import UnreadableError
-from rltools_host.foreign.place import Place, place_of_environment
 from rltools_host.foreign.proof import image_of, normalised_stages, prove
 from rltools_host.foreign.run import steps_between
 from rltools_host.foreign.state_dicts import standardised
