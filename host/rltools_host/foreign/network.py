@@ -1,7 +1,7 @@
 """A foreign policy as a list of stages.
 
 Each format becomes such a list. `run` computes it stage by stage in double precision, as the
-library's formulas stand; foreign/folding.py makes a normaliser and layers of it, which the image
+library's formulas stand; foreign/layers.py makes a normaliser and layers of it, which the image
 has. One is compared with the other (foreign/proof.py).
 
 What a description of a policy states of the contract by which it acts: names, units, ranges, rate;

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rltools_host.build.description import ranges_of
 from rltools_host.errors import BoardMismatchError, UsageError, VerificationError
-from rltools_host.foreign.folding import fold
+from rltools_host.foreign.layers import fold
 from rltools_host.foreign.network import (
     ForeignPolicy,
     Normalise,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rltools_host.foreign.folding import fold, reached
+from rltools_host.foreign.layers import fold, reached
 from rltools_host.foreign.network import (
     MOST_LAYERS,
     ROUNDED,
