@@ -28,7 +28,7 @@ from rltools_host.boards.description import load_board  # noqa: E402
 from rltools_host.build.cmake import require_program  # noqa: E402
 from rltools_host.build.experiments import header_of, is_generated, require_subject  # noqa: E402
 from rltools_host.errors import RltError  # noqa: E402
-from rltools_host.project import PROJECT  # noqa: E402
+from rltools_host.tree import PROJECT  # noqa: E402
 
 try:
     board = load_board(board_name)

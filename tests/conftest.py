@@ -16,8 +16,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from rltools_host.project import MARKER, PROJECT, VARIABLE
-from rltools_host.tree import TREE, Tree
+from rltools_host.tree import MARKER, PROJECT, TREE, VARIABLE, Tree
 
 OPT_IN = {
     "slow": "takes minutes: full training runs on the emulated board",

@@ -34,8 +34,7 @@ from rltools_host.lines import (
     without_breaks,
     without_commands,
 )
-from rltools_host.project import PROJECT
-from rltools_host.tree import command_line, launcher
+from rltools_host.tree import PROJECT, command_line, launcher
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from boards_under_test import EMULATED
-from rltools_host.project import MARKER, VARIABLE
+from rltools_host.tree import MARKER, VARIABLE
 
 HEADER = """\
 // {base} with a normaliser of observations and an average of the actor.

@@ -23,7 +23,7 @@ from rltools_host.clients.messages import State
 from rltools_host.clients.session import BoardSession
 from rltools_host.link.board_link import Emulator
 from rltools_host.link.transport import SerialLink
-from rltools_host.project import PROJECT
+from rltools_host.tree import PROJECT
 
 ADDRESS = load_board(EMULATED).address
 MAVPROXY = PROJECT.build / "mavproxy"

@@ -24,7 +24,7 @@ from quadrotor_flight import STEP_S, Flight, Records, fly, write_log
 from rltools_host.fitting.fit import fit
 from rltools_host.fitting.log import read_log
 from rltools_host.fitting.result import FITTED, FitResult, Value
-from rltools_host.project import PROJECT
+from rltools_host.tree import PROJECT
 
 NAMES = tuple(DRONES)
 KEPT = PROJECT.build / "flights"  # of this tree, wherever a test's project is

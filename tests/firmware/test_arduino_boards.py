@@ -14,10 +14,9 @@ import pytest
 from programs import needed_symbols, output_of
 from rltools_host.boards.description import Board, load_board
 from rltools_host.build import cmake
-from rltools_host.project import PROJECT
 from rltools_host.toolchain.description import Toolchain, load_toolchain
 from rltools_host.toolchain.tools import missing_tools
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 HERE = Path(__file__).parent
 ESP32_INTERFACE = HERE / "esp32/interface"

@@ -15,8 +15,8 @@ import pytest
 
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
+from rltools_host.tree import PROJECT
 
 pytestmark = pytest.mark.all  # sanitizers
 

@@ -30,10 +30,9 @@ from rltools_host.errors import (
     UnknownNameError,
     UsageError,
 )
-from rltools_host.project import PROJECT
 from rltools_host.runs import provenance
 from rltools_host.training.plan import TrainingRequest
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 ERRORS = [
     value

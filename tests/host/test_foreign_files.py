@@ -21,9 +21,9 @@ from rltools_host.errors import DamagedFileError, DiskError
 from rltools_host.files import parse_json, read_json, read_limited
 from rltools_host.lines import without_commands
 from rltools_host.policies.image import read_run_policy
-from rltools_host.project import Project
 from rltools_host.report.markup import text
 from rltools_host.runs.folder import RunFolder
+from rltools_host.tree import Project
 
 ATTEMPTS = 60  # of each file; `RLT_FOREIGN_ATTEMPTS` has more
 HOSTILE: tuple[Any, ...] = (

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.project import MARKER, PROJECT, VARIABLE
-from rltools_host.tree import LAUNCHER, TREE
+from rltools_host.tree import LAUNCHER, MARKER, PROJECT, TREE, VARIABLE
 from terminal import on_terminal
 
 WIDTH = 60

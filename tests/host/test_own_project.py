@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from rltools_host.errors import UsageError
-from rltools_host.project import MARKER, VARIABLE
 from rltools_host.toolchain import tools
-from rltools_host.tree import TREE
+from rltools_host.tree import MARKER, TREE, VARIABLE
 from tree_copies import copy_of_tree
 
 OWN = Path(__file__).parent / "own_project"

@@ -13,9 +13,8 @@ from rltools_host.build.catalogue import environments_in, find_environment
 from rltools_host.commands import doctor
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.flight.gate import gate_names
-from rltools_host.project import MARKER, VARIABLE, find_project
 from rltools_host.training.study import load_study
-from rltools_host.tree import TREE
+from rltools_host.tree import MARKER, TREE, VARIABLE, find_project
 
 
 @pytest.fixture

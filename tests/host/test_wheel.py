@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.project import VARIABLE
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import MODULES
-from rltools_host.tree import TREE
+from rltools_host.tree import TREE, VARIABLE
 
 HASH_OF_300_STEPS = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
 MANYLINUX = (

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.project import MARKER, VARIABLE
-from rltools_host.tree import TREE
+from rltools_host.tree import MARKER, TREE, VARIABLE
 
 GUIDE = TREE.root / "docs" / "your_environment.md"
 BLOCK = re.compile(r"^```(sh|diff)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -14,9 +14,8 @@ import pytest
 
 from policy_samples import sample_images
 from programs import output_of
-from rltools_host.project import PROJECT
 from rltools_host.toolchain.tools import missing_tools
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 from tree_copies import copy_of_tree
 
 INTEGRATIONS = TREE.root / "integrations"
@@ -29,7 +28,7 @@ RLT = """#!/bin/sh
 import sys
 from pathlib import Path
 sys.path[:0] = [{host!r}, {fakes!r}]
-from rltools_host.project import PROJECT
+from rltools_host.tree import PROJECT
 PROJECT.root = Path(__file__).resolve().parent
 if sys.argv[1] == "train":
     from policy_run import make_policy_run

@@ -17,7 +17,6 @@ ORDER = (
     "errors",
     "arguments",
     "tree",
-    "project",
     "clock",
     "files",
     "documents",

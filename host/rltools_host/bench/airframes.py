@@ -36,8 +36,8 @@ from rltools_host.flight.gate_result import GateResult, fly_gate
 from rltools_host.flight.simulator import MOST_TOGETHER, Array, check_policy, flight_library
 from rltools_host.lines import aligned
 from rltools_host.policies.image import Float32Array, PolicyImage, read_run_policy
-from rltools_host.project import PROJECT
 from rltools_host.runs.folder import RunFolder
+from rltools_host.tree import PROJECT
 
 GATE = "any-airframe"
 OURS, ALONE = "foundation-quadrotor", "crazyflie-ppo"

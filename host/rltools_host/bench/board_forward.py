@@ -26,7 +26,7 @@ from rltools_host.errors import RltError, UsageError
 from rltools_host.lines import aligned
 from rltools_host.link.board_link import open_board_link
 from rltools_host.link.transport import Link
-from rltools_host.project import PROJECT
+from rltools_host.tree import PROJECT
 
 TARGET = "bench-forward"
 NETWORK = "13-64-64-4"

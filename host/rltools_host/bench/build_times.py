@@ -21,9 +21,8 @@ from rltools_host.bench import harness
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.files import read_json
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 REPETITIONS = 3
 LIMIT_S = 300.0

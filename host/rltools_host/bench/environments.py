@@ -17,8 +17,8 @@ from rltools_host.bench.contenders import PPO_PEERS_DIRECTORY
 from rltools_host.bench.harness import Contender, Row
 from rltools_host.errors import RltError
 from rltools_host.lines import aligned
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
+from rltools_host.tree import PROJECT
 
 OURS, OURS_THREADS = "ours", "ours-threads"
 GYMNASIUM = "gymnasium"

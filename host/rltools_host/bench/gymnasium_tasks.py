@@ -28,9 +28,9 @@ from rltools_host.bench.harness import Row
 from rltools_host.bench.training import TITLES, chosen_peers
 from rltools_host.errors import RltError
 from rltools_host.interruption import die_with
-from rltools_host.project import PROJECT
 from rltools_host.runs.aggregates import interval_of_difference
 from rltools_host.training.group_plan import parse_seeds
+from rltools_host.tree import PROJECT
 
 PEERS_DIRECTORY = harness.PEERS_DIRECTORY / "gymnasium"
 EPISODES = 20

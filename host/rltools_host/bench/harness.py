@@ -30,8 +30,7 @@ from rltools_host.errors import BuildError, MissingToolError, RltError, UsageErr
 from rltools_host.files import write_atomically
 from rltools_host.interruption import dying_with, ending, kill_child, start_child
 from rltools_host.lines import aligned
-from rltools_host.project import PROJECT
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 Row = dict[str, Any]  # of a measurement, as who measures says it
 PROGRAMS_DIRECTORY = TREE.root / "host/rltools_host/bench/programs"

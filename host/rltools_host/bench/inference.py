@@ -20,8 +20,7 @@ from rltools_host.bench import harness
 from rltools_host.bench.harness import Row
 from rltools_host.bench.training import chosen_peers
 from rltools_host.errors import RltError, VerificationError
-from rltools_host.project import PROJECT
-from rltools_host.tree import command_line
+from rltools_host.tree import PROJECT, command_line
 
 WIDTHS = (13, 64, 64, 4)
 BATCH = 256

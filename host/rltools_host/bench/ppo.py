@@ -25,7 +25,7 @@ from rltools_host.bench.contenders import (
 from rltools_host.bench.harness import Row, TakesTurns
 from rltools_host.bench.training import chosen_peers
 from rltools_host.errors import RltError
-from rltools_host.project import PROJECT
+from rltools_host.tree import PROJECT
 
 ITERATION_STEPS = 64 * 64
 TURN_STEPS = 5 * ITERATION_STEPS

@@ -19,7 +19,7 @@ from rltools_host.bench.harness import Row
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.errors import RltError, UsageError, near_matches, unknown_name
-from rltools_host.project import PROJECT
+from rltools_host.tree import PROJECT
 
 ALGORITHMS = ("td3", "sac")
 STEPS = 10_000

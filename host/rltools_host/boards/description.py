@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from rltools_host.errors import BuildError, UnknownNameError, unknown_name
 from rltools_host.files import parse_json
-from rltools_host.project import PROJECT
 from rltools_host.toolchain.description import Toolchain, load_toolchain
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 LINK_KINDS = ("process", "pty", "serial")
 POLICY_SLOT_BYTES = 32768  # of firmware/app/infer/program.h, where a board has no storage

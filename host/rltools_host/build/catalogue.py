@@ -17,8 +17,7 @@ from pathlib import Path
 from rltools_host.arguments import text
 from rltools_host.build.experiments import requirements_of, struct_of
 from rltools_host.errors import unknown_name
-from rltools_host.project import PROJECT
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 STRUCT = re.compile(
     r"^struct (\w+) : (\w+) {\n  static constexpr const char\* kName = ", re.MULTILINE

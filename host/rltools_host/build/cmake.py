@@ -19,10 +19,9 @@ from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import read_json
 from rltools_host.lines import aside
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import PTS
-from rltools_host.tree import TREE, near_path
+from rltools_host.tree import PROJECT, TREE, near_path
 
 
 def load_generator() -> ModuleType:

@@ -20,10 +20,9 @@ from rltools_host.build import cmake, description, sizes
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.errors import BuildError, UsageError, near_matches, unknown_name
 from rltools_host.files import read_json, write_changed
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import list_toolchains
-from rltools_host.tree import TREE, near_path
+from rltools_host.tree import PROJECT, TREE, near_path
 
 HOST_BOARD = "host"
 EXPERIMENT = "experiment"

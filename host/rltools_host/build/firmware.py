@@ -21,9 +21,8 @@ from rltools_host.build.experiments import install_requirements, require_subject
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
 from rltools_host.files import read_json, write_atomically
 from rltools_host.lines import aside
-from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.toolchain import tools
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE, VARIABLE
 
 PT_LOAD = 1
 SHF_WRITE, SHF_ALLOC = 1, 2

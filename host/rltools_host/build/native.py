@@ -29,9 +29,8 @@ from rltools_host.build.experiments import (
     struct_of,
 )
 from rltools_host.errors import UsageError
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 TYPES: Mapping[str | None, Any] = {
     None: None,

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_names
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 FOLDERS = ("lib", "firmware", "integrations")  # of tests/
 MORE = re.compile(r"^// Test: .*\bmore\b")  # a first line: there is a second program

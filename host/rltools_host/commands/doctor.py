@@ -19,11 +19,10 @@ from rltools_host.commands.options import Json, leave
 from rltools_host.errors import MissingToolError, RltError
 from rltools_host.lines import columns, folded
 from rltools_host.link.board_link import connected_ports
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import BUILDERS, MOUNT_PTS, PTS, Tool, system_tools
 from rltools_host.toolchain.tools import missing_names
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,8 @@ from rltools_host.commands.options import Json, mode, require
 from rltools_host.errors import RltError, UsageError, unknown_name
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.lines import plural
-from rltools_host.project import MARKER, PROJECT
 from rltools_host.runs.policy_file import LONGEST_NAME
-from rltools_host.tree import TREE, command_line, near_path
+from rltools_host.tree import MARKER, PROJECT, TREE, command_line, near_path
 
 FOLDER = TREE.experiments / "templates"
 DEFAULT_START = "mass"

@@ -56,8 +56,8 @@ def experiments(incomplete: str) -> list[str]:
 
 def runs(incomplete: str) -> list[str]:
     """Those of runs/, the newest first; a path is completed as a file."""
-    from rltools_host.project import PROJECT
     from rltools_host.runs.names import LATEST, run_names
+    from rltools_host.tree import PROJECT
 
     return beginning(incomplete, [LATEST, *reversed(run_names(PROJECT.runs))])
 

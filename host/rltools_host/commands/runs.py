@@ -14,7 +14,6 @@ from rltools_host.clock import minute
 from rltools_host.commands.options import Json, leave, mode, require
 from rltools_host.errors import UsageError
 from rltools_host.lines import columns, folded, without_commands
-from rltools_host.project import PROJECT
 from rltools_host.runs.inventory import (
     Entry,
     delete,
@@ -25,7 +24,7 @@ from rltools_host.runs.inventory import (
     rename,
     seeds_of,
 )
-from rltools_host.tree import command_line, near_path
+from rltools_host.tree import PROJECT, command_line, near_path
 
 RENAME, DELETE = "rename", "delete"
 UNITS = ("bytes", "kB", "MB", "GB", "TB")

@@ -26,9 +26,8 @@ from rltools_host.build import firmware, tested
 from rltools_host.commands.options import Json, leave, mode, require
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.mutants import measure
-from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.toolchain import tools
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE, VARIABLE
 
 CPP_FOLDERS = ("lib", "firmware", "integrations", "experiments", "host", "tests", "examples")
 PYTHON_FOLDERS = ("host", "peers", "lib", "cmake", "firmware", "platforms", "tests", "examples")

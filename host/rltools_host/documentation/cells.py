@@ -16,10 +16,9 @@ from typing import Any
 from rltools_host.build.experiments import build_description
 from rltools_host.errors import RltError
 from rltools_host.files import parse_json
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import system_tools
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 COMPILER = "g++"
 COMMAND = (sys.executable, "-m", "rltools_host")

@@ -25,10 +25,9 @@ from rltools_host.documentation import core_api
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.files import write_changed
 from rltools_host.interruption import end_child, start_child
-from rltools_host.project import MARKER, PROJECT, VARIABLE
 from rltools_host.runs.provenance import files_in
 from rltools_host.toolchain import tools
-from rltools_host.tree import TREE
+from rltools_host.tree import MARKER, PROJECT, TREE, VARIABLE
 from rltools_host.web.site import MARK, files_of, in_place_of_own, those_for_browsers, write_page
 
 ROOT = "docs/index"

@@ -24,8 +24,7 @@ from rltools_host.flight.simulator import (
     fly,
 )
 from rltools_host.policies.image import PolicyImage
-from rltools_host.project import PROJECT
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 MOST_EPISODES = 100_000
 MOST_SECONDS = 600.0

@@ -44,14 +44,13 @@ from rltools_host.foreign.reading import arrays_in_npz, content_of, read_foreign
 from rltools_host.foreign.state_dicts import Given
 from rltools_host.policies.contract import Contract, choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.project import PROJECT
 from rltools_host.runs.folder import FORMAT, RunFolder
 from rltools_host.runs.names import new_run_path, require_empty
 from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.runs.saves import POLICY_FILE
 from rltools_host.runs.task import short
-from rltools_host.tree import near_path
+from rltools_host.tree import PROJECT, near_path
 
 ARRAYS = ("observations", "actions")
 STARTS = "episode_starts"

@@ -26,10 +26,9 @@ from rltools_host.build.catalogue import NAMESPACE
 from rltools_host.errors import RltError, UnknownNameError, UsageError, near_matches
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, is_task
-from rltools_host.project import PROJECT
 from rltools_host.runs.task import PREFIX, Task
 from rltools_host.toolchain import tools
-from rltools_host.tree import command_line
+from rltools_host.tree import PROJECT, command_line
 
 LONGEST_REASON = 200
 

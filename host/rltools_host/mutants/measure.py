@@ -36,10 +36,9 @@ from rltools_host.mutants.faults import (
     without_dead,
 )
 from rltools_host.mutants.python_syntax import python_faults
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_names
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 # What the copy has of its own: builds, caches and what tests write.
 OWN_FOLDERS = {"build", "runs", "__pycache__", ".hypothesis", ".pytest_cache", ".cache", ".git"}

@@ -26,9 +26,8 @@ from rltools_host.files import disk_error
 from rltools_host.gymnasium_tasks.headers import contract_of_run
 from rltools_host.link.board_link import copied, open_board_link
 from rltools_host.link.transport import Link
-from rltools_host.project import PROJECT
 from rltools_host.runs.folder import RunFolder
-from rltools_host.tree import command_line
+from rltools_host.tree import PROJECT, command_line
 
 DEFAULT_CONTRACT = "pendulum"
 CRAZYFLIE = "crazyflie"  # firmware of its own, see vehicles/crazyflie.py

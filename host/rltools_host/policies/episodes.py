@@ -36,8 +36,8 @@ from rltools_host.gymnasium_tasks.imports import silence_mujoco
 from rltools_host.gymnasium_tasks.player import ActionSpace
 from rltools_host.policies.acting import History, given_out
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
+from rltools_host.tree import PROJECT
 
 MakeEnvironment = Callable[[], Any]
 LONGEST_S = 600.0

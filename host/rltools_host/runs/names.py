@@ -12,7 +12,7 @@ from pathlib import Path
 from rltools_host import clock
 from rltools_host.errors import UnknownNameError, UsageError, unknown_name
 from rltools_host.files import MOST_JSON_BYTES, disk_error, parse_json, read_limited
-from rltools_host.project import PROJECT
+from rltools_host.tree import PROJECT
 
 RUN_FILE = "run.json"
 GROUP_FILE = "group.json"  # of a folder of runs

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 import rltools_host
-from rltools_host.project import MARKER, PROJECT
 from rltools_host.runs.contents import Run
-from rltools_host.tree import TREE
+from rltools_host.tree import MARKER, PROJECT, TREE
 
 # Not all of platforms/, which has what PlatformIO downloads for real boards, too.
 FOLDERS = (
@@ -33,10 +32,7 @@ FILES = (
     *("CMakeLists.txt", "CMakePresets.json", "platformio.ini", MARKER),
     "platforms/packages/tool-scons/.piopm",
     "host/requirements/mujoco.txt",  # which version is compiled with
-    *(
-        f"host/rltools_host/{name}.py"
-        for name in ("__init__", "errors", "files", "lines", "project", "tree")
-    ),
+    *(f"host/rltools_host/{name}.py" for name in ("__init__", "errors", "files", "lines", "tree")),
 )
 BLOCK = 512
 PLAIN, EXECUTABLE = 0o644, 0o755

@@ -23,7 +23,7 @@ from typing import Any
 
 from rltools_host.errors import RltError
 from rltools_host.files import disk_error
-from rltools_host.project import PROJECT
+from rltools_host.tree import PROJECT
 
 CASTAGNOLI = 0x82F63B78  # CRC-32C, reflected
 MASK_DELTA = 0xA282EAD8

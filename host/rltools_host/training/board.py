@@ -32,7 +32,6 @@ from rltools_host.errors import (
 )
 from rltools_host.link.board_link import open_board_link
 from rltools_host.link.transport import Link
-from rltools_host.project import PROJECT
 from rltools_host.runs.checkpoint import (
     IMAGE_HEADER,
     Checkpoint,
@@ -47,7 +46,7 @@ from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.runs.saves import BEST_FILE, CHECKPOINT_FILE, POLICY_FILE
 from rltools_host.training.metrics_log import evaluation_of
 from rltools_host.training.plan import DEFAULT_BOARD, Plan
-from rltools_host.tree import command_line
+from rltools_host.tree import PROJECT, command_line
 
 INCLUDE_BESIDE = re.compile(r'^#include "(\.\./[^"]+)"', re.MULTILINE)
 

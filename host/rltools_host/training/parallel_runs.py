@@ -29,7 +29,6 @@ from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgre
 from rltools_host.errors import DiskError, Interrupted, RltError
 from rltools_host.files import disk_error, plain_json
 from rltools_host.interruption import SIGNALS, Interruption, ending, kill_child, start_child
-from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import (
     FAILED,
@@ -44,6 +43,7 @@ from rltools_host.training.progress import (
     TrainingView,
 )
 from rltools_host.training.run import train
+from rltools_host.tree import PROJECT, VARIABLE
 
 REPORT_S = 0.2  # between the lines of a process
 TURN_S = 0.2

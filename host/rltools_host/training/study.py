@@ -15,7 +15,6 @@ from msgspec import Meta, Struct, structs
 from rltools_host.documents import FromOne, Line, Title, Unfit, Value, typed
 from rltools_host.errors import DamagedFileError, UsageError, unknown_name
 from rltools_host.files import parse_json
-from rltools_host.project import PROJECT
 from rltools_host.runs.contents import Tune
 from rltools_host.runs.group import TUNE, GroupFolder
 from rltools_host.training.group_plan import (
@@ -29,7 +28,7 @@ from rltools_host.training.group_plan import (
 )
 from rltools_host.training.plan import Plan, TrainingRequest
 from rltools_host.training.trials import Dimension, Trials, space_of, without_password
-from rltools_host.tree import TREE, command_line, near_path
+from rltools_host.tree import PROJECT, TREE, command_line, near_path
 
 OF_ALL = ("seed", "steps")  # what a variant may not set
 Settings = dict[Line, Value]  # by hyperparameter

@@ -15,8 +15,8 @@ from typing import Any
 
 from rltools_host.clients.file_packet import Progress
 from rltools_host.errors import BoardMismatchError, LinkLostError, PortError
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
+from rltools_host.tree import PROJECT
 
 GROUP = "crazyflie"  # of Python packages
 CONNECTION_TIMEOUT_S = 30.0  # the names of some 300 parameters, where they are not cached

@@ -37,8 +37,7 @@ from rltools_host.files import in_place_of, read_json
 from rltools_host.flight.gate import load_gate
 from rltools_host.flight.simulator import TEXTS, flight_library
 from rltools_host.interruption import Interruption
-from rltools_host.project import PROJECT
-from rltools_host.tree import TREE, near_path
+from rltools_host.tree import PROJECT, TREE, near_path
 
 PAGE = TREE.file("host/rltools_host/web/page")
 NOT_SERVED = ("package.json", "states.json")  # for Node; part of site.json

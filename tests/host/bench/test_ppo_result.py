@@ -10,7 +10,7 @@ import pytest
 from rltools_host.bench import ppo, ppo_result
 from rltools_host.bench.contenders import OURS, ROLLOUT, TRAIN
 from rltools_host.bench.training import Bar
-from rltools_host.project import PROJECT
+from rltools_host.tree import PROJECT
 
 WHERE = {
     "machine": {"processor": "Z80", "cores": 3},

@@ -10,7 +10,7 @@ import pytest
 from rltools_host.bench import training
 from rltools_host.bench.training import LOOP, OURS, Bar
 from rltools_host.errors import RltError, UsageError
-from rltools_host.project import PROJECT
+from rltools_host.tree import PROJECT
 
 
 def row(name: str, train_s: float, **fields: Any) -> dict[str, Any]:

@@ -15,10 +15,9 @@ import pytest
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
-from rltools_host.project import PROJECT
 from rltools_host.runs.contents import metric_names
 from rltools_host.toolchain import description, tools
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 from tree_copies import configured, copy_of_tree
 
 CMAKE_BOARDS = ("host", "qemu-cortex-m7")

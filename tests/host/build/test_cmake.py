@@ -13,8 +13,7 @@ import pytest
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.errors import BuildError
-from rltools_host.project import PROJECT
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 OUTPUT = """[1/9] Building CXX object a.o
 FAILED: a.o

@@ -20,9 +20,8 @@ from rltools_host.build.catalogue import list_environments
 from rltools_host.errors import BuildError, UnknownNameError, UsageError
 from rltools_host.flight.gate import load_gate
 from rltools_host.policies.episodes import gymnasium_has
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
-from rltools_host.tree import TREE, Tree
+from rltools_host.tree import PROJECT, TREE, Tree
 from tree_copies import configured, copy_of_tree, ninja
 
 HOST, EMULATED, FLASHED = (load_board(name) for name in ("host", "qemu-cortex-m7", "teensy41"))

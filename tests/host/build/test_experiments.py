@@ -11,8 +11,7 @@ from rltools_host.boards.description import load_board
 from rltools_host.build import experiments
 from rltools_host.build.experiments import CONTRACT, EXPERIMENT
 from rltools_host.errors import BuildError, UnknownNameError, UsageError
-from rltools_host.project import PROJECT
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 HOST, M7 = load_board("host"), load_board("qemu-cortex-m7")
 DIGESTS = ("0123456789abcdef", "fedcba9876543210")

@@ -16,9 +16,8 @@ import pytest
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, firmware
 from rltools_host.errors import BuildError, MissingToolError
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 pytestmark = pytest.mark.all  # another builder
 

@@ -14,9 +14,8 @@ import pytest
 from rltools_host.build import experiments, sizes
 from rltools_host.build.experiments import generated_header, is_generated, sized
 from rltools_host.errors import UnknownNameError, UsageError
-from rltools_host.project import MARKER, VARIABLE
 from rltools_host.training.hyperparameters import of_experiment
-from rltools_host.tree import TREE
+from rltools_host.tree import MARKER, TREE, VARIABLE
 
 
 def test_the_name_says_every_size() -> None:

@@ -21,7 +21,7 @@ import pytest
 from rltools_host import cli
 from rltools_host.commands import BENCHMARKS, COMMANDS, Command
 from rltools_host.errors import UsageError
-from rltools_host.project import PROJECT
+from rltools_host.tree import PROJECT
 
 PACKAGE = "rltools_host.commands"
 STORED = Path(__file__).with_name("calls.json")

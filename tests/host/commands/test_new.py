@@ -16,8 +16,7 @@ from rltools_host.build.catalogue import environments_in, find_environment
 from rltools_host.build.experiments import require_experiment
 from rltools_host.commands import new
 from rltools_host.errors import BuildError, DiskError, UnknownNameError, UsageError
-from rltools_host.project import MARKER, VARIABLE
-from rltools_host.tree import TREE
+from rltools_host.tree import MARKER, TREE, VARIABLE
 
 MOST_LINES = 80
 

@@ -15,12 +15,12 @@ from rltools_host.commands import runs as command
 from rltools_host.commands.runs import by_result, row_of, size
 from rltools_host.errors import DiskError
 from rltools_host.files import FolderLock
-from rltools_host.project import Project
 from rltools_host.runs import inventory
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.inventory import Entry
 from rltools_host.runs.names import GATE, result_file
+from rltools_host.tree import Project
 
 RUN: dict[str, Any] = {
     "format": 2,

@@ -14,9 +14,8 @@ from rltools_host.build import cmake, tested
 from rltools_host.commands import test as test_command
 from rltools_host.commands.test import Selection, StepResult
 from rltools_host.errors import BuildError
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 REPORT = """<testsuites>
 <testsuite name="a" tests="7" failures="1" errors="1" skipped="2"></testsuite>

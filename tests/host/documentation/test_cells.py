@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from rltools_host.documentation import cells
-from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 
 PROGRAM = '#include <cstdio>\nint main() { std::puts("hello"); return RESULT; }\n'
 

@@ -9,12 +9,7 @@ import pytest
 
 from rltools_host.build.description import Channel
 from rltools_host.foreign.network import Dense, Normalise, run
-from rltools_host.foreign.place import (
-    Correction,
-    blocks_of,
-    corrected,
-    known_corrections,
-)
+from rltools_host.foreign.place import Correction, blocks_of, corrected, known_corrections
 from rltools_host.policies.contract import Contract
 
 CHANNELS = tuple(

@@ -19,9 +19,9 @@ from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.headers import float_literal, headers_of, tile_rows
 from rltools_host.gymnasium_tasks.task import TaskRequest, task_of
 from rltools_host.policies.board import PolicyPlace
-from rltools_host.project import Project
 from rltools_host.runs.contents import Run
 from rltools_host.runs.task import Task
+from rltools_host.tree import Project
 
 
 def task(environment: Any = None, **options: Any) -> Task:

@@ -19,7 +19,6 @@ from rltools_host.gymnasium_tasks.headers import contract_of_run
 from rltools_host.policies.contract import CHANNEL, parse_contract
 from rltools_host.policies.core import LAYER
 from rltools_host.policies.image import parse_policy, read_policy, read_run_policy
-from rltools_host.project import Project
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import (
     HEADER,
@@ -29,6 +28,7 @@ from rltools_host.runs.policy_file import (
     is_subject_name,
     string_literal,
 )
+from rltools_host.tree import Project
 
 INJECTED = '1",0,1}}; inline int e=system("id'
 HOSTILE = (

@@ -26,7 +26,6 @@ from rltools_host.errors import VerificationError
 from rltools_host.policies.episodes import EpisodeEnd
 from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.image import parse_policy
-from rltools_host.project import Project
 from rltools_host.report import group_page, markup
 from rltools_host.report import page as page_module
 from rltools_host.report.markup import Panel, Section
@@ -36,6 +35,7 @@ from rltools_host.report.sections.board import MemoryPart, memory_map, section_s
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
+from rltools_host.tree import Project
 
 HYPERPARAMETERS = {
     "seed": 0,

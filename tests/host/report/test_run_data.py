@@ -17,10 +17,10 @@ from rltools_host.build.description import ExperimentDescription
 from rltools_host.policies.episodes import Episode
 from rltools_host.policies.evaluation import CORE, GYMNASIUM
 from rltools_host.policies.image import read_run_policy
-from rltools_host.project import Project
 from rltools_host.report import run_data
 from rltools_host.report.run_data import RunData, evaluate_here, typical, values_of
 from rltools_host.runs.folder import RunFolder
+from rltools_host.tree import Project
 
 
 @pytest.fixture(autouse=True)

@@ -16,14 +16,13 @@ import pytest
 
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
-from rltools_host.project import PROJECT
 from rltools_host.runs import provenance
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.provenance import Sources, read_sources
 from rltools_host.toolchain import tools
 from rltools_host.training import board
 from rltools_host.training.plan import Built
-from rltools_host.tree import TREE
+from rltools_host.tree import PROJECT, TREE
 from training_bench import installed_bench
 
 EXPERIMENT = "pendulum-td3"
