@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from rltools_host.policies import export
 from rltools_host.policies.contract import DENSE, GRU, LSTM, choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.onnx_model import contract, encode_onnx, known, require_no_masks
-from rltools_host.runs.checkpoint import safetensors_header, with_header
+from rltools_host.runs.checkpoint import TensorEntry, safetensors_header, with_header
 
 # Activations of the core's list as functions of PyTorch's.
 FUNCTIONS = {
@@ -61,14 +60,14 @@ def encode_safetensors(image: PolicyImage) -> bytes:
 
 
 def safetensors_file(values: Mapping[str, Float32Array], metadata: Mapping[str, str]) -> bytes:
-    entries: dict[str, Any] = {"__metadata__": dict(metadata)}
+    entries: dict[str, TensorEntry] = {}
     payload = b""
     for name, value in values.items():
         end = len(payload) + value.nbytes
         place = [len(payload), end]
         entries[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": place}
         payload += value.tobytes()
-    return with_header(safetensors_header(entries), payload)
+    return with_header(safetensors_header(metadata, entries), payload)
 
 
 # Of policy_module.py.in: how outputs x become an action.

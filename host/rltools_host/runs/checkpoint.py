@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta, Struct
 
@@ -114,34 +114,40 @@ def build_image(fingerprint: int, step: int, payload: bytes) -> bytes:
 
 def to_safetensors(checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> bytes:
     """The file's bytes: header length, header, payload."""
-    entries: dict[str, Any] = {
-        "__metadata__": {
-            "format": "rltools-checkpoint-1",
-            "experiment": checkpoint.experiment,
-            "fingerprint": f"{checkpoint.fingerprint:08x}",
-            "step": str(checkpoint.step),
-            "state_sha256": checkpoint.state_sha256,
-            "hyperparameters": json.dumps(dict(checkpoint.hyperparameters)),
-            "versions": json.dumps(dict(checkpoint.versions)),
-            "learning": json.dumps(dict(checkpoint.learning)),
-            HEADER_HASH: HEADER_HASH_PLACE,
-        }
+    metadata = {
+        "format": "rltools-checkpoint-1",
+        "experiment": checkpoint.experiment,
+        "fingerprint": f"{checkpoint.fingerprint:08x}",
+        "step": str(checkpoint.step),
+        "state_sha256": checkpoint.state_sha256,
+        "hyperparameters": json.dumps(dict(checkpoint.hyperparameters)),
+        "versions": json.dumps(dict(checkpoint.versions)),
+        "learning": json.dumps(dict(checkpoint.learning)),
+        HEADER_HASH: HEADER_HASH_PLACE,
     }
-    entries |= _tensor_entries(tensors)
     if _payload_bytes(tensors) != len(checkpoint.payload):
         raise BoardMismatchError(
             f"the board's training state has {len(checkpoint.payload)} bytes, experiment "
             f'"{checkpoint.experiment}" has {_payload_bytes(tensors)}: flash the board again'
         )
-    header = safetensors_header(entries)
+    header = safetensors_header(metadata, _tensor_entries(tensors))
     digest = hashlib.sha256(header).hexdigest()
     return with_header(
         header.replace(HEADER_HASH_PLACE.encode(), digest.encode(), 1), checkpoint.payload
     )
 
 
-def safetensors_header(entries: Mapping[str, Any]) -> bytes:
-    header = json.dumps(entries, separators=(",", ":")).encode()
+class TensorEntry(TypedDict):
+    """Of a tensor in the header of a safetensors file."""
+
+    dtype: str
+    shape: list[int]
+    data_offsets: list[int]
+
+
+def safetensors_header(metadata: Mapping[str, str], entries: Mapping[str, TensorEntry]) -> bytes:
+    document = {"__metadata__": metadata, **entries}
+    header = json.dumps(document, separators=(",", ":")).encode()
     return header + b" " * (-len(header) % 8)  # safetensors aligns the payload
 
 
@@ -162,7 +168,7 @@ class HeaderMetadata(Struct, frozen=True):
     learning: str = "{}"  # older files have none
 
 
-def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[str, Any]]:
+def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[str, TensorEntry]]:
     """Reads and verifies a file; the second value are the tensor entries of its header."""
     header, payload = split_file(data, path)
     try:
@@ -194,10 +200,12 @@ def split_file(data: bytes, path: Path | str) -> tuple[bytes, bytes]:
     return data[8 : 8 + header_bytes], data[8 + header_bytes :]
 
 
-def parse_header(header: bytes) -> tuple[dict[str, Any], HeaderMetadata]:
-    """Tensor entries and metadata. ValueError where it is no checkpoint's header."""
-    entries: dict[str, Any] = typed(parse_json(header), dict[str, Any])
-    return entries, typed(entries.pop("__metadata__", None), HeaderMetadata)
+def parse_header(header: bytes) -> tuple[dict[str, TensorEntry], HeaderMetadata]:
+    """Tensor entries, which are compared with known ones, and metadata. ValueError where it is no
+    checkpoint's header."""
+    entries: dict[str, TensorEntry] = typed(parse_json(header), dict[str, Any])
+    metadata: HeaderMetadata = typed(entries.pop("__metadata__", None), HeaderMetadata)
+    return entries, metadata
 
 
 def state_of_checkpoint(path: Path) -> str | None:
@@ -294,8 +302,8 @@ def _payload_bytes(tensors: Sequence[StateTensor]) -> int:
     return sum(map(_tensor_bytes, tensors))
 
 
-def _tensor_entries(tensors: Sequence[StateTensor]) -> dict[str, Any]:
-    entries: dict[str, Any] = {}
+def _tensor_entries(tensors: Sequence[StateTensor]) -> dict[str, TensorEntry]:
+    entries: dict[str, TensorEntry] = {}
     begin = 0
     for tensor in tensors:
         end = begin + _tensor_bytes(tensor)
