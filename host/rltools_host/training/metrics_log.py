@@ -215,7 +215,7 @@ class EpisodeNotes:
         """Why nobody plays any more; empty as long as somebody does."""
         return self._server.failure() if self._server is not None else ""
 
-    def of_session(self) -> dict[str, Any]:
+    def of_session(self) -> dict[str, int]:
         """For run.json."""
         if self._server is None:
             return {}
@@ -223,7 +223,7 @@ class EpisodeNotes:
         counts = {"environment_faults": faults.count}
         return counts | ({"observations_outside": faults.outside} if faults.outside else {})
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, str | int]:
         """For `rlt train --json`."""
         if self._server is None:
             return {}

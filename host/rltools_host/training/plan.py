@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, experiments
@@ -121,7 +120,7 @@ class Plan:
         return self.checkpoint.step if self.checkpoint else 0
 
     @property
-    def adopted_save(self) -> dict[str, Any]:
+    def adopted_save(self) -> dict[str, str | int]:
         """What run.json must say of the save that the run goes on from, where it does not yet."""
         if self.checkpoint is None or self.resumed is None or self.save == self.resumed.save_path:
             return {}
