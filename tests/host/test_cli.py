@@ -413,7 +413,7 @@ def test_full_disk_is_not_the_output(
 ) -> None:
     """Whoever writes a file and lets the error through has no name for it."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    monkeypatch.setattr(doctor, "run", refusing(full))
+    monkeypatch.setattr(doctor, "run_boards", refusing(full))
     assert cli.run(["boards"]) == DiskError.exit_code
     assert capsys.readouterr().err == (
         "error: cannot write a file: No space left on device; free some space, then run the "
