@@ -288,7 +288,6 @@ def run_platformio(
     program: str = TRAIN,
     *,
     show: bool = False,
-    timeout_s: float | None = None,
 ) -> tuple[int, str]:
     """Runs `pio ARGUMENTS` in the tree; returns its exit code and output."""
     tools.ensure_group("platformio")
@@ -309,7 +308,6 @@ def run_platformio(
             output.append(line)
             if show:
                 sys.stderr.write(line)
-        process.wait(timeout_s)
     return process.returncode, "".join(output)
 
 

@@ -84,14 +84,17 @@ FORMATS: dict[str, tuple[str, Callable[[PolicyImage], bytes]]] = {
 }
 
 
-def number_rows(values: Iterable[float], indent: str = "    ", width: int = 100) -> str:
-    """Literals, comma separated, in lines of at most `width` columns."""
-    lines, line = [], indent
+INDENT, WIDTH = "    ", 100
+
+
+def number_rows(values: Iterable[float]) -> str:
+    """Literals, comma separated, in lines of at most WIDTH columns."""
+    lines, line = [], INDENT
     for value in values:
         literal = float_literal(value) + ","
-        if len(line) + len(literal) > width:
+        if len(line) + len(literal) > WIDTH:
             lines.append(line.rstrip())
-            line = indent
+            line = INDENT
         line += literal + " "
     return "\n".join([*lines, line.rstrip()])
 

@@ -46,12 +46,10 @@ def probability_of_improvement(first: Sequence[float], second: Sequence[float]) 
     return float(preferences(first, second).mean())
 
 
-def interval_of_improvement(
-    first: Sequence[float], second: Sequence[float], seed: int = 0
-) -> Interval | None:
+def interval_of_improvement(first: Sequence[float], second: Sequence[float]) -> Interval | None:
     """Percentile bootstrap, with the runs of both drawn independently; None where neither has
     two."""
-    wins, random = preferences(first, second), np.random.default_rng(seed)
+    wins, random = preferences(first, second), np.random.default_rng(0)
     if max(wins.shape) < 2:
         return None
     rows, columns = wins.shape
@@ -70,13 +68,11 @@ def preferences(first: Sequence[float], second: Sequence[float]) -> Values:
     return np.asarray((rows > columns) + 0.5 * (rows == columns))
 
 
-def interval_of_difference(
-    first: Sequence[float], second: Sequence[float], seed: int = 0
-) -> Interval | None:
+def interval_of_difference(first: Sequence[float], second: Sequence[float]) -> Interval | None:
     """Percentile bootstrap of the first's mean less the second's, with the runs of both drawn
     independently; None where one has fewer than two."""
     both = [np.array(values, float) for values in (first, second)]
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     if min(values.size for values in both) < 2:
         return None
 

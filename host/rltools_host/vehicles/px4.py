@@ -123,14 +123,14 @@ class Px4Vehicle:
 
     # -- hearing it --------------------------------------------------------------------------------
 
-    def pump(self, timeout_s: float = POLL_S) -> None:
+    def pump(self) -> None:
         """Takes in what has arrived, and waits for something where nothing has."""
         if self.clock() - self._beat_at >= HEARTBEAT_S:
             self._beat_at = self.clock()
             d = self.dialect
             ours = (d.MAV_TYPE_GCS, d.MAV_AUTOPILOT_INVALID, 0, 0, d.MAV_STATE_ACTIVE)
             self.connection.send(d.MAVLink_heartbeat_message(*ours, 3))
-        message = self._queue.wait(timeout_s)
+        message = self._queue.wait(POLL_S)
         self.connection.deliver_arrived()
         while message is not None:
             self._take(message)

@@ -283,11 +283,11 @@ def page_size(browser: Any, address: str, experiment: str) -> tuple[float, float
     return round(sum(map(len, bodies)) / 1000, 1), round(compressed / 1000, 1)
 
 
-def hover(browser: Any, address: str, steps: int = DRONE_STEPS) -> dict[str, float]:
+def hover(browser: Any, address: str) -> dict[str, float]:
     """From pressing Train until a run has ended and its drone hovers in all flights; and until the
     first policy on the way does."""
     with opened_page(browser) as page:
-        open_at(page, address_of(address, DRONE, steps))
+        open_at(page, address_of(address, DRONE, DRONE_STEPS))
         page.locator("#scene").wait_for()
         before_s = worker_seconds()
         begin = page.evaluate("() => performance.now()")
