@@ -12,7 +12,7 @@ import numpy as np
 
 from rltools_host.checks import rules
 from rltools_host.checks.findings import Examination, Finding, Learning, listed, number, with_code
-from rltools_host.checks.rules import Array, Play, RandomActions
+from rltools_host.checks.rules import Array, Play, RandomActions, idle_actions
 from rltools_host.environments.library import SAME_STEP, Batch, Library
 from rltools_host.gymnasium_tasks.environment_server import RESET, STEP, PlayState
 
@@ -301,15 +301,7 @@ class Examiner:
                 ends.append(self.trace(given))
             if same(*ends):
                 idle.append(channel.name)
-        if not idle:
-            return []
-        return [
-            Finding(
-                "idle-action",
-                f"{listed(idle)} changes neither observations nor rewards",
-                "use it in step(), or leave it out of the contract",
-            )
-        ]
+        return idle_actions(idle, "use it in step(), or leave it out of the contract")
 
     def rate(self) -> float:
         """Steps a second of one core, of many environments."""

@@ -368,3 +368,11 @@ def still(is_still: bool, where: str) -> Finding | None:
         "heart",
         ADVICE,
     )
+
+
+def idle_actions(names: list[str], remedy: str) -> list[Finding]:
+    """Of those that were at both ends of their ranges, with the same to see."""
+    if not names:
+        return []
+    what = f"{listed(names)} changes neither observations nor rewards"
+    return [Finding("idle-action", what, remedy)]

@@ -22,7 +22,7 @@ from rltools_host.checks.findings import (
     number,
     policy_sizes,
 )
-from rltools_host.checks.rules import Array, Play, RandomActions
+from rltools_host.checks.rules import Array, Play, RandomActions, idle_actions
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.gymnasium_tasks.imports import make_first, one_line
 from rltools_host.gymnasium_tasks.player import ActionSpace, place
@@ -325,15 +325,7 @@ class Examiner:
                 idle.append(name)
             if time.monotonic() > deadline:
                 break
-        if not idle:
-            return []
-        return [
-            Finding(
-                "idle-action",
-                f"{listed(idle)} changes neither observations nor rewards",
-                "use it in step, or leave it out of the action space",
-            )
-        ]
+        return idle_actions(idle, "use it in step, or leave it out of the action space")
 
 
 def same(one: Array, other: Array) -> bool:
