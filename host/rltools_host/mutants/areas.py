@@ -55,6 +55,8 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "integrations/zephyr/": "tests/host/policies/test_export_zephyr",
     "lib/rltools/include/rltools/nn/activation": "tests/lib/policy/test_fewer_activations",
     "lib/rltools/include/rltools/nn/mlp": "tests/lib/kernels/threads/test_host_threads",
+    "lib/rltools/include/rltools/policy/format": "tests/lib/policy/test_recurrent_image",
+    "lib/rltools/include/rltools/policy/reader": "tests/lib/policy/test_recurrent_image",
     "lib/rltools/include/rltools/rl/environments/mujoco/": "tests/lib/rl/environments/mujoco/",
     "lib/rltools/include/rltools/rl/environments/quadrotor/": "tests/lib/rl/environments/quadrotor",
     "lib/rltools/include/rltools/rl/vector_environment": "tests/firmware/app/services/training/",
