@@ -19,7 +19,8 @@ from rltools_host.runs.aggregates import wilson_interval
 KEPT = Path("tests/mutants/kept.json")
 DEAD = Path("tests/mutants/dead.json")
 LONGEST_QUOTE = 60
-COMMUTATIVE = ("fma", "min", "max", "minimum", "maximum")  # of their first two arguments
+# Of their first two arguments.
+COMMUTATIVE = ("fma", "min", "max", "minimum", "maximum", "middle_of")
 
 
 class FaultListError(RltError):
