@@ -59,6 +59,16 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "lib/rltools/include/rltools/policy/reader": "tests/lib/policy/test_recurrent_image",
     "lib/rltools/include/rltools/rl/environments/mujoco/": "tests/lib/rl/environments/mujoco/",
     "lib/rltools/include/rltools/rl/environments/quadrotor/": "tests/lib/rl/environments/quadrotor",
+    "lib/rltools/include/rltools/rl/on_policy": (
+        "tests/lib/rl/algorithms/test_ppo.cpp",
+        "tests/lib/rl/test_windows",
+    ),
+    "lib/rltools/include/rltools/rl/ppo_": "tests/lib/rl/algorithms/test_ppo.cpp",
+    "lib/rltools/include/rltools/rl/rollout": (
+        "tests/lib/rl/algorithms/test_ppo.cpp",
+        "tests/lib/rl/test_windows",
+    ),
+    "lib/rltools/include/rltools/rl/twin_critics": "tests/lib/rl/algorithms/test_pytorch.cpp",
     "lib/rltools/include/rltools/rl/vector_environment": "tests/firmware/app/services/training/",
 }
 MOST_TESTS = 10  # of one language for one fault, the nearest
