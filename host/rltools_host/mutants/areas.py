@@ -55,6 +55,20 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "integrations/zephyr/": "tests/host/policies/test_export_zephyr",
     "lib/rltools/include/rltools/nn/activation": "tests/lib/policy/test_fewer_activations",
     "lib/rltools/include/rltools/nn/mlp": "tests/lib/kernels/threads/test_host_threads",
+    "lib/rltools/include/rltools/policy/format": "tests/lib/policy/test_recurrent_image",
+    "lib/rltools/include/rltools/policy/reader": "tests/lib/policy/test_recurrent_image",
+    "lib/rltools/include/rltools/rl/environments/mujoco/": "tests/lib/rl/environments/mujoco/",
+    "lib/rltools/include/rltools/rl/environments/quadrotor/": "tests/lib/rl/environments/quadrotor",
+    "lib/rltools/include/rltools/rl/on_policy": (
+        "tests/lib/rl/algorithms/test_ppo.cpp",
+        "tests/lib/rl/test_windows",
+    ),
+    "lib/rltools/include/rltools/rl/ppo_": "tests/lib/rl/algorithms/test_ppo.cpp",
+    "lib/rltools/include/rltools/rl/rollout": (
+        "tests/lib/rl/algorithms/test_ppo.cpp",
+        "tests/lib/rl/test_windows",
+    ),
+    "lib/rltools/include/rltools/rl/twin_critics": "tests/lib/rl/algorithms/test_pytorch.cpp",
     "lib/rltools/include/rltools/rl/vector_environment": "tests/firmware/app/services/training/",
 }
 MOST_TESTS = 10  # of one language for one fault, the nearest
@@ -170,9 +184,9 @@ class Tree:
         return {Path("host", *name.split(".")).with_suffix(".py") for name in names}
 
     def tests_of(self, path: Path) -> Tests:
-        """Those that include or import a file, and the Python tests of its folder (or of one above
-        that has any), which the C++ tests of a C++ file and FURTHER_TESTS stand for; the nearest
-        first."""
+        """Those that include or import a file or have its name, and the Python tests of its folder
+        (or of one above that has any), which the C++ tests of a C++ file and FURTHER_TESTS stand
+        for; the nearest first."""
         place = self._place(path)
         assert place is not None, path
         home = Path(place[0], place[1]).parent
@@ -198,7 +212,13 @@ class Tree:
         beside = ([t for t in python if t.parent == folder] for folder in (home, *home.parents))
         if path.suffix == ".py" or not found | further:
             found |= set(next(filter(None, beside), []))
-        found |= {test for test in python if test.stem == f"test_{path.stem}"} | further
+        own = f"test_{path.stem}"
+        of_own_name = (
+            test
+            for test in python
+            if test.stem == own or (test.parent == home and test.stem.startswith(f"{own}_"))
+        )
+        found |= {*of_own_name, *further}
         ordered = sorted(sorted(found), key=distance)
         programs = tuple(test for test in ordered if test.suffix == ".cpp")
         return Tests(

@@ -19,7 +19,8 @@ from rltools_host.runs.aggregates import wilson_interval
 KEPT = Path("tests/mutants/kept.json")
 DEAD = Path("tests/mutants/dead.json")
 LONGEST_QUOTE = 60
-COMMUTATIVE = ("fma", "min", "max", "minimum", "maximum")  # of their first two arguments
+# Of their first two arguments.
+COMMUTATIVE = ("fma", "min", "max", "minimum", "maximum", "middle_of")
 
 
 class FaultListError(RltError):
@@ -106,24 +107,23 @@ def kept_faults(root: Path, sources: Sequence[Path]) -> tuple[list[Fault], list[
 
 
 def dead_faults(root: Path) -> list[dict[str, str]]:
-    """What dead.json names by file, function, operator and token; without one it is about all."""
+    """What dead.json names by file, function, operator, token and what that becomes; without the
+    last, or the last two, it is about all."""
     entries: list[dict[str, str]] = parse_json((root / DEAD).read_bytes())
     return entries
 
 
 def without_dead(root: Path, faults: Iterable[Fault]) -> list[Fault]:
-    dead = [
-        (f"/{entry['file']}", entry["function"], entry["operator"], entry.get("token"))
-        for entry in dead_faults(root)
-    ]
+    dead = dead_faults(root)
     return [
         fault
         for fault in faults
         if not any(
-            f"/{fault.path}".endswith(file)
-            and (fault.function, fault.operator) == (function, operator)
-            and token in (None, fault.token)
-            for file, function, operator, token in dead
+            f"/{fault.path}".endswith(f"/{entry['file']}")
+            and (fault.function, fault.operator) == (entry["function"], entry["operator"])
+            and entry.get("token") in (None, fault.token)
+            and entry.get("becomes") in (None, fault.becomes)
+            for entry in dead
         )
     ]
 

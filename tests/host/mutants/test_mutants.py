@@ -276,6 +276,10 @@ def test_tests_of_a_file_lie_where_it_lies() -> None:
     documents = tree.tests_of(Path("host/rltools_host/documents.py"))
     assert documents.python[0] == Path("tests/host/test_documents.py")
     assert not any(test.is_relative_to(areas.WHOLE_TREE) for test in documents.python)
+    ant = tree.tests_of(Path(f"{LIBRARY}/rl/environments/mujoco/ant.h"))
+    assert [test.stem for test in ant.python] == ["test_mujoco_gymnasium"]
+    car = tree.tests_of(Path(f"{LIBRARY}/rl/environments/racing_car.h"))
+    assert [test.stem for test in car.python] == ["test_racing_car_reference"]
     board = tree.tests_of(Path("firmware/qemu_mps2/board.cpp"))
     assert Path("tests/device/test_training_on_board.py") in board.python
     for name in areas.FURTHER_TESTS:
@@ -387,6 +391,12 @@ def test_dead_faults_are_left_out(tree: Path) -> None:
     dead = {"file": "clamp.py", "function": "clamp", "operator": "return", "reason": "Any number."}
     commit(tree, {"tests/mutants/dead.json": json.dumps([dead])})  # all of them
     assert [fault.operator for fault in faults.without_dead(tree, found)] == ["condition"]
+    for becomes, count in (("<=", 3), (">", 4)):  # of one of two neighbours
+        dead = {"file": "clamp.py", "function": "clamp", "operator": "comparison"}
+        entry = {**dead, "becomes": becomes, "reason": "Both are low."}
+        commit(tree, {"tests/mutants/dead.json": json.dumps([entry])})
+        (found,) = measure_module.chosen_faults(areas.Tree(tree), "host/runs", 0).values()
+        assert len(found) == count
 
 
 def test_cpp_faults_are_built_without_warnings(
@@ -428,6 +438,17 @@ inline int number(int x) { return x; }
     assert {line: fault["compiles"] for line, fault in found.items()} == {5: False, 7: True}
     assert found[5]["by"] == "the preprocessor leaves it out on this machine"
     assert not found[7]["noticed"]  # nothing calls it
+
+
+def test_fault_that_only_tests_of_all_could_notice_does_not_count(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(tree, {"tests/lib/core/test_toy.cpp": f"// Test: all\n{CPP_TEST}"})
+    _, document, _ = measure(tree, capsys, "lib/core")
+    assert {entry["by"] for entry in document["faults"]} == {"only tests of --all could notice it"}
+    assert document["areas"] == []
+    _, document, _ = measure(tree, capsys, "lib/core", all_tests=True, samples=1)
+    assert [area["noticed"] for area in document["areas"]] == [1]
 
 
 @pytest.mark.all

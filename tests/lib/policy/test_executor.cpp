@@ -148,6 +148,18 @@ TEST_CASE("late and missed ticks are counted") {
   bench.now_us += kStep_us;
   CHECK(bench.step() == ExecutorStatus::acted);
   CHECK(bench.counts().late == 2);
+  bench.now_us += kStep_us - kStep_us / 4;  // as early as the jitter allows
+  CHECK(bench.step() == ExecutorStatus::acted);
+  CHECK(bench.counts().late == 2);
+  bench.now_us += kStep_us + kStep_us / 2;  // and as late, as the grid stays
+  CHECK(bench.step() == ExecutorStatus::acted);
+  CHECK(bench.counts().late == 2);
+  bench.now_us += 2 * kStep_us - kStep_us / 4;  // late by a step, so that one is missed
+  CHECK(bench.step() == ExecutorStatus::acted);
+  CHECK(bench.counts().late == 3);
+  CHECK(bench.counts().missed == 4);
+  bench.now_us += kStep_us / 2;  // anew, also then
+  CHECK(bench.step() == ExecutorStatus::held);
 }
 
 TEST_CASE("the clock may wrap and may jump") {

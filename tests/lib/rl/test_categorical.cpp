@@ -263,6 +263,14 @@ TEST_CASE("PPO learns two choices at once, and tiles and checkpoints change no b
   initialize(Generic{}, later.training);
   later.set_state(run.state());
   CHECK(state_is_consistent(later.training));
+  for (const int place : {0, 1}) {  // 3 choices, and 2
+    float& action = later.replay->action[2 * (16 * 8 - 1) + place];
+    const float drawn = action;
+    action = static_cast<float>(3 - place);
+    CHECK_FALSE(state_is_consistent(later.training));
+    action = drawn;
+  }
+  CHECK(state_is_consistent(later.training));
   while (!finished(run.training)) run.step(Generic{});
   while (!finished(later.training)) later.step(Generic{});
   CHECK(run.state() == later.state());

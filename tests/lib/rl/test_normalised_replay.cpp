@@ -44,6 +44,9 @@ using NormalisedTd3 = Normalised<PlainTd3>;
 using NormalisedSac = Normalised<PlainSac>;
 using AveragedTd3 = Averaged<NormalisedTd3>;
 using AveragedSac = Averaged<NormalisedSac>;
+struct AveragedOnce : AveragedTd3 {
+  static constexpr int kAveragedUpdates = 1;
+};
 
 template <class E>
 void begin(Run<E>& run) {
@@ -216,6 +219,15 @@ TEST_CASE_TEMPLATE("an experiment without it has no trace of it", E, PlainTd3, P
     is_named = is_named || std::strcmp(name.group, "normalised") == 0;
   });
   CHECK(is_named);
+}
+
+TEST_CASE("an average of one update is the actor") {
+  Run<AveragedOnce> run(9);
+  begin(run);
+  run.train(Host{}, 70);
+  for (int i = 0; i < AveragedOnce::Actor::kParameterCount; i++) {
+    REQUIRE(run.learner->actor_average.values[i] == doctest::Approx(run.learner->actor.values[i]));
+  }
 }
 
 TEST_CASE_TEMPLATE("the policy is the actor's average, and learning does not know of it", E,

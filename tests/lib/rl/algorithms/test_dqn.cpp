@@ -209,6 +209,22 @@ TEST_CASE("tiles change no bit, and a run goes on from a checkpoint with the sam
   CHECK(whole.tensor_names().front() == "critic/0/weights");
 }
 
+TEST_CASE("a state with an action that is no choice is refused") {
+  Run<SmallDqn> run(7);
+  initialize(Generic{}, run.training);
+  run.train(Generic{}, 20);
+  REQUIRE(state_is_consistent(run.training));
+  double& action = run.replay->action[3];
+  for (const double wrong : {-1.0, -1e-6, 0.5, 2.0, 1e30, HUGE_VAL, std::nan("")}) {
+    action = wrong;
+    CHECK_FALSE(state_is_consistent(run.training));
+  }
+  for (const double choice : {0.0, 1.0}) {
+    action = choice;
+    CHECK(state_is_consistent(run.training));
+  }
+}
+
 TEST_CASE("a value that is not finite is a fault, and no choice") {
   Run<SmallDqn> run(8);
   initialize(Generic{}, run.training);

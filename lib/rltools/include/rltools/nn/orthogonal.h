@@ -44,6 +44,7 @@ template <class Device, class T, class Shape, Activation Hidden, Activation Outp
 void initialize_orthogonal(Device, Mlp<T, Shape, Hidden, Output>& network, std::uint32_t seed,
                            std::uint32_t network_index, double gain, double last_gain) {
   using Network = Mlp<T, Shape, Hidden, Output>;
+  set_zero(network);
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
     const RandomStream stream{seed, Purpose::initialise, network_index,
                               static_cast<std::uint32_t>(layer)};
@@ -58,8 +59,8 @@ void initialize_orthogonal(Device, Mlp<T, Shape, Hidden, Output>& network, std::
       detail::make_orthonormal(weights, out, in, 1, out);
     }
     const bool is_last = layer == Network::kLayerCount - 1;
-    for (int i = 0; i < in * out; i++) weights[i] *= static_cast<T>(is_last ? last_gain : gain);
-    for (int i = 0; i < out; i++) network.bias(layer)[i] = T(0);
+    const T scale = static_cast<T>(is_last ? last_gain : gain);
+    for (T* weight = weights; weight != network.bias(layer); weight++) *weight *= scale;
   }
 }
 

@@ -174,6 +174,20 @@ constexpr int kOutputDim = output_count(E::kActions, E::kActionDim);
 template <class E>
 constexpr bool kIsChosen = choice_count(E::kActions, E::kActionDim) > 0;
 
+// Whether `actions` (rows, ActionDim), where these are choices, are numbers of some: what is read
+// of a state from elsewhere is checked with this before anything is looked up by it.
+template <class E, class T>
+bool are_choices([[maybe_unused]] const T* actions, [[maybe_unused]] int rows) {
+  if constexpr (kIsChosen<E>) {
+    for (int i = 0; i < rows * E::kActionDim; i++) {
+      const int count = choice_count(E::kActions[i % E::kActionDim]);
+      const bool is_within = actions[i] >= T(0) && actions[i] < static_cast<T>(count);
+      if (!is_within || static_cast<T>(static_cast<int>(actions[i])) != actions[i]) return false;
+    }
+  }
+  return true;
+}
+
 // For each output of a network the observation that forbids what it stands for (policy/contract.h);
 // -1: none does.
 template <class E>

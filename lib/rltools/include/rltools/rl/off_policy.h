@@ -167,8 +167,12 @@ bool is_complete_algorithm(OffPolicy, const Training<E>&) {
 
 template <class E>
 bool is_consistent_algorithm(OffPolicy, const Training<E>& training) {
-  return is_consistent(training.replay, training.learner.progress.step,
-                       kIsElsewhere<typename E::Environment>);
+  using Environment = typename E::Environment;
+  for (int index = 0; index < kEnvironmentCount<E>; index++) {
+    const auto& buffer = buffer_of(training.replay, index);
+    if (!are_choices<Environment>(buffer.action, buffer.kSlots)) return false;
+  }
+  return is_consistent(training.replay, training.learner.progress.step, kIsElsewhere<Environment>);
 }
 
 // ---- Beginning and acting -----------------------------------------------------------------------

@@ -148,6 +148,7 @@ bool is_consistent_algorithm(OnPolicy, const Training<E>& training) {
   return is_consistent(training.replay, training.learner.environments.episode_step,
                        static_cast<std::uint32_t>(E::kEpisodeSteps), E::Environment::kTruncates,
                        kIsElsewhere<typename E::Environment>) &&
+         are_choices<typename E::Environment>(training.replay.action, kRolloutRows<E>) &&
          (learns || training.learner.minibatches == 0);
 }
 

@@ -243,7 +243,7 @@ void compute_target_values(Device device, Training<E>& training) {
 template <class Device, class E>
 typename E::Scalar update(Device device, Training<E>& training, typename E::Scalar& value_sum) {
   using T = typename E::Scalar;
-  constexpr int kTile = E::kTileRows, kChoices = Scratch<E>::kChoices;
+  constexpr int kTile = E::kTileRows;
   auto& learner = training.learner;
   auto& scratch = training.scratch;
   T loss = T(0);
@@ -261,10 +261,9 @@ typename E::Scalar update(Device device, Training<E>& training, typename E::Scal
     }
     loss += huber_loss<kTile>(device, scratch.value.data(), scratch.target_value.row(first),
                               static_cast<T>(E::kBatchSize), scratch.value_gradient.data());
+    for (T& gradient : scratch.values_gradient.values) gradient = T(0);
     for (int row = 0; row < kTile; row++) {
-      for (int i = 0; i < kChoices; i++) {
-        scratch.values_gradient(row, i) = i == taken(row) ? scratch.value_gradient(row, 0) : T(0);
-      }
+      scratch.values_gradient(row, taken(row)) = scratch.value_gradient(row, 0);
     }
     backward(device, learner.critic, observation, scratch.values, scratch.buffer,
              scratch.values_gradient.data(), scratch.gradient, nullptr, scratch.gradient_buffer);
