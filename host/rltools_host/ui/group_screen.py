@@ -4,8 +4,8 @@ what came of it, as lines of text."""
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from rltools_host.lines import INDENT, UNLIMITED, folded
@@ -29,6 +29,7 @@ from rltools_host.ui.training_screen import (
     Pace,
     add_bar,
     can_show,
+    draw,
     duration,
     number,
     open_live,
@@ -137,10 +138,7 @@ class LiveGroupScreen(GroupScreen):
     def _draw(self) -> None:
         if self._live is None:
             self._live = open_live(self._stream)
-        began = time.thread_time()
-        width, height = self._live.console.size
-        self._live.update(picture(self.view, width, height), refresh=True)
-        self._pace.done(self.view.clock(), time.thread_time() - began)
+        draw(self._live, partial(picture, self.view), self._pace, self.view.clock)
 
 
 def make_group_screen(view: GroupView, stream: IO[str]) -> GroupScreen:

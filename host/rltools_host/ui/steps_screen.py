@@ -17,6 +17,7 @@ from rltools_host.ui.training_screen import (
     Pace,
     add_bar,
     can_show,
+    draw,
     open_live,
 )
 
@@ -126,14 +127,12 @@ class LiveStepsScreen(StepsScreen):
         self._live.stop()
 
     def _draw(self) -> None:
-        began = time.thread_time()
-        width = min(self._live.console.size.width, WIDEST) - 1
-        self._live.update(self._picture(width), refresh=True)
-        self._pace.done(time.monotonic(), time.thread_time() - began)
+        draw(self._live, self._picture, self._pace, time.monotonic)
 
-    def _picture(self, width: int) -> Group:
+    def _picture(self, width: int, height: int) -> Group:  # noqa: ARG002 - of a few lines
         from rich.console import Group
 
+        width = min(width, WIDEST) - 1
         return Group(*(self._line(step, width) for step in self.steps.values()))
 
     def _line(self, step: Step, width: int) -> Text:

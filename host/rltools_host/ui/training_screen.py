@@ -6,6 +6,8 @@ import contextlib
 import math
 import os
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
@@ -16,7 +18,7 @@ from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.ui.curve import chart
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Group, RenderableType
     from rich.live import Live
     from rich.text import Text
 
@@ -156,10 +158,19 @@ class LiveScreen(Screen):
     def _draw(self) -> None:
         if self._live is None:
             self._live = open_live(self._stream)
-        began = time.thread_time()
-        width, height = self._live.console.size
-        self._live.update(picture(self.view, width, height), refresh=True)
-        self._pace.done(self.view.clock(), time.thread_time() - began)
+        draw(self._live, partial(picture, self.view), self._pace, self.view.clock)
+
+
+def draw(
+    live: Live,
+    picture: Callable[[int, int], RenderableType],
+    pace: Pace,
+    clock: Callable[[], float],
+) -> None:
+    """Shows the picture for this width and height, and tells the pace what that cost."""
+    began = time.thread_time()
+    live.update(picture(*live.console.size), refresh=True)
+    pace.done(clock(), time.thread_time() - began)
 
 
 def open_live(stream: IO[str]) -> Live:
