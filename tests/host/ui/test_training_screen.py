@@ -90,8 +90,7 @@ def test_picture_fits_the_terminal(width: int, height: int) -> None:
             "52.0 steps/s",
             "elapsed 2:00",
             "left 1:12",
-            "-100.0 ± 20.0",
-            "best -1",
+            "return in evaluation -100.0 ± 20.0   best -100.0   last episode -252.0",
             "critic 1 loss 0.724   critic 2 loss 1.72   actor loss 2.72",
         ]
     for part in expected:
