@@ -29,7 +29,14 @@ from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.runs.task import Task
 from rltools_host.toolchain import tools
 from rltools_host.training.hyperparameters import parse_value, plain_number, setting_texts
-from rltools_host.training.words import SIZE_WORDS, of_experiment, own_names, resized
+from rltools_host.training.words import (
+    SIZE_WORDS,
+    of_experiment,
+    of_hyperparameters,
+    own_names,
+    resized,
+    size_of,
+)
 
 if TYPE_CHECKING:
     import optuna
@@ -129,14 +136,6 @@ def space_of(
         )
     require_shapes(description.name, task, space)
     return space
-
-
-def of_hyperparameters(settings: Sequence[str]) -> list[str]:
-    return [setting for setting in settings if not size_of(setting.partition("=")[0])]
-
-
-def size_of(word: str) -> str | None:
-    return SIZE_WORDS.get(word.strip())
 
 
 def dimension(description: ExperimentDescription, word: str, values: str) -> Dimension:

@@ -96,6 +96,15 @@ SENTENCES: Mapping[str, str] = {
 }
 
 
+def of_hyperparameters(settings: Sequence[str]) -> list[str]:
+    """Of --set, without the sizes."""
+    return [setting for setting in settings if not size_of(setting.partition("=")[0])]
+
+
+def size_of(word: str) -> str | None:
+    return SIZE_WORDS.get(word.strip())
+
+
 def own_names(description: ExperimentDescription, texts: Mapping[str, str]) -> dict[str, str]:
     """Texts by the names that the experiment has; each name once.
 
