@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,15 +67,38 @@ def test_boards_that_train_and_the_widest_layers_that_fit(monkeypatch: pytest.Mo
     monkeypatch.setattr(memory, "list_boards", lambda: boards)
     monkeypatch.setattr(memory.cmake, "programs_of", lambda board: board.programs)
     monkeypatch.setattr(memory.cmake, "TRAIN", "train")
+    differences = {"large": {"A": -1000, "B": 100}}
+    monkeypatch.setattr(memory, "linked_differences", lambda board, *_: differences.get(board.name))
     monkeypatch.setattr(
         memory.experiments, "lacking", lambda _, board: ["x"] if board.name == "lacks" else []
     )
     wider = [{**SIZES, "learner": 1000 * factor, "width": 32 * factor} for factor in (1, 2, 4, 5)]
     assert memory.fits("e", [SIZES, *wider]) == [
-        BoardFit("large", "LARGE", {"A": 0.25, "B": 0.5}, 128),
+        BoardFit("large", "LARGE", {"A": 0.0, "B": 0.75}, 160, is_linked=True),
         BoardFit("small", "SMALL", {"A": 0.5, "B": 0.5}, 64),
         BoardFit("tiny", "TINY", {"A": 1000 / 999, "B": 0.5}, 0),
     ]
+
+
+def test_firmware_that_is_younger_than_all_sources_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "e.elf"
+    large, youngest = board("large", 4000), [0.0]
+    usage = [{"name": "A", "used_bytes": 1500}, {"name": "B", "used_bytes": 150}]
+    monkeypatch.setattr(memory.firmware, "program_path", lambda *_: program)
+    monkeypatch.setattr(memory.cmake, "builds", lambda _: True)
+    monkeypatch.setattr(memory, "last_change_s", lambda: youngest[0])
+    monkeypatch.setattr(memory, "memory_usage", lambda *_: usage)
+    assert memory.linked_differences(large, "e", SIZES) is None, "there is none"
+    program.touch()
+    assert memory.linked_differences(large, "e", SIZES) == {"A": 500, "B": -50}
+    assert memory.parts_of(large, SIZES, {"A": 500, "B": -50}) == {"A": 0.375, "B": 0.375}
+    youngest[0] = program.stat().st_mtime
+    assert memory.linked_differences(large, "e", SIZES) is None, "it may be of other sources"
+    youngest[0] = 0.0
+    monkeypatch.setattr(memory.cmake, "builds", lambda _: False)
+    assert memory.linked_differences(large, "e", SIZES) is None
 
 
 def test_a_memory_that_is_full_fits() -> None:
@@ -83,6 +107,7 @@ def test_a_memory_that_is_full_fits() -> None:
         "board": "b",
         "fits": True,
         "memory": {"A": 1.0, "B": 0.1},
+        "linked": False,
         "widest": 64,
     }
     assert not BoardFit("b", "B", {"A": 1.001, "B": 0.1}, 64).fits
