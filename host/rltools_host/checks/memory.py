@@ -21,6 +21,7 @@ from rltools_host.boards.description import Board, MemoryRegion, list_boards
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.build.catalogue import algorithms
 from rltools_host.build.memory import memory_usage
+from rltools_host.errors import BuildError
 from rltools_host.policies.contract import Contract, output_dim
 from rltools_host.policies.image_records import Layer
 from rltools_host.policies.image_writing import EXAMPLES, Network, Origin, assembled
@@ -104,7 +105,10 @@ def linked_differences(board: Board, experiment: str, own: Sizes) -> dict[str, i
         return None
     if program.stat().st_mtime <= last_change_s():
         return None
-    linked = {each["name"]: int(each["used_bytes"]) for each in memory_usage(board, program)}
+    try:
+        linked = {each["name"]: int(each["used_bytes"]) for each in memory_usage(board, program)}
+    except BuildError:  # it is too large
+        return None
     return {
         region.name: linked[region.name] - bytes_in(region, own)
         for region in board.memory

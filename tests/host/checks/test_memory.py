@@ -10,6 +10,7 @@ import pytest
 
 from rltools_host.checks import memory
 from rltools_host.checks.memory import BoardFit
+from rltools_host.errors import BuildError
 
 made: Any = SimpleNamespace
 SIZES = {
@@ -83,6 +84,9 @@ def test_boards_that_train_and_the_widest_layers_that_fit(monkeypatch: pytest.Mo
 def test_firmware_that_is_younger_than_all_sources_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def refuse(*_: object) -> None:
+        raise BuildError("more than there is")
+
     program = tmp_path / "e.elf"
     large, youngest = board("large", 4000), [0.0]
     usage = [{"name": "A", "used_bytes": 1500}, {"name": "B", "used_bytes": 150}]
@@ -94,6 +98,9 @@ def test_firmware_that_is_younger_than_all_sources_is_looked_at(
     program.touch()
     assert memory.linked_differences(large, "e", SIZES) == {"A": 500, "B": -50}
     assert memory.parts_of(large, SIZES, {"A": 500, "B": -50}) == {"A": 0.375, "B": 0.375}
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "memory_usage", refuse)
+        assert memory.linked_differences(large, "e", SIZES) is None, "it is too large"
     youngest[0] = program.stat().st_mtime
     assert memory.linked_differences(large, "e", SIZES) is None, "it may be of other sources"
     youngest[0] = 0.0
