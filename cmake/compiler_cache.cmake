@@ -1,7 +1,7 @@
-# ccache where it is installed: compilers are started through it, unless the compiler is ccache by another name already,
-# or CMAKE_CXX_COMPILER_LAUNCHER says how. It takes paths of the project and of the build tree as relative to the build
-# tree. The host tools configure through a link in there, <build tree>/tree, so the tree's paths are the same as well: what
-# one clone or project has compiled, another one elsewhere finds.
+# ccache where it is installed: compilers are started through it (toolchains/cached), unless the compiler is ccache by
+# another name already, or CMAKE_CXX_COMPILER_LAUNCHER says how. It takes paths of the project and of the build tree as
+# relative to the build tree. The host tools configure through a link in there, <build tree>/tree, so the tree's paths are
+# the same as well: what one clone or project has compiled, another one elsewhere finds.
 find_program(RLT_CCACHE ccache)
 file(REAL_PATH "${CMAKE_CXX_COMPILER}" rlt_real_compiler)
 if(RLT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT rlt_real_compiler MATCHES "/ccache$")
@@ -10,5 +10,5 @@ if(RLT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT rlt_real_compiler MATC
   if(NOT rlt_place EQUAL 0)
     set(rlt_base "${CMAKE_BINARY_DIR}")
   endif()
-  set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${rlt_base}" CCACHE_NOHASHDIR=1 "${RLT_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_SOURCE_DIR}/toolchains/cached" "${rlt_base}" "${RLT_CCACHE}")
 endif()

@@ -199,7 +199,7 @@ def test_mavproxy_gets_and_puts(
         program.do("ftp get /policy.rltp second", b"Wrote")  # the server is free again
         assert (tmp_path / "first").read_bytes() == checkpoint
         program.do("ftp put first /checkpoint.rltc", b"Sent file")
-        time.sleep(1.0)  # its request to close the session comes after
+        program.do("ftp list", b"Total size")  # behind its request to close the session
     finally:
         program.close()
     check_restored(port, checkpoint, dialect)

@@ -16,7 +16,7 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import parse_policy
 
 SAMPLE = "adapting_quadrotor"
-MOST_INSTRUCTIONS = 8_300  # docs/results.md says why the aim of 4,000 is missed
+MOST_INSTRUCTIONS = 8_300  # docs/experiments.md says why the aim of 4,000 is missed
 MULTIPLY_ADDS = 22 * 16 + 2 * 16 * 48 + 16 * 4
 
 

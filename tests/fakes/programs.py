@@ -24,7 +24,7 @@ def output_of(*command: object, timeout: float = 300.0) -> str:
     """What a program prints, which must succeed. What a compiler has compiled before, in a test's
     folder of any name, ccache has, where it is installed."""
     words = [str(word) for word in command]
-    if COMPILER.fullmatch(words[0]) and "-o" in words and shutil.which("ccache"):
+    if COMPILER.fullmatch(words[0]) and "-o" in words and shutil.which(tools.COMPILER_CACHE):
         return compiled(words, timeout)
     return printed(words, timeout)
 
@@ -55,11 +55,11 @@ def compiled(words: list[str], timeout: float) -> str:
     if not link.is_symlink():
         link.symlink_to(TREE.root)
     words = [word.replace(f"{TREE.root}{os.sep}", f"{link.name}{os.sep}") for word in words]
-    names = {"CCACHE_BASEDIR": str(target.parent), "CCACHE_NOHASHDIR": "1"}
-    there: dict[str, Any] = {"env": {**os.environ, **names}, "cwd": target.parent}
+    launcher = [str(TREE.toolchains / "cached"), str(target.parent), tools.COMPILER_CACHE]
+    there: dict[str, Any] = {"cwd": target.parent}
     sources = [word for word in words if word.endswith(SOURCES) and not word.startswith("-")]
     if "-c" in words or not sources:
-        return printed(["ccache", *words], timeout, **there)
+        return printed([*launcher, *words], timeout, **there)
     place = words.index("-o")
     flags = [word for word in [*words[:place], *words[place + 2 :]] if word not in sources]
     is_object = [flag.endswith(".o") for flag in flags]
@@ -67,7 +67,7 @@ def compiled(words: list[str], timeout: float) -> str:
     said, objects = "", []
     for number, source in enumerate(sources):
         objects.append(f"{target}.{number}.o")
-        call = ["ccache", *to_compile, "-c", source, "-o", objects[-1]]
+        call = [*launcher, *to_compile, "-c", source, "-o", objects[-1]]
         said += printed(call, timeout, **there)
     return said + printed([*flags[:1], *objects, *flags[1:], "-o", str(target)], timeout, **there)
 

@@ -25,6 +25,7 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest, PushResult, confirm, push, roll_back
 from training_calls import two_policy_runs
+from waiting import wait_for
 
 pytestmark = [pytest.mark.hil, pytest.mark.timeout(900)]
 
@@ -81,8 +82,7 @@ def test_a_trial_ends_by_itself(place: PolicyPlace, runs: list[Path]) -> None:
     push_to(place, runs[0])
     assert push_to(place, runs[1], keep=False).reason == "in trial"
     assert acting(place) == sha_of(runs[1])
-    time.sleep(TRIAL_S + 0.5)
-    assert acting(place) == sha_of(runs[0])
+    wait_for(lambda: acting(place) == sha_of(runs[0]))
     assert list_policies(place)["last_drop"] == "deadline"
     with pytest.raises(RefusedError, match="tries no policy"):
         confirm(place)

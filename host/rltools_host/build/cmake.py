@@ -89,6 +89,13 @@ def toolchain_options(board: Board) -> dict[str, str]:
     return {} if file is None else {"CMAKE_TOOLCHAIN_FILE": str(TREE.root / file)}
 
 
+def compiler_launcher() -> list[str]:
+    """What a compiler is started through that works in a folder of the project without CMake, which
+    has its own way to the same (cmake/compiler_cache.cmake); nothing where there is no ccache."""
+    ccache = shutil.which(tools.COMPILER_CACHE)
+    return [] if ccache is None else [str(TREE.toolchains / "cached"), str(PROJECT.root), ccache]
+
+
 def is_configured(directory: Path, source: Path, definitions: Mapping[str, str]) -> bool:
     """Whether CMake has run here with these; Ninja repeats that when inputs change."""
     if not (directory / "build.ninja").is_file():
@@ -168,7 +175,7 @@ def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None
         "RLT_PROTOCOL_DIRECTORY": str(PROJECT.protocol),
         # Found at each build: if one changes, CMake runs again.
         "RLT_PYTHON": sys.executable,
-        "RLT_CCACHE": shutil.which("ccache") or "",
+        "RLT_CCACHE": shutil.which(tools.COMPILER_CACHE) or "",
         "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
         **toolchain_options(board),
         **options,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import json
 import shlex
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -165,11 +164,12 @@ def ninja_file(names: Sequence[str], tree: Path) -> str:
         *(f"-DRLT_DEVICE={DEVICE}", "-DRLT_WHOLE_BATCH"),
     ]
     compiler = f"{quoted(TREE.toolchains / 'zig-c++')} -target wasm32-freestanding"
+    launched = " ".join([*map(quoted, cmake.compiler_launcher()), compiler])
     lines = [
         "ninja_required_version = 1.5",
         f"flags = {' '.join(flags)}",
         "rule compile",
-        f"  command = {ccache()}{compiler} $flags $kind $subject -MMD -MF $out.d -c $in -o $out",
+        f"  command = {launched} $flags $kind $subject -MMD -MF $out.d -c $in -o $out",
         "  depfile = $out.d",
         "  deps = gcc",
         "rule link",
@@ -201,20 +201,6 @@ def subject_flags(name: str) -> str:
 def escaped(path: Path) -> str:
     """As Ninja reads a path."""
     return "".join(f"${c}" if c in "$ :" else c for c in str(path))
-
-
-def ccache() -> str:
-    """Where it is installed; Zig's compiler has the version of its package, its script has not."""
-    if shutil.which(tools.COMPILER_CACHE) is None:
-        return ""
-    settings = {
-        "BASEDIR": PROJECT.root,
-        "NOHASHDIR": 1,
-        "COMPILERTYPE": "clang",
-        "COMPILERCHECK": "%compiler% --version",
-    }
-    words = (f"CCACHE_{name}={value}" for name, value in settings.items())
-    return f"env {' '.join(map(quoted, words))} {tools.COMPILER_CACHE} "
 
 
 def quoted(word: Path | str) -> str:

@@ -4,14 +4,17 @@ task's environment that a policy elsewhere would be without.
 What training would occupy of each board's memories, from the sizes of what is compiled, and what a
 task's policy would, from its image; and the widest hidden layers that fit.
 
-A board's description says what is in each memory (`use`). Code and stack are those of this tree's
-own firmware, rounded up: what an environment adds is not known before it is linked.
+A board's description says what is in each memory (`use`). Where firmware for the experiment has
+been linked since the last change of a source, code and stack are its own. Elsewhere they are at
+most those of this tree's firmware: what an environment adds is not known before it is linked, and
+on a Cortex-M7 a byte of code more may take a bank of 32 KB more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,10 +22,13 @@ from typing import Any
 import numpy as np
 
 from rltools_host.boards.description import Board, MemoryRegion, list_boards
-from rltools_host.build import cmake, experiments
+from rltools_host.build import cmake, experiments, firmware
 from rltools_host.build.catalogue import algorithms
+from rltools_host.build.firmware import memory_usage
+from rltools_host.errors import BuildError
 from rltools_host.policies.contract import Contract, Layer, output_dim
 from rltools_host.policies.image_writing import EXAMPLES, Network, Origin, assembled
+from rltools_host.runs.provenance import last_change_s
 from rltools_host.runs.task import Task
 
 # By the algorithm, what firmware with an experiment of this tree has at most: acrobot-dqn on a
@@ -49,13 +55,20 @@ class BoardFit:
     title: str
     parts: dict[str, float]  # of each memory, of which 1 is all of it
     widest: int  # of the widths that were tried; 0: none fits
+    is_linked: bool = False
 
     @property
     def fits(self) -> bool:
         return all(part <= 1.0 for part in self.parts.values())
 
     def document(self) -> dict[str, Any]:
-        return {"board": self.board, "fits": self.fits, "memory": self.parts, "widest": self.widest}
+        return {
+            "board": self.board,
+            "fits": self.fits,
+            "memory": self.parts,
+            "linked": self.is_linked,
+            "widest": self.widest,
+        }
 
 
 def with_code(algorithm: str, bytes_of_widths: Sequence[Sizes]) -> list[Sizes]:
@@ -68,16 +81,42 @@ def bytes_in(region: MemoryRegion, sizes: Sizes) -> int:
     """Of what lies in it, by its words."""
     of_word = {
         "code": -(-sizes["code"] // region.code_step_bytes) * region.code_step_bytes,
+        "stack": STACK_BYTES,
         "learner": sizes["learner"],
         "scratch": sizes["scratch"],
-        "stack": STACK_BYTES,
         "replay buffer": sizes["replay"] + sizes["policy"],
     }
     return sum(of_word.get(word.strip(), 0) for word in region.use.split(","))
 
 
-def parts_of(board: Board, sizes: Sizes) -> dict[str, float]:
-    return {region.name: bytes_in(region, sizes) / region.bytes for region in board.memory}
+def parts_of(
+    board: Board, sizes: Sizes, differences: Mapping[str, int] | None = None
+) -> dict[str, float]:
+    """differences: bytes of each memory that firmware has more, or fewer."""
+    differences = differences or {}
+    return {
+        region.name: (bytes_in(region, sizes) + differences.get(region.name, 0)) / region.bytes
+        for region in board.memory
+    }
+
+
+def linked_differences(board: Board, experiment: str, own: Sizes) -> dict[str, int] | None:
+    """What firmware with the experiment's own sizes has more, or fewer, than is computed of them;
+    None where there is none that is younger than all sources."""
+    program = firmware.program_path(board, experiment)
+    if board.toolchain.builder != "cmake" or not program.is_file():
+        return None
+    if program.stat().st_mtime <= last_change_s():
+        return None
+    try:
+        linked = {each["name"]: int(each["used_bytes"]) for each in memory_usage(board, program)}
+    except BuildError:  # it is too large
+        return None
+    return {
+        region.name: linked[region.name] - bytes_in(region, own)
+        for region in board.memory
+        if region.name in linked
+    }
 
 
 def fits(experiment: str, bytes_of_widths: Sequence[Sizes]) -> list[BoardFit]:
@@ -88,7 +127,13 @@ def fits(experiment: str, bytes_of_widths: Sequence[Sizes]) -> list[BoardFit]:
         for board in list_boards()
         if cmake.TRAIN in cmake.programs_of(board) and not experiments.lacking(experiment, board)
     ]
-    return fits_of(boards, bytes_of_widths, parts_of)
+    found = []
+    for board in boards:
+        differences = linked_differences(board, experiment, bytes_of_widths[0])
+        parts = partial(parts_of, differences=differences)
+        fitting = fits_of([board], bytes_of_widths, parts)
+        found += [replace(each, is_linked=differences is not None) for each in fitting]
+    return found
 
 
 def fits_of(

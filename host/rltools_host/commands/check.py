@@ -70,7 +70,7 @@ def report(name: str, found: Examination, boards: Sequence[BoardFit], width: int
         what = (
             f"for its policy, hidden layers {widths}; it is trained on this machine"
             if SLOT in boards[0].parts
-            else f"to train {name}, with code and stack"
+            else f"to train {name}, with code and stack: at most, or as linked"
         )
         lines += entry("memory", what, width)
         lines += [f"{INDENT}{line}" for line in folded(board_rows(found, boards), width - 2)]
@@ -145,7 +145,9 @@ def board_rows(found: Examination, boards: Sequence[BoardFit]) -> list[tuple[str
     for board in boards:
         parts = ", ".join(f"{name} {part:.0%}" for name, part in board.parts.items() if part)
         widest = f"{layers}x{board.widest}" if board.widest else "none"
-        rows.append((board.board, parts if board.fits else f"{parts}: too much", widest))
+        parts += "" if board.fits else ": too much"
+        parts += ", linked" if board.is_linked else ""
+        rows.append((board.board, parts, widest))
     return rows
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rltools_host.build import cmake
 from rltools_host.build.experiments import build_description
 from rltools_host.errors import RltError
 from rltools_host.files import parse_json
@@ -59,21 +60,36 @@ def run_cpp(line: str, cell: str) -> None:
     compile, and the compiler must say that."""
     flags, expected = expectation(shlex.split(line))
     with tempfile.TemporaryDirectory() as folder:
-        source, program = Path(folder) / "cell.cpp", Path(folder) / "cell"
-        source.write_text(cell, encoding="utf-8")
-        command = [*compiler_command(), *flags, str(source), "-o", str(program)]
-        code, lines = printed(command, folder)
+        program = Path(folder) / "cell"
+        code, lines = compiled(cell, flags, program)
         judge("the compiler", code, "".join(lines), expected)
         if not expected:
             judge("the program", *printed([str(program)]))
 
 
-def compiler_command() -> list[str]:
+def compiled(cell: str, flags: Sequence[str], program: Path) -> tuple[int, list[str]]:
+    """As printed(). In a folder of one name, so that ccache has a cell that was compiled before."""
+    directory = PROJECT.build / "cell"
     tools.require(COMPILER)
+    with cmake.build_lock(directory):
+        source, object_file = directory / "cell.cpp", directory / "cell.o"
+        source.write_text(cell, encoding="utf-8")
+        compiler = str(system_tools()[COMPILER].path())
+        command = [*cmake.compiler_launcher(), compiler, *compiler_flags(), *flags]
+        command += ["-c", str(source), "-o", str(object_file)]
+        code, lines = printed(command, directory)
+        if code == 0:
+            code, said = printed(
+                [compiler, str(object_file), *flags, "-o", str(program)], directory
+            )
+            lines += said
+        return code, lines
+
+
+def compiler_flags() -> list[str]:
     build = build_description()
     places = (*(TREE.root / name for name in build["include_directories"]), PROJECT.root)
-    compiler = system_tools()[COMPILER].path()
-    return [str(compiler), *build["flags"], *(f"-I{place}" for place in places)]
+    return [*build["flags"], *(f"-I{place}" for place in places)]
 
 
 def expectation(words: list[str]) -> tuple[list[str], str]:
@@ -93,18 +109,21 @@ def judge(name: str, code: int, said: Any, expected: str = "") -> None:
 
 
 def printed(
-    command: Sequence[str], folder: str = "", hide_last: bool = False
+    command: Sequence[str], folder: Path | None = None, hide_last: bool = False
 ) -> tuple[int, list[str]]:
     """Runs it and prints its lines as they come; its exit code and the lines. Files of the project
     and of the tree, and of the folder, are named without the way there."""
     lines: list[str] = []
+    places = [PROJECT.root, TREE.root]
+    if folder is not None:  # ccache names it as it lies from here
+        places = [folder, Path(os.path.relpath(folder)), *places]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         assert process.stdout is not None
         for data in process.stdout:
             text = data.decode("utf-8", "replace")
-            for place in filter(None, (folder, str(PROJECT.root), str(TREE.root))):
+            for place in places:
                 text = text.replace(f"{place}{os.sep}", "")
             lines.append(text)
             if shown := lines[-2:-1] if hide_last else lines[-1:]:

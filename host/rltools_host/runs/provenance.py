@@ -63,6 +63,13 @@ def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sou
     return Sources(f"sources-{hashlib.sha256(content).hexdigest()[:HASH_DIGITS]}.tar.gz", data)
 
 
+def last_change_s() -> float:
+    """When the youngest of all sources was written, the project's too."""
+    names = [place_of(TREE.root, name) for name in source_files(TREE.root)]
+    own = [PROJECT.root / name for name in files_in(PROJECT.root, OWN_FOLDERS)]
+    return max(path.stat().st_mtime for path in (*names, *own))
+
+
 def source_files(tree: Path) -> list[str]:
     """Relative to the tree, in order."""
     names = [name for name in FILES if place_of(tree, name).is_file()]

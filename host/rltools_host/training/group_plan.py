@@ -4,6 +4,7 @@ folder, for a new group or for one that goes on. All is checked before anything 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -15,20 +16,31 @@ from msgspec import structs
 from rltools_host.boards.description import Board
 from rltools_host.clock import folder_date, timestamp
 from rltools_host.documents import LARGEST_U32
-from rltools_host.errors import RltError, UsageError
+from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.server_start import environments_of
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.runs.contents import Group
+from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import SEEDS, GroupFolder
-from rltools_host.runs.names import find_group, new_run_path, require_empty
+from rltools_host.runs.names import find_group, is_run, new_run_path, require_empty
+from rltools_host.runs.saves import holds_save
 from rltools_host.runs.task import Task
 from rltools_host.training.board import build_program
-from rltools_host.training.hyperparameters import OPTION, own_names, setting_texts
+from rltools_host.training.hyperparameters import (
+    OPTION,
+    as_float32,
+    default_values,
+    given_values,
+    own_names,
+    setting_texts,
+    sizes_in,
+)
 from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan, with_sizes_of_task
 from rltools_host.tree import command_line, near_path
 
 MOST_SEEDS = 1000
+OF_EACH_RUN = ("seed", "steps", "eval_every", "report_every")  # by its seed, length and board
 THREADS_UNLESS_SAID = 2  # of a board that takes threads: kernels/threads/pool.h
 PART = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?", re.ASCII)
 
@@ -215,6 +227,7 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
         begun = [Variant(settings=texts, experiment=of) for of, texts in first.items()]
         shared = replace(run_request(asked), make_env=make_env)
         plan = plan_runs(shared, asked.seeds[0], begun[::-1], asked.jobs)
+        require_same_defaults(group, plan)
         if asked.gymnasium is not None:
             changes["gymnasium"] = asked.gymnasium.document()
         group.change(changes)  # written with the state of training, once that begins
@@ -222,6 +235,39 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
     except BaseException:
         group.close()
         raise
+
+
+def require_same_defaults(group: GroupFolder, plan: Plan, *, more: bool = False) -> None:
+    """UsageError where a run begins, or `more` do, that would have other hyperparameters than the
+    runs that have begun: defaults that are others since."""
+    paths = {name: group.path / name.folder for name in group.run_names()}
+    begun = {name: path for name, path in paths.items() if is_run(path) and holds_save(path)}
+    if len(begun) == len(paths) and not more:
+        return
+    variants = {variant.name: variant for variant in group.variants}
+    for name, path in begun.items():
+        with contextlib.suppress(DamagedFileError):  # which is said of that run
+            variant = variants[name.variant]
+            description = plan.others.get(variant.experiment or "", plan).description
+            _, _, settings = sizes_in([*group.content.settings, *variant.settings])
+            now = default_values(description) | given_values(description, None, None, settings)
+            had = RunFolder.open(path).content.hyperparameters
+            changed = [
+                each
+                for each, value in now.items()
+                if each not in OF_EACH_RUN
+                and each in had
+                and as_float32(had[each]) != as_float32(value)
+            ]
+            if changed:
+                before = ", ".join(f"{each}={had[each]:g}" for each in changed)
+                after = ", ".join(f"{each}={now[each]:g}" for each in changed)
+                command = command_line("train", "--resume", near_path(path))
+                raise UsageError(
+                    f"{near_path(group.path)} began with {before}, and the defaults are {after} "
+                    f"now: go on with each run that has begun, as in `{command}`, and train the "
+                    "others in a new group"
+                )
 
 
 def function_of(training: TrainingRequest) -> MakeEnvironment | None:

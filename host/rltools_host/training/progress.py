@@ -53,7 +53,6 @@ class TrainingView:
     updates: int = 0
     episodes: int = 0
     last_return: float = math.nan
-    best_return: float = math.nan
     episode_length: float = math.nan  # mean of the last ones
     metrics: dict[str, float] = field(default_factory=dict)  # the newest that is known of each
     evaluation: Evaluation | None = None
@@ -102,7 +101,7 @@ class TrainingView:
             self.episode_points.append((event.step, event.last_return))
         self.updates, self.episodes = event.updates, event.episodes
         self.episode_length = self._lengths.take(event)
-        self.last_return, self.best_return = event.last_return, event.best_return
+        self.last_return = event.last_return
         metrics = named(event, self.metric_names)
         self.metrics |= {name: value for name, value in metrics.items() if math.isfinite(value)}
 
@@ -120,6 +119,12 @@ class TrainingView:
         self._history.append((now, step))
         while len(self._history) > 2 and now - self._history[1][0] > RATE_WINDOW_S:
             self._history.popleft()
+
+    @property
+    def best_return(self) -> float:
+        """Of an evaluation: the return of the policy that a save keeps as the best."""
+        means = (mean for _, mean in self.evaluation_points)
+        return max(filter(math.isfinite, means), default=math.nan)
 
     @property
     def elapsed_s(self) -> float:

@@ -24,6 +24,7 @@ from rltools_host.training.group_plan import (
     parse_seeds,
     plan_runs,
     planned,
+    require_same_defaults,
     run_request,
 )
 from rltools_host.training.plan import Plan, TrainingRequest
@@ -217,6 +218,8 @@ def go_on(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
             raise UsageError(f"the trials of {near_path(group.path)} {given}: {remedy}")
         shared = run_request(content)
         plan = plan_runs(shared, content.seeds[0], [Variant()], request.jobs or content.jobs)
+        trials = request.trials or tuned.trials
+        require_same_defaults(group, plan, more=trials > len(content.variants))
         space = space_of(plan.description, content.gymnasium, tuned.search, content.settings)
         changes: dict[str, Any] = {}
         if request.jobs is not None:

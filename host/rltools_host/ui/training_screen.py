@@ -262,8 +262,8 @@ def figures(view: TrainingView, width: int) -> list[Text]:
         figure_line(
             width,
             ("return in evaluation", evaluated),
-            ("last episode", number(view.last_return)),
             ("best", number(view.best_return)),
+            ("last episode", number(view.last_return)),
             ("episode length", number(view.episode_length)),
         ),
         figure_line(width, *metrics, room=METRIC_WIDTH),

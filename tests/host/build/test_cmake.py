@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -116,6 +117,22 @@ def test_ccache_has_what_another_project_has_compiled(
         found.append(re.findall("^(direct_cache_hit|cache_miss)$", log.read_text(), re.MULTILINE))
         log.unlink()
     assert found == [["cache_miss"], ["direct_cache_hit"]]
+
+
+@pytest.mark.parametrize(
+    ("compiler", "told"),
+    [("g++", "p 1  "), ("there/zig-c++", "p 1 clang %compiler% --version")],
+)
+def test_zig_is_known_by_its_version_and_not_by_its_script(
+    compiler: str, told: str, tmp_path: Path
+) -> None:
+    ccache = tmp_path / "ccache"
+    names = ("BASEDIR", "NOHASHDIR", "COMPILERTYPE", "COMPILERCHECK")
+    ccache.write_text(f'#!/bin/sh\necho "{" ".join(f"$CCACHE_{n}" for n in names)}: $*"\n')
+    ccache.chmod(0o755)
+    command = [TREE.toolchains / "cached", "p", ccache, compiler, "-c", "a.cpp"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout == f"{told}: {compiler} -c a.cpp\n"
 
 
 def test_whose_a_file_is(project: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -65,8 +64,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compiled as for this machine, but for its optimization."""
     library = tmp_path_factory.mktemp("faulty") / "libfaulty.so"
     output_of(
-        *("ccache", "g++") if os.access("/usr/bin/ccache", os.X_OK) else ("g++",),
-        *("-shared", "-fPIC", "-std=c++17", "-O1", "-pthread", "-march=native"),
+        *("g++", "-shared", "-fPIC", "-std=c++17", "-O1", "-pthread", "-march=native"),
         *load_board("host").flags,
         f"-I{TREE.include}",
         f"-I{HEADER.parent}",

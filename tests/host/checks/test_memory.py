@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from rltools_host.checks import findings
 from rltools_host.checks.findings import BoardFit
+from rltools_host.errors import BuildError
 
 made: Any = SimpleNamespace
 SIZES = {
@@ -51,7 +53,13 @@ def test_code_is_that_of_an_algorithm() -> None:
 
 def board(name: str, size: int, programs: tuple[str, ...] = ("train",)) -> Any:
     memories = [region("learner", size, name="A"), region("scratch", 400, name="B")] if size else []
-    return made(name=name, title=name.upper(), memory=memories, programs=programs)
+    return made(
+        name=name,
+        title=name.upper(),
+        memory=memories,
+        programs=programs,
+        toolchain=made(builder="cmake"),
+    )
 
 
 def test_boards_that_train_and_the_widest_layers_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,15 +74,45 @@ def test_boards_that_train_and_the_widest_layers_that_fit(monkeypatch: pytest.Mo
     monkeypatch.setattr(findings, "list_boards", lambda: boards)
     monkeypatch.setattr(findings.cmake, "programs_of", lambda board: board.programs)
     monkeypatch.setattr(findings.cmake, "TRAIN", "train")
+    differences = {"large": {"A": -1000, "B": 100}}
+    monkeypatch.setattr(
+        findings, "linked_differences", lambda board, *_: differences.get(board.name)
+    )
     monkeypatch.setattr(
         findings.experiments, "lacking", lambda _, board: ["x"] if board.name == "lacks" else []
     )
     wider = [{**SIZES, "learner": 1000 * factor, "width": 32 * factor} for factor in (1, 2, 4, 5)]
     assert findings.fits("e", [SIZES, *wider]) == [
-        BoardFit("large", "LARGE", {"A": 0.25, "B": 0.5}, 128),
+        BoardFit("large", "LARGE", {"A": 0.0, "B": 0.75}, 160, is_linked=True),
         BoardFit("small", "SMALL", {"A": 0.5, "B": 0.5}, 64),
         BoardFit("tiny", "TINY", {"A": 1000 / 999, "B": 0.5}, 0),
     ]
+
+
+def test_firmware_that_is_younger_than_all_sources_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise BuildError("more than there is")
+
+    program = tmp_path / "e.elf"
+    large, youngest = board("large", 4000), [0.0]
+    usage = [{"name": "A", "used_bytes": 1500}, {"name": "B", "used_bytes": 150}]
+    monkeypatch.setattr(findings.firmware, "program_path", lambda *_: program)
+    monkeypatch.setattr(findings, "last_change_s", lambda: youngest[0])
+    monkeypatch.setattr(findings, "memory_usage", lambda *_: usage)
+    assert findings.linked_differences(large, "e", SIZES) is None, "there is none"
+    program.touch()
+    assert findings.linked_differences(large, "e", SIZES) == {"A": 500, "B": -50}
+    assert findings.parts_of(large, SIZES, {"A": 500, "B": -50}) == {"A": 0.375, "B": 0.375}
+    with monkeypatch.context() as patch:
+        patch.setattr(findings, "memory_usage", refuse)
+        assert findings.linked_differences(large, "e", SIZES) is None, "it is too large"
+    youngest[0] = program.stat().st_mtime
+    assert findings.linked_differences(large, "e", SIZES) is None, "it may be of other sources"
+    youngest[0] = 0.0
+    large.toolchain.builder = "platformio"
+    assert findings.linked_differences(large, "e", SIZES) is None
 
 
 def test_a_memory_that_is_full_fits() -> None:
@@ -83,6 +121,7 @@ def test_a_memory_that_is_full_fits() -> None:
         "board": "b",
         "fits": True,
         "memory": {"A": 1.0, "B": 0.1},
+        "linked": False,
         "widest": 64,
     }
     assert not BoardFit("b", "B", {"A": 1.001, "B": 0.1}, 64).fits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 import pytest
@@ -65,33 +66,31 @@ def test_silent_port_is_named() -> None:
         assert time.monotonic() - began < CONNECT_TIMEOUT_S  # of who gives none
 
 
-def test_other_firmware_is_named() -> None:
-    def print_text(descriptor: int) -> None:
+def connect_to(says: bytes) -> None:
+    """To something that says this again and again, and has begun to."""
+    has_begun = threading.Event()
+
+    def talk(descriptor: int) -> None:
         for _ in range(100):
-            os.write(descriptor, b"Hello from the blink example!\r\n")
+            os.write(descriptor, says)
+            has_begun.set()
             time.sleep(0.005)
 
-    with (
-        FakeBoard(DIALECT, talk=print_text) as board,
-        pytest.raises(BoardMismatchError, match=r"runs other firmware \(\d+ bytes came.*rlt flash"),
-    ):
+    with FakeBoard(DIALECT, talk=talk) as board:
+        assert has_begun.wait(60)
         BoardSession.connect(board.link, DIALECT, ADDRESS, 0.3)
+
+
+def test_other_firmware_is_named() -> None:
+    sentence = r"runs other firmware \(\d+ bytes came.*rlt flash"
+    with pytest.raises(BoardMismatchError, match=sentence):
+        connect_to(b"Hello from the blink example!\r\n")
 
 
 def test_other_mavlink_device_is_named() -> None:
-    def beat(descriptor: int) -> None:
-        encoder = FrameEncoder(DIALECT, 1, 1)
-        for _ in range(100):
-            os.write(
-                descriptor, encoder.encode(DIALECT.MAVLink_heartbeat_message(2, 12, 0, 0, 3, 3))
-            )
-            time.sleep(0.005)
-
-    with (
-        FakeBoard(DIALECT, talk=beat) as board,
-        pytest.raises(BoardMismatchError, match="speaks MAVLink but is not one of our boards"),
-    ):
-        BoardSession.connect(board.link, DIALECT, ADDRESS, 0.3)
+    heartbeat = DIALECT.MAVLink_heartbeat_message(2, 12, 0, 0, 3, 3)
+    with pytest.raises(BoardMismatchError, match="speaks MAVLink but is not one of our boards"):
+        connect_to(FrameEncoder(DIALECT, 1, 1).encode(heartbeat))
 
 
 @pytest.mark.parametrize("is_cut", [True, False])

@@ -206,7 +206,7 @@ def test_a_link_that_loses_frames(
     runs: list[Path], monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     monkeypatch.setattr(connection, "ANSWER_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(FileClient.__init__, "__defaults__", (0.05,))
+    monkeypatch.setattr(FileClient.__init__, "__defaults__", (0.2,))
     links_made(monkeypatch, lambda link: DisturbedLink(link, 0.1, seed))
     push_here(runs[0])
     assert push_here(runs[1]).active_sha256 == sha_of(runs[1])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,7 +50,7 @@ def test_places_of_this_machine_are_not_shown(
     """Those of the tree, of the project, and of the folder in which a program is compiled."""
     places = [TREE.root / "docs" / "a.md", PROJECT.root / "runs" / "b", tmp_path / "cell.cpp"]
     said = "".join(f"{place} and {place}\n" for place in places)
-    cells.printed([sys.executable, "-c", f"print({said!r}, end='')"], str(tmp_path))
+    cells.printed([sys.executable, "-c", f"print({said!r}, end='')"], tmp_path)
     shown = [f"{name} and {name}" for name in ("docs/a.md", "runs/b", "cell.cpp")]
     assert capfd.readouterr().out.splitlines() == shown
 
@@ -59,12 +62,36 @@ def test_a_program_is_compiled_and_run(capfd: pytest.CaptureFixture[str]) -> Non
         cells.run_cpp("-DRESULT=3", PROGRAM)
 
 
+def test_ccache_has_a_cell_that_was_compiled_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if shutil.which(tools.COMPILER_CACHE) is None:
+        pytest.skip("not installed (rlt doctor): ccache")
+    log = tmp_path / "log"
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("CCACHE_STATSLOG", str(log))
+    for result in (0, 0, 1):
+        with contextlib.suppress(cells.CellError):
+            cells.run_cpp(f"-DRESULT={result}", PROGRAM)
+    found = re.findall("^(direct_cache_hit|cache_miss)$", log.read_text(), re.MULTILINE)
+    assert found == ["cache_miss", "direct_cache_hit", "cache_miss"]
+    assert capfd.readouterr().out == "hello\n" * 3
+
+
 def test_without_a_system_compiler_it_is_zigs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every cell of the tutorials compiles with it and prints the same (tried by hand)."""
     if not tools.group_is_installed("zig"):
         pytest.skip("not installed (rlt doctor): Python: zig")
     monkeypatch.setenv("RLT_CXX", "zig")
-    assert cells.compiler_command()[0].endswith("/zig-c++")
+    called: list[str] = []
+
+    def note(command: list[str], _: Path) -> tuple[int, list[str]]:
+        called.extend(command)
+        return 1, []
+
+    monkeypatch.setattr(cells, "printed", note)
+    cells.compiled(PROGRAM, [], Path("cell"))
+    assert any(word.endswith("/zig-c++") for word in called)
 
 
 def test_a_program_that_must_not_compile(capfd: pytest.CaptureFixture[str]) -> None:

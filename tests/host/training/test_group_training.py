@@ -173,6 +173,43 @@ def test_a_group_that_has_finished_is_left_as_it_is(tmp_path: Path) -> None:
     assert (path / "group.json").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("had", "begun", "settings", "sentence"),
+    [
+        ({"learning_rate": 0.002}, 1, [], "began with learning_rate=0.002, and the defaults are"),
+        ({"learning_rate": 0.002}, 2, [], ""),  # all runs have begun, and go on as they were
+        ({"learning_rate": 0.002}, 1, ["learning_rate=0.002"], ""),
+        ({"learning_rate": 0.001, "steps": 7, "eval_every": 3, "gone": 1.0}, 1, [], ""),
+    ],
+)
+def test_runs_of_a_group_have_the_same_defaults(
+    had: dict[str, float],
+    begun: int,
+    settings: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a tree in which they are others, the runs that have not begun are no part of it."""
+    plan = Plan(fake_experiment(), load_board("host"), {"seed": 0, "steps": STEPS})
+    monkeypatch.setattr(group_plan, "make_plan", lambda *_, **__: plan)
+    monkeypatch.setattr(group_plan, "build_program", lambda _: None)
+    path = tmp_path / "group"
+    GroupFolder.create(path, {**ASKED, "settings": settings, "state": "paused"}).close()
+    for seed in range(begun):
+        finish_run(path / f"s{seed}", seed)
+        with contextlib.closing(RunFolder.open(path / f"s{seed}")) as run:
+            run.update({"hyperparameters": had})
+    request = GroupRequest(TrainingRequest(resume=str(path)))
+    if not sentence:
+        group_plan.go_on(request)[0].close()
+        return
+    with pytest.raises(UsageError, match=sentence) as refused:
+        group_plan.go_on(request)
+    assert f"train --resume {path / 's0'}`" in str(refused.value)
+    GroupFolder.open(path).lock()  # it was given back
+
+
 # -- what is not the tools' ------------------------------------------------------------------------
 
 

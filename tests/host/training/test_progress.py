@@ -116,7 +116,7 @@ def test_what_a_board_reports() -> None:
     assert (view.step, view.updates, view.episodes, view.episode_length) == (200, 100, 2, 100)
     assert view.metrics == {"loss": 0.25, "kl": 0.125}, "the newest that is known of each"
     view.take(report(250, 3, -7.0))
-    assert (view.last_return, view.best_return) == (-7.0, -6.0)
+    assert (view.last_return, view.best_return) == (-7.0, pytest.approx(math.nan, nan_ok=True))
     assert view.episode_points == [(100, -9.0), (250, -7.0)]
     view.take(EVALUATION)
     assert (view.evaluation, view.evaluation_points, view.step) == (EVALUATION, [(300, -5.0)], 300)
@@ -125,6 +125,17 @@ def test_what_a_board_reports() -> None:
     assert len(view.texts) == 2
     assert view.texts[-1] == "three"
     assert "\x1b" not in view.texts[0]
+
+
+def test_the_best_return_is_that_of_an_evaluation() -> None:
+    """Of training episodes the first ones of a task may be shorter (docs/gymnasium_tasks.md)."""
+    view = made(Clock())
+    view.take(report(100, 1, 0.0))
+    for step, mean in ((200, math.nan), (300, -9.0), (400, -5.0), (500, -7.0)):
+        view.take(Evaluation(1, step, 10, mean, 1.0, -20.0, 0.0))
+    assert view.best_return == -5.0
+    view.take_row(row_of(Evaluation(1, 50, 10, -4.0, 1.0, -20.0, 0.0), NAMES))
+    assert view.best_return == -4.0, "the sessions before count"
 
 
 def test_rows_of_the_sessions_before_are_points_and_no_steps() -> None:

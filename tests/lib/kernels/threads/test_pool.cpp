@@ -29,22 +29,22 @@ struct Counted {
   void operator()(int index) { calls[index]++; }
 };
 
-// How many threads compute, the caller among them: of `count` tasks, each of which waits until all
-// have begun, or for as long as threads that exist may take.
-int threads_of(Pool& pool, int count, int patience_ms = 10000) {
+// How many threads compute, the caller among them: of `count` tasks, each of which waits until as
+// many have begun as threads exist, for as long as these may take, and then a while for others.
+int threads_of(Pool& pool, int count, int existing) {
   std::atomic<int> begun{0};
   std::vector<pthread_t> on(static_cast<std::size_t>(count));
   const auto tasks = [&](int index) {
     on[static_cast<std::size_t>(index)] = pthread_self();
     begun++;
-    for (int i = 0; i < patience_ms * 10 && begun < count; i++) usleep(100);
+    for (int i = 0; i < 100000 && begun < existing; i++) usleep(100);
+    for (int i = 0; i < 1000 && begun < count; i++) usleep(100);
   };
   pool.run_long_tasks(count, tasks);
   std::sort(on.begin(), on.end());
   return static_cast<int>(std::unique(on.begin(), on.end()) - on.begin());
 }
-
-constexpr int kSoon_ms = 100;  // the patience with threads that are not to exist
+int threads_of(Pool& pool, int count) { return threads_of(pool, count, count); }
 
 // Whether the caller shares two short tasks: task 0 waits until another thread has begun task 1.
 bool is_shared(Pool& pool, int patience_ms = 10000, int longer_us = 0) {
@@ -127,7 +127,7 @@ TEST_CASE("threads that are not to be had are done without" *
             if (setrlimit(RLIMIT_AS, &limits) != 0) return false;
             Counted counted;
             pool.run_tasks(2, counted);
-            return threads_of(pool, 6, kSoon_ms) == stacks + 1 &&
+            return threads_of(pool, 6, stacks + 1) == stacks + 1 &&
                    threads_of(pool, stacks + 1) == stacks + 1 && counted.calls[1] == 1;
           }) == 0);
   }
@@ -227,12 +227,12 @@ TEST_CASE("as many threads compute as there are to be" *
           doctest::skip(available_processors() < 2)) {
   static Pool pool;
   CHECK(threads_of(pool, 2) == 2);
-  CHECK(threads_of(pool, 3, kSoon_ms) == 2);  // unless it is told otherwise
+  CHECK(threads_of(pool, 3, 2) == 2);  // unless it is told otherwise
   for (const int threads : {3, 1, 5, 2, 2}) {
     CAPTURE(threads);
     REQUIRE(pool.set_threads(threads));
     CHECK(threads_of(pool, threads) == threads);
-    CHECK(threads_of(pool, threads + 1, kSoon_ms) == threads);
+    CHECK(threads_of(pool, threads + 1, threads) == threads);
   }
 }
 
@@ -434,7 +434,7 @@ TEST_CASE("where one processor is, the caller does all tasks" *
           CPU_ZERO(&one);
           CPU_SET(threads::present_processor(), &one);
           if (sched_setaffinity(0, sizeof one, &one) != 0) return false;
-          return pool.set_threads(4) && threads_of(pool, 4, kSoon_ms) == 1;
+          return pool.set_threads(4) && threads_of(pool, 4, 1) == 1;
         }) == 0);
 }
 #endif

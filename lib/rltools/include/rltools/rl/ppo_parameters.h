@@ -45,7 +45,7 @@ struct PpoTaskHyperparameters : PpoHyperparameters {
 };
 
 // Few numbers are learnt best from wide actions and orthogonal first weights, more of them and
-// choices from the others (docs/results.md, "Defaults for tasks of Gymnasium").
+// choices from the others (docs/experiments.md, "Hopper and Swimmer by PPO").
 struct PpoFewActionsHyperparameters : PpoTaskHyperparameters {
   PpoFewActionsHyperparameters() {
     learning_rate = 5e-4f;
