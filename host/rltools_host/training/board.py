@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rltools_host.build import experiments, firmware
+from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.file_transfer import (
     CHECKPOINT_PATH,
     LARGEST_FILE_BYTES,
@@ -80,6 +81,10 @@ class FetchedState:
     state_sha256: str
     files: Mapping[str, bytes]
 
+    @property
+    def policy(self) -> bytes:
+        return self.files[POLICY_FILE]
+
 
 def put_on_board(session: BoardSession, checkpoint: Checkpoint, transfer: Transfer) -> None:
     """Puts the checkpoint on the board, which must then state its hash."""
@@ -109,7 +114,6 @@ def fetch(
         transfer("fetching the checkpoint"),
         most_bytes=max(most_bytes, LARGEST_FILE_BYTES),
     )
-    policy = session.files.download(POLICY_PATH, transfer("fetching the policy"))
     parsed = parse_image(image, session.description)
     description = plan.description
     checkpoint = Checkpoint(
@@ -134,10 +138,17 @@ def fetch(
             f"{parsed.fingerprint:08x}, the experiment {description.fingerprint:08x}: "
             f"{plan.load_command}"
         )
-    if state_of_policy(policy) != state_sha256:
-        raise VerificationError(
-            f"the policy from {session.description} is not of the state with hash "
-            f"{state_sha256[:16]}…, which the board stated: train again"
-        )
+    policy = fetch_policy(session, result, transfer("fetching the policy"))
     files = {CHECKPOINT_FILE: to_safetensors(checkpoint, description.tensors), POLICY_FILE: policy}
     return FetchedState(result.step, state_sha256, files)
+
+
+def fetch_policy(session: BoardSession, result: Result, progress: Progress | None = None) -> bytes:
+    """The policy of the result's state."""
+    policy = session.files.download(POLICY_PATH, progress)
+    if state_of_policy(policy) != result.state_sha256:
+        raise VerificationError(
+            f"the policy from {session.description} is not of the state with hash "
+            f"{result.state_sha256[:16]}…, which the board stated: train again"
+        )
+    return policy

@@ -1,5 +1,5 @@
 """What run.json says of a run: where it comes from, its state, its time in training, and the best
-policy by its evaluations, which the board keeps and each save fetches."""
+policy by its evaluations, which the board keeps, or rests for, and which each save has."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from rltools_host.runs.folder import FORMAT, RunFolder
 from rltools_host.runs.policy_file import state_of_policy, step_of_policy
 from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.runs.saves import BEST_FILE
+from rltools_host.training.board import fetch_policy
 from rltools_host.training.metrics_log import evaluation_of
 from rltools_host.training.plan import Plan
 
@@ -172,8 +173,9 @@ class BestPolicy:
     """The best policy so far; at first there is none.
 
     A board that keeps one has that of the evaluations since it was started, or since a checkpoint
-    was put on it. A run has the better of that and of what its save had. An evaluation whose policy
-    no board kept, and one whose report was lost, does not count.
+    was put on it. One that keeps none rests after each evaluation that is the best so far, and its
+    policy is then that of its state. A run has the better of these and of what its save had. An
+    evaluation whose policy nobody kept, and one whose report was lost, does not count.
     """
 
     def __init__(self) -> None:
@@ -210,18 +212,24 @@ class BestPolicy:
         """An evaluation of this session."""
         self._of_session[evaluation.step] = evaluation
 
-    def fetch(self, session: BoardSession) -> None:
-        """Looks at what the board, at rest, has kept."""
+    @property
+    def largest(self) -> float:
+        """The mean return that a better evaluation exceeds."""
+        return -math.inf if self._evaluation is None else self._evaluation.return_mean
+
+    def fetch(self, session: BoardSession, result: Result, policy: bytes = b"") -> None:
+        """Looks at what the board, at rest, has. `policy`: that of its state, if it is here yet."""
         if not self._of_session:
             return
-        try:
-            image = session.files.download(BEST_PATH)
-        except FileNotThereError:  # there was no memory for it
-            return
+        if result.is_best:
+            image = policy or fetch_policy(session, result)
+        else:
+            try:
+                image = session.files.download(BEST_PATH)
+            except FileNotThereError:  # there was no memory for it
+                return
         evaluation = self._of_session.get(step_of_policy(image) or 0)
-        if evaluation is None:
-            return
-        if self._evaluation is None or evaluation.return_mean > self._evaluation.return_mean:
+        if evaluation is not None and evaluation.return_mean > self.largest:
             self._image, self._evaluation = image, evaluation
 
     @property
