@@ -47,7 +47,8 @@ class Run:
 
     @cached_property
     def best_policy(self) -> Policy:
-        """That of the best evaluation in training; RltError where the board kept only the last."""
+        """That of the best evaluation in training; RltError where there is none yet, or where older
+        firmware kept only the last."""
         return Policy.load(self.path, "best")
 
 

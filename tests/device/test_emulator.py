@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rltools_host import cli
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
@@ -139,7 +140,8 @@ def test_emulator_dies_with_a_command_that_is_killed() -> None:
 def test_run_paused_on_the_emulated_board_goes_on_here_with_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C behind the warm-up, so that optimiser moments and replay buffer travel too."""
+    """Ctrl-C behind the warm-up, so that optimiser moments and replay buffer travel too. The best
+    policy is one that the board, which has no memory for two, has rested for."""
 
     class PressingScreen(PlainScreen):
         pressed = False
@@ -156,12 +158,37 @@ def test_run_paused_on_the_emulated_board_goes_on_here_with_the_same_bits(
         patch.setattr(train_command, "make_screen", PressingScreen)
         with pytest.raises(Interrupted, match="checkpoint saved"):
             train_here(
-                "pendulum-td3", "qemu-cortex-m7", seed=2, steps=300, settings=settings, out=run
+                "pendulum-td3", "qemu-cortex-m7", seed=3, steps=300, settings=settings, out=run
             )
     paused = RunFolder.open(run).metadata
     assert 120 <= paused["checkpoint_step"] < 300
     assert paused["guest_instructions"] > 1_000_000
     assert [memory["name"] for memory in paused["memory"]] == ["RAM1", "RAM2"]
     resumed = train_here(board="host", resume=str(run))
-    whole = train_here("pendulum-td3", "host", seed=2, steps=300, out=tmp_path / "whole")
+    options = {"seed": 3, "steps": 300, "settings": settings, "out": tmp_path / "whole"}
+    whole = train_here("pendulum-td3", "host", **options)
     assert resumed["state_sha256"] == whole["state_sha256"]
+    assert resumed["best"] == whole["best"]
+    assert whole["best"]["step"] == 100
+    check_same_best(run, tmp_path / "whole")
+
+
+@pytest.mark.all
+@pytest.mark.usefixtures("program")
+def test_the_best_policy_is_that_of_the_same_training_here(tmp_path: Path) -> None:
+    """Of three evaluations the first two are rested for, and the last is worse."""
+    options: dict[str, Any] = {"seed": 2, "steps": 60}
+    options["settings"] = ["learning_starts=20", "eval_every=20", "report_every=20"]
+    documents = []
+    for board in ("qemu-cortex-m7", "host"):
+        documents.append(train_here("pendulum-td3", board, out=tmp_path / board, **options))
+    there, here = documents
+    assert (there["state_sha256"], there["best"]) == (here["state_sha256"], here["best"])
+    assert here["best"]["step"] == 40
+    check_same_best(tmp_path / "qemu-cortex-m7", tmp_path / "host")
+    assert cli.run(["evaluate", str(tmp_path / "qemu-cortex-m7"), "--which", "best"]) == 0
+
+
+def check_same_best(run: Path, other: Path) -> None:
+    first, second = (RunFolder.open(path).best_path.read_bytes() for path in (run, other))
+    assert first == second

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 import time
 from pathlib import Path
@@ -220,21 +221,37 @@ def test_a_board_says_which_step_of_its_environment_is_broken(
 def test_the_best_policy_is_kept_where_a_board_says_that_it_has_memory(
     connect: Connect, description: ExperimentDescription
 ) -> None:
-    """Here it has; an emulated board, which counts instructions, says nothing and has no file."""
+    """Here it has; an emulated board, which counts instructions, says nothing and has no file. It
+    rests where it is asked to, and its host then has the same policy."""
     assert "RLT_WHOLE_BATCH" in load_board("host").defines
     assert not any("RLT_BULK_BYTES" in define for define in load_board(EMULATED).defines)
     run = {**SHORT_RUN, "learning_starts": 1000, "steps": 30, "eval_every": 10}
-    policies = []
-    for board in BOARDS:
-        session = connect(board)
-        train(session, description, **run)
-        policies.append(session.files.download("/policy.rltp"))
-        if board == EMULATED:
-            with pytest.raises(FileNotThereError):
-                session.files.download(BEST_PATH)
-        else:
-            assert step_of_policy(session.files.download(BEST_PATH)) in (10, 20, 30)
-    assert policies[0] == policies[1]
+    here, there = (connect(board) for board in BOARDS)
+    end, _ = train(here, description, **run)
+    kept = here.files.download(BEST_PATH)
+    assert step_of_policy(kept) in (10, 20, 30)
+
+    set_run(there, description, **run)
+    largest, best = -math.inf, b""
+    there.training.start(largest)
+    result, events = run_to_rest(there)
+    while result.is_best:
+        largest = max(event.return_mean for event in events if isinstance(event, Evaluation))
+        best = there.files.download("/policy.rltp")
+        if result.finished:
+            break
+        there.training.resume(largest)
+        result, events = run_to_rest(there)
+    assert best == kept
+    assert (result.finished, result.state_sha256) == (True, end.state_sha256)
+    assert there.files.download("/policy.rltp") == here.files.download("/policy.rltp")
+    with pytest.raises(FileNotThereError):
+        there.files.download(BEST_PATH)
+
+    there.training.start(-math.inf)
+    assert run_to_rest(there)[0].is_best
+    there.training.upload_checkpoint(there.files.download("/checkpoint.rltc"))
+    assert not there.training.result().is_best, "no evaluation of it is known"
 
 
 def test_training_goes_on_without_a_host(

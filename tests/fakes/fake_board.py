@@ -82,6 +82,8 @@ class FakeBoard:
         talk: Callable[[int], None] | None = None,
         address: Address = ADDRESS,
         counts_instructions: bool = False,
+        return_of: Callable[[int], float] = lambda step: -1000.0 + step,
+        rests: bool = False,
     ) -> None:
         self._counts_instructions = counts_instructions
         self.faults = faults or Faults()
@@ -100,6 +102,11 @@ class FakeBoard:
         self._seconds_per_step = seconds_per_step
         self._waits_for_pause_at = waits_for_pause_at  # at this step, however late the host is
         self._on_pause = on_pause  # called before a pause is answered
+        self._return_of = return_of  # the mean of an evaluation at a step
+        self._rests = rests  # where the host asks for it, which older firmware does not know
+        self._rest_above = math.nan
+        self._is_best = False
+        self._tokens = {dialect.MAV_CMD_RLT_START: 0.0, dialect.MAV_CMD_RLT_RESUME: 0.0}
         self._random = random.Random(self.faults.seed)
         self._decoder = FrameDecoder(dialect)
         self.address = address
@@ -107,7 +114,6 @@ class FakeBoard:
         self._strangers = Strangers(dialect, address)
         self._payload = b""
         self._step = 0
-        self._start_token = 0.0
         self.files = FakeFileServer(
             self._file, lambda _: self.state != State.TRAINING, self._take, seed=self.faults.seed
         )
@@ -230,12 +236,14 @@ class FakeBoard:
             )
         finished = self._step >= self._number("steps")
         if finished or self._is_due("eval_every"):
+            mean = self._return_of(self._step)
+            self._is_best = mean > self._rest_above
             self._send(
                 self._dialect.MAVLink_rlt_evaluation_message(
                     1000 * self._step,
                     self._step,
                     self._number("eval_episodes"),
-                    -1000.0 + self._step,
+                    mean,
                     12.5,
                     -1100.0,
                     -900.0,
@@ -247,6 +255,8 @@ class FakeBoard:
             raise OSError("unplugged")
         if finished:
             self._come_to_rest(State.FINISHED)
+        elif self._is_best:
+            self._come_to_rest(State.PAUSED)
 
     def _come_to_rest(self, state: int) -> None:
         self.state = state
@@ -265,6 +275,7 @@ class FakeBoard:
                 len(POLICY),
                 self.state,
                 list(digest),
+                is_best=int(self._is_best),
             )
         )
 
@@ -314,16 +325,16 @@ class FakeBoard:
             else:
                 accepted = False
         elif message.command == dialect.MAV_CMD_RLT_START:
-            repeated = message.confirmation > 0 and message.param1 == self._start_token
+            repeated = message.confirmation > 0 and self._has_obeyed(message)
             accepted = repeated or self.state != State.TRAINING
             if accepted and not repeated:
-                self._start_token = message.param1
                 self._payload, self._step = initial_state(self.values["seed"]), 0
-                self.state = State.TRAINING
+                self._train(message)
         elif message.command == dialect.MAV_CMD_RLT_RESUME:
-            accepted = self.state in (State.PAUSED, State.FINISHED)
-            if accepted:
-                self.state = State.TRAINING
+            repeated = self._rests and self._has_obeyed(message)
+            accepted = repeated or self.state in (State.PAUSED, State.FINISHED)
+            if accepted and not repeated:
+                self._train(message)
                 self._waits_for_pause_at = None
         elif message.command == dialect.MAV_CMD_RLT_PAUSE:
             if self._on_pause is not None:
@@ -336,6 +347,16 @@ class FakeBoard:
         self._send(dialect.MAVLink_command_ack_message(message.command, result, 0, 0, *sender))
         if after is not None:
             after()
+
+    def _has_obeyed(self, message: Any) -> bool:
+        return message.param1 == self._tokens[message.command]
+
+    def _train(self, message: Any) -> None:
+        self._tokens[message.command] = message.param1
+        rests = self._rests and message.param2 == 1
+        self._rest_above = message.param3 if rests else math.nan
+        self._is_best = False
+        self.state = State.TRAINING
 
     def _send_identity(self) -> None:
         self._send(
@@ -394,7 +415,7 @@ class FakeBoard:
         if self.state not in (State.PAUSED, State.FINISHED):
             return None
         if path == "/policy.rltp":
-            return self.faults.other_policy or policy_of(self._payload)
+            return self.faults.other_policy or policy_of(self._payload, self._step)
         if path == "/checkpoint.rltc":
             fingerprint = self._fingerprint ^ self.faults.wrong_fingerprint
             return build_image(fingerprint, self._step, self._payload)

@@ -108,7 +108,7 @@ def is_valid(run: Path, trains: bool = False) -> dict[str, Any]:
         checkpoint = load_checkpoint(folder.checkpoint_path, EXPERIMENT)
         assert checkpoint.state_sha256 == folder.metadata["state_sha256"]
         assert checkpoint.step == folder.metadata["checkpoint_step"]
-        assert folder.policy_path.read_bytes() == policy_of(checkpoint.payload)
+        assert folder.policy_path.read_bytes() == policy_of(checkpoint.payload, checkpoint.step)
     return folder.metadata
 
 

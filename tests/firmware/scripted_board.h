@@ -18,10 +18,10 @@ using namespace rlt;
 using namespace board_in_memory;
 
 // Trains an experiment.
-template <class E>
+template <class E, bool KeepsBest = true>
 class BoardOf : public HostSide {
  public:
-  using Application = TrainApplication<E, Generic, true>;
+  using Application = TrainApplication<E, Generic, KeepsBest>;
 
   training_run::Run<E> run{7};
   typename Application::Images images{};

@@ -1,6 +1,6 @@
 // The train application: an experiment is trained while a host, if there is one, watches and
 // commands over MAVLink. It is a list of services; docs/protocol.md describes what they do. No
-// allocation; the host is never waited for.
+// allocation; the host is never waited for, but in a rest that it has asked for.
 #pragma once
 
 #include "app/link/node.h"

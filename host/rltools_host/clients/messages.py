@@ -88,6 +88,7 @@ class Result:
     policy_bytes: int
     finished: bool
     state_sha256: str
+    is_best: bool = False  # by an evaluation of this state; older firmware does not say so
 
 
 class SlotUse:
@@ -184,8 +185,8 @@ def result_of(message: Message) -> Result | None:
     if message.get_type() != "RLT_RESULT":
         return None
     state_sha256 = bytes(message.state_sha256).hex()
-    finished = message.state == State.FINISHED
-    return value_of(Result, message, finished=finished, state_sha256=state_sha256)
+    finished, is_best = message.state == State.FINISHED, message.is_best == 1
+    return value_of(Result, message, finished=finished, state_sha256=state_sha256, is_best=is_best)
 
 
 def policy_slot_of(message: Message) -> PolicySlot | None:

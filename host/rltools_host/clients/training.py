@@ -51,17 +51,23 @@ class TrainingClient:
 
     # -- commands ----------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Begins a new training run."""
-        token = float(1 + secrets.randbelow(2**24 - 1))  # so many a float holds exactly
-        states = (State.TRAINING, State.FINISHED)
-        self._command(self._dialect.MAV_CMD_RLT_START, "start", states, token)
-        self._forget_identity()
+    def start(self, rest_above: float | None = None) -> None:
+        """Begins a new training run.
 
-    def resume(self) -> None:
-        """Continues a paused training run."""
-        states = (State.TRAINING, State.FINISHED)
-        self._command(self._dialect.MAV_CMD_RLT_RESUME, "resume", states)
+        rest_above: the largest mean return of an evaluation so far. A board that keeps no best
+        policy pauses after one that is larger, and its result says so. None: it does not.
+        """
+        self._lead(self._dialect.MAV_CMD_RLT_START, "start", rest_above)
+
+    def resume(self, rest_above: float | None = None) -> None:
+        """Continues a paused training run; `rest_above` as for `start`."""
+        self._lead(self._dialect.MAV_CMD_RLT_RESUME, "resume", rest_above)
+
+    def _lead(self, command: int, verb: str, rest_above: float | None) -> None:
+        """Into training, or where no steps are left to its end."""
+        token = float(1 + secrets.randbelow(2**24 - 1))  # so many a float holds exactly
+        rests = (0.0, 0.0) if rest_above is None else (1.0, rest_above)
+        self._command(command, verb, (State.TRAINING, State.FINISHED), (token, *rests))
         self._forget_identity()
 
     def pause(self) -> None:
@@ -85,12 +91,19 @@ class TrainingClient:
                 )
 
     def _command(
-        self, command: int, verb: str, states: tuple[int, ...], parameter: float = 0.0
+        self,
+        command: int,
+        verb: str,
+        states: tuple[int, ...],
+        parameters: tuple[float, float, float] = (0.0, 0.0, 0.0),
     ) -> None:
         """Sends a command until it is acknowledged. `states` are those that it leads to."""
+        first, *others = parameters
         with Exchange(self._connection, "COMMAND_ACK") as exchange:
             result = exchange.ask(
-                lambda: self._connection.send_command(command, parameter, exchange.sent - 1),
+                lambda: self._connection.send_command(
+                    command, first, exchange.sent - 1, None, *others
+                ),
                 lambda message: message.result if message.command == command else None,
                 f"the command to {verb}",
             )

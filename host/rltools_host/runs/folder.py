@@ -232,7 +232,7 @@ class RunFolder:
             if self.content.best is None:
                 raise UnknownNameError(
                     f"run {self.name} has no best policy: it was not evaluated in training yet, or "
-                    "on boards and by tools that keep only the last; the same training with "
+                    "by older firmware or tools, which keep only the last; the same training with "
                     "--board host ends in the same bits, and keeps it"
                 )
             return self.best_path

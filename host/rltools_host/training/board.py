@@ -1,6 +1,6 @@
 """The board of a plan: its program, the link to it, and its training state, sent and fetched; and
 what run.json says of a run: where it comes from, its state, its time in training, and the best
-policy by its evaluations, which the board keeps and each save fetches."""
+policy by its evaluations, which the board keeps, or rests for, and which each save has."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from rltools_host.build import experiments, firmware
+from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.file_transfer import (
     BEST_PATH,
     CHECKPOINT_PATH,
@@ -97,6 +98,10 @@ class FetchedState:
     state_sha256: str
     files: Mapping[str, bytes]
 
+    @property
+    def policy(self) -> bytes:
+        return self.files[POLICY_FILE]
+
 
 def put_on_board(session: BoardSession, checkpoint: Checkpoint, transfer: Transfer) -> None:
     """Puts the checkpoint on the board, which must then state its hash."""
@@ -126,7 +131,6 @@ def fetch(
         transfer("fetching the checkpoint"),
         most_bytes=max(most_bytes, LARGEST_FILE_BYTES),
     )
-    policy = session.files.download(POLICY_PATH, transfer("fetching the policy"))
     parsed = parse_image(image, session.description)
     description = plan.description
     checkpoint = Checkpoint(
@@ -151,13 +155,20 @@ def fetch(
             f"{parsed.fingerprint:08x}, the experiment {description.fingerprint:08x}: "
             f"{plan.load_command}"
         )
-    if state_of_policy(policy) != state_sha256:
-        raise VerificationError(
-            f"the policy from {session.description} is not of the state with hash "
-            f"{state_sha256[:16]}…, which the board stated: train again"
-        )
+    policy = fetch_policy(session, result, transfer("fetching the policy"))
     files = {CHECKPOINT_FILE: to_safetensors(checkpoint, description.tensors), POLICY_FILE: policy}
     return FetchedState(result.step, state_sha256, files)
+
+
+def fetch_policy(session: BoardSession, result: Result, progress: Progress | None = None) -> bytes:
+    """The policy of the result's state."""
+    policy = session.files.download(POLICY_PATH, progress)
+    if state_of_policy(policy) != result.state_sha256:
+        raise VerificationError(
+            f"the policy from {session.description} is not of the state with hash "
+            f"{result.state_sha256[:16]}…, which the board stated: train again"
+        )
+    return policy
 
 
 class TimeInTraining:
@@ -305,8 +316,9 @@ class BestPolicy:
     """The best policy so far; at first there is none.
 
     A board that keeps one has that of the evaluations since it was started, or since a checkpoint
-    was put on it. A run has the better of that and of what its save had. An evaluation whose policy
-    no board kept, and one whose report was lost, does not count.
+    was put on it. One that keeps none rests after each evaluation that is the best so far, and its
+    policy is then that of its state. A run has the better of these and of what its save had. An
+    evaluation whose policy nobody kept, and one whose report was lost, does not count.
     """
 
     def __init__(self) -> None:
@@ -343,18 +355,24 @@ class BestPolicy:
         """An evaluation of this session."""
         self._of_session[evaluation.step] = evaluation
 
-    def fetch(self, session: BoardSession) -> None:
-        """Looks at what the board, at rest, has kept."""
+    @property
+    def largest(self) -> float:
+        """The mean return that a better evaluation exceeds."""
+        return -math.inf if self._evaluation is None else self._evaluation.return_mean
+
+    def fetch(self, session: BoardSession, result: Result, policy: bytes = b"") -> None:
+        """Looks at what the board, at rest, has. `policy`: that of its state, if it is here yet."""
         if not self._of_session:
             return
-        try:
-            image = session.files.download(BEST_PATH)
-        except FileNotThereError:  # there was no memory for it
-            return
+        if result.is_best:
+            image = policy or fetch_policy(session, result)
+        else:
+            try:
+                image = session.files.download(BEST_PATH)
+            except FileNotThereError:  # there was no memory for it
+                return
         evaluation = self._of_session.get(step_of_policy(image) or 0)
-        if evaluation is None:
-            return
-        if self._evaluation is None or evaluation.return_mean > self._evaluation.return_mean:
+        if evaluation is not None and evaluation.return_mean > self.largest:
             self._image, self._evaluation = image, evaluation
 
     @property

@@ -74,8 +74,12 @@ class TrainingView:
         """Training starts now, or goes on after a rest; the time before does not count."""
         now = self.clock()
         self.began = now - self.elapsed_s
+        if self.ended is None:
+            self._history = deque([(now, self.step)])
+        else:
+            rest_s = now - self.ended
+            self._history = deque((at + rest_s, step) for at, step in self._history)
         self.ended = None
-        self._history = deque([(now, self.step)])
 
     def end(self) -> None:
         """Training is at rest; what follows does not count."""

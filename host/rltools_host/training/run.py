@@ -95,7 +95,7 @@ class TrainingRun:
         self._clock = clock
         self._time = TimeInTraining(clock)
         self._train_s_before = 0.0
-        self._evaluation_s = 0.0  # of the time in training
+        self._evaluation_s = 0.0  # of the time in training, up to the last save
         self._saved_at_s = 0.0  # by the time in training
         self._asked_to_pause = False
         self._counter = 0
@@ -149,21 +149,22 @@ class TrainingRun:
             self._screen.activity("")
         session.parameters.set(plan.table, plan.hyperparameters)
         self._folder.update(self._changes("training"))
-        if plan.checkpoint is not None:
-            session.training.resume()
-        else:
-            session.training.start()
+        begin = session.training.start if plan.checkpoint is None else session.training.resume
+        begin(self._best.largest)
         self._training_began = timestamp("milliseconds")
         if plan.checkpoint is not None:
             self._take_all(self._notes.of_resumption())
         self._interruption.armed = True
         result = self._watch(view)
-        while self._asked_to_pause and not self._is_to_rest(result):
-            self._save(result, "training")
-            with contextlib.suppress(DiskError):  # training goes on without
-                self._folder.reserve(room_for_save(plan.description.tensors))
-            self._saved_at_s, self._asked_to_pause = self._time.seconds, False
-            session.training.resume()
+        while not self._is_to_rest(result) and (self._asked_to_pause or result.is_best):
+            if self._asked_to_pause:
+                self._save(result, "training")
+                with contextlib.suppress(DiskError):  # training goes on without
+                    self._folder.reserve(room_for_save(plan.description.tensors))
+                self._saved_at_s, self._asked_to_pause = self._time.seconds, False
+            else:
+                self._best.fetch(session, result)
+            session.training.resume(self._best.largest)
             result = self._watch(view)
         return result
 
@@ -177,7 +178,6 @@ class TrainingRun:
             if isinstance(event, Result):
                 self._time.rest()
                 view.end()
-                self._evaluation_s = self._time.seconds * share_of_evaluations(event)
                 self._take_all(self._notes.new())
                 self._reports.flush()
                 return event
@@ -190,9 +190,10 @@ class TrainingRun:
 
     def _save(self, result: Result, state: str) -> None:
         """Fetches checkpoint and policies, verifies them, and saves them in one step."""
+        self._evaluation_s = self._time.seconds * share_of_evaluations(result)
         versions = checkpoint_versions(self._folder.content)
         fetched = fetch(self._session, self._plan, result, versions, self._transfer)
-        self._best.fetch(self._session)
+        self._best.fetch(self._session, result, fetched.policy)
         self._screen.activity("")
         changes = self._changes(state) | self._best.changes
         changes["checkpoint_train_s"] = changes["train_s"]

@@ -74,7 +74,7 @@ def test_download_over_a_bad_link(faults: Faults, seed: int) -> None:
     with paused_board(faults) as board:
         transfer = transfer_with(board)
         assert transfer.download("/checkpoint.rltc") == CHECKPOINT
-        assert transfer.download("/policy.rltp") == policy_of(initial_state(3))
+        assert transfer.download("/policy.rltp") == policy_of(initial_state(3), 7)
 
 
 @pytest.mark.parametrize("faults", LOSSY)

@@ -86,8 +86,9 @@ def test_reports_and_results() -> None:
     result: dict[str, Any] = {"counter": 9, "evaluation_counter": 2, "step": 5}
     result |= {"checkpoint_bytes": 100, "policy_bytes": 50, "state_sha256": [1, 254]}
     for state, finished in ((2, False), (3, True), (4, False)):  # paused, finished, fault
-        found = result_of(message("RLT_RESULT", **result, state=state))
+        found = result_of(message("RLT_RESULT", **result, state=state, is_best=int(finished)))
         assert found is not None
+        assert found.is_best is finished
         assert (found.finished, found.state_sha256, found.policy_bytes) == (finished, "01fe", 50)
 
 

@@ -56,16 +56,31 @@ def test_acknowledgement_of_another_command_is_not_taken() -> None:
     training.pause()
     training.resume()
     assert [message.confirmation for message in link.written] == [0, 0, 0]
-    assert [message.param1 for message in link.written[1:]] == [0, 0]  # which are reserved
+    assert link.written[1].param1 == 0  # which is reserved
 
 
 def test_repeated_command_counts_up_its_confirmation_and_keeps_its_token() -> None:
     link, training = scripted()
     link.answer = lambda m: link.put(acknowledgement(m.command)) if m.confirmation == 2 else None
-    training.start()
-    assert [message.confirmation for message in link.written] == [0, 1, 2]
-    assert len({message.param1 for message in link.written}) == 1
-    assert link.written[0].param1 != 0
+    for lead in (training.start, training.resume):
+        lead(-2.5)
+        assert [message.confirmation for message in link.written[-3:]] == [0, 1, 2]
+        assert len({message.param1 for message in link.written[-3:]}) == 1
+        assert link.written[-1].param1 != 0
+    assert link.written[0].param1 != link.written[-1].param1, "each command has its own"
+
+
+def test_rests_are_asked_for_above_a_return() -> None:
+    """-infinity where none was; nothing where there are to be none, as by an older host."""
+    link, training = scripted()
+    link.answer = lambda message: link.put(acknowledgement(message.command))
+    asked = (None, -math.inf, 0.0, -2.5)
+    for rest_above in asked:
+        training.start(rest_above)
+        training.resume(rest_above)
+    sent = [(message.param2, message.param3) for message in link.written]
+    each = [(0.0, 0.0), (1.0, -math.inf), (1.0, 0.0), (1.0, -2.5)]
+    assert sent == [parameters for pair in each for parameters in (pair, pair)]
 
 
 def test_what_came_before_a_command_was_obeyed_does_not_count() -> None:

@@ -34,7 +34,7 @@ def files_of(step: int) -> tuple[str, dict[str, bytes]]:
     payload = final_state(SEED, step)
     checkpoint = Checkpoint("fake-td3", FINGERPRINT, step, payload, HYPERPARAMETERS)
     best = policy_of(final_state(SEED, at := BEST_AT.get(step, 20)), at)
-    contents = (to_safetensors(checkpoint, TENSORS), policy_of(payload), best)
+    contents = (to_safetensors(checkpoint, TENSORS), policy_of(payload, step), best)
     return checkpoint.state_sha256, dict(zip(SAVED, contents, strict=True))
 
 

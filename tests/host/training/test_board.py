@@ -235,7 +235,7 @@ def test_what_is_not_known_is_not_taken(tmp_path: Path) -> None:
     """An earlier save has none; nothing was evaluated in this session."""
     best = BestPolicy()
     best.restore(tmp_path, [])
-    best.fetch(None)  # type: ignore[arg-type]  # the board is not asked
+    best.fetch(None, None)  # type: ignore[arg-type]  # the board is not asked
     assert (best.files, best.changes) == ({}, {"best": None})
 
 

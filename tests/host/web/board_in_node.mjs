@@ -10,6 +10,7 @@ const { Dialect, FrameDecoder, FrameEncoder } = await load("frames.js");
 const { Connection, TIMES } = await load("link.js");
 const { Board } = await load("board.js");
 const { Policies, Push, sha256Of } = await load("policies.js");
+const { PAUSED } = await load("watch.js");
 const dialect = new Dialect(given.document);
 if (given.answerMs) TIMES.answer = given.answerMs;
 
@@ -197,6 +198,27 @@ const scenarios = {
       hash: finished.hash,
       whole: await wholeRun(board, steps),
     };
+  },
+  // A board that keeps none rests for it. Pressed: a pause comes with such a rest.
+  async keepTheBest() {
+    const board = await connect();
+    await board.setParameters(given.parameters, given.values);
+    const evaluations = [];
+    const take = (message) => {
+      if (message.kind !== "RLT_EVALUATION") return;
+      evaluations.push(message.return_mean);
+      if (given.isPressed && evaluations.length === 1) board.pause();
+    };
+    const states = [];
+    let end = await (await board.start(take)).result;
+    states.push(end.state);
+    if (end.state === PAUSED) {
+      end = await (await board.resume(take)).result;
+      states.push(end.state);
+    }
+    const isKept = Boolean(board.best);
+    const image = board.best?.image ?? (await board.files.download("/best.rltp"));
+    return { states, evaluations, isKept, hash: end.hash, best: await sha256Of(image) };
   },
   async joinARunThatGoesOn() {
     const board = await connect();

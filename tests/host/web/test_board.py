@@ -30,6 +30,27 @@ SHORT = {"steps": 300, "report_every": 100}
 ENDLESS = {"steps": 1_000_000, "report_every": 20}
 EMPTY, ACTIVE, STAGED, TRIAL, PREVIOUS = range(5)
 IDLE, PAUSED, FINISHED = 0, 2, 3
+# The board of an emulator as a process.
+BRIDGE = """
+import os, sys, threading
+from pathlib import Path
+from rltools_host.boards.description import load_board
+from rltools_host.boards.emulator import Emulator
+from rltools_host.link.board_link import EmulatedLink
+
+board = load_board("qemu-cortex-m7")
+link = EmulatedLink(Emulator(board, Path(sys.argv[1]), 60.0), board.name)
+
+def pass_on():
+    while data := os.read(0, 65536):
+        link.write(data)
+    os._exit(0)
+
+threading.Thread(target=pass_on, daemon=True).start()
+while True:
+    sys.stdout.buffer.write(link.read(1.0))
+    sys.stdout.flush()
+"""
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.all) for seed in range(2, 6))]  # of losses
 
 
@@ -121,6 +142,24 @@ def test_a_run_that_is_paused_and_resumed_is_one_that_was_not(trainer: list[str]
     )
     assert '(it says "hyperparameter refused: pause training first")' in found["whileTraining"]
     assert "refuses /checkpoint.rltc: fail errno" in found["file"]
+
+
+@pytest.mark.parametrize("is_pressed", [False, True])
+def test_the_best_policy_of_a_board_that_keeps_none(trainer: list[str], is_pressed: bool) -> None:
+    """It rests for it, and the run goes on unless a pause was pressed; here the board keeps it."""
+    emulated = str(build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT))
+    bridge = [sys.executable, "-c", BRIDGE, emulated]
+    environment = {"PYTHONPATH": str(TREE.root / "host")}
+    values = {"steps": 30, "eval_every": 10, "learning_starts": 1000, "seed": 1}
+    there = play(
+        "keepTheBest", bridge, values=values, environment=environment, isPressed=is_pressed
+    )
+    here = play("keepTheBest", trainer, values=values)
+    assert (there["isKept"], here["isKept"]) == (True, False)
+    for key in ("hash", "evaluations", "best"):
+        assert there[key] == here[key]
+    assert there["states"] == [*([PAUSED] if is_pressed else []), FINISHED]
+    assert here["states"] == [FINISHED]
 
 
 def test_a_run_that_goes_on_already_is_joined(trainer: list[str]) -> None:

@@ -12,6 +12,7 @@
 namespace rlt {
 
 // KeepsBest: besides the last policy, the one that was evaluated best, for which there is memory.
+// Without it a host that asks for rests keeps that one.
 template <class E, class Device, bool KeepsBest>
 class TrainingService : public link::Service {
  public:
@@ -90,8 +91,7 @@ class TrainingService : public link::Service {
 
   void upload_begins() {
     state_ = RLT_STATE_IDLE;
-    files_.forget_best();
-    counted_ = evaluated_ = 0;
+    forget_run();
   }
   void upload_restored() {
     files_.publish(device_);
@@ -116,12 +116,19 @@ class TrainingService : public link::Service {
     }
     if (!command.accept_if(!is_training() && can_train())) return;
     start_token_ = command.parameter();
+    take_rests(command);
     server_.close();
     initialize(device_, training_);
     is_restored_ = false;
+    forget_run();
+    enter_training();
+  }
+
+  void forget_run() {
+    metrics_.clear();
+    is_best_ = false;
     files_.forget_best();
     counted_ = evaluated_ = 0;
-    enter_training();
   }
 
   // An evaluation under way is finished first: it belongs to the step before it.
@@ -135,8 +142,14 @@ class TrainingService : public link::Service {
     }
   }
 
+  // One that comes again must not end a rest that lies in between.
   void resume(const link::Command& command) {
+    if (command.parameter() != 0.0f && command.parameter() == resume_token_) {
+      return command.acknowledge(MAV_RESULT_ACCEPTED);
+    }
     if (!command.accept_if((is_training() || is_at_rest()) && can_train())) return;
+    resume_token_ = command.parameter();
+    take_rests(command);
     pause_requested_ = false;
     if (is_training()) return;
     if (finished(training_)) {
@@ -147,6 +160,12 @@ class TrainingService : public link::Service {
     if (is_restored_) begin_lost_episodes_anew(device_, training_);
     is_restored_ = false;
     enter_training();
+  }
+
+  // A board that keeps the best policy itself has no need to rest.
+  void take_rests(const link::Command& command) {
+    if constexpr (KeepsBest) return;
+    rest_above_ = command.second_parameter() == 1.0f ? command.third_parameter() : math::kQuietNan;
   }
 
   // -- training -----------------------------------------------------------------------------------
@@ -169,8 +188,7 @@ class TrainingService : public link::Service {
   }
 
   void enter_training() {
-    metrics_.clear();
-    pause_requested_ = evaluating_ = false;
+    pause_requested_ = evaluating_ = is_best_ = false;
     state_ = RLT_STATE_TRAINING;
     // The time of the next heartbeat counts from here, so that an emulator executes the same
     // instructions in each run.
@@ -222,21 +240,23 @@ class TrainingService : public link::Service {
     if (evaluation_.broken.environment != evaluation_.broken.kNone) {
       return fail(broken_text(evaluation_));
     }
-    if constexpr (KeepsBest) files_.keep_if_best(device_, evaluation_report(evaluation_).mean);
+    const EvaluationReport report = evaluation_report(evaluation_);
+    if constexpr (KeepsBest) files_.keep_if_best(device_, report.mean);
+    is_best_ = report.mean > rest_above_;
     evaluated_ += board::counter() - evaluating_since_;
-    send_evaluation(evaluation_report(evaluation_));
+    send_evaluation(report);
     if (finished(training_)) {
       rest(RLT_STATE_FINISHED);
-    } else if (pause_requested_) {
+    } else if (pause_requested_ || is_best_) {
       rest(RLT_STATE_PAUSED);
     }
   }
 
   void rest(State state) {
+    leave_training(state);
     if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
     // This board would refuse a checkpoint with such a number.
     if (!state_is_finite(training_)) return fail("training stopped: a number is not finite");
-    leave_training(state);
     files_.publish(device_);
     send_result();
   }
@@ -307,6 +327,7 @@ class TrainingService : public link::Service {
     content.checkpoint_bytes = files_.checkpoint_size();
     content.policy_bytes = kPolicyImageBytes<E>;
     content.state = state_;
+    content.is_best = is_best_;
     __builtin_memcpy(content.state_sha256, files_.header().sha256, sizeof(content.state_sha256));
     sender_.send(mavlink_msg_rlt_result_encode_status, content);
   }
@@ -322,12 +343,15 @@ class TrainingService : public link::Service {
   Evaluation<E> evaluation_{};
   State state_ = RLT_STATE_IDLE;
   bool evaluating_ = false;
-  bool is_restored_ = false;          // the state is that of a checkpoint, and no step came after
-  bool pause_requested_ = false;      // during an evaluation
-  float start_token_ = 0.0f;          // of the last start
-  std::uint64_t counted_ = 0;         // by the counter in training, up to the last pause
-  std::uint64_t counting_since_ = 0;  // the board's counter when training was entered
-  std::uint64_t evaluated_ = 0;       // of `counted_`, by evaluations
+  bool is_restored_ = false;            // the state is that of a checkpoint, and no step came after
+  bool pause_requested_ = false;        // during an evaluation
+  bool is_best_ = false;                // at rest: by the evaluation that has just ended
+  float rest_above_ = math::kQuietNan;  // an evaluation's mean return that leads to a rest
+  float start_token_ = 0.0f;            // of the last start
+  float resume_token_ = 0.0f;           // of the last resumption
+  std::uint64_t counted_ = 0;           // by the counter in training, up to the last pause
+  std::uint64_t counting_since_ = 0;    // the board's counter when training was entered
+  std::uint64_t evaluated_ = 0;         // of `counted_`, by evaluations
   std::uint64_t evaluating_since_ = 0;
 };
 

@@ -1,25 +1,16 @@
 // A board of docs/protocol.md: who it is, its hyperparameters and its training; clients/node.py,
 // clients/parameters.py and clients/training.py have it.
-import { bitsOf, remedyOf } from "./core.js";
+import { bitsOf } from "./core.js";
 import { Files } from "./files.js";
-import { BoardError, Connection, LinkLost, TIMES, exchange, sleep } from "./link.js";
+import { BoardError, Connection, LinkLost, TIMES, exchange } from "./link.js";
+import { FINISHED, PAUSED, TRAINING, Watch, resultOf } from "./watch.js";
 
 const CONNECT_LIMIT_MS = 10_000,
   IDENTITY_MS = 500;
 const HEARTBEAT_LIMIT_MS = 3000; // any node of MAVLink sends one a second
-const QUIET_MS = 2000; // without a report: ask how the board stands
 const REFUSALS = 2; // answers with another value before a value counts as refused
-const WORST_CRITICAL = 2,
-  WORST_ERROR = 3; // MAV_SEVERITY
 const MOST_TOKEN = 0xffffff; // so many a float holds
-export const IDLE = 0,
-  TRAINING = 1,
-  PAUSED = 2,
-  FINISHED = 3,
-  FAULT = 4; // RLT_STATE
 
-export const hexadecimal = (bytes) =>
-  Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 /** A number from 1 on that a float holds. */
 export const drawToken = () => 1 + (crypto.getRandomValues(new Uint32Array(1))[0] % MOST_TOKEN);
 /** A word of a command, where it can be pasted into a shell as it is. */
@@ -38,6 +29,8 @@ export class Board {
     this.constants = connection.dialect.constants;
     this.name = connection.name;
     this.files = new Files(connection);
+    this.best = null; // {mean, step, image} of the best evaluation, where the board rests for it
+    this.isPausing = false;
   }
 
   /** The board that answers on a link; where none does, a sentence, and the link is closed. */
@@ -220,18 +213,23 @@ export class Board {
   /** Begins a new run; take(message) gets its reports. Resolves to {result}, the promise of how it
    * ends (see watch). */
   start(take) {
-    return this.#lead("MAV_CMD_RLT_START", "start", [TRAINING, FINISHED], take, {
-      first: drawToken(),
-    });
+    this.best = null;
+    return this.#lead("MAV_CMD_RLT_START", "start", take);
   }
 
   /** Goes on with one that is at rest. */
   resume(take) {
-    return this.#lead("MAV_CMD_RLT_RESUME", "resume", [TRAINING, FINISHED], take);
+    return this.#lead("MAV_CMD_RLT_RESUME", "resume", take);
+  }
+
+  /** Goes on from a rest; onAccepted() as for command(). */
+  goOn(onAccepted) {
+    return this.#train("MAV_CMD_RLT_RESUME", "resume", onAccepted);
   }
 
   /** Asks for a pause; who watches gets the result. */
   async pause() {
+    this.isPausing = true;
     await this.#obey("MAV_CMD_RLT_PAUSE", "pause", [PAUSED, FINISHED]);
   }
 
@@ -248,6 +246,7 @@ export class Board {
   /** Puts a checkpoint there, which the board checks and is then paused; a BoardError where it is
    * refused. */
   putCheckpoint(content, progress) {
+    this.best = null;
     return exchange(this.connection, [], async (asked) => {
       await this.files.upload("/checkpoint.rltc", content, progress);
       const { state } = await this.askIdentity();
@@ -258,10 +257,11 @@ export class Board {
     });
   }
 
-  async #lead(command, verb, states, take, parameters) {
+  async #lead(command, verb, take) {
     const watch = new Watch(this, take);
+    this.isPausing = false;
     try {
-      await this.#obey(command, verb, states, parameters, () => watch.begin());
+      await this.#train(command, verb, () => watch.begin());
     } catch (error) {
       watch.end();
       throw error;
@@ -275,6 +275,12 @@ export class Board {
     const watch = new Watch(this, take);
     watch.begin();
     return watch.result;
+  }
+
+  // A board that keeps no best policy rests after an evaluation above the best so far.
+  #train(command, verb, onAccepted) {
+    const parameters = { first: drawToken(), second: 1, third: this.best?.mean ?? -Infinity };
+    return this.#obey(command, verb, [TRAINING, FINISHED], parameters, onAccepted);
   }
 
   #obey(name, verb, states, parameters, onAccepted) {
@@ -291,100 +297,5 @@ export class Board {
           `reset it, then try again${asked.because}`,
       );
     });
-  }
-}
-
-const resultOf = (message) => ({ ...message, hash: hexadecimal(message.state_sha256) });
-
-/** Reports until training is at rest. `result` is then RLT_RESULT; it fails where the board's
- * training stops, or where the board restarts, falls silent or is lost. */
-class Watch {
-  constructor(board, take) {
-    Object.assign(this, {
-      board,
-      take,
-      isBegun: false,
-      isEnded: false,
-      faultText: "",
-      newest: new Map(),
-    });
-    const kinds = ["RLT_PROGRESS", "RLT_EVALUATION", "RLT_RESULT", "RLT_IDENTITY", "STATUSTEXT"];
-    this.stop = board.connection.listen(kinds, (message) => this.isBegun && this.#see(message));
-    this.result = new Promise((resolve, reject) => Object.assign(this, { resolve, reject }));
-    this.result.catch(() => {}); // who waits for it is told
-  }
-
-  begin() {
-    if (this.isBegun) return;
-    this.isBegun = true;
-    this.board.connection.lastHeard = this.lastSign = performance.now();
-    this.#attend();
-  }
-
-  end() {
-    this.isEnded = true;
-    this.stop();
-  }
-
-  #settle(settle) {
-    if (this.isEnded) return;
-    this.end();
-    settle();
-  }
-
-  async #attend() {
-    const { connection } = this.board;
-    try {
-      while (!this.isEnded) {
-        await connection.within(sleep(QUIET_MS / 4), QUIET_MS);
-        if (this.isEnded) return;
-        connection.checkSilence();
-        if (performance.now() - this.lastSign > QUIET_MS) this.#ask();
-      }
-    } catch (error) {
-      this.#settle(() => this.reject(error));
-    }
-  }
-
-  #ask() {
-    this.lastSign = performance.now();
-    if (!this.board.connection.failure) this.board.connection.requestMessage("RLT_IDENTITY");
-  }
-
-  #see(message) {
-    const { kind } = message;
-    if (kind === "STATUSTEXT") {
-      if (message.severity <= WORST_CRITICAL) {
-        this.faultText = (message.chunk_seq ? this.faultText : "") + message.text;
-      }
-      if (message.severity <= WORST_ERROR) this.#ask();
-      return;
-    }
-    if (kind === "RLT_IDENTITY") return this.#judge(message.state);
-    this.lastSign = performance.now();
-    if (kind === "RLT_RESULT") return this.#settle(() => this.resolve(resultOf(message)));
-    // One that came before, or behind a later one, is dropped.
-    const step = this.newest.get(kind) ?? -1;
-    if (message.step <= step) return;
-    this.newest.set(kind, message.step);
-    this.take(message);
-  }
-
-  #judge(state) {
-    const { name, connection } = this.board;
-    if (state === FAULT) {
-      const why = this.faultText || "a value is not finite";
-      this.#settle(() =>
-        this.reject(
-          new BoardError(`training stopped on ${name}: ${why}; ${remedyOf(why)}`),
-        ),
-      );
-    } else if (state === IDLE) {
-      this.#settle(() =>
-        this.reject(
-          new LinkLost(`the board on ${name} restarted and lost its training state: start again`),
-        ),
-      );
-    } else if (state !== TRAINING) connection.requestMessage("RLT_RESULT");
   }
 }

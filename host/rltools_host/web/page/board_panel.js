@@ -121,11 +121,11 @@ export class BoardPanel {
     return this.board.files.download(path, (done, all) => this.showTransfer(done, all));
   }
 
-  /** A policy of the board that passes the checks here. */
-  async fetchPolicy(path, name) {
+  /** A policy of the board that passes the checks here; `kept` are its bytes, if they are here. */
+  async fetchPolicy(path, name, kept) {
     const core = new Core(this.page.experiment().compiled);
     try {
-      const bytes = await this.download(path);
+      const bytes = kept ?? (await this.download(path));
       core.openPolicy(bytes);
       this.keep(bytes, name, "The policy is here: its examples give this machine's bits.");
     } catch (error) {

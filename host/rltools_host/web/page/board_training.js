@@ -1,9 +1,9 @@
 // Training on a board, as the panel shows it: hyperparameters, a run whose reports go into the
 // page's curve and fields, and the files that it leaves.
-import { FINISHED, IDLE, PAUSED, TRAINING } from "./board.js";
 import { Core } from "./core.js";
 import { BoardError } from "./link.js";
 import { short } from "./policies.js";
+import { FINISHED, IDLE, PAUSED, TRAINING } from "./watch.js";
 
 const get = (id) => document.getElementById(`board-${id}`);
 const REPORT_MS = 100; // reports that come faster are shown together
@@ -26,9 +26,10 @@ export class TrainingPart {
     panel.onClick("fetch-policy", "Fetching the policy.", () =>
       panel.fetchPolicy("/policy.rltp", `${page.experiment().description.name}.rltp`),
     );
-    panel.onClick("fetch-best", "Fetching the policy of the best evaluation.", () =>
-      panel.fetchPolicy("/best.rltp", `${page.experiment().description.name}-best.rltp`),
-    );
+    panel.onClick("fetch-best", "Fetching the policy of the best evaluation.", () => {
+      const name = `${page.experiment().description.name}-best.rltp`;
+      return panel.fetchPolicy("/best.rltp", name, panel.board.best?.image);
+    });
   }
 
   /** The board is gone. */

@@ -9,7 +9,7 @@ const HASH_PLACE = "0".repeat(64);
 const MOST_HEADER_BYTES = 1 << 20;
 const DTYPE_BYTES = { F32: 4, F64: 8, U32: 4, U8: 1 };
 
-const hexadecimal = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+export const hexadecimal = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 const refuse = (reason) => {
   throw new Refused(`checkpoint refused: ${reason}`);
 };
