@@ -95,6 +95,8 @@ def with_mask(
     seen: NDArray[np.float32], info: Any, task: Task, where: str, *, ends: bool = False
 ) -> NDArray[np.float32]:
     """The observation, of a task with masks with the mask behind it. MaskFault: as of mask_of()."""
+    if not task.has_masks and type(info) is dict and KEY not in info:
+        return seen  # at most steps
     mask = mask_of(info, task, where, ends=ends)
     return np.concatenate([seen, mask]) if task.has_masks else seen
 
