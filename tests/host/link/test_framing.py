@@ -79,6 +79,20 @@ def test_values_survive() -> None:
     assert math.isnan(unknown)
 
 
+@pytest.mark.parametrize("size", [0, 1, 250])
+def test_message_of_bytes_is_that_of_pymavlink_but_for_its_array(size: int) -> None:
+    payload = bytes(range(1, 1 + size)).ljust(251, b"\0")
+    sent = DIALECT.MAVLink_file_transfer_protocol_message(0, 255, 190, payload)
+    frame = FrameEncoder(DIALECT, 7, 9).encode(sent)
+    (received,) = FrameDecoder(DIALECT).feed(frame)
+    expected = DIALECT.MAVLink(None).decode(bytearray(frame))
+    assert received.payload == bytes(expected.payload) == payload
+    for name in ("target_network", "target_system", "target_component"):
+        assert getattr(received, name) == getattr(expected, name) == getattr(sent, name)
+    for name in ("get_type", "get_msgId", "get_srcSystem", "get_srcComponent", "get_msgbuf"):
+        assert getattr(received, name)() == getattr(expected, name)()
+
+
 @REPEATABLE
 @given(st.binary(max_size=600), st.integers(1, 6), cuts)
 def test_noise_before(noise: bytes, count: int, places: list[int]) -> None:

@@ -51,7 +51,6 @@ RLT_SELECTED(gather, gather<20>(device, from, number, to));
 RLT_SELECTED(gather_transitions, gather_transitions(device, from, number, to));
 RLT_SELECTED(join_columns, join_columns<20, 3, 2>(device, from, from, to));
 RLT_SELECTED(copy_columns, copy_columns<20, 5, 3, 2>(device, from, to));
-RLT_SELECTED(add_columns, add_columns<20, 5, 3, 2>(device, from, from, to));
 RLT_SELECTED(add_noise, add_noise<20>(device, 0.0f, from, to));
 RLT_SELECTED(add_bounded_noise, add_bounded_noise<20>(device, 0.0f, 0.0f, from, to));
 RLT_SELECTED(take_minimum, take_minimum<20>(device, from, to));
@@ -91,7 +90,6 @@ RLT_SELECTED(normalise_rows, normalise_rows<20>(device, normaliser, from, number
   RLT_ASSERT_SELECTED(Device, gather_transitions, Generic);                       \
   RLT_ASSERT_SELECTED(Device, join_columns, Generic);                             \
   RLT_ASSERT_SELECTED(Device, copy_columns, Generic);                             \
-  RLT_ASSERT_SELECTED(Device, add_columns, Generic);                              \
   RLT_ASSERT_SELECTED(Device, add_noise, Generic);                                \
   RLT_ASSERT_SELECTED(Device, add_bounded_noise, Generic);                        \
   RLT_ASSERT_SELECTED(Device, take_minimum, Generic);                             \

@@ -156,12 +156,21 @@ void check_gradients() {
   CHECK(numeric::relative_difference(problem->input_gradient.data(), input.data(), input.size()) <=
         numeric::kTolerance);
 
-  // backward_input gives the same bits, and touches no parameter's gradient.
+  // backward_input gives the same bits, of all inputs or the last ones, and touches no parameter's
+  // gradient.
   const auto before = problem->input_gradient;
   problem->loss();
   backward_input(Generic{}, problem->network, problem->input, problem->output, problem->buffer,
                  problem->output_gradient.data(), problem->input_gradient.data(), problem->scratch);
   CHECK(same_bits(before, problem->input_gradient));
+  problem->loss();
+  Matrix<double, Batch, 1> of_last;
+  backward_input<kInput - 1>(Generic{}, problem->network, problem->input, problem->output,
+                             problem->buffer, problem->output_gradient.data(), of_last.data(),
+                             problem->scratch);
+  for (int sample = 0; sample < Batch; sample++) {
+    CHECK(before(sample, kInput - 1) == of_last(sample, 0));
+  }
   CHECK(same_bits(gradient, problem->gradient));
 }
 

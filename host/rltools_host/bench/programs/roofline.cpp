@@ -169,11 +169,11 @@ constexpr double weight_gradient_multiply_adds() {
   return forward_multiply_adds<Network>();
 }
 
-// Of the gradient handed back through all layers but the first, or through that one too.
+// Of the gradient handed back through all layers but the first, and to so many of the inputs.
 template <class Network>
-constexpr double input_gradient_multiply_adds(bool through_first_layer) {
-  const double first = static_cast<double>(Network::input_dim(0)) * Network::output_dim(0);
-  return forward_multiply_adds<Network>() - (through_first_layer ? 0.0 : first);
+constexpr double input_gradient_multiply_adds(int inputs = 0) {
+  const double others = static_cast<double>(Network::input_dim(0)) - inputs;
+  return forward_multiply_adds<Network>() - others * Network::output_dim(0);
 }
 
 // adam_element has four: two moments, the denominator, the parameter.
@@ -194,12 +194,11 @@ struct Arithmetic {
   static constexpr double kCriticForward = kBatch * 2 * forward_multiply_adds<Critic>();
   static constexpr double kCriticBackward =
       kBatch * 2 *
-      (weight_gradient_multiply_adds<Critic>() + input_gradient_multiply_adds<Critic>(false));
+      (weight_gradient_multiply_adds<Critic>() + input_gradient_multiply_adds<Critic>());
   static constexpr double kActor =
-      kBatch *
-      (forward_multiply_adds<Actor>() + forward_multiply_adds<Critic>() +
-       input_gradient_multiply_adds<Critic>(true) + weight_gradient_multiply_adds<Actor>() +
-       input_gradient_multiply_adds<Actor>(false));
+      kBatch * (forward_multiply_adds<Actor>() + forward_multiply_adds<Critic>() +
+                input_gradient_multiply_adds<Critic>(E::Environment::kActionDim) +
+                weight_gradient_multiply_adds<Actor>() + input_gradient_multiply_adds<Actor>());
   static constexpr double kCriticOptimizer = 2 * adam_multiply_adds<Critic>();
   static constexpr double kActorOptimizer = adam_multiply_adds<Actor>();
   static constexpr double kTargets = Actor::kParameterCount + 2.0 * Critic::kParameterCount;

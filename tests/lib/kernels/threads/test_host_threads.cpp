@@ -73,6 +73,7 @@ template <class Network>
 struct Passes {
   static constexpr int kBatch = 101;
   Matrix<float, kBatch, Network::kInputDim> input, input_gradient, only_input_gradient;
+  Matrix<float, kBatch, 1> last_input_gradient;
   Matrix<float, kBatch, Network::kOutputDim> output, output_gradient;
   MlpBuffer<Network, kBatch> buffer;
   GradientBuffer<float, kBatch, Network::widest_hidden()> gradient_buffer;
@@ -93,6 +94,10 @@ struct Passes {
     fill(output_gradient, 1);
     backward_input(device, network, input, output, buffer, output_gradient.data(),
                    only_input_gradient.data(), gradient_buffer);
+    fill(output_gradient, 1);
+    backward_input<Network::kInputDim - 1>(device, network, input, output, buffer,
+                                           output_gradient.data(), last_input_gradient.data(),
+                                           gradient_buffer);
     fill(output_gradient, 1);
     backward(device, network, input, output, buffer, output_gradient.data(), gradient,
              input_gradient.data(), gradient_buffer);
@@ -119,6 +124,10 @@ void require_same_passes(int threads) {
   CHECK(same(one->gradient, two->gradient));
   CHECK(same(one->network, two->network));
   CHECK(same(one->only_input_gradient, one->input_gradient));
+  CHECK(same(one->last_input_gradient, two->last_input_gradient));
+  for (int row = 0; row < Passes<Network>::kBatch; row++) {
+    CHECK(one->last_input_gradient(row, 0) == one->input_gradient(row, Network::kInputDim - 1));
+  }
 }
 
 }  // namespace

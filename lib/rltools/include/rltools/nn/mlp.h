@@ -198,9 +198,10 @@ inline void forward_rows(Device device, const Network& network, const T* input, 
 }
 
 // From the gradient of what goes into a layer's activation that of what goes into the activation
-// before it; of the first layer, of the network's input. Both gradients begin at the first sample
-// of Rows.
-template <int Layer, int Batch, class Rows, class Device, class Network, class T>
+// before it; of the first layer, of the network's inputs from FirstInput on. Both gradients begin
+// at the first sample of Rows.
+template <int Layer, int Batch, class Rows, int FirstInput = 0, class Device, class Network,
+          class T>
 inline void backward_input_layer(Device device, const Network& network,
                                  const MlpBuffer<Network, Batch>& buffer, const T* gradient,
                                  T* input_gradient) {
@@ -211,15 +212,15 @@ inline void backward_input_layer(Device device, const Network& network,
         device, network.weights(Layer), gradient, pre_activation<Layer - 1>(buffer, Rows::kFirst),
         hidden_rows<Layer - 1, Batch, Network>(buffer.hidden, Rows::kFirst), input_gradient);
   } else {
-    dense_backward_input<Activation::identity, Rows::kCount, kIn, kOut>(
-        device, network.weights(0), gradient, static_cast<const T*>(nullptr),
+    dense_backward_input<Activation::identity, Rows::kCount, kIn - FirstInput, kOut>(
+        device, network.weights(0) + FirstInput * kOut, gradient, static_cast<const T*>(nullptr),
         static_cast<const T*>(nullptr), input_gradient);
   }
 }
 
 // All layers. Each worker has a part of the scratch memory that does not depend on the layers'
 // widths: workers are not at the same layer.
-template <int Batch, class Rows, class Device, class Network, class T, int Width>
+template <int Batch, class Rows, int FirstInput, class Device, class Network, class T, int Width>
 inline void backward_input_rows(Device device, const Network& network,
                                 const MlpBuffer<Network, Batch>& buffer, const T* gradient,
                                 T* input_gradient, GradientBuffer<T, Batch, Width>& scratch) {
@@ -228,7 +229,8 @@ inline void backward_input_rows(Device device, const Network& network,
         constexpr int kLayer = decltype(layer)::value;
         T* previous = input_gradient;
         if constexpr (kLayer > 0) previous = scratch.values[kLayer % 2] + Rows::kFirst * Width;
-        backward_input_layer<kLayer, Batch, Rows>(device, network, buffer, gradient, previous);
+        backward_input_layer<kLayer, Batch, Rows, FirstInput>(device, network, buffer, gradient,
+                                                              previous);
         gradient = previous;
       },
       LayersOf<Network>{});
@@ -332,8 +334,10 @@ void backward(Device device, const Network& network, const Input& input, const O
   }
 }
 
-// As backward, but only the gradient of the input (the parameters are not touched).
-template <class Device, class Network, class Input, class Output, class Buffer, class Scratch>
+// As backward, but only the gradient of the input (the parameters are not touched), and of that the
+// columns from FirstInput on: input_gradient (Batch, InputDim - FirstInput).
+template <int FirstInput = 0, class Device, class Network, class Input, class Output, class Buffer,
+          class Scratch>
 void backward_input(Device device, const Network& network, const Input&, const Output& output,
                     const Buffer& buffer, typename Network::Scalar* output_gradient,
                     typename Network::Scalar* input_gradient, Scratch& scratch) {
@@ -345,10 +349,10 @@ void backward_input(Device device, const Network& network, const Input&, const O
     for_rows<Input::kRows, detail::multiply_adds<Network>()>(device, [&](auto part, auto rows) {
       using T = typename Network::Scalar;
       constexpr int kFirst = decltype(rows)::kFirst;
-      detail::backward_input_rows<Input::kRows, decltype(rows)>(
+      detail::backward_input_rows<Input::kRows, decltype(rows), FirstInput>(
           part, network, buffer,
           static_cast<const T*>(output_gradient + kFirst * Network::kOutputDim),
-          input_gradient + kFirst * Network::kInputDim, scratch);
+          input_gradient + kFirst * (Network::kInputDim - FirstInput), scratch);
     });
   }
 }

@@ -28,15 +28,12 @@ Generic gather_transitions(Generic device, const Replay& replay, const std::uint
   for (int sample = 0; sample < Batch::kBatch; sample++) {
     const auto [buffer, slot] = slot_of(replay, number[sample]);
     const T* next = next_observation(buffer, slot);
-    for (int i = 0; i < kObservation; i++) {
-      const T value = buffer.observation[slot * kObservation + i];
-      batch.observation(sample, i) = value;
-      batch.observation_action(sample, i) = value;
-      batch.next_observation(sample, i) = next[i];
-    }
-    for (int i = 0; i < kAction; i++) {
-      batch.observation_action(sample, kObservation + i) = buffer.action[slot * kAction + i];
-    }
+    const T* seen = buffer.observation + slot * kObservation;
+    T* joined = batch.observation_action.row(sample);
+    __builtin_memcpy(batch.observation.row(sample), seen, kObservation * sizeof(T));
+    __builtin_memcpy(joined, seen, kObservation * sizeof(T));
+    __builtin_memcpy(batch.next_observation.row(sample), next, kObservation * sizeof(T));
+    __builtin_memcpy(joined + kObservation, buffer.action + slot * kAction, kAction * sizeof(T));
     batch.reward(sample, 0) = buffer.reward[slot];
     batch.not_terminated(sample, 0) = buffer.flags[slot] & buffer.kTerminated ? T(0) : T(1);
   }
@@ -60,18 +57,6 @@ template <int Rows, int Columns, int First, int Count, class T>
 Generic copy_columns(Generic device, const T* source, T* result) {
   for (int row = 0; row < Rows; row++) {
     for (int i = 0; i < Count; i++) result[row * Count + i] = source[row * Columns + First + i];
-  }
-  return device;
-}
-
-// The same, of the sum of two sources.
-template <int Rows, int Columns, int First, int Count, class T>
-Generic add_columns(Generic device, const T* a, const T* b, T* result) {
-  for (int row = 0; row < Rows; row++) {
-    for (int i = 0; i < Count; i++) {
-      const int from = row * Columns + First + i;
-      result[row * Count + i] = a[from] + b[from];
-    }
   }
   return device;
 }

@@ -93,12 +93,12 @@ struct OffPolicyScratch : PolicyRows<typename E::Environment, E::kTileRows> {
 
   // A tile of it.
   MlpBuffer<typename E::Actor, kTile> actor_buffer;
-  Matrix<T, kTile, kAction> action, action_gradient;
+  Matrix<T, kTile, kAction> action;
   Matrix<T, kTile, kObservation + kAction> critic_input;
   Matrix<T, kTile, 1> value[2];
   MlpBuffer<typename E::Critic, kTile> critic_buffer[kPasses];
   Matrix<T, kTile, 1> value_gradient[kPasses];
-  Matrix<T, kTile, kObservation + kAction> critic_input_gradient[kPasses];
+  Matrix<T, kTile, kAction> action_gradient[kPasses];
   GradientBuffer<T, kTile, kWidest> gradient_buffer[kGradients];
 
   typename E::Actor actor_gradient;

@@ -54,10 +54,16 @@ template <class T>
 // log_probability (Rows, 1) is that of a row's action.
 template <int Rows, int Action, class T>
 Generic sample_actions(Generic, const T* output, const T* noise, T* action, T* log_probability) {
+  // Means and log_stds are put side by side first, for compilers to vectorise what follows.
   T of_dimension[Rows * Action];
+  for (int row = 0; row < Rows; row++) {
+    for (int i = 0; i < Action; i++) {
+      action[row * Action + i] = output[row * 2 * Action + i];
+      of_dimension[row * Action + i] = output[row * 2 * Action + Action + i];
+    }
+  }
   for (int k = 0; k < Rows * Action; k++) {
-    const T* mean = output + k / Action * 2 * Action + k % Action;
-    squash_gaussian(mean[0], mean[Action], noise[k], action[k], of_dimension[k]);
+    squash_gaussian(action[k], of_dimension[k], noise[k], action[k], of_dimension[k]);
   }
   for (int row = 0; row < Rows; row++) {
     T sum = of_dimension[row * Action];
@@ -73,11 +79,21 @@ template <int Rows, int Action, class T>
 Generic sample_actions_backward(Generic, const T* output, const T* noise, const T* action,
                                 const T* action_gradient, T log_probability_gradient,
                                 T* output_gradient) {
+  T mean_gradient[Rows * Action], log_std[Rows * Action];  // then its gradient
+  for (int row = 0; row < Rows; row++) {
+    for (int i = 0; i < Action; i++) {
+      log_std[row * Action + i] = output[row * 2 * Action + Action + i];
+    }
+  }
   for (int k = 0; k < Rows * Action; k++) {
-    const int mean = k / Action * 2 * Action + k % Action;
-    squash_gaussian_backward(output[mean + Action], noise[k], action[k], action_gradient[k],
-                             log_probability_gradient, output_gradient[mean],
-                             output_gradient[mean + Action]);
+    squash_gaussian_backward(log_std[k], noise[k], action[k], action_gradient[k],
+                             log_probability_gradient, mean_gradient[k], log_std[k]);
+  }
+  for (int row = 0; row < Rows; row++) {
+    for (int i = 0; i < Action; i++) {
+      output_gradient[row * 2 * Action + i] = mean_gradient[row * Action + i];
+      output_gradient[row * 2 * Action + Action + i] = log_std[row * Action + i];
+    }
   }
   return {};
 }

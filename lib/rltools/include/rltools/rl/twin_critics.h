@@ -31,7 +31,7 @@ struct CriticWork {
   Matrix<T, E::kTileRows, 1>& value;
   MlpBuffer<typename E::Critic, E::kTileRows>& buffer;
   Matrix<T, E::kTileRows, 1>& value_gradient;
-  decltype(Scratch<E>::critic_input)& input_gradient;
+  decltype(Scratch<E>::action)& action_gradient;
   GradientBuffer<T, E::kTileRows, Scratch<E>::kWidest>& gradient_buffer;
   typename E::Critic& gradient;
 };
@@ -48,7 +48,7 @@ CriticWork<E> critic_work(Training<E>& training, int index, int pass, int gradie
           scratch.value[index],
           scratch.critic_buffer[pass],
           scratch.value_gradient[pass],
-          scratch.critic_input_gradient[pass],
+          scratch.action_gradient[pass],
           scratch.gradient_buffer[gradient],
           scratch.critic_gradient[gradient]};
 }

@@ -238,24 +238,23 @@ struct ActorReport {
   T log_probability;
 };
 
-// action_gradient = d(batch's mean of -min(Q1, Q2)(s, action)) / d action, for a tile whose values
-// are known
+// action_gradient[0] = d(batch's mean of -min(Q1, Q2)(s, action)) / d action, for a tile whose
+// values are known
 template <class Device, class E>
 void compute_action_gradient(Device device, Training<E>& training) {
   using T = typename E::Scalar;
-  constexpr int kObservation = Scratch<E>::kObservation, kAction = Scratch<E>::kAction;
   constexpr T kShare = T(-1) / static_cast<T>(E::kBatchSize);
   auto& scratch = training.scratch;
   minimum_backward<E::kTileRows>(device, scratch.value[0].data(), scratch.value[1].data(), kShare,
                                  scratch.value_gradient[0].data(),
                                  scratch.value_gradient[1].data());
   for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
-    backward_input(one_device, work.critic, scratch.critic_input, work.value, work.buffer,
-                   work.value_gradient.data(), work.input_gradient.data(), work.gradient_buffer);
+    backward_input<Scratch<E>::kObservation>(one_device, work.critic, scratch.critic_input,
+                                             work.value, work.buffer, work.value_gradient.data(),
+                                             work.action_gradient.data(), work.gradient_buffer);
   });
-  add_columns<E::kTileRows, kObservation + kAction, kObservation, kAction>(
-      device, scratch.critic_input_gradient[0].data(), scratch.critic_input_gradient[1].data(),
-      scratch.action_gradient.data());
+  add_scaled<E::kTileRows * Scratch<E>::kAction>(device, T(1), scratch.action_gradient[1].data(),
+                                                 scratch.action_gradient[0].data());
 }
 
 // One Adam step on the mean of alpha log pi(a | s) - min(Q1, Q2)(s, a), a ~ pi(s).
@@ -290,7 +289,7 @@ ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& trainin
     compute_action_gradient(device, training);
     sample_actions_backward<E::kTileRows, kAction>(
         device, scratch.actor_output.data(), noise, scratch.action.data(),
-        scratch.action_gradient.data(), alpha / kBatch, scratch.actor_output_gradient.data());
+        scratch.action_gradient[0].data(), alpha / kBatch, scratch.actor_output_gradient.data());
     backward(device, learner.actor, seen, scratch.actor_output, scratch.actor_buffer,
              scratch.actor_output_gradient.data(), scratch.actor_gradient, nullptr,
              scratch.gradient_buffer[Scratch<E>::kSharedGradient]);

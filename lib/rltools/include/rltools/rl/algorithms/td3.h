@@ -146,7 +146,6 @@ void compute_target_values(Device device, Training<E>& training) {
 template <class Device, class E>
 typename E::Scalar update_actor(Device device, Training<E>& training) {
   using T = typename E::Scalar;
-  constexpr int kObservation = Scratch<E>::kObservation, kAction = Scratch<E>::kAction;
   constexpr T kBatch = static_cast<T>(E::kBatchSize);
   auto& learner = training.learner;
   auto& scratch = training.scratch;
@@ -161,13 +160,11 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
     forward(device, critic.critic, scratch.critic_input, critic.value, critic.buffer);
     for (int row = 0; row < E::kTileRows; row++) loss -= critic.value(row, 0) / kBatch;
     fill<E::kTileRows>(device, T(-1) / kBatch, critic.value_gradient.data());
-    backward_input(device, critic.critic, scratch.critic_input, critic.value, critic.buffer,
-                   critic.value_gradient.data(), critic.input_gradient.data(),
-                   critic.gradient_buffer);
-    copy_columns<E::kTileRows, kObservation + kAction, kObservation, kAction>(
-        device, critic.input_gradient.data(), scratch.action_gradient.data());
+    backward_input<Scratch<E>::kObservation>(
+        device, critic.critic, scratch.critic_input, critic.value, critic.buffer,
+        critic.value_gradient.data(), critic.action_gradient.data(), critic.gradient_buffer);
     backward(device, learner.actor, seen, scratch.action, scratch.actor_buffer,
-             scratch.action_gradient.data(), scratch.actor_gradient, nullptr,
+             critic.action_gradient.data(), scratch.actor_gradient, nullptr,
              critic.gradient_buffer);
   }
   average_actor_over_mirrors(training, scratch.actor_gradient);
