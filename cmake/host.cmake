@@ -225,14 +225,15 @@ endfunction()
 # The words of a test's first line, "// Test: -O1 threads"; CMake runs again when one of them changes.
 #   -Og, -O1          so optimized, as it computes for seconds; without one of these it is not optimized at all, which
 #                     changes no bit and takes the compiler less time
-#   as-firmware       optimized as firmware is: kernels and lanes
+#   as-firmware       optimized as firmware of this machine is: what its kernels compute is tested as it runs
 #   kernel_agreement  linked with tests/lib/kernels/agreement, scripted_board with tests/firmware/scripted: what several
 #                     tests need is compiled once
 #   openblas          linked with OpenBLAS
 #   threads           what the thread sanitizer's preset runs
 #   all               only with `rlt test --all`
 #   more              with `--all` also as <name>_all, where RLT_TEST_ALL is 1: more shapes of the same test
-set(rlt_test_words -Og -O1 as-firmware kernel_agreement scripted_board openblas threads all more)
+#   more-as-firmware  as `more`, and <name>_all is optimized as firmware is
+set(rlt_test_words -Og -O1 as-firmware kernel_agreement scripted_board openblas threads all more more-as-firmware)
 function(rlt_read_test_words result source)
   set(words)
   file(STRINGS ${source} line LIMIT_COUNT 1)
@@ -340,8 +341,8 @@ function(rlt_add_cpp_tests)
   set(rlt_measured "${CMAKE_CURRENT_SOURCE_DIR}/cmake/measured.sh" "${CMAKE_CURRENT_BINARY_DIR}/measured")
   set(rlt_launcher ${CMAKE_CXX_COMPILER_LAUNCHER})
   list(PREPEND rlt_launcher "")
-  rlt_add_test_objects(kernel_agreement as-firmware "tests/lib/kernels/agreement/*.cpp")
-  rlt_add_test_objects(scripted_board -O1 "tests/firmware/scripted/*.cpp")
+  rlt_add_test_objects(kernel_agreement -O1 "tests/lib/kernels/agreement/*.cpp")
+  rlt_add_test_objects(scripted_board "" "tests/firmware/scripted/*.cpp")
   add_custom_target(cpp_tests ALL)
   add_custom_target(cpp_tests_all ALL)
   add_custom_target(cpp_tests_threads)
@@ -350,8 +351,12 @@ function(rlt_add_cpp_tests)
     get_filename_component(name ${source} NAME_WE)
     rlt_read_test_words(words ${source})
     rlt_add_cpp_test(${name} ${source} ${words})
-    if("more" IN_LIST words)
-      rlt_add_cpp_test(${name}_all ${source} ${words} all)
+    set(words_of_all ${words} all)
+    if("more-as-firmware" IN_LIST words)
+      list(APPEND words_of_all as-firmware)
+    endif()
+    if(words MATCHES "(^|;)more")
+      rlt_add_cpp_test(${name}_all ${source} ${words_of_all})
       target_compile_definitions(${name}_all PRIVATE RLT_TEST_ALL=1)
     endif()
   endforeach()

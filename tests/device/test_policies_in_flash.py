@@ -170,11 +170,18 @@ def test_one_emulator_at_a_time_has_the_file(program: Path, storage: Path) -> No
     Emulator(BOARD, program, LIMIT_S, storage).close()
 
 
-def test_the_command_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_board_without_a_file_names_one_that_has_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "flash.bin"
     words = ["emulate", "qemu-cortex-m7", "--storage", str(file), "--program", "infer"]
     assert cli.run(words) == UsageError.exit_code
     assert f"in memory, not in a file such as {file}: take qemu-esp32c3" in capsys.readouterr().err
+
+
+def test_the_command_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    skip_without_tools(BOARD)  # which the command would install
+    file = tmp_path / "flash.bin"
     words = ["emulate", NAME, "--storage", str(file), "--program", "infer", "--time-limit", "1"]
     assert cli.run(words) == LinkLostError.exit_code
     assert f"confirmed policies stay in {file}" in capsys.readouterr().out

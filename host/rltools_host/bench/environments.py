@@ -44,15 +44,19 @@ class Task(NamedTuple):
     has_peers: bool = True  # whether Gymnasium and EnvPool have it too
 
 
+def quadrotor_task(*counts: int) -> Task:
+    return Task("quadrotor_environment_steps", counts, False, None, has_peers=False)
+
+
 def mujoco_task() -> Task:
     return Task("mujoco_environment_steps", (1, 64), True, "mujoco")
 
 
 TASKS = {
     "Pendulum-v1": Task("environment_steps", (1, 64, 1024), False, None),
-    "Quadrotor": Task("environment_steps", (1, 64, 1024), False, None, has_peers=False),
-    "Quadrotor-history": Task("environment_steps", (1024,), False, None, has_peers=False),
-    "Quadrotor-dynamics": Task("environment_steps", (1024,), False, None, has_peers=False),
+    "Quadrotor": quadrotor_task(1, 64, 1024),
+    "Quadrotor-history": quadrotor_task(1024),
+    "Quadrotor-dynamics": quadrotor_task(1024),
     "Ant-v4": mujoco_task(),
     "HalfCheetah-v4": mujoco_task(),
     "Hopper-v4": mujoco_task(),

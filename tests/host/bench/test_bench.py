@@ -120,6 +120,7 @@ def test_roofline_refuses_a_run_that_is_not_the_one_it_times() -> None:
         bench_roofline.evaluated({"same_bits": False})
 
 
+@pytest.mark.all
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a system that pins")
 def test_second_thread_on_one_core_is_not_measured() -> None:
     raw, _ = harness.run_program("two_threads", 120, 1, cores=1)

@@ -1,4 +1,3 @@
-// Test: as-firmware
 // A step whose reward or observation is not finite is found where it is, in every way that
 // environments are stepped; the report has its environment, which is in the state before, and the
 // action.

@@ -1,6 +1,6 @@
-// Test: as-firmware more
-// Environments stepped in lanes have the bits of one at a time. Compiled as firmware is, with the
-// compiler's vector instructions.
+// Test: more-as-firmware
+// Environments stepped in lanes have the bits of one at a time; with --all also compiled as
+// firmware is, with the compiler's vector instructions.
 #include <doctest/doctest.h>
 
 #include <memory>

@@ -13,7 +13,7 @@
 #include "pendulum_sac.h"
 #include "point_experiments.h"
 #include "resumed_run.h"
-#include "rltools/devices/host.h"
+#include "rltools/devices/generic.h"
 #include "rltools/policy/runtime.h"
 #include "rltools/rl/fingerprint.h"
 #include "rltools/rl/policy_of_training.h"
@@ -51,7 +51,7 @@ struct AveragedOnce : AveragedTd3 {
 template <class E>
 void begin(Run<E>& run) {
   run.training.hyperparameters.learning_starts = 60;
-  initialize(Host{}, run.training);
+  initialize(Generic{}, run.training);
 }
 
 // So many observations taken in, of mean 0 and deviation 1, that no further ones tell.
@@ -92,7 +92,7 @@ TEST_CASE_TEMPLATE("each observation that an action answers is taken in once", E
   Run<E> run(3);
   begin(run);
   constexpr int kSteps = 150;  // fewer than the buffer holds
-  run.train(Host{}, kSteps);
+  run.train(Generic{}, kSteps);
   long double mean[kSeen] = {}, variance[kSeen] = {};
   int count = 0;
   const auto for_each = [&](auto&& visit) {
@@ -130,13 +130,13 @@ TEST_CASE_TEMPLATE("a batch is normalised when it is drawn, by what is known the
                    NormalisedTd3, NormalisedSac) {
   Run<E> run(4);
   begin(run);
-  run.train(Host{}, 100);
+  run.train(Generic{}, 100);
   for (const int steps : {0, 20}) {
-    run.train(Host{}, static_cast<std::uint32_t>(steps));
+    run.train(Generic{}, static_cast<std::uint32_t>(steps));
     const RandomStream random{4, Purpose::replay_sample, run.learner->progress.updates};
     std::uint32_t numbers[E::kBatchSize];
     sample_slots(Generic{}, *run.replay, random, numbers, E::kBatchSize);
-    gather_batch(Host{}, run.training);
+    gather_batch(Generic{}, run.training);
     const auto& scratch = *run.scratch;
     for (int row = 0; row < E::kBatchSize; row++) {
       const auto [buffer, slot] = slot_of(*run.replay, numbers[row]);
@@ -159,7 +159,7 @@ TEST_CASE("exploration is the actor's action for the normalised observation") {
   Run<NormalisedTd3> run(5);
   begin(run);
   run.training.hyperparameters.action_noise = 0;
-  run.train(Host{}, 40);
+  run.train(Generic{}, 40);
   for (int step = 0; step < 30; step++) {
     Matrix<float, kEnvironments, kSeenByPolicy> seen;
     Matrix<float, kEnvironments, kAction> action;
@@ -171,8 +171,8 @@ TEST_CASE("exploration is the actor's action for the normalised observation") {
       for (int k = 0; k < kSeenByPolicy; k++) seen(i, k) = normalised(run, present, k);
     }
     MlpBuffer<NormalisedTd3::Actor, kEnvironments> buffer;
-    forward(Host{}, run.learner->actor, seen, action, buffer);
-    run.step(Host{});
+    forward(Generic{}, run.learner->actor, seen, action, buffer);
+    run.step(Generic{});
     for (int i = 0; i < kEnvironments; i++) {
       for (int k = 0; k < kAction; k++) {
         CHECK(buffer_of(*run.replay, i).action[slots[i] * kAction + k] == action(i, k));
@@ -189,9 +189,9 @@ TEST_CASE_TEMPLATE("a normaliser that changes no observation changes nothing tha
   begin(identity);
   begin(run);
   make_identity(identity.learner->normaliser);
-  plain.train(Host{}, 100);
-  identity.train(Host{}, 100);
-  run.train(Host{}, 100);
+  plain.train(Generic{}, 100);
+  identity.train(Generic{}, 100);
+  run.train(Generic{}, 100);
   CHECK(identity.learner->normaliser.scale[1] == 1.0f);
   CHECK(plain.learner->progress.updates > 20);
   CHECK(parameters(plain) == parameters(identity));
@@ -243,8 +243,8 @@ TEST_CASE_TEMPLATE("the policy is the actor's average, and learning does not kno
   std::vector<double> expected(before.begin(), before.end());
   int updates = 0;
   for (int step = 0; step < 60; step++) {
-    run.step(Host{});
-    plain.step(Host{});
+    run.step(Generic{});
+    plain.step(Generic{});
     const std::vector<float> after(std::begin(actor), std::end(actor));
     if (after != before) {
       updates++;
@@ -269,8 +269,8 @@ TEST_CASE_TEMPLATE("the policy is the actor's average, and learning does not kno
   other.learner->normaliser = run.learner->normaliser;
   const Matrix<float, 1, kSeenByPolicy> observation{{0.3f, 52.0f, -0.2f}};
   Matrix<float, 1, kAction> action, of_other;
-  act(Host{}, run.training, observation, action);
-  act(Host{}, other.training, observation, of_other);
+  act(Generic{}, run.training, observation, action);
+  act(Generic{}, other.training, observation, of_other);
   for (int i = 0; i < kAction; i++) CHECK(action(0, i) == of_other(0, i));
 }
 
@@ -278,9 +278,9 @@ TEST_CASE_TEMPLATE("the deployed policy normalises as the one that was trained, 
                    NormalisedTd3, NormalisedSac, AveragedTd3, AveragedSac) {
   Run<E> run(8);
   begin(run);
-  run.train(Host{}, 100);
+  run.train(Generic{}, 100);
   alignas(4) static std::uint8_t image[kPolicyImageBytes<E>];
-  build_policy_image(Host{}, run.training, {}, image);
+  build_policy_image(Generic{}, run.training, {}, image);
   static Policy<kPolicyImageBytes<E>, 64> deployed(policy_contract<SecretPoint>());
   REQUIRE(deployed.accept(Generic{}, image, sizeof(image)).accepted());
   for (int k = 0; k < 30; k++) {
@@ -288,7 +288,7 @@ TEST_CASE_TEMPLATE("the deployed policy normalises as the one that was trained, 
     const Matrix<float, 1, kSeenByPolicy> observation{{x, 50.0f + 10.0f * x, 0.5f * x}};
     Matrix<float, 1, kAction> action;
     float of_image[kAction];
-    act(Host{}, run.training, observation, action);
+    act(Generic{}, run.training, observation, action);
     REQUIRE(deployed.act(Generic{}, observation.values, of_image) == ActionSource::from_policy);
     for (int i = 0; i < kAction; i++) CHECK(of_image[i] == action(0, i));
   }
@@ -296,5 +296,5 @@ TEST_CASE_TEMPLATE("the deployed policy normalises as the one that was trained, 
 
 TEST_CASE_TEMPLATE("a run goes on from any of its states, on any device", E, NormalisedTd3,
                    NormalisedSac, AveragedTd3, AveragedSac) {
-  training_run::check_goes_on<E>(Host{}, 60);
+  training_run::check_goes_on<E>(Generic{}, 60);
 }

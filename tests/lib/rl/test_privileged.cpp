@@ -7,7 +7,7 @@
 
 #include "pendulum_sac.h"
 #include "point_experiments.h"
-#include "rltools/devices/host.h"
+#include "rltools/devices/generic.h"
 #include "rltools/policy/runtime.h"
 #include "rltools/rl/environments/with_action_history.h"
 #include "rltools/rl/evaluation.h"
@@ -93,13 +93,13 @@ void check_zeros_change_nothing() {
   Run<Wide> wide(31);
   shorten(narrow.training.hyperparameters);
   shorten(wide.training.hyperparameters);
-  initialize(Host{}, narrow.training);
-  initialize(Host{}, wide.training);
+  initialize(Generic{}, narrow.training);
+  initialize(Generic{}, wide.training);
   widen_critics(typename Narrow::Algorithm{}, *narrow.learner, *wide.learner);
   const std::vector<float> before(narrow.learner->actor.values,
                                   narrow.learner->actor.values + Narrow::Actor::kParameterCount);
-  narrow.train(Host{}, 120);
-  wide.train(Host{}, 120);
+  narrow.train(Generic{}, 120);
+  wide.train(Generic{}, 120);
   CHECK(narrow.learner->progress.updates > 20);
   int changed = 0;
   for (int i = 0; i < Narrow::Actor::kParameterCount; i++) {
@@ -107,7 +107,8 @@ void check_zeros_change_nothing() {
     changed += narrow.learner->actor.values[i] != before[i];
   }
   CHECK(changed > Narrow::Actor::kParameterCount / 2);
-  const auto report = evaluate(Host{}, narrow.training), same = evaluate(Host{}, wide.training);
+  const auto report = evaluate(Generic{}, narrow.training),
+             same = evaluate(Generic{}, wide.training);
   CHECK(report.mean == same.mean);
   CHECK(fingerprint(narrow.training) != fingerprint(wide.training));
 }
@@ -124,10 +125,10 @@ TEST_CASE("a replay buffer keeps what critics see, and they learn from it") {
   using E = PointTd3<SecretPoint>;
   Run<E> run(32);
   run.training.hyperparameters.learning_starts = 60;
-  initialize(Host{}, run.training);
+  initialize(Generic{}, run.training);
   const std::vector<float> before(run.learner->critic_1.weights(0) + 3 * 16,
                                   run.learner->critic_1.weights(0) + 4 * 16);
-  run.train(Host{}, 120);
+  run.train(Generic{}, 120);
   for (int i = 0; i < 3; i++) {
     const auto& buffer = buffer_of(*run.replay, i);
     CHECK(buffer.observation[buffer.position * 4 + 3] ==
@@ -141,8 +142,8 @@ TEST_CASE("a replay buffer keeps what critics see, and they learn from it") {
 TEST_CASE("a rollout keeps what critics see, and the policy image has the policy's part") {
   using E = PlacePpo<SecretPoint>;
   Run<E> run(33);
-  initialize(Host{}, run.training);
-  run.train(Host{}, 150);
+  initialize(Generic{}, run.training);
+  run.train(Generic{}, 150);
   CHECK(run.learner->iteration > 0);
   for (int i = 0; i < E::kEnvironments; i++) {
     CHECK(run.replay->present_observation[i * 4 + 3] ==
@@ -150,7 +151,7 @@ TEST_CASE("a rollout keeps what critics see, and the policy image has the policy
   }
   CHECK(run.learner->normaliser.mean[3] > 0.25);
   static std::uint8_t image[kPolicyImageBytes<E>];
-  build_policy_image(Host{}, run.training, {}, image);
+  build_policy_image(Generic{}, run.training, {}, image);
   PolicyView view;
   REQUIRE(parse_policy(image, sizeof(image), view).accepted());
   CHECK(view.header->observation_dim == 3);
@@ -159,7 +160,7 @@ TEST_CASE("a rollout keeps what critics see, and the policy image has the policy
   float output[2];
   policy_forward(Generic{}, view, observation, nullptr, output, scratch.data());
   Matrix<float, 1, 2> action;
-  act(Host{}, run.training, MatrixView<const float, 1, 3>{observation}, action);
+  act(Generic{}, run.training, MatrixView<const float, 1, 3>{observation}, action);
   CHECK(output[0] == action(0, 0));
   CHECK(output[1] == action(0, 1));
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "point_experiments.h"
-#include "rltools/devices/host.h"
+#include "rltools/devices/generic.h"
 #include "rltools/rl/evaluation.h"
 #include "rltools/rl/fingerprint.h"
 #include "training_run.h"
@@ -144,7 +144,7 @@ TEST_CASE("an experiment has defaults of its own for its environment's settings"
   CHECK(RunHyperparameters<FarSpringTd3>{}.environment.start == 2.0f);
   CHECK(RunHyperparameters<SpringTd3>{}.environment.start == 0.25f);
   Run<FarSpringTd3> run;
-  initialize(Host{}, run.training);
+  initialize(Generic{}, run.training);
   CHECK(run.training.learner.environments.state[2].position == 2.0f);
 }
 
@@ -155,7 +155,7 @@ TEST_CASE_TEMPLATE("every function of the environment sees the run's settings", 
   set(run, "spread", 0.0f);
   set(run, "offset", 0.5f);
   set(run, "limit", 0.5f);  // below the start: every step ends its episode
-  initialize(Host{}, run.training);
+  initialize(Generic{}, run.training);
   auto& environments = run.training.learner.environments;
   for (int i = 0; i < environments.count(); i++) {
     CHECK(environments.state[i].position == 1.0f);
@@ -164,7 +164,7 @@ TEST_CASE_TEMPLATE("every function of the environment sees the run's settings", 
   const auto steps = static_cast<std::uint32_t>(environments.count());
   std::uint32_t ended = 0;
   while (steps_done(run.training) < 3 * steps) {
-    ended += train_step(Host{}, run.training).episodes_ended;
+    ended += train_step(Generic{}, run.training).episodes_ended;
   }
   CHECK(ended == 3 * steps);
 }
@@ -172,14 +172,14 @@ TEST_CASE_TEMPLATE("every function of the environment sees the run's settings", 
 TEST_CASE("an evaluation has the run's settings") {
   Run<SpringTd3> near, far;
   set(far, "start", 2.0f);
-  initialize(Host{}, near.training);
-  initialize(Host{}, far.training);
-  CHECK(evaluate(Host{}, far.training).mean < 4.0f * evaluate(Host{}, near.training).mean);
+  initialize(Generic{}, near.training);
+  initialize(Generic{}, far.training);
+  CHECK(evaluate(Generic{}, far.training).mean < 4.0f * evaluate(Generic{}, near.training).mean);
 }
 
 TEST_CASE("the fingerprint names the settings and leaves their values to the run") {
   Run<SpringTd3> run;
-  initialize(Host{}, run.training);
+  initialize(Generic{}, run.training);
   const std::uint32_t before = fingerprint(run.training);
   std::vector<std::string> names;
   int items = 0;

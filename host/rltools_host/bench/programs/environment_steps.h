@@ -1,7 +1,7 @@
 // Steps a second of environments of the core, with observation, reward and new episodes: what the
-// programs environment_steps and mujoco_environment_steps do. Both take turns with the other
-// contenders of `rlt bench environments` (peers/turns.py): an order is a task, how many
-// environments of it, and how many steps of all of them together.
+// programs environment_steps, quadrotor_environment_steps and mujoco_environment_steps do. They
+// take turns with the other contenders of `rlt bench environments` (peers/turns.py): an order is a
+// task, how many environments of it, and how many steps of all of them together.
 #pragma once
 
 #include RLT_DEVICE_HEADER

@@ -164,11 +164,11 @@ void check_activation(const ActivationKernels& device) {
   auto expected = values_of(device.count), actual = expected;
   reference->forward(input.data(), expected.data());
   device.forward(input.data(), actual.data());
-  CHECK(same_bits(expected, actual));
+  CHECK(same_numbers(expected, actual));
   auto expected_gradient = random_values(device.count, 8), actual_gradient = expected_gradient;
   reference->backward(input.data(), expected.data(), expected_gradient.data());
   device.backward(input.data(), actual.data(), actual_gradient.data());
-  CHECK(same_bits(expected_gradient, actual_gradient));
+  CHECK(same_numbers(expected_gradient, actual_gradient));
 }
 
 void check_optimizer(const OptimizerKernels& device) {

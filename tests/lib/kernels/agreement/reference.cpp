@@ -13,7 +13,7 @@ std::vector<DenseKernels> dense_table() {
            dense_kernels<Generic, Activation::tanh, 100, 13, 4>(),
            dense_kernels<Generic, Activation::relu, 100, 64, 13>(),
            kernels_of_blocks<Generic>(),
-           // test_kernels_blas.cpp
+           // test_kernels_blas.cpp, test_kernels_host_threads.cpp
            dense_kernels<Generic, Activation::relu, 100, 64, 64>(),
            dense_kernels<Generic, Activation::tanh, 1, 257, 257>(),
            dense_kernels<Generic, Activation::relu, 100, 257, 3>(),

@@ -12,9 +12,12 @@ using namespace rlt;
 RLT_ASSERT_DISPATCH(HostThreads, HostSimd, HostSimdThreads, Generic, HostSimdThreads,
                     HostSimdThreads);
 
-// The products are those of Host, whose test goes through more shapes; what is shared is not.
+// Of a shape that is worth sharing; smaller ones are kernels of Host, which its test goes through.
 TEST_CASE("two threads' kernels give the reference's bits") {
-  kernel_agreement::run_briefly<HostThreads>();
+  constexpr int kBatch = 100, kIn = 64, kOut = 64;
+  static_assert(parts_of_product<HostThreads>(long{kBatch} * kIn * kOut) > 1);
+  using kernel_agreement::dense_kernels;
+  kernel_agreement::check_dense(dense_kernels<HostThreads, Activation::relu, kBatch, kIn, kOut>());
   for (const auto& kernels : kernel_agreement::kernels_of_optimizer<HostThreads>()) {
     kernel_agreement::check_optimizer(kernels);
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "point_experiments.h"
-#include "rltools/devices/host.h"
+#include "rltools/devices/generic.h"
 #include "rltools/policy/runtime.h"
 #include "rltools/rl/evaluation.h"
 #include "rltools/rl/policy_of_training.h"
@@ -349,13 +349,13 @@ TEST_CASE("the deployed policy has the normaliser, and the bits of act()") {
   static_assert(std::is_same_v<PolicyNetwork<PointPpo>, PointPpo::Actor>);
   Run<PointPpo> run(13);
   run.training.hyperparameters.learning_rate = 0.01f;
-  initialize(Host{}, run.training);
-  run.train(Host{}, 200);
+  initialize(Generic{}, run.training);
+  run.train(Generic{}, 200);
   for (int i = 0; i < 16; i++) run.learner->actor.weights(2)[i] *= 8;  // often beyond the bounds
   CHECK(run.learner->normaliser.shift[1] == doctest::Approx(50).epsilon(0.1));
   alignas(4) static std::uint8_t image[kPolicyImageBytes<PointPpo>];
   const std::uint8_t state_sha256[32] = {};
-  build_policy_image(Host{}, run.training, state_sha256, image);
+  build_policy_image(Generic{}, run.training, state_sha256, image);
   static Policy<kPolicyImageBytes<PointPpo>, 64> deployed(policy_contract<Point<float>>());
   REQUIRE(deployed.accept(Generic{}, image, sizeof(image)).accepted());
   int clamped = 0, within = 0;
@@ -367,7 +367,7 @@ TEST_CASE("the deployed policy has the normaliser, and the bits of act()") {
     Matrix<float, 1, 3> observation{{draw(0, 20), 50 + draw(1, 200), draw(2, 40)}};
     Matrix<float, 1, 2> action;
     float deployed_action[2];
-    act(Host{}, run.training, observation, action);
+    act(Generic{}, run.training, observation, action);
     REQUIRE(deployed.act(Generic{}, observation.values, deployed_action) ==
             ActionSource::from_policy);
     for (int i = 0; i < 2; i++) {

@@ -7,7 +7,7 @@
 
 #include "pendulum_td3.h"
 #include "point_environment.h"
-#include "rltools/devices/host.h"
+#include "rltools/devices/generic.h"
 #include "rltools/rl/environments/with_action_history.h"
 #include "rltools/rl/fingerprint.h"
 #include "training_run.h"
@@ -98,8 +98,8 @@ TEST_CASE("learning stores the history, and tells it apart") {
   CHECK(fingerprint(one.training) != fingerprint(two.training));
   auto run = [](auto& from) {
     from.training.hyperparameters.learning_starts = 110;
-    initialize(Host{}, from.training);
-    from.train(Host{}, 150);
+    initialize(Generic{}, from.training);
+    from.train(Generic{}, 150);
     CHECK(from.learner->progress.updates > 0);
   };
   run(two);

@@ -6,7 +6,7 @@
 
 #include "flash_model.h"
 #include "policy_networks.h"
-#include "rltools/devices/host.h"
+#include "rltools/devices/generic.h"
 #include "rltools/policy/deployment.h"
 #include "rltools/rl/environments/pendulum.h"
 #include "rltools/rl/environments/with_action_history.h"
@@ -50,28 +50,28 @@ int check_episode(std::uint32_t seed) {
   constexpr int kInput = Environment::kObservationDim;
   using N = Mlp<float, Dimensions<kInput, 8, 1>, Activation::relu, Activation::identity>;
   static N network;
-  initialize_kaiming(Host{}, network, seed, 0);
+  initialize_kaiming(Generic{}, network, seed, 0);
   for (float& value : network.values) value *= 2.0f;  // so that it leaves [-1, 1] at times
   Bytes image(policy_image_bytes<N>());
-  write_policy_image(Host{}, network, policy_contract<Environment>(),
+  write_policy_image(Generic{}, network, policy_contract<Environment>(),
                      PolicyNormaliser{nullptr, nullptr}, kOrigin, image.data());
   Flash flash(kBlocks);
-  PolicyDeployment<Host, Flash, 1, 64> place(Host{}, flash, policy_contract<Within>());
+  PolicyDeployment<Generic, Flash, 1, 64> place(Generic{}, flash, policy_contract<Within>());
   place.begin(image.data(), static_cast<std::uint32_t>(image.size()));
   REQUIRE(place.has_built_in());
   const Environment environment{};
   typename Environment::State state;
   const typename Environment::Parameters parameters;
-  reset(Host{}, environment, parameters, state, {seed, Purpose::environment_reset, 0});
+  reset(Generic{}, environment, parameters, state, {seed, Purpose::environment_reset, 0});
   MlpBuffer<N, 1> buffer;
   std::uint32_t now_us = 0;
   int clamped = 0;
   for (std::uint32_t i = 0; i < 60; i++) {
     Matrix<float, 1, kInput> observation;
     Matrix<float, 1, 1> output;
-    observe(Host{}, environment, parameters, state, observation.values,
+    observe(Generic{}, environment, parameters, state, observation.values,
             {seed, Purpose::environment_reset, i});
-    forward(Host{}, network, observation, output, buffer);
+    forward(Generic{}, network, observation, output, buffer);
     const float expected =
         physical_action(output.values[0], Within::kActions[0].minimum, Within::kActions[0].maximum);
     clamped += math::absolute(output.values[0]) > 1.0f;
@@ -84,7 +84,7 @@ int check_episode(std::uint32_t seed) {
       if (tick == 0) held = action;
     }
     REQUIRE(std::memcmp(&held, &expected, sizeof(held)) == 0);
-    step(Host{}, environment, parameters, state, output.values,
+    step(Generic{}, environment, parameters, state, output.values,
          {seed, Purpose::environment_step, i});
   }
   return clamped;
