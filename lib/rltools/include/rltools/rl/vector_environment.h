@@ -338,8 +338,8 @@ void step_all(Device device, const E& environment, VectorEnvironment<E, N>& envi
     constexpr int kBlock = kIsOneBlock ? N : detail::kMostInBlock;
     const int whole = environments.count();
     if (N != kAtRunTime || whole >= detail::kFewestLanes) {
-      for (int first = 0; first < whole; first += kBlock) {
-        const int count = whole - first < kBlock ? whole - first : kBlock;
+      for (int first = 0, count = 0; first != whole; first += count) {
+        count = math::minimum(kBlock, whole - first);
         detail::step_block<kBlock>(device, environment, environments, first, count, seed,
                                    step_number, episode_steps, action, store);
       }

@@ -23,8 +23,9 @@ inline void permuted_indices(HostSimd, RandomStream stream, std::uint32_t first,
   const std::uint32_t half_bits = permutation_half_bits(count);
   std::uint32_t index[kBlock];
   int place[kBlock];
-  for (int begin = 0; begin < rows; begin += kBlock) {
-    int waiting = rows - begin < kBlock ? rows - begin : kBlock;
+  for (int begin = 0, block = 0; begin != rows; begin += block) {
+    block = math::minimum(kBlock, rows - begin);
+    int waiting = block;
     for (int i = 0; i < waiting; i++) {
       place[i] = begin + i;
       index[i] = first + static_cast<std::uint32_t>(begin + i);
