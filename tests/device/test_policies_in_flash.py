@@ -179,6 +179,7 @@ def test_a_board_without_a_file_names_one_that_has_it(
     assert f"in memory, not in a file such as {file}: take qemu-esp32c3" in capsys.readouterr().err
 
 
+@pytest.mark.all
 def test_the_command_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     skip_without_tools(BOARD)  # which the command would install
     file = tmp_path / "flash.bin"

@@ -36,6 +36,7 @@ def test_tests_that_an_expression_names(tmp_path: Path, monkeypatch: pytest.Monk
     for name, line in (
         ("lib/nn/test_b.cpp", "// Test: -O1 more"),
         ("lib/test_a.cpp", "// Test: moreover"),
+        ("lib/test_f.cpp", "// Test: more-as-firmware"),
         ("firmware/test_c.cpp", "// more"),
         ("integrations/test_d.cpp", ""),
         ("host/test_e.cpp", ""),  # mirrors no C++
@@ -44,8 +45,9 @@ def test_tests_that_an_expression_names(tmp_path: Path, monkeypatch: pytest.Monk
         file = tmp_path / "tests" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{line}\n// Test: more\n")
-    assert tested.named("test_") == ["test_b", "test_b_all", "test_a", "test_c", "test_d"]
-    assert tested.named("lib and not nn") == ["test_a"]
+    both = ["test_f", "test_f_all"]
+    assert tested.named("test_") == ["test_b", "test_b_all", "test_a", *both, "test_c", "test_d"]
+    assert tested.named("lib and not nn") == ["test_a", *both]
 
 
 def test_what_tests_took_since_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

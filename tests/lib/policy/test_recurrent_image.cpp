@@ -1,4 +1,3 @@
-// Test: -O1
 // Policy images of format 2: the bits of a network with a hidden state, golden sequences, the rules
 // one by one, and ten thousand damaged images.
 #include <doctest/doctest.h>
