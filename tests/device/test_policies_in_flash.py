@@ -25,6 +25,7 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.push import PushRequest, push
 
+pytestmark = pytest.mark.all  # another processor
 NAME = "qemu-esp32c3"
 BOARD = load_board(NAME)
 STEP_OFFSET = 32  # of an image's training step, which no action depends on
@@ -97,8 +98,8 @@ def kills_at(calls: str, number: int, kill: Callable[[], None], patch: pytest.Mo
 @pytest.mark.parametrize(
     ("moment", "number"),
     [
-        pytest.param("upload", 15, marks=pytest.mark.all),
-        pytest.param("try_candidate", 0, marks=pytest.mark.all),
+        ("upload", 15),
+        ("try_candidate", 0),
         ("forward", 3),
     ],
 )
@@ -139,7 +140,6 @@ def test_killed_in_the_midst_of_a_push(
     assert said(capsys, "push", "1")["active_sha256"] == second
 
 
-@pytest.mark.all
 def test_without_a_file_policies_end_with_the_emulator(
     program: Path, storage: Path, images: list[PolicyImage]
 ) -> None:
@@ -179,7 +179,6 @@ def test_a_board_without_a_file_names_one_that_has_it(
     assert f"in memory, not in a file such as {file}: take qemu-esp32c3" in capsys.readouterr().err
 
 
-@pytest.mark.all
 def test_the_command_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     skip_without_tools(BOARD)  # which the command would install
     file = tmp_path / "flash.bin"
