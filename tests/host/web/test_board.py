@@ -35,8 +35,7 @@ BRIDGE = """
 import os, sys, threading
 from pathlib import Path
 from rltools_host.boards.description import load_board
-from rltools_host.boards.emulator import Emulator
-from rltools_host.link.board_link import EmulatedLink
+from rltools_host.link.board_link import EmulatedLink, Emulator
 
 board = load_board("qemu-cortex-m7")
 link = EmulatedLink(Emulator(board, Path(sys.argv[1]), 60.0), board.name)

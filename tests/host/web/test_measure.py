@@ -136,7 +136,7 @@ def test_seconds_until_a_drone_hovers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's milliseconds from pressing Train on, and the worker's processor seconds."""
     page = FakePage(1000.0, 5236.6, 16128.4)
     given(monkeypatch, page, worker_seconds=(1.5, 10.123))
-    assert measure.hover(None, "http://a/", 77) == {
+    assert measure.hover(None, "http://a/") == {
         "hover_s": 15.13,
         "hover_processor_s": 8.62,
         "first_hover_s": 4.24,
@@ -144,7 +144,7 @@ def test_seconds_until_a_drone_hovers(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     moment = f"() => {measure.ALL_HOVER} ? performance.now() : Infinity"
     assert page.done == [
-        *opening("crazyflie-ppo", 77),
+        *opening("crazyflie-ppo", measure.DRONE_STEPS),
         *("locator #scene", "wait_for"),
         *("() => performance.now()", "click #train"),
         f"wait_for_function () => {measure.ALL_HOVER} || seen.finished polling=50",

@@ -224,7 +224,7 @@ TEST_CASE_TEMPLATE("an experiment without it has no trace of it", E, PlainTd3, P
 TEST_CASE("an average of one update is the actor") {
   Run<AveragedOnce> run(9);
   begin(run);
-  run.train(Host{}, 70);
+  run.train(Generic{}, 70);
   for (int i = 0; i < AveragedOnce::Actor::kParameterCount; i++) {
     REQUIRE(run.learner->actor_average.values[i] == doctest::Approx(run.learner->actor.values[i]));
   }
