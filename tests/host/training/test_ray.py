@@ -123,8 +123,9 @@ def test_no_finished_trial_is_lost_on_a_cluster(kills: int, cluster: Any, tmp_pa
     rows = {run["variant"]: run for run in GroupFolder.open(path).metadata["runs"]}
     for number, (state, value) in known.items():
         if state == "PRUNED" and not (path / f"t{number}").exists():
-            # It was ended early, and its node was lost before the run came from there.
-            assert (rows[f"t{number}"]["state"], rows[f"t{number}"]["step"]) == ("pruned", 0)
+            # It was ended early, and its node was lost before the run came from there; the command
+            # that saw it knows the step, and one that was started since does not.
+            assert rows[f"t{number}"]["state"] == "pruned"
             continue
         run = RunFolder.open(path / f"t{number}/s0").content
         assert run.state == ("finished" if state == "COMPLETE" else "paused")
