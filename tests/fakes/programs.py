@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from rltools_host.build import cmake
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
@@ -55,7 +56,7 @@ def compiled(words: list[str], timeout: float) -> str:
     if not link.is_symlink():
         link.symlink_to(TREE.root)
     words = [word.replace(f"{TREE.root}{os.sep}", f"{link.name}{os.sep}") for word in words]
-    launcher = [str(TREE.toolchains / "cached"), str(target.parent), tools.COMPILER_CACHE]
+    launcher = cmake.compiler_launcher(target.parent)
     there: dict[str, Any] = {"cwd": target.parent}
     sources = [word for word in words if word.endswith(SOURCES) and not word.startswith("-")]
     if "-c" in words or not sources:

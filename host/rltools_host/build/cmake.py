@@ -89,11 +89,12 @@ def toolchain_options(board: Board) -> dict[str, str]:
     return {} if file is None else {"CMAKE_TOOLCHAIN_FILE": str(TREE.root / file)}
 
 
-def compiler_launcher() -> list[str]:
-    """What a compiler is started through that works in a folder of the project without CMake, which
-    has its own way to the same (cmake/compiler_cache.cmake); nothing where there is no ccache."""
+def compiler_launcher(folder: Path) -> list[str]:
+    """What a compiler is started through that works in a folder without CMake, which has its own
+    way to the same (cmake/compiler_cache.cmake); nothing where there is no ccache. Files in the
+    folder are known to it wherever that lies."""
     ccache = shutil.which(tools.COMPILER_CACHE)
-    return [] if ccache is None else [str(TREE.toolchains / "cached"), str(PROJECT.root), ccache]
+    return [] if ccache is None else [str(TREE.toolchains / "cached"), str(folder), ccache]
 
 
 def is_configured(directory: Path, source: Path, definitions: Mapping[str, str]) -> bool:

@@ -164,7 +164,7 @@ def ninja_file(names: Sequence[str], tree: Path) -> str:
         *(f"-DRLT_DEVICE={DEVICE}", "-DRLT_WHOLE_BATCH"),
     ]
     compiler = f"{quoted(TREE.toolchains / 'zig-c++')} -target wasm32-freestanding"
-    launched = " ".join([*map(quoted, cmake.compiler_launcher()), compiler])
+    launched = " ".join([*map(quoted, cmake.compiler_launcher(PROJECT.root)), compiler])
     lines = [
         "ninja_required_version = 1.5",
         f"flags = {' '.join(flags)}",

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -127,13 +126,15 @@ def fits(experiment: str, bytes_of_widths: Sequence[Sizes]) -> list[BoardFit]:
         for board in list_boards()
         if cmake.TRAIN in cmake.programs_of(board) and not experiments.lacking(experiment, board)
     ]
-    found = []
-    for board in boards:
-        differences = linked_differences(board, experiment, bytes_of_widths[0])
-        parts = partial(parts_of, differences=differences)
-        fitting = fits_of([board], bytes_of_widths, parts)
-        found += [replace(each, is_linked=differences is not None) for each in fitting]
-    return found
+    differences = {
+        board.name: linked_differences(board, experiment, bytes_of_widths[0]) for board in boards
+    }
+    found = fits_of(
+        boards,
+        bytes_of_widths,
+        lambda board, sizes: parts_of(board, sizes, differences[board.name]),
+    )
+    return [replace(each, is_linked=differences[each.board] is not None) for each in found]
 
 
 def fits_of(

@@ -75,7 +75,7 @@ def compiled(cell: str, flags: Sequence[str], program: Path) -> tuple[int, list[
         source, object_file = directory / "cell.cpp", directory / "cell.o"
         source.write_text(cell, encoding="utf-8")
         compiler = str(system_tools()[COMPILER].path())
-        command = [*cmake.compiler_launcher(), compiler, *compiler_flags(), *flags]
+        command = [*cmake.compiler_launcher(PROJECT.root), compiler, *compiler_flags(), *flags]
         command += ["-c", str(source), "-o", str(object_file)]
         code, lines = printed(command, directory)
         if code == 0:

@@ -47,15 +47,9 @@ class Sources(NamedTuple):
 
 
 def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sources:
-    """What experiments, core and firmware are compiled from, as it is now, with these headers.
-
-    A project's files are among the tree's, in the place of those of the same name.
-    """
+    """What experiments, core and firmware are compiled from, as it is now, with these headers."""
     project, tree = tree or PROJECT.root, tree or TREE.root
-    files = {name: place_of(tree, name) for name in source_files(tree)}
-    if project != tree:
-        own = (MARKER, *files_in(project, OWN_FOLDERS))
-        files.update({name: project / name for name in own})
+    files = places_of_sources(tree, project)
     files.update({name: project / name for name in generated})
     content = b"".join(entry_of(files[name], name) for name in sorted(files)) + bytes(2 * BLOCK)
     compressor = zlib.compressobj(FASTEST, zlib.DEFLATED, GZIP)
@@ -65,9 +59,17 @@ def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sou
 
 def last_change_s() -> float:
     """When the youngest of all sources was written, the project's too."""
-    names = [place_of(TREE.root, name) for name in source_files(TREE.root)]
-    own = [PROJECT.root / name for name in files_in(PROJECT.root, OWN_FOLDERS)]
-    return max(path.stat().st_mtime for path in (*names, *own))
+    places = places_of_sources(TREE.root, PROJECT.root).values()
+    return max(path.stat().st_mtime for path in places)
+
+
+def places_of_sources(tree: Path, project: Path) -> dict[str, Path]:
+    """A project's files are among the tree's, in the place of those of the same name."""
+    files = {name: place_of(tree, name) for name in source_files(tree)}
+    if project != tree:
+        own = (MARKER, *files_in(project, OWN_FOLDERS))
+        files.update({name: project / name for name in own})
+    return files
 
 
 def source_files(tree: Path) -> list[str]:
