@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rltools_host.boards.description import Board
 from rltools_host.commands import train as train_command
 from rltools_host.errors import Interrupted
 from rltools_host.policies import board as policy_board
@@ -44,9 +45,20 @@ def interrupted(
     return bench, tmp_path / "run", caught.value
 
 
+@pytest.fixture(autouse=True)
+def _own_policies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test finds, or leaves, policies of the boards that are started here."""
+
+    def file(_board: Board, name: str) -> Path:
+        tmp_path: Path = request.getfixturevalue("tmp_path")  # only in tests that come here
+        return tmp_path / "policies" / f"{name}.bin"
+
+    monkeypatch.setattr(policy_board, "storage_file", file)
+
+
 @pytest.fixture
 def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a board that is started here keeps its policies, for this test alone."""
+    """The one file in which a board that is started here keeps its policies."""
     file = tmp_path / "policies" / "storage.bin"
     monkeypatch.setattr(policy_board, "storage_file", lambda *_: file)
     return file

@@ -13,7 +13,6 @@ import pytest
 
 from rltools_host import cli
 from rltools_host.build import experiments
-from rltools_host.policies import board as policy_board
 from rltools_host.policies.image import parse_policy
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
@@ -85,13 +84,10 @@ def test_an_exported_image(old: Path) -> None:
     assert image.experiment == "pendulum-td3"
 
 
-def test_a_boards_storage(
-    old: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_boards_storage(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Under the name that it had then, by the contract's."""
     folder = old / "policies"
     folder.mkdir()
     shutil.copy(old / "storage.bin", folder / "pendulum.bin")
-    monkeypatch.setattr(policy_board, "storage_file", lambda _, name: folder / f"{name}.bin")
     slots = said(["policies", "--board", "host"], capsys)["slots"]
     assert [slot["sha256"] for slot in slots if slot.get("sha256")] == [POLICY]

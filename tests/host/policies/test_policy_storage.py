@@ -15,7 +15,6 @@ from rltools_host.build import firmware
 from rltools_host.errors import DiskError, PortError, UsageError
 from rltools_host.link import board_link as storage_module
 from rltools_host.link.board_link import STORAGE_VARIABLE
-from rltools_host.policies import board as policy_board
 from rltools_host.policies.board import Firmware, PolicyPlace, look, policy_session, require_kept
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.push import PushRequest, policies_on, push, roll_back
@@ -27,12 +26,10 @@ PENDULUM = sample_images()["pendulum"]
 QUADROTOR = sample_images()["remembering_quadrotor_4"]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of the boards' files, for this test alone."""
-    folder = tmp_path / "policies"
-    monkeypatch.setattr(policy_board, "storage_file", lambda _, name: folder / f"{name}.bin")
-    return folder
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Of the boards' files: `_own_policies` in conftest.py."""
+    return tmp_path / "policies"
 
 
 @pytest.fixture
