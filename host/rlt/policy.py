@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rltools_host.arguments import optional_path, shown, text
 from rltools_host.build.description import Channel
+from rltools_host.documents import optional_path, repr_of, text
 from rltools_host.errors import UsageError
 from rltools_host.policies.acting import Act, Acting
 from rltools_host.policies.image import PolicyImage, read_policy, read_run_policy
@@ -52,7 +52,9 @@ class Policy(Acting):
         if not place.is_file():
             return cls(read_run_policy(place, text("which", which)))
         if which != LAST:
-            raise UsageError(f"which={shown(which)}: {place} is one policy; give the run's folder")
+            raise UsageError(
+                f"which={repr_of(which)}: {place} is one policy; give the run's folder"
+            )
         return cls(read_policy(place))
 
     @property

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from rlt.policy import Policy
-from rltools_host.arguments import (
-    LARGEST_SEED,
+from rltools_host.build import experiments
+from rltools_host.documents import (
+    LARGEST_U32,
     optional_path,
     optional_text,
     optional_whole_number,
     table,
 )
-from rltools_host.build import experiments
 from rltools_host.gymnasium_tasks.task import DEFAULT_HIDDEN, MakeEnvironment
 from rltools_host.runs.task import MOST_ENVIRONMENTS
 from rltools_host.training import from_python
@@ -175,7 +175,7 @@ def train_gymnasium(
         algorithm=optional_text("algorithm", algorithm),
         hidden=from_python.widths(hidden),
         environments=optional_whole_number("environments", environments, 1, MOST_ENVIRONMENTS),
-        episode_steps=optional_whole_number("episode_steps", episode_steps, 1, LARGEST_SEED // 2),
+        episode_steps=optional_whole_number("episode_steps", episode_steps, 1, LARGEST_U32 // 2),
         channels=table("channels", channels),
         sizes=table("sizes", sizes),
     )

@@ -24,8 +24,7 @@ from fake_experiment import FINGERPRINT, HYPERPARAMETERS, STATE_BYTES
 from fake_faults import Faults
 from fake_files import FakeFileServer
 from rltools_host.clients.messages import State
-from rltools_host.clients.node import PROTOCOL_VERSION
-from rltools_host.clients.parameters import value_bits
+from rltools_host.clients.session import PROTOCOL_VERSION, value_bits
 from rltools_host.errors import RltError
 from rltools_host.link.connection import EVERYONE, HOST, Address
 from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of

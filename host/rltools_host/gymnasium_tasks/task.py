@@ -15,10 +15,9 @@ from typing import Any
 from msgspec.structs import asdict
 from msgspec.structs import replace as with_fields
 
-from rltools_host.arguments import whole_number
 from rltools_host.build.catalogue import NUMBERS, algorithms
 from rltools_host.build.description import Channel, Shape
-from rltools_host.documents import LARGEST_BOUND, Unfit
+from rltools_host.documents import LARGEST_BOUND, Unfit, whole_number
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.gymnasium_tasks.spaces import (
     DEFAULT_ALGORITHM,

@@ -15,14 +15,13 @@ from typing import Any
 from msgspec import to_builtins
 
 from rltools_host.build import experiments, firmware
-from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.file_transfer import (
     BEST_PATH,
     CHECKPOINT_PATH,
     LARGEST_FILE_BYTES,
     POLICY_PATH,
 )
-from rltools_host.clients.messages import Evaluation, Identity, Result
+from rltools_host.clients.messages import Evaluation, Identity, Progress, Result
 from rltools_host.clients.session import BoardSession
 from rltools_host.clock import timestamp
 from rltools_host.errors import (

@@ -10,11 +10,11 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 
-from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.messages import (
     DROP_REASONS,
     POLICY_REASONS,
     PolicySlot,
+    Progress,
     SlotUse,
     name_of,
     text_of_number,
