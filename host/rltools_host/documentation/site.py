@@ -4,8 +4,8 @@ and put in the place of an earlier one.
 What Sphinx reads: the tree's documents as they are, with their links to other files marked.
 
 A document links to sources and folders of the tree as a plain host of git shows them. Here such a
-link becomes `tree:<path>`, of which this module, as an extension of Sphinx's, makes a page with that
-file. Formulas become MathML, which browsers show without a script or a font from elsewhere.
+link becomes `tree:<path>`, of which this module, as an extension of Sphinx's, makes a page with
+that file. Formulas become MathML, which browsers show without a script or a font from elsewhere.
 """
 
 from __future__ import annotations
