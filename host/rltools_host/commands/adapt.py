@@ -63,7 +63,7 @@ from rltools_host.training.plan import Built, TrainingRequest, make_plan
 from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.training.run import train
 from rltools_host.tree import command_line, near_path
-from rltools_host.ui.steps_screen import Step, StepsScreen, make_steps_screen
+from rltools_host.ui.terminal import Step, StepsScreen, make_steps_screen
 
 if TYPE_CHECKING:
     from rltools_host.fitting.log import FlightLog
