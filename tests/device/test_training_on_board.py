@@ -35,7 +35,9 @@ from rltools_host.errors import BrokenEnvironmentError, FileNotThereError
 from rltools_host.link.board_link import Emulator
 from rltools_host.link.transport import ProcessLink, SerialLink
 from rltools_host.runs.checkpoint import build_image, parse_image
-from rltools_host.runs.policy_file import step_of_policy
+from rltools_host.runs.saves import (
+    step_of_policy,
+)
 from waiting import wait_for
 
 BOARDS = ["host", EMULATED]

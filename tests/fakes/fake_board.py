@@ -30,7 +30,12 @@ from rltools_host.link.connection import EVERYONE, HOST, Address
 from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
 from rltools_host.link.transport import DescriptorLink
 from rltools_host.runs.checkpoint import IMAGE_HEADER, build_image, parse_image
-from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION, image_crc32
+from rltools_host.runs.saves import (
+    HEADER,
+    MAGIC,
+    VERSION,
+    image_crc32,
+)
 from strangers import Strangers
 from waiting import wait_for
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rltools_host import clock
-from rltools_host.build.description import ranges_of
+from rltools_host.build.description import MOST_STEP_INTERVAL_US, ranges_of
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.foreign import proof, reading
 from rltools_host.foreign.faults import Finding, Search
@@ -46,7 +46,6 @@ from rltools_host.policies.contract import Contract, choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.runs.folder import FORMAT, RunFolder
 from rltools_host.runs.names import new_run_path, require_empty
-from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.runs.saves import POLICY_FILE
 from rltools_host.runs.task import short

@@ -41,9 +41,14 @@ from rltools_host.runs.checkpoint import (
 )
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import FORMAT, RunFolder
-from rltools_host.runs.policy_file import state_of_policy, step_of_policy
 from rltools_host.runs.provenance import git_revision, machine, package_versions, read_sources
-from rltools_host.runs.saves import BEST_FILE, CHECKPOINT_FILE, POLICY_FILE
+from rltools_host.runs.saves import (
+    BEST_FILE,
+    CHECKPOINT_FILE,
+    POLICY_FILE,
+    state_of_policy,
+    step_of_policy,
+)
 from rltools_host.training.metrics_log import evaluation_of
 from rltools_host.training.plan import DEFAULT_BOARD, Plan
 from rltools_host.tree import PROJECT, command_line

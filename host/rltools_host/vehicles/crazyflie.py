@@ -31,7 +31,10 @@ from rltools_host.policies.push import (
     headline,
     reported,
 )
-from rltools_host.runs.policy_file import HEADER, MAGIC
+from rltools_host.runs.saves import (
+    HEADER,
+    MAGIC,
+)
 from rltools_host.vehicles.crazyflie_link import CrazyflieLink
 
 CONTRACT = "quadrotor"
