@@ -16,7 +16,6 @@ PUBLIC_PACKAGE = TREE.root / "host" / "rlt"  # imports the rooms, and no room im
 ORDER = (
     "errors",
     "tree",
-    "clock",
     "files",
     "documents",
     "lines",

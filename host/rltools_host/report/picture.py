@@ -323,8 +323,8 @@ Frame = NDArray[np.uint8]
 
 
 def main(environment_name: str, seed: str, folder: Path) -> int:
-    """From INPUT in the folder, an episode of Gymnasium from the reset with the seed, and before which
-    steps the frames are, CLIP and STRIP. MUJOCO_GL says with which library MuJoCo draws."""
+    """From INPUT in the folder, an episode of Gymnasium from the reset with the seed, and before
+    which steps the frames are, CLIP and STRIP. MUJOCO_GL says with which library MuJoCo draws."""
     try:
         environment = make_environment(environment_name)
         renderer = make_renderer(environment.model)

@@ -23,7 +23,6 @@ from rltools_host.clients.file_transfer import (
 )
 from rltools_host.clients.messages import Evaluation, Identity, Progress, Result
 from rltools_host.clients.session import BoardSession
-from rltools_host.clock import timestamp
 from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
@@ -41,6 +40,7 @@ from rltools_host.runs.checkpoint import (
 )
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import FORMAT, RunFolder
+from rltools_host.runs.names import timestamp
 from rltools_host.runs.provenance import git_revision, machine, package_versions, read_sources
 from rltools_host.runs.saves import (
     BEST_FILE,
