@@ -4,7 +4,7 @@ from rltools_host.tree import TREE
 
 project = "rlt"
 html_title = "rlt: learning on the microcontroller"
-extensions = ["myst_nb", "rltools_host.documentation.extension"]
+extensions = ["myst_nb", "rltools_host.documentation.site"]
 root_doc = "docs/index"
 exclude_patterns = ["build", "runs"]
 templates_path: list[str] = []

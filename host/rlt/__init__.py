@@ -11,9 +11,16 @@ Errors are rlt.RltError with one sentence; their subclasses are in rltools_host.
 In a notebook, `%load_ext rlt` brings `%rlt`, the command line, and `%%cpp`, a C++ program.
 """
 
-from rlt.environments import list_environments, make
-from rlt.policy import Policy
-from rlt.training import Group, Run, list_experiments, train, train_gymnasium
+from rlt.api import (
+    Group,
+    Policy,
+    Run,
+    list_environments,
+    list_experiments,
+    make,
+    train,
+    train_gymnasium,
+)
 from rltools_host import __version__
 from rltools_host.build.description import Channel
 from rltools_host.documentation.cells import load_ipython_extension as load_ipython_extension

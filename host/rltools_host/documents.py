@@ -1,4 +1,5 @@
-"""JSON documents as types: a class names each field, its type and its bounds, and msgspec reads it.
+"""What comes from outside, checked. JSON documents as types: a class names each field, its type and
+its bounds, and msgspec reads it. The arguments of a Python program.
 
 What does not fit is one clause that names the place: `sessions[0].steps is "10", not a whole number
 from 0 to 4294967295`. Fields that a class does not have are left alone, unless it forbids them.
@@ -8,13 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
+import os
 import types
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
+
+from rltools_host.errors import UsageError
 
 T = TypeVar("T")
 
@@ -180,3 +186,58 @@ def _expected(members: list[tuple[Any, Meta]], value: Any) -> str:
         return f"a number{within}"
     words = {bool: "true or false", str: "text", list: "a list", tuple: "a list"}
     return words.get(get_origin(kind) or kind, "an object")
+
+
+# -- what a Python program gives: what is of another kind is one sentence, at once -----------------
+
+
+def whole_number(name: str, value: Any, low: int, high: int) -> int:
+    """An int, or what NumPy has in its place; no float, as 1.5 would be cut off."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not low <= number <= high:
+        raise UsageError(f"{name}={repr_of(value)}: give a whole number from {low} to {high}")
+    return number
+
+
+def optional_whole_number(name: str, value: Any, low: int, high: int) -> int | None:
+    return None if value is None else whole_number(name, value, low, high)
+
+
+def text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{name}={repr_of(value)}: give a text")
+    return value
+
+
+def optional_text(name: str, value: Any) -> str | None:
+    return None if value is None else text(name, value)
+
+
+def table(name: str, value: Any) -> Mapping[str, Any]:
+    """A mapping from names; nothing is an empty one."""
+    given = {} if value is None else value
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise UsageError(f"{name}={repr_of(value)}: give a dictionary with names as its keys")
+    return given
+
+
+def optional_path(name: str, value: Any) -> Path | None:
+    if value is None:
+        return None
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise UsageError(f"{name}={repr_of(value)}: give a path")
+    return Path(value)
+
+
+def callable_(name: str, value: Any, what: str) -> None:
+    if not callable(value):
+        raise UsageError(f"{name}={repr_of(value)}: give {what}")
+
+
+def repr_of(value: Any) -> str:
+    """What was given, in a line that is not long."""
+    line = " ".join(repr(value).split())
+    return line if len(line) <= 60 else f"{line[:60]}…"

@@ -30,13 +30,14 @@ from rltools_host.boards.description import load_board
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients.file_transfer import BEST_PATH
 from rltools_host.clients.messages import Evaluation, Event, Result, State, TrainingProgress
-from rltools_host.clients.node import PROTOCOL_VERSION
-from rltools_host.clients.session import BoardSession
+from rltools_host.clients.session import PROTOCOL_VERSION, BoardSession
 from rltools_host.errors import BrokenEnvironmentError, FileNotThereError
 from rltools_host.link.board_link import Emulator
 from rltools_host.link.transport import ProcessLink, SerialLink
 from rltools_host.runs.checkpoint import build_image, parse_image
-from rltools_host.runs.policy_file import step_of_policy
+from rltools_host.runs.saves import (
+    step_of_policy,
+)
 from waiting import wait_for
 
 BOARDS = ["host", EMULATED]

@@ -7,8 +7,8 @@ from random import Random
 from typing import Any
 
 from fake_files import FakeFileServer
-from rltools_host.clients.file_packet import DATA_BYTES, Packet
 from rltools_host.clients.file_transfer import SESSION_OPERATIONS, FileTransfer
+from rltools_host.clients.messages import DATA_BYTES, Packet
 
 
 class DisorderlyChannel:
@@ -72,7 +72,12 @@ class DisorderlyChannel:
         return self._chance.random() < self._disorder
 
 
-FILES = {"/a": bytes(range(256)) * 40, "/b": b"", "/c": b"x" * DATA_BYTES, "/d": b"other" * 999}
+FILES = {
+    "/a": bytes(range(256)) * 40,
+    "/b": b"",
+    "/c": b"x" * DATA_BYTES,
+    "/d": b"other" * 999,
+}
 
 
 def server_in_memory(written: list[bytes]) -> FakeFileServer:

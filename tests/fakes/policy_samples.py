@@ -18,7 +18,9 @@ from rltools_host.policies import export
 from rltools_host.policies.contract import GATES, GRU, LSTM, Layer
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import Network, Origin, write_image
-from rltools_host.runs.policy_file import image_crc32
+from rltools_host.runs.saves import (
+    image_crc32,
+)
 
 PROGRAM = "write_policy_images"
 NETWORKS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus", "elu", "silu")

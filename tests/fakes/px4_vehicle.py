@@ -21,7 +21,7 @@ from pymavlink.dialects.v20 import development as d
 
 from fake_files import FakeFileServer
 from px4_model import GROUND, POLICY, STEP_S, Model, Wrong
-from rltools_host.clients.file_packet import PAYLOAD_BYTES, Opcode
+from rltools_host.clients.messages import PACKET_BYTES, Opcode
 from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
 from rltools_host.link.transport import Link, UdpLink
 from rltools_host.vehicles.px4_state import HOLD, LAND, TAKE_OFF, TERMINATION, Mode
@@ -311,7 +311,7 @@ class ScriptedPx4:
     # -- files and the shell -----------------------------------------------------------------------
 
     def _noted(self, payload: bytes) -> bytes:
-        payload = payload.ljust(PAYLOAD_BYTES, b"\0")
+        payload = payload.ljust(PACKET_BYTES, b"\0")
         if payload[3] == Opcode.CREATE_FILE:
             self._upload = payload[12 : 12 + payload[4]].decode()
         return payload

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rltools_host.errors import LinkLostError
 from rltools_host.link.transport import Link
-from rltools_host.serving import Handler
+from rltools_host.web.site import Handler
 
 POLL_S = 0.05
 # As Chromium's: one opening at a time, streams that lock, errors by name.

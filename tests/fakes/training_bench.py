@@ -18,7 +18,7 @@ from rltools_host.build.cmake import load_dialect
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients import training
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
-from rltools_host.clients.parameters import value_bits
+from rltools_host.clients.session import value_bits
 from rltools_host.errors import unknown_name
 from rltools_host.link.transport import Link
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint

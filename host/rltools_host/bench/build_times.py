@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypedDict
 
-from rltools_host import clock
 from rltools_host.bench import harness
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.files import read_json
+from rltools_host.runs.names import microseconds_of
 from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE
 
@@ -133,7 +133,7 @@ def start(experiment: str) -> float:
         if result.returncode != 0:
             raise harness.MeasurementError(f"rlt train: {harness.last_line(result.stderr)}")
         metadata = read_json(run_path / "run.json")
-    training_began_us = clock.microseconds_of(metadata["sessions"][-1]["training_began"])
+    training_began_us = microseconds_of(metadata["sessions"][-1]["training_began"])
     return training_began_us / 1e6 - began
 
 

@@ -23,13 +23,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
-from rltools_host import clock
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, unknown_name
 from rltools_host.files import write_atomically
 from rltools_host.interruption import dying_with, ending, kill_child, start_child
 from rltools_host.lines import aligned
+from rltools_host.runs.names import date
 from rltools_host.tree import PROJECT, TREE
 
 Row = dict[str, Any]  # of a measurement, as who measures says it
@@ -108,7 +108,7 @@ def load_average() -> float | None:
 
 
 def conditions() -> Conditions:
-    return {"machine": machine(), "load_average": load_average(), "date": clock.date()}
+    return {"machine": machine(), "load_average": load_average(), "date": date()}
 
 
 def machine_text(document: Mapping[str, Any], when: str = "") -> str:

@@ -26,9 +26,9 @@ from rltools_host.boards.description import Board, emulated_boards
 from rltools_host.build import cmake
 from rltools_host.build.native import DEVICE, KINDS, build_modules, module_path
 from rltools_host.errors import RltError, unknown_name
-from rltools_host.serving import served
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
+from rltools_host.web.site import served
 
 EXPERIMENT = "pendulum-td3"
 STEPS = 10_000

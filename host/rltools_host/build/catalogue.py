@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rltools_host.arguments import text
 from rltools_host.build.experiments import requirements_of, struct_of
+from rltools_host.documents import text
 from rltools_host.errors import unknown_name
 from rltools_host.tree import PROJECT, TREE
 

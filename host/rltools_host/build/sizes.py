@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from rltools_host.build.description import LONGEST_NAME
 from rltools_host.errors import UsageError
 
 # Of each size: its letter in a name, and the constant of a header that it is.
@@ -32,7 +33,6 @@ NAME = re.compile(rf"([a-z0-9-]*?[a-z0-9])((?:{PART})+)")
 TILE_ROWS = re.compile(r"\bkTileRows = (\d+)")
 MOST_TILE_ROWS = 64
 COPIED = re.compile(r"^// (?:Requires|Gate):.*\n", re.MULTILINE)  # what builds and tools read
-LONGEST_NAME = 31  # as the protocol and images have it
 MOST = 10**7  # of any size
 MOST_LAYERS = 8
 

@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from rltools_host.clients.file_packet import (
+from rltools_host.clients.messages import (
     DATA_BYTES,
     Nak,
     Opcode,
     Packet,
     Progress,
+    bytes_missing,
     mavlink_crc32,
-    place,
-    total,
+    place_data,
 )
 from rltools_host.errors import (
     BoardMismatchError,
@@ -202,7 +202,7 @@ class FileTransfer:
             if fruitless == ATTEMPTS:
                 raise self._silent()
             if progress is not None:
-                progress(size - total(missing), size)
+                progress(size - bytes_missing(missing), size)
 
     def _read(
         self, content: bytearray, missing: list[tuple[int, int]], wanted: int
@@ -214,7 +214,7 @@ class FileTransfer:
         if reply.opcode == Opcode.NAK:
             self._reopen(reply, len(content))
             return missing
-        return place(reply, content, missing)
+        return place_data(reply, content, missing)
 
     def _burst(
         self, content: bytearray, missing: list[tuple[int, int]], progress: Progress | None
@@ -241,9 +241,9 @@ class FileTransfer:
                 if _reason(reply) != Nak.END_OF_FILE:
                     self._reopen(reply, size)
                 return missing
-            missing = place(reply, content, missing)
+            missing = place_data(reply, content, missing)
             if progress is not None:
-                progress(size - total(missing), size)
+                progress(size - bytes_missing(missing), size)
             if reply.burst_complete:
                 break
         return missing

@@ -1,4 +1,5 @@
-"""The messages of our dialect, lib/protocol/rltools.xml, as values; what is refused, in words.
+"""The messages of our dialect, lib/protocol/rltools.xml, as values, packets of MAVLink's FTP among
+them; what is refused, in words.
 
 The names are those of PolicyReason in policy/format.h (docs/policy_image.md has the same table),
 and of SlotError and DropReason in policy/slots.h, in their order; those of an executor's status
@@ -7,9 +8,11 @@ are from ExecutorStatus in policy/executor.h.
 
 from __future__ import annotations
 
+import enum
 import math
 import struct
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
 
@@ -154,10 +157,8 @@ def value_of(kind: type[Value], message: Message, **given: object) -> Value:
     for field in fields(cast(Any, kind)):
         if field.name not in given:
             value = getattr(message, field.name)
-            is_text = field.type == "str"
-            values[field.name] = (
-                text_of(value) if is_text else tuple(value) if isinstance(value, list) else value
-            )
+            value = tuple(value) if isinstance(value, list) else value
+            values[field.name] = text_of(value) if field.type == "str" else value
     return kind(**values)
 
 
@@ -296,3 +297,104 @@ def refusal(error: int, reason: int) -> str:
         if number:
             return f"{name_of(number, table)}: {text_of_number(number, table)}"
     return ""
+
+
+# -- packets of MAVLink FTP, https://mavlink.io/en/services/ftp.html -------------------------------
+
+# Sequence, session, opcode, size, request_opcode, burst_complete, offset.
+HEAD = struct.Struct("<HBBBBBxI")
+DATA_BYTES = 239
+PACKET_BYTES = HEAD.size + DATA_BYTES
+
+Progress = Callable[[int, int], None]  # bytes done, bytes in all
+
+
+class Opcode(enum.IntEnum):
+    """Operations of the protocol that are used here."""
+
+    TERMINATE_SESSION = 1
+    RESET_SESSIONS = 2
+    OPEN_FILE_RO = 4
+    READ_FILE = 5
+    CREATE_FILE = 6
+    WRITE_FILE = 7
+    CALC_FILE_CRC32 = 14
+    BURST_READ_FILE = 15
+    ACK = 128
+    NAK = 129
+
+
+class Nak(enum.IntEnum):
+    """Reasons of a refusal."""
+
+    FAIL = 1
+    FAIL_ERRNO = 2
+    INVALID_DATA_SIZE = 3
+    INVALID_SESSION = 4
+    NO_SESSIONS_AVAILABLE = 5
+    END_OF_FILE = 6
+    UNKNOWN_COMMAND = 7
+    FILE_EXISTS = 8
+    FILE_PROTECTED = 9
+    FILE_NOT_FOUND = 10
+
+
+@dataclass(frozen=True)
+class Packet:
+    """The payload of one FILE_TRANSFER_PROTOCOL message."""
+
+    sequence: int
+    session: int
+    opcode: int
+    request_opcode: int = 0
+    burst_complete: bool = False
+    offset: int = 0
+    data: bytes = b""
+    size: int | None = None  # where it is not the size of `data`: of a read, how much is wanted
+
+    def pack(self) -> bytes:
+        size = len(self.data) if self.size is None else self.size
+        head = HEAD.pack(
+            self.sequence,
+            self.session,
+            self.opcode,
+            size,
+            self.request_opcode,
+            self.burst_complete,
+            self.offset,
+        )
+        return (head + self.data).ljust(PACKET_BYTES, b"\0")
+
+    @classmethod
+    def parse(cls, payload: bytes) -> Packet | None:
+        payload = payload.ljust(PACKET_BYTES, b"\0")  # MAVLink 2 leaves trailing zeros out
+        sequence, session, opcode, size, request_opcode, complete, offset = HEAD.unpack_from(
+            payload
+        )
+        if size > DATA_BYTES:
+            return None
+        data = payload[HEAD.size : HEAD.size + size]
+        return cls(sequence, session, opcode, request_opcode, bool(complete), offset, data)
+
+
+def mavlink_crc32(content: bytes | bytearray) -> int:
+    """MAVLink's CRC-32 (developer guide, "MAVLink CRC"): zlib's, but from 0 and not inverted."""
+    return zlib.crc32(content, 0xFFFFFFFF) ^ 0xFFFFFFFF
+
+
+def place_data(
+    reply: Packet, content: bytearray, missing: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Puts the data of an ACK where it belongs; returns the intervals that are missing then."""
+    begin, end = reply.offset, reply.offset + len(reply.data)
+    if begin == end or end > len(content):
+        return missing
+    content[begin:end] = reply.data
+    rest: list[tuple[int, int]] = []
+    for first, last in missing:
+        rest += [(first, min(last, begin)), (max(first, end), last)]
+    return [interval for interval in rest if interval[0] < interval[1]]
+
+
+def bytes_missing(missing: list[tuple[int, int]]) -> int:
+    return sum(end - begin for begin, end in missing)

@@ -13,8 +13,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from rltools_host.clients.file_packet import Progress
-from rltools_host.clients.messages import PART_FLOATS, Action, action_of
+from rltools_host.clients.messages import PART_FLOATS, Action, Progress, action_of
 from rltools_host.errors import UsageError
 from rltools_host.link.connection import (
     ANSWER_LIMIT_S,

@@ -7,7 +7,6 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rltools_host.clients.file_packet import Progress, mavlink_crc32
 from rltools_host.clients.file_transfer import (
     CANDIDATE_PATH,
     CONTRACT_PATH,
@@ -20,9 +19,11 @@ from rltools_host.clients.messages import (
     Action,
     ExecutorCounts,
     PolicySlot,
+    Progress,
     SlotUse,
     action_of,
     executor_counts_of,
+    mavlink_crc32,
     policy_slot_of,
     refusal,
     text_of_number,

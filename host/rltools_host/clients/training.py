@@ -6,11 +6,11 @@ import math
 import secrets
 from collections.abc import Callable, Iterator
 
-from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.file_transfer import CHECKPOINT_PATH, FileClient
 from rltools_host.clients.messages import (
     Event,
     Identity,
+    Progress,
     Report,
     Result,
     State,
@@ -19,7 +19,6 @@ from rltools_host.clients.messages import (
     report_of,
     result_of,
 )
-from rltools_host.clients.node import NodeClient
 from rltools_host.errors import (
     BrokenEnvironmentError,
     DamagedFileError,
@@ -38,9 +37,11 @@ GATHER_BYTES = 2048  # as long as they are no more than this: the link's buffers
 class TrainingClient:
     """Commands a board that trains, and takes in what it reports."""
 
-    def __init__(self, connection: Connection, node: NodeClient, files: FileClient) -> None:
+    def __init__(
+        self, connection: Connection, identity: Callable[[], Identity], files: FileClient
+    ) -> None:
         self._connection = connection
-        self._node = node
+        self._ask_identity = identity
         self._files = files
         self._queue = connection.open_queue(
             "RLT_PROGRESS", "RLT_EVALUATION", "RLT_RESULT", "RLT_IDENTITY", "STATUSTEXT"
@@ -83,7 +84,7 @@ class TrainingClient:
         """Puts a checkpoint into the board's memory, which verifies it and is then paused."""
         with Exchange(self._connection) as exchange:
             self._files.upload(CHECKPOINT_PATH, image, progress)
-            if self._node.identity().state not in (State.PAUSED, State.FINISHED):
+            if self._ask_identity().state not in (State.PAUSED, State.FINISHED):
                 exchange.because()
                 raise DamagedFileError(
                     f"the board on {self._connection.description} refuses the checkpoint: "
@@ -109,7 +110,7 @@ class TrainingClient:
             )
             if result == self._dialect.MAV_RESULT_ACCEPTED:
                 return
-            state = self._node.identity().state
+            state = self._ask_identity().state
             if exchange.sent > 1 and state in states:
                 return  # the first one was carried out, and its acknowledgement lost
             name = State.NAMES[state] if state < len(State.NAMES) else f"in state {state}"

@@ -19,7 +19,6 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rltools_host.arguments import LARGEST_SEED
 from rltools_host.build import firmware
 from rltools_host.build.native import host_library
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
@@ -27,6 +26,7 @@ from rltools_host.commands import fit as fitting
 from rltools_host.commands.options import BoardOption, Json, Port
 from rltools_host.commands.policies import NoConfirm, Trial, note_its_end, policies_of
 from rltools_host.commands.train import close, streams
+from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import (
     BoardMismatchError,
     DiskError,
@@ -63,7 +63,7 @@ from rltools_host.training.plan import Built, TrainingRequest, make_plan
 from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.training.run import train
 from rltools_host.tree import command_line, near_path
-from rltools_host.ui.steps_screen import Step, StepsScreen, make_steps_screen
+from rltools_host.ui.terminal import Step, StepsScreen, make_steps_screen
 
 if TYPE_CHECKING:
     from rltools_host.fitting.log import FlightLog
@@ -276,7 +276,7 @@ class Adaptation:
     def _not_passed(self, flown: GateResult, folder: RunFolder) -> GateError:
         share, request = flown.all, self._request
         seed = folder.content.seed or 0
-        another = seed + 1 if seed < LARGEST_SEED else 0
+        another = seed + 1 if seed < LARGEST_U32 else 0
         return GateError(
             f"{percent(share.rate)} of {share.flights:,} flights of the fitted drone succeed, and "
             f"{percent(request.least)} were to: train it with another --seed, as {another}, or "

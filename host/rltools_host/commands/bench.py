@@ -21,10 +21,10 @@ from rltools_host.bench import (
     roofline,
     training,
     vertical,
+    web,
 )
 from rltools_host.commands.options import Json, mode, require
 from rltools_host.training.hyperparameters import given_numbers
-from rltools_host.web import measure
 
 Repetitions = Annotated[int, typer.Option(metavar="N", help="Repetitions; the median counts.")]
 Tasks = Annotated[
@@ -335,4 +335,4 @@ def web_command(
     ] = 60,
     json_output: Json = False,
 ) -> None:
-    told(measure.run(memory_s), json_output)
+    told(web.run(memory_s), json_output)

@@ -20,12 +20,12 @@ from typing import Annotated
 import typer
 
 from rltools_host.build import experiments
+from rltools_host.build.description import LONGEST_NAME
 from rltools_host.build.firmware import link_for_platformio
 from rltools_host.commands.options import Json, mode, require
 from rltools_host.errors import RltError, UsageError, unknown_name
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.lines import plural
-from rltools_host.runs.policy_file import LONGEST_NAME
 from rltools_host.tree import MARKER, PROJECT, TREE, command_line, near_path
 
 FOLDER = TREE.experiments / "templates"

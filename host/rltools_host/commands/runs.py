@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from rltools_host.clock import minute
 from rltools_host.commands.options import Json, leave, mode, require
 from rltools_host.errors import UsageError
 from rltools_host.lines import columns, folded, without_commands
@@ -24,6 +23,7 @@ from rltools_host.runs.inventory import (
     rename,
     seeds_of,
 )
+from rltools_host.runs.names import minute
 from rltools_host.tree import PROJECT, command_line, near_path
 
 RENAME, DELETE = "rename", "delete"

@@ -22,7 +22,7 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.build import firmware, tested
+from rltools_host.build import cmake, firmware
 from rltools_host.commands.options import Json, leave, mode, require
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.mutants import measure
@@ -88,13 +88,13 @@ class Selection:
             return list(tools.GROUPS if self.rest else GROUPS)
         chosen = [TREE.root / name for name in self.python_files]
         texts = [path.read_text() for path in chosen if path.is_file()]
-        texts += [path.read_text() for path in tested.files(self.expression)]
+        texts += [path.read_text() for path in cmake.tests_of(self.expression)]
         groups = ["default", *(["test"] if chosen else [])]
         return [*groups, "mujoco"] if any("mujoco" in text for text in texts) else groups
 
     def cpp_targets(self) -> list[str]:
         if self.expression:
-            return tested.named(self.expression)
+            return cmake.tests_named(self.expression)
         return ["cpp_tests"] * self.daily + ["cpp_tests_all"] * self.rest
 
     @property
@@ -187,11 +187,11 @@ def run_cpp_tests(selection: Selection) -> StepResult:
     report = PROJECT.build / "ctest.xml"
     report.unlink(missing_ok=True)
     try:
-        tested.build(selection.cpp_targets())
+        cmake.build_tests(selection.cpp_targets())
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return StepResult("C++ tests", 0, 1, 0, time.monotonic() - started)
-    command = tested.ctest_command(report, selection.ctest_arguments)
+    command = cmake.ctest_command(report, selection.ctest_arguments)
     result = subprocess.run(command, cwd=TREE.root, capture_output=True, text=True)
     if result.returncode != 0:
         print(f"C++ tests:\n{result.stdout}{result.stderr}", flush=True)
@@ -283,7 +283,7 @@ def run(selection: Selection, json_output: bool = False) -> int:
         *([python] if python else []),
         *(style.result() if style else []),
     ]
-    print_processor_s({**tested.processor_s(begun), **python_processor_s()})
+    print_processor_s({**cmake.processor_s_of_tests(begun), **python_processor_s()})
     print_summary(outcomes, json_output)
     return int(any(outcome.failed for outcome in outcomes))
 

@@ -12,7 +12,6 @@ import typer
 
 from rltools_host.commands import options
 from rltools_host.commands.options import Json, mode, require
-from rltools_host.serving import address_of, server_of
 from rltools_host.tree import near_path
 
 DEFAULT_PORT = 8000
@@ -28,6 +27,8 @@ def tell(folder: Path, about: str, document: object, port: int | None) -> None:
     if document is not None:
         print(json.dumps(document), flush=True)
     if port is not None:
+        from rltools_host.web.site import address_of, server_of
+
         with server_of(folder, port) as server:
             print(f"open {address_of(server)} (Ctrl-C ends this)", flush=True)
             server.serve_forever()

@@ -4,31 +4,37 @@ and put in the place of an earlier one.
 What Sphinx reads: the tree's documents as they are, with their links to other files marked.
 
 A document links to sources and folders of the tree as a plain host of git shows them. Here such a
-link becomes `tree:<path>`, of which extension.py makes a page with that file.
+link becomes `tree:<path>`, of which this module, as an extension of Sphinx's, makes a page with
+that file. Formulas become MathML, which browsers show without a script or a font from elsewhere.
 """
 
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from rltools_host.build import cmake
 from rltools_host.documentation import core_api
 from rltools_host.errors import BuildError, UsageError
-from rltools_host.files import write_changed
+from rltools_host.files import read_json, write_changed
 from rltools_host.interruption import end_child, start_child
 from rltools_host.runs.provenance import files_in
 from rltools_host.toolchain import tools
 from rltools_host.tree import MARKER, PROJECT, TREE, VARIABLE
 from rltools_host.web.site import MARK, files_of, in_place_of_own, those_for_browsers, write_page
+
+if TYPE_CHECKING:
+    from docutils import nodes
 
 ROOT = "docs/index"
 CONFIGURATION = "conf.py"  # of docs/, which says for Sphinx what it is told
@@ -283,3 +289,97 @@ def executed_files() -> Iterator[str]:
         is_of_pages = name.startswith(NOT_EXECUTED) and not name.endswith("/cells.py")
         if name.endswith(COMPILED) and not is_of_pages:
             yield name
+
+
+# -- what Sphinx is taught -------------------------------------------------------------------------
+
+SOURCE_PAGES = "tree"  # of the pages with sources
+LEXERS = {".h": "c++", ".cpp": "c++", ".py": "python", ".json": "json", ".sh": "sh"}
+MOST_BYTES = 200_000  # of a file that is shown
+
+
+def setup(app: Any) -> dict[str, Any]:
+    app.connect("doctree-resolved", resolve)
+    app.connect("html-collect-pages", source_pages)
+    app.connect("html-page-context", shared_side_bars(), priority=400)  # the theme's has 500
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def resolve(app: Any, doctree: nodes.document, docname: str) -> None:
+    from docutils import nodes  # of the group docs, as what follows
+
+    for node in doctree.findall(nodes.reference):
+        if (uri := node.get("refuri", "")).startswith(SCHEME):
+            page = f"{SOURCE_PAGES}/{uri.removeprefix(SCHEME)}"
+            node["refuri"] = app.builder.get_relative_uri(docname, page)
+
+
+def source_pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """A page for each file and folder that documents link to, and for the files of a folder."""
+    linked = read_json(Path(app.srcdir) / SOURCES)
+    paths = {TREE.root / name for name in linked}
+    folders = {path for path in paths if path.is_dir()}
+    files = (paths - folders) | {file for folder in folders for file in shown_files(folder)}
+    for folder in sorted(folders):
+        entries = [entry for entry in sorted(folder.iterdir()) if entry in files | folders]
+        rows = "".join(
+            f'<li><a href="{html.escape(f"{folder.name}/{entry.name}.html")}">'
+            f"<code>{html.escape(entry.name)}</code></a></li>"
+            for entry in entries
+        )
+        yield source_page(folder, f"<ul>{rows}</ul>")
+    for file in sorted(files):
+        text = file.read_text(encoding="utf-8", errors="replace")
+        lexer = LEXERS.get(file.suffix, "text")
+        yield source_page(file, app.builder.highlighter.highlight_block(text, lexer))
+
+
+def shared_side_bars() -> Callable[..., None]:
+    """One for the pages with sources of each depth: its links are relative and lead to documents
+    alone. To make one takes longer than the rest of such a page."""
+    known: dict[tuple[int, str], str] = {}
+
+    def share(_app: Any, name: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+        make, depth = context["toctree"], name.count("/")
+
+        def made(**options: Any) -> str:
+            key = (depth, repr(options))
+            if key not in known:
+                known[key] = make(**options)
+            return known[key]
+
+        if name.startswith(f"{SOURCE_PAGES}/"):
+            context["toctree"] = made
+
+    return share
+
+
+def shown_files(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.is_file() and path.stat().st_size < MOST_BYTES and path.suffix != ".md":
+            yield path
+
+
+def source_page(path: Path, body: str) -> tuple[str, dict[str, Any], str]:
+    name = str(path.relative_to(TREE.root))
+    title = html.escape(name)
+    context = {"title": title, "body": f"<h1><code>{title}</code></h1>{body}", "parents": []}
+    return f"{SOURCE_PAGES}/{name}", context, "page.html"
+
+
+def visit_math(translator: Any, node: nodes.math) -> None:
+    from docutils import nodes
+    from latex2mathml.converter import convert
+
+    translator.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def visit_math_block(translator: Any, node: nodes.math_block) -> None:
+    from docutils import nodes
+    from latex2mathml.converter import convert
+
+    formula = convert(node.astext(), display="block")
+    translator.body.append(f'<div class="math">{formula}</div>')
+    raise nodes.SkipNode

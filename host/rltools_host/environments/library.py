@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.arguments import LARGEST_SEED, optional_whole_number, shown, table, whole_number
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, description, experiments
 from rltools_host.build.catalogue import Environment, find_environment
 from rltools_host.build.description import Parameter
 from rltools_host.build.native import NativeLibrary
+from rltools_host.documents import LARGEST_U32, optional_whole_number, repr_of, table, whole_number
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, unknown_name
 from rltools_host.toolchain import tools
 
@@ -212,7 +212,7 @@ def setting_bits(
     for i, setting in enumerate(settings):
         value = given.get(setting.name, setting.default)
         if not isinstance(value, int | float | np.integer | np.floating):
-            raise UsageError(f"{setting.name}={shown(value)}: give a number")
+            raise UsageError(f"{setting.name}={repr_of(value)}: give a number")
         if not setting.minimum <= value <= setting.maximum:
             raise UsageError(
                 f"{setting.name}={value} is out of bounds: choose a number from "
@@ -226,7 +226,7 @@ def setting_bits(
 
 
 def checked_seed(seed: Any) -> int:
-    return whole_number("seed", seed, 0, LARGEST_SEED)
+    return whole_number("seed", seed, 0, LARGEST_U32)
 
 
 def put_actions(place: Array, actions: Any, name: str) -> None:

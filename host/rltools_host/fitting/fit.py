@@ -16,6 +16,7 @@ from rltools_host.fitting.estimate import (
     USUAL_SHAPE,
     Assumption,
     Estimate,
+    begin,
     estimate,
     estimate_in_gusts,
     inertia_x_and_y,
@@ -25,7 +26,6 @@ from rltools_host.fitting.estimate import (
 )
 from rltools_host.fitting.log import FlightLog
 from rltools_host.fitting.model import COUNT, Model, P
-from rltools_host.fitting.order import begin
 from rltools_host.fitting.rotors import SHORTEST_LAG_S
 
 Array = NDArray[np.float64]
@@ -94,7 +94,7 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
     has_arms = rotor_x_m is not None and rotor_y_m is not None
     arms = (rotor_x_m or 1.0, rotor_y_m or 1.0)
     model = Model(log, *arms)
-    first = estimate_all(model, begin(model).theta)
+    first = estimate_all(model, begin(model))
     found, held, no_lag = estimate_what_is_seen(model, first)
     misfit, misfitting = misfit_of(noise_table(model, found))
     is_calm = misfit < 1.0 + max(CALM, CALM_ROWS / np.sqrt(len(log.time_s)))

@@ -17,8 +17,16 @@ import numpy as np
 from rltools_host.flight.disturbances import FAULTS, TICKS_A_S
 from rltools_host.flight.loop import Trace, is_fault
 from rltools_host.flight.result import LoopResult, event_line
-from rltools_host.ui.curve import BRAILLE, Canvas, nice_range, tick_labels
-from rltools_host.ui.training_screen import InPlace, Pace, add_bar, can_show
+from rltools_host.ui.terminal import (
+    BRAILLE,
+    Canvas,
+    InPlace,
+    Pace,
+    add_bar,
+    can_show,
+    nice_range,
+    tick_labels,
+)
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -18,16 +18,16 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.build.description import Channel
-from rltools_host.documents import shown
-from rltools_host.foreign.pickles import Array, UnreadableError
-from rltools_host.policies.contract import GATES, GRU, LSTM, STATES, Contract
-from rltools_host.runs.policy_file import (
+from rltools_host.build.description import (
     LONGEST_CHANNEL_NAME,
     LONGEST_UNIT,
+    Channel,
     described,
     is_policy_text,
 )
+from rltools_host.documents import shown
+from rltools_host.foreign.pickles import Array, UnreadableError
+from rltools_host.policies.contract import GATES, GRU, LSTM, STATES, Contract
 
 UNITS, MINIMUM, MAXIMUM, FREQUENCY = "units", "minimum", "maximum", "frequency"
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from rltools_host.build import experiments
 from rltools_host.build.catalogue import NAMESPACE, algorithms, list_environments
-from rltools_host.build.description import Channel, channels
+from rltools_host.build.description import LONGEST_NAME, Channel, channels
 from rltools_host.environments.library import load_library
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
 from rltools_host.foreign.network import (
@@ -47,7 +47,6 @@ from rltools_host.gymnasium_tasks.player import flat_maker
 from rltools_host.gymnasium_tasks.spaces import action_kind
 from rltools_host.gymnasium_tasks.task import TaskRequest, is_task, task_of
 from rltools_host.policies.contract import Contract, choices_of
-from rltools_host.runs.policy_file import LONGEST_NAME
 from rltools_host.runs.task import MOST_LAYERS, PREFIX, WIDEST_LAYER, Task, short, slug
 
 ANY_ENVIRONMENT = "any"  # of a policy that is made for a contract alone

@@ -21,6 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from rltools_host.build.description import (
+    LONGEST_CHANNEL_NAME,
+    MOST_STEP_INTERVAL_US,
+    is_policy_text,
+)
 from rltools_host.documents import shown
 from rltools_host.errors import DamagedFileError, UnknownNameError
 from rltools_host.files import read_limited
@@ -45,11 +50,6 @@ from rltools_host.foreign.tensor_files import (
     is_safetensors,
     read_safetensors,
     read_torch,
-)
-from rltools_host.runs.policy_file import (
-    LONGEST_CHANNEL_NAME,
-    MOST_STEP_INTERVAL_US,
-    is_policy_text,
 )
 from rltools_host.toolchain import tools
 

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host import clock
-from rltools_host.build.description import ranges_of
+from rltools_host.build.description import MOST_STEP_INTERVAL_US, ranges_of
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.foreign import proof, reading
 from rltools_host.foreign.faults import Finding, Search
@@ -45,8 +44,7 @@ from rltools_host.foreign.state_dicts import Given
 from rltools_host.policies.contract import Contract, choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.runs.folder import FORMAT, RunFolder
-from rltools_host.runs.names import new_run_path, require_empty
-from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
+from rltools_host.runs.names import new_run_path, require_empty, timestamp
 from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.runs.saves import POLICY_FILE
 from rltools_host.runs.task import short
@@ -284,7 +282,7 @@ def save(imported: Imported) -> RunFolder:
             image.step,
             image.state_sha256,
             {POLICY_FILE: image.data},
-            {"state": "imported", "ended": clock.timestamp()},
+            {"state": "imported", "ended": timestamp()},
         )
     finally:
         folder.close()
@@ -305,7 +303,7 @@ def metadata_of(imported: Imported) -> dict[str, Any]:
         "seed": image.seed,
         "steps": image.step,
         "step": image.step,
-        "started": clock.timestamp(),
+        "started": timestamp(),
         **git_revision(),
         "host": machine(),
         "versions": package_versions(),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rltools_host.build.description import MOST_CHOICES
 from rltools_host.documents import shown
 from rltools_host.files import parse_json
 from rltools_host.foreign.layers import (
@@ -34,7 +35,6 @@ from rltools_host.foreign.network import (
 from rltools_host.foreign.pickles import Array, Made, Named, UnreadableError, array_of, read_pickle
 from rltools_host.foreign.state_dicts import Given, root, standardised
 from rltools_host.foreign.tensor_files import Archive, read_torch
-from rltools_host.runs.policy_file import MOST_CHOICES
 
 LIBRARY, RECURRENT_PPO = "Stable-Baselines3", "sb3-contrib RecurrentPPO"
 MEMBERS = ("data", "policy.pth")

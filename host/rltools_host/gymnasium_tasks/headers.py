@@ -14,11 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rltools_host.build.catalogue import algorithms
-from rltools_host.build.description import Channel
+from rltools_host.build.description import (
+    LONGEST_NAME,
+    Channel,
+    comment_text,
+    string_literal,
+)
 from rltools_host.build.experiments import CONTRACT, DIGITS, EXPERIMENT, generated_header
 from rltools_host.files import write_changed
 from rltools_host.runs.contents import Run
-from rltools_host.runs.policy_file import LONGEST_NAME, comment_text, string_literal
 from rltools_host.runs.task import Task, short, slug
 
 TASK_WORDS = 4  # of a digest in the greeting: rl/environments/external/connection.h

@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rltools_host.build.catalogue import CHOICE, CHOICES, NUMBERS, algorithms
-from rltools_host.build.description import Channel
+from rltools_host.build.description import (
+    LONGEST_CHANNEL_NAME,
+    MOST_CHOICES,
+    Channel,
+)
 from rltools_host.errors import UsageError
-from rltools_host.runs.policy_file import LONGEST_CHANNEL_NAME, MOST_CHOICES
 from rltools_host.runs.task import MOST_ELEMENTS, Task
 
 if TYPE_CHECKING:

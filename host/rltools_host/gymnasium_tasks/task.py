@@ -15,10 +15,18 @@ from typing import Any
 from msgspec.structs import asdict
 from msgspec.structs import replace as with_fields
 
-from rltools_host.arguments import whole_number
 from rltools_host.build.catalogue import NUMBERS, algorithms
-from rltools_host.build.description import Channel, Shape
-from rltools_host.documents import LARGEST_BOUND, Unfit
+from rltools_host.build.description import (
+    LONGEST_CHANNEL_NAME,
+    LONGEST_NAME,
+    LONGEST_UNIT,
+    MOST_STEP_INTERVAL_US,
+    Channel,
+    Shape,
+    described,
+    is_policy_text,
+)
+from rltools_host.documents import LARGEST_BOUND, Unfit, whole_number
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.gymnasium_tasks.spaces import (
     DEFAULT_ALGORITHM,
@@ -30,14 +38,6 @@ from rltools_host.gymnasium_tasks.spaces import (
     gives_masks,
     mask_channels,
     observation_bounds,
-)
-from rltools_host.runs.policy_file import (
-    LONGEST_CHANNEL_NAME,
-    LONGEST_NAME,
-    LONGEST_UNIT,
-    MOST_STEP_INTERVAL_US,
-    described,
-    is_policy_text,
 )
 from rltools_host.runs.task import (
     MOST_ELEMENTS,

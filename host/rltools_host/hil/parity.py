@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rltools_host.build.description import ranges_of
-from rltools_host.clients.file_packet import Progress
-from rltools_host.clients.messages import EXECUTOR_STATUSES, Action, name_of
+from rltools_host.clients.messages import EXECUTOR_STATUSES, Action, Progress, name_of
 from rltools_host.clients.policies import PolicyClient, Tick
 from rltools_host.hil.inputs import Inputs, make_inputs, make_not_finite
 from rltools_host.policies.acting import WRAP, HiddenState, History, given_out, normalised

@@ -11,8 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from numpy.typing import NDArray
 
 from rltools_host.build.firmware import Footprint
-from rltools_host.clients.file_packet import Progress
-from rltools_host.clients.messages import Identity
+from rltools_host.clients.messages import Identity, Progress
 from rltools_host.clients.policies import MOST_SAMPLES, Measured, PolicyClient
 from rltools_host.documents import Count, Digest, Line, Number, typed
 from rltools_host.hil.parity import Parity

@@ -47,6 +47,7 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "host/native/policy_flights": "tests/host/flight/",
     "host/native/policy_library": "tests/host/policies/",
     "host/native/simulate": "tests/host/policies/test_evaluate",
+    "host/rltools_host/bench/web": "tests/host/web/test_measure",
     "host/rltools_host/commands/": "tests/host/commands/test_modes",
     "host/rltools_host/policies/acting": "tests/host/rlt/test_policy",
     "host/rltools_host/report/comparison": "tests/host/commands/test_compare",

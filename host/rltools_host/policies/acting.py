@@ -13,9 +13,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rltools_host.arguments import whole_number
 from rltools_host.build.description import Channel, ranges_of
 from rltools_host.build.native import host_library
+from rltools_host.documents import whole_number
 from rltools_host.errors import UsageError
 from rltools_host.policies.contract import (
     RESET_AT_FAULT,

@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from rltools_host.build.description import Channel
-from rltools_host.documents import shown
-from rltools_host.errors import DamagedFileError
-from rltools_host.policies.core import Float32Array, activations
-from rltools_host.runs.policy_file import (
+from rltools_host.build.description import (
     LONGEST_CHANNEL_NAME,
     LONGEST_NAME,
     LONGEST_UNIT,
     MOST_CHOICES,
+    Channel,
     is_policy_text,
     is_subject_name,
 )
+from rltools_host.documents import shown
+from rltools_host.errors import DamagedFileError
+from rltools_host.policies.core import Float32Array, activations
 
 CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
 CHOICE = struct.Struct("<24s")  # the name of one

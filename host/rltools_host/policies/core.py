@@ -18,7 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from rltools_host.build.native import host_library
 from rltools_host.clients.messages import POLICY_REASONS
 from rltools_host.errors import BuildError, DamagedFileError, RltError, VerificationError
-from rltools_host.runs.policy_file import HEADER, header_bytes
+from rltools_host.runs.saves import (
+    HEADER,
+    header_bytes,
+)
 from rltools_host.tree import TREE
 
 CORE = TREE.include / "rltools" / "core"

@@ -14,7 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.build.description import Channel
+from rltools_host.build.description import (
+    Channel,
+    comment_text,
+    string_literal,
+)
 from rltools_host.policies.contract import (
     LEAST_ALLOWED,
     Example,
@@ -32,7 +36,6 @@ from rltools_host.policies.header_layers import (
     remembering,
 )
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.runs.policy_file import comment_text, string_literal
 
 HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")
 

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rltools_host.build.description import Channel
+from rltools_host.build.description import Channel, comment_text
 from rltools_host.errors import UsageError
 from rltools_host.files import in_place_of
 from rltools_host.policies import export
@@ -22,7 +22,6 @@ from rltools_host.policies.contract import (
 )
 from rltools_host.policies.core import float_literal
 from rltools_host.policies.image import PolicyImage
-from rltools_host.runs.policy_file import comment_text
 from rltools_host.tree import TREE
 
 LICENSE = TREE.root / "LICENSE"

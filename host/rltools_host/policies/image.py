@@ -16,7 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rltools_host.build.description import Channel
+from rltools_host.build.description import (
+    MOST_CHOICES,
+    MOST_STEP_INTERVAL_US,
+    Channel,
+)
 from rltools_host.errors import DamagedFileError
 from rltools_host.policies.contract import (
     CHANNEL,
@@ -43,11 +47,9 @@ from rltools_host.policies.core import DamagedPolicyError as DamagedPolicyError
 from rltools_host.policies.core import Float32Array as Float32Array
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LAST
-from rltools_host.runs.policy_file import (
+from rltools_host.runs.saves import (
     HEADER,
     MAGIC,
-    MOST_CHOICES,
-    MOST_STEP_INTERVAL_US,
     RECURRENCE,
     RECURRENT_VERSION,
     VERSION,
@@ -157,7 +159,7 @@ def parse_policy(data: bytes, origin: str = "the policy image") -> PolicyImage:
 
 def parse_foreign_policy(data: bytes, origin: str) -> PolicyImage:
     """As parse_policy, of what somebody else may have written: what it names things is shown, and
-    goes into headers, and must be plain (runs/policy_file.py). A board does not look at names."""
+    goes into headers, and must be plain (build/description.py). A board does not look at names."""
     image = parse_policy(data, origin)
     channels = (*image.observations, *image.actions)
     require_texts(origin, channels, image.experiment, name=image.environment)

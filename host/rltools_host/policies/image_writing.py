@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rltools_host.build.description import ranges_of
+from rltools_host.build.description import MOST_STEP_INTERVAL_US, ranges_of
 from rltools_host.policies.contract import (
     CHOICE,
     HAS_CHOICES,
@@ -25,11 +25,10 @@ from rltools_host.policies.contract import (
 )
 from rltools_host.policies.core import LAYER, activations
 from rltools_host.policies.image import parse_policy
-from rltools_host.runs.policy_file import (
+from rltools_host.runs.saves import (
     CRC32_PLACE,
     HEADER,
     MAGIC,
-    MOST_STEP_INTERVAL_US,
     RECURRENCE,
     RECURRENT_VERSION,
     VERSION,

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from rltools_host.clients.file_packet import Progress
-from rltools_host.clients.messages import DROP_REASONS, Action, Identity, text_of_number
+from rltools_host.clients.messages import DROP_REASONS, Action, Identity, Progress, text_of_number
 from rltools_host.clients.policies import PolicyClient, Slots
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import (

@@ -1,7 +1,8 @@
 """The moving picture of an episode: an environment's shapes (build/picture.py) as an SVG that moves
 by itself, without a script.
 
-The movement of a body in MuJoCo: a clip that repeats, and frames side by side.
+The movement of a body in MuJoCo: a clip that repeats, and frames side by side. This module is also
+the program that draws them, as drawing may end its process.
 """
 
 from __future__ import annotations
@@ -10,19 +11,22 @@ import base64
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rltools_host.build.description import Shape
 from rltools_host.build.picture import Drawn, picture_of
 from rltools_host.documents import Unfit
+from rltools_host.gymnasium_tasks.imports import silence_mujoco
 from rltools_host.interruption import end_child, ending, start_child
 from rltools_host.policies.episodes import Episode, name_in_gymnasium
 from rltools_host.policies.image import PolicyImage
-from rltools_host.report import mujoco_frames
 from rltools_host.report.markup import Values, number, text
 
 WIDTH = 230.0  # CSS pixels
@@ -159,6 +163,7 @@ def texts(values: Values) -> list[str]:
 
 LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}  # of MUJOCO_GL: with a graphics card or without
 HOW_TO_GET = "sudo apt-get install --no-install-recommends libegl1 libgl1-mesa-dri"
+RENDERER = (sys.executable, "-I", "-m", __name__)
 LONGEST_S = 60.0
 FRAME_S = 0.05  # between two frames of the clip, about
 STRIP_FRAMES = 8
@@ -249,7 +254,7 @@ def rendered(environment: str, episode: Episode, frames: Frames) -> tuple[bytes,
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         np.savez(
-            folder / mujoco_frames.INPUT,
+            folder / INPUT,
             actions=episode.actions,
             rewards=episode.rewards,
             steps=frames.steps,
@@ -258,18 +263,11 @@ def rendered(environment: str, episode: Episode, frames: Frames) -> tuple[bytes,
         )
         arguments = [environment, str(episode.seed), name]
         for library, title in LIBRARIES.items():
-            why = run_renderer([*renderer_command(), *arguments], library)
+            why = run_renderer([*RENDERER, *arguments], library)
             if why is None:
-                return (
-                    (folder / mujoco_frames.CLIP).read_bytes(),
-                    (folder / mujoco_frames.STRIP).read_bytes(),
-                )
+                return (folder / CLIP).read_bytes(), (folder / STRIP).read_bytes()
             reasons.append(f"{title}: {why}")
     raise NotDrawn("; ".join(reasons))
-
-
-def renderer_command() -> list[str]:
-    return [sys.executable, "-I", "-m", mujoco_frames.__name__]
 
 
 def run_renderer(command: Sequence[str], library: str) -> str | None:
@@ -281,9 +279,9 @@ def run_renderer(command: Sequence[str], library: str) -> str | None:
         return f"longer than {number(LONGEST_S)} s"
     finally:
         end_child(child, 0)
-    if code == mujoco_frames.NO_OPENGL:
+    if code == NO_OPENGL:
         return "not found"
-    if code == mujoco_frames.ANOTHER_EPISODE:
+    if code == ANOTHER_EPISODE:
         return "the episode was another one"
     return ending(child) if code else None
 
@@ -306,3 +304,95 @@ there on, {number(frames.strip_interval_s, 2)}\N{NO-BREAK SPACE}s apart.</figcap
 
 def data_uri(webp: bytes) -> str:
     return f"data:image/webp;base64,{base64.b64encode(webp).decode()}"
+
+
+# -- the program -----------------------------------------------------------------------------------
+
+INPUT, CLIP, STRIP = "episode.npz", "clip.webp", "strip.webp"
+NO_OPENGL = 3  # exit code where there is nothing to draw with
+ANOTHER_EPISODE = 4  # exit code where the actions earn other rewards than they did
+
+CLIP_WIDTH, CLIP_HEIGHT = 480, 360
+CAMERA = "track"  # which Gymnasium's models have; it follows the body
+SKY = 60  # pixels that the strip leaves out
+CELL = (240, 200)
+GAP = 6
+QUALITY = 72
+
+Frame = NDArray[np.uint8]
+
+
+def main(environment_name: str, seed: str, folder: Path) -> int:
+    """From INPUT in the folder, an episode of Gymnasium from the reset with the seed, and before
+    which steps the frames are, CLIP and STRIP. MUJOCO_GL says with which library MuJoCo draws."""
+    try:
+        environment = make_environment(environment_name)
+        renderer = make_renderer(environment.model)
+    except Exception:  # AttributeError, RuntimeError ...: MuJoCo loads the library when imported
+        return NO_OPENGL
+    with np.load(folder / INPUT) as episode:
+        actions, rewards, steps = episode["actions"], episode["rewards"], episode["steps"]
+        in_strip, interval_s = episode["in_strip"], float(episode["interval_s"])
+    wanted = set(steps.tolist())
+    frames: list[Frame] = []
+    environment.reset(seed=int(seed))
+    for step, action in enumerate(actions):
+        if step in wanted:
+            renderer.update_scene(environment.data, camera=CAMERA)
+            frames.append(renderer.render())
+        if environment.step(action)[1] != rewards[step]:
+            return ANOTHER_EPISODE
+    write_clip(folder / CLIP, frames, interval_s)
+    write_strip(folder / STRIP, [frames[index] for index in in_strip])
+    return 0
+
+
+def make_environment(name: str) -> Any:
+    import gymnasium
+
+    silence_mujoco()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Gymnasium has newer versions
+        return gymnasium.make(name, disable_env_checker=True).unwrapped
+
+
+def make_renderer(model: Any) -> Any:
+    import mujoco
+
+    renderer = mujoco.Renderer(model, CLIP_HEIGHT, CLIP_WIDTH)
+    # They speckle a body that is far from where it began: the light stays there.
+    renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = False
+    return renderer
+
+
+def write_clip(path: Path, frames: Sequence[Frame], interval_s: float) -> None:
+    """An animation that begins again at its end, without controls."""
+    from PIL import Image
+
+    images = [Image.fromarray(frame) for frame in frames]
+    images[0].save(
+        path,
+        save_all=True,
+        append_images=images[1:],
+        duration=round(interval_s * 1000),
+        loop=0,
+        quality=QUALITY,
+        method=3,
+    )
+
+
+def write_strip(path: Path, frames: Sequence[Frame]) -> None:
+    """The frames' middles side by side."""
+    from PIL import Image
+
+    width, height = CELL
+    strip = Image.new("RGBA", (len(frames) * (width + GAP) - GAP, height))
+    left = (CLIP_WIDTH - CLIP_HEIGHT) // 2
+    for place, frame in enumerate(frames):
+        middle = Image.fromarray(frame).crop((left, SKY, left + CLIP_HEIGHT, CLIP_HEIGHT))
+        strip.paste(middle.resize(CELL), (place * (width + GAP), 0))
+    strip.save(path, quality=QUALITY, method=6)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], Path(sys.argv[3])))

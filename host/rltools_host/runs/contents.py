@@ -11,7 +11,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from rltools_host.clock import LAST_US
+from rltools_host.build.description import (
+    LONGEST_NAME,
+    SUBJECT_NAME,
+    described,
+    is_policy_text,
+)
 from rltools_host.documents import (
     LONGEST_TEXT,
     Count,
@@ -27,7 +32,7 @@ from rltools_host.documents import (
     typed,
     unfit,
 )
-from rltools_host.runs.policy_file import LONGEST_NAME, SUBJECT_NAME, described, is_policy_text
+from rltools_host.runs.names import LAST_US
 from rltools_host.runs.task import PREFIX, Task
 
 SAVE_NAME = r"^save-([0-9]{1,10})-[0-9a-f]{12}(-[0-9]+)?\Z"

@@ -1,4 +1,8 @@
-"""Names of runs: which there are, which one is meant, what a new one is called."""
+"""Names of runs: which there are, which one is meant, what a new one is called.
+
+And the time as names and files say it, always in UTC: what comes later also sorts later. No other
+module asks what time it is on the wall (tests/tree/test_clock.py).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,11 @@ import contextlib
 import os
 import re
 import shlex
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from rltools_host import clock
 from rltools_host.errors import UnknownNameError, UsageError, unknown_name
 from rltools_host.files import MOST_JSON_BYTES, disk_error, parse_json, read_limited
 from rltools_host.tree import PROJECT
@@ -114,13 +119,13 @@ def begun_us(path: Path) -> int:
         document = None
     stated = document if isinstance(document, dict) else {}
     begun = stated.get(BEGUN)
-    if isinstance(begun, int) and not isinstance(begun, bool) and 0 <= begun <= clock.LAST_US:
+    if isinstance(begun, int) and not isinstance(begun, bool) and 0 <= begun <= LAST_US:
         return begun
     with contextlib.suppress(ValueError):
-        return clock.microseconds_of(str(stated.get("started")))
+        return microseconds_of(str(stated.get("started")))
     if DATED.match(path.parent.name):
         with contextlib.suppress(ValueError):
-            return clock.microseconds_of_local(path.parent.name[:15])
+            return microseconds_of_local(path.parent.name[:15])
     return path.stat().st_mtime_ns // 1000
 
 
@@ -132,7 +137,7 @@ def beginning_now(path: Path) -> dict[str, int]:
         for other in path.parent.glob(f"*/{file}"):
             with contextlib.suppress(OSError):
                 last = max(last, begun_us(other))
-    return {BEGUN: min(max(clock.now_us(), last + 1), clock.LAST_US)}
+    return {BEGUN: min(max(now_us(), last + 1), LAST_US)}
 
 
 def in_numbers(name: str) -> list[tuple[int, str]]:
@@ -179,3 +184,51 @@ def new_run_path(name: str, runs_directory: Path | None = None) -> Path:
             raise disk_error(path, error) from None
         else:
             return path
+
+
+# -- the time --------------------------------------------------------------------------------------
+
+LAST_US = 2**53 - 1  # in 2255; every reader of JSON has it exactly
+
+
+def timestamp(precision: str = "seconds") -> str:
+    """`2026-11-23T17:05:00+00:00`."""
+    return datetime.now(UTC).isoformat(timespec=precision)
+
+
+def date() -> str:
+    """`2026-11-23`."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def folder_date() -> str:
+    """`20261123-170500`, with which the name of a run's folder begins."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def minute(moment_us: int) -> str:
+    """`2026-11-23 17:05`, of microseconds since 1970."""
+    return f"{datetime.fromtimestamp(moment_us / 1_000_000, UTC):%Y-%m-%d %H:%M}"
+
+
+def now_us() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+def microseconds_of(stamp: str) -> int:
+    """Of a `timestamp`, since 1970; without an offset it is taken for UTC. ValueError if it is
+    none."""
+    moment = datetime.fromisoformat(stamp)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1_000_000)
+
+
+def microseconds_of_local(stamp: str) -> int:
+    """Of a `folder_date` as runs had it earlier, by the local time of where they began, which is
+    taken for that of here. ValueError if it is none."""
+    try:
+        return int(datetime.strptime(stamp, "%Y%m%d-%H%M%S").timestamp() * 1_000_000)
+    except OverflowError:
+        raise ValueError(f"{stamp} is not a time") from None

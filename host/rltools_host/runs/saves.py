@@ -4,6 +4,9 @@ A save is one step. Its files are written into a hidden folder, synchronised, an
 one rename, as save-<step>-<state's hash>; the save is the run's from the run.json on that names it,
 and what was saved before is removed after that. So a process that is killed at any point leaves the
 save before or the new one, and besides at most what the next save removes.
+
+A policy's header (docs/policy_image.md) says of which training state it is; in format 2 a record is
+behind it. It is read without NumPy, which training does not load.
 """
 
 from __future__ import annotations
@@ -11,8 +14,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import struct
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rltools_host.files import (
     disk_error,
@@ -23,7 +29,6 @@ from rltools_host.files import (
     write_durably,
 )
 from rltools_host.runs.contents import SAVE_NAME, Run
-from rltools_host.runs.policy_file import state_of_policy
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 POLICY_FILE = "policy.rltp"
@@ -156,3 +161,44 @@ def is_whole(save: Path, state_sha256: str | None, run: Run) -> bool:
     except OSError:
         return False
     return state_sha256 is not None and state_of_policy(data) == state_sha256
+
+
+# -- the header of a policy ------------------------------------------------------------------------
+
+MAGIC = b"RLTP"
+VERSION, RECURRENT_VERSION = 1, 2
+HEADER = struct.Struct("<4sHHIIHHHHIIIIII32s32s32s")
+RECURRENCE = struct.Struct("<IIHHI")  # behind the header of format 2
+CRC32_PLACE = slice(12, 16)  # in the header
+STEP_PLACE, STATE_PLACE = 11, 15  # among the header's fields
+
+
+def image_crc32(data: bytes) -> int:
+    """CRC-32 of all bytes but the four that hold it."""
+    return zlib.crc32(data[CRC32_PLACE.stop :], zlib.crc32(data[: CRC32_PLACE.start]))
+
+
+def header_bytes(version: int) -> int:
+    """Of the header and what lies behind it."""
+    return HEADER.size + (RECURRENCE.size if version == RECURRENT_VERSION else 0)
+
+
+def state_of_policy(data: bytes) -> str | None:
+    """SHA-256 of the training state that the image states; None where it is damaged."""
+    fields = _fields(data)
+    state: bytes | None = None if fields is None else fields[STATE_PLACE]
+    return None if state is None else state.hex()
+
+
+def step_of_policy(data: bytes) -> int | None:
+    """The step of training that the image states; None where it is damaged."""
+    fields = _fields(data)
+    return None if fields is None else int(fields[STEP_PLACE])
+
+
+def _fields(data: bytes) -> tuple[Any, ...] | None:
+    if len(data) < HEADER.size or not data.startswith(MAGIC):
+        return None
+    if image_crc32(data) != int.from_bytes(data[CRC32_PLACE], "little"):
+        return None
+    return HEADER.unpack_from(data)

@@ -12,7 +12,17 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rltools_host.build.catalogue import algorithms, listed
-from rltools_host.build.description import Channel, Shape
+from rltools_host.build.description import (
+    LONGEST_CHANNEL_NAME,
+    LONGEST_NAME,
+    LONGEST_UNIT,
+    MOST_CHOICES,
+    MOST_STEP_INTERVAL_US,
+    Channel,
+    Shape,
+    described,
+    is_policy_text,
+)
 from rltools_host.build.picture import picture_of
 from rltools_host.documents import (
     LARGEST_BOUND,
@@ -22,15 +32,6 @@ from rltools_host.documents import (
     End,
     Unfit,
     unfit,
-)
-from rltools_host.runs.policy_file import (
-    LONGEST_CHANNEL_NAME,
-    LONGEST_NAME,
-    LONGEST_UNIT,
-    MOST_CHOICES,
-    MOST_STEP_INTERVAL_US,
-    described,
-    is_policy_text,
 )
 
 PREFIX = "gym:"  # of a task's name on the command line

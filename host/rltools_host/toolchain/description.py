@@ -1,13 +1,16 @@
-"""Toolchains as data: toolchains/<toolchain>.json, and the system's tools that they name."""
+"""Toolchains as data: toolchains/<toolchain>.json, the system's tools that they name,
+and the groups of Python packages: what they are known by, and how much there is to fetch.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -107,12 +110,57 @@ MODULES = {
     "zig": "ziglang",
 }
 
+# Of each group's locked wheels, for CPython 3.11 on Linux x86-64, with those that other groups
+# have, too; what a group stands in for says its own (tools.STAND_INS).
+MEGABYTES = {
+    "default": 89,
+    "test": 67,
+    "lint": 30,
+    "platformio": 8,
+    "crazyflie": 55,
+    "fit": 52,
+    "onnx": 51,
+    "parquet": 55,
+    "esp-idf": 7,
+    "mujoco": 51,
+    "tune": 24,
+    "ray": 83,
+    "wandb": 28,
+    "browser": 55,
+    "docs": 38,
+}
+# A line of apt-get --print-uris: address, file, bytes, checksum.
+ADDRESS = re.compile(r"^'[^']+' \S+ (\d+) ", re.MULTILINE)
+
 
 def group_is_there(group: str) -> bool:
     """Of whatever version: a checkout's own environment has a stamp, a user's has the packages."""
     if TREE.is_installed:
         return importlib.util.find_spec(MODULES[group]) is not None
     return group_stamp(group).is_file()
+
+
+def group_note(group: str) -> str:
+    """` (89 MB to fetch)`, at most; empty where nobody knows."""
+    size = MEGABYTES.get(group)
+    return f" ({size} MB to fetch, or less)" if size else ""
+
+
+def packages_note(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """The same of Debian packages: what this command of apt-get would fetch."""
+    try:
+        asked = subprocess.run(
+            [*command, "--print-uris"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    size = sum(map(int, ADDRESS.findall(asked.stdout)))
+    return f": {max(size / 1e6, 0.1):,.1f} MB to fetch" if size else ""
 
 
 @dataclass(frozen=True)

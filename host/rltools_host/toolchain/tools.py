@@ -24,10 +24,11 @@ from rltools_host.toolchain.description import (
     PTS,
     Tool,
     group_is_there,
+    group_note,
     group_stamp,
+    packages_note,
     system_tools,
 )
-from rltools_host.toolchain.downloads import group_note, packages_note
 from rltools_host.tree import TREE
 
 GROUPS = {

@@ -15,16 +15,14 @@ from typing import Any
 from msgspec import to_builtins
 
 from rltools_host.build import experiments, firmware
-from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.file_transfer import (
     BEST_PATH,
     CHECKPOINT_PATH,
     LARGEST_FILE_BYTES,
     POLICY_PATH,
 )
-from rltools_host.clients.messages import Evaluation, Identity, Result
+from rltools_host.clients.messages import Evaluation, Identity, Progress, Result
 from rltools_host.clients.session import BoardSession
-from rltools_host.clock import timestamp
 from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
@@ -42,9 +40,15 @@ from rltools_host.runs.checkpoint import (
 )
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import FORMAT, RunFolder
-from rltools_host.runs.policy_file import state_of_policy, step_of_policy
+from rltools_host.runs.names import timestamp
 from rltools_host.runs.provenance import git_revision, machine, package_versions, read_sources
-from rltools_host.runs.saves import BEST_FILE, CHECKPOINT_FILE, POLICY_FILE
+from rltools_host.runs.saves import (
+    BEST_FILE,
+    CHECKPOINT_FILE,
+    POLICY_FILE,
+    state_of_policy,
+    step_of_policy,
+)
 from rltools_host.training.metrics_log import evaluation_of
 from rltools_host.training.plan import DEFAULT_BOARD, Plan
 from rltools_host.tree import PROJECT, command_line

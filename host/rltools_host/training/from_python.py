@@ -11,12 +11,12 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.arguments import (
-    LARGEST_SEED,
+from rltools_host.documents import (
+    LARGEST_U32,
     callable_,
     optional_path,
     optional_whole_number,
-    shown,
+    repr_of,
     table,
     whole_number,
 )
@@ -49,8 +49,8 @@ def group_request(request: TrainingRequest, asked: Seeds, tensorboard: bool) -> 
     each: tuple[int, ...] = ()
     if seeds is not None:
         if isinstance(seeds, str) or not isinstance(seeds, Iterable):
-            raise UsageError(f"seeds={shown(seeds)}: give whole numbers, such as range(10)")
-        each = tuple(whole_number("seeds", seed, 0, LARGEST_SEED) for seed in seeds)
+            raise UsageError(f"seeds={repr_of(seeds)}: give whole numbers, such as range(10)")
+        each = tuple(whole_number("seeds", seed, 0, LARGEST_U32) for seed in seeds)
         if not each or len(each) != len(set(each)) or len(each) > MOST_SEEDS:
             raise UsageError(f"seeds: give 1 to {MOST_SEEDS:,} seeds, each once")
         if request.seed is not None:
@@ -79,7 +79,9 @@ def place_of(run: Any) -> str | None:
 def widths(hidden: Any) -> tuple[int, ...]:
     """Of hidden layers, as a tuple of numbers."""
     if isinstance(hidden, str) or not isinstance(hidden, Iterable):
-        raise UsageError(f"hidden={shown(hidden)}: give the widths of the layers, such as (64, 64)")
+        raise UsageError(
+            f"hidden={repr_of(hidden)}: give the widths of the layers, such as (64, 64)"
+        )
     return tuple(whole_number("hidden", width, 1, WIDEST_LAYER) for width in hidden)
 
 
@@ -123,10 +125,10 @@ def evaluate(
     """
     callable_("policy", policy, "a function of an observation")
     episodes = whole_number("episodes", episodes, 1, MOST_EPISODES)
-    seed = whole_number("seed", seed, 0, LARGEST_SEED)
+    seed = whole_number("seed", seed, 0, LARGEST_U32)
     environment = make_by_id(env) if isinstance(env, str) else env
     if not hasattr(environment, "reset") or not hasattr(environment, "step"):
-        raise UsageError(f"env={shown(env)}: give an environment, or a name that Gymnasium knows")
+        raise UsageError(f"env={repr_of(env)}: give an environment, or a name that Gymnasium knows")
     returns = np.zeros(episodes)
     for i in range(episodes):
         act = policy.episode() if isinstance(policy, Acting) else policy
@@ -156,7 +158,7 @@ def evaluate_gymnasium(
     RltError: the run is of no such environment, or this one has other observations or actions.
     """
     episodes = whole_number("episodes", episodes, 1, MOST_EPISODES)
-    seed = whole_number("seed", seed, 0, LARGEST_SEED)
+    seed = whole_number("seed", seed, 0, LARGEST_U32)
     make_env = maker_for(make_env)
     folder = RunFolder.open(str(getattr(run, "path", run)))
     task = folder.content.gymnasium

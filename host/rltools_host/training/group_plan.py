@@ -14,7 +14,6 @@ from typing import Any
 from msgspec import structs
 
 from rltools_host.boards.description import Board
-from rltools_host.clock import folder_date, timestamp
 from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.gymnasium_tasks.imports import playable
@@ -23,7 +22,14 @@ from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.runs.contents import Group
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import SEEDS, GroupFolder
-from rltools_host.runs.names import find_group, is_run, new_run_path, require_empty
+from rltools_host.runs.names import (
+    find_group,
+    folder_date,
+    is_run,
+    new_run_path,
+    require_empty,
+    timestamp,
+)
 from rltools_host.runs.saves import holds_save
 from rltools_host.runs.task import Task
 from rltools_host.training.board import build_program

@@ -346,31 +346,28 @@ def file_values(description: ExperimentDescription, set_file: SetFile) -> Values
 
 def parse_value(entry: Parameter, text: str) -> float | int:
     """A value within the bounds, as the board will hold it."""
-    bounds = f"{plain_number(entry, entry.minimum)} to {plain_number(entry, entry.maximum)}"
-    kind = "whole number" if entry.is_whole else "number"
-    unit = f" {entry.unit}" if entry.unit else ""
-    refusal = UsageError(
-        f"{entry.name}={text} is out of bounds: choose a {kind} from {bounds}{unit} "
-        f"({entry.description.rstrip('.')})"
-    )
     try:
         given = float(text)
         if entry.is_whole:
             given = int(text) if text.lstrip("+-").replace("_", "").isdigit() else given
-            if given != int(given):
-                raise refusal
-            value: float | int = int(given)
+            value: float | int = int(given) if given == int(given) else math.nan
         else:
             value = as_float32(given)
     except (ValueError, OverflowError):
-        raise refusal from None
+        given = value = math.nan
     if value == 0 and given != 0:
         raise UsageError(
             f"{entry.name}={text} is 0 in a float of 32 bits: give 0, or at least "
             f"{shortest(SMALLEST_POSITIVE):g}"
         )
     if not entry.minimum <= value <= entry.maximum:
-        raise refusal
+        bounds = f"{plain_number(entry, entry.minimum)} to {plain_number(entry, entry.maximum)}"
+        kind = "whole number" if entry.is_whole else "number"
+        unit = f" {entry.unit}" if entry.unit else ""
+        raise UsageError(
+            f"{entry.name}={text} is out of bounds: choose a {kind} from {bounds}{unit} "
+            f"({entry.description.rstrip('.')})"
+        )
     return value if entry.is_whole else shortest(value)
 
 

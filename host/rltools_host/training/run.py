@@ -10,7 +10,6 @@ from typing import Any
 from rltools_host.build import cmake
 from rltools_host.clients.messages import Evaluation, Event, Identity, Result, StatusText
 from rltools_host.clients.session import BoardSession
-from rltools_host.clock import folder_date, timestamp
 from rltools_host.errors import (
     DiskError,
     EnvironmentLostError,
@@ -22,7 +21,7 @@ from rltools_host.errors import (
 from rltools_host.interruption import SIGNALS, Interruption
 from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import new_run_path
+from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
 from rltools_host.runs.saves import CHECKPOINT_FILE, remove_partials, saves_to_resume, step_of
 from rltools_host.training.board import (

@@ -22,14 +22,8 @@ from rltools_host.training.progress import (
     Member,
     states_of,
 )
-from rltools_host.ui.training_screen import (
-    PLAIN_LINE_S,
-    InPlace,
-    add_bar,
-    can_show,
-    duration,
-    number,
-)
+from rltools_host.ui.terminal import InPlace, add_bar, can_show, duration, number
+from rltools_host.ui.training_screen import PLAIN_LINE_S
 
 if TYPE_CHECKING:
     from rich.console import Group

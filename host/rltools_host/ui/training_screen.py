@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
-import time
-from collections.abc import Callable
 from functools import partial
+from itertools import groupby
 from typing import IO, TYPE_CHECKING
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
@@ -15,32 +12,25 @@ from rltools_host.lines import columns, in_columns
 from rltools_host.link.framing import printable
 from rltools_host.training.metrics_log import words
 from rltools_host.training.progress import Screen, TrainingView
-from rltools_host.ui.curve import chart
+from rltools_host.ui.terminal import (
+    BRAILLE,
+    Canvas,
+    InPlace,
+    add_bar,
+    can_show,
+    duration,
+    nice_range,
+    number,
+    tick_labels,
+)
 
 if TYPE_CHECKING:
-    from rich.console import Group, RenderableType
-    from rich.live import Live
+    from rich.console import Group
     from rich.text import Text
 
-
-REFRESH_S = 0.5
-
-
-DRAWING_SHARE = 0.02  # of the time at most: a board on this machine may share the core
-
-
 LOADING_S = 0.02  # of processor time, about what importing rich takes
-
-
-NARROWEST = 40
-
-
 PLAIN_LINE_S = 10.0  # between plain lines when no evaluation comes
-
-
 CHART_ROWS = (5, 14)  # fewest and most
-
-
 METRIC_WIDTH = 7  # room for a number at least: its digits are seldom what decides how many fit
 
 
@@ -100,54 +90,6 @@ def plain_line(view: TrainingView, with_evaluation: bool) -> str:
     return "   ".join(parts)
 
 
-class Pace:
-    """When to do again what costs time: not before a while, and not for more than a share of it."""
-
-    def __init__(self, interval_s: float, share: float) -> None:
-        self._interval_s = interval_s
-        self._share = share
-        self._due_at = -math.inf
-
-    def is_due(self, now: float) -> bool:
-        return now >= self._due_at
-
-    def done(self, now: float, cost_s: float) -> None:
-        """It was done just now, and cost this much."""
-        self._due_at = now + max(self._interval_s, cost_s / self._share)
-
-    def hurry(self) -> None:
-        """It is due at once."""
-        self._due_at = -math.inf
-
-
-class InPlace:
-    """A picture that stays in place on a terminal. It begins with the first one that is drawn, as
-    importing rich takes a while."""
-
-    def __init__(self, stream: IO[str], pace: Pace | None = None) -> None:
-        self.pace = pace or Pace(REFRESH_S, DRAWING_SHARE)
-        self._stream = stream
-        self._live: Live | None = None
-
-    @property
-    def has_begun(self) -> bool:
-        return self._live is not None
-
-    def draw(self, now: float, picture: Callable[[int, int], RenderableType]) -> None:
-        """What `picture` makes of a width and a height."""
-        if self._live is None:
-            self._live = open_live(self._stream)
-        began = time.thread_time()
-        self._live.update(picture(*self._live.console.size), refresh=True)
-        self.pace.done(now, time.thread_time() - began)
-
-    def end(self, *, stays: bool = True) -> None:
-        """The last picture stays, or goes."""
-        if self._live is not None:
-            self._live.transient = not stays
-            self._live.stop()
-
-
 class LiveScreen(Screen):
     """A picture that stays in place, drawn at most twice a second.
 
@@ -184,25 +126,6 @@ class LiveScreen(Screen):
         self._shown.draw(self.view.clock(), partial(picture, self.view))
 
 
-def open_live(stream: IO[str]) -> Live:
-    """rich's picture in place. It draws when it is told to, and has no thread."""
-    from rich.console import Console
-    from rich.live import Live
-
-    live = Live(console=Console(file=stream), auto_refresh=False, vertical_overflow="crop")
-    live.start()
-    return live
-
-
-def can_show(stream: IO[str]) -> bool:
-    """Whether it is a terminal on which a picture can stay in place."""
-    if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
-        return False
-    with contextlib.suppress(OSError):
-        return not 0 < os.get_terminal_size(stream.fileno()).columns < NARROWEST
-    return True
-
-
 def make_screen(view: TrainingView, stream: IO[str]) -> Screen:
     """The live screen where `stream` is a terminal that can show it, else plain lines."""
     return LiveScreen(view, stream) if can_show(stream) else PlainScreen(view, stream)
@@ -225,6 +148,67 @@ def picture(view: TrainingView, width: int, height: int) -> Group:
     return Group(*lines)
 
 
+def chart(view: TrainingView, width: int, rows: int) -> list[Text]:
+    """The learning curve: evaluations as a line, training episodes as dots."""
+    from rich.text import Text
+
+    lines, dots = view.evaluation_points, view.episode_points
+    values = [value for _, value in (*lines, *dots)]
+    if not values:
+        waiting = "the learning curve begins with the first episode"
+        empty = [Text("") for _ in range(rows + 2)]
+        empty[rows // 2] = Text(waiting.center(width), "dim")
+        return empty
+    low, high, tick = nice_range(min(values), max(values))
+    labels = tick_labels(low, high, tick, rows)
+    margin = max(map(len, labels.values())) + 1
+    columns = width - margin - 3
+    line_cells = Canvas(columns, rows, (0, view.steps), (low, high))
+    dot_cells = Canvas(columns, rows, (0, view.steps), (low, high))
+    line_cells.draw_line(lines)
+    for point in dots:
+        dot_cells.draw_dot(*point)
+    result = []
+    for row in range(rows):
+        label = labels.get(row, "")
+        text = Text.assemble((f"{label:>{margin}} {'┤' if label else '│'}", "dim"))
+        cells = zip(line_cells.bits[row], dot_cells.bits[row], strict=True)
+        for style, group in groupby(cells, style_of):
+            text.append("".join(chr(BRAILLE + (a | b)) if a | b else " " for a, b in group), style)
+        result.append(text)
+    return [*result, *step_axis(view.steps, columns, margin), legend(view, width)]
+
+
+def style_of(cell: tuple[int, int]) -> str:
+    """Of a cell with the dots of the line and those of the episodes."""
+    on_line, on_dots = cell
+    return "bold cyan" if on_line else "yellow" if on_dots else ""
+
+
+def step_axis(steps: int, columns: int, margin: int) -> list[Text]:
+    from rich.text import Text
+
+    middle, last = f"{steps // 2:,}", f"{steps:,} steps"
+    axis = "0" + middle.rjust(columns // 2 + len(middle) // 2 - 1)
+    return [Text(f"{'':>{margin}} └{axis}{last:>{max(0, columns - len(axis))}}", "dim")]
+
+
+def legend(view: TrainingView, width: int) -> Text:
+    from rich.text import Text
+
+    count = view.evaluation.episodes if view.evaluation else 0
+    episodes = f", mean of {count} episodes" if count else ""
+    for mean in (episodes, ""):  # where the line is too short
+        text = Text.assemble((" return:  ", "dim"))
+        text.append("⣀⠤⠒ ", "bold cyan")
+        text.append(f"evaluation{mean}   ", "dim")
+        text.append("⠂ ", "yellow")
+        text.append("training episode", "dim")
+        if text.cell_len <= width:
+            break
+    return text
+
+
 def bar(view: TrainingView, width: int) -> Text:
     """` ━━━━━━━━╸────────   62 %   6,240 of 10,000 steps`."""
     from rich.text import Text
@@ -235,13 +219,6 @@ def bar(view: TrainingView, width: int) -> Text:
     add_bar(text, view.share, room, "green" if int(2 * room * view.share) == 2 * room else "cyan")
     text.append(f"   {told}")
     return text
-
-
-def add_bar(text: Text, share: float, width: int, style: str) -> None:
-    """`━━━━━━━━╸────────`, by halves of a character."""
-    full = int(2 * width * share)
-    text.append("━" * (full // 2) + "╸" * (full % 2), style)
-    text.append("─" * (width - full // 2 - full % 2), "dim")
 
 
 def figures(view: TrainingView, width: int) -> list[Text]:
@@ -298,25 +275,3 @@ def footer(view: TrainingView, width: int) -> Text:
     if len(run) + len(hint) + 2 > width:
         run = ""  # the heading above has it
     return Text(f"{run}{' ' * (width - len(run) - len(hint))}{hint}", "dim", no_wrap=True)
-
-
-def number(value: float) -> str:
-    """Three or four digits that matter; a dash for what is not known."""
-    if not math.isfinite(value):
-        return "-"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    if abs(value) >= 10:
-        return f"{value:.1f}"
-    return f"{value:.3g}"
-
-
-def duration(seconds: float) -> str:
-    """`0:07`, `12:40`, `2:03:00`."""
-    if not math.isfinite(seconds):
-        return "-"
-    whole = round(seconds)
-    hours, rest = divmod(whole, 3600)
-    if hours:
-        return f"{hours}:{rest // 60:02}:{rest % 60:02}"
-    return f"{rest // 60}:{rest % 60:02}"

@@ -10,11 +10,11 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 
-from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.messages import (
     DROP_REASONS,
     POLICY_REASONS,
     PolicySlot,
+    Progress,
     SlotUse,
     name_of,
     text_of_number,
@@ -31,7 +31,10 @@ from rltools_host.policies.push import (
     headline,
     reported,
 )
-from rltools_host.runs.policy_file import HEADER, MAGIC
+from rltools_host.runs.saves import (
+    HEADER,
+    MAGIC,
+)
 from rltools_host.vehicles.crazyflie_link import CrazyflieLink
 
 CONTRACT = "quadrotor"

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rltools_host.clients.file_packet import Progress
+from rltools_host.clients.messages import Progress
 from rltools_host.errors import BoardMismatchError, LinkLostError, PortError
 from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT

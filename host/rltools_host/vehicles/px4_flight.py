@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from rltools_host.clients.file_packet import Progress
+from rltools_host.clients.messages import Progress
 from rltools_host.errors import FlightError, Interrupted, RefusedError, RltError
 from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.result import Predict

@@ -7,9 +7,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from rltools_host.clients.file_packet import Progress, mavlink_crc32
 from rltools_host.clients.file_transfer import FileClient
-from rltools_host.clients.messages import POLICY_REASONS, SLOT_ERRORS, name_of, text_of_number
+from rltools_host.clients.messages import (
+    POLICY_REASONS,
+    SLOT_ERRORS,
+    Progress,
+    mavlink_crc32,
+    name_of,
+    text_of_number,
+)
 from rltools_host.errors import (
     BoardMismatchError,
     LinkLostError,

@@ -13,7 +13,10 @@ import json
 import operator
 import shutil
 import signal
+import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,7 @@ from rltools_host.build.native import (
 )
 from rltools_host.build.picture import OPERATORS, Picture, picture_of, trees_of
 from rltools_host.clients.messages import DROP_REASONS, POLICY_REASONS, SLOT_ERRORS, SlotUse, State
-from rltools_host.clients.node import PROTOCOL_VERSION
+from rltools_host.clients.session import PROTOCOL_VERSION
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import in_place_of, read_json
 from rltools_host.flight.gate import load_gate
@@ -281,3 +284,50 @@ def dialect_document() -> dict[str, Any]:
         "slot_errors": list(SLOT_ERRORS.items()),
         "drop_reasons": list(DROP_REASONS.values()),
     }
+
+
+# -- a folder, to this machine alone ---------------------------------------------------------------
+
+MOST_PORT = 65535
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Without a line for each request."""
+
+    extensions_map = {  # noqa: RUF012 - as the base has it
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".js": "text/javascript",
+        ".mjs": "text/javascript",
+        ".wasm": "application/wasm",
+        ".webmanifest": "application/manifest+json",
+    }
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - as the base calls it
+        pass
+
+
+def server_of(folder: Path, port: int) -> ThreadingHTTPServer:
+    """Port 0 takes one that is free."""
+    if not 0 <= port <= MOST_PORT:
+        raise UsageError(f"--port {port} is not a valid port: name one from 0 to {MOST_PORT}")
+    try:
+        return ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, directory=str(folder)))
+    except OSError as error:
+        raise UsageError(
+            f"port {port} cannot be served: {error.strerror}: name another with --port"
+        ) from None
+
+
+def address_of(server: ThreadingHTTPServer) -> str:
+    return f"http://127.0.0.1:{server.server_port}/"
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Its address, while somebody has a use for it."""
+    with server_of(folder, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield address_of(server)
+        finally:
+            server.shutdown()

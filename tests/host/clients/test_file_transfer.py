@@ -15,14 +15,6 @@ from fake_experiment import FINGERPRINT, STATE_BYTES
 from fake_faults import Faults
 from fake_files import FakeFileServer
 from rltools_host.build.cmake import load_dialect
-from rltools_host.clients.file_packet import (
-    DATA_BYTES,
-    PAYLOAD_BYTES,
-    Opcode,
-    Packet,
-    mavlink_crc32,
-    place,
-)
 from rltools_host.clients.file_transfer import (
     ATTEMPTS,
     LARGEST_FILE_BYTES,
@@ -30,7 +22,15 @@ from rltools_host.clients.file_transfer import (
     FileClient,
     FileTransfer,
 )
-from rltools_host.clients.messages import State
+from rltools_host.clients.messages import (
+    DATA_BYTES,
+    PACKET_BYTES,
+    Opcode,
+    Packet,
+    State,
+    mavlink_crc32,
+    place_data,
+)
 from rltools_host.errors import BoardMismatchError, LinkLostError, VerificationError
 from rltools_host.link.connection import Connection
 from rltools_host.runs.checkpoint import build_image, parse_image
@@ -167,7 +167,7 @@ def test_malformed_packets_are_ignored() -> None:
 
     def answer() -> bytes:
         next(garbage)
-        return b"\xff" * PAYLOAD_BYTES
+        return b"\xff" * PACKET_BYTES
 
     with pytest.raises(StopIteration):
         FileTransfer(ChattyChannel(answer)).download("/policy.rltp", limit_s=10.0)
@@ -176,7 +176,7 @@ def test_malformed_packets_are_ignored() -> None:
 @given(st.binary(max_size=DATA_BYTES), st.integers(0, 0xFFFF), st.integers(0, 0xFFFFFFFF))
 def test_packet_survives_the_wire(data: bytes, sequence: int, offset: int) -> None:
     packet = Packet(sequence, 3, Opcode.ACK, Opcode.READ_FILE, True, offset, data)
-    assert len(packet.pack()) == PAYLOAD_BYTES
+    assert len(packet.pack()) == PACKET_BYTES
     assert Packet.parse(packet.pack().rstrip(b"\0")) == packet
 
 
@@ -198,7 +198,7 @@ def test_gaps_are_what_was_not_placed(pieces: list[tuple[int, int]]) -> None:
     placed: set[int] = set()
     for offset, size in pieces:
         reply = Packet(0, 0, Opcode.ACK, Opcode.READ_FILE, False, offset, b"x" * size)
-        missing = place(reply, content, missing)
+        missing = place_data(reply, content, missing)
         if offset + size <= 100:
             placed |= set(range(offset, offset + size))
     assert {i for begin, end in missing for i in range(begin, end)} == set(range(100)) - placed

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from disorderly_channel import FILES, DisorderlyChannel, on, server_in_memory
 from fake_files import EXPIRY_S
-from rltools_host.clients.file_packet import DATA_BYTES, Opcode, Packet
 from rltools_host.clients.file_transfer import ATTEMPTS, LIMIT_AT_LEAST_S, REPLY_TIMEOUT_S
+from rltools_host.clients.messages import DATA_BYTES, Opcode, Packet
 from rltools_host.errors import BoardMismatchError, LinkLostError
 
 
@@ -294,7 +294,11 @@ def test_reads_ask_for_what_is_missing_alone() -> None:
 
     channel.server.answer = answer  # type: ignore[method-assign]
     assert on(channel).download("/d") == FILES["/d"]
-    assert asked == [(0, DATA_BYTES), (100, DATA_BYTES - 100), (200, DATA_BYTES - 200)]
+    assert asked == [
+        (0, DATA_BYTES),
+        (100, DATA_BYTES - 100),
+        (200, DATA_BYTES - 200),
+    ]
 
 
 @pytest.mark.parametrize("opcode", [Opcode.BURST_READ_FILE, Opcode.READ_FILE])

@@ -11,10 +11,9 @@ import pytest
 from fake_board import ADDRESS, FakeBoard
 from fake_experiment import FINGERPRINT
 from fake_faults import Faults
-from rltools_host.clients import node
+from rltools_host.clients import session as session_module
 from rltools_host.clients.messages import Identity, State, text_of
-from rltools_host.clients.node import NodeClient
-from rltools_host.clients.session import CONNECT_TIMEOUT_S, BoardSession
+from rltools_host.clients.session import CONNECT_TIMEOUT_S, BoardSession, NodeClient
 from rltools_host.errors import BoardMismatchError, LinkLostError, PortError
 from rltools_host.link.connection import Address, Connection
 from rltools_host.link.framing import FrameEncoder
@@ -151,7 +150,7 @@ def test_board_whose_address_is_not_known_is_asked_for() -> None:
 
 def test_board_at_another_address_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be that of another vehicle: it must not be commanded."""
-    monkeypatch.setattr(node, "OTHER_LIMIT_S", 0.2)
+    monkeypatch.setattr(session_module, "OTHER_LIMIT_S", 0.2)
     with (
         FakeBoard(DIALECT, address=Address(2, 191), board="teensy41") as board,
         pytest.raises(

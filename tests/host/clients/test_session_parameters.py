@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fake_board import FakeBoard
 from fake_faults import Faults
-from rltools_host.clients.parameters import ParameterClient, value_bits
+from rltools_host.clients.session import ParameterClient, value_bits
 from rltools_host.errors import LinkLostError, VerificationError
 from rltools_host.link.connection import Connection
 from scripted_link import BOARD, ScriptedLink

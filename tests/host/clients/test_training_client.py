@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rltools_host.clients.file_transfer import FileClient
 from rltools_host.clients.messages import Result, State, TrainingProgress
-from rltools_host.clients.node import NodeClient
+from rltools_host.clients.session import NodeClient
 from rltools_host.clients.training import TrainingClient
 from rltools_host.errors import BrokenEnvironmentError, TrainingFaultError
 from rltools_host.link.connection import Connection
@@ -27,7 +27,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def scripted() -> tuple[ScriptedLink, TrainingClient]:
     link = ScriptedLink(DIALECT)
     connection = Connection(link, DIALECT, BOARD, link.clock)
-    return link, TrainingClient(connection, NodeClient(connection), FileClient(connection))
+    return link, TrainingClient(connection, NodeClient(connection).identity, FileClient(connection))
 
 
 def progress(step: int, counter: int = 0) -> Any:

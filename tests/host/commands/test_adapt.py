@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from rltools_host import cli
-from rltools_host.arguments import LARGEST_SEED
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
 from rltools_host.commands import adapt
+from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
@@ -347,7 +347,7 @@ def test_another_seed_is_one_that_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(adapt, "train", train_now)
-    greatest = str(LARGEST_SEED)
+    greatest = str(LARGEST_U32)
     assert run_line(tmp_path / "run", "--seed", greatest) == GateError.exit_code
     assert "train it with another --seed, as 0, or longer" in capsys.readouterr().err
 

@@ -108,8 +108,8 @@ def test_requests(
         ("inference", "inference", [None, 20]),
         ("layers", "layers --widths 16 --batches 1 --zeros 50 --repetitions 2", ["16", "1", 50, 2]),
         ("layers", "layers", ["64,128,256,512,1024", "100,256", 0, 7]),
-        ("measure", "web --memory 3", [3]),
-        ("measure", "web", [60]),
+        ("web", "web --memory 3", [3]),
+        ("web", "web", [60]),
     ],
 )
 def test_arguments(

@@ -109,7 +109,7 @@ WAYS = (
     bench("ppo", "--to-return", noted="ppo", when="with --to-return"),
     bench("roofline", noted="roofline"),
     bench("train", noted="training"),
-    Way("bench web", ("rltools_host.web.measure.run",)),
+    Way("bench web", ("rltools_host.bench.web.run",)),
     bench("vertical", noted="vertical"),
 )
 # Values that are read before anything is called.

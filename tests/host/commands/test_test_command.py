@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host import cli
-from rltools_host.build import cmake, tested
+from rltools_host.build import cmake
 from rltools_host.commands import test as test_command
 from rltools_host.commands.test import Selection, StepResult
 from rltools_host.errors import BuildError
@@ -78,9 +78,9 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "@pytest.mark.all\n"
         "def test_c(): sum(range(10_000_000))\n"
     )
-    monkeypatch.setattr(tested, "build", lambda _: None)
-    tested.directory().mkdir(parents=True)
-    (tested.directory() / "CTestTestfile.cmake").write_text(CTEST_FILE)
+    monkeypatch.setattr(cmake, "build_tests", lambda _: None)
+    cmake.tests_directory().mkdir(parents=True)
+    (cmake.tests_directory() / "CTestTestfile.cmake").write_text(CTEST_FILE)
     return tmp_path
 
 
@@ -112,9 +112,9 @@ def test_pytest_and_ctest_are_run_and_counted(
 
 
 def test_an_expression_names_programs_by_their_files(tree: Path) -> None:
-    assert tested.named("core") == ["test_also_bad", "test_bad", "test_bad_all", "test_good"]
-    assert tested.named("Core and not bad") == ["test_good"]
-    assert tested.named("(also or good) and lib") == ["test_also_bad", "test_good"]
+    assert cmake.tests_named("core") == ["test_also_bad", "test_bad", "test_bad_all", "test_good"]
+    assert cmake.tests_named("Core and not bad") == ["test_good"]
+    assert cmake.tests_named("(also or good) and lib") == ["test_also_bad", "test_good"]
     assert Selection(expression="good").python_files == []  # no text of a Python test has it
     assert Selection(expression="Test_B or good").python_files == ["tests/test_x.py"]
     for rest in ("nothing", "not test_b", None):
@@ -123,17 +123,17 @@ def test_an_expression_names_programs_by_their_files(tree: Path) -> None:
     assert Selection(expression="Test_B").groups() == ["default", "test"]
     (tree / "tests/lib/core/test_bad.cpp").write_text("// Requires: mujoco\n")
     assert Selection(expression="bad").groups() == ["default", "mujoco"]
-    assert tested.named("push") == tested.named("and (") == []
+    assert cmake.tests_named("push") == cmake.tests_named("and (") == []
 
 
 @pytest.mark.usefixtures("tree")
 def test_the_compiler_and_a_run_of_a_test_are_added_up() -> None:
-    measured = tested.directory() / "measured"
+    measured = cmake.tests_directory() / "measured"
     measured.mkdir()
     for name in ("test_math.compile.7", "test_math.run.8"):
         (measured / name).write_text("0m0.00s 0m0.00s\n1m2.50s 0m0.25s\n")
-    assert tested.processor_s(0.0) == {"test_math": 125.5}
-    assert tested.processor_s(time.time() + 60) == {}
+    assert cmake.processor_s_of_tests(0.0) == {"test_math": 125.5}
+    assert cmake.processor_s_of_tests(time.time() + 60) == {}
 
 
 def test_cpp_tests_that_do_not_compile_are_one_failure(
@@ -142,7 +142,7 @@ def test_cpp_tests_that_do_not_compile_are_one_failure(
     def build(_: object) -> None:
         raise BuildError("building for host failed")
 
-    monkeypatch.setattr(tested, "build", build)
+    monkeypatch.setattr(cmake, "build_tests", build)
     outcome = test_command.run_cpp_tests(Selection())
     assert (outcome.passed, outcome.failed) == (0, 1)
     assert "error: building for host failed" in capsys.readouterr().err
@@ -159,10 +159,10 @@ def test_tests_whose_library_is_missing_are_left_out(
 
     monkeypatch.setattr(cmake, "build_targets", build_targets)
     monkeypatch.setattr(tools, "require", lambda *_: None)
-    monkeypatch.setattr(tested, "missing_names", lambda names: [] if has_openblas else names)
-    tested.build(["cpp_tests"])
+    monkeypatch.setattr(cmake.tools, "missing_names", lambda names: [] if has_openblas else names)
+    cmake.build_tests(["cpp_tests"])
     options = {"RLT_TESTS": "ON", "RLT_OPENBLAS": "ON" if has_openblas else "OFF"}
-    assert built == [(tested.directory(), options)]
+    assert built == [(cmake.tests_directory(), options)]
 
 
 @pytest.fixture

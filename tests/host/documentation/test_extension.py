@@ -13,7 +13,7 @@ pytest.importorskip("docutils", reason="not installed (rlt doctor): Python: docs
 pytest.importorskip("latex2mathml", reason="not installed (rlt doctor): Python: docs")
 from docutils import nodes
 
-from rltools_host.documentation import extension
+from rltools_host.documentation import site
 from rltools_host.documentation.site import SCHEME, SOURCES
 
 
@@ -31,7 +31,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "other.txt": "not linked",
     }.items():
         (root / name).write_text(text)
-    monkeypatch.setattr(extension, "TREE", SimpleNamespace(root=root))
+    monkeypatch.setattr(site, "TREE", SimpleNamespace(root=root))
     (tmp_path / SOURCES).write_text(json.dumps(["lib", "top.sh"]))
     return root
 
@@ -43,7 +43,7 @@ def test_what_is_linked_to_has_a_page(tree: Path) -> None:
         highlight_block=lambda text, lexer: shown.append((text, lexer)) or f"[{text}]"
     )
     app = SimpleNamespace(srcdir=str(tree.parent), builder=SimpleNamespace(highlighter=highlighter))
-    pages = {name: (context, template) for name, context, template in extension.source_pages(app)}
+    pages = {name: (context, template) for name, context, template in site.source_pages(app)}
     assert list(pages) == ["tree/lib", "tree/lib/a<b.h", "tree/top.sh"]
     assert shown == [("int a;", "c++"), ("exit", "sh")]
     context, template = pages["tree/lib"]
@@ -62,7 +62,7 @@ def test_links_to_the_tree_lead_to_its_pages() -> None:
     tree_link, other = (nodes.reference(refuri=uri) for uri in (f"{SCHEME}lib/x.h", "https://b"))
     builder = SimpleNamespace(get_relative_uri=lambda document, page: f"{document} to {page}")
     document = SimpleNamespace(findall=lambda kind: [tree_link, other, kind()])
-    extension.resolve(SimpleNamespace(builder=builder), document, "guide")  # type: ignore[arg-type]
+    site.resolve(SimpleNamespace(builder=builder), document, "guide")  # type: ignore[arg-type]
     assert (tree_link["refuri"], other["refuri"]) == ("guide to tree/lib/x.h", "https://b")
 
 
@@ -73,7 +73,7 @@ def test_pages_with_sources_of_one_depth_share_their_side_bar() -> None:
         made.append(options)
         return f"bar {len(made)}"
 
-    share = extension.shared_side_bars()
+    share = site.shared_side_bars()
 
     def bar_of(name: str, **options: Any) -> str:
         context = {"toctree": make}
@@ -89,9 +89,9 @@ def test_pages_with_sources_of_one_depth_share_their_side_bar() -> None:
 
 def test_formulas_are_mathml() -> None:
     for visit, node, begin, end in (
-        (extension.visit_math, nodes.math(text="x^2"), "<math", "</math>"),
+        (site.visit_math, nodes.math(text="x^2"), "<math", "</math>"),
         (
-            extension.visit_math_block,
+            site.visit_math_block,
             nodes.math_block(text="x^2"),
             '<div class="math"><math',
             "/div>",
@@ -104,7 +104,7 @@ def test_formulas_are_mathml() -> None:
         (formula,) = body
         assert formula.startswith(begin)
         assert formula.endswith(end)
-        assert ('display="block"' in formula) == (visit is extension.visit_math_block)
+        assert ('display="block"' in formula) == (visit is site.visit_math_block)
         assert "<msup>" in formula
 
 
@@ -114,12 +114,10 @@ def test_sphinx_is_told_what_there_is() -> None:
         connect=lambda event, act, **more: done.append((event, act, more)),
         add_html_math_renderer=lambda name, *visits: done.append((name, *visits)),
     )
-    assert extension.setup(app) == {"parallel_read_safe": True, "parallel_write_safe": True}
+    assert site.setup(app) == {"parallel_read_safe": True, "parallel_write_safe": True}
     assert done[:2] == [
-        ("doctree-resolved", extension.resolve, {}),
-        ("html-collect-pages", extension.source_pages, {}),
+        ("doctree-resolved", site.resolve, {}),
+        ("html-collect-pages", site.source_pages, {}),
     ]
     assert (done[2][0], done[2][2]) == ("html-page-context", {"priority": 400})
-    assert done[3:] == [
-        ("mathml", (extension.visit_math, None), (extension.visit_math_block, None))
-    ]
+    assert done[3:] == [("mathml", (site.visit_math, None), (site.visit_math_block, None))]

@@ -13,14 +13,13 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from rltools_host.bench.web import PENDULUM, chromium
 from rltools_host.documentation import site
 from rltools_host.errors import BuildError, DiskError, UsageError
 from rltools_host.files import write_changed
-from rltools_host.serving import served
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
-from rltools_host.web.measure import PENDULUM, chromium
-from rltools_host.web.site import MARK, in_place_of_own
+from rltools_host.web.site import MARK, in_place_of_own, served
 from rltools_host.web.site import write_site as write_page_of_web
 
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src"}

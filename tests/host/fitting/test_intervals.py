@@ -25,7 +25,6 @@ from rltools_host.fitting import estimate
 from rltools_host.fitting.estimate import (
     USUAL_INERTIA_Z,
     covariance_of,
-    student,
     usual_curve,
     usual_inertia_z,
 )
@@ -196,7 +195,7 @@ def test_the_fewer_drags_are_shown_the_wider_their_intervals() -> None:
     """Benjamini and Yekutieli 2005: 4 are looked at."""
     result = flown("with-drag")
     shown = [name for name in fitted(result) if name.startswith("drag_") and "/" not in name]
-    quantile = student(result.fit.estimate.blocks - 1, 0.05 * len(shown) / 4)
+    quantile = result.fit.estimate.quantile(0.05 * len(shown) / 4)
     error = result.fit.estimate.errors[P.DRAG_X] * DRONES["with-drag"].mass
     assert 1 <= len(shown) <= 3
     assert width(result, "drag_x") == pytest.approx(2.0 * quantile * error, rel=1e-3)

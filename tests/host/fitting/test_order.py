@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rltools_host.errors import DamagedFileError
-from rltools_host.fitting.order import check_rotors
+from rltools_host.fitting.estimate import check_rotors
 
 # Of roll, pitch and yaw to the front right, rear right, rear left and front left rotor: one on the
 # right rolls the body to the left, one in front pitches its nose up, and a rotor that turns

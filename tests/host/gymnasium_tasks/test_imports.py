@@ -25,7 +25,9 @@ from rltools_host.gymnasium_tasks.server_start import ServerProcess, open_again,
 from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
-from rltools_host.runs.policy_file import HEADER
+from rltools_host.runs.saves import (
+    HEADER,
+)
 from rltools_host.tree import PROJECT, Project
 
 NOT_NAMED = "is Python code that a run names, and that you have not named here: it was not imported"

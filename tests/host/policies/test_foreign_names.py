@@ -14,19 +14,21 @@ from foreign_runs import make_foreign_run
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from rltools_host import cli
+from rltools_host.build.description import (
+    LONGEST_UNIT,
+    comment_text,
+    is_policy_text,
+    is_subject_name,
+    string_literal,
+)
 from rltools_host.errors import DamagedFileError
 from rltools_host.gymnasium_tasks.headers import contract_of_run
 from rltools_host.policies.contract import CHANNEL, parse_contract
 from rltools_host.policies.core import LAYER
 from rltools_host.policies.image import parse_policy, read_policy, read_run_policy
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.policy_file import (
+from rltools_host.runs.saves import (
     HEADER,
-    LONGEST_UNIT,
-    comment_text,
-    is_policy_text,
-    is_subject_name,
-    string_literal,
 )
 from rltools_host.tree import Project
 

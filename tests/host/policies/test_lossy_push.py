@@ -15,8 +15,7 @@ import pytest
 from lossy_board import LossyBoard, LossyLink
 from rltools_host.build.cmake import load_dialect
 from rltools_host.clients import file_transfer
-from rltools_host.clients.node import NodeClient
-from rltools_host.clients.session import BoardSession
+from rltools_host.clients.session import BoardSession, NodeClient
 from rltools_host.errors import RltError
 from rltools_host.link.connection import Connection
 from rltools_host.policies.board import PolicyPlace

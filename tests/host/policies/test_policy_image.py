@@ -24,7 +24,9 @@ from rltools_host.errors import DamagedFileError, RltError, VerificationError
 from rltools_host.policies import image as image_module
 from rltools_host.policies.core import REASONS, PolicyRunner
 from rltools_host.policies.image import DamagedPolicyError, parse_policy, read_policy
-from rltools_host.runs.policy_file import state_of_policy
+from rltools_host.runs.saves import (
+    state_of_policy,
+)
 
 HEADER_BYTES = 144
 PENDULUM_CHANNELS = HEADER_BYTES + 3 * 8

@@ -168,7 +168,7 @@ def test_without_a_library_a_note_says_what_to_install(monkeypatch: pytest.Monke
 def test_a_renderer_that_fails_leaves_a_note(
     program: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(movement, "renderer_command", lambda: [sys.executable, "-c", program])
+    monkeypatch.setattr(movement, "RENDERER", [sys.executable, "-c", program])
     monkeypatch.setattr(movement, "LONGEST_S", 1.0 if "sleep" in program else 60.0)
     drawn = movement.draw(image_of("Ant-v4"), flat_episode(1.0, steps=20))
     assert f"({expected})" in drawn.figure
@@ -181,7 +181,7 @@ def test_the_second_library_draws_where_the_first_cannot(monkeypatch: pytest.Mon
         "for name in ('clip', 'strip'):\n"
         "    pathlib.Path(sys.argv[3], name + '.webp').write_bytes(name.encode())\n"
     )
-    monkeypatch.setattr(movement, "renderer_command", lambda: [sys.executable, "-c", program])
+    monkeypatch.setattr(movement, "RENDERER", [sys.executable, "-c", program])
     drawn = movement.draw(image_of("Ant-v4"), flat_episode(1.0, steps=20))
     assert media(drawn.figure) == [b"clip", b"strip"]
 

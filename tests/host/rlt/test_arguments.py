@@ -10,7 +10,7 @@ import pytest
 
 import rlt
 from gymnasium_points import Point
-from rltools_host.arguments import shown
+from rltools_host.documents import repr_of
 
 
 def act(observation: Any) -> Any:
@@ -77,5 +77,5 @@ def test_paths_may_be_objects(tmp_path: Path) -> None:
 
 
 def test_what_is_long_is_shown_in_part() -> None:
-    assert shown("a" * 58) == repr("a" * 58)
-    assert shown("a" * 59) == f"'{'a' * 59}…"
+    assert repr_of("a" * 58) == repr("a" * 58)
+    assert repr_of("a" * 59) == f"'{'a' * 59}…"

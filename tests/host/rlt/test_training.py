@@ -13,7 +13,7 @@ import gymnasium
 import pytest
 
 import rlt
-import rlt.training
+import rlt.api
 from rltools_host.commands import train as train_command
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.runs.folder import RunFolder
@@ -30,7 +30,7 @@ def train_fake(out: Path | None = None, **options: Any) -> rlt.Run:
 
 def test_what_is_not_said_is_as_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(rlt.training, "trained", lambda *given: asked.append(given))
+    monkeypatch.setattr(rlt.api, "trained", lambda *given: asked.append(given))
     rlt.train("pendulum-td3")
     rlt.train_gymnasium("Pendulum-v1")
     for request, tensorboard, quiet, several in asked:
@@ -73,7 +73,7 @@ def test_ctrl_c_saves_a_checkpoint_to_go_on_from(
     whole = train_fake(tmp_path / "whole")
     bench.options = PAUSED_BOARD
     with monkeypatch.context() as patch:
-        patch.setattr(rlt.training, "Screen", lambda view: interrupt_at(200)(view, sys.stdout))
+        patch.setattr(rlt.api, "Screen", lambda view: interrupt_at(200)(view, sys.stdout))
         patch.setattr(train_command, "make_screen", interrupt_at(200))
         with pytest.raises(rlt.Interrupted, match="checkpoint saved") as caught:
             train_fake(tmp_path / "run", quiet=quiet, settings={"report_every": 20})

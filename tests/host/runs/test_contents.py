@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rltools_host.clock import LAST_US
 from rltools_host.runs import contents
+from rltools_host.runs.names import LAST_US
 
 STRUCTS = [
     each

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from rltools_host import clock
 from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.runs.names import (
     beginning_now,
@@ -54,7 +53,7 @@ def test_a_run_that_states_no_beginning_began_when_it_was_written(tmp_path: Path
 def test_what_begins_now_is_later_than_all_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock, "now_us", lambda: 100)
+    monkeypatch.setattr("rltools_host.runs.names.now_us", lambda: 100)
     assert beginning_now(tmp_path / "new") == {"begun_us": 100}
     made(tmp_path / "a", 99)
     assert beginning_now(tmp_path / "new") == {"begun_us": 100}

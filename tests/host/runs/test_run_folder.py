@@ -18,11 +18,10 @@ import pytest
 from tensorboardX.crc32c import crc32c
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from rltools_host import clock
 from rltools_host.errors import DamagedFileError, DiskError, UnknownNameError, UsageError
 from rltools_host.files import FolderLock, write_atomically
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import begun_us, find_run, new_run_path, run_names
+from rltools_host.runs.names import begun_us, find_run, folder_date, new_run_path, now_us, run_names
 from rltools_host.runs.scalar_logs import TensorBoardLog
 
 
@@ -53,7 +52,7 @@ def test_create_save_open(tmp_path: Path) -> None:
     folder.close()
     opened = RunFolder.open(path)
     begun_us = opened.metadata.pop("begun_us")
-    assert 0 <= clock.now_us() - begun_us < 1e9
+    assert 0 <= now_us() - begun_us < 1e9
     assert opened.metadata == {"experiment": "fake-td3", "loss": None, "steps": 10}
     assert opened.name == "one"
     assert [entry.name for entry in path.iterdir()] == ["run.json"]
@@ -321,14 +320,14 @@ def test_runs_come_in_the_order_in_which_they_began(
     """In whatever zone each of them did, and whatever they are called."""
     for name, hours in (("z", "UTC-14"), ("a", "UTC+12"), ("m", "UTC")):
         zone(hours)
-        begun(tmp_path, f"{clock.folder_date()}-{name}")
+        begun(tmp_path, f"{folder_date()}-{name}")
     assert [name[-1] for name in run_names(tmp_path)] == ["z", "a", "m"]
     assert len({name[:13] for name in run_names(tmp_path)}) == 1, "all of one hour, that of UTC"
 
 
 def test_a_clock_that_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times_us = iter([3_000_000, 1_000_000, 1_000_000, 9_000_000])
-    monkeypatch.setattr(clock, "now_us", lambda: next(times_us))
+    monkeypatch.setattr("rltools_host.runs.names.now_us", lambda: next(times_us))
     for name in "dcba":
         begun(tmp_path, name)
     assert run_names(tmp_path) == ["d", "c", "b", "a"]
@@ -337,7 +336,7 @@ def test_a_clock_that_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_runs_of_one_second_and_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "now_us", lambda: 5)
+    monkeypatch.setattr("rltools_host.runs.names.now_us", lambda: 5)
     paths = [new_run_path("same", tmp_path) for _ in range(11)]
     for path in paths:
         RunFolder.create(path, {}).close()

@@ -19,8 +19,13 @@ from rltools_host.errors import DiskError, UnknownNameError, UsageError, Verific
 from rltools_host.files import synchronise_folder
 from rltools_host.runs.checkpoint import Checkpoint, state_of_checkpoint, to_safetensors
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.policy_file import state_of_policy
-from rltools_host.runs.saves import is_whole, saves_to_resume, step_of, write_save
+from rltools_host.runs.saves import (
+    is_whole,
+    saves_to_resume,
+    state_of_policy,
+    step_of,
+    write_save,
+)
 from training_bench import DIALECT, Bench, final_state, is_valid, saved_checkpoint
 
 SEED, STEPS, PAUSED_AT = 3, 120, 40

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.toolchain import downloads, tools
+from rltools_host.toolchain import description, tools
 from rltools_host.tree import TREE
 from tree_copies import copy_of_tree
 
@@ -20,14 +20,14 @@ SET_UP = "host/rltools_host/toolchain/set_up.py"
 
 def test_each_group_says_how_much_it_is() -> None:
     for group in tools.GROUPS:
-        assert downloads.group_note(group).endswith(" MB to fetch, or less)"), group
+        assert description.group_note(group).endswith(" MB to fetch, or less)"), group
     assert "MB to fetch" in tools.STAND_INS["zig"]
-    assert not downloads.group_note("zig")
+    assert not description.group_note("zig")
 
 
 def test_an_apt_get_that_says_nothing_is_no_obstacle() -> None:
-    assert downloads.packages_note(["false"], dict(os.environ)) == ""
-    assert downloads.packages_note(["/no/such/program"], dict(os.environ)) == ""
+    assert description.packages_note(["false"], dict(os.environ)) == ""
+    assert description.packages_note(["/no/such/program"], dict(os.environ)) == ""
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_an_apt_get_that_says_nothing_is_no_obstacle() -> None:
 )
 def test_what_apt_get_would_fetch_is_told(sizes: tuple[int, ...], note: str) -> None:
     lines = "".join(f"'http://a/{size}.deb' b.deb {size} SHA256:1\n" for size in sizes)
-    assert downloads.packages_note(["printf", "%s", lines], dict(os.environ)) == note
+    assert description.packages_note(["printf", "%s", lines], dict(os.environ)) == note
 
 
 def answered(tree: Path, answer: bytes, *words: str, **environment: str) -> tuple[int, str]:
     """The set-up on a terminal where somebody types this: its exit code and what it showed."""
     ours, its = pty.openpty()
-    plain = {name: value for name, value in os.environ.items() if name not in downloads.NOT_ASKED}
+    plain = {name: value for name, value in os.environ.items() if name not in ("CI", "RLT_YES")}
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", str(tree / SET_UP), *words],
         env={**plain, **environment},
@@ -88,7 +88,7 @@ def test_one_question_is_about_everything(tree: Path, answer: bytes) -> None:
     assert code == 4
     assert "it began" in shown
     assert shown.count("[Y/n]") == 1
-    assert f"Python packages, {downloads.MEGABYTES['default']} MB to fetch" in shown
+    assert f"Python packages, {description.MEGABYTES['default']} MB to fetch" in shown
     assert "mujoco 51 MB" in shown
     assert "apt-get" in shown
 
@@ -103,7 +103,7 @@ def test_without_a_yes_nothing_is_installed(tree: Path, answer: bytes) -> None:
 def test_nobody_is_asked_twice_or_in_vain(tree: Path) -> None:
     for words, environment in (
         (("--yes", "demo"), {}),
-        ((), {downloads.AGREED: "1"}),
+        ((), {"RLT_YES": "1"}),
         ((), {"CI": "true"}),
     ):
         code, shown = answered(tree, b"", *words, **environment)

@@ -16,7 +16,7 @@ import pytest
 
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain import tools
-from rltools_host.toolchain.downloads import group_note
+from rltools_host.toolchain.description import group_note
 from rltools_host.tree import TREE, Tree
 from tree_copies import copy_of_tree
 from waiting import wait_for

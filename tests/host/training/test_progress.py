@@ -14,7 +14,9 @@ from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgre
 from rltools_host.errors import DiskError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import RunName
-from rltools_host.runs.policy_file import state_of_policy
+from rltools_host.runs.saves import (
+    state_of_policy,
+)
 from rltools_host.training.metrics_log import row_of
 from rltools_host.training.progress import (
     FAILED,

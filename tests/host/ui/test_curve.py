@@ -8,16 +8,8 @@ import pytest
 
 from rltools_host.clients.messages import Evaluation, TrainingProgress
 from rltools_host.training.progress import TrainingView
-from rltools_host.ui.curve import (
-    BRAILLE_BITS,
-    Canvas,
-    chart,
-    legend,
-    nice_range,
-    step_axis,
-    style_of,
-    tick_labels,
-)
+from rltools_host.ui.terminal import BRAILLE_BITS, Canvas, nice_range, tick_labels
+from rltools_host.ui.training_screen import chart, legend, step_axis, style_of
 
 Point = tuple[float, float]
 

@@ -21,7 +21,7 @@ from rltools_host.training.progress import (
     GroupView,
     Member,
 )
-from rltools_host.ui import training_screen
+from rltools_host.ui import terminal
 from rltools_host.ui.group_screen import (
     LiveGroupScreen,
     PlainGroupScreen,
@@ -274,8 +274,8 @@ def test_the_live_table_is_drawn_now_and_then(monkeypatch: pytest.MonkeyPatch) -
         update=lambda _picture, refresh: drawn_at.append((now, refresh)),
         stop=lambda: stopped.append(live.transient),
     )
-    monkeypatch.setattr(training_screen, "open_live", lambda _stream: live)
-    monkeypatch.setattr(training_screen, "DRAWING_SHARE", 1e6)  # what drawing costs is another test
+    monkeypatch.setattr(terminal, "open_live", lambda _stream: live)
+    monkeypatch.setattr(terminal, "DRAWING_SHARE", 1e6)  # what drawing costs is another test
     stream = io.StringIO()
     screen = LiveGroupScreen(view, stream)
     assert stream.getvalue() == "pendulum-ppo on host: 1 run, 2 at once, in g\n"

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from rltools_host import lines
-from rltools_host.ui.steps_screen import LiveStepsScreen, Step, StepsScreen, make_steps_screen
+from rltools_host.ui.terminal import LiveStepsScreen, Step, StepsScreen, make_steps_screen
 
 
 class Terminal(io.StringIO):

@@ -20,16 +20,8 @@ from rltools_host.clients.messages import Evaluation, Event, StatusText, Trainin
 from rltools_host.files import plain_json
 from rltools_host.training.metrics_log import row_of
 from rltools_host.training.progress import TrainingView
-from rltools_host.ui.curve import Canvas, nice_range
-from rltools_host.ui.training_screen import (
-    LiveScreen,
-    Pace,
-    PlainScreen,
-    duration,
-    make_screen,
-    number,
-    picture,
-)
+from rltools_host.ui.terminal import Canvas, Pace, duration, nice_range, number
+from rltools_host.ui.training_screen import LiveScreen, PlainScreen, make_screen, picture
 from training_bench import Bench, metrics
 
 # -- the screen ------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from rltools_host.bench.web import DRONE, PENDULUM, chromium, opened_site
 from rltools_host.build.native import COMPILER_GROUP
 from rltools_host.toolchain import tools
-from rltools_host.web.measure import DRONE, PENDULUM, chromium, opened_site
 
 WAIT_MS = 120_000
 

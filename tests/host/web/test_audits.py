@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from quadrotor_policies import controller
+from rltools_host.bench.web import DRONE, PENDULUM
 from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE
-from rltools_host.web.measure import DRONE, PENDULUM
 from web_page import open_file, open_page
 
 pytestmark = pytest.mark.all

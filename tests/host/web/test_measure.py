@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from rltools_host.bench import web as measure
 from rltools_host.errors import UsageError
-from rltools_host.web import measure
 from waiting import wait_for
 
 DOCUMENT = {

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from programs import in_node
+from rltools_host.bench.web import DRONE, PENDULUM
 from rltools_host.build.description import Channel, Shape, channels, shapes
 from rltools_host.build.experiments import describe
 from rltools_host.build.picture import picture_of
 from rltools_host.report.picture import FARTHEST, Canvas
 from rltools_host.report.picture import WIDTH as REPORT_WIDTH
 from rltools_host.tree import TREE
-from rltools_host.web.measure import DRONE, PENDULUM
 from rltools_host.web.site import picture_document
 
 HERE = TREE.root / "tests" / "host" / "web"

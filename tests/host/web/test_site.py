@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from rltools_host import serving
 from rltools_host.build import picture
 from rltools_host.build.description import Shape
 from rltools_host.build.experiments import list_experiments
@@ -200,15 +199,15 @@ def test_what_the_page_is_told_of_an_experiment(monkeypatch: pytest.MonkeyPatch)
 
 def test_it_is_served_to_this_machine(tmp_path: Path) -> None:
     folder = site.write_site(["pendulum-td3"], tmp_path / "web")
-    with serving.served(folder) as place:
+    with site.served(folder) as place:
         kinds = {"main.js": "text/javascript", "pendulum-td3/lanes.wasm": "application/wasm"}
         for file, kind in kinds.items():
             with urllib.request.urlopen(f"{place}{file}", timeout=30) as answer:
                 assert answer.headers["Content-Type"] == kind
         with pytest.raises(UsageError, match=r"^port \d+ cannot be served: .*in use"):
-            serving.server_of(folder, int(place[:-1].rpartition(":")[2]))
+            site.server_of(folder, int(place[:-1].rpartition(":")[2]))
     with pytest.raises(UsageError, match=r"^--port 70000 is not a valid port"):
-        serving.server_of(folder, 70000)
+        site.server_of(folder, 70000)
 
 
 def test_known_states_are_whole_and_of_experiments_that_exist() -> None:

@@ -20,7 +20,6 @@ from msgspec import structs
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
 from rltools_host.build import firmware as elf_memory
-from rltools_host.clock import microseconds_of
 from rltools_host.documents import Unfit, typed
 from rltools_host.errors import DamagedFileError, RltError
 from rltools_host.files import read_json
@@ -28,7 +27,7 @@ from rltools_host.hil import result
 from rltools_host.report.markup import Section, duration, number, table, text
 from rltools_host.report.run_data import RunData, values_of
 from rltools_host.runs.contents import Run, StatedIdentity
-from rltools_host.runs.names import HIL, result_file
+from rltools_host.runs.names import HIL, microseconds_of, result_file
 
 STACK_SECTIONS = (".stack", ".handler_stack")
 DATA_SECTION = ".bss"  # learner, scratch and the little that the application keeps

@@ -20,9 +20,8 @@ from typing import Any
 from rltools_host.bench import harness
 from rltools_host.errors import UsageError
 from rltools_host.lines import aligned
-from rltools_host.serving import served
 from rltools_host.toolchain import tools
-from rltools_host.web.site import write_site
+from rltools_host.web.site import served, write_site
 
 PENDULUM, DRONE = "pendulum-td3", "crazyflie-ppo"
 DRONE_STEPS = 2_000_000

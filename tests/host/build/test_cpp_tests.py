@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host.build import tested
+from rltools_host.build import cmake
 from rltools_host.tree import TREE
 
 
@@ -28,7 +28,7 @@ from rltools_host.tree import TREE
     ],
 )
 def test_words_combine_as_pytests_do(expression: str, is_meant: bool) -> None:
-    assert tested.matches(expression, "lib/rl/test_Replay.cpp") is is_meant
+    assert cmake.matches(expression, "lib/rl/test_Replay.cpp") is is_meant
 
 
 def test_tests_that_an_expression_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,14 +46,21 @@ def test_tests_that_an_expression_names(tmp_path: Path, monkeypatch: pytest.Monk
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{line}\n// Test: more\n")
     both = ["test_f", "test_f_all"]
-    assert tested.named("test_") == ["test_b", "test_b_all", "test_a", *both, "test_c", "test_d"]
-    assert tested.named("lib and not nn") == ["test_a", *both]
+    assert cmake.tests_named("test_") == [
+        "test_b",
+        "test_b_all",
+        "test_a",
+        *both,
+        "test_c",
+        "test_d",
+    ]
+    assert cmake.tests_named("lib and not nn") == ["test_a", *both]
 
 
 def test_what_tests_took_since_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last line of `times`: of the processes that it waited for, user and system."""
-    monkeypatch.setattr(tested, "directory", lambda: tmp_path)
-    assert tested.processor_s(0.0) == {}
+    monkeypatch.setattr(cmake, "tests_directory", lambda: tmp_path)
+    assert cmake.processor_s_of_tests(0.0) == {}
     (tmp_path / "measured").mkdir()
     for name, last, at in (
         ("test_a.compile.1", "2m1.5s 0m0.25s", 100.0),
@@ -64,7 +71,7 @@ def test_what_tests_took_since_then(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         file = tmp_path / "measured" / name
         file.write_text(f"7m0s 7m0s\n{last}\n")
         os.utime(file, (at, at))
-    assert tested.processor_s(100.0) == {"test_a": 121.75 + 3.0, "test_b": 61.0}
+    assert cmake.processor_s_of_tests(100.0) == {"test_a": 121.75 + 3.0, "test_b": 61.0}
 
 
 @pytest.mark.parametrize(("missing", "openblas"), [([], "ON"), (["openblas"], "OFF")])
@@ -72,13 +79,13 @@ def test_how_tests_are_built(
     missing: list[str], openblas: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[Any] = []
-    monkeypatch.setattr(tested.tools, "require", done.append)
-    monkeypatch.setattr(tested, "missing_names", lambda names: [n for n in names if n in missing])
-    monkeypatch.setattr(tested, "directory", lambda: tmp_path)
+    monkeypatch.setattr(cmake.tools, "require", done.append)
     monkeypatch.setattr(
-        tested.cmake, "build_targets", lambda *given, **named: done.append((given, named))
+        cmake.tools, "missing_names", lambda names: [n for n in names if n in missing]
     )
-    tested.build(["test_a"])
+    monkeypatch.setattr(cmake, "tests_directory", lambda: tmp_path)
+    monkeypatch.setattr(cmake, "build_targets", lambda *given, **named: done.append((given, named)))
+    cmake.build_tests(["test_a"])
     required, ((board, targets), named) = done
     assert (required, board.name, targets) == ("doctest", "host", ["test_a"])
     assert named["directory"] == tmp_path
@@ -87,11 +94,11 @@ def test_how_tests_are_built(
 
 
 def test_how_tests_are_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tested.tools, "program", lambda name: f"/opt/{name}/bin/{name}")
-    monkeypatch.setattr(tested, "directory", lambda: tmp_path)
+    monkeypatch.setattr(cmake.tools, "program", lambda name: f"/opt/{name}/bin/{name}")
+    monkeypatch.setattr(cmake, "tests_directory", lambda: tmp_path)
     for count, jobs in ((8, "-j8"), (None, "-j1")):
         monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
-        assert tested.ctest_command(tmp_path / "x.xml", ["-R", "a"]) == [
+        assert cmake.ctest_command(tmp_path / "x.xml", ["-R", "a"]) == [
             *("/opt/cmake/bin/ctest", "--test-dir", str(tmp_path), "--output-on-failure"),
             *("--output-junit", str(tmp_path / "x.xml"), jobs, "-R", "a"),
         ]

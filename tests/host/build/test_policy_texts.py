@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltools_host.runs.policy_file import (
+from rltools_host.build.description import (
     comment_text,
     described,
     is_policy_text,

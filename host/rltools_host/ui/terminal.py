@@ -1,0 +1,320 @@
+"""What a terminal can show: a picture that stays in place, a bar, a chart from braille characters,
+and the steps of a command, as a table that stays in place or as plain lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import IO, TYPE_CHECKING
+
+from rltools_host.lines import UNLIMITED, in_columns, say
+from rltools_host.training.progress import Point
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+    from rich.live import Live
+    from rich.text import Text
+
+REFRESH_S = 0.5
+DRAWING_SHARE = 0.02  # of the time at most: a board on this machine may share the core
+NARROWEST = 40
+
+
+class Pace:
+    """When to do again what costs time: not before a while, and not for more than a share of it."""
+
+    def __init__(self, interval_s: float, share: float) -> None:
+        self._interval_s = interval_s
+        self._share = share
+        self._due_at = -math.inf
+
+    def is_due(self, now: float) -> bool:
+        return now >= self._due_at
+
+    def done(self, now: float, cost_s: float) -> None:
+        """It was done just now, and cost this much."""
+        self._due_at = now + max(self._interval_s, cost_s / self._share)
+
+    def hurry(self) -> None:
+        """It is due at once."""
+        self._due_at = -math.inf
+
+
+class InPlace:
+    """A picture that stays in place on a terminal. It begins with the first one that is drawn, as
+    importing rich takes a while."""
+
+    def __init__(self, stream: IO[str], pace: Pace | None = None) -> None:
+        self.pace = pace or Pace(REFRESH_S, DRAWING_SHARE)
+        self._stream = stream
+        self._live: Live | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        return self._live is not None
+
+    def draw(self, now: float, picture: Callable[[int, int], RenderableType]) -> None:
+        """What `picture` makes of a width and a height."""
+        if self._live is None:
+            self._live = open_live(self._stream)
+        began = time.thread_time()
+        self._live.update(picture(*self._live.console.size), refresh=True)
+        self.pace.done(now, time.thread_time() - began)
+
+    def end(self, *, stays: bool = True) -> None:
+        """The last picture stays, or goes."""
+        if self._live is not None:
+            self._live.transient = not stays
+            self._live.stop()
+
+
+def open_live(stream: IO[str]) -> Live:
+    """rich's picture in place. It draws when it is told to, and has no thread."""
+    from rich.console import Console
+    from rich.live import Live
+
+    live = Live(console=Console(file=stream), auto_refresh=False, vertical_overflow="crop")
+    live.start()
+    return live
+
+
+def can_show(stream: IO[str]) -> bool:
+    """Whether it is a terminal on which a picture can stay in place."""
+    if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
+        return False
+    with contextlib.suppress(OSError):
+        return not 0 < os.get_terminal_size(stream.fileno()).columns < NARROWEST
+    return True
+
+
+def add_bar(text: Text, share: float, width: int, style: str) -> None:
+    """`━━━━━━━━╸────────`, by halves of a character."""
+    full = int(2 * width * share)
+    text.append("━" * (full // 2) + "╸" * (full % 2), style)
+    text.append("─" * (width - full // 2 - full % 2), "dim")
+
+
+def number(value: float) -> str:
+    """Three or four digits that matter; a dash for what is not known."""
+    if not math.isfinite(value):
+        return "-"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if abs(value) >= 10:
+        return f"{value:.1f}"
+    return f"{value:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """`0:07`, `12:40`, `2:03:00`."""
+    if not math.isfinite(seconds):
+        return "-"
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    if hours:
+        return f"{hours}:{rest // 60:02}:{rest % 60:02}"
+    return f"{rest // 60}:{rest % 60:02}"
+
+
+# -- charts ----------------------------------------------------------------------------------------
+
+BRAILLE = 0x2800
+# The bit of a braille character for the dot in row 0..3 and column 0..1 of its cell.
+BRAILLE_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+
+
+class Canvas:
+    """A grid of braille cells, 2 dots wide and 4 high each, over a range of x and y."""
+
+    def __init__(self, columns: int, rows: int, x_range: Point, y_range: Point) -> None:
+        self.bits = [[0] * columns for _ in range(rows)]
+        self._width, self._height = 2 * columns, 4 * rows
+        self._x_range, self._y_range = x_range, y_range
+
+    def _place(self, x: float, y: float) -> tuple[int, int]:
+        (left, right), (low, high) = self._x_range, self._y_range
+        column = (x - left) / (right - left) * (self._width - 1)
+        row = (high - y) / (high - low) * (self._height - 1)
+        return (
+            min(max(round(column), 0), self._width - 1),
+            min(max(round(row), 0), self._height - 1),
+        )
+
+    def _set(self, column: int, row: int) -> None:
+        self.bits[row // 4][column // 2] |= BRAILLE_BITS[row % 4][column % 2]
+
+    def draw_dot(self, x: float, y: float) -> None:
+        self._set(*self._place(x, y))
+
+    def draw_line(self, points: Sequence[Point]) -> None:
+        places = [self._place(*point) for point in points]
+        for place in places[:1]:
+            self._set(*place)
+        for (column, row), (next_column, next_row) in pairwise(places):
+            count = max(abs(next_column - column), abs(next_row - row), 1)
+            for i in range(count + 1):
+                self._set(
+                    round(column + (next_column - column) * i / count),
+                    round(row + (next_row - row) * i / count),
+                )
+
+
+def nice_range(low: float, high: float) -> tuple[float, float, float]:
+    """A range around the values that ends on ticks, and the ticks' distance: 1, 2 or 5 * 10^n."""
+    if math.isclose(low, high):  # no ticks lie between floats that are next to each other
+        low, high = low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2
+    span = high - low
+    power = 10.0 ** math.floor(math.log10(span / 4))
+    tick = next(f * power for f in (1, 2, 5, 10) if f * power >= span / 4 * 0.999)
+    return math.floor(low / tick) * tick, math.ceil(high / tick) * tick, tick
+
+
+def tick_labels(low: float, high: float, tick: float, rows: int) -> dict[int, str]:
+    """Row of the chart -> label of the tick that lies in it."""
+    labels = {}
+    for i in range(round((high - low) / tick) + 1):
+        value = low + i * tick
+        row = round((high - value) / (high - low) * (4 * rows - 1)) // 4
+        labels[row] = f"{value:,.{max(0, -math.floor(math.log10(tick)))}f}"
+    return labels
+
+
+# -- steps of a command ----------------------------------------------------------------------------
+# Of each it is said beforehand what it will do, and then what came of it and how long it took.
+
+WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
+MARKS = {WAITING: " ", RUNNING: ">", DONE: "✓", FAILED: "✗"}
+STYLES = {WAITING: "dim", RUNNING: "cyan", DONE: "green", FAILED: "red"}
+WIDEST, BAR = 120, 20
+
+
+@dataclass
+class Step:
+    """`text` is what it will do, then what it does now, then what came of it."""
+
+    name: str
+    text: str
+    state: str = WAITING
+    share: float | None = None  # of it that is done
+    seconds: float = 0.0
+
+
+class StepsScreen:
+    """Plain lines: one where a step says something, one when it is done."""
+
+    def __init__(self, heading: str, steps: Sequence[Step], stream: IO[str]) -> None:
+        self.steps = {step.name: step for step in steps}
+        self.stream = stream
+        self._width = max(map(len, self.steps))
+        self.print(heading)
+        self.begin()
+
+    def begin(self) -> None:
+        self.print(*(f"  {self.label(step)}  {step.text}" for step in self.steps.values()))
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[Step]:
+        """While it is carried out. What came of it is its `text` in the end."""
+        step = self.steps[name]
+        step.state, step.text, step.share = RUNNING, "", None
+        began = time.monotonic()
+        self.changed(step)
+        try:
+            yield step
+        except BaseException:
+            step.state = FAILED
+            raise
+        else:
+            step.state, step.share = DONE, None
+        finally:
+            step.seconds = time.monotonic() - began
+            self.changed(step)
+
+    def label(self, step: Step) -> str:
+        return step.name.ljust(self._width)
+
+    def print(self, *lines: str) -> None:
+        say(self.stream, *lines)
+
+    def changed(self, step: Step) -> None:
+        if step.state == DONE:
+            self.print(f"{self.label(step)}  {step.seconds:5.2f} s  {step.text}")
+
+    def say(self, step: Step, text: str) -> None:
+        """What the step does now."""
+        step.text = text
+        self.print(f"  {text}")
+
+    def progress(self, step: Step, share: float) -> None:
+        """So much of the step is done."""
+        step.share = share
+
+    def close(self) -> None:
+        """Leaves the last picture."""
+
+
+class LiveStepsScreen(StepsScreen):
+    """The table, drawn where a step begins or ends, and a few times a second in between."""
+
+    def begin(self) -> None:
+        self._shown = InPlace(self.stream)
+        self._draw()
+
+    def changed(self, step: Step) -> None:  # noqa: ARG002 - all of them are drawn
+        self._draw()
+
+    def say(self, step: Step, text: str) -> None:
+        step.text = text.splitlines()[0]
+        self._draw()
+
+    def progress(self, step: Step, share: float) -> None:
+        step.share = share
+        if self._shown.pace.is_due(time.monotonic()):
+            self._draw()
+
+    def close(self) -> None:
+        """What came of the steps stays, whole."""
+        from rich.text import Text
+
+        lines = [self._line(step, UNLIMITED).plain for step in self.steps.values()]
+        self._shown.draw(
+            time.monotonic(),
+            lambda width, _: Text("\n".join(in_columns(lines, min(width, WIDEST) - 1))),
+        )
+        self._shown.end()
+
+    def _draw(self) -> None:
+        self._shown.draw(time.monotonic(), self._picture)
+
+    def _picture(self, width: int, _height: int) -> Group:
+        from rich.console import Group
+
+        width = min(width, WIDEST) - 1
+        return Group(*(self._line(step, width) for step in self.steps.values()))
+
+    def _line(self, step: Step, width: int) -> Text:
+        """`✓ fit     1.21 s  ...` or `> train  ━━━━━╸────  45 %  ...`."""
+        from rich.text import Text
+
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append(f" {MARKS[step.state]} {self.label(step)}  ", STYLES[step.state])
+        if step.state == RUNNING and step.share is not None:
+            add_bar(line, step.share, min(BAR, max(8, width // 4)), "cyan")
+            line.append(f"  {100 * step.share:3.0f} %")
+        elif step.state in (DONE, FAILED):
+            line.append(f"{step.seconds:5.2f} s")
+        if step.text:
+            line.append(f"  {step.text}", "dim" if step.state == WAITING else "")
+        line.truncate(max(width, 1), overflow="ellipsis")
+        return line
+
+
+def make_steps_screen(heading: str, steps: Sequence[Step], stream: IO[str]) -> StepsScreen:
+    kind = LiveStepsScreen if can_show(stream) else StepsScreen
+    return kind(heading, steps, stream)
