@@ -6,13 +6,8 @@
 
 namespace rlt {
 
-struct AcrobotDqn {
+struct AcrobotDqn : TaskExperiment<Dqn, Acrobot<float>, 64, 64> {
   static constexpr const char* kName = "acrobot-dqn";
-  using Scalar = float;
-  using Environment = Acrobot<Scalar>;
-  using Algorithm = Dqn;
-  using Critic = ReluMlp<Scalar, Activation::identity, Environment::kObservationDim, 64, 64,
-                         kOutputDim<Environment>>;
   struct Hyperparameters : DqnHyperparameters {
     Hyperparameters() {
       steps = 50000;
@@ -21,7 +16,6 @@ struct AcrobotDqn {
       final_rate = 0.1f;
     }
   };
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 64;
   static constexpr int kTileRows = 16;
   static constexpr int kReplayCapacity = 10000;

@@ -8,14 +8,8 @@
 
 namespace rlt {
 
-struct AcrobotPpo {
+struct AcrobotPpo : TaskExperiment<Ppo, Acrobot<float>, 32, 32> {
   static constexpr const char* kName = "acrobot-ppo";
-  using Scalar = float;
-  using Environment = Acrobot<Scalar>;
-  using Algorithm = Ppo;
-  using Actor = ReluMlp<Scalar, Activation::identity, Environment::kObservationDim, 32, 32,
-                        kOutputDim<Environment>>;
-  using Critic = ReluMlp<Scalar, Activation::identity, Environment::kObservationDim, 32, 32, 1>;
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 200000;
@@ -29,7 +23,6 @@ struct AcrobotPpo {
   };
   static constexpr int kEnvironments = 16;
   static constexpr int kRolloutSteps = 128;
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 256;
   static constexpr int kTileRows = 16;
 };

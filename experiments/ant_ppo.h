@@ -7,16 +7,8 @@
 
 namespace rlt {
 
-struct AntPpo {
+struct AntPpo : TaskExperiment<Ppo, Ant<float>, 256, 256> {
   static constexpr const char* kName = "ant-ppo";
-  using Scalar = float;
-  using Environment = Ant<Scalar>;
-  using Algorithm = Ppo;
-  using Actor =
-      Mlp<Scalar, Dimensions<Environment::kObservationDim, 256, 256, Environment::kActionDim>,
-          Activation::relu, Activation::identity>;
-  using Critic = Mlp<Scalar, Dimensions<Environment::kObservationDim, 256, 256, 1>,
-                     Activation::relu, Activation::identity>;
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 1000000;
@@ -27,7 +19,6 @@ struct AntPpo {
   };
   static constexpr int kEnvironments = 64;
   static constexpr int kRolloutSteps = 32;
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 1024;
   static constexpr int kTileRows = 256;
 };

@@ -6,13 +6,8 @@
 
 namespace rlt {
 
-struct CartpoleDqn {
+struct CartpoleDqn : TaskExperiment<Dqn, CartPole<float>, 64, 64> {
   static constexpr const char* kName = "cartpole-dqn";
-  using Scalar = float;
-  using Environment = CartPole<Scalar>;
-  using Algorithm = Dqn;
-  using Critic = ReluMlp<Scalar, Activation::identity, Environment::kObservationDim, 64, 64,
-                         kOutputDim<Environment>>;
   struct Hyperparameters : DqnHyperparameters {
     Hyperparameters() {
       steps = 50000;
@@ -20,7 +15,6 @@ struct CartpoleDqn {
       train_freq = 2;
     }
   };
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 64;
   static constexpr int kTileRows = 16;
   static constexpr int kReplayCapacity = 10000;

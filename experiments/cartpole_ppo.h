@@ -7,14 +7,8 @@
 
 namespace rlt {
 
-struct CartpolePpo {
+struct CartpolePpo : TaskExperiment<Ppo, CartPole<float>, 32, 32> {
   static constexpr const char* kName = "cartpole-ppo";
-  using Scalar = float;
-  using Environment = CartPole<Scalar>;
-  using Algorithm = Ppo;
-  using Actor = ReluMlp<Scalar, Activation::identity, Environment::kObservationDim, 32, 32,
-                        kOutputDim<Environment>>;
-  using Critic = ReluMlp<Scalar, Activation::identity, Environment::kObservationDim, 32, 32, 1>;
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 60000;
@@ -24,7 +18,6 @@ struct CartpolePpo {
   };
   static constexpr int kEnvironments = 8;
   static constexpr int kRolloutSteps = 128;
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 256;
   static constexpr int kTileRows = 16;
 };

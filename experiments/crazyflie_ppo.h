@@ -16,16 +16,8 @@
 
 namespace rlt {
 
-struct CrazyfliePpo {
+struct CrazyfliePpo : TaskExperiment<Ppo, WithActionHistory<Quadrotor<float, 10, 2>, 6>, 32, 32> {
   static constexpr const char* kName = "crazyflie-ppo";
-  using Scalar = float;
-  using Environment = WithActionHistory<Quadrotor<Scalar, 10, 2>, 6>;
-  using Algorithm = Ppo;
-  using Actor =
-      Mlp<Scalar, Dimensions<Environment::kObservationDim, 32, 32, Environment::kActionDim>,
-          Activation::relu, Activation::identity>;
-  using Critic = Mlp<Scalar, Dimensions<kCriticObservationDim<Environment>, 32, 32, 1>,
-                     Activation::relu, Activation::identity>;
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 8000000;

@@ -12,16 +12,8 @@
 
 namespace rlt {
 
-struct FoundationQuadrotorTeacher {
+struct FoundationQuadrotorTeacher : TaskExperiment<Ppo, KnownQuadrotor<float, 10, 4>, 64, 64> {
   static constexpr const char* kName = "foundation-quadrotor-teacher";
-  using Scalar = float;
-  using Environment = KnownQuadrotor<Scalar, 10, 4>;
-  using Algorithm = Ppo;
-  using Actor =
-      Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, Environment::kActionDim>,
-          Activation::relu, Activation::identity>;
-  using Critic = Mlp<Scalar, Dimensions<kCriticObservationDim<Environment>, 64, 64, 1>,
-                     Activation::relu, Activation::identity>;
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 10000000;

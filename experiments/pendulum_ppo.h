@@ -7,16 +7,8 @@
 
 namespace rlt {
 
-struct PendulumPpo {
+struct PendulumPpo : TaskExperiment<Ppo, Pendulum<float>, 64, 64> {
   static constexpr const char* kName = "pendulum-ppo";
-  using Scalar = float;
-  using Environment = Pendulum<Scalar>;
-  using Algorithm = Ppo;
-  using Actor =
-      Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, Environment::kActionDim>,
-          Activation::relu, Activation::identity>;
-  using Critic = Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, 1>, Activation::relu,
-                     Activation::identity>;
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 100000;
@@ -31,7 +23,6 @@ struct PendulumPpo {
   };
   static constexpr int kEnvironments = 8;
   static constexpr int kRolloutSteps = 256;
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 256;
   static constexpr int kTileRows = 16;
 };

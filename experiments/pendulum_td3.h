@@ -8,19 +8,9 @@
 
 namespace rlt {
 
-struct PendulumTd3 {
+struct PendulumTd3 : TaskExperiment<Td3, Pendulum<float>, 64, 64> {
   static constexpr const char* kName = "pendulum-td3";
-  using Scalar = float;
-  using Environment = Pendulum<Scalar>;
-  using Algorithm = Td3;
-  using Actor =
-      Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, Environment::kActionDim>,
-          Activation::relu, Activation::tanh>;
-  using Critic =
-      Mlp<Scalar, Dimensions<Environment::kObservationDim + Environment::kActionDim, 64, 64, 1>,
-          Activation::relu, Activation::identity>;
   using Hyperparameters = Td3Hyperparameters;
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 100;
   static constexpr int kTileRows = 20;
   static constexpr int kReplayCapacity = 10000;

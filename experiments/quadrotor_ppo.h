@@ -12,16 +12,8 @@
 
 namespace rlt {
 
-struct QuadrotorPpo {
+struct QuadrotorPpo : TaskExperiment<Ppo, WithActionHistory<Quadrotor<float>, 3>, 64, 64> {
   static constexpr const char* kName = "quadrotor-ppo";
-  using Scalar = float;
-  using Environment = WithActionHistory<Quadrotor<Scalar>, 3>;
-  using Algorithm = Ppo;
-  using Actor =
-      Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, Environment::kActionDim>,
-          Activation::relu, Activation::identity>;
-  using Critic = Mlp<Scalar, Dimensions<kCriticObservationDim<Environment>, 64, 64, 1>,
-                     Activation::relu, Activation::identity>;
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 4000000;
@@ -38,7 +30,6 @@ struct QuadrotorPpo {
   using EnvironmentSettings = quadrotor::TrainingSettings;
   static constexpr int kEnvironments = 256;
   static constexpr int kRolloutSteps = 32;
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 512;
   static constexpr int kTileRows = 256;
 };

@@ -14,18 +14,8 @@
 
 namespace rlt {
 
-struct QuadrotorSac {
+struct QuadrotorSac : TaskExperiment<Sac, WithActionHistory<Quadrotor<float>, 3>, 64, 64> {
   static constexpr const char* kName = "quadrotor-sac";
-  using Scalar = float;
-  using Environment = WithActionHistory<Quadrotor<Scalar>, 3>;
-  using Algorithm = Sac;
-  using Actor =
-      Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, 2 * Environment::kActionDim>,
-          Activation::relu, Activation::identity>;
-  using Critic =
-      Mlp<Scalar,
-          Dimensions<kCriticObservationDim<Environment> + Environment::kActionDim, 64, 64, 1>,
-          Activation::relu, Activation::identity>;
   struct Hyperparameters : SacHyperparameters {
     Hyperparameters() {
       steps = 460000;
@@ -43,7 +33,6 @@ struct QuadrotorSac {
     EnvironmentSettings() { reward_alive = 1.7f; }
   };
   static constexpr int kEnvironments = 16;
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 128;
   static constexpr int kTileRows = 128;
   static constexpr int kReplayCapacity = 460000;

@@ -11,9 +11,7 @@ namespace rlt {
 struct QuadrotorTd3 : QuadrotorSac {
   static constexpr const char* kName = "quadrotor-td3";
   using Algorithm = Td3;
-  using Actor =
-      Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, Environment::kActionDim>,
-          Activation::relu, Activation::tanh>;
+  using Actor = Td3::TaskActor<Environment, 64, 64>;
   struct Hyperparameters : Td3Hyperparameters {
     Hyperparameters() {
       steps = 480000;

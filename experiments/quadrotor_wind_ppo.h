@@ -14,11 +14,8 @@ namespace rlt {
 struct QuadrotorWindPpo : QuadrotorPpo {
   static constexpr const char* kName = "quadrotor-wind-ppo";
   using Environment = WithActionHistory<WithSums<WindyQuadrotor<Scalar>, 3>, 3>;
-  using Actor =
-      Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, Environment::kActionDim>,
-          Activation::relu, Activation::identity>;
-  using Critic = Mlp<Scalar, Dimensions<kCriticObservationDim<Environment>, 64, 64, 1>,
-                     Activation::relu, Activation::identity>;
+  using Actor = Ppo::TaskActor<Environment, 64, 64>;
+  using Critic = Ppo::TaskCritic<Environment, 64, 64>;
   struct EnvironmentSettings : quadrotor::TrainingSettingsOf<quadrotor::WindySettings> {
     EnvironmentSettings() {
       airframe = quadrotor::kAnyCrazyflie;

@@ -7,14 +7,8 @@
 
 namespace rlt {
 
-struct RacingCarPpo {
+struct RacingCarPpo : TaskExperiment<Ppo, RacingCar<float>, 64, 64> {
   static constexpr const char* kName = "racing-car-ppo";
-  using Scalar = float;
-  using Environment = RacingCar<Scalar>;
-  using Algorithm = Ppo;
-  using Actor = ReluMlp<Scalar, Activation::identity, Environment::kObservationDim, 64, 64,
-                        kOutputDim<Environment>>;
-  using Critic = ReluMlp<Scalar, Activation::identity, Environment::kObservationDim, 64, 64, 1>;
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 200000;
@@ -26,7 +20,6 @@ struct RacingCarPpo {
   };
   static constexpr int kEnvironments = 16;
   static constexpr int kRolloutSteps = 128;
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 256;
   static constexpr int kTileRows = 16;
 };

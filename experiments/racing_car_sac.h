@@ -8,22 +8,14 @@
 
 namespace rlt {
 
-struct RacingCarSac {
+struct RacingCarSac : TaskExperiment<Sac, RacingCar<float>, 64, 64> {
   static constexpr const char* kName = "racing-car-sac";
-  using Scalar = float;
-  using Environment = RacingCar<Scalar>;
-  using Algorithm = Sac;
-  using Actor = ReluMlp<Scalar, Activation::identity, Environment::kObservationDim, 64, 64,
-                        2 * Environment::kActionDim>;
-  using Critic = ReluMlp<Scalar, Activation::identity,
-                         Environment::kObservationDim + Environment::kActionDim, 64, 64, 1>;
   struct Hyperparameters : SacHyperparameters {
     Hyperparameters() {
       steps = 50000;
       eval_every = 5000;
     }
   };
-  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 100;
   static constexpr int kTileRows = 20;
   static constexpr int kReplayCapacity = 10000;

@@ -40,6 +40,27 @@ class Settings:
     target_entropy: float = -1.0
     maximum_action: float = 2.0
 
+    def of_stable_baselines(self, algorithm: str) -> dict[str, Any]:
+        """What Stable-Baselines3 and sbx call them."""
+        names = ["seed", "learning_rate", "batch_size", "buffer_size", "learning_starts"]
+        names += ["tau", "gamma"]
+        common: dict[str, Any] = {name: getattr(self, name) for name in names}
+        common["policy_kwargs"] = {"net_arch": list(self.hidden)}
+        common["train_freq"] = common["gradient_steps"] = 1
+        if algorithm == "SAC":
+            initial = f"auto_{self.alpha:g}"
+            return {**common, "ent_coef": initial, "target_entropy": self.target_entropy}
+        import numpy as np
+        from stable_baselines3.common.noise import NormalActionNoise
+
+        return {
+            **common,
+            "action_noise": NormalActionNoise(np.zeros(1), np.full(1, self.action_noise)),
+            "policy_delay": self.policy_delay,
+            "target_policy_noise": self.policy_noise,
+            "target_noise_clip": self.noise_clip,
+        }
+
 
 class Stopwatch:
     """Wraps the training loop, and nothing else: what came before counts as setup."""

@@ -43,6 +43,11 @@ class Settings:
     reward_scale: float = 0.1
     kl_target: float = 0.008
 
+    def text(self) -> str:
+        layers = "-".join(map(str, self.hidden))
+        rollout = f"{self.environments} x {self.rollout_steps}"
+        return f"{rollout}, {self.batch_size}, {self.epochs} epochs, {layers}"
+
 
 def settings() -> Settings:
     parser = argparse.ArgumentParser()

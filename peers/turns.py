@@ -12,9 +12,11 @@ import os
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 STEPS_OF_RETURN = 100  # episodes whose mean return is reported
+ACTION_SETS = 64  # random actions, drawn before the clock starts, used in turn
 
 
 class Turns:
@@ -32,6 +34,44 @@ class Turns:
         if not line:
             os._exit(0)  # without the libraries' threads having a say
         return line.split()
+
+
+def random_actions(space: Any, *shape: int) -> Any:
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    actions = generator.uniform(space.low, space.high, (ACTION_SETS, *shape, *space.shape))
+    return actions.astype(space.low.dtype)
+
+
+def stepping(environments: Any, space: Any, count: int) -> Callable[[int], int]:
+    """Takes so many steps of all of them together, at least; how many they were."""
+    actions = random_actions(space, count)
+
+    def step(steps: int) -> int:
+        times = -(-steps // count)
+        for index in range(times):
+            environments.step(actions[index % ACTION_SETS])
+        return times * count
+
+    return step
+
+
+def step_in_turns(
+    introduction: dict[str, Any], make: Callable[[str, int], Callable[[int], int]]
+) -> None:
+    """Orders of `rlt bench environments`: a task, how many environments, how many steps of all."""
+    turns = Turns()
+    turns.say(introduction)
+    kept: dict[tuple[str, int], Callable[[int], int]] = {}
+    while True:
+        task, count, steps = turns.order()
+        key = (task, int(count))
+        if key not in kept:
+            kept[key] = make(*key)
+        began_s = time.process_time()
+        done = kept[key](int(steps))
+        turns.say({"steps": done, "cpu_s": time.process_time() - began_s})
 
 
 class TrainingTurns(Turns):

@@ -5,7 +5,6 @@
 #include "processors/cortex_m/floating_point.h"
 #include "processors/cortex_m/memory_protection.h"
 #include "processors/cortex_m/sleep.h"
-#include "processors/cortex_m/startup.h"
 #include "processors/cortex_m/vector_table.h"
 #include "processors/counter.h"
 #include "processors/patient_port.h"

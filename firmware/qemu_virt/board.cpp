@@ -6,7 +6,6 @@
 #include "processors/riscv/control_registers.h"
 #include "processors/riscv/floating_point.h"
 #include "processors/riscv/memory_protection.h"
-#include "processors/riscv/startup.h"
 #include "processors/stack_paint.h"
 #include "qemu_virt/registers.h"
 

@@ -1,6 +1,5 @@
 // From reset to main(): memory, floating-point unit, stacks. The symbols are the linker script's.
-#include "processors/cortex_m/startup.h"
-
+#include "processors/cortex_m/memory_protection.h"
 #include "processors/cortex_m/system_registers.h"
 #include "processors/cortex_m/vector_table.h"
 #include "processors/stack_paint.h"

@@ -51,4 +51,7 @@ inline std::uint64_t executed_instructions() {
   return static_cast<std::uint64_t>(high) << 32 | low;
 }
 
+// What trap.cpp asks of a board: called for an interrupt, with others off.
+void handle_interrupt();
+
 }  // namespace rlt::riscv

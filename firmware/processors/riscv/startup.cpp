@@ -1,7 +1,6 @@
 // From reset to main(): memory, floating-point unit, stacks. The symbols are the linker script's.
-#include "processors/riscv/startup.h"
-
 #include "processors/riscv/control_registers.h"
+#include "processors/riscv/memory_protection.h"
 #include "processors/stack_paint.h"
 
 extern "C" {

@@ -3,7 +3,6 @@
 #include "board_api.h"
 #include "processors/fault_text.h"
 #include "processors/riscv/control_registers.h"
-#include "processors/riscv/startup.h"
 
 extern "C" {
 

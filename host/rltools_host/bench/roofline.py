@@ -1,14 +1,14 @@
 """`rlt bench roofline`: one TD3 step against the multiply-add peak of the core that it runs on.
 
 programs/roofline.cpp measures; here medians become ratios, which hold on a busy machine too.
-programs/two_threads.cpp compares the run with one that has a second thread.
+The same run takes turns with one that has a second thread (programs/training_loop.cpp).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
 from rltools_host.bench import harness
@@ -82,10 +82,11 @@ def run(steps: int, repetitions: int, buffer: int | None = None) -> Roofline:
     harness.require_positive(steps=steps, repetitions=repetitions)
     conditions = harness.conditions()
     raw, core = harness.run_program("roofline", steps, repetitions, buffer or buffer_mb())
-    raw_two, _ = harness.run_program("two_threads", steps, repetitions, cores=2)
+    processors = len(os.sched_getaffinity(0))
+    pairs = [turns(steps) for _ in range(repetitions if processors > 1 else 0)]
     document: Roofline = {
         **evaluated(raw),
-        "two_threads": two_threads(raw_two),
+        "two_threads": two_threads(processors, pairs),
         "core": core,
         **conditions,
     }
@@ -143,22 +144,31 @@ def evaluated(raw: Mapping[str, Any]) -> Measured:
     }
 
 
-def two_threads(raw: Mapping[str, Any]) -> TwoThreads:
-    """What the second thread gains, from what the program measured in turn."""
-    if not raw["same_bits"]:
+def turns(steps: int) -> tuple[harness.Row, harness.Row]:
+    """The run with one thread, and with two."""
+    one, _ = harness.run_program("training_loop", "td3", steps)
+    two, _ = harness.run_program("training_loop", "td3", steps, board="host-threads", cores=2)
+    return one, two
+
+
+def two_threads(
+    processors: int, pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+) -> TwoThreads:
+    """What the second thread gains, from pairs of runs with one and with two."""
+    if any(one["state_sha256"] != two["state_sha256"] for one, two in pairs):
         raise VerificationError(
             "the run with two threads ended in other bits than the run with one: "
             "see tests/lib/kernels/threads/test_host_threads.cpp"
         )
-    runs = raw["runs"]
-    if raw["processors"] < 2:
-        return {"processors": raw["processors"], "ratio": None}
+    if processors < 2:
+        return {"processors": processors, "ratio": None}
+    ratios = [two["wall_s"] / one["wall_s"] for one, two in pairs]
     return {
-        "processors": raw["processors"],
-        "run_s": harness.median([run["two_threads_s"] for run in runs]),
-        "one_thread_s": harness.median([run["one_thread_s"] for run in runs]),
-        "ratio": harness.median([run["two_threads_s"] / run["one_thread_s"] for run in runs]),
-        "ratios": [run["two_threads_s"] / run["one_thread_s"] for run in runs],
+        "processors": processors,
+        "run_s": harness.median([two["wall_s"] for _, two in pairs]),
+        "one_thread_s": harness.median([one["wall_s"] for one, _ in pairs]),
+        "ratio": harness.median(ratios),
+        "ratios": ratios,
     }
 
 

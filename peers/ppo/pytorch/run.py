@@ -4,44 +4,25 @@
 rewards normalised, a step size that falls to zero.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import ppo_run
 
 
-@dataclass(frozen=True)
-class Choice:
-    environments: int
-    rollout_steps: int
-    batch_size: int
-    epochs: int
-    hidden: tuple[int, int]
-    activation: str
-    max_grad_norm: float
-    initial_log_std: float
-    reward_scale: float
-    clips_value: bool
-    normalises_reward: bool
-    anneals: bool
-
-
-def choice(settings: ppo_run.Settings) -> Choice:
-    if settings.published:
-        return Choice(1, 2048, 64, 10, (64, 64), "Tanh", 0.5, 0.0, 1.0, True, True, True)
-    return Choice(
-        settings.environments,
-        settings.rollout_steps,
-        settings.batch_size,
-        settings.epochs,
-        settings.hidden,
-        "ReLU",
-        settings.max_grad_norm,
-        settings.initial_log_std,
-        settings.reward_scale,
-        clips_value=False,
-        normalises_reward=False,
-        anneals=False,
+def own(settings: ppo_run.Settings) -> ppo_run.Settings:
+    """With that file's settings where it is to have them."""
+    if not settings.published:
+        return settings
+    return replace(
+        settings,
+        environments=1,
+        rollout_steps=2048,
+        batch_size=64,
+        epochs=10,
+        hidden=(64, 64),
+        max_grad_norm=0.5,
+        initial_log_std=0.0,
     )
 
 
@@ -70,16 +51,14 @@ def train(settings: ppo_run.Settings) -> None:
 
     ppo_run.hold_torch_to(settings.threads)
     torch.manual_seed(settings.seed)
-    chosen = choice(settings)
-    count, length = chosen.environments, chosen.rollout_steps
+    settings = own(settings)
+    count, length = settings.environments, settings.rollout_steps
     environments = ppo_run.make_environments(count, min(settings.threads, count), settings.seed)
     observation_dim = environments.observation_space.shape[-1]
     action_dim = environments.action_space.shape[-1]
     turns = ppo_run.TrainingTurns(count)
     threads = {"PyTorch": ppo_run.torch_threads()}
-    layers = "-".join(map(str, chosen.hidden))
-    said = f"{count} x {length}, {chosen.batch_size}, {chosen.epochs} epochs, {layers}"
-    ppo_run.introduce(turns, "torch", environments, threads, said)
+    ppo_run.introduce(turns, "torch", environments, threads, settings.text())
 
     def layer(inputs: int, outputs: int, gain: float = 2**0.5) -> nn.Linear:
         linear = nn.Linear(inputs, outputs)
@@ -88,8 +67,8 @@ def train(settings: ppo_run.Settings) -> None:
         return linear
 
     def network(outputs: int, gain: float) -> nn.Sequential:
-        activation = getattr(nn, chosen.activation)
-        first, second = chosen.hidden
+        activation = nn.Tanh if settings.published else nn.ReLU
+        first, second = settings.hidden
         return nn.Sequential(
             layer(observation_dim, first),
             activation(),
@@ -99,7 +78,7 @@ def train(settings: ppo_run.Settings) -> None:
         )
 
     actor, critic = network(action_dim, 0.01), network(1, 1.0)
-    log_std = nn.Parameter(torch.full((1, action_dim), chosen.initial_log_std))
+    log_std = nn.Parameter(torch.full((1, action_dim), settings.initial_log_std))
     parameters = [*actor.parameters(), log_std, *critic.parameters()]
     optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate, eps=1e-5)
     seen = Moments(observation_dim)
@@ -113,8 +92,8 @@ def train(settings: ppo_run.Settings) -> None:
 
     def scaled(reward: Any, ended: Any) -> Any:
         nonlocal discounted
-        if not chosen.normalises_reward:
-            return torch.from_numpy(reward.astype(np.float32) * chosen.reward_scale)
+        if not settings.published:
+            return torch.from_numpy(reward.astype(np.float32) * settings.reward_scale)
         discounted = discounted * settings.gamma + reward
         return_moments.add(discounted[:, None])
         discounted[ended] = 0.0
@@ -130,7 +109,7 @@ def train(settings: ppo_run.Settings) -> None:
 
     while True:
         turns.begin_iteration()
-        if chosen.anneals:
+        if settings.published:
             left = max(1.0 - iteration / iterations, 0.0)
             optimiser.param_groups[0]["lr"] = left * settings.learning_rate
         iteration += 1
@@ -165,10 +144,10 @@ def train(settings: ppo_run.Settings) -> None:
         flat_actions = actions.reshape(rows, -1)
         flat_log, flat_advantages = log_probabilities.reshape(-1), advantages.reshape(-1)
         flat_targets, flat_values = targets.reshape(-1), values.reshape(-1)
-        for _ in range(chosen.epochs):
+        for _ in range(settings.epochs):
             order = torch.randperm(rows)
-            for first in range(0, rows, chosen.batch_size):
-                batch = order[first : first + chosen.batch_size]
+            for first in range(0, rows, settings.batch_size):
+                batch = order[first : first + settings.batch_size]
                 policy = torch.distributions.Normal(actor(flat_observations[batch]), log_std.exp())
                 log_probability = policy.log_prob(flat_actions[batch]).sum(1)
                 ratio = (log_probability - flat_log[batch]).exp()
@@ -179,14 +158,14 @@ def train(settings: ppo_run.Settings) -> None:
                 policy_loss = torch.max(-advantage * ratio, -advantage * bounded).mean()
                 value = critic(flat_observations[batch]).flatten()
                 squares = (value - flat_targets[batch]) ** 2
-                if chosen.clips_value:
+                if settings.published:
                     change = torch.clamp(value - flat_values[batch], -clip, clip)
                     near = (flat_values[batch] + change - flat_targets[batch]) ** 2
                     squares = torch.max(squares, near)
                 loss = policy_loss + settings.value_weight * 0.5 * squares.mean()
                 optimiser.zero_grad()
                 loss.backward()
-                nn.utils.clip_grad_norm_(parameters, chosen.max_grad_norm)
+                nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
                 optimiser.step()
 
 

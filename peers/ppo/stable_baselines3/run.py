@@ -105,10 +105,7 @@ def train(settings: ppo_run.Settings) -> None:
                 "log_std_init": settings.initial_log_std,
             },
         }
-        said = (
-            f"{count} x {settings.rollout_steps}, {settings.batch_size}, "
-            f"{settings.epochs} epochs, {layers[0]}-{layers[1]}"
-        )
+        said = settings.text()
     model = PPO("MlpPolicy", wrapped, seed=settings.seed, device="cpu", **options)
     threads = {"PyTorch": ppo_run.torch_threads()}
     ppo_run.introduce(turns, "stable-baselines3", environments, threads, said)

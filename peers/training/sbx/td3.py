@@ -6,28 +6,13 @@ import peer_run  # first: the stopwatch of the imports below
 
 def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_run.Policy:
     import gymnasium
-    import numpy as np
     from sbx import TD3
-    from stable_baselines3.common.noise import NormalActionNoise
 
     model = TD3(
         "MlpPolicy",
         gymnasium.make(settings.environment),
-        learning_rate=settings.learning_rate,
         qf_learning_rate=settings.learning_rate,
-        buffer_size=settings.buffer_size,
-        learning_starts=settings.learning_starts,
-        batch_size=settings.batch_size,
-        tau=settings.tau,
-        gamma=settings.gamma,
-        train_freq=1,
-        gradient_steps=1,
-        policy_delay=settings.policy_delay,
-        target_policy_noise=settings.policy_noise,
-        target_noise_clip=settings.noise_clip,
-        action_noise=NormalActionNoise(np.zeros(1), np.full(1, settings.action_noise)),
-        policy_kwargs={"net_arch": list(settings.hidden)},
-        seed=settings.seed,
+        **settings.of_stable_baselines("TD3"),
     )
     # JAX's states are immutable, and keep the compiled functions that another model would not find.
     first_states = model.policy.actor_state, model.policy.qf_state

@@ -10,19 +10,8 @@ def make_models(settings: peer_run.Settings, environment: Any) -> dict[str, Any]
     from skrl.models.torch import DeterministicMixin, Model
     from torch import nn
 
-    def layers(width: int, last: nn.Module) -> nn.Sequential:
-        first, second = settings.hidden
-        return nn.Sequential(
-            nn.Linear(width, first),
-            nn.ReLU(),
-            nn.Linear(first, second),
-            nn.ReLU(),
-            nn.Linear(second, 1),
-            last,
-        )
-
-    class Actor(DeterministicMixin, Model):
-        def __init__(self) -> None:
+    class Network(DeterministicMixin, Model):
+        def __init__(self, sees: list[str], last: nn.Module) -> None:
             Model.__init__(
                 self,
                 observation_space=environment.observation_space,
@@ -30,28 +19,26 @@ def make_models(settings: peer_run.Settings, environment: Any) -> dict[str, Any]
                 device="cpu",
             )
             DeterministicMixin.__init__(self)
-            self.network = layers(self.num_observations, nn.Tanh())
-
-        def compute(self, inputs: dict[str, Any], role: str = "") -> Any:  # noqa: ARG002
-            return self.network(inputs["observations"]), {}
-
-    class Critic(DeterministicMixin, Model):
-        def __init__(self) -> None:
-            Model.__init__(
-                self,
-                observation_space=environment.observation_space,
-                action_space=environment.action_space,
-                device="cpu",
+            self.sees = sees
+            widths = {"observations": self.num_observations, "taken_actions": self.num_actions}
+            first, second = settings.hidden
+            self.network = nn.Sequential(
+                nn.Linear(sum(widths[name] for name in sees), first),
+                nn.ReLU(),
+                nn.Linear(first, second),
+                nn.ReLU(),
+                nn.Linear(second, 1),
+                last,
             )
-            DeterministicMixin.__init__(self)
-            self.network = layers(self.num_observations + self.num_actions, nn.Identity())
 
         def compute(self, inputs: dict[str, Any], role: str = "") -> Any:  # noqa: ARG002
-            return self.network(torch.cat([inputs["observations"], inputs["taken_actions"]], 1)), {}
+            return self.network(torch.cat([inputs[name] for name in self.sees], 1)), {}
 
-    models: dict[str, Any] = {"policy": Actor(), "target_policy": Actor()}
+    models: dict[str, Any] = {}
+    for name in ("policy", "target_policy"):
+        models[name] = Network(["observations"], nn.Tanh())
     for name in ("critic_1", "critic_2", "target_critic_1", "target_critic_2"):
-        models[name] = Critic()
+        models[name] = Network(["observations", "taken_actions"], nn.Identity())
     return models
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -80,8 +79,8 @@ def test_roofline_says_which_kind_of_core_the_kernels_are_for(
 ) -> None:
     """By the name that the program gives it (kernels/simd/host_core.h), for people and in JSON."""
     raw, core = harness.run_program("roofline", 150, 1, 1)
-    two = {"same_bits": True, "processors": 1, "runs": []}
-    results = {"roofline": {**raw, "kind_of_core": "units of clay"}, "two_threads": two}
+    loop = {"wall_s": 1.0, "state_sha256": "bits"}
+    results = {"roofline": {**raw, "kind_of_core": "units of clay"}, "training_loop": loop}
     monkeypatch.setattr(harness, "run_program", lambda name, *_, **__: (results[name], core))
     assert cli.run(["bench", "roofline", "--json"]) == 0
     out = capsys.readouterr().out
@@ -123,12 +122,8 @@ def test_roofline_refuses_a_run_that_is_not_the_one_it_times() -> None:
         bench_roofline.evaluated({"same_bits": False})
 
 
-@pytest.mark.all
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a system that pins")
 def test_second_thread_on_one_core_is_not_measured() -> None:
-    raw, _ = harness.run_program("two_threads", 120, 1, cores=1)
-    assert raw["same_bits"]
-    measured = bench_roofline.two_threads(raw)
+    measured = bench_roofline.two_threads(1, [])
     assert measured == {"processors": 1, "ratio": None}
     assert "one core only" in bench_roofline.two_threads_line(measured)
 
@@ -136,8 +131,8 @@ def test_second_thread_on_one_core_is_not_measured() -> None:
 def test_second_thread_is_compared_run_by_run() -> None:
     """The ratio is the runs' median one, and not that of the median times."""
     times = ((0.5, 1.0), (0.9, 1.0), (0.6, 2.0))
-    runs = [{"two_threads_s": two, "one_thread_s": one} for two, one in times]
-    measured = bench_roofline.two_threads({"same_bits": True, "processors": 2, "runs": runs})
+    runs = [[{"wall_s": run_s, "state_sha256": ""} for run_s in pair] for pair in times]
+    measured = bench_roofline.two_threads(2, [(one, two) for two, one in runs])
     expected = {"processors": 2, "run_s": 0.6, "one_thread_s": 1.0, "ratio": 0.5}
     assert measured == {**expected, "ratios": [0.5, 0.9, 0.3]}
     line = bench_roofline.two_threads_line(measured)
@@ -146,7 +141,7 @@ def test_second_thread_is_compared_run_by_run() -> None:
 
 def test_second_thread_with_other_bits_is_refused() -> None:
     with pytest.raises(VerificationError, match="two threads ended in other bits"):
-        bench_roofline.two_threads({"same_bits": False, "processors": 2, "runs": []})
+        bench_roofline.two_threads(2, [({"state_sha256": "a"}, {"state_sha256": "b"})])
 
 
 def test_quick_is_refused_where_all_it_says_is_given() -> None:

@@ -69,14 +69,6 @@ TEST_CASE_TEMPLATE("Adam takes PyTorch's steps", T, double, float) {
   CHECK(adam_difference<T>("other_adam", {T(0.25), T(0.5), T(0.7499), T(1e-3)}) > bound);
 }
 
-TEST_CASE_TEMPLATE("SGD takes PyTorch's steps", T, double, float) {
-  const double difference =
-      difference_from_pytorch<T>("sgd", [](const Network<T>& gradient, Network<T>& network) {
-        sgd_update<kCount>(Generic{}, T(0.125), gradient.values, network.values);
-      });
-  CHECK(difference <= (sizeof(T) == 8 ? 1e-15 : 5e-7));
-}
-
 TEST_CASE("Adam's first step has the size of the learning rate, whatever the gradient") {
   for (const float gradient : {-1e4f, -0.1f, 1e-5f, 3.0f}) {
     AdamState<Network<float>> state;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rltools/devices/generic.h"
-#include "rltools/rl/replay_buffers.h"
+#include "rltools/rl/replay_buffer.h"
 
 using namespace rlt;
 

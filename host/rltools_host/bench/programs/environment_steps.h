@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "host/thread_count.h"
-#include "processor_time.h"
+#include "measuring.h"
 #include "rltools/rl/vector_environment.h"
 
 namespace rlt {

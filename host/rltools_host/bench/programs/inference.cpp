@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 #include <vector>
 
+#include "measuring.h"
 #include "rltools/nn/mlp.h"
 #include RLT_DEVICE_HEADER
 
@@ -29,39 +29,22 @@ struct Pass {
   [[gnu::noinline]] void run() { forward(rlt::RLT_DEVICE{}, network, input, output, buffer); }
 };
 
-double seconds_now() {
-  std::timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 // Nanoseconds of a pass. Each takes a first input that depends on the last output, so that one
 // begins where the one before has ended; a tiny factor keeps the numbers as they are.
 template <int Rows>
 double pass_ns(Pass<Rows>& pass) {
   const volatile float tiny = 1e-30f;
   const float factor = tiny, first = pass.input(0, 0);
-  long passes = 16;
-  for (;;) {
-    const double started = seconds_now();
-    for (long i = 0; i < passes; i++) {
-      pass.input(0, 0) = first + factor * pass.output(Rows - 1, Network::kOutputDim - 1);
-      pass.run();
-    }
-    const double elapsed = seconds_now() - started;
-    pass.input(0, 0) = first;
-    if (elapsed >= kSeconds / 2) return 1e9 * elapsed / static_cast<double>(passes);
-    passes *= 2;
-  }
+  const double pass_s = rlt::seconds_per_run(kSeconds / 2, [&] {
+    pass.input(0, 0) = first + factor * pass.output(Rows - 1, Network::kOutputDim - 1);
+    pass.run();
+  });
+  pass.input(0, 0) = first;
+  return 1e9 * pass_s;
 }
 
 bool read_floats(std::FILE* file, float* destination, std::size_t count) {
   return std::fread(destination, sizeof(float), count, file) == count;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 }  // namespace
@@ -92,7 +75,7 @@ int main(int argument_count, char** arguments) {
     batches.push_back(pass_ns(*batched) / kBatch);
   }
   std::printf("{\"latency_ns\": %.9g, \"batched_ns\": %.9g, \"batch\": %d, \"output\": [",
-              median(latencies), median(batches), kBatch);
+              rlt::median(latencies), rlt::median(batches), kBatch);
   single->run();
   batched->run();
   const bool agree = std::equal(single->output.values, single->output.values + Network::kOutputDim,

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "measuring.h"
 #include "multiply_add_peak.h"
 #include "rltools/core/random.h"
 #include RLT_DEVICE_HEADER
@@ -22,7 +23,6 @@
 namespace {
 
 using namespace rlt;
-using multiply_add_peak::seconds_now;
 
 using Ours = HostSimd;  // what the tag Host selects, with whichever board this is built for
 
@@ -132,16 +132,8 @@ Products products() {
 
 // Operations a second: two per multiply-add of the shape, whatever is skipped.
 double gflops(Product::Run run, const Layer& layer, Floats& result) {
-  long runs = 1;
-  for (;;) {
-    const double started = seconds_now();
-    for (long i = 0; i < runs; i++) run(layer, result.data());
-    const double elapsed = seconds_now() - started;
-    if (elapsed >= kProductSeconds / 2) {
-      return 2e-9 * layer.batch * layer.width * layer.width * static_cast<double>(runs) / elapsed;
-    }
-    runs *= 2;
-  }
+  const double run_s = seconds_per_run(kProductSeconds / 2, [&] { run(layer, result.data()); });
+  return 2e-9 * layer.batch * layer.width * layer.width / run_s;
 }
 
 // Of the elements of two results, relative to the largest.
@@ -152,14 +144,6 @@ double largest_difference(const Floats& a, const Floats& b) {
     largest = std::fmax(largest, std::fabs(static_cast<double>(a[i])));
   }
   return difference / largest;
-}
-
-void print_list(const char* name, const std::vector<double>& values) {
-  std::printf(", \"%s\": [", name);
-  for (std::size_t i = 0; i < values.size(); i++) {
-    std::printf("%s%.9g", i ? ", " : "", values[i]);
-  }
-  std::printf("]");
 }
 
 void measure(const Product& product, const Layer& layer, int repetitions,
@@ -182,8 +166,12 @@ void measure(const Product& product, const Layer& layer, int repetitions,
       blas.push_back(gflops(product.blas, layer, other));
     }
   }
+  std::printf(", ");
   print_list("ours_gflops", ours);
-  if (product.blas != nullptr) print_list("blas_gflops", blas);
+  if (product.blas != nullptr) {
+    std::printf(", ");
+    print_list("blas_gflops", blas);
+  }
   std::printf("}");
 }
 
@@ -201,6 +189,7 @@ void run(const Products& products, const Layer& layer, int repetitions) {
 #else
   std::printf("null");
 #endif
+  std::printf(", ");
   print_list("peak_gflops", peaks);
   std::printf("}\n");
 }

@@ -4,13 +4,12 @@
 // actions of a round from the same state, 50 in turn, and must come to the same positions. Seconds
 // are those of the processor, so that what else the machine does counts little.
 // Requires: mujoco
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <vector>
 
+#include "measuring.h"
 #include "rltools/devices/host.h"
 #include "rltools/rl/environments/mujoco/ant.h"
 #include "rltools/rl/environments/mujoco/half_cheetah.h"
@@ -20,13 +19,9 @@
 
 namespace {
 
-constexpr int kSteps = 1000, kTurn = 50;
+using rlt::median, rlt::processor_seconds;
 
-double processor_seconds() {
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
+constexpr int kSteps = 1000, kTurn = 50;
 
 template <class E>
 struct Comparison {
@@ -85,11 +80,6 @@ struct Comparison {
 
   bool agree() const { return std::memcmp(state.qpos, data->qpos, sizeof state.qpos) == 0; }
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 template <class E>
 bool compare(int rounds, const char* separator) {

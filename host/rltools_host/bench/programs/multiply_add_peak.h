@@ -2,18 +2,10 @@
 // (the horizontal roof of Williams, Waterman and Patterson 2009).
 #pragma once
 
-#include <ctime>
-
+#include "measuring.h"
 #include "rltools/kernels/simd/vector.h"
 
 namespace rlt::multiply_add_peak {
-
-// The processor time of this thread: the time that passes, less what other processes take.
-inline double seconds_now() {
-  std::timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 // Enough independent sums to hide the latency of the multiply-add, few enough for the registers.
 constexpr int kSums = kernels::kLanes == 16 || kernels::kLanes == 4 ? 24 : 12;
@@ -40,17 +32,10 @@ inline volatile float sink;  // results go here, so that no compiler leaves thei
 
 inline double peak_gflops(double duration_s) {
   const volatile float factor = 0.999f, term = 0.001f;
-  long iterations = 1000;
-  for (;;) {
-    const double started = seconds_now();
-    sink = add_products(iterations, factor, term);
-    const double elapsed = seconds_now() - started;
-    if (elapsed >= duration_s / 2) {
-      const double operations = 2.0 * kSums * kernels::kLanes * static_cast<double>(iterations);
-      return operations / elapsed / 1e9;
-    }
-    iterations *= 2;
-  }
+  constexpr long kIterations = 100000;  // some 0.5 ms
+  const double run_s =
+      seconds_per_run(duration_s / 2, [&] { sink = add_products(kIterations, factor, term); });
+  return 2e-9 * kSums * kernels::kLanes * kIterations / run_s;
 }
 
 }  // namespace rlt::multiply_add_peak

@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 
 #include "app/train/trained_experiment.h"
 #include "host/thread_count.h"
+#include "measuring.h"
 
 namespace rlt {
 
@@ -55,12 +55,6 @@ class Returns {
   double running_[kEnvironments] = {}, last_[kWindow] = {};
   std::uint32_t ended_ = 0;
 };
-
-double processor_seconds() {
-  std::timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 // False where training has met a number that is not finite, and where the run is at its end.
 bool one_iteration(Training<E>& training, Returns& returns) {

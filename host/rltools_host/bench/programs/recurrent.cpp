@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "measuring.h"
 #include "multiply_add_peak.h"
 #include "rltools/nn/window_passes.h"
 #include RLT_DEVICE_HEADER
@@ -14,7 +15,6 @@
 namespace {
 
 using namespace rlt;
-using multiply_add_peak::seconds_now;
 
 using Network =
     Sequential<float, 22, Dense<16, Activation::relu>, Gru<16>, Dense<4, Activation::identity>>;
@@ -54,22 +54,7 @@ struct Pass {
 // Nanoseconds a step of one window.
 template <class Run>
 double step_ns(Run&& run) {
-  long runs = 1;
-  for (;;) {
-    const double started = seconds_now();
-    for (long i = 0; i < runs; i++) run();
-    const double elapsed = seconds_now() - started;
-    if (elapsed >= kPassSeconds / 2) return 1e9 * elapsed / static_cast<double>(runs * kRows);
-    runs *= 2;
-  }
-}
-
-void print_list(const char* name, const std::vector<double>& values) {
-  std::printf(", \"%s\": [", name);
-  for (std::size_t i = 0; i < values.size(); i++) {
-    std::printf("%s%.9g", i ? ", " : "", values[i]);
-  }
-  std::printf("]");
+  return 1e9 / kRows * seconds_per_run(kPassSeconds / 2, run);
 }
 
 }  // namespace
@@ -88,10 +73,12 @@ int main(int argument_count, char** arguments) {
     both.push_back(step_ns([&] { pass->both(); }));
   }
   std::printf("{\"network\": \"22-16-GRU16-4\", \"windows\": %d, \"steps\": %d", kWindows, kSteps);
-  std::printf(", \"lanes\": %d, \"forward_multiply_adds\": %d, \"multiply_adds\": %d",
+  std::printf(", \"lanes\": %d, \"forward_multiply_adds\": %d, \"multiply_adds\": %d, ",
               kernels::kLanes, kForward, kBoth);
   print_list("peak_gflops", peaks);
+  std::printf(", ");
   print_list("forward_ns", forward);
+  std::printf(", ");
   print_list("step_ns", both);
   std::printf("}\n");
   return 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/services/training/state_bytes.h"
+#include "measuring.h"
 #include "multiply_add_peak.h"
 #include "pendulum_td3.h"
 #include RLT_DEVICE_HEADER
@@ -233,11 +234,11 @@ void count_operations(const Training<E>& training, double (&operations)[kPhaseCo
 double triad_gb_s(std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& c) {
   const volatile float factor = 3.0f;
   const float s = factor;
-  const double started = seconds_now();
-  for (std::size_t i = 0; i < a.size(); i++) a[i] = b[i] + s * c[i];
-  const double elapsed = seconds_now() - started;
+  const Seconds elapsed = timed([&] {
+    for (std::size_t i = 0; i < a.size(); i++) a[i] = b[i] + s * c[i];
+  });
   sink = a[a.size() / 2];
-  return 3.0 * sizeof(float) * static_cast<double>(a.size()) / elapsed / 1e9;
+  return 3.0 * sizeof(float) * static_cast<double>(a.size()) / elapsed.processor / 1e9;
 }
 
 // ---- The run ------------------------------------------------------------------------------------
@@ -256,20 +257,13 @@ Digest state_digest(Training<Experiment>& training) {
   return digest;
 }
 
-struct Seconds {
-  double processor, wall;
-};
-
 // Of a run from its first step to its last.
 template <class Step>
 Seconds timed_run(Training<Experiment>& training, Step&& step) {
-  using Clock = std::chrono::steady_clock;
   initialize(RLT_DEVICE{}, training);
-  const auto wall_started = Clock::now();
-  const double started = seconds_now();
-  while (!finished(training)) step();
-  const double processor = seconds_now() - started;
-  return {processor, std::chrono::duration<double>(Clock::now() - wall_started).count()};
+  return timed([&] {
+    while (!finished(training)) step();
+  });
 }
 
 // What each step spent in each phase. A phase's total is its median times its executions, so that
@@ -296,17 +290,6 @@ class StepLog {
  private:
   std::vector<std::uint64_t> ticks_[kPhaseCount];
 };
-
-template <class Values>
-void print_list(const char* name, const Values& values) {
-  std::printf("\"%s\": [", name);
-  const char* separator = "";
-  for (const double value : values) {
-    std::printf("%s%.9g", separator, value);
-    separator = ", ";
-  }
-  std::printf("]");
-}
 
 int run(std::uint32_t steps, int repetitions, std::size_t buffer_bytes) {
   Training<Experiment> training{{}, learner, replay, scratch};

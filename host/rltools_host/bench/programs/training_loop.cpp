@@ -3,34 +3,19 @@
 // it, `rlt bench vertical` devices.
 // Also training_loop_avx2 on x86: -mno-avx512f
 // Also training_loop_scalar: -URLT_DEVICE -DRLT_DEVICE=Generic -fno-tree-vectorize
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
 
 #include "app/services/training/state_bytes.h"
+#include "measuring.h"
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
-#include "processor_time.h"
 #include "rltools/rl/evaluation.h"
 #include RLT_DEVICE_HEADER
 
 namespace {
-
-struct Seconds {
-  double wall, processor;
-};
-
-template <class Work>
-Seconds timed(Work&& work) {
-  using Clock = std::chrono::steady_clock;
-  const auto wall_began = Clock::now();
-  const double processor_began = rlt::processor_seconds();
-  work();
-  const double processor = rlt::processor_seconds() - processor_began;
-  return {std::chrono::duration<double>(Clock::now() - wall_began).count(), processor};
-}
 
 // As the firmware of the boards host and host-threads has it: a batch is worked through at once.
 template <class E>
@@ -50,11 +35,12 @@ int run(std::uint32_t steps) {
   rlt::Training<E> training{{}, learner, replay, scratch};
   training.hyperparameters.steps = steps;
   rlt::initialize(rlt::RLT_DEVICE{}, training);
-  const Seconds loop = timed([&] {
+  const rlt::Seconds loop = rlt::timed([&] {
     while (!rlt::finished(training)) rlt::train_step(rlt::RLT_DEVICE{}, training);
   });
   rlt::EvaluationReport report{};
-  const Seconds evaluation = timed([&] { report = rlt::evaluate(rlt::RLT_DEVICE{}, training); });
+  const rlt::Seconds evaluation =
+      rlt::timed([&] { report = rlt::evaluate(rlt::RLT_DEVICE{}, training); });
   // One every eval_every steps, and one at the end where none falls there.
   const std::uint32_t every = training.hyperparameters.eval_every;
   const std::uint32_t evaluations = steps / every + (steps % every != 0 ? 1 : 0);

@@ -1,6 +1,6 @@
 // Checkpoints as files: /checkpoint.rltc of a board, and the .safetensors that `rlt train` keeps
 // (host/rltools_host/runs/checkpoint.py). Both hold the state's bytes one after another.
-import { Refused } from "./core.js";
+import { Refused, hexadecimal } from "./core.js";
 
 const MAGIC = 0x43544c52; // "RLTC"
 const VERSION = 1, HEADER_BYTES = 64, SHA256_AT = 24, SHA256_BYTES = 32, CHECKED_BYTES = 56;
@@ -9,7 +9,6 @@ const HASH_PLACE = "0".repeat(64);
 const MOST_HEADER_BYTES = 1 << 20;
 const DTYPE_BYTES = { F32: 4, F64: 8, U32: 4, U8: 1 };
 
-export const hexadecimal = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 const refuse = (reason) => {
   throw new Refused(`checkpoint refused: ${reason}`);
 };

@@ -1,6 +1,7 @@
 // What a policy is made for, and what a board's policies must be made for: channels and rate, as
 // policies/contract.py has it (docs/policy_image.md).
-import { crc32, hexadecimal } from "./checkpoint.js";
+import { crc32 } from "./checkpoint.js";
+import { hexadecimal } from "./core.js";
 import { printable } from "./frames.js";
 import { shortest } from "./settings.js";
 

@@ -47,6 +47,14 @@ export const remedyOf = (why) =>
 /** A file was refused; the message says why. */
 export class Refused extends Error {}
 
+export const hexadecimal = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+export async function read(path) {
+  const response = await fetch(path);
+  if (!response.ok) throw new Error(`${path} cannot be fetched: ${response.status}.`);
+  return response;
+}
+
 /** The four bytes of a number of this type. */
 export function bitsOf(type, value) {
   const bits = new DataView(new ArrayBuffer(4));
@@ -112,14 +120,14 @@ export class Core extends Module {
   /** SHA-256 of the training state, as every device states it. */
   stateHash() {
     this.exports.state_header();
-    return this.#hexadecimal(this.exports.checkpoint_header() + SHA256_AT);
+    return hexadecimal(this.bytes(this.exports.checkpoint_header() + SHA256_AT, SHA256_BYTES));
   }
 
   /** SHA-256 of some bytes, which the module transfers at once. */
   sha256(bytes) {
     if (bytes.length > this.exports.transfer_bytes()) throw new Refused("its header is too long");
     this.bytes(this.exports.transfer_buffer(), bytes.length).set(bytes);
-    return this.#hexadecimal(this.exports.sha256_of_transfer(bytes.length));
+    return hexadecimal(this.bytes(this.exports.sha256_of_transfer(bytes.length), SHA256_BYTES));
   }
 
   /** /checkpoint.rltc of the present state (docs/protocol.md). */
@@ -194,10 +202,5 @@ export class Core extends Module {
     for (let offset = HEADER_BYTES; offset < file.length; offset += most) {
       transfer(offset - HEADER_BYTES, file.subarray(offset, offset + most));
     }
-  }
-
-  #hexadecimal(address) {
-    const digest = this.bytes(address, SHA256_BYTES);
-    return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
   }
 }

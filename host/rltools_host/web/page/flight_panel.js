@@ -1,6 +1,6 @@
 // A flight of a quadrotor in the page: flown at the contract's rate in real time, drawn in 3-D,
 // pushed, and with another airframe or wind while it flies. Its policies are tried in the gate.
-import { chooseModule } from "./core.js";
+import { chooseModule, read } from "./core.js";
 import { Flight, GOES_ON, Trials } from "./flight.js";
 import { Scene } from "./scene.js";
 import { Settings, isWithin } from "./settings.js";
@@ -22,12 +22,6 @@ const PARTS = ["scene", "pushes", "scene-keys", "trials", "drone"]; // of the pa
 
 const get = (id) => document.getElementById(id);
 const percent = (part) => Math.round(100 * part);
-
-async function read(path) {
-  const response = await fetch(path);
-  if (!response.ok) throw new Error(`${path} cannot be fetched: ${response.status}.`);
-  return response;
-}
 
 /** What a FlightPlayer needs: {module, document}. */
 export async function loadFlight() {

@@ -1,8 +1,8 @@
 // The policies of a board: slots, trial, confirmation and the way back, and the push of one; as
 // clients/policies.py and policies/push.py have it.
 import { drawToken } from "./board.js";
-import { hexadecimal } from "./checkpoint.js";
 import { contractDifference, contractOfImage, isMadeFor } from "./contract.js";
+import { hexadecimal } from "./core.js";
 import { FileRefused, mavlinkCrc32 } from "./files.js";
 import { BoardError, LinkLost, exchange } from "./link.js";
 

@@ -1,6 +1,5 @@
 // What a board that trains reports, until it is at rest; clients/training.py has it.
-import { hexadecimal } from "./checkpoint.js";
-import { remedyOf } from "./core.js";
+import { hexadecimal, remedyOf } from "./core.js";
 import { BoardError, LinkLost, sleep } from "./link.js";
 
 const QUIET_MS = 2000; // without a report: ask how the board stands

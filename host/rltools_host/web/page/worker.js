@@ -1,5 +1,5 @@
 // Trains, so that the page never stalls. Messages in: {kind, ...} of `commands`; out: {kind, ...}.
-import { Core, EVALUATION_DUE, FINISHED, NOT_FINITE, Refused, TRAINING, chooseModule } from "./core.js";
+import { Core, EVALUATION_DUE, FINISHED, NOT_FINITE, Refused, TRAINING, chooseModule, read } from "./core.js";
 import { checkpointOf, safetensorsOf } from "./checkpoint.js";
 
 const SLICE_MS = 25, REPORT_MS = 200, POLICY_MS = 500;
@@ -12,12 +12,6 @@ let reportTime = 0, policyTime = 0;
 /** `moved`: buffers that become the page's, of which none is left here. */
 function send(kind, content = {}, moved = []) {
   self.postMessage({ kind, ...content }, moved);
-}
-
-async function read(path) {
-  const response = await fetch(path);
-  if (!response.ok) throw new Error(`${path} cannot be fetched: ${response.status}.`);
-  return response;
 }
 
 function set(target, values) {

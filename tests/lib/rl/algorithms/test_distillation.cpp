@@ -229,7 +229,7 @@ TEST_CASE("the gradient is that of the mean squared difference of the actions") 
   initialize(Generic{}, run.training);
   run.train(Generic{}, kTeachersCalls + kStudentsCalls + Exact::kRolloutSteps);
   REQUIRE(run.replay->size == 16);
-  distillation::choose_rows(Generic{}, run.training);
+  choose_rows(Generic{}, run.training, run.learner->progress.step);
   loss_of(run.training);
   const Exact::Actor gradient = run.scratch->actor_gradient;
   auto& values = run.learner->actor.values;

@@ -16,7 +16,7 @@ namespace {
 
 using Any = AnyQuadrotor<float>;
 static_assert(EnvironmentContract<Any>::kKept &&
-              EnvironmentContract<AnyQuadrotorTick<float>>::kKept);
+              EnvironmentContract<AnyQuadrotor<float, 1, 1>>::kKept);
 
 Any undisturbed(float table_share = 0.0f) {
   Any environment = calm<Any>();

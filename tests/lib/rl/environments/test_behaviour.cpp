@@ -23,7 +23,7 @@ TEST_CASE("what an environment does is known") {
   CHECK(behaviour_hash<Acrobot<float>>() == 2575061804u);
   CHECK(behaviour_hash<RacingCar<float>>() == 117616981u);
   CHECK(behaviour_hash<AnyQuadrotor<float>>() == 2963812576u);
-  CHECK(behaviour_hash<AnyQuadrotorTick<float>>() == 3155544476u);
+  CHECK(behaviour_hash<AnyQuadrotor<float, 1, 1>>() == 3155544476u);
   CHECK(behaviour_hash<KnownQuadrotor<float>>() == 3650957999u);
   CHECK(behaviour_hash<WithActionHistory<WithSums<Quadrotor<float>, 3>, 2>>() == 2958977601u);
 }

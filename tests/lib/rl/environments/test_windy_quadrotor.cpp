@@ -15,7 +15,7 @@ using namespace rlt;
 namespace {
 
 using Windy = WindyQuadrotor<float>;
-using WindyTick = WindyQuadrotorTick<float>;
+using WindyTick = WindyQuadrotor<float, 1, 1>;
 static_assert(EnvironmentContract<Windy>::kKept && EnvironmentContract<WindyTick>::kKept);
 
 template <class E>

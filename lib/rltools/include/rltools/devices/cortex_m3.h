@@ -2,7 +2,6 @@
 #pragma once
 
 #include "rltools/kernels/soft_float/dense.h"
-#include "rltools/kernels/soft_float/dense_at_run_time.h"
 #include "rltools/nn/optimizer.h"
 
 namespace rlt {

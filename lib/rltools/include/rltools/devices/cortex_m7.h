@@ -4,7 +4,6 @@
 
 #include "rltools/kernels/cortex_m/dense.h"
 #include "rltools/kernels/cortex_m/dense_at_run_time.h"
-#include "rltools/kernels/cortex_m/gates_at_run_time.h"
 #include "rltools/kernels/cortex_m/optimizer.h"
 
 namespace rlt {

@@ -6,9 +6,7 @@
 #include "rltools/kernels/simd/dense_at_run_time.h"
 #include "rltools/kernels/simd/transpose_words.h"
 #include "rltools/kernels/threads/dense.h"
-#include "rltools/kernels/threads/optimizer.h"
 #include "rltools/kernels/threads/pool.h"
-#include "rltools/nn/optimizer.h"
 
 namespace rlt {
 struct HostThreads : HostSimdThreads {};

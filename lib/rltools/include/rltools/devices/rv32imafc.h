@@ -2,7 +2,6 @@
 #pragma once
 
 #include "rltools/kernels/riscv_f/dense.h"
-#include "rltools/kernels/riscv_f/dense_at_run_time.h"
 #include "rltools/nn/optimizer.h"
 
 namespace rlt {

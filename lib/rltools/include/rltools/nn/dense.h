@@ -29,6 +29,16 @@ Generic dense_forward(Generic device, const T* weights, const T* bias, const T* 
   return device;
 }
 
+// sums (Columns) += the rows of `values` (Rows, Columns), in order
+template <int Rows, int Columns, class T>
+void add_column_sums(const T* values, T* sums) {
+  for (int column = 0; column < Columns; column++) {
+    T sum = sums[column];
+    for (int row = 0; row < Rows; row++) sum += values[row * Columns + column];
+    sums[column] = sum;
+  }
+}
+
 // weights_gradient (In, Out) += input^T . output_gradient; bias_gradient (Out) += column sums.
 // Each element accumulates over the samples in order, starting from what it holds.
 template <int Batch, int In, int Out, class T>
@@ -43,11 +53,7 @@ Generic dense_backward_weights(Generic device, const T* input, const T* output_g
       weights_gradient[in * Out + out] = sum;
     }
   }
-  for (int out = 0; out < Out; out++) {
-    T sum = bias_gradient[out];
-    for (int sample = 0; sample < Batch; sample++) sum += output_gradient[sample * Out + out];
-    bias_gradient[out] = sum;
-  }
+  add_column_sums<Batch, Out>(output_gradient, bias_gradient);
   return device;
 }
 

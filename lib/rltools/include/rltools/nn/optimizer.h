@@ -73,15 +73,6 @@ Generic polyak_update(Generic device, T rate, const T* source, T* target) {
   return device;
 }
 
-// parameters -= learning_rate * gradient
-template <int Count, class T>
-Generic sgd_update(Generic device, T learning_rate, const T* gradient, T* parameters) {
-  for (int i = 0; i < Count; i++) {
-    parameters[i] = math::fma(-learning_rate, gradient[i], parameters[i]);
-  }
-  return device;
-}
-
 // The sum of squares of Count numbers: sixteen partial sums, element i in number i % 16, added up
 // in order.
 template <int Count, class T>

@@ -4,8 +4,15 @@
 #pragma once
 
 #include "rltools/core/math.h"
+#include "rltools/nn/optimizer.h"
 
 namespace rlt {
+
+template <class T, class Hyperparameters>
+AdamParameters<T> adam_parameters(const Hyperparameters& hyper, T rate) {
+  return {rate, static_cast<T>(hyper.adam_beta1), static_cast<T>(hyper.adam_beta2),
+          static_cast<T>(hyper.adam_epsilon)};
+}
 
 constexpr double kRateFactor = 1.5, kSmallestRate = 1e-6, kLargestRate = 1e-2;
 

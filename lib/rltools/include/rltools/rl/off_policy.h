@@ -9,6 +9,7 @@
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/batch.h"
+#include "rltools/rl/learning_rate.h"
 #include "rltools/rl/normaliser.h"
 #include "rltools/rl/privileged.h"
 #include "rltools/rl/rollout.h"
@@ -65,8 +66,7 @@ using OffPolicyReplay = std::conditional_t<
 template <class E, bool BothCritics = false>
 struct OffPolicyScratch : PolicyRows<typename E::Environment, E::kTileRows> {
   using T = typename E::Scalar;
-  static constexpr int kBatch = E::kBatchSize;
-  static constexpr int kTile = E::kTileRows;
+  static constexpr int kBatch = E::kBatchSize, kTile = E::kTileRows;
   static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   static constexpr int kAction = E::Environment::kActionDim;
   static constexpr int kWidest =
@@ -134,11 +134,22 @@ struct OffPolicyLearner : WithNormaliser<E>, WithAverage<E> {
   Progress<typename E::Scalar> progress;
 };
 
+// Defaults of a task of Gymnasium's.
+template <class Hyperparameters>
+struct OffPolicyTaskHyperparameters : Hyperparameters {
+  OffPolicyTaskHyperparameters() {
+    this->steps = 100000;
+    this->eval_every = 10000;
+    this->learning_starts = 1000;
+  }
+};
+
 // What these algorithms say of an experiment. A task's critic is that of continuous actions.
 struct OffPolicy {
   template <class Environment, int... Hidden>
-  using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
-                             Environment::kObservationDim + Environment::kActionDim, Hidden..., 1>;
+  using TaskCritic =
+      ReluMlp<typename Environment::Scalar, Activation::identity,
+              kCriticObservationDim<Environment> + Environment::kActionDim, Hidden..., 1>;
   template <class E>
   using Replay = OffPolicyReplay<E>;
   template <class E>
@@ -311,10 +322,8 @@ void gather_batch(Device device, Training<E>& training) {
 
 template <class E>
 AdamParameters<typename E::Scalar> adam_parameters(const Training<E>& training) {
-  using T = typename E::Scalar;
   const auto& hyper = training.hyperparameters;
-  return {static_cast<T>(hyper.learning_rate), static_cast<T>(hyper.adam_beta1),
-          static_cast<T>(hyper.adam_beta2), static_cast<T>(hyper.adam_epsilon)};
+  return adam_parameters(hyper, static_cast<typename E::Scalar>(hyper.learning_rate));
 }
 
 // One Adam step of the actor, its `update`-th from 1. Its average moves by a share of

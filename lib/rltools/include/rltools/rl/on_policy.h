@@ -116,6 +116,8 @@ struct OnPolicy {
   template <class E>
   static constexpr bool kPolicyIsNormalised = true;
   static constexpr bool kLearnsRecurrent = true;
+  template <class E>  // in an epoch
+  static constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
   struct ReadsWindows : ReadsNothing {
     static constexpr bool kWindowSteps = true;
   };
@@ -226,6 +228,19 @@ struct IntoRollout {
   void broken(int index) const { transitions[index].broken = true; }
 };
 
+// An empty rollout, and first episodes.
+template <class Device, class E>
+void begin_rollouts(Device device, Training<E>& training) {
+  OnPolicyRollout<E>& rollout = training.replay;
+  training.learner.iteration = training.learner.minibatches = 0;
+  reset_progress(training);
+  clear(rollout);
+  clear_states(rollout);
+  begin_all(device, environment_of(training), training.learner.environments,
+            training.hyperparameters.seed,
+            [&](int i) { return rollout.present_observation + i * rollout.kObservationDim; });
+}
+
 // The episodes that are gone were truncated after the rollout's last step, unless they ended there.
 template <class Device, class E>
 void begin_anew_algorithm(Device device, OnPolicy, Training<E>& training) {
@@ -245,17 +260,6 @@ void begin_anew_algorithm(Device device, OnPolicy, Training<E>& training) {
   begin_all_anew(device, environment_of(training), training.learner.environments,
                  training.hyperparameters.seed,
                  [&](int i) { return rollout.present_observation + i * kObservation; });
-}
-
-// scratch.mean (environments, ActionDim): of the policy, for the present observations.
-template <class Device, class E>
-void compute_present_means(Device device, Training<E>& training) {
-  auto& scratch = training.scratch;
-  normalise_rows<kEnvironmentCount<E>>(device, training.learner.normaliser,
-                                       training.replay.present_observation, scratch.present.data());
-  forward_present(device, training, training.learner.actor, actor_state_of(training.replay),
-                  training.replay.size, policy_part(device, scratch.present, scratch), scratch.mean,
-                  scratch.acting_buffer);
 }
 
 // Draws choices by their logits into the rollout's next rows and into scratch.action; not a number
@@ -312,29 +316,22 @@ void draw_actions(Device device, Training<E>& training) {
   }
 }
 
-// One step of every environment. An action that is not finite is a fault: no environment is stepped
-// with it. So is a reward, a sum of rewards, or an observation.
-template <class Device, class E>
-void collect_on_policy(Device device, Training<E>& training, StepReport<E>& report) {
+// One step of every environment with scratch.action into the rollout. after(transitions) is called
+// when all have stepped.
+template <class Device, class E, class After>
+void step_into_rollout(Device device, Training<E>& training, StepReport<E>& report, After&& after) {
   constexpr int kEnvironments = kEnvironmentCount<E>;
-  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
-  auto& rollout = training.replay;
+  constexpr int kObservations = kEnvironments * kCriticObservationDim<typename E::Environment>;
+  OnPolicyRollout<E>& rollout = training.replay;
   auto& progress = training.learner.progress;
-  compute_present_means(device, training);
-  draw_actions(device, training);
-  constexpr int kActions = kEnvironments * E::Environment::kActionDim;
-  if (!all_finite(rollout.action + rollout.size * kActions, kActions)) {  // not clamped
-    return note_no_action(report, rollout.present_observation);
-  }
-  auto* observations = rollout.observation + rollout.size * kEnvironments * kObservation;
-  for (int i = 0; i < kEnvironments * kObservation; i++) {
-    observations[i] = rollout.present_observation[i];
-  }
+  auto* observations = rollout.observation + rollout.size * kObservations;
+  for (int i = 0; i < kObservations; i++) observations[i] = rollout.present_observation[i];
   Transition<typename E::Scalar> transitions[kEnvironments];
   step_all(device, environment_of(training), training.learner.environments,
            training.hyperparameters.seed, progress.step,
            static_cast<std::uint32_t>(E::kEpisodeSteps), training.scratch.action.data(),
-           IntoRollout<E>{rollout, training.scratch, transitions});
+           IntoRollout<E>{training.replay, training.scratch, transitions});
+  after(transitions);
   if constexpr (kIsRecurrent<typename E::Actor>) {
     end_states<kStateDim<typename E::Actor>>(rollout.actor_state, rollout,
                                              static_cast<int>(rollout.size));
@@ -342,6 +339,57 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
   rollout.size++;
   progress.step += static_cast<std::uint32_t>(kEnvironments);
   note_transitions(progress, transitions, training.scratch.action.data(), report);
+}
+
+// One step of every environment. An action that is not finite is a fault: no environment is stepped
+// with it. So is a reward, a sum of rewards, or an observation.
+template <class Device, class E>
+void collect_on_policy(Device device, Training<E>& training, StepReport<E>& report) {
+  const auto& rollout = training.replay;
+  auto& scratch = training.scratch;
+  normalise_rows<kEnvironmentCount<E>>(device, training.learner.normaliser,
+                                       rollout.present_observation, scratch.present.data());
+  forward_present(device, training, training.learner.actor, actor_state_of(training.replay),
+                  rollout.size, policy_part(device, scratch.present, scratch), scratch.mean,
+                  scratch.acting_buffer);
+  draw_actions(device, training);
+  constexpr int kActions = kEnvironmentCount<E> * E::Environment::kActionDim;
+  if (!all_finite(rollout.action + rollout.size * kActions, kActions)) {  // not clamped
+    return note_no_action(report, rollout.present_observation);
+  }
+  step_into_rollout(device, training, report, [](const auto&) {});
+}
+
+// The rows of a minibatch into scratch.row, in another order in each epoch; `number` tells one
+// rollout's from another's.
+template <class Device, class E>
+void choose_rows(Device device, Training<E>& training, std::uint32_t number) {
+  constexpr std::uint32_t kMinibatches = OnPolicy::kMinibatches<E>;
+  const std::uint32_t minibatches = training.learner.minibatches;
+  const std::uint32_t first = minibatches % kMinibatches * E::kBatchSize;
+  const RandomStream order{training.hyperparameters.seed, Purpose::shuffle, number,
+                           minibatches / kMinibatches};
+  if constexpr (kHasWindows<E>) {
+    constexpr int kSteps = kWindowSteps<E>;
+    permuted_indices(device, order, first / kSteps, training.scratch.window, E::kBatchSize / kSteps,
+                     kRolloutRows<E> / kSteps);
+    rows_of_windows(training);
+  } else {
+    permuted_indices(device, order, first, training.scratch.row, E::kBatchSize, kRolloutRows<E>);
+  }
+}
+
+// The next rollout is seen with what this one's observations were, too.
+template <class E>
+void end_iteration(Training<E>& training) {
+  auto& learner = training.learner;
+  if (training.hyperparameters.normalise_obs != 0) {
+    take_in(learner.normaliser, training.replay.observation, kRolloutRows<E>);
+    average_over_mirrors(training, learner.normaliser);
+  }
+  training.replay.size = 0;
+  learner.minibatches = 0;
+  learner.iteration++;
 }
 
 }  // namespace rlt

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "rltools/core/finite.h"
-#include "rltools/rl/replay_buffers.h"
+#include "rltools/rl/replay_buffer.h"
 #include "rltools/rl/training.h"
 
 namespace rlt {

@@ -5,7 +5,7 @@
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/normaliser.h"
-#include "rltools/rl/replay_buffers.h"
+#include "rltools/rl/replay_buffer.h"
 #include "rltools/rl/rollout_buffer.h"
 #include "rltools/rl/training.h"
 #include "rltools/rl/windows.h"

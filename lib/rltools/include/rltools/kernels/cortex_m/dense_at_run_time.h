@@ -6,6 +6,7 @@
 #include "rltools/kernels/cortex_m/relu.h"
 #include "rltools/kernels/cortex_m/term_list.h"
 #include "rltools/nn/dense_at_run_time.h"
+#include "rltools/nn/recurrent_at_run_time.h"
 
 namespace rlt {
 
@@ -70,6 +71,12 @@ inline void narrow_columns(int in, int out, int column, const AliasingFloat* wei
   for (int c = 0; c < Columns; c++) output[column + c] = sum[c];
 }
 
+// Twice the bits of 40, so that a sign falls out; NaN and infinity are above all numbers. Below it
+// the clamps of math::sigmoid() and its test for NaN change nothing.
+constexpr std::uint32_t kUnclampedBits2 = 0x42200000u << 1;
+
+inline __attribute__((noinline)) float any_sigmoid(float x) { return math::sigmoid(x); }
+
 }  // namespace kernels
 
 inline CortexM dense_forward_at_run_time(CortexM device, Activation activation, int in, int out,
@@ -102,6 +109,18 @@ inline CortexM dense_forward_at_run_time(CortexM device, Activation activation, 
   } else {
     kernels::without_negative_zero(output, out);
     activation_at_run_time(device, activation, out, output);
+  }
+  return device;
+}
+
+// The gates of a recurrent layer of run-time shape: sums that need no clamp, as nearly all, are
+// told by one comparison of integers, and their sigmoid is straight-line code. The reference is
+// gates_at_run_time() of nn/recurrent_at_run_time.h; the bits are the same.
+inline CortexM gates_at_run_time(CortexM device, int count, const float* others, float* sums) {
+  for (int i = 0; i < count; i++) {
+    const float x = sums[i] + others[i];
+    const bool is_plain = math::to_bits(x) << 1 < kernels::kUnclampedBits2;
+    sums[i] = is_plain ? math::unclamped_sigmoid(-x) : kernels::any_sigmoid(x);
   }
   return device;
 }

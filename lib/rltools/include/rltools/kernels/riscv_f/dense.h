@@ -1,12 +1,78 @@
-// The dense layer's products for RISC-V with floating-point unit (product.h). Bits equal those of
-// nn/dense.h.
+// The dense layer's products for 32-bit RISC-V with a single-precision floating-point unit: the
+// extension F, which has fused multiply-add and 32 registers. 16 neighbouring sums of a row stay in
+// registers, and a term whose first factor is zero, as about half of them are behind a ReLU, is
+// left out by a branch. Bits equal those of nn/dense.h: what is left accumulates in the same order.
 #pragma once
 
-#include "rltools/kernels/riscv_f/device.h"
-#include "rltools/kernels/riscv_f/product.h"
+#include "rltools/kernels/register_tile.h"
 #include "rltools/nn/dense.h"
+#include "rltools/nn/dense_at_run_time.h"
 
 namespace rlt {
+
+struct RiscvF : Generic {};
+
+namespace kernels {
+
+constexpr int kRowColumns = 16;  // sums under way
+
+// sum(row, c) = start(row, c); for k = 0 .. Depth-1 with a(row, k) != 0
+// sum(row, c) = fma(a(row, k), b(k, c), sum(row, c)); finish(row, c, sum), for `Columns` columns c
+// from `column` on.
+template <int Columns, int Depth, class A, class B, class Start, class Finish>
+inline void product_of_row(const float* a, const float* b, int row, int column, const Start& start,
+                           const Finish& finish) {
+  float sum[Columns];
+#pragma GCC unroll 16
+  for (int c = 0; c < Columns; c++) sum[c] = start(row, column + c);
+  const float* factor = a + row * A::kRow;
+  const float* others = b + column * B::kColumn;
+  for (const float* const end = factor + Depth * A::kColumn; factor != end;
+       factor += A::kColumn, others += B::kRow) {
+    if (math::is_zero(*factor)) continue;
+#pragma GCC unroll 16
+    for (int c = 0; c < Columns; c++) {
+      sum[c] = math::fma(*factor, others[c * B::kColumn], sum[c]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int c = 0; c < Columns; c++) finish(row, column + c, sum[c]);
+}
+
+// The product of a (Rows, Depth) and b (Depth, Columns).
+template <int Rows, int Columns, int Depth, class A, class B, class Start, class Finish>
+inline void product_by_rows(const float* a, const float* b, const Start& start,
+                            const Finish& finish) {
+  constexpr int kWhole = Columns / kRowColumns * kRowColumns;
+  for (int row = 0; row < Rows; row++) {
+    for (int column = 0; column < kWhole; column += kRowColumns) {
+      product_of_row<kRowColumns, Depth, A, B>(a, b, row, column, start, finish);
+    }
+  }
+  // Few columns: tiles of several rows share what they load.
+  if constexpr (kWhole < Columns) {
+    product<5, 4, Rows, kWhole, Columns, Depth, A, B>(a, b, start, finish);
+  }
+}
+
+// The outputs `first` to `first` + Columns - 1.
+template <int Columns>
+inline void sums_at_run_time(int in, int out, int first, const AliasingFloat* weights,
+                             const AliasingFloat* bias, const float* input, float* output) {
+  float sum[Columns];
+#pragma GCC unroll 16
+  for (int c = 0; c < Columns; c++) sum[c] = bias[first + c];
+  const AliasingFloat* row = weights + first;
+  for (const float* const end = input + in; input != end; input++, row += out) {
+    if (math::is_zero(*input)) continue;
+#pragma GCC unroll 16
+    for (int c = 0; c < Columns; c++) sum[c] = math::fma(*input, row[c], sum[c]);
+  }
+#pragma GCC unroll 16
+  for (int c = 0; c < Columns; c++) output[first + c] = sum[c] + 0.0f;
+}
+
+}  // namespace kernels
 
 template <Activation A, int Batch, int In, int Out>
 RiscvF dense_forward(RiscvF device, const float* weights, const float* bias, const float* input,
@@ -25,11 +91,7 @@ RiscvF dense_backward_weights(RiscvF device, const float* input, const float* ou
   kernels::product_by_rows<In, Out, Batch, kernels::Strides<1, In>, kernels::Strides<Out, 1>>(
       input, output_gradient, [=](int in, int out) { return weights_gradient[in * Out + out]; },
       [=](int in, int out, float sum) { weights_gradient[in * Out + out] = sum; });
-  for (int out = 0; out < Out; out++) {
-    float sum = bias_gradient[out];
-    for (int sample = 0; sample < Batch; sample++) sum += output_gradient[sample * Out + out];
-    bias_gradient[out] = sum;
-  }
+  add_column_sums<Batch, Out>(output_gradient, bias_gradient);
   return device;
 }
 
@@ -41,6 +103,24 @@ RiscvF dense_backward_input(RiscvF device, const float* weights, const float* ou
       output_gradient, weights, [](int, int) { return 0.0f; },
       [=](int sample, int in, float sum) { input_gradient[sample * In + in] = sum; });
   activation_backward<A, Batch * In>(device, pre_activation, input, input_gradient);
+  return device;
+}
+
+// The layer of run-time shape (nn/dense_at_run_time.h).
+inline RiscvF dense_forward_at_run_time(RiscvF device, Activation activation, int in, int out,
+                                        const AliasingFloat* weights, const AliasingFloat* bias,
+                                        const float* input, float* output) {
+  int first = 0;
+  for (; first + 16 <= out; first += 16) {
+    kernels::sums_at_run_time<16>(in, out, first, weights, bias, input, output);
+  }
+  for (; first + 4 <= out; first += 4) {
+    kernels::sums_at_run_time<4>(in, out, first, weights, bias, input, output);
+  }
+  for (; first < out; first++) {
+    kernels::sums_at_run_time<1>(in, out, first, weights, bias, input, output);
+  }
+  activation_at_run_time(device, activation, out, output);
   return device;
 }
 

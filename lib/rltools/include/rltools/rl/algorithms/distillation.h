@@ -34,8 +34,6 @@ struct Distillation : OnPolicy {
   using Metrics = DistillationMetrics;
   using TaskHyperparameters = DistillationHyperparameters;  // as the reference lists them
   using Reads = ReadsWindows;
-  template <class E>
-  static constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
 
   // True where E fits together. Instantiating it says in one sentence what does not.
   template <class E>
@@ -149,13 +147,7 @@ void initialize_algorithm(Device device, Distillation, Training<E>& training) {
   initialize_kaiming(device, learner.actor, training.hyperparameters.seed, 2);
   initialize(learner.actor_optimizer);
   initialize(learner.normaliser);
-  learner.iteration = learner.minibatches = 0;
-  reset_progress(training);
-  auto& rollout = distillation::rollout_of(training);
-  clear(rollout);
-  clear_states(rollout);
-  begin_all(device, environment_of(training), learner.environments, training.hyperparameters.seed,
-            [&](int i) { return rollout.present_observation + i * rollout.kObservationDim; });
+  begin_rollouts(device, training);
 }
 
 namespace distillation {
@@ -224,9 +216,7 @@ void retry(Device device, Training<E>& training,
 template <class Device, class E>
 void collect(Device device, Training<E>& training, const Training<typename E::Teacher>& teacher,
              StepReport<E>& report) {
-  using T = typename E::Scalar;
   constexpr int kEnvironments = kEnvironmentCount<E>, kAction = E::Environment::kActionDim;
-  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   auto& learner = training.learner;
   auto& scratch = training.scratch;
   auto& rollout = rollout_of(training);
@@ -245,41 +235,9 @@ void collect(Device device, Training<E>& training, const Training<typename E::Te
     rollout.mean[at * kAction + i] = scratch.teacher_action.data()[i];
     rollout.action[at * kAction + i] = scratch.action.data()[i];
   }
-  for (int i = 0; i < kEnvironments * kObservation; i++) {
-    rollout.observation[at * kObservation + i] = rollout.present_observation[i];
-  }
-  Transition<T> transitions[kEnvironments];
   scratch.tried = learner.environments;
-  step_all(device, environment_of(training), learner.environments, training.hyperparameters.seed,
-           learner.progress.step, static_cast<std::uint32_t>(E::kEpisodeSteps),
-           scratch.action.data(), IntoRollout<E>{training.replay, scratch, transitions});
-  retry(device, training, transitions);
-  if constexpr (kIsRecurrent<typename E::Actor>) {
-    end_states<kStateDim<typename E::Actor>>(rollout.actor_state, rollout,
-                                             static_cast<int>(rollout.size));
-  }
-  rollout.size++;
-  learner.progress.step += static_cast<std::uint32_t>(kEnvironments);
-  note_transitions(learner.progress, transitions, scratch.action.data(), report);
-}
-
-// The rows of a minibatch, in another order in each epoch.
-template <class Device, class E>
-void choose_rows(Device device, Training<E>& training) {
-  const auto& learner = training.learner;
-  auto& scratch = training.scratch;
-  const std::uint32_t epoch = learner.minibatches / Distillation::kMinibatches<E>;
-  const std::uint32_t first = learner.minibatches % Distillation::kMinibatches<E> * E::kBatchSize;
-  const RandomStream order{training.hyperparameters.seed, Purpose::shuffle, learner.progress.step,
-                           epoch};
-  if constexpr (kHasWindows<E>) {
-    constexpr int kSteps = kWindowSteps<E>;
-    permuted_indices(device, order, first / kSteps, scratch.window, E::kBatchSize / kSteps,
-                     kRolloutRows<E> / kSteps);
-    rows_of_windows(training);
-  } else {
-    permuted_indices(device, order, first, scratch.row, E::kBatchSize, kRolloutRows<E>);
-  }
+  step_into_rollout(device, training, report,
+                    [&](const auto& transitions) { retry(device, training, transitions); });
 }
 
 // The student's gradient for the minibatch; the loss.
@@ -313,23 +271,19 @@ typename E::Scalar compute_gradient(Device device, Training<E>& training) {
   return loss;
 }
 
-// One minibatch: an Adam step of the student. The last one of an iteration ends it: the next
-// rollout is seen with what its observations were, too.
+// One minibatch: an Adam step of the student. The last one of an iteration ends it.
 template <class Device, class E>
 void learn(Device device, Training<E>& training, StepReport<E>& report) {
   using T = typename E::Scalar;
   auto& learner = training.learner;
   auto& scratch = training.scratch;
-  auto& rollout = rollout_of(training);
   const auto& hyper = training.hyperparameters;
-  choose_rows(device, training);
+  choose_rows(device, training, learner.progress.step);
   const T loss = compute_gradient(device, training);
   const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient);
   const T rate = static_cast<T>(hyper.student_rate) *
                  squared_rate_factor(static_cast<T>(hyper.student_end), student_share(training));
-  const AdamParameters<T> adam{rate, static_cast<T>(hyper.adam_beta1),
-                               static_cast<T>(hyper.adam_beta2),
-                               static_cast<T>(hyper.adam_epsilon)};
+  const AdamParameters<T> adam = adam_parameters(hyper, rate);
   adam_step(device, adam, learner.actor_optimizer, scratch.actor_gradient, learner.actor);
   learner.minibatches++;
   learner.progress.updates++;
@@ -338,13 +292,7 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
   report.metrics.gradient_norm = static_cast<float>(norm);
   report.finite = is_finite(loss) && is_finite(norm);
   constexpr auto kMinibatches = static_cast<std::uint32_t>(Distillation::kMinibatches<E>);
-  if (learner.minibatches < hyper.student_epochs * kMinibatches) return;
-  if (hyper.normalise_obs != 0) {
-    take_in(learner.normaliser, rollout.observation, kRolloutRows<E>);
-  }
-  rollout.size = 0;
-  learner.minibatches = 0;
-  learner.iteration++;
+  if (learner.minibatches >= hyper.student_epochs * kMinibatches) end_iteration(training);
 }
 
 }  // namespace distillation

@@ -64,17 +64,13 @@ struct Ppo : OnPolicy {
                             Environment::kObservationDim, Hidden..., kOutputDim<Environment>>;
   template <class Environment, int... Hidden>
   using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
-                             Environment::kObservationDim, Hidden..., 1>;
+                             kCriticObservationDim<Environment>, Hidden..., 1>;
   using TaskHyperparameters = PpoTaskHyperparameters;
   using FewActionsHyperparameters = PpoFewActionsHyperparameters;
   template <class Environment>
   using HyperparametersOfTask =
       std::conditional_t<!kIsChosen<Environment> && Environment::kActionDim <= ppo::kFewActions,
                          FewActionsHyperparameters, TaskHyperparameters>;
-
-  // In an epoch.
-  template <class E>
-  static constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
 
   // True where E fits together. Instantiating it says in one sentence what does not.
   template <class E>
@@ -188,13 +184,7 @@ void initialize_algorithm(Device device, Ppo, Training<E>& training) {
   initialize(learner.log_std_optimizer);
   learner.learning_rate = static_cast<T>(hyper.learning_rate);
   initialize(learner.normaliser);
-  learner.iteration = learner.minibatches = 0;
-  reset_progress(training);
-  clear(training.replay);
-  clear_states(training.replay);
-  begin_all(device, environment_of(training), learner.environments, hyper.seed, [&](int index) {
-    return training.replay.present_observation + index * training.replay.kObservationDim;
-  });
+  begin_rollouts(device, training);
   if constexpr (std::is_base_of_v<Ppo::TaskHyperparameters, typename E::Hyperparameters>) {
     ppo::spread_episodes(training);
   }
@@ -207,21 +197,9 @@ template <class Device, class E>
 void gather_minibatch(Device device, Training<E>& training) {
   using T = typename E::Scalar;
   constexpr int kBatch = E::kBatchSize;
-  const auto& learner = training.learner;
   const auto& rollout = training.replay;
   auto& scratch = training.scratch;
-  const std::uint32_t epoch = learner.minibatches / Ppo::kMinibatches<E>;
-  const std::uint32_t first = learner.minibatches % Ppo::kMinibatches<E> * kBatch;
-  const RandomStream order{training.hyperparameters.seed, Purpose::shuffle, learner.iteration,
-                           epoch};
-  if constexpr (kHasWindows<E>) {
-    constexpr int kSteps = kWindowSteps<E>;
-    permuted_indices(device, order, first / kSteps, scratch.window, kBatch / kSteps,
-                     kRolloutRows<E> / kSteps);
-    rows_of_windows(training);
-  } else {
-    permuted_indices(device, order, first, scratch.row, kBatch, kRolloutRows<E>);
-  }
+  choose_rows(device, training, training.learner.iteration);
   gather<kBatch>(device, rollout.advantage, scratch.row, scratch.advantage);
   gather<kBatch>(device, rollout.target, scratch.row, scratch.target.data());
   if (training.hyperparameters.normalise_adv == 0) return;
@@ -301,9 +279,7 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
   const T factor = rate_factor(static_cast<T>(hyper.final_rate), share_done<T>(training));
   adapt_learning_rate(training, factor, sums.kl / kBatch);
   const T rate = learner.learning_rate * factor;
-  const AdamParameters<T> adam{rate, static_cast<T>(hyper.adam_beta1),
-                               static_cast<T>(hyper.adam_beta2),
-                               static_cast<T>(hyper.adam_epsilon)};
+  const AdamParameters<T> adam = adam_parameters(hyper, rate);
   adam_step(device, adam, learner.actor_optimizer, scratch.actor_gradient, learner.actor);
   adam_step(device, adam, learner.critic_optimizer, scratch.critic_gradient, learner.critic);
   T entropy = sums.entropy / kBatch, std = T(0);
@@ -326,23 +302,6 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
   report.finite = is_finite(sums.policy_loss) && is_finite(sums.value_loss) && is_finite(norm);
 }
 
-// The next rollout is that of the policy that has been learnt, with what the observations were.
-template <class E>
-void end_iteration(Training<E>& training) {
-  auto& learner = training.learner;
-  auto& rollout = training.replay;
-  if (training.hyperparameters.normalise_obs != 0) {
-    take_in(learner.normaliser, rollout.observation, kRolloutRows<E>);
-    average_over_mirrors(training, learner.normaliser);
-  }
-  for (int i = 0; i < kDeviations<E>; i++) {
-    learner.acting_log_std[i] = learner.log_std.values[i];
-  }
-  rollout.size = 0;
-  learner.minibatches = 0;
-  learner.iteration++;
-}
-
 }  // namespace ppo
 
 template <class Device, class E>
@@ -355,7 +314,11 @@ StepReport<E> train_step_algorithm(Device device, Ppo, Training<E>& training) {
   } else {
     ppo::learn(device, training, report);
     if (training.learner.minibatches >= training.hyperparameters.epochs * kMinibatches) {
-      ppo::end_iteration(training);
+      auto& learner = training.learner;  // the next rollout is that of the policy that was learnt
+      for (int i = 0; i < ppo::kDeviations<E>; i++) {
+        learner.acting_log_std[i] = learner.log_std.values[i];
+      }
+      end_iteration(training);
     }
   }
   return report;

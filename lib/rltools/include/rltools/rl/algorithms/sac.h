@@ -84,13 +84,7 @@ struct Sac : OffPolicy {
   template <class Environment, int... Hidden>
   using TaskActor = ReluMlp<typename Environment::Scalar, Activation::identity,
                             Environment::kObservationDim, Hidden..., 2 * Environment::kActionDim>;
-  struct TaskHyperparameters : SacHyperparameters {
-    TaskHyperparameters() {
-      steps = 100000;
-      eval_every = 10000;
-      learning_starts = 1000;
-    }
-  };
+  using TaskHyperparameters = OffPolicyTaskHyperparameters<SacHyperparameters>;
 
   // True where E fits together. Instantiating it says in one sentence what does not.
   template <class E>

@@ -46,13 +46,7 @@ struct Td3 : OffPolicy {
   template <class Environment, int... Hidden>
   using TaskActor = ReluMlp<typename Environment::Scalar, Activation::tanh,
                             Environment::kObservationDim, Hidden..., Environment::kActionDim>;
-  struct TaskHyperparameters : Td3Hyperparameters {
-    TaskHyperparameters() {
-      steps = 100000;
-      eval_every = 10000;
-      learning_starts = 1000;
-    }
-  };
+  using TaskHyperparameters = OffPolicyTaskHyperparameters<Td3Hyperparameters>;
 
   // True where E fits together. Instantiating it says in one sentence what does not.
   template <class E>

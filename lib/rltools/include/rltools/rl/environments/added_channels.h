@@ -1,6 +1,9 @@
-// What wrappers need that put channels behind an environment's observations: texts that are made
-// when the program is compiled.
+// What environments need that put channels behind another's observations: lists and texts that are
+// made when the program is compiled.
 #pragma once
+
+#include "rltools/core/unrolled.h"
+#include "rltools/rl/environment.h"
 
 namespace rlt::detail {
 
@@ -25,6 +28,29 @@ struct ConstantText {
     return *this;
   }
 };
+
+template <int Count>
+struct ChannelList {
+  Channel of[Count];
+};
+
+// The observations of E, and `own` behind them.
+template <class E, int Count>
+constexpr ChannelList<E::kObservationDim + Count> with_channels(const ChannelList<Count>& own) {
+  ChannelList<E::kObservationDim + Count> all{};
+  for (int i = 0; i < E::kObservationDim; i++) all.of[i] = E::kObservations[i];
+  for (int i = 0; i < Count; i++) all.of[E::kObservationDim + i] = own.of[i];
+  return all;
+}
+
+// `added` (Count) behind what a policy sees of E; what critics see comes last.
+template <class E, int Count, class T>
+void insert_observations(const T* added, T* observation) {
+  constexpr int kLast = kCriticObservationDim<E> - 1;
+  unrolled<kCriticObservationDim<E> - E::kObservationDim>(
+      [&](int i) { observation[Count + kLast - i] = observation[kLast - i]; });
+  unrolled<Count>([&](int i) { observation[E::kObservationDim + i] = added[i]; });
+}
 
 constexpr int kChannelNameBytes = 24, kEnvironmentNameBytes = 32;  // of a policy image
 

@@ -86,10 +86,6 @@ struct AnyQuadrotor : Quadrotor<T, Ticks, Substeps, quadrotor::AnySettings> {
   }
 };
 
-// Tick by tick.
-template <class T>
-using AnyQuadrotorTick = AnyQuadrotor<T, 1, 1>;
-
 template <class T, int Ticks, int Substeps>
 void sample_parameters(Generic, const AnyQuadrotor<T, Ticks, Substeps>& environment,
                        quadrotor::AnyParameters<T>& parameters, RandomStream random) {

@@ -8,9 +8,39 @@
 // airframes, and zeros hover.
 #pragma once
 
+#include "rltools/rl/environments/added_channels.h"
 #include "rltools/rl/environments/any_quadrotor.h"
 
 namespace rlt {
+
+namespace quadrotor {
+
+// What a policy that knows its airframe sees beside the others.
+inline constexpr detail::ChannelList<4 + 4 + 3 + kTraits> kKnownChannels = {
+    {// what the rotors do, and what they were told
+     {"lift", "1", -1.0f, 10.0f},
+     {"turn_x", "1", -10.0f, 10.0f},
+     {"turn_y", "1", -10.0f, 10.0f},
+     {"turn_z", "1", -10.0f, 10.0f},
+     {"lift_told", "1", -1.0f, 10.0f},
+     {"turn_x_told", "1", -10.0f, 10.0f},
+     {"turn_y_told", "1", -10.0f, 10.0f},
+     {"turn_z_told", "1", -10.0f, 10.0f},
+     {"gust_x", "m/s", -30.0f, 30.0f},
+     {"gust_y", "m/s", -30.0f, 30.0f},
+     {"gust_z", "m/s", -30.0f, 30.0f},
+     // the traits, in their order
+     {"thrust_to_weight", "1", -10.0f, 10.0f},
+     {"torque_to_inertia_x", "1", -10.0f, 10.0f},
+     {"torque_to_inertia_y", "1", -10.0f, 10.0f},
+     {"torque_to_inertia_z", "1", -10.0f, 10.0f},
+     {"lag_up", "1", -10.0f, 10.0f},
+     {"lag_down", "1", -10.0f, 10.0f},
+     {"thrust_by_speed", "1", -10.0f, 10.0f},
+     {"drag_to_mass", "1/s", 0.0f, 100.0f},
+     {"latency", "1", 0.0f, 10.0f}}};
+
+}  // namespace quadrotor
 
 template <class T, int Ticks = 10, int Substeps = 2>
 struct KnownQuadrotor : AnyQuadrotor<T, Ticks, Substeps> {
@@ -21,42 +51,9 @@ struct KnownQuadrotor : AnyQuadrotor<T, Ticks, Substeps> {
   static constexpr int kSeenDim = contracts::Quadrotor::kObservationDim;
   static constexpr int kObservationDim = kSeenDim + 4 + 4 + 3 + quadrotor::kTraits;
   static constexpr int kPrivilegedDim = 0;
-  static constexpr Channel kObservations[kObservationDim] = {
-      contracts::Quadrotor::kObservations[0],
-      contracts::Quadrotor::kObservations[1],
-      contracts::Quadrotor::kObservations[2],
-      contracts::Quadrotor::kObservations[3],
-      contracts::Quadrotor::kObservations[4],
-      contracts::Quadrotor::kObservations[5],
-      contracts::Quadrotor::kObservations[6],
-      contracts::Quadrotor::kObservations[7],
-      contracts::Quadrotor::kObservations[8],
-      contracts::Quadrotor::kObservations[9],
-      contracts::Quadrotor::kObservations[10],
-      contracts::Quadrotor::kObservations[11],
-      contracts::Quadrotor::kObservations[12],
-      // what the rotors do, and what they were told
-      {"lift", "1", -1.0f, 10.0f},
-      {"turn_x", "1", -10.0f, 10.0f},
-      {"turn_y", "1", -10.0f, 10.0f},
-      {"turn_z", "1", -10.0f, 10.0f},
-      {"lift_told", "1", -1.0f, 10.0f},
-      {"turn_x_told", "1", -10.0f, 10.0f},
-      {"turn_y_told", "1", -10.0f, 10.0f},
-      {"turn_z_told", "1", -10.0f, 10.0f},
-      {"gust_x", "m/s", -30.0f, 30.0f},
-      {"gust_y", "m/s", -30.0f, 30.0f},
-      {"gust_z", "m/s", -30.0f, 30.0f},
-      // the traits, in their order
-      {"thrust_to_weight", "1", -10.0f, 10.0f},
-      {"torque_to_inertia_x", "1", -10.0f, 10.0f},
-      {"torque_to_inertia_y", "1", -10.0f, 10.0f},
-      {"torque_to_inertia_z", "1", -10.0f, 10.0f},
-      {"lag_up", "1", -10.0f, 10.0f},
-      {"lag_down", "1", -10.0f, 10.0f},
-      {"thrust_by_speed", "1", -10.0f, 10.0f},
-      {"drag_to_mass", "1/s", 0.0f, 100.0f},
-      {"latency", "1", 0.0f, 10.0f}};
+  static constexpr auto kChannels =
+      detail::with_channels<contracts::Quadrotor>(quadrotor::kKnownChannels);
+  static constexpr const Channel (&kObservations)[kObservationDim] = kChannels.of;
   static constexpr Channel kActions[4] = {{"lift", "1", -1.0f, 1.0f},
                                           {"turn_x", "1", -1.0f, 1.0f},
                                           {"turn_y", "1", -1.0f, 1.0f},

@@ -20,12 +20,4 @@ struct MaskedPendulum : Pendulum<T> {
   };
 };
 
-template <class T>
-void observe(Generic, const MaskedPendulum<T>&, const typename Pendulum<T>::Parameters&,
-             const typename Pendulum<T>::State& state, T* observation, RandomStream) {
-  observation[0] = math::cos(state.angle_rad);
-  observation[1] = math::sin(state.angle_rad);
-  observation[2] = state.velocity_rad_s;
-}
-
 }  // namespace rlt

@@ -56,10 +56,6 @@ struct WindyQuadrotor : Quadrotor<T, Ticks, Substeps, ItsSettings> {
   }
 };
 
-// Tick by tick.
-template <class T>
-using WindyQuadrotorTick = WindyQuadrotor<T, 1, 1>;
-
 template <class T, int Ticks, int Substeps, class S>
 void sample_parameters(Generic device, const WindyQuadrotor<T, Ticks, Substeps, S>& environment,
                        quadrotor::WindyParameters<T>& parameters, RandomStream random) {

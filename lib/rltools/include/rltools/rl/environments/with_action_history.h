@@ -21,17 +21,14 @@ namespace detail {
 // or `torque_t-5` where a step lasts 5 ticks.
 template <class E, int K>
 struct ActionHistoryChannels {
-  static constexpr int kCount = E::kObservationDim + K * E::kActionDim;
+  static constexpr int kCount = K * E::kActionDim;
   struct Names {
-    ConstantText<kChannelNameBytes> of[K * E::kActionDim];
-  };
-  struct Channels {
-    Channel of[kCount];
+    ConstantText<kChannelNameBytes> of[kCount];
   };
 
   static constexpr Names make_names() {
     Names names{};
-    for (int i = 0; i < K * E::kActionDim; i++) {
+    for (int i = 0; i < kCount; i++) {
       const int ticks = (i / E::kActionDim + 1) * E::kTicksPerStep;
       names.of[i].add(E::kActions[i % E::kActionDim].name).add("_t-").add(ticks);
     }
@@ -45,15 +42,12 @@ struct ActionHistoryChannels {
     return true;
   }
 
-  static constexpr Channels make_channels() {
-    Channels channels{};
-    for (int i = 0; i < E::kObservationDim; i++) channels.of[i] = E::kObservations[i];
-    for (int i = 0; i < K * E::kActionDim; i++) {
-      channels.of[E::kObservationDim + i] = {kNames.of[i].characters, "1", -1.0f, 1.0f};
-    }
-    return channels;
+  static constexpr ChannelList<E::kObservationDim + kCount> make_channels() {
+    ChannelList<kCount> own{};
+    for (int i = 0; i < kCount; i++) own.of[i] = {kNames.of[i].characters, "1", -1.0f, 1.0f};
+    return with_channels<E>(own);
   }
-  static constexpr Channels kChannels = make_channels();
+  static constexpr auto kChannels = make_channels();
 
   static constexpr auto kEnvironmentName =
       ConstantText<kEnvironmentNameBytes>{}.add(E::kName).add(" +").add(K).add(" actions");
@@ -128,12 +122,7 @@ void observe(Device device, const WithActionHistory<E, K>& environment,
              RandomStream random) {
   observe(device, static_cast<const E&>(environment), parameters,
           static_cast<const typename E::State&>(state), observation, random);
-  constexpr int kHistory = K * E::kActionDim;
-  constexpr int kLast = kCriticObservationDim<E> - 1;
-  unrolled<kCriticObservationDim<E> - E::kObservationDim>([&](int i) {
-    observation[kHistory + kLast - i] = observation[kLast - i];  // what critics see comes last
-  });
-  unrolled<kHistory>([&](int i) { observation[E::kObservationDim + i] = state.last_actions[i]; });
+  detail::insert_observations<E, K * E::kActionDim>(state.last_actions, observation);
 }
 
 }  // namespace rlt

@@ -21,13 +21,9 @@ namespace detail {
 // The observations of E, and the sums of the first K: `level` in m gives `level_sum` in `m s`.
 template <class E, int K>
 struct SumChannels {
-  static constexpr int kCount = E::kObservationDim + K;
   struct Texts {
     ConstantText<kChannelNameBytes> names[K];
     ConstantText<kChannelUnitBytes> units[K];
-  };
-  struct Channels {
-    Channel of[kCount];
   };
 
   static constexpr Texts make_texts() {
@@ -46,16 +42,14 @@ struct SumChannels {
     return true;
   }
 
-  static constexpr Channels make_channels() {
-    Channels channels{};
-    for (int i = 0; i < E::kObservationDim; i++) channels.of[i] = E::kObservations[i];
+  static constexpr ChannelList<E::kObservationDim + K> make_channels() {
+    ChannelList<K> own{};
     for (int i = 0; i < K; i++) {
-      channels.of[E::kObservationDim + i] = {kTexts.names[i].characters, kTexts.units[i].characters,
-                                             -kSumLimit, kSumLimit};
+      own.of[i] = {kTexts.names[i].characters, kTexts.units[i].characters, -kSumLimit, kSumLimit};
     }
-    return channels;
+    return with_channels<E>(own);
   }
-  static constexpr Channels kChannels = make_channels();
+  static constexpr auto kChannels = make_channels();
 
   static constexpr auto kEnvironmentName =
       ConstantText<kEnvironmentNameBytes>{}.add(E::kName).add(" +sums");
@@ -120,11 +114,7 @@ void observe(Device device, const WithSums<E, K>& environment,
              typename E::Scalar* observation, RandomStream random) {
   observe(device, static_cast<const E&>(environment), parameters,
           static_cast<const typename E::State&>(state), observation, random);
-  constexpr int kLast = kCriticObservationDim<E> - 1;
-  unrolled<kCriticObservationDim<E> - E::kObservationDim>([&](int i) {
-    observation[K + kLast - i] = observation[kLast - i];  // what critics see comes last
-  });
-  unrolled<K>([&](int i) { observation[E::kObservationDim + i] = state.sums[i]; });
+  detail::insert_observations<E, K>(state.sums, observation);
 }
 
 }  // namespace rlt

@@ -59,9 +59,6 @@ struct HalfCheetahTask : Task {
     add_uniform(random, kPositionNoise, parameters.reset_noise_scale, qpos);
     add_normal(random, kVelocityNoise, parameters.reset_noise_scale, qvel);
   }
-  static void derive(const mjModel&, const mjData& data, State& state) {
-    state.forward_position_m = data.qpos[0];
-  }
   static double reward(const Parameters& parameters, double velocity_m_s, double control_squares) {
     return parameters.forward_reward * velocity_m_s - parameters.control_cost * control_squares;
   }

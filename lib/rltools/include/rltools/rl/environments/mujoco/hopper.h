@@ -17,16 +17,13 @@ namespace rlt {
 
 namespace mujoco {
 
-struct HopperTask : Task {
+struct HopperTask : LeggedTask {
   using TaskType = HopperTask;
   static constexpr const char* kName = "Hopper-v4";
   static constexpr int kEpisodeSteps = 1000;
   static constexpr float kSolvedReturn = 3800.0f;
   static constexpr const char* kModelFile = "hopper.xml";
   static constexpr int kBodyCount = 5;
-  static constexpr int kFrameSkip = 4;
-  static constexpr std::uint32_t kStepInterval_us = 8000;
-  static constexpr float kMaxObservedVelocity = 10.0f;
   static constexpr int kObservationDim = 11;
   static constexpr int kActionDim = 3;
   static constexpr Channel kObservations[kObservationDim] = {
@@ -50,29 +47,12 @@ struct HopperTask : Task {
   RLT_DEFINE_FIELDS(State, RLT_MUJOCO_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_HOPPER_CONSTANTS)
 
-  static void perturb(const Parameters& parameters, RandomStream random, Positions& qpos,
-                      Velocities& qvel) {
-    add_uniform(random, kPositionNoise, parameters.reset_noise_scale, qpos);
-    add_uniform(random, kVelocityNoise, parameters.reset_noise_scale, qvel);
-  }
-  static void derive(const mjModel&, const mjData& data, State& state) {
-    state.forward_position_m = data.qpos[0];
-  }
-  static double reward(const Parameters& parameters, double velocity_m_s, double control_squares) {
-    return parameters.forward_reward * velocity_m_s + parameters.healthy_reward -
-           parameters.control_cost * control_squares;
-  }
   // Of positions, that along x and the height have no bound of magnitude.
   static bool is_terminal(const Parameters& parameters, const State& state) {
     const double bound = parameters.max_healthy_magnitude;
     return !(are_within(state.qpos, bound, 2) && are_within(state.qvel, bound) &&
              state.qpos[1] > parameters.min_healthy_z_m &&
              math::absolute(state.qpos[2]) < parameters.max_healthy_angle_rad);
-  }
-  template <class T>
-  static void observe(const State& state, T* observation) {
-    constexpr double kLimit = static_cast<double>(kMaxObservedVelocity);
-    observe_within(state.qvel, kLimit, observe_all(state.qpos, observation, 1));
   }
 };
 

@@ -55,11 +55,6 @@ struct HumanoidTask : Task {
   RLT_DEFINE_FIELDS(State, RLT_HUMANOID_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_HUMANOID_CONSTANTS)
 
-  static void perturb(const Parameters& parameters, RandomStream random, Positions& qpos,
-                      Velocities& qvel) {
-    add_uniform(random, kPositionNoise, parameters.reset_noise_scale, qpos);
-    add_uniform(random, kVelocityNoise, parameters.reset_noise_scale, qvel);
-  }
   // The contact forces cfrc_ext, which no step needs itself.
   static void finish(const mjModel& model, mjData& data) { mj_rnePostConstraint(&model, &data); }
   static double counted_control_squares(const mjData& data, double) {
@@ -80,10 +75,6 @@ struct HumanoidTask : Task {
     __builtin_memcpy(state.cvel, data.cvel, sizeof state.cvel);
     __builtin_memcpy(state.qfrc_actuator, data.qfrc_actuator, sizeof state.qfrc_actuator);
     __builtin_memcpy(state.cfrc_ext, data.cfrc_ext, sizeof state.cfrc_ext);
-  }
-  static double reward(const Parameters& parameters, double velocity_m_s, double control_squares) {
-    return parameters.forward_reward * velocity_m_s + parameters.healthy_reward -
-           parameters.control_cost * control_squares;
   }
   static bool is_terminal(const Parameters& parameters, const State& state) {
     return !(parameters.min_healthy_z_m < state.qpos[2] &&

@@ -6,11 +6,12 @@
 //   Positions, Velocities       arrays of as many numbers as the model has
 //   State                       RLT_MUJOCO_STATE and whatever else derive() reads
 //   Parameters                  the constants of reward, termination and reset noise
+//   is_terminal(parameters, state)
+//   observe(state, observation)
+// and, where it is not mujoco::Task's,
 //   perturb(parameters, random, qpos, qvel)  adds the reset's noise
 //   derive(model, data, state)  reads what reward and observation need and a step has computed
 //   reward(parameters, forward_velocity_m_s, control_squares)
-//   is_terminal(parameters, state)
-//   observe(state, observation)
 // The environment is a template that derives from it and adds the Scalar: MuJoCo and all that is
 // computed from its numbers is in double, reward and observations are rounded to T at the end.
 //
@@ -34,20 +35,6 @@
 
 namespace rlt {
 namespace mujoco {
-
-// What tasks may replace by their own.
-struct Task : EnvironmentDefaults {
-  static constexpr int kStepWork_us = 30;  // of the lightest, Hopper
-
-  // Called after the last of kFrameSkip steps.
-  static void finish(const mjModel&, mjData&) {}
-  // What the reward counts of the controls' squares: those that were given, even where MuJoCo began
-  // anew and cleared them.
-  static double counted_control_squares(const mjData&, double given) { return given; }
-};
-
-template <class E>
-using IfTask = std::enable_if_t<std::is_base_of_v<Task, E>, int>;
 
 // Gymnasium's observations are without bounds. These ranges are wide: what lies outside is the
 // number of a simulation that has diverged.
@@ -117,6 +104,49 @@ bool are_within(const double (&values)[Count], double bound, int skipped = 0) {
   }
   return true;
 }
+
+// What tasks may replace by their own.
+struct Task : EnvironmentDefaults {
+  static constexpr int kStepWork_us = 30;  // of the lightest, Hopper
+
+  // Called after the last of kFrameSkip steps.
+  static void finish(const mjModel&, mjData&) {}
+  // What the reward counts of the controls' squares: those that were given, even where MuJoCo began
+  // anew and cleared them.
+  static double counted_control_squares(const mjData&, double given) { return given; }
+
+  template <class Parameters, class Positions, class Velocities>
+  static void perturb(const Parameters& parameters, RandomStream random, Positions& qpos,
+                      Velocities& qvel) {
+    add_uniform(random, kPositionNoise, parameters.reset_noise_scale, qpos);
+    add_uniform(random, kVelocityNoise, parameters.reset_noise_scale, qvel);
+  }
+  template <class State>
+  static void derive(const mjModel&, const mjData& data, State& state) {
+    state.forward_position_m = data.qpos[0];
+  }
+  template <class Parameters>
+  static double reward(const Parameters& parameters, double velocity_m_s, double control_squares) {
+    return parameters.forward_reward * velocity_m_s + parameters.healthy_reward -
+           parameters.control_cost * control_squares;
+  }
+};
+
+template <class E>
+using IfTask = std::enable_if_t<std::is_base_of_v<Task, E>, int>;
+
+// A planar body on legs: velocities are observed within bounds.
+struct LeggedTask : Task {
+  static constexpr int kFrameSkip = 4;
+  static constexpr std::uint32_t kStepInterval_us = 8000;
+  static constexpr float kMaxObservedVelocity = 10.0f;
+
+  template <class State, class T>
+  static void observe(const State& state, T* observation) {
+    constexpr double kLimit = static_cast<double>(kMaxObservedVelocity);
+    observe_within(state.qvel, kLimit, observe_all(state.qpos, observation, 1));
+  }
+};
 
 namespace detail {
 

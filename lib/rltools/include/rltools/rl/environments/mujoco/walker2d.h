@@ -17,15 +17,12 @@ namespace rlt {
 
 namespace mujoco {
 
-struct Walker2dTask : Task {
+struct Walker2dTask : LeggedTask {
   using TaskType = Walker2dTask;
   static constexpr const char* kName = "Walker2d-v4";
   static constexpr int kEpisodeSteps = 1000;
   static constexpr const char* kModelFile = "walker2d.xml";
   static constexpr int kBodyCount = 8;
-  static constexpr int kFrameSkip = 4;
-  static constexpr std::uint32_t kStepInterval_us = 8000;
-  static constexpr float kMaxObservedVelocity = 10.0f;
   static constexpr int kObservationDim = 17;
   static constexpr int kActionDim = 6;
   static constexpr Channel kObservations[kObservationDim] = {
@@ -56,27 +53,10 @@ struct Walker2dTask : Task {
   RLT_DEFINE_FIELDS(State, RLT_MUJOCO_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_WALKER2D_CONSTANTS)
 
-  static void perturb(const Parameters& parameters, RandomStream random, Positions& qpos,
-                      Velocities& qvel) {
-    add_uniform(random, kPositionNoise, parameters.reset_noise_scale, qpos);
-    add_uniform(random, kVelocityNoise, parameters.reset_noise_scale, qvel);
-  }
-  static void derive(const mjModel&, const mjData& data, State& state) {
-    state.forward_position_m = data.qpos[0];
-  }
-  static double reward(const Parameters& parameters, double velocity_m_s, double control_squares) {
-    return parameters.forward_reward * velocity_m_s + parameters.healthy_reward -
-           parameters.control_cost * control_squares;
-  }
   static bool is_terminal(const Parameters& parameters, const State& state) {
     return !(parameters.min_healthy_z_m < state.qpos[1] &&
              state.qpos[1] < parameters.max_healthy_z_m &&
              math::absolute(state.qpos[2]) < parameters.max_healthy_angle_rad);
-  }
-  template <class T>
-  static void observe(const State& state, T* observation) {
-    constexpr double kLimit = static_cast<double>(kMaxObservedVelocity);
-    observe_within(state.qvel, kLimit, observe_all(state.qpos, observation, 1));
   }
 };
 
