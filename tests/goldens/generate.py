@@ -149,8 +149,7 @@ def losses() -> dict[str, Array]:
 # ---- Optimisers ----------------------------------------------------------------------------------
 
 
-def optimizer_trace(
-    optimizer_class: type[torch.optim.Optimizer],
+def adam_trace(
     options: Mapping[str, object],
     initial: torch.Tensor,
     gradients: torch.Tensor,
@@ -158,7 +157,7 @@ def optimizer_trace(
 ) -> torch.Tensor:
     """The parameters after each step, (steps, parameters)."""
     parameters = torch.nn.Parameter(initial.to(dtype, copy=True))
-    optimizer = optimizer_class([parameters], **options)
+    optimizer = torch.optim.Adam([parameters], **options)
     trace = []
     for gradient in gradients:
         parameters.grad = gradient.to(dtype)
@@ -181,12 +180,7 @@ def optimizers() -> dict[str, Array]:
     other_adam = {"lr": 0.25, "betas": (0.5, 0.75), "eps": 1e-3, "foreach": False}
     for name, dtype in (("double", torch.float64), ("float", torch.float32)):
         for case, options in (("adam", adam), ("other_adam", other_adam)):
-            arrays[f"{case}/{name}"] = optimizer_trace(
-                torch.optim.Adam, options, initial, gradients, dtype
-            )
-        arrays[f"sgd/{name}"] = optimizer_trace(
-            torch.optim.SGD, {"lr": 0.125}, initial, gradients, dtype
-        )
+            arrays[f"{case}/{name}"] = adam_trace(options, initial, gradients, dtype)
     return {name: tensor.numpy() for name, tensor in arrays.items()}
 
 

@@ -1,5 +1,4 @@
-// Optimisers: Adam and SGD against PyTorch over ten steps (tests/goldens/generate.py), polyak
-// averaging, limits.
+// Adam against PyTorch over ten steps (tests/goldens/generate.py), polyak averaging, limits.
 #include <doctest/doctest.h>
 
 #include <cmath>

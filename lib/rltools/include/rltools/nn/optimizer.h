@@ -1,5 +1,5 @@
-// Adam (Kingma and Ba 2015, algorithm 1, in PyTorch's arrangement), SGD, and polyak averaging over
-// flat parameters.
+// Adam (Kingma and Ba 2015, algorithm 1, in PyTorch's arrangement), and polyak averaging over flat
+// parameters.
 //
 // A moment below the smallest normal number becomes zero: behind a unit that stays inactive it
 // would otherwise decay to subnormal numbers and stay there, which many processors compute with
