@@ -147,6 +147,8 @@ def test_numbers_in_words() -> None:
         "number 7",
     )
     assert text_of_number(1, drops) == "it was not confirmed in time"
+    assert (text_of_number(99, drops), refusal(0, 99)) == ("number 99", "number 99: number 99")
+    assert refusal(0, 0) == ""
     assert refusal(2, 0) == "in_trial: a trial is under way"
     assert refusal(0, 3) == "bad_magic: not a policy image"
     assert refusal(1, 3) == "too_large: the image exceeds a slot", "the slot's error comes first"

@@ -364,9 +364,3 @@ def test_reasons_are_those_of_the_document() -> None:
     section = document.partition("## When an image is refused")[2]
     rows = re.findall(r"^\| (\d+) \| (\w+) \|", section, re.MULTILINE)
     assert rows == [(str(n), name) for n, name in enumerate(messages.POLICY_REASONS) if n]
-
-
-def test_numbers_of_later_versions_are_shown_as_numbers() -> None:
-    assert messages.text_of_number(99, messages.DROP_REASONS) == "number 99"
-    assert messages.refusal(0, 99) == "number 99: number 99"
-    assert messages.refusal(0, 0) == ""
