@@ -159,24 +159,9 @@ def test_a_groups_variants(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
 # -- what is refused -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changes", "clause"),
-    [
-        ({"environment": "Acrobot-v1"}, "Pendulum-v1 and Acrobot-v1"),
-        (
-            {"learning": {**LEARNING, "environment.gravity_m_s2": 9.81}},
-            "environment.gravity_m_s2 was 10, is 9.81",
-        ),
-        (
-            {"learning": {**LEARNING, "environment.behaviour": 8}},
-            "the environment's step has changed",
-        ),
-    ],
-)
-def test_other_environments_are_refused(
-    runs: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], clause: str
-) -> None:
-    made(runs / "other", [-1.0], **changes)
+def test_other_environments_are_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(runs / "other", [-1.0], learning={**LEARNING, "environment.behaviour": 8})
+    clause = "the environment's step has changed"
     assert cli.run(["compare", "one", "other"]) == 2
     error = capsys.readouterr().err
     assert f"one and other are of different environments ({clause})" in error
