@@ -131,12 +131,8 @@ def test_an_actions_words_are_of_its_payload(
 
 
 def test_texts_end_at_their_first_zero() -> None:
-    assert (text_of(b"ab\0cd"), text_of("ab\0cd"), text_of(b""), text_of(5)) == (
-        "ab",
-        "ab",
-        "",
-        "5",
-    )
+    fields = (b"ab\0cd", "ab\0cd", b"ab", b"\0", b"", b"a\xff\0", 5)
+    assert [text_of(field) for field in fields] == ["ab", "ab", "ab", "", "", "a\ufffd", "5"]
 
 
 def test_numbers_in_words() -> None:

@@ -55,11 +55,6 @@ def test_slots_are_read_field_by_field(board: ScriptedPolicies, session: BoardSe
     assert (slots.slot_bytes, slots.last_drop, slots.refusal) == (4096, 2, "")
 
 
-def test_an_empty_slot_has_no_hash(session: BoardSession) -> None:
-    empty = session.policies.slots().slots[1]
-    assert (empty.use, empty.sha256, empty.state_sha256) == (SlotUse.EMPTY, "", "")
-
-
 def test_slots_are_of_one_answer(board: ScriptedPolicies, session: BoardSession) -> None:
     """One of the two messages is lost; what came of the first answer is of another time."""
     board.lost["RLT_POLICY_SLOT"] = 1
