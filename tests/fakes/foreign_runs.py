@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from policy_run import make_policy_run
+from policy_run import GROUP, make_policy_run
 from rltools_host.build.description import Channel
 from rltools_host.gymnasium_tasks.task import sizes_of
 from rltools_host.runs.task import Task
@@ -67,20 +67,7 @@ def make_foreign_group(path: Path, source: str) -> Path:
     """A group of one such run, which says of itself the same."""
     task = pendulum_task(source)
     make_foreign_run(path / "s0", source)
-    document = {
-        "format": 1,
-        "kind": "seeds",
-        "title": "a group",
-        "experiment": task.experiment,
-        "board": "host",
-        "state": "paused",
-        "seeds": [0],
-        "settings": [],
-        "variants": [{"name": "", "label": "", "settings": []}],
-        "x_axis": "steps",
-        "y_axis": "return",
-        "tensorboard": False,
-        "gymnasium": task.document(),
-    }
+    stated = {"experiment": task.experiment, "seeds": [0], "gymnasium": task.document()}
+    document = {"format": 1, **GROUP, **stated}
     (path / "group.json").write_text(json.dumps(document))
     return path

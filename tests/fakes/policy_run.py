@@ -1,4 +1,5 @@
-"""A run's folder with a policy and no more, and what a section of the report shows of it."""
+"""A run's folder with a policy and no more, what a section of the report shows of it, and what a
+group of runs states."""
 
 from __future__ import annotations
 
@@ -11,6 +12,20 @@ from typing import Any
 from policy_samples import sample_images
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.report.markup import Section
+
+GROUP: dict[str, Any] = {  # in its group.json
+    "kind": "seeds",
+    "title": "A title",
+    "experiment": "pendulum-td3",
+    "board": "host",
+    "state": "paused",
+    "seeds": [0, 1],
+    "settings": [],
+    "variants": [{"name": "", "label": "", "settings": []}],
+    "x_axis": "steps",
+    "y_axis": "return",
+    "tensorboard": False,
+}
 
 
 def make_policy_run(path: Path, image: bytes | None = None) -> Path:

@@ -25,13 +25,11 @@ from rltools_host.errors import (
     Interrupted,
     MissingToolError,
     PortError,
-    PythonVersionError,
     RltError,
     UnknownNameError,
     UsageError,
 )
 from rltools_host.runs import provenance
-from rltools_host.training.plan import TrainingRequest
 from rltools_host.tree import PROJECT, TREE
 
 ERRORS = [
@@ -100,43 +98,6 @@ def test_help_of_each_command_has_an_example(
     out = capsys.readouterr().out
     assert re.search(rf"^  Example: .*rlt {command}", out, re.MULTILINE)
     assert "..." not in out, "a sentence of the help is cut off"
-
-
-@pytest.mark.parametrize(
-    ("words", "function", "expected"),
-    [
-        (
-            "pendulum-td3 --board host --seed 1 --set learning_rate=5e-4",  # the help's example
-            "run",
-            (
-                TrainingRequest("pendulum-td3", "host", 1, settings=("learning_rate=5e-4",)),
-                *(None, False),
-            ),
-        ),
-        (
-            "--steps 5 --set a=1 --set b=2 --out d --resume r --port p --no-tensorboard --json",
-            "run",
-            (
-                TrainingRequest(
-                    steps=5, settings=("a=1", "b=2"), out=Path("d"), resume="r", port="p"
-                ),
-                *(False, True),
-            ),
-        ),
-        (
-            "e --seeds 0-3,7 --jobs 2 --steps 5 --json",
-            "run_seeds",
-            (TrainingRequest("e", steps=5), "0-3,7", 2, None, True),
-        ),
-    ],
-)
-def test_every_option_of_train_arrives(
-    words: str, function: str, expected: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    called: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(train_command, function, lambda *arguments: called.append(arguments))
-    assert cli.run(["train", *words.split()]) == 0
-    assert called == [expected]
 
 
 HEAVY = {"numpy", "gymnasium", "matplotlib", "tensorboardX", "safetensors", "rich"}
@@ -389,23 +350,6 @@ def test_pipe_that_is_closed(unbuffered: str) -> None:
     )
     os.close(writer)
     assert (result.returncode, result.stderr) == (1, "")
-
-
-@pytest.mark.parametrize("version", ["3.9.2", "3.8.10"])
-def test_python_too_old(version: str, tmp_path: Path) -> None:
-    """The launcher's check, with a Python that says it is old."""
-    fake = tmp_path / "python3"
-    fake.write_text(f'#!/bin/sh\n[ "$1" = -V ] && echo "Python {version}"\nexit 1\n')
-    fake.chmod(0o755)
-    tree = tmp_path / "tree"
-    (tree / "host" / "requirements").mkdir(parents=True)
-    launcher = tree / "rlt"
-    launcher.write_bytes((TREE.root / "rlt").read_bytes())
-    launcher.chmod(0o755)
-    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    result = subprocess.run([launcher], capture_output=True, text=True, env=environment)
-    assert result.returncode == PythonVersionError.exit_code
-    assert f"Python {version}, but 3.11 or newer is needed" in result.stderr
 
 
 def test_full_disk_is_not_the_output(

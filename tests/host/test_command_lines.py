@@ -209,28 +209,3 @@ def test_help_names_the_launcher_as_it_was_called(
     named = re.findall(r"(\S*)\brlt (?=[a-z])", text)
     assert named
     assert {prefix.lstrip("`") for prefix in named} == {"CALLED/"}
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (["train", "x", "--resume", "y"], False),
-        (["bench", "train", "--chart", "x"], False),
-        (["report", "--help"], False),
-        (["tran"], True),
-        (["evaluate", "x", "--resume", "y"], True),
-        (["evaluate"], True),
-        (["report", "x", "y"], True),
-        (["bench", "trian"], True),
-    ],
-)
-def test_problems_are_found(words: list[str], found: bool) -> None:
-    assert (problem(words) is not None) == found
-
-
-def test_places_are_found() -> None:
-    source = '"""`rlt old`"""\nraise E(f"do `rlt train {x} --out {y}`", command_line("a", b, *c))\n'
-    tree = ast.parse(source)
-    assert list(made_lines(tree)) == [["a", ANY]]
-    assert ("`rlt old`", True) in texts(tree)
-    assert (f"do `rlt train {ANY} --out {ANY}`", False) in texts(tree)

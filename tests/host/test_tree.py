@@ -36,19 +36,14 @@ def link_on_the_path(launcher: Path, tmp_path: Path) -> Path:
     return link
 
 
-@pytest.mark.usefixtures("launcher")
-def test_launcher_beside_the_present_folder() -> None:
-    assert tree_module.command_line("doctor") == "./rlt doctor"
-
-
-def test_launcher_below_the_present_folder(launcher: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(launcher.parent.parent)
-    assert tree_module.command_line("doctor") == "'./a tree/rlt' doctor"
-
-
-def test_launcher_elsewhere(launcher: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir("/usr")
-    assert tree_module.command_line("doctor") == f"'{launcher}' doctor"
+@pytest.mark.parametrize(
+    ("folder", "expected"), [(".", "./rlt"), ("..", "'./a tree/rlt'"), ("/usr", "'{launcher}'")]
+)
+def test_launcher_as_seen_from_a_folder(
+    launcher: Path, folder: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert tree_module.command_line("doctor") == f"{expected.format(launcher=launcher)} doctor"
 
 
 def test_launcher_on_the_path(launcher: Path, tmp_path: Path) -> None:

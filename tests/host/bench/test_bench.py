@@ -20,7 +20,6 @@ from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.toolchain import tools
-from rltools_host.tree import command_line
 from stub_peers import add_peer
 
 PHASES = [
@@ -34,8 +33,6 @@ PHASES = [
     "optimiser",
     "targets",
 ]
-COMMANDS = ["roofline", "train", "vertical", "ppo", "environments", "gymnasium"]
-COMMANDS += ["build", "inference", "layers", "any-airframe"]
 BUILD_TIMES = {
     "from_nothing_s": 6.0,
     "unchanged_start_s": 0.2,
@@ -72,20 +69,6 @@ def test_roofline_measures_every_phase(capsys: pytest.CaptureFixture[str]) -> No
     assert re.search(r"^whole step +100 %", out, re.MULTILINE)
     assert document["two_threads"]["processors"] >= 1
     assert re.search(r"^ +two threads +(?:[\d.]+ s |not measured: )", out, re.MULTILINE)
-
-
-def test_roofline_says_which_kind_of_core_the_kernels_are_for(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the name that the program gives it (kernels/simd/host_core.h), for people and in JSON."""
-    raw, core = harness.run_program("roofline", 150, 1, 1)
-    loop = {"wall_s": 1.0, "state_sha256": "bits"}
-    results = {"roofline": {**raw, "kind_of_core": "units of clay"}, "training_loop": loop}
-    monkeypatch.setattr(harness, "run_program", lambda name, *_, **__: (results[name], core))
-    assert cli.run(["bench", "roofline", "--json"]) == 0
-    out = capsys.readouterr().out
-    assert json.loads(out.splitlines()[-1])["kind_of_core"] == "units of clay"
-    assert "; kernels for a core with units of clay\n" in out
 
 
 def test_roofline_counts_the_arithmetic_of_the_shapes() -> None:
@@ -381,17 +364,6 @@ def test_the_networks_share_counts_two_operations_a_multiply_add() -> None:
     assert "35 ns" in text
 
 
-def test_layers_shares_are_of_neighbouring_peaks() -> None:
-    products = [
-        {"name": "forward", "ours_gflops": [10.0, 30.0]},
-        {"name": "input gradient", "ours_gflops": [40.0, 80.0]},
-    ]
-    raw = {"products": products, "peak_gflops": [20.0, 40.0, 64.0, 64.0]}
-    forward, gradient = bench_layers.evaluated(raw, 256, 100)
-    assert (forward["ours_gflops"], forward["ours_share"]) == (20.0, 0.625)
-    assert (gradient["ours_gflops"], gradient["ours_share"]) == (60.0, 0.9375)
-
-
 def test_layers_refuse_a_product_that_is_another() -> None:
     product = {
         "name": "forward",
@@ -403,22 +375,6 @@ def test_layers_refuse_a_product_that_is_another() -> None:
         raw = {"products": [{**product, "largest_difference": difference}], "peak_gflops": [2.0]}
         with pytest.raises(VerificationError, match="another forward for width 256, batch 100"):
             bench_layers.evaluated(raw, 256, 100)
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["--widths", "48"], "--widths 48: choose among 16, 32"),
-        (["--batches", "100,x"], "--batches 100,x: choose among 1, 32, 100, 256"),
-        (["--zeros", "101"], "--zeros 101: a percentage"),
-        (["--repetitions", "0"], "at least 1"),
-    ],
-)
-def test_layers_name_what_they_cannot_measure(
-    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.run(["bench", "layers", *words]) == 2
-    assert reason in capsys.readouterr().err
 
 
 def test_evaluation_of_peers_is_gymnasium_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -494,12 +450,6 @@ def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", "train", "--peers", "tianshuo"]) == 2
     assert "did you mean tianshou?" in capsys.readouterr().err
     assert cli.run(["bench", "roofline", "--repetitions", "0"]) == 2
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["bench", command, "--help"]) == 0
-    assert f"Example: {command_line('bench', command)}" in capsys.readouterr().out
 
 
 def test_median_of_an_even_count_is_between_the_middle_two() -> None:

@@ -156,20 +156,6 @@ def test_description_that_is_no_json_is_named(project: Path) -> None:
         load_board("mine")
 
 
-def test_connected_board_is_found_by_its_usb_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    connect(
-        monkeypatch,
-        port("/dev/ttyACM1", "16C0:0483"),
-        port("/dev/ttyUSB0", "0403:6001"),
-        port("/dev/ttyS0", None),
-        port("/dev/ttyACM0", "16c0:0483"),
-    )
-    teensy = load_board("teensy41")
-    assert board_link.find_connected(teensy) == ["/dev/ttyACM0", "/dev/ttyACM1"]
-    assert board_link.connected_ports(teensy)[0].serial_number == "1234567"
-    assert board_link.find_connected(load_board("host")) == []
-
-
 def test_overview_shows_ports(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -183,30 +169,11 @@ def test_overview_shows_ports(
     assert not entries["host"]["ports"]
 
 
-def usb_device(directory: Path, name: str, vendor: str, product: str) -> None:
-    (directory / name).mkdir(parents=True)
-    (directory / name / "idVendor").write_text(f"{vendor}\n")
-    (directory / name / "idProduct").write_text(f"{product}\n")
-
-
-def test_usb_ids_are_read_also_without_a_port(tmp_path: Path) -> None:
-    assert board_link.usb_ids_present(tmp_path / "none") is None
-    usb_device(tmp_path, "1-1", "16c0", "0478")
-    (tmp_path / "1-1:1.0").mkdir()
-    assert board_link.usb_ids_present(tmp_path) == {"16C0:0478"}
-
-
 def test_flashing_without_the_board_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch)
     monkeypatch.setattr(board_link, "usb_ids_present", lambda: {"1D6B:0002"})
     with pytest.raises(PortError, match=r"no teensy41 found on USB \(ids 16C0:0478, 16C0:0483\)"):
         flash("teensy41", "pendulum-td3")
-
-
-def test_a_board_in_its_bootloader_counts_as_connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    connect(monkeypatch)
-    monkeypatch.setattr(board_link, "usb_ids_present", lambda: {"16C0:0478"})
-    board_link.require_connected(load_board("teensy41"))
 
 
 def test_an_emulated_board_is_not_flashed() -> None:

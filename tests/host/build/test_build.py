@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -74,13 +73,6 @@ def test_an_unchanged_build_is_silent(name: str, capfd: pytest.CaptureFixture[st
     assert program.stat().st_mtime_ns == before
 
 
-def test_unknown_experiment_names_near_ones() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean pendulum-td3"):
-        firmware.build_firmware(load_board("host"), "pendulum-td4")
-    with pytest.raises(UnknownNameError):
-        experiments.describe("nothing")
-
-
 def test_description_of_an_experiment() -> None:
     description = experiments.describe(EXPERIMENT)
     assert description.name == EXPERIMENT
@@ -126,18 +118,6 @@ def test_metrics_are_described_in_order_and_fit_into_a_row(name: str) -> None:
         assert [learnt[f"{network}.widths[{i}]"] for i in range(len(widths))] == widths
     for size, value in document["sizes"].items():
         assert learnt[size] == value
-
-
-@pytest.mark.parametrize("document", [{}, {"name": "x"}, {"fingerprint": "no"}])
-def test_output_that_is_no_description(
-    document: dict[str, object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    program = tmp_path / f"describe-{EXPERIMENT}"
-    program.write_text(f"#!/bin/sh\necho '{json.dumps(document)}'\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(cmake, "build_targets", lambda *_: tmp_path)
-    with pytest.raises(BuildError, match="printed no experiment description"):
-        experiments.describe(EXPERIMENT)
 
 
 def test_c_and_python_speak_the_same_wire_format() -> None:
@@ -229,36 +209,6 @@ def test_memory_of_the_emulated_board_is_what_the_linker_counted() -> None:
     for name, entry in usage.items():
         assert entry["used_bytes"] == int(counted[name])
         assert 0 < entry["used_bytes"] <= entry["bytes"] == 512 * 1024
-
-
-def test_what_an_elf_occupies_is_what_is_loaded() -> None:
-    """Sections that are allocated, and where those of RAM lie until they are copied; not what is
-    there for a debugger, which has the address 0."""
-    header = 52
-    listed = [(6, 0x20000000, 0x100), (3, 0x20000100, 0), (0, 0, 0x9000), (0x30, 0, 0x40)]
-    loaded = [(1, 0, 0x20000000, 0x60000000, 0x80), (1, 0, 0x70000000, 0x70000000, 0x10)]
-    loaded += [(1, 0, 0x20000100, 0x60000080, 0), (0x70000001, 0, 0, 0x60000000, 8)]
-    segments = b"".join(struct.pack("<5I12x", *each) for each in loaded)
-    sections = b"".join(
-        struct.pack("<10I", 0, 1, flags, address, 0, size, 0, 0, 0, 0)
-        for flags, address, size in listed
-    )
-    elf = bytearray(header) + segments + sections
-    elf[:6] = b"\x7fELF\x01\x01"
-    struct.pack_into("<II", elf, 28, header, header + len(segments))
-    struct.pack_into("<HHHH", elf, 42, 32, len(loaded), 40, len(listed))
-    assert firmware.allocated_ranges(bytes(elf)) == [
-        (0x20000000, 0x20000100),
-        (0x60000000, 0x60000080),
-    ]
-    elf[4] = 2
-    with pytest.raises(BuildError, match="not a 32-bit little-endian ELF"):
-        firmware.allocated_ranges(bytes(elf))
-
-
-def test_memory_lines_name_bytes_and_use() -> None:
-    usage = [{"name": "RAM1", "use": "code", "used_bytes": 131072, "bytes": 524288}]
-    assert firmware.memory_lines(usage) == ["  RAM1    131,072 of 524,288 bytes (25.0 %)  code"]
 
 
 @pytest.fixture(scope="module")

@@ -41,15 +41,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def test_what_is_evaluated_next_is_what_the_header_says(folder: Path) -> None:
-    (folder / "my_drone.h").write_text("// A drone.\n// Gate: hover-nominal\n#pragma once\n")
-    options = experiments.evaluation_options
-    assert options("my-drone", "MyDrone") == ("--gate", "hover-nominal")
-    assert options("robot-arm", "Ant-v4") == ("--in", "gymnasium")
-    assert options("robot-arm", "RobotArm-v0") == ()
-    assert options("of-another-tree", "Pendulum-v1") == ("--in", "gymnasium")
-
-
 def test_gymnasiums_own_environments_are_known_without_it() -> None:
     for name, specification in gymnasium.registry.items():
         if str(specification.entry_point).startswith("gymnasium.envs.") and "/" not in name:
@@ -101,50 +92,6 @@ def test_a_board_that_does_not_fit_is_one_sentence(
         f"robot-arm is not for {board.name}, which does not provide hosted: "
         "boards that fit: host, host-blas, host-threads"
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("#pragma once\n", ()),
-        ("// It requires: hosted\n", ()),
-        ("// Requires: hosted\n", ("hosted",)),
-        ("  //requires : hosted\n", ("hosted",)),
-        ("// Requires: hosted, hosted\n// Requires: hosted\n", ("hosted",) * 3),
-    ],
-)
-def test_requirements_are_lines_of_the_header(
-    folder: Path, text: str, expected: tuple[str, ...]
-) -> None:
-    (folder / "anywhere.h").write_text(text)
-    assert experiments.requirements("anywhere") == expected
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("// Requires: hosts", 'requires "hosts", which no board provides: did you mean hosted?'),
-        ("// Requires:", "names nothing that it requires: known are hosted, mujoco"),
-    ],
-)
-def test_an_unknown_word_is_named_with_its_line(folder: Path, line: str, reason: str) -> None:
-    (folder / "robot_arm.h").write_text(f"// Arms.\n{line}\n#pragma once\n")
-    with pytest.raises(BuildError) as error:
-        experiments.require_experiment("robot-arm", HOST)
-    assert str(error.value) == f"experiments/robot_arm.h:2: {reason}"
-
-
-def test_what_no_board_of_this_machine_provides_is_not_described_here(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert folder.is_dir()
-    assert experiments.native_board("anywhere") == HOST
-    assert experiments.native_board("robot-arm") == HOST
-    monkeypatch.setattr(
-        experiments, "lacking", lambda _, board, *__: [] if board == EMULATED else ["x"]
-    )
-    with pytest.raises(UsageError, match="robot-arm is for no board of this machine"):
-        experiments.native_board("robot-arm")
 
 
 def test_what_platformio_runs_needs_no_package() -> None:
@@ -306,13 +253,6 @@ def install_mujoco(python: Path) -> None:
         shutil.copy(library, packages / "mujoco")
     models = "gymnasium/envs/mujoco/assets"
     shutil.copytree(source.parent / models, packages / models)
-
-
-def test_only_hosts_have_what_requires_mujoco(folder: Path) -> None:
-    (folder / "robot_arm.h").write_text(SIMULATED)
-    for board in list_boards():
-        expected = ["mujoco"] if not board.toolchain.native else []
-        assert experiments.lacking("robot-arm", board) == expected, board.name
 
 
 def test_what_requires_packages_has_them_before_it_is_built(

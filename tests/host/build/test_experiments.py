@@ -77,16 +77,18 @@ def test_the_project_s_header_comes_before_the_installed_one(generated: Path) ->
 
 
 def test_what_a_header_requires(tmp_path: Path) -> None:
-    header = write(tmp_path / "x.h", "// Requires: hosted, mujoco\n\n //requires : hosted\nint;\n")
+    text = "// It requires: all\n// Requires: hosted, mujoco\n\n //requires : hosted\n"
+    header = write(tmp_path / "x.h", text)
     known = ["hosted", "mujoco", "hosted"]
     found = experiments.requirements_of(header)
     assert list(found) == known
     place = f"{tmp_path.name}/x.h"
     write(header, "// A text.\n// Requires: hostd\n")
-    with pytest.raises(BuildError, match=f'^{place}:2: requires "hostd", which no board provides'):
+    unknown = f'^{place}:2: requires "hostd", which no board provides: did you mean hosted'
+    with pytest.raises(BuildError, match=unknown):
         experiments.requirements_of(header)
     write(header, "// Requires: ,\n")
-    with pytest.raises(BuildError, match=f"^{place}:1: names nothing that it requires"):
+    with pytest.raises(BuildError, match=f"^{place}:1: names nothing that it requires: known"):
         experiments.requirements_of(header)
 
 
@@ -166,15 +168,18 @@ def test_what_programs_print_that_is_no_description(
         return tmp_path
 
     monkeypatch.setattr(experiments.cmake, "build_targets", build)
-    program = write(tmp_path / "describe-pendulum-td3", "#!/bin/sh\necho '{}'\n")
+    program = write(tmp_path / "describe-pendulum-td3")
     program.chmod(0o755)
-    with pytest.raises(BuildError, match="describe-pendulum-td3 printed no experiment description"):
-        experiments.describe("pendulum-td3", HOST)
+    sentence = "describe-pendulum-td3 printed no experiment description"
+    for document in ("{}", '{"name": "x"}', '{"fingerprint": "no"}'):
+        write(program, f"#!/bin/sh\necho '{document}'\n")
+        with pytest.raises(BuildError, match=sentence):
+            experiments.describe("pendulum-td3", HOST)
     write(program, "#!/bin/sh\necho broken >&2\nexit 3\n")
     with pytest.raises(BuildError, match=r"/describe-pendulum-td3 ended with code 3: broken$"):
         experiments.describe("pendulum-td3", M7)
     assert built == [
-        ["describe-pendulum-td3", experiments.cmake.firmware_target("pendulum-td3")],
+        *[["describe-pendulum-td3", experiments.cmake.firmware_target("pendulum-td3")]] * 3,
         ["describe-pendulum-td3"],
     ]
     contract = write(tmp_path / "describe-contract-quadrotor", "#!/bin/sh\necho '{\"a\": 1}'\n")

@@ -15,6 +15,7 @@ from rltools_host.build.firmware import (
     footprint,
     is_written,
     linker_regions,
+    memory_lines,
     memory_usage,
 )
 from rltools_host.errors import BuildError, UnknownNameError
@@ -92,6 +93,12 @@ def test_a_memory_is_used_up_to_its_last_byte(tmp_path: Path) -> None:
     small = memory("FLASH", 0x9F, "FLASH")
     with pytest.raises(BuildError, match=r"it\.elf needs 160 bytes in FLASH, but b has 159: make"):
         memory_usage(board(small), program)
+    assert memory_lines(memory_usage(board(memory("FLASH", 0x140, "FLASH")), program)) == [
+        "  FLASH        160 of 320 bytes (50.0 %)  for FLASH"
+    ]
+    program.write_bytes(program.read_bytes().replace(b"\x7fELF\x01", b"\x7fELF\x02"))
+    with pytest.raises(BuildError, match="not a 32-bit little-endian ELF"):
+        memory_usage(board(flash), program)
 
 
 def test_a_footprint_is_what_is_stored_and_what_is_written_to(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -85,41 +84,6 @@ def test_build_without_a_download(built_firmware: Path) -> None:
     assert "tool-scons" in packages
     output = run_in_repository("run", "-e", BOARD)
     assert "is up to date" in output
-
-
-def flags_by_source(commands: list[dict[str, str]]) -> dict[str, set[str]]:
-    """For each source its compiler and flags, with absolute paths, without the output and the link
-    by which CMake's compiler goes (cmake/compiler_cache.cmake)."""
-    flags = {}
-    for entry in commands:
-        directory = Path(entry["directory"])
-        words = iter(shlex.split(entry["command"]))
-        found = {Path(next(words)).name}
-        for word in words:
-            if word in ("-o", "-MT", "-MF"):
-                next(words)
-            elif word == "-isystem":
-                found.add(f"-isystem{(directory / next(words)).resolve()}")
-            elif word.startswith("-I"):
-                path = (directory / word[2:]).resolve()
-                found.add("-Irevision" if path.name == "revision" else f"-I{path}")
-            elif word.startswith("-") and word not in ("-c", "-MD", "-DPLATFORMIO=60200"):
-                found.add(word)
-        flags[str((directory / entry["file"]).resolve())] = found
-    return flags
-
-
-def test_same_sources_and_flags_as_cmake(built_firmware: Path) -> None:
-    program = firmware.build_firmware(load_board(BOARD), EXPERIMENT)
-    cmake = [
-        entry
-        for entry in json.loads((program.parents[1] / "compile_commands.json").read_text())
-        if f"/train-{EXPERIMENT}.dir/" in entry["output"]
-    ]
-    scons = json.loads((built_firmware.parent / "compile_commands.json").read_text())
-    expected = flags_by_source(cmake)
-    assert len(expected) >= 3
-    assert flags_by_source(scons) == expected
 
 
 @pytest.mark.parametrize("section", [".text", ".data"])

@@ -7,11 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fake_board import FakeBoard, initial_state, policy_of
-from fake_experiment import FINGERPRINT, STATE_BYTES
+from fake_experiment import FINGERPRINT
 from fake_faults import Faults
 from fake_files import FakeFileServer
 from rltools_host.build.cmake import load_dialect
@@ -28,8 +26,6 @@ from rltools_host.clients.messages import (
     Opcode,
     Packet,
     State,
-    mavlink_crc32,
-    place_data,
 )
 from rltools_host.errors import BoardMismatchError, LinkLostError, VerificationError
 from rltools_host.link.connection import Connection
@@ -171,42 +167,6 @@ def test_malformed_packets_are_ignored() -> None:
 
     with pytest.raises(StopIteration):
         FileTransfer(ChattyChannel(answer)).download("/policy.rltp", limit_s=10.0)
-
-
-@given(st.binary(max_size=DATA_BYTES), st.integers(0, 0xFFFF), st.integers(0, 0xFFFFFFFF))
-def test_packet_survives_the_wire(data: bytes, sequence: int, offset: int) -> None:
-    packet = Packet(sequence, 3, Opcode.ACK, Opcode.READ_FILE, True, offset, data)
-    assert len(packet.pack()) == PACKET_BYTES
-    assert Packet.parse(packet.pack().rstrip(b"\0")) == packet
-
-
-def test_checksum_is_that_of_mavlink() -> None:
-    """CRC-32 of polynomial 0x04C11DB7, reflected, from 0 and not inverted at the end."""
-    crc = 0
-    for byte in b"123456789":
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0xEDB88320 if crc & 1 else 0)
-    assert mavlink_crc32(b"123456789") == crc == 0x2DFD2D88
-    assert mavlink_crc32(b"") == 0
-
-
-@given(st.lists(st.tuples(st.integers(0, 120), st.integers(0, 30)), max_size=12))
-def test_gaps_are_what_was_not_placed(pieces: list[tuple[int, int]]) -> None:
-    content = bytearray(100)
-    missing = [(0, 100)]
-    placed: set[int] = set()
-    for offset, size in pieces:
-        reply = Packet(0, 0, Opcode.ACK, Opcode.READ_FILE, False, offset, b"x" * size)
-        missing = place_data(reply, content, missing)
-        if offset + size <= 100:
-            placed |= set(range(offset, offset + size))
-    assert {i for begin, end in missing for i in range(begin, end)} == set(range(100)) - placed
-    assert {i for i in range(100) if content[i]} == placed
-
-
-def test_state_of_the_fake_board_needs_several_bursts() -> None:
-    assert STATE_BYTES > 20 * DATA_BYTES
 
 
 class ScriptedChannel:

@@ -131,12 +131,8 @@ def test_an_actions_words_are_of_its_payload(
 
 
 def test_texts_end_at_their_first_zero() -> None:
-    assert (text_of(b"ab\0cd"), text_of("ab\0cd"), text_of(b""), text_of(5)) == (
-        "ab",
-        "ab",
-        "",
-        "5",
-    )
+    fields = (b"ab\0cd", "ab\0cd", b"ab", b"\0", b"", b"a\xff\0", 5)
+    assert [text_of(field) for field in fields] == ["ab", "ab", "ab", "", "", "a\ufffd", "5"]
 
 
 def test_numbers_in_words() -> None:
@@ -147,6 +143,8 @@ def test_numbers_in_words() -> None:
         "number 7",
     )
     assert text_of_number(1, drops) == "it was not confirmed in time"
+    assert (text_of_number(99, drops), refusal(0, 99)) == ("number 99", "number 99: number 99")
+    assert refusal(0, 0) == ""
     assert refusal(2, 0) == "in_trial: a trial is under way"
     assert refusal(0, 3) == "bad_magic: not a policy image"
     assert refusal(1, 3) == "too_large: the image exceeds a slot", "the slot's error comes first"

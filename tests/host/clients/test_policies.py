@@ -55,11 +55,6 @@ def test_slots_are_read_field_by_field(board: ScriptedPolicies, session: BoardSe
     assert (slots.slot_bytes, slots.last_drop, slots.refusal) == (4096, 2, "")
 
 
-def test_an_empty_slot_has_no_hash(session: BoardSession) -> None:
-    empty = session.policies.slots().slots[1]
-    assert (empty.use, empty.sha256, empty.state_sha256) == (SlotUse.EMPTY, "", "")
-
-
 def test_slots_are_of_one_answer(board: ScriptedPolicies, session: BoardSession) -> None:
     """One of the two messages is lost; what came of the first answer is of another time."""
     board.lost["RLT_POLICY_SLOT"] = 1
@@ -364,9 +359,3 @@ def test_reasons_are_those_of_the_document() -> None:
     section = document.partition("## When an image is refused")[2]
     rows = re.findall(r"^\| (\d+) \| (\w+) \|", section, re.MULTILINE)
     assert rows == [(str(n), name) for n, name in enumerate(messages.POLICY_REASONS) if n]
-
-
-def test_numbers_of_later_versions_are_shown_as_numbers() -> None:
-    assert messages.text_of_number(99, messages.DROP_REASONS) == "number 99"
-    assert messages.refusal(0, 99) == "number 99: number 99"
-    assert messages.refusal(0, 0) == ""

@@ -12,7 +12,7 @@ from fake_board import ADDRESS, FakeBoard
 from fake_experiment import FINGERPRINT
 from fake_faults import Faults
 from rltools_host.clients import session as session_module
-from rltools_host.clients.messages import Identity, State, text_of
+from rltools_host.clients.messages import Identity, State
 from rltools_host.clients.session import CONNECT_TIMEOUT_S, BoardSession, NodeClient
 from rltools_host.errors import BoardMismatchError, LinkLostError, PortError
 from rltools_host.link.connection import Address, Connection
@@ -45,14 +45,6 @@ def test_identity() -> None:
             program="train",
         )
         session.node.require(identity, "fake-td3", FINGERPRINT, "host", "flash it")
-
-
-@pytest.mark.parametrize(
-    ("field", "text"),
-    [(b"ab\0cd", "ab"), ("ab\0cd", "ab"), (b"ab", "ab"), (b"\0", ""), (b"a\xff\0", "a\ufffd")],
-)
-def test_text_of_a_field_ends_at_its_first_zero(field: bytes | str, text: str) -> None:
-    assert text_of(field) == text
 
 
 def test_silent_port_is_named() -> None:

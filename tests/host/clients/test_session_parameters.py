@@ -134,14 +134,6 @@ def test_one_old_value_without_an_answer_is_no_refusal() -> None:
         ParameterClient(connection).set(TABLE, {"learning_rate": 0.5})
 
 
-def test_value_of_another_parameter_is_no_answer() -> None:
-    link = ScriptedLink(DIALECT)
-    link.answer = lambda _: link.put(parameter_value("adam_epsilon", 0.5))
-    connection = Connection(link, DIALECT, BOARD, link.clock)
-    with pytest.raises(LinkLostError, match="does not answer for hyperparameter learning_rate"):
-        ParameterClient(connection).set(TABLE, {"learning_rate": 0.5})
-
-
 @given(st.lists(st.sampled_from(["ours", "old", "other", "text"]), max_size=6), st.booleans())
 def test_order_of_messages_does_not_matter(before: list[str], accepts: bool) -> None:
     """Whatever else comes, a value that the board took is accepted and another is refused."""

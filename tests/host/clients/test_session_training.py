@@ -18,7 +18,6 @@ from rltools_host.clients.messages import (
     TrainingProgress,
 )
 from rltools_host.errors import DamagedFileError, LinkLostError
-from rltools_host.link import connection as connection_module
 from rltools_host.runs.checkpoint import build_image, parse_image
 from session_calls import DIALECT, TABLE, connect, run_to_rest, shorten_times
 
@@ -73,13 +72,6 @@ def test_training_over_a_bad_link(seed: int) -> None:
         assert result.state_sha256 == board.state_sha256
 
 
-def test_lost_result_is_asked_for_again() -> None:
-    with FakeBoard(DIALECT, faults=Faults(lose_messages={"RLT_RESULT"})) as board:
-        session, _ = connect(board)
-        session.training.start()
-        assert isinstance(run_to_rest(session)[-1], Result)
-
-
 def test_reports_that_come_while_a_command_waits_are_kept() -> None:
     with FakeBoard(DIALECT, waits_for_pause_at=50) as board:
         session, _ = connect(board)
@@ -117,16 +109,6 @@ def test_unplugged_while_a_command_waits_keeps_what_came() -> None:
             e.step for e in session.training.remaining_events() if isinstance(e, TrainingProgress)
         ]
         assert kept == [100, 200, 300]
-
-
-def test_silence_is_a_lost_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_module, "SILENCE_LIMIT_S", 0.5)
-    with FakeBoard(DIALECT, faults=Faults()) as board:
-        session, _ = connect(board)
-        session.training.start()
-        board.faults.drop = 1.0
-        with pytest.raises(LinkLostError, match="has been silent for"):
-            run_to_rest(session)
 
 
 def test_restart_of_the_board_is_noticed() -> None:

@@ -38,8 +38,7 @@ from rltools_host.errors import (
 from rltools_host.fitting import fit as fitting
 from rltools_host.fitting.fit import fit as fit_now
 from rltools_host.fitting.log import read_log
-from rltools_host.fitting.model import P
-from rltools_host.fitting.result import LEAST_SPREAD, FitResult
+from rltools_host.fitting.result import FitResult
 from rltools_host.flight.airframes import Recipe
 from rltools_host.flight.gate_result import GateResult, read_result
 from rltools_host.link.board_link import STORAGE_VARIABLE
@@ -303,32 +302,6 @@ def test_a_board_of_another_contract_is_refused_before_training(
 
 
 # -- steps that fail ------------------------------------------------------------------------------
-
-
-def changed(place: int, value: float) -> FitResult:
-    fit = fit_of_log(LOG, 0.1)
-    theta = fit.estimate.theta.copy()
-    theta[place] = value
-    estimate = replace(fit.estimate, theta=theta)
-    return FitResult(replace(fit, estimate=estimate), 1.0, 0.1, 0.1)
-
-
-def test_a_fit_that_is_too_loose() -> None:
-    fit = fit_of_log(LOG, 0.1)
-    whole = FitResult(fit, 1.0, 0.1, 0.1)
-    whole.require_trainable()
-    assert LEAST_SPREAD <= whole.spread < 0.1
-    estimate = replace(fit.estimate, covariance=400.0 * fit.estimate.covariance)
-    loose = FitResult(replace(fit, estimate=estimate), 1.0, 0.1, 0.1)
-    without_yaw = FitResult(replace(fit, knows_yaw=False), 1.0, 0.1, 0.1)
-    for result, sentence in (
-        (loose, "% is the most to train for: fly with quicker changes"),
-        (without_yaw, "how quickly the drone yaws: fly quick turns"),
-        (changed(P.LATENCY, 0.034), "34 ms after the command, and 20 ms is the most"),
-        (changed(P.THRUST, 2.5), "1.02 times the drone's weight, within ± 5 %: that is too little"),
-    ):
-        with pytest.raises(DamagedFileError, match=sentence):
-            result.require_trainable()
 
 
 def test_a_policy_that_does_not_pass_is_not_pushed(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from policy_run import make_policy_run
+from policy_run import GROUP, make_policy_run
 from quadrotor_policies import constant_policy, controller
 from rltools_host import cli
 from rltools_host.runs.group import GroupFolder
@@ -144,19 +144,7 @@ def test_a_folder_that_cannot_be_written_is_a_note(run: Path, gate: str, capsys:
 
 
 def test_a_group(tmp_path: Path, gate: str, capsys: Any) -> None:
-    asked: dict[str, Any] = {
-        "kind": "seeds",
-        "title": "T",
-        "experiment": "quadrotor-ppo",
-        "board": "host",
-        "state": "finished",
-        "seeds": [0, 1, 2],
-        "settings": [],
-        "tensorboard": False,
-        "variants": [{"name": "", "label": "", "settings": []}],
-        "x_axis": "steps",
-        "y_axis": "return",
-    }
+    asked = {**GROUP, "experiment": "quadrotor-ppo", "seeds": [0, 1, 2]}
     group = GroupFolder.create(tmp_path / "g", asked)
     group.close()
     make_policy_run(group.path / "s0", controller())

@@ -18,13 +18,7 @@ from px4_model import POLICY, Wrong
 from px4_vehicle import Script, ScriptedPx4, UdpPx4
 from quadrotor_policies import controller, recurrent_controller
 from rltools_host import cli
-from rltools_host.errors import (
-    BoardMismatchError,
-    FlightError,
-    Interrupted,
-    PortError,
-    RefusedError,
-)
+from rltools_host.errors import BoardMismatchError, FlightError, Interrupted, PortError
 from rltools_host.vehicles import px4_flight
 
 FlyOver = Callable[[UdpPx4], None]
@@ -169,16 +163,6 @@ def test_a_signal_lands_it(
     assert not px4.vehicle.model.armed
     assert signal.getsignal(number) == before
     signal.signal(number, original)
-
-
-def test_a_real_vehicle_is_refused(
-    run: Path, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
-) -> None:
-    with UdpPx4(ScriptedPx4(Script(uid=1))) as px4:
-        fly_over(px4)
-        assert fly(run, px4.url) == RefusedError.exit_code
-    assert "does not say that it is simulated" in capsys.readouterr().err
-    assert not (run / "flight-px4.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,15 @@ import pytest
 from policy_run import make_policy_run
 from rltools_host import cli
 from rltools_host.boards.description import emulated_boards, load_board
-from rltools_host.documents import typed
 from rltools_host.errors import LinkLostError, VerificationError
 from rltools_host.hil import board as hil
 from rltools_host.hil import parity
 from rltools_host.hil.board import HilRequest
 from rltools_host.hil.inputs import make_inputs
 from rltools_host.hil.parity import sha256_of
-from rltools_host.hil.result import Found, HilResult, histogram_lines, lines
+from rltools_host.hil.result import HilResult
 from rltools_host.policies import board as policy_board
-from rltools_host.policies.board import PolicyPlace, Storage
+from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest, push
 from rltools_host.tree import TREE
@@ -146,24 +145,6 @@ def test_without_a_run_the_policy_of_the_board_counts(
     assert not (run / "hil-host.json").exists()
 
 
-def test_a_board_without_policy(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(hil, "run_meant", lambda run, *_: run)
-    assert cli.run(["hil", "--board", "host", *SMALL]) == 14
-    assert "has no policy: push one, or name a --run" in capsys.readouterr().err
-
-
-def test_an_armed_board_is_left_alone(run: Path) -> None:
-    request = HilRequest(PolicyPlace("host"), str(run), 10, 10)
-    image = read_run_policy(run)
-    with policy_board.policy_session(request.place, Storage.MEMORY) as (session, identity):
-        hil.push_policy(request, image, session, identity, lambda *_: None)
-        session.policies.arm(True)
-        with pytest.raises(hil.RefusedError, match="is armed: disarm it first"):
-            hil.check_session(request, image, session, identity, lambda *_: None)
-
-
 # -- several boards --------------------------------------------------------------------------------
 
 
@@ -207,20 +188,6 @@ def test_all_emulated_boards_are_one_table(
     units = {line.split()[0]: line.split()[-1] for line in output.splitlines() if " tick " in line}
     assert units["host"] == "microseconds"
     assert units["qemu-cortex-m7"] == "instructions"
-
-
-def test_histogram_for_a_terminal(run: Path) -> None:
-    text = histogram_lines(typed(host_result(run).document(), Found))
-    assert "host: microseconds of a forward, 10 samples" in text
-    assert any("#" in line for line in text)
-
-
-def test_a_board_that_differs_is_not_measured(run: Path) -> None:
-    result = dataclasses.replace(host_result(run), cost=None)
-    document = result.document()
-    assert document["time_us"] is None
-    assert not any("forward" in line for line in lines([document]))
-    assert histogram_lines(typed(document, Found)) == []
 
 
 def test_tools_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,16 +126,6 @@ def test_an_expression_names_programs_by_their_files(tree: Path) -> None:
     assert cmake.tests_named("push") == cmake.tests_named("and (") == []
 
 
-@pytest.mark.usefixtures("tree")
-def test_the_compiler_and_a_run_of_a_test_are_added_up() -> None:
-    measured = cmake.tests_directory() / "measured"
-    measured.mkdir()
-    for name in ("test_math.compile.7", "test_math.run.8"):
-        (measured / name).write_text("0m0.00s 0m0.00s\n1m2.50s 0m0.25s\n")
-    assert cmake.processor_s_of_tests(0.0) == {"test_math": 125.5}
-    assert cmake.processor_s_of_tests(time.time() + 60) == {}
-
-
 def test_cpp_tests_that_do_not_compile_are_one_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,23 +136,6 @@ def test_cpp_tests_that_do_not_compile_are_one_failure(
     outcome = test_command.run_cpp_tests(Selection())
     assert (outcome.passed, outcome.failed) == (0, 1)
     assert "error: building for host failed" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("has_openblas", [True, False])
-def test_tests_whose_library_is_missing_are_left_out(
-    has_openblas: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    built: list[tuple[object, object]] = []
-
-    def build_targets(*_: object, directory: Path, options: object, **__: object) -> None:
-        built.append((directory, options))
-
-    monkeypatch.setattr(cmake, "build_targets", build_targets)
-    monkeypatch.setattr(tools, "require", lambda *_: None)
-    monkeypatch.setattr(cmake.tools, "missing_names", lambda names: [] if has_openblas else names)
-    cmake.build_tests(["cpp_tests"])
-    options = {"RLT_TESTS": "ON", "RLT_OPENBLAS": "ON" if has_openblas else "OFF"}
-    assert built == [(cmake.tests_directory(), options)]
 
 
 @pytest.fixture

@@ -268,12 +268,7 @@ def test_without_a_mass_the_rest_is_shown(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["--out", "x"], UsageError, "--out needs --mass, --rotor-x and --rotor-y"),
-        (["--mass", "1", "--out", "x"], UsageError, "--out needs --mass, --rotor-x"),
         (["--mass", "1", "--rotor-x", "1"], UsageError, "--rotor-x and --rotor-y go together"),
-        (["--mass", "0"], UsageError, "--mass 0: choose a number above 0, to 20 kg"),
-        (["--mass", "nan"], UsageError, "--mass nan: choose a number above 0"),
-        (["--rotor-y", "-1"], UsageError, "--rotor-y -1: choose a number above 0, to 1 m"),
         ([*PLACES, "--out", "no/such/folder"], DiskError, "cannot write no/such/folder"),
     ],
 )
@@ -284,13 +279,6 @@ def test_what_makes_no_sense(
     error = capsys.readouterr().err
     assert sentence in error
     assert error.count("\n") == 1
-
-
-def test_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
-    columns = columns_of("decks")
-    columns["battery_v"] = np.full(len(columns["time_s"]), 3.9)
-    result = fit(read_log(write_log(tmp_path / "log.csv", columns)))
-    assert result.warnings[-1] == "columns that are not used: battery_v"
 
 
 def test_commands_after_their_effect_are_noticed(tmp_path: Path) -> None:

@@ -385,28 +385,6 @@ def test_the_same_gate_twice_is_the_same(pilot: PolicyImage) -> None:
     assert len(trace) == outcome["ticks"]
 
 
-def test_rates_by_table_and_cause_add_up(pilot: PolicyImage) -> None:
-    gate = gate_of({**NEAR, "airframe": 8, "gust_m_s2": 1, "latency_ms": 20}, episodes=200)
-    result = fly_gate(gate, pilot, "run")
-    document, outcomes = result.document(), result.outcomes
-    assert document["episodes"] == 200 == sum(each["episodes"] for each in document["tables"])
-    assert document["success_rate"] == (outcomes["cause"] == Cause.SUCCESS).mean()
-    assert [each["table"] for each in document["tables"]] == [
-        f"crazyflie-{name}" for name in ("l2f", "decks", "raptor", "cf21", "cf2x")
-    ]
-    for part in (document, *document["tables"]):
-        failures = sum(part["causes"].values())
-        assert part["success_rate"] == 1 - failures / part["episodes"]
-        low, high = part["interval"]
-        assert 0 <= low <= part["success_rate"] <= high <= 1
-    for key, count in document["causes"].items():
-        assert sum(each["causes"][key] for each in document["tables"]) == count
-    assert sum(result.faults.values()) == document["causes"]["executor_fault"]
-    l2f = outcomes[outcomes["table"] == 1]
-    assert document["tables"][0]["episodes"] == len(l2f)
-    assert document["returns"] == outcomes["episode_return"].tolist()
-
-
 # -- files -------------------------------------------------------------------------------------
 
 

@@ -138,6 +138,12 @@ def test_lines_of_a_success() -> None:
             "observation was not a number",
         ),
         (
+            Event(100, "observation_stale", STALE),
+            100,
+            "at 0.200 s, tick 100: fail-safe, the observation is too old, as soon as an "
+            "observation was not a number",
+        ),
+        (
             Event(99, "observation_stale", STALE),
             100,
             "at 0.198 s, tick 99: fail-safe, the observation is too old",
@@ -150,7 +156,7 @@ def test_an_event_is_a_line(event: Event, fault: int | None, line: str) -> None:
         result.disturbances = Disturbances(faults=(Fault("cut", 300), Fault("nan", fault)))
     first = 1 if event.tick == 0 else 0  # where nothing acts at first, that is told too
     assert lines(result)[first] == line
-    assert result.after_fault_ticks == (2 if event.tick == 102 else None)
+    assert result.after_fault_ticks == {100: 0, 102: 2}.get(event.tick)
 
 
 @pytest.mark.parametrize("count", [8, 9, 1009])

@@ -15,7 +15,7 @@ import pytest
 from quadrotor_policies import controller
 from rltools_host.flight.disturbances import Disturbances, DisturbedLink, Fault
 from rltools_host.flight.loop import HostPilot, Trace, fly
-from rltools_host.flight.result import LoopResult, lines
+from rltools_host.flight.result import LoopResult
 from rltools_host.flight.simulator import Flight, Rule
 from rltools_host.flight.view import (
     FRAME_FLOATS,
@@ -138,20 +138,6 @@ def test_watchers_on_and_off_a_terminal(
     live.ticked(result.trace)
     live.end()
     assert "flies over" in terminal.getvalue()
-
-
-def test_what_is_printed(result: LoopResult) -> None:
-    text = lines(result)
-    assert text[0] == (
-        "at 0.400 s, tick 200: fail-safe, the observation is not finite, as soon as an observation "
-        "was not a number"
-    )
-    assert text[1] == "at 0.440 s, tick 220: the policy acts"
-    assert text[3] == "no success: fail-safe at 0.400 s, as the observation is not finite"
-    assert text[4].startswith("350 ticks, each with this machine's bits: flight ")
-    flickering = tuple(Fault("nan", tick, tick + 1) for tick in range(10, 60, 2))
-    many = lines(result_of(80, Disturbances(faults=flickering)))
-    assert many[8] == "and 42 more changes of the status"
 
 
 def test_the_hash_of_a_flight(result: LoopResult) -> None:

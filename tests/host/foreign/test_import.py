@@ -36,7 +36,6 @@ PPO = str(FOLDER / "sb3_ppo_vec_normalize.zip")
 DQN = str(FOLDER / "sb3_dqn_lander.zip")
 CLEANRL_PPO = str(FOLDER / "cleanrl_ppo_choices.cleanrl_model")
 CELL = str(FOLDER / "safetensors_gru_cell.safetensors")
-VEC_NORMALIZE = str(FOLDER / "sb3_ppo_vec_normalize.pkl")
 
 
 def imported(folder: Path, *words: str) -> Path:
@@ -311,20 +310,16 @@ FILES = {
     "DQN": DQN,
     "CELL": CELL,
     "CLEANRL_PPO": CLEANRL_PPO,
-    "VEC_NORMALIZE": VEC_NORMALIZE,
     "FOLDER": FOLDER,
     "TASKS": TASKS,
 }
 REFUSALS = {
     "{SAC}": "name where the policy is to act",
-    "{SAC} --contract pendulum --environment gym:Pendulum-v1": "name where the policy is to act",
     "{SAC} --contract nothing": 'unknown contract "nothing"',
     "{SAC} --environment gym:Nothing-v0": "gymnasium has no environment",
     "{SAC} --contract quadrotor": "has 3 observations, and there are 13 here",
     "{SAC} --contract pendulum --activation relu": "says what its activations are",
-    "{SAC} --contract pendulum --actions no": "choose same or scaled",
     "{SAC} --contract pendulum --normaliser {SAC}": "cannot be read as a normaliser",
-    "{SAC} --contract pendulum --normaliser {VEC_NORMALIZE}": "another number of observations",
     "{PPO} --contract quadrotor": "was trained with a VecNormalize",
     "{FOLDER}/pytorch_gelu.pt --contract pendulum": "name it with --activation",
     "{FOLDER}/pytorch_gelu.pt --contract pendulum --activation gelu": "name it with --output-act",
@@ -339,7 +334,6 @@ REFUSALS = {
     "{CELL} --contract pendulum --activation relu --output-activation tanh --rate 3": (
         "is for 3 Hz, and the contract pendulum is asked at 20 Hz: name a place of its rate, or of "
     ),
-    "{SAC} --contract pendulum --rate nan": "a rate is a number above 0",
     "{SAC} --contract pendulum --correct sign": "known are actions:0.5",
     "{SAC} --contract pendulum --out {FOLDER}": "is not empty: choose another folder",
     "{FOLDER}/cleanrl_ppo.cleanrl_model --contract cart-pole": "3 observations, and there are 4",

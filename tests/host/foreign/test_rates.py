@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from faster_tasks import SWINGS_HZ
-from foreign_files import FOLDER
 from rltools_host.foreign.faults import Finding, Search
 from rltools_host.foreign.network import Dense, ForeignPolicy, Recurrent, Stage
 from rltools_host.foreign.place import Place, place_of_environment
 from rltools_host.foreign.proof import image_of
-from rltools_host.policies.image import read_policy
 from rltools_host.tree import TREE
 
 
@@ -54,12 +52,3 @@ def test_a_policy_that_counts_its_steps(times: int) -> None:
     finding = Search(image, place).run()
     named(finding, times, 200 / times)
     assert finding.restored > 30 > 5 * finding.returns.mean()
-
-
-@pytest.mark.all
-@pytest.mark.parametrize("task", ["FiveTimes", "TenTimes"])
-def test_a_policy_that_learnt_to_remember(task: str) -> None:
-    """pendulum-ppo-masked, which was trained at 20 Hz and sees no velocity."""
-    place = place_of(task, 2)
-    finding = Search(read_policy(FOLDER / "masked_pendulum.rltp"), place).run()
-    named(finding, 5 if task == "FiveTimes" else 10, 20)

@@ -48,6 +48,7 @@ def test_bounds_of_a_request() -> None:
         (None, "host", "/dev/x", None),
         (None, "teensy41", None, None),  # a real one goes on between commands
         (None, "no-board", None, None),
+        (None, "crazyflie", None, None),
     ],
 )
 def test_whose_policy_is_meant(

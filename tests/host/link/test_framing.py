@@ -102,34 +102,24 @@ def test_noise_before(noise: bytes, count: int, places: list[int]) -> None:
     assert is_subsequence(received, sent), "a value was accepted that nobody sent"
 
 
+@pytest.mark.parametrize("kind", ["dropped", "doubled", "flipped"])
 @REPEATABLE
 @given(st.data())
-def test_dropped_bytes(data: st.DataObject) -> None:
-    check_damage(data, lambda frame, at: frame[:at] + frame[at + 1 :])
-
-
-@REPEATABLE
-@given(st.data())
-def test_doubled_bytes(data: st.DataObject) -> None:
-    check_damage(data, lambda frame, at: frame[: at + 1] + frame[at:])
-
-
-@REPEATABLE
-@given(st.data())
-def test_flipped_bytes(data: st.DataObject) -> None:
+def test_damaged_bytes(kind: str, data: st.DataObject) -> None:
+    """In some of ten frames, never in the last three; all others must arrive."""
     flip = data.draw(st.integers(1, 255))
-    check_damage(data, lambda frame, at: frame[:at] + bytes((frame[at] ^ flip,)) + frame[at + 1 :])
-
-
-def check_damage(data: st.DataObject, damage: Any) -> None:
-    """Damages some of ten frames, never the last three; all others must arrive."""
     sent = make_frames(10, first=data.draw(st.integers(0, 20)))
     damaged = set(data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=3)))
     stream = b""
     whole = []
     for index, frame in enumerate(sent):
         at = data.draw(st.integers(0, len(frame) - 1))
-        bytes_sent = damage(frame, at) if index in damaged else frame
+        put = {
+            "dropped": b"",
+            "doubled": frame[at : at + 1] * 2,
+            "flipped": bytes((frame[at] ^ flip,)),
+        }
+        bytes_sent = frame[:at] + put[kind] + frame[at + 1 :] if index in damaged else frame
         stream += bytes_sent
         if frame in bytes_sent:  # a doubled first or last byte does no harm
             whole.append(frame)

@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-from rltools_host import cli
-from rltools_host.commands import test as test_command
 from rltools_host.errors import UsageError
 from rltools_host.mutants import areas, faults
 from rltools_host.mutants import measure as measure_module
@@ -119,20 +117,6 @@ def test_python_operators(line: str, operator: str, becomes: list[str]) -> None:
     assert {(fault.function, fault.line) for fault in found} <= {("f", 3)}
 
 
-def test_a_name_is_known_to_the_function_that_assigned_it() -> None:
-    """What is assigned again may be dropped, where the name then has its value of before."""
-    source = """
-def f():
-    def g():
-        y: int = 1
-        y = 2
-    y = 3
-    y = 4
-"""
-    found = python_faults(Path("f.py"), source)
-    assert [fault.line for fault in found if fault.operator == "statement"] == [5, 7]
-
-
 @pytest.mark.parametrize(
     ("line", "operator", "becomes"),
     [
@@ -184,23 +168,6 @@ struct S {{
     assert {(fault.function, fault.line) for fault in found} <= {("S", 7)}
 
 
-@pytest.mark.parametrize(
-    ("head", "name"),
-    [
-        ("int f(int a)", "f"),
-        ("RLT_INLINE auto S<T>::f() const noexcept -> T", "f"),
-        ("bool operator==(const S& a)", "operator=="),
-        ("__attribute__((noinline)) void f()", "f"),
-        ('extern "C" void f()', ""),
-        ("enum class E", ""),
-    ],
-)
-def test_function_that_encloses_a_cpp_fault(head: str, name: str) -> None:
-    assert {fault.function for fault in cpp_faults(Path("f.h"), f"{head} {{ return 1; }}")} - {
-        name
-    } == set()
-
-
 def test_every_fault_of_python_is_python() -> None:
     path = Path(areas.__file__)
     source = path.read_text()
@@ -249,18 +216,6 @@ def test_no_operator_makes_a_kept_fault() -> None:
         for fault in kept:
             if fault.path == path:
                 assert generated_as(fault, living, source) == [], fault.sentence
-
-
-def test_a_kept_fault_that_an_operator_makes_is_found(tree: Path) -> None:
-    entries = [
-        {"fault": "It is the other end.", "text": "if x < low:", "becomes": "if  x <= low:"},
-        {"fault": "It is neither.", "text": "x < low:\n", "becomes": "x < high:\n"},
-    ]
-    commit(tree, {"tests/mutants/kept.json": json.dumps({"clamp.py": entries})})
-    generated = measure_module.generated_faults(tree, Path(PYTHON))
-    kept, _ = faults.kept_faults(tree, areas.Tree(tree).sources)
-    found = [generated_as(fault, generated, PYTHON_SOURCE) for fault in kept]
-    assert found == [["clamp: comparison: < -> <="], []]
 
 
 def test_tests_of_a_file_lie_where_it_lies() -> None:
@@ -369,18 +324,6 @@ def test_faults_are_noticed_or_not(tree: Path, capsys: pytest.CaptureFixture[str
         "unnoticed:",
         f"  {PYTHON}:3: clamp: comparison: < -> <= (test_clamp.py)",
     ]
-
-
-def test_sample_is_that_of_its_seed(tree: Path) -> None:
-    drawn = [
-        [
-            fault.start
-            for fault in measure_module.chosen_faults(areas.Tree(tree), "runs", seed)["host/runs"]
-        ]
-        for seed in (1, 1, 2)
-    ]
-    assert drawn[0] == drawn[1] != drawn[2]
-    assert sorted(drawn[0]) == sorted(drawn[2])
 
 
 def test_dead_faults_are_left_out(tree: Path) -> None:
@@ -616,20 +559,3 @@ def test_copy_follows_the_tree(tree: Path, tmp_path: Path) -> None:
     assert not [path for path in (copy.root / "tests/lib").rglob("*") if path.is_file()]
     assert os.access(copy.root / "host/tool.sh", os.X_OK)
     assert (copy.root / "build/kept").exists()
-
-
-def test_command_line_reaches_the_measure(monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[tuple[Any, ...]] = []
-
-    def run(*arguments: Any, **options: Any) -> int:
-        called.append((*arguments, options))
-        return 1
-
-    monkeypatch.setattr(measure_module, "run", run)
-    monkeypatch.setattr(test_command.tools, "ensure_group", lambda _: None)
-    monkeypatch.setattr(test_command.tools, "install_system_packages", lambda **_: None)
-    line = ["test", "--mutants", "-k", "core", "--seed", "7", "--samples", "9", "--all", "--json"]
-    assert cli.run(line) == 1
-    assert called == [("core", True, {"seed": 7, "samples": 9, "all_tests": True})]
-    assert cli.run(["test", "--mutants", "--rest"]) == UsageError.exit_code
-    assert cli.run(["test", "--seed", "7"]) == UsageError.exit_code

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import pytest
 
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
-from rltools_host import cli
 from rltools_host.build import experiments
 from rltools_host.build.description import Channel, shapes
 from rltools_host.errors import BoardMismatchError, RefusedError
@@ -40,18 +37,6 @@ def asked(name: str, unit: str = "1", minimum: float = -1.0, maximum: float = 1.
     return past_action(Channel(name, unit, minimum, maximum), ACTIONS)
 
 
-def test_names() -> None:
-    assert asked("left_t-1") == PastAction(0, 1)
-    assert asked("left_t-64") == PastAction(0, 64)
-    assert asked("left_t-1_t-3") == PastAction(1, 3)
-    for name in ("left", "left_t-", "left_t-0", "left_t-01", "left_t-1x", "left_t--1", "right_t-1"):
-        assert asked(name) is None, name
-    assert asked("left_t-\N{ARABIC-INDIC DIGIT TWO}") is None
-    assert asked("left_t-1", unit="s") is None
-    assert asked("left_t-1", minimum=0.0) is None
-    assert asked("left_t-1", maximum=2.0) is None
-
-
 def test_an_image_says_what_it_asks_for(image: PolicyImage) -> None:
     assert image.shape == "5-32-32-1"
     assert image.place_inputs == (PastAction(0, 1), PastAction(0, 2))
@@ -64,33 +49,6 @@ def test_an_image_says_what_it_asks_for(image: PolicyImage) -> None:
     assert image.place_inputs_at(without.contract.checksum) == image.place_inputs
     assert image.place_inputs_at(image.inputs.checksum) == ()  # a place that observes them
     assert image.place_inputs_at(1) is None
-
-
-def test_only_what_stands_last_is_asked_for(image: PolicyImage) -> None:
-    contract = image.inputs
-    swapped = (*contract.observations[:2], *contract.observations[3:], contract.observations[2])
-    assert dataclasses.replace(contract, observations=swapped).place_inputs() == ()
-    none_else = dataclasses.replace(contract, observations=contract.observations[3:])
-    assert none_else.place_inputs() == (PastAction(0, 2),)
-
-
-def test_a_sum_is_asked_for_by_name_unit_and_a_range_about_0() -> None:
-    image = parse_policy(sample_images()["summing_quadrotor"])
-    assert image.place_inputs[:3] == tuple(ObservationSum(i, -1.0, 1.0, 2000) for i in range(3))
-    assert image.place_inputs[3] == PastAction(0, 1)
-    assert len(image.contract.observations) == 13
-    contract = image.inputs
-    for change in (
-        {"name": "position_error_x_sums"},
-        {"unit": "m"},
-        {"unit": "m s s"},
-        {"minimum": 0.5},
-        {"maximum": -0.5},
-    ):
-        other = list(contract.observations)
-        other[13] = dataclasses.replace(other[13], **change)  # type: ignore[arg-type]
-        changed = dataclasses.replace(contract, observations=tuple(other))
-        assert len(changed.without_place_inputs().observations) == 14, change
 
 
 def test_a_sum_is_of_what_the_policy_acted_on_and_stays_in_its_range() -> None:
@@ -221,8 +179,3 @@ def test_the_header_says_who_gives_them(image: PolicyImage) -> None:
     assert "`<observation>_sum` is the sum over the steps before" in summing
     assert "From [16] on they are its own outputs" in summing
     assert "_sum`" not in text
-
-
-def test_a_push_by_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["push", str(run), "--board", "host", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["activated"]

@@ -2,50 +2,18 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from policy_samples import patched, sample_images
-from rltools_host.build.description import Channel
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.policies import frameworks, onnx_model
-from rltools_host.policies.contract import (
-    Contract,
-    channel_record,
-    choices_of,
-    masks_of,
-    parse_contract,
-)
+from rltools_host.policies.contract import masks_of
 from rltools_host.policies.image import parse_policy, read_policy
 
 CHOICES = 144 + 2 * 8 + 8 * 48  # of the sample "choosing"
-
-
-def contract_file(contract: Contract, names: tuple[str, ...]) -> bytes:
-    """As a board writes it (docs/protocol.md)."""
-    records = b"".join(map(channel_record, (*contract.observations, *contract.actions)))
-    packed = b"".join(struct.pack("24s", name.encode()) for name in names)
-    counts = (len(contract.observations), len(contract.actions))
-    return records + packed + struct.pack("<IHH", contract.step_interval_us, *counts)
-
-
-def test_a_boards_contract_has_its_choices() -> None:
-    contract = parse_policy(sample_images()["choosing"]).contract
-    names = choices_of(contract.actions)
-    assert names == ("low", "middle", "high", "off", "on")
-    assert parse_contract(contract_file(contract, names), "the board") == contract
-    for others in (names[:-1], (*names, "more"), ()):
-        with_others = contract_file(contract, others)
-        if others:
-            with pytest.raises(DamagedFileError, match="contract of the board contradicts itself"):
-                parse_contract(with_others, "the board")
-        else:  # an action whose unit is the word
-            assert parse_contract(with_others, "the board").actions[0].unit == "choice"
-    with pytest.raises(DamagedFileError, match="the contract of the board has a name or unit"):
-        parse_contract(contract_file(contract, (*names[:-1], 'o"n')), "the board")
 
 
 @pytest.mark.parametrize("text", [b'x"};', b"a\\", b"a\nb", b"\x1b[2J", b"??/"])
@@ -80,17 +48,3 @@ def test_what_is_forbidden_is_not_chosen() -> None:
     for framework in (onnx_model.encode_onnx, frameworks.pytorch_module):
         with pytest.raises(UsageError, match="whose observations forbid choices is written yet"):
             framework(image)
-
-
-def test_where_contracts_differ_in_a_choice_it_is_said() -> None:
-    def place(names: str, count: int = 2) -> Contract:
-        channel = Channel("push", names, 0.0, count - 1.0)
-        return Contract((Channel("angle", "rad", -1.0, 1.0),), (channel,), 20_000)
-
-    assert place("left|right").difference(place("right|left")) == (
-        'action 0 is "push", a choice of right, left there, "push", a choice of left, right here'
-    )
-    checksums = {
-        place(n, n.count("|") + 1).checksum for n in ("a|b", "b|a", "a|b|c", "ab|", "a|bb")
-    }
-    assert len(checksums) == 5

@@ -89,6 +89,7 @@ def test_an_action_takes_the_names_that_its_range_says(maximum: float, expected:
         ("force_t-1", -1.0, 1.0, PastAction(1, 1)),
         ("gear_t-20", -1.0, 1.0, PastAction(0, 20)),
         *((name, -1.0, 1.0, None) for name in ("force_t-0", "force_t-", "force_t-x", "x_t-1")),
+        *((f"force_t-{ticks}", -1.0, 1.0, None) for ticks in ("01", "1x", "-1", "\u0662")),
         ("force_t-1", -1.0, 2.0, None),
         ("force_t-1", 0.0, 1.0, None),
     ],

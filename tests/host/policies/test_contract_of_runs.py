@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,7 @@ import pytest
 from policy_run import make_policy_run
 from rltools_host.build import experiments
 from rltools_host.errors import DamagedFileError, UsageError
-from rltools_host.hil.board import run_meant
 from rltools_host.policies.board import place_of_run
-from rltools_host.tree import TREE
 
 
 def run_with(path: Path, document: Mapping[str, Any]) -> str:
@@ -87,28 +84,3 @@ def test_a_contract_that_is_no_name(tmp_path: Path) -> None:
 
 def test_the_contract_of_each_experiment_here() -> None:
     assert experiments.describe("pendulum-td3").contract == "pendulum"
-
-
-@pytest.mark.parametrize(
-    ("board", "port", "meant"),
-    [
-        ("host", None, "latest"),
-        ("all-emulated", None, "latest"),
-        ("qemu-cortex-m7", "/dev/pts/3", None),
-        ("teensy41", None, None),
-        ("crazyflie", None, None),
-    ],
-)
-def test_without_a_run_the_latest_is_meant_where_a_board_is_started(
-    board: str, port: str | None, meant: str | None
-) -> None:
-    assert run_meant(None, board, port) == meant
-    assert run_meant("mine", board, port) == "mine"
-
-
-def test_what_computes_policies_here_knows_the_safe_action_of_every_contract() -> None:
-    library = (TREE.root / "host/native/policy_library.cpp").read_text()
-    for header in TREE.root.glob("lib/rltools/include/rltools/policy/contracts/*.h"):
-        name = re.search(r"^struct (\w+) \{", header.read_text(), re.MULTILINE)
-        assert name is not None
-        assert f"take_safe_action_of<rlt::contracts::{name[1]}>" in library

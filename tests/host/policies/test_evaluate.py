@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.policies import episodes, evaluation
-from rltools_host.policies.episodes import headings
 from rltools_host.policies.evaluation import EvaluationRequest
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.toolchain import tools
@@ -132,29 +130,6 @@ def test_the_cores_episodes_step_by_step_are_those_that_it_evaluates(pendulum: P
     assert not np.array_equal(played[0].observations, played[1].observations)
 
 
-def test_worst_episodes_say_where_they_began(pendulum: PolicyImage) -> None:
-    starts = np.zeros((20, 3), np.float32)
-    starts[:, 0] = 0.5  # the same in all
-    starts[:, 2] = np.linspace(-1, 1, 20)
-    starts[7, 1] = 0.25
-    outcomes = tuple(
-        episodes.EpisodeEnd(-1.0 * (index == 7), 10 + index, index == 7, start)
-        for index, start in enumerate(starts)
-    )
-    found = evaluation.Evaluation("run", pendulum, "core", 0, outcomes, None)
-    (first, *_) = found.worst()
-    assert (first["episode"], first["steps"], first["terminated"]) == (7, 17, True)
-    assert first["start"] == {"cos_angle": 0.5, "sin_angle": 0.25, "velocity": starts[7, 2]}
-    assert found.lines()[2:4] == [
-        "  length   20 steps   shortest 10   longest 29   1 of 20 terminated",
-        "  worst    -1.0 in 17 steps, terminated: episode 7, from sin_angle 0.25, velocity "
-        f"{starts[7, 2]:.3g} rad/s",
-    ]
-    alike = tuple(replace(outcome, start=starts[0]) for outcome in outcomes)
-    found = evaluation.Evaluation("run", pendulum, "core", 0, alike, None)
-    assert found.lines()[3].endswith("episode 7, from where all begin")
-
-
 @pytest.mark.parametrize("simulator", ["core", "gymnasium"])
 def test_a_trace_has_every_step(
     run_folder: Path, tmp_path: Path, simulator: str, capsys: Any
@@ -198,50 +173,12 @@ def test_a_trace_that_cannot_be_written_is_refused_first(
         evaluate.run(str(run_folder), EvaluationRequest(1, 0, "core", trace=tmp_path / name))
 
 
-def test_columns_have_names_of_their_own(pendulum: PolicyImage) -> None:
-    twice = replace(pendulum.actions[0], name="velocity", unit="1")
-    formula = replace(pendulum.observations[0], name="=1+1")
-    image = replace(pendulum, observations=(formula, *pendulum.observations[1:]), actions=(twice,))
-    assert headings(image)[4:8] == [
-        "observation =1+1 [1]",
-        "sin_angle [1]",
-        "observation velocity [rad/s]",
-        "action velocity [1]",
-    ]
-
-
 def test_both_simulators_agree_on_the_same_task(pendulum: PolicyImage) -> None:
     """Other random numbers, the same distribution: the means are within 4 standard errors."""
     core = evaluation.evaluate_policy(pendulum, "run", 200, 0, "core")
     reference = evaluation.evaluate_policy(pendulum, "run", 200, 0, "gymnasium")
     standard_error = np.hypot(core.std, reference.std) / np.sqrt(200)
     assert abs(core.mean - reference.mean) < 4 * standard_error
-
-
-def test_json_has_the_documented_keys(run_folder: Path, capsys: Any) -> None:
-    evaluate.run(str(run_folder), EvaluationRequest(3, 0, "gymnasium"), as_json=True)
-    document = json.loads(capsys.readouterr().out)
-    assert {
-        "run",
-        "environment",
-        "episodes",
-        "return_mean",
-        "return_std",
-        "returns",
-        "success_rate",
-    } <= document.keys()
-    assert document["run"] == str(run_folder)
-    assert document["environment"] == "Pendulum-v1"
-    assert document["episodes"] == len(document["returns"]) == 3
-    assert document["return_mean"] == pytest.approx(np.mean(document["returns"]))
-    assert document["return_std"] == pytest.approx(np.std(document["returns"]))
-
-
-def test_text_names_simulator_seeds_and_what_success_means(run_folder: Path, capsys: Any) -> None:
-    evaluate.run(str(run_folder), EvaluationRequest(3, 40, "gymnasium"))
-    text = capsys.readouterr().out
-    assert re.search(r"3 deterministic episodes .* \(gymnasium \S+, seeds 40 to 42\)", text)
-    assert "success  0 %   episodes with a return of at least -200" in text
 
 
 def described(**learning: Any) -> Any:
@@ -295,14 +232,6 @@ def test_a_policy_of_an_earlier_pause_is_said_to_be_one(
     assert capsys.readouterr().err == note
 
 
-def evaluation_of(*returns: float, environment: str = "Pendulum-v1") -> evaluation.Evaluation:
-    goal = -200.0 if environment == "Pendulum-v1" else None
-    image = replace(parse_policy(sample_images()["pendulum"]), environment=environment)
-    start = np.zeros(3, np.float32)
-    outcomes = tuple(episodes.EpisodeEnd(value, 200, False, start) for value in returns)
-    return evaluation.Evaluation("run", image, "core", 0, outcomes, goal)
-
-
 def test_the_environment_says_what_counts_as_solved(monkeypatch: pytest.MonkeyPatch) -> None:
     image = parse_policy(sample_images()["pendulum"])
     assert evaluation.solved_return(image) == -200.0
@@ -320,13 +249,6 @@ def test_the_environment_says_what_counts_as_solved(monkeypatch: pytest.MonkeyPa
     assert evaluation.solved_return(image) is None
     monkeypatch.setattr(experiments, "list_experiments", list)
     assert evaluation.solved_return(image) is None
-
-
-def test_success_is_a_return_of_at_least_the_threshold() -> None:
-    assert evaluation_of(-100.0, -200.0, -200.1, -0.01).success_rate == 0.75
-    assert evaluation_of(-100.0, environment="Other-v0").success_rate is None
-    assert "success" not in "\n".join(evaluation_of(-1.0, environment="Other-v0").lines())
-    assert "best 0.0" in evaluation_of(-100.0, -0.01).lines()[1]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@ board, exported to C."""
 
 from __future__ import annotations
 
-import json
 import struct
 import subprocess
 from pathlib import Path
@@ -19,7 +18,6 @@ from rltools_host import cli
 from rltools_host.errors import RltError, VerificationError
 from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.policies import episodes
-from rltools_host.policies.acting import HiddenState
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.contract import Recurrence
 from rltools_host.policies.export import c_header, identifier
@@ -120,28 +118,6 @@ def test_another_hidden_weight_is_not_reproduced(pendulum: PolicyImage) -> None:
         other.verify()
 
 
-def test_a_state_at_its_place_is_zero_after_what_the_image_names(pendulum: PolicyImage) -> None:
-    step_us = pendulum.step_interval_us
-    row = np.array([[1, 0, 0.5]], np.float32)
-
-    def outputs(image: PolicyImage, status: str, pause_us: int) -> list[float]:
-        state = HiddenState(image)
-        first = [state.run(i * step_us, row)[0][0, 0] for i in range(3)]
-        if status:
-            state.fail(status)
-        return [*first, state.run(2 * step_us + pause_us, row)[0][0, 0]]
-
-    fresh = outputs(pendulum, "", step_us)
-    assert len(set(fresh)) == 4
-    nothing = parse_policy(patched(pendulum.data, RESET_AT_OFFSET, "H", 1))
-    for status in ("observation_stale", "observation_not_finite"):
-        assert outputs(pendulum, status, 2 * step_us)[3] == fresh[0]
-        assert outputs(nothing, status, 2 * step_us)[3] == fresh[3]
-    assert outputs(pendulum, "", 4 * step_us)[3] == fresh[3]
-    assert outputs(pendulum, "", 4 * step_us + 1)[3] == fresh[0]
-    assert outputs(nothing, "", 4 * step_us + 1)[3] == fresh[3]
-
-
 # -- at places -------------------------------------------------------------------------------------
 
 
@@ -159,14 +135,6 @@ def test_a_board_moves_the_state_on_and_ends_it(sample: str, contract: str, tmp_
     result = check_board(HilRequest(place, str(run), 20, 40), lambda *_: None)
     require_parity(result)
     assert result.parity.ticks.checked > 70
-
-
-@pytest.mark.usefixtures("storage")
-def test_it_is_pushed_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = make_policy_run(tmp_path / "run", sample_images()["recurrent_pendulum"])
-    words = ["push", str(run), "--board", "host", "--contract", "pendulum", "--json"]
-    assert cli.run(words) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["activated"]
 
 
 def test_each_episode_in_gymnasium_has_a_state_of_its_own(pendulum: PolicyImage) -> None:
@@ -238,11 +206,6 @@ def exported_image(form: str, target: Path) -> bytes:
     run = make_policy_run(target.parent / "run", data)
     assert cli.run(["export", str(run), "--to", form, "--output", str(target)]) == 0
     return data
-
-
-def test_the_image_is_exported_as_it_is(tmp_path: Path) -> None:
-    target = tmp_path / "policy.rltp"
-    assert exported_image("image", target) == target.read_bytes()
 
 
 EXECUTING = """\

@@ -93,10 +93,6 @@ def test_fewer_long_episodes_are_run(steps: int, count: int) -> None:
     assert run_data.episodes_of("Pendulum-v1", task) == count
 
 
-def test_episodes_of_gymnasiums_own_limit() -> None:
-    assert run_data.episodes_of("Pendulum-v1") == 100  # of 200 steps
-
-
 @pytest.mark.parametrize(
     ("returns", "expected"), [([4.0], 4.0), ([4.0, 1.0], 1.0), ([9.0, 1.0, 5.0, 7.0], 5.0)]
 )

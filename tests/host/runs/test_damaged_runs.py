@@ -14,14 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from checkpoint_files import split_header, with_header
-from fake_experiment import fake_experiment
 from policy_samples import sample_images
 from rltools_host.clients.messages import Identity
 from rltools_host.commands import export
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy
-from rltools_host.runs.checkpoint import load_checkpoint
-from rltools_host.runs.contents import metric_names
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.board import changes_of_state, metadata_at_start, train_s_before
 from rltools_host.training.metrics_log import last_evaluation
@@ -29,7 +26,6 @@ from rltools_host.training.plan import TrainingRequest, make_plan
 from rltools_host.training.progress import TrainingView
 from training_bench import Bench, installed_bench
 
-EXPERIMENT = fake_experiment()
 IDENTITY = Identity("a", "b", "c", "d", 1, 1, 1, True, 1, 1, 1, "00", "train")
 MANY = settings(
     max_examples=60,
@@ -230,14 +226,6 @@ def test_damaged_checkpoint_header(template: Path, tmp_path: Path, data: st.Data
     check(template, tmp_path, "checkpoint.safetensors", with_header(header, payload))
 
 
-def test_undamaged_header_is_read(template: Path, tmp_path: Path) -> None:
-    """What the test above makes of an undamaged header is the checkpoint."""
-    folder = RunFolder.open(template)
-    path = tmp_path / "checkpoint.safetensors"
-    path.write_bytes(with_header(*split_header(folder.checkpoint_path.read_bytes())))
-    assert load_checkpoint(path, EXPERIMENT) == load_checkpoint(folder.checkpoint_path, EXPERIMENT)
-
-
 @FEW
 @given(st.data())
 def test_damaged_run_is_exported_or_refused(tmp_path: Path, data: st.DataObject) -> None:
@@ -288,65 +276,20 @@ def test_sentences_name_the_key(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"kind": "other"}, r'kind is "other", not one of progress, evaluation, event'),
-        ({"kind": ["event"]}, r'kind is \["event"\], not one of'),
-        ({"step": 1.5}, r"step is 1.5, not a whole number"),
         ({"severity": 256}, r"severity is 256, not a whole number from 0 to 255"),
-        ({"text": None}, r"text is null, not text"),
-        ({"text": ...}, r"text is missing"),
-        ({"time_s": ...}, r"time_s is missing"),
+        (None, r"it is not one object"),
     ],
 )
 def test_rows_that_do_not_fit_are_named(
-    change: dict[str, Any], sentence: str, tmp_path: Path
+    change: dict[str, Any] | None, sentence: str, tmp_path: Path
 ) -> None:
     row = {"kind": "event", "time_s": 1.0, "step": 60, "severity": 6, "text": "hello"}
-    changed = {name: value for name, value in (row | change).items() if value is not ...}
+    changed = None if change is None else row | change
     folder = RunFolder(tmp_path, {})
     folder.metrics_path.write_bytes(text_of(row) + b"\n" + text_of(changed) + b"\n")
     with pytest.raises(
         RltError, match=rf"metrics.jsonl is damaged in line 2 \({sentence}.*\): remove that line"
     ):
-        folder.read_metrics()
-
-
-@pytest.mark.parametrize("line", [b"[1]", b'"event"', b"3", b"null"])
-def test_row_that_is_no_object_is_named(line: bytes, tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path, {})
-    folder.metrics_path.write_bytes(line + b"\n" + line + b"\n")
-    with pytest.raises(
-        RltError, match=r"metrics.jsonl is damaged in line 1 \(it is not one object\): remove that"
-    ):
-        folder.read_metrics()
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"value_loss": "0.5"}, r'value_loss is "0.5", not a number'),
-        ({"kl": True}, r"kl is true, not a number"),
-        ({"kl": float("nan")}, r"kl is NaN, not a number"),
-        ({"entropy": [1.0]}, r"entropy is \[1.0\], not a number"),
-        ({"of another algorithm": {}}, r"of another algorithm is {}, not a number"),
-        ({"a\nb": 1.0}, r'a metric\'s name is "a\\nb", not a text in one line'),
-        ({"updates": ...}, r"updates is missing"),
-    ],
-)
-def test_metrics_of_a_row_are_numbers_by_name(
-    change: dict[str, Any], sentence: str, template: Path, tmp_path: Path
-) -> None:
-    lines = (template / "metrics.jsonl").read_bytes().splitlines()
-    row = next(row for row in map(json.loads, lines) if row["kind"] == "progress")
-    names = metric_names(row)
-    assert names == ["value_loss", "entropy", "kl"]
-    folder = RunFolder(tmp_path, {})
-    older = {name: value for name, value in row.items() if name not in names}
-    older |= {"critic_1_loss": 1.5, "critic_2_loss": 2, "actor_loss": None}
-    folder.metrics_path.write_bytes(text_of(row) + b"\n" + text_of(older) + b"\n")
-    assert folder.read_metrics() == [row, older]
-    changed = {name: value for name, value in (row | change).items() if value is not ...}
-    folder.metrics_path.write_bytes(text_of(row) + b"\n" + text_of(changed) + b"\n")
-    with pytest.raises(RltError, match=rf"damaged in line 2 \({sentence}.*\): remove that line"):
         folder.read_metrics()
 
 

@@ -8,27 +8,17 @@ from typing import Any
 
 import pytest
 
+from policy_run import GROUP
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
 from rltools_host.runs.names import find_group, find_run, require_empty
 
-ASKED: dict[str, Any] = {
-    "kind": "study",
-    "title": "A title",
-    "experiment": "pendulum-ppo",
-    "board": "host",
-    "state": "training",
-    "seeds": [0, 7],
-    "settings": [],
-    "variants": [
-        {"name": "a", "label": "with", "settings": []},
-        {"name": "b", "label": "without", "settings": ["adapt_rate=0"]},
-    ],
-    "x_axis": "steps",
-    "y_axis": "return",
-    "tensorboard": True,
-}
+VARIANTS = [
+    {"name": "a", "label": "with", "settings": []},
+    {"name": "b", "label": "without", "settings": ["adapt_rate=0"]},
+]
+ASKED = {**GROUP, "kind": "study", "seeds": [0, 7], "variants": VARIANTS}
 
 
 def made(path: Path, **changes: Any) -> Path:

@@ -7,26 +7,13 @@ from typing import Any
 
 import pytest
 
+from policy_run import GROUP
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.inventory import Entry, entries, seeds_of
 
 RUN: dict[str, Any] = {"format": 2, "experiment": "pendulum-td3", "board": "host", "begun_us": 5}
 RUN |= {"state": "paused", "seed": 3, "steps": 100, "step": 40}
-GROUP: dict[str, Any] = {
-    "kind": "seeds",
-    "title": "A title",
-    "experiment": "pendulum-td3",
-    "board": "host",
-    "state": "paused",
-    "seeds": [0, 1],
-    "settings": [],
-    "variants": [{"name": "", "label": "", "settings": []}],
-    "x_axis": "steps",
-    "y_axis": "return",
-    "tensorboard": False,
-    "begun_us": 7,
-}
 TUNE = {"mark": "0123456789abcdef", "study": "t", "search": ["gamma=0.9..0.99"], "trials": 4}
 DONE: dict[str, Any] = {"state": "finished", "step": 100, "return_std": 9.0, "length_mean": 20.0}
 
@@ -36,7 +23,7 @@ def made(path: Path, **changes: Any) -> None:
 
 
 def made_group(path: Path, runs: list[dict[str, Any]], **changes: Any) -> None:
-    GroupFolder.create(path, {**GROUP, **changes})
+    GroupFolder.create(path, {**GROUP, "begun_us": 7, **changes})
     for seed, run in enumerate(runs):
         made(path / f"s{seed}", seed=seed, **run)
 

@@ -33,7 +33,10 @@ def made(path: Path, begun: Any = None, file: str = "run.json", **stated: Any) -
 
 @pytest.mark.parametrize(
     ("begun", "stated"),
-    [(0, True), (2**53 - 1, True), (2**53, False), (-1, False), (True, False), (1.5, False)],
+    [
+        *((0, True), (2**53 - 1, True), (2**53, False), (-1, False), (True, False)),
+        *((1.5, False), ("5", False), (None, False), ([], False)),
+    ],
 )
 def test_a_beginning_is_taken_within_its_bounds(tmp_path: Path, begun: Any, stated: bool) -> None:
     path = made(tmp_path / "r", begun, started="1970-01-01T00:00:07") / "run.json"
@@ -87,7 +90,8 @@ def test_which_run_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert find_run("runs/g/latest", runs) == Path("runs/g/s0")
     assert find_group("latest", runs) == find_group("g", runs) == group
     monkeypatch.chdir(group)
-    assert find_run("runs/latest", runs) == last, "wherever one is"
+    assert find_run("./runs/latest/", runs) == last, "wherever one is"
+    assert find_run("runs/first", runs) == first
     assert example_of(group) == f", such as {inner}"
     assert example_of(first / "nothing") == ""
     made(runs / "latest", 0)  # one that somebody called so
@@ -108,6 +112,9 @@ def test_a_run_that_is_not_there(tmp_path: Path) -> None:
         assert f'unknown run "{name}"' in str(refused.value)
         assert "run-0" not in str(refused.value), "the last five are named"
         assert "run-5" in str(refused.value)
+    for name in ("run-", "x" * 5000, "runs/", "no/latest"):
+        with pytest.raises(UnknownNameError):
+            find_run(name, tmp_path)
 
 
 def test_where_a_new_run_may_be_written(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ import pytest
 from tensorboardX.crc32c import crc32c
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from rltools_host.errors import DamagedFileError, DiskError, UnknownNameError, UsageError
+from rltools_host.errors import DamagedFileError, DiskError, UsageError
 from rltools_host.files import FolderLock, write_atomically
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import begun_us, find_run, folder_date, new_run_path, now_us, run_names
+from rltools_host.runs.names import find_run, folder_date, now_us, run_names
 from rltools_host.runs.scalar_logs import TensorBoardLog
 
 
@@ -231,12 +231,6 @@ def test_a_run_that_saved_cannot_begin_anew(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_folder_that_holds_a_run_can_be_gone_on_with(tmp_path: Path) -> None:
-    RunFolder.create(tmp_path / "my run", {}).close()
-    with pytest.raises(UsageError, match=r"or go on with --resume '.*/my run'"):
-        RunFolder.create(tmp_path / "my run", {})
-
-
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """A folder with runs, in another one that is not the present folder."""
@@ -245,51 +239,6 @@ def runs(tmp_path: Path) -> Path:
         RunFolder.create(runs / name, {"experiment": name}).close()
     (runs / "not-a-run").mkdir()
     return runs
-
-
-def test_finding_runs(runs: Path) -> None:
-    assert run_names(runs) == ["20260101-000000-a-host-s0", "20260102-000000-b-host-s0"]
-    by_name = RunFolder.open("20260101-000000-a-host-s0", runs)
-    assert by_name.metadata["experiment"] == "20260101-000000-a-host-s0"
-    with pytest.raises(UnknownNameError, match="did you mean 20260101-000000-a-host-s0"):
-        RunFolder.open("20260101-000000-a-host-s", runs)
-    with pytest.raises(UnknownNameError, match=r"there is no run in .*not-a-run: train one first"):
-        RunFolder.open("latest", runs / "not-a-run")
-    for name in ("", "x" * 5000, "runs/", "no/latest"):
-        with pytest.raises(UnknownNameError):
-            RunFolder.open(name, runs)
-
-
-@pytest.mark.parametrize("name", ["latest", "runs/latest", "runs/latest/", "./runs/latest"])
-@pytest.mark.parametrize("here", [".", "tree", "tree/runs"])
-def test_latest_run_from_any_folder(
-    name: str, here: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path / here)
-    assert find_run(name, runs).resolve() == runs / "20260102-000000-b-host-s0"
-
-
-def test_latest_run_of_another_folder(runs: Path, tmp_path: Path) -> None:
-    RunFolder.create(tmp_path / "mine" / "one", {}).close()
-    assert find_run(tmp_path / "mine" / "latest", runs) == tmp_path / "mine" / "one"
-    RunFolder.create(tmp_path / "mine" / "latest", {}).close()
-    assert find_run(tmp_path / "mine" / "latest", runs) == tmp_path / "mine" / "latest"
-
-
-def test_a_run_by_the_path_under_the_tree(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    name = "20260101-000000-a-host-s0"
-    assert find_run(f"runs/{name}", runs) == runs / name
-
-
-def test_runs_of_other_names_stand_where_they_were_written(runs: Path) -> None:
-    (runs / "mine").mkdir()
-    (runs / "mine" / "run.json").write_text("{")
-    for moment, place in ((0, 0), (1.9e9, -1)):
-        os.utime(runs / "mine" / "run.json", (moment, moment))
-        assert run_names(runs)[place] == "mine"
 
 
 def begun(runs: Path, name: str, **metadata: Any) -> None:
@@ -325,27 +274,6 @@ def test_runs_come_in_the_order_in_which_they_began(
     assert len({name[:13] for name in run_names(tmp_path)}) == 1, "all of one hour, that of UTC"
 
 
-def test_a_clock_that_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    times_us = iter([3_000_000, 1_000_000, 1_000_000, 9_000_000])
-    monkeypatch.setattr("rltools_host.runs.names.now_us", lambda: next(times_us))
-    for name in "dcba":
-        begun(tmp_path, name)
-    assert run_names(tmp_path) == ["d", "c", "b", "a"]
-    stated = [RunFolder.open(tmp_path / name).metadata["begun_us"] for name in "dcba"]
-    assert stated == [3_000_000, 3_000_001, 3_000_002, 9_000_000]
-
-
-def test_runs_of_one_second_and_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rltools_host.runs.names.now_us", lambda: 5)
-    paths = [new_run_path("same", tmp_path) for _ in range(11)]
-    for path in paths:
-        RunFolder.create(path, {}).close()
-    assert run_names(tmp_path) == [path.name for path in paths]
-    for path in paths:  # as where both had asked which runs there are, before either wrote
-        (path / "run.json").write_text('{"begun_us": 7}')
-    assert run_names(tmp_path) == [path.name for path in paths]
-
-
 def test_runs_of_earlier_tools(tmp_path: Path, zone: Callable[[str], None]) -> None:
     """What run.json states counts, and not the name, which has the local time."""
     zone("UTC-5")
@@ -360,30 +288,6 @@ def test_runs_of_earlier_tools(tmp_path: Path, zone: Callable[[str], None]) -> N
     assert find_run(tmp_path / "latest") == tmp_path / "20000101-000000-n"
 
 
-@pytest.mark.parametrize("value", ["true", '"5"', "1.5", "null", "[]"])
-def test_a_beginning_that_is_no_number_is_none(tmp_path: Path, value: str) -> None:
-    text = f'{{"begun_us": {value}, "started": "1970-01-01T00:00:01+00:00"}}'
-    written(tmp_path, "a", text)
-    assert begun_us(tmp_path / "a" / "run.json") == 1_000_000
-
-
-@pytest.mark.parametrize("value", [-1, 2**53, 2**64])
-def test_a_beginning_beyond_all_time_spoils_no_later_run(tmp_path: Path, value: int) -> None:
-    """Of a run that somebody sent: those beside it have numbers that can be read again."""
-    written(tmp_path, "foreign", f'{{"begun_us": {value}, "started": "1970-01-01T00:00:01+00:00"}}')
-    begun(tmp_path, "own")
-    assert run_names(tmp_path) == ["foreign", "own"]
-    written(tmp_path, "last", f'{{"begun_us": {2**53 - 1}}}')
-    begun(tmp_path, "next")
-    assert RunFolder.open(tmp_path / "next").metadata["begun_us"] == 2**53 - 1
-
-
-def test_a_name_that_is_no_time(tmp_path: Path) -> None:
-    written(tmp_path, "99999999-999999-a", "{}")
-    os.utime(tmp_path / "99999999-999999-a" / "run.json", (7, 7))
-    assert begun_us(tmp_path / "99999999-999999-a" / "run.json") == 7_000_000
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [("", ""), ("{", ""), ("\xff", ""), ("[]", r" \(it is not one object\)")],
@@ -392,11 +296,6 @@ def test_damaged_run_file(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "run.json").write_text(text, encoding="latin1")
     with pytest.raises(DamagedFileError, match=f"run.json is damaged{reason}; restore it or"):
         RunFolder.open(tmp_path)
-
-
-def test_new_run_paths_differ(tmp_path: Path) -> None:
-    names = [new_run_path("run", tmp_path).name for _ in range(3)]
-    assert names == ["run", "run-2", "run-3"]
 
 
 # -- TensorBoard -----------------------------------------------------------------------------------

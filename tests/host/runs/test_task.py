@@ -88,6 +88,8 @@ def test_names_that_a_table_gave() -> None:
         ({"hidden": []}, "hidden has 0"),
         ({"hidden": [1] * 9}, "hidden has 9"),
         ({"hidden": [4097]}, "hidden[0] is 4097"),
+        ({"actions": []}, "actions has 0 entries, not 1 to 4096"),
+        ({"solved_return": 1e300}, "solved_return is 1e+300"),
         ({"step_interval_us": 0}, "step_interval_us is 0"),
         ({"step_interval_us": 600_000_001}, "step_interval_us is 600000001"),
         ({"experiment": "pendulum-sac"}, 'experiment is "pendulum-sac"'),

@@ -76,23 +76,6 @@ def test_interrupted_set_up_is_repeated(tree: Path) -> None:
     assert "Setting up .venv" in stderr
 
 
-def test_environment_whose_python_is_broken_does_not_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert tools.environment_works()
-    monkeypatch.setattr(Tree, "virtual_environment", tmp_path)
-    tools.environment_stamp().touch()
-    assert not tools.environment_works()
-    python = tools.environment_python()
-    python.parent.mkdir()
-    for code, works in ((1, False), (0, True)):
-        python.write_text(f"#!/bin/sh\nexit {code}\n")
-        python.chmod(0o755)
-        assert tools.environment_works() == works
-    tools.environment_stamp().unlink()
-    assert not tools.environment_works()
-
-
 def test_installer_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) -> None:
     """Otherwise the next start would clear .venv beneath it."""
     begun, ended = tmp_path / "begun", tmp_path / "ended"
@@ -282,28 +265,6 @@ def test_damage_that_stays_is_one_error(needy_tree: Path) -> None:
         ".venv is damaged (No module named 'unknown'): delete it, ./rlt sets it up again"
     )
     assert len(stderr.splitlines()) == 4
-
-
-def test_pip_that_is_interrupted_leaves_a_mark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commands: list[list[str]] = []
-
-    def run(command: list[str], *_: object) -> subprocess.CompletedProcess[str]:
-        commands.append(command)
-        if len(commands) == 1:
-            raise KeyboardInterrupt
-        return subprocess.CompletedProcess(command, 0, "")
-
-    monkeypatch.setattr(Tree, "virtual_environment", tmp_path)
-    monkeypatch.setattr(tools, "run_quietly", run)
-    with pytest.raises(KeyboardInterrupt):
-        tools.install_group("test", 0)
-    assert not tools.group_is_installed("test")
-    for _ in range(2):
-        tools.install_group("test", 0)
-    assert tools.group_is_installed("test")
-    assert ["--ignore-installed" in command for command in commands] == [False, True, False]
 
 
 def test_damaged_environment_is_not_cleared_beneath_its_own_programs(

@@ -14,6 +14,7 @@ import pytest
 from disk_calls import FullDisk, ends_killed_at, watched
 from fake_board import policy_of
 from fake_experiment import FINGERPRINT, TENSORS, fake_experiment
+from policy_run import GROUP
 from rltools_host.boards.description import load_board
 from rltools_host.errors import DamagedFileError, DiskError, RltError, UsageError
 from rltools_host.interruption import Interruption
@@ -31,20 +32,7 @@ from rltools_host.tree import command_line, near_path
 from training_bench import final_state
 
 STEPS = 40
-ASKED: dict[str, Any] = {
-    "kind": "seeds",
-    "title": "A title",
-    "experiment": "fake-td3",
-    "board": "host",
-    "steps": STEPS,
-    "jobs": 1,
-    "seeds": [0, 1],
-    "settings": [],
-    "variants": [{"name": "", "label": "", "settings": []}],
-    "x_axis": "steps",
-    "y_axis": "return",
-    "tensorboard": False,
-}
+ASKED = {**GROUP, "experiment": "fake-td3", "steps": STEPS, "jobs": 1}
 
 
 def finish_run(path: Path, seed: int, anew: bool = False, resumed: bool = False) -> None:

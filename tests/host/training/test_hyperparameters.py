@@ -8,9 +8,8 @@ import pytest
 
 from fake_experiment import fake_experiment
 from rltools_host.build.description import Parameter
-from rltools_host.errors import DamagedFileError, UsageError
+from rltools_host.errors import UsageError
 from rltools_host.training.hyperparameters import (
-    AIRFRAME,
     LARGEST,
     as_float32,
     default_values,
@@ -107,31 +106,7 @@ def test_settings_as_they_are_typed() -> None:
         assert str(refused.value) == f"--set a={text}: {said} is not a number"
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("[]", 'it is not one object, such as {"learning_rate": 0.001}'),
-        ('{"a": 1, "b": 2, "a": 3}', '"a" is there twice'),
-        ('{"a": 1}'.ljust(LARGEST + 1), "it has more than 1000000 bytes"),
-    ],
-)
-def test_files_that_have_no_values(text: str, reason: str, tmp_path: Path) -> None:
-    path = tmp_path / "values.json"
-    path.write_text(text)
-    with pytest.raises(DamagedFileError) as refused:
-        load_set_file(path)
-    assert str(refused.value) == f"--set-file {path} has no hyperparameters: {reason}"
-    with pytest.raises(DamagedFileError) as refused:
-        load_set_file(path, AIRFRAME)
-    assert str(refused.value) == f"--airframe {path} has no airframe: {reason}"
-
-
 def test_the_largest_file(tmp_path: Path) -> None:
     path = tmp_path / "values.json"
     path.write_text('{"a": 1, "b": 0.5}'.ljust(LARGEST))
     assert load_set_file(path).texts == {"a": "1", "b": "0.5"}
-    with pytest.raises(UsageError) as refused:
-        load_set_file(tmp_path / "nothing")
-    assert str(refused.value) == (
-        f"cannot read --set-file {tmp_path}/nothing: No such file or directory"
-    )

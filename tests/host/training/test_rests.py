@@ -17,9 +17,8 @@ from fake_board import policy_of
 from fake_faults import Faults
 from rltools_host.clients.file_transfer import FileClient
 from rltools_host.commands import train as train_command
-from rltools_host.errors import DiskError, Interrupted, LinkLostError, UnknownNameError
+from rltools_host.errors import DiskError, Interrupted, LinkLostError
 from rltools_host.link import connection
-from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import run as training_run
 from rltools_host.training.board import BestPolicy
@@ -89,15 +88,6 @@ def test_the_best_policy_is_kept_and_the_run_is_the_same(
     for kind in ("progress", "evaluation", "event"):
         rows, plain = (metrics(tmp_path / name, kind) for name in ("run", "plain"))
         assert [row | {"time_s": 0} for row in rows] == [row | {"time_s": 0} for row in plain]
-
-
-def test_older_firmware_keeps_none_and_the_error_says_why(bench: Bench, tmp_path: Path) -> None:
-    bench.options["rests"] = False
-    train(bench, tmp_path / "run")
-    assert resumptions(bench) == 0
-    assert is_valid(tmp_path / "run")["best"] is None
-    with pytest.raises(UnknownNameError, match=r"yet, or by older firmware or tools, which"):
-        read_run_policy(tmp_path / "run", "best")
 
 
 def test_an_emulated_board_rests_too(bench: Bench, tmp_path: Path) -> None:

@@ -14,15 +14,13 @@ from typing import Any
 import pytest
 
 from fake_faults import Faults
-from rltools_host.clients.messages import Evaluation, Result, StatusText, TrainingProgress
+from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.commands import train as train_command
 from rltools_host.errors import Interrupted, LinkLostError, TrainingFaultError, UsageError
 from rltools_host.link.transport import Link
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import run as training_run
-from rltools_host.training.board import TimeInTraining, share_of_evaluations
 from rltools_host.training.plan import Plan
-from rltools_host.training.progress import TrainingView
 from rltools_host.ui.training_screen import PlainScreen
 from training_bench import (
     DIALECT,
@@ -246,54 +244,3 @@ def test_run_that_is_over_soon_is_not_paused(
     bench.options = {"seconds_per_step": 0.0005}
     bench.train(tmp_path / "run")
     assert DIALECT.MAV_CMD_RLT_PAUSE not in bench.boards[0].commands
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_rests_are_no_time_in_training() -> None:
-    clock = Clock()
-    time = TimeInTraining(clock)
-    clock.now += 5  # before training
-    time.go_on()
-    clock.now += 2
-    time.look()
-    assert time.seconds == 2
-    clock.now += 1
-    time.rest()
-    clock.now += 50
-    time.go_on()
-    clock.now += 4
-    time.look()
-    assert time.seconds == 7
-    time.rest()
-    assert 0 <= time.cpu_s < 60
-
-
-def test_rests_are_not_in_what_the_screen_shows() -> None:
-    clock = Clock()
-    view = TrainingView("a", "b", 0, 1000, Path("run"), clock=clock)
-    clock.now += 3
-    view.begin()
-    clock.now += 2
-    view.reach(20)
-    view.end()
-    clock.now += 60
-    assert view.elapsed_s == 2
-    view.begin()
-    assert (view.elapsed_s, view.steps_per_s) == (2, 10)
-    clock.now += 1
-    view.reach(30)
-    assert (view.elapsed_s, view.steps_per_s, view.left_s) == (3, 10, 97)
-
-
-def test_share_of_evaluations_is_known_where_something_was_counted() -> None:
-    def result(counter: int, of_evaluations: int) -> Result:
-        return Result(counter, of_evaluations, 1, 1, 1, True, "00")
-
-    assert share_of_evaluations(result(8, 2)) == 0.25
-    assert share_of_evaluations(result(0, 0)) == 0.0

@@ -15,7 +15,7 @@ from rltools_host.boards.description import load_board
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.group_plan import as_stored
-from rltools_host.training.hyperparameters import SetFile, given_values, load_set_file
+from rltools_host.training.hyperparameters import AIRFRAME, SetFile, given_values, load_set_file
 from rltools_host.training.plan import Plan, TrainingRequest
 from training_bench import EXPERIMENT, Bench
 
@@ -89,6 +89,8 @@ def test_damaged_files(tmp_path: Path, text: str | bytes, reason: str) -> None:
     assert str(caught.value).startswith(f"--set-file {path} has no hyperparameters: ")
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
+    with pytest.raises(DamagedFileError, match=f"^--airframe {path} has no airframe: "):
+        load_set_file(path, AIRFRAME)
 
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,7 @@ from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.link import board_link
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.board import open_board
-from rltools_host.training.hyperparameters import (
-    as_float32,
-    default_values,
-    given_values,
-    parse_value,
-    shortest,
-)
+from rltools_host.training.hyperparameters import default_values, given_values
 from rltools_host.training.plan import DEFAULT_BOARD, Plan, board_of, report_interval
 from training_bench import DIALECT, EXPERIMENT, Bench, saved_checkpoint
 from training_calls import train_here
@@ -58,21 +51,12 @@ def test_many_environments_report_as_often_as_one_does() -> None:
         ({"board": "tensy41"}, (), UnknownNameError, "did you mean teensy41"),
         ({}, ("learnign_rate=1",), UnknownNameError, "did you mean learning_rate"),
         ({}, ("learning_rate",), UsageError, "has no value: write --set name=value"),
-        ({}, ("learning_rate=2",), UsageError, "choose a number from 0 to 1"),
-        ({}, ("learning_rate=nan",), UsageError, "out of bounds"),
-        ({}, ("learning_rate=fast",), UsageError, "out of bounds"),
         ({}, ("learning_rate=1e-300",), UsageError, "is 0 in a float of 32 bits: .* least 1e-45"),
-        ({}, ("learning_rate=-1e-46",), UsageError, "is 0 in a float of 32 bits"),
-        ({}, ("adam_beta=1",), UsageError, "choose a number from 0 to 0.99999994 "),
         ({"board": ""}, (), UnknownNameError, 'unknown board ""'),
         ({"experiment": ""}, (), UnknownNameError, 'unknown experiment ""'),
-        ({}, ("learning_rate=1e99",), UsageError, "out of bounds"),
-        ({}, ("adam_epsilon=0",), UsageError, "from 1e-30 to 1"),
         ({}, ("eval_every=0",), UsageError, "a whole number from 1 to 4294967295 steps"),
-        ({}, ("eval_every=1.5",), UsageError, "whole number"),
         ({"steps": 0}, (), UsageError, "steps=0 is out of bounds"),
         ({"seed": -1}, (), UsageError, "seed=-1 is out of bounds"),
-        ({"seed": 2**32}, (), UsageError, "out of bounds"),
         ({"seed": 1}, ("seed=2",), UsageError, "seed is given twice"),
         ({}, ("eval_every=5", "eval_every=5"), UsageError, "eval_every is given twice"),
         ({"experiment": None}, (), UsageError, "name an experiment"),
@@ -126,29 +110,6 @@ def test_values_that_are_allowed() -> None:
     assert default_values(EXPERIMENT)["learning_rate"] == 0.001
 
 
-def test_every_bound_that_a_refusal_names_is_accepted() -> None:
-    for entry in EXPERIMENT.hyperparameters:
-        with pytest.raises(UsageError, match="out of bounds") as caught:
-            parse_value(entry, "-1e30" if entry.type == "F32" else "-1")
-        bounds = re.search(r"from (\S+) to (\S+)", str(caught.value))
-        assert bounds is not None
-        for bound, exact in zip(bounds.groups(), (entry.minimum, entry.maximum), strict=True):
-            assert as_float32(parse_value(entry, bound)) == as_float32(exact)
-
-
-def test_smallest_positive_number_is_accepted() -> None:
-    (rate,) = [entry for entry in EXPERIMENT.hyperparameters if entry.name == "learning_rate"]
-    assert as_float32(float(parse_value(rate, "1e-45"))) == 2.0**-149
-    assert parse_value(rate, "0") == 0
-    assert parse_value(rate, "0e5") == 0
-
-
-def test_shortest_is_the_same_float() -> None:
-    for value in (0.001, 0.1, 1 / 3, 1e-30, 3.4028234e38, 0.0, 16777217.0, 1e-8, 0.9999999):
-        assert as_float32(shortest(as_float32(value))) == as_float32(value)
-    assert shortest(as_float32(0.005)) == 0.005
-
-
 def test_the_command_that_goes_on_keeps_the_threads() -> None:
     values = default_values(EXPERIMENT)
     plan = Plan(EXPERIMENT, load_board("host-threads"), values, threads=3)
@@ -169,18 +130,6 @@ def test_no_board_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board_link, "find_connected", lambda _: [])
     with pytest.raises(PortError, match=r"no teensy41 is connected: plug it in .*rlt flash teen"):
         open_board(teensy_plan())
-
-
-def test_several_boards_connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    ports = ["/dev/ttyACM0", "/dev/ttyACM1"]
-    monkeypatch.setattr(board_link, "find_connected", lambda _: ports)
-    with pytest.raises(PortError, match=r"\(/dev/ttyACM0, /dev/ttyACM1\): choose one with --port"):
-        open_board(teensy_plan())
-
-
-def test_port_that_does_not_exist() -> None:
-    with pytest.raises(PortError, match="there is no port /dev/ttyACM99"):
-        open_board(teensy_plan("/dev/ttyACM99"))
 
 
 def test_board_on_a_pty_is_trained_as_on_a_serial_port(

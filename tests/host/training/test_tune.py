@@ -99,24 +99,6 @@ def test_a_tuning_goes_on_to_more_trials(
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence"),
-    [
-        ({"seeds": (1,)}, "--seeds is another there"),
-        ({"search": ("gamma=0.9..0.99",)}, "--search is another there"),
-        ({"storage": "sqlite://"}, "lie in its folder: leave --storage out"),
-        ({"prunes": True}, "--prune is another there"),
-        ({"trials": 0}, "--trials 0: at least 1 is needed"),
-        ({"timeout_s": 0.0}, "give seconds above 0"),
-    ],
-)
-def test_what_a_tuning_that_goes_on_refuses(
-    tuned: tuple[Path, dict[str, Any]], asked: dict[str, Any], sentence: str
-) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        tune(resumed(tuned[0], **asked), GroupScreen)
-
-
-@pytest.mark.parametrize(
     ("url", "sentence"),
     [
         ("nonsense", "--storage is not the URL of a database"),

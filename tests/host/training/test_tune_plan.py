@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from policy_run import GROUP
 from rltools_host.errors import UsageError
 from rltools_host.runs.group import TUNE, GroupFolder
 from rltools_host.training.plan import TrainingRequest
@@ -20,19 +21,7 @@ TUNED: dict[str, Any] = {
     "trials": 4,
     "prunes": False,
 }
-ASKED: dict[str, Any] = {
-    "kind": TUNE,
-    "title": "a tuning",
-    "experiment": "pendulum-td3",
-    "board": "host",
-    "state": "paused",
-    "seeds": [0],
-    "settings": ["eval_every=100"],
-    "variants": [],
-    "x_axis": "steps",
-    "y_axis": "return",
-    "tensorboard": False,
-}
+ASKED = {**GROUP, "kind": TUNE, "seeds": [0], "settings": ["eval_every=100"], "variants": []}
 
 RUNS: dict[str, Any] = {"variants": [{"name": "", "label": "", "settings": []}]}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import json
 import math
 import os
 import re
@@ -17,10 +16,9 @@ import pytest
 
 from rltools_host.clients import training
 from rltools_host.clients.messages import Evaluation, Event, StatusText, TrainingProgress
-from rltools_host.files import plain_json
 from rltools_host.training.metrics_log import row_of
 from rltools_host.training.progress import TrainingView
-from rltools_host.ui.terminal import Canvas, Pace, duration, nice_range, number
+from rltools_host.ui.terminal import Canvas, Pace, duration, number
 from rltools_host.ui.training_screen import LiveScreen, PlainScreen, make_screen, picture
 from training_bench import Bench, metrics
 
@@ -113,23 +111,6 @@ def test_plain_line_ends_with_the_first_metric() -> None:
     view.metrics["policy_loss"] = math.nan
     screen.take(evaluation)
     assert stream.getvalue().endswith("return -50.0 ± 1.0   length 200.0\n")
-
-
-def test_steps_past_the_end_leave_no_time() -> None:
-    now = 0.0
-    view = TrainingView("a", "b", 1, 1000, Path("r"), clock=lambda: now)
-    now = 1.0
-    view.reach(1008)
-    assert (view.left_s, view.share) == (0.0, 1.0)
-
-
-def test_a_metric_keeps_its_newest_known_value() -> None:
-    view = filled_view()
-    before = dict(view.metrics)
-    assert list(before) == list(LOSSES)
-    some = (math.nan, -3.5, *NOT_KNOWN[2:])
-    view.take(TrainingProgress(1, 6250, 10_000, 1, 31, 0.0, 0.0, some))
-    assert view.metrics == before | {"critic_2_loss": -3.5}
 
 
 def test_picture_of_a_run_that_has_just_begun() -> None:
@@ -267,20 +248,6 @@ def test_terminals_that_cannot_show_it_get_lines(
     assert isinstance(make_screen(filled_view(), Narrow()), PlainScreen)
 
 
-def test_view_of_a_resumed_run_shows_what_was_before() -> None:
-    values = (0.5, 0.25, *NOT_KNOWN[2:])
-    progress = TrainingProgress(1, 200, 1000, 100, 1, -900.0, -800.0, values)
-    evaluation = Evaluation(1, 200, 10, -700.0, 1.0, -800.0, -600.0)
-    live, resumed = filled_view(), filled_view()
-    for event in (progress, evaluation):
-        live.take(event)
-        resumed.take_row(json.loads(json.dumps(plain_json(row_of(event, LOSSES)))))
-    resumed.take_row({"kind": "event", "text": "x"})
-    names = ["updates", "last_return", "metrics", "evaluation_points"]
-    for name in [*names, "episode_points", "evaluation"]:
-        assert getattr(resumed, name) == getattr(live, name)
-
-
 def test_view_of_a_run_whose_algorithm_had_other_metrics() -> None:
     """Metrics are no part of the fingerprint: a run goes on after a change of them."""
     view = TrainingView("a", "b", 1, 1000, Path("r"), metric_names=("kl", "actor_loss"))
@@ -312,32 +279,6 @@ def test_reports_are_taken_in_together(bench: Bench, tmp_path: Path) -> None:
     rows = metrics(tmp_path / "run", "progress")
     assert [row["step"] for row in rows] == list(range(2, 601, 2))
     assert awakenings < len(rows) / 4 + (time.monotonic() - began) / training.GATHER_S
-
-
-def test_rate_is_that_of_the_last_seconds() -> None:
-    now = 0.0
-    view = TrainingView("a", "b", 1, 10_000, Path("r"), first_step=500, clock=lambda: now)
-    for second, step in ((10, 600), (20, 2000), (22, 2200), (24, 2400), (26, 2600)):
-        now = float(second)
-        view.reach(step)
-    assert view.steps_per_s == 100.0
-    assert view.left_s == 74.0
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [(-1606, -147, (-2000, 0, 500)), (0.0, 1.0, (0, 1.0, 0.5)), (3, 97, (0, 100, 50))],
-)
-def test_nice_range(low: float, high: float, expected: tuple[float, float, float]) -> None:
-    assert nice_range(low, high) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("value", [0.0, -1000.0, 1e-9, 1e12])
-def test_nice_range_of_one_value(value: float) -> None:
-    low, high, tick = nice_range(value, value)
-    assert low <= value <= high
-    assert low < high
-    assert tick > 0
 
 
 def test_line_of_the_chart_is_unbroken() -> None:

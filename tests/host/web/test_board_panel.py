@@ -287,16 +287,6 @@ def test_unplugged_in_a_push_and_in_a_trial_the_policy_before_acts(
     status(page, "Confirmed: active in slot 1.")
 
 
-def test_a_board_of_another_contract_takes_nothing(page: Any, bridge: SerialBridge) -> None:
-    bridge.plug(host_board("cart-pole", "infer"))
-    connect(page)
-    page.click("#board-push")
-    said = status(page, "for which this policy is not made")
-    assert 'acts by the contract "cart-pole"' in said
-    assert "observation 0 is cart_position (m, -4.8 to 4.8) there" in said
-    assert uses(page) == ["empty", "empty"]
-
-
 def test_a_board_of_another_experiment_is_named(page: Any, bridge: SerialBridge) -> None:
     bridge.plug(host_board("cartpole-ppo"))
     connect(page)
@@ -383,20 +373,17 @@ class Silent(Link):
         pass
 
 
-def identity(version: int) -> bytes:
+def identity() -> bytes:
     """Of a board that would have its name as HTML."""
     name = b"<img src=x onerror=alert(1)>"
-    fields = (1, 0, 0, 0, version, 0, 0, name, b"<b>", b"<b>", b"<b>", [0] * 16)
+    fields = (1, 0, 0, 0, 3, 0, 0, name, b"<b>", b"<b>", b"<b>", [0] * 16)
     dialect: Any = load_dialect()
     message = dialect.MAVLink_rlt_identity_message(*fields)
     return FrameEncoder(dialect, 1, 191).encode(message)
 
 
-FOREIGN_IDENTITY = identity(2)
-
-
 def test_what_a_board_says_is_text(page: Any, bridge: SerialBridge) -> None:
-    bridge.plug(Silent(identity(3)))
+    bridge.plug(Silent(identity()))
     page.click("#board-connect")
     page.locator("#board-disconnect:visible:enabled").wait_for()
     assert "<b>" in page.inner_text("#board-identity")
@@ -408,10 +395,6 @@ def test_what_a_board_says_is_text(page: Any, bridge: SerialBridge) -> None:
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        (
-            FOREIGN_IDENTITY,
-            "speaks version 2 of the protocol, this page version 3: flash it again.",
-        ),
         (b"", "No board answers on USB 16c0:0483 within 10 s"),
         (b"<img src=x onerror=alert(1)>\r\n", "The board on USB 16c0:0483 runs other firmware"),
     ],
