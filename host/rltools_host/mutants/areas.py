@@ -58,8 +58,12 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "lib/rltools/include/rltools/nn/mlp": "tests/lib/kernels/threads/test_host_threads",
     "lib/rltools/include/rltools/policy/format": "tests/lib/policy/test_recurrent_image",
     "lib/rltools/include/rltools/policy/reader": "tests/lib/policy/test_recurrent_image",
+    "lib/rltools/include/rltools/rl/advantages": "tests/lib/rl/algorithms/test_pytorch",
+    "lib/rltools/include/rltools/rl/categorical": "tests/lib/rl/algorithms/test_pytorch",
+    "lib/rltools/include/rltools/rl/clipped_objective": "tests/lib/rl/algorithms/test_pytorch",
     "lib/rltools/include/rltools/rl/environments/mujoco/": "tests/lib/rl/environments/mujoco/",
     "lib/rltools/include/rltools/rl/environments/quadrotor/": "tests/lib/rl/environments/quadrotor",
+    "lib/rltools/include/rltools/rl/gaussian": "tests/lib/rl/algorithms/test_pytorch",
     "lib/rltools/include/rltools/rl/on_policy": (
         "tests/lib/rl/algorithms/test_ppo.cpp",
         "tests/lib/rl/test_windows",
@@ -69,7 +73,8 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
         "tests/lib/rl/algorithms/test_ppo.cpp",
         "tests/lib/rl/test_windows",
     ),
-    "lib/rltools/include/rltools/rl/twin_critics": "tests/lib/rl/algorithms/test_pytorch.cpp",
+    "lib/rltools/include/rltools/rl/squashed_gaussian": "tests/lib/rl/algorithms/test_pytorch",
+    "lib/rltools/include/rltools/rl/twin_critics": "tests/lib/rl/algorithms/test_pytorch",
     "lib/rltools/include/rltools/rl/vector_environment": "tests/firmware/app/services/training/",
 }
 MOST_TESTS = 10  # of one language for one fault, the nearest

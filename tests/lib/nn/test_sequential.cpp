@@ -1,5 +1,5 @@
-// Networks with recurrent layers: values and every gradient against PyTorch's GRU and against
-// central differences in double; steps, windows and tiles of them bit by bit.
+// Networks with recurrent layers: values and every gradient against PyTorch's GRU; steps, windows
+// and tiles of them bit by bit.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -54,12 +54,6 @@ struct Problem {
     state = initial;
     forward_windows(device, network, input, begins, state, output, buffer);
   }
-  [[gnu::noinline]] T loss() {
-    run(Generic{});
-    T sum = 0;
-    for (int i = 0; i < kRows * kOut; i++) sum += output.values[i] * weight.values[i];
-    return sum;
-  }
   template <class Device>
   void differentiate(Device device) {
     run(device);
@@ -73,26 +67,6 @@ struct Problem {
 template <class Matrix>
 bool same_bits(const Matrix& a, const Matrix& b) {
   return std::memcmp(a.values, b.values, sizeof a.values) == 0;
-}
-
-template <class Network, int Windows, int Steps>
-void check_gradients() {
-  CAPTURE(Network::kLayerCount);
-  CAPTURE(Steps);
-  auto problem = std::make_unique<Problem<Network, Windows, Steps>>();
-  problem->draw(7);
-  problem->differentiate(Generic{});
-  const auto check = [&](auto& of, const auto& gradient) {
-    std::vector<double> numeric;
-    for (double& value : of.values) {
-      numeric.push_back(numeric::derivative(value, [&] { return problem->loss(); }));
-    }
-    CHECK(numeric::relative_difference(gradient.values, numeric.data(), numeric.size()) <=
-          numeric::kTolerance);
-  };
-  check(problem->network, problem->gradient);
-  check(problem->input, problem->input_gradient);
-  check(problem->initial, problem->state_gradient);
 }
 
 template <class Matrix>
@@ -213,14 +187,6 @@ TEST_CASE_TEMPLATE("sequences and their gradients are PyTorch's", T, double, flo
   compare_with_pytorch<Small<T>>(file, "gru");
   compare_with_pytorch<Between<T>>(file, "between");
   compare_with_pytorch<Two<T>>(file, "two");
-}
-
-TEST_CASE("gradients agree with central differences") {
-  check_gradients<Small<double>, 2, 1>();
-  check_gradients<Small<double>, 2, 9>();
-  check_gradients<Between<double>, 2, 6>();
-  check_gradients<Two<double>, 3, 5>();
-  check_gradients<Sequential<double, 2, Gru<3>, Dense<4, Activation::gelu>, Gru<2>>, 1, 7>();
 }
 
 TEST_CASE("a window has the bits of its steps") {

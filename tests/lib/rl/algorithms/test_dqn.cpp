@@ -1,13 +1,10 @@
-// DQN by its definition: what it chooses while it explores, the targets and the loss of an update,
-// and when its target network follows.
+// DQN by its definition: what it chooses while it explores, and when it learns and its target
+// network follows. An update: test_pytorch_choices.cpp.
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
-#include <vector>
 
 #include "cartpole_dqn.h"
-#include "numeric_differentiation.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/evaluation.h"
 #include "training_run.h"
@@ -17,7 +14,6 @@ using training_run::Run;
 
 namespace {
 
-// In double and small, so that an update can be computed by its definition.
 struct SmallDqn : CartpoleDqn {
   using Scalar = double;
   using Environment = CartPole<double>;
@@ -27,98 +23,7 @@ struct SmallDqn : CartpoleDqn {
 
 using Network = SmallDqn::Critic;
 
-std::vector<double> values_of(const Network& network, const double* observation) {
-  double hidden[3];
-  for (int h = 0; h < 3; h++) {
-    hidden[h] = network.bias(0)[h];
-    for (int i = 0; i < 4; i++) hidden[h] += observation[i] * network.weights(0)[3 * i + h];
-    hidden[h] = std::tanh(hidden[h]);
-  }
-  std::vector<double> values(2);
-  for (int c = 0; c < 2; c++) {
-    values[c] = network.bias(1)[c];
-    for (int h = 0; h < 3; h++) values[c] += hidden[h] * network.weights(1)[2 * h + c];
-  }
-  return values;
-}
-
-// One step of another temper each: so that errors lie on both sides of Huber's bound.
-void begin(Run<SmallDqn>& run, std::uint32_t double_dqn) {
-  auto& h = run.training.hyperparameters;
-  h.seed = 3;
-  h.learning_starts = 40;
-  h.train_freq = 1;
-  h.double_dqn = double_dqn;
-  h.gamma = 0.75f;
-  initialize(Generic{}, run.training);
-  Network& target = run.learner->critic_target;
-  for (int i = 0; i < Network::kParameterCount; i++) target.values[i] = std::sin(1.7 * i);
-  run.train(Generic{}, h.learning_starts);
-}
-
-// The loss of the batch in scratch memory, by its definition.
-double loss_by_the_book(const Run<SmallDqn>& run, const Network& q, bool is_double) {
-  const auto& batch = *run.scratch;
-  double sum = 0;
-  for (int row = 0; row < SmallDqn::kBatchSize; row++) {
-    const auto after = values_of(run.learner->critic_target, batch.next_observation.row(row));
-    const auto judged =
-        is_double ? values_of(run.learner->critic, batch.next_observation.row(row)) : after;
-    const double next = after[judged[1] > judged[0] ? 1 : 0];
-    const double target = batch.reward(row, 0) + 0.75 * batch.not_terminated(row, 0) * next;
-    const int taken = static_cast<int>(batch.observation_action(row, 4));
-    const double error = values_of(q, batch.observation.row(row))[taken] - target;
-    sum += std::abs(error) <= 1 ? error * error / 2 : std::abs(error) - 0.5;
-  }
-  return sum / SmallDqn::kBatchSize;
-}
-
 }  // namespace
-
-TEST_CASE("an update is a step of Adam on Huber's loss against the target network's values") {
-  for (const std::uint32_t double_dqn : {0u, 1u}) {
-    CAPTURE(double_dqn);
-    Run<SmallDqn> run;
-    begin(run, double_dqn);
-    auto& training = run.training;
-    gather_batch(Generic{}, training);
-    int terminal = 0, near = 0;
-    double rewards = 0;
-    for (int row = 0; row < SmallDqn::kBatchSize; row++) {
-      terminal += training.scratch.not_terminated(row, 0) == 0;
-      rewards += training.scratch.reward(row, 0);
-    }
-    CHECK(rewards == SmallDqn::kBatchSize);
-    // Some rows are made terminal: of 40 steps few are.
-    training.scratch.not_terminated(0, 0) = 0;
-    CHECK(terminal < SmallDqn::kBatchSize - 1);
-    Network before = run.learner->critic;
-    const double expected = loss_by_the_book(run, before, double_dqn != 0);
-    std::vector<double> slopes;
-    for (double& parameter : before.values) {
-      slopes.push_back(numeric::derivative(
-          parameter, [&] { return loss_by_the_book(run, before, double_dqn != 0); }));
-    }
-    dqn::compute_target_values(Generic{}, training);
-    for (int row = 0; row < SmallDqn::kBatchSize; row++) {
-      const auto values = values_of(before, training.scratch.observation.row(row));
-      const int taken = static_cast<int>(training.scratch.observation_action(row, 4));
-      near += std::abs(values[taken] - training.scratch.target_value(row, 0)) < 1;
-    }
-    CHECK((near > 0 && near < SmallDqn::kBatchSize));
-    double value_sum;
-    CHECK(dqn::update(Generic{}, training, value_sum) == doctest::Approx(expected).epsilon(1e-12));
-    const auto& gradient = training.scratch.gradient.values;
-    const std::vector<double> actual(std::begin(gradient), std::end(gradient));
-    CHECK(numeric::relative_difference(actual, slopes) <= numeric::kTolerance);
-    // The first step of Adam moves each parameter by the learning rate.
-    for (int i = 0; i < Network::kParameterCount; i++) {
-      if (std::abs(actual[i]) < 1e-6) continue;
-      const double step = run.learner->critic.values[i] - before.values[i];
-      CHECK(step == doctest::Approx(actual[i] > 0 ? -1e-3 : 1e-3).epsilon(0.02));
-    }
-  }
-}
 
 TEST_CASE("the share of random choices falls evenly, then stays; all are random while warming up") {
   Run<SmallDqn> run(5);
