@@ -1,3 +1,4 @@
+// Test: address
 // Losses: values against their definitions and PyTorch, gradients against central differences in
 // double and PyTorch, tiles against the whole.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// Test: address
 // Multi-layer perceptron: values against plain loops and PyTorch, every gradient against central
 // differences in double and PyTorch.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// Test: address
 // Networks with recurrent layers: values and every gradient against PyTorch's GRU and against
 // central differences in double; steps, windows and tiles of them bit by bit.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// Test: address
 // The change of a Gaussian policy: ratio, divergence and slopes against the densities themselves,
 // and exact where nothing has changed.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// Test: address
 // SAC's squashed Gaussian: its density, its gradients, and numbers far from the middle.
 #include <doctest/doctest.h>
 

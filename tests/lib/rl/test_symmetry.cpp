@@ -1,3 +1,4 @@
+// Test: address
 // Networks that are symmetric in an environment's mirrors: what a batch with all images of its rows
 // would teach, bits that stay each other's image, and mirrors that an environment states rightly.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// Test: address
 // DQN by its definition: what it chooses while it explores, the targets and the loss of an update,
 // and when its target network follows.
 #include <doctest/doctest.h>
