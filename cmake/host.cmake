@@ -270,7 +270,9 @@ function(rlt_use_test_flags target)
       target_compile_options(${target} PRIVATE -fsanitize=nonnull-attribute,bounds$<$<CXX_COMPILER_ID:GNU>:-strict>
         -fsanitize-undefined-trap-on-error)
       if("address" IN_LIST ARGN AND NOT RLT_STAND_IN)  # Zig brings no such library
-        target_compile_options(${target} PRIVATE -fsanitize=address)
+        # By calls, not by code at each place: the compiler takes half as long.
+        target_compile_options(${target} PRIVATE -fsanitize=address
+          $<$<CXX_COMPILER_ID:GNU>:--param=asan-instrumentation-with-call-threshold=0>)
         target_link_options(${target} PRIVATE -fsanitize=address)
       endif()
     endif()
