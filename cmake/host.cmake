@@ -265,6 +265,7 @@ function(rlt_use_test_flags target)
       set(optimization -O0)
     endif()
     target_compile_options(${target} PRIVATE ${optimization})
+    target_compile_definitions(${target} PRIVATE RLT_CHECKED_INDICES)
     if(NOT rlt_sanitizer_flags)
       # What ends the program: a null pointer where there must be none, even for no bytes; an index beyond an array.
       target_compile_options(${target} PRIVATE -fsanitize=nonnull-attribute,bounds$<$<CXX_COMPILER_ID:GNU>:-strict>
