@@ -229,11 +229,13 @@ endfunction()
 #   kernel_agreement  linked with tests/lib/kernels/agreement, scripted_board with tests/firmware/scripted: what several
 #                     tests need is compiled once
 #   openblas          linked with OpenBLAS
+#   address           with the address sanitizer: a read or write beside an array ends the program
 #   threads           what the thread sanitizer's preset runs
 #   all               only with `rlt test --all`
 #   more              with `--all` also as <name>_all, where RLT_TEST_ALL is 1: more shapes of the same test
 #   more-as-firmware  as `more`, and <name>_all is optimized as firmware is
-set(rlt_test_words -Og -O1 as-firmware kernel_agreement scripted_board openblas threads all more more-as-firmware)
+set(rlt_test_words -Og -O1 as-firmware kernel_agreement scripted_board openblas address threads all more
+  more-as-firmware)
 function(rlt_read_test_words result source)
   set(words)
   file(STRINGS ${source} line LIMIT_COUNT 1)
@@ -263,8 +265,17 @@ function(rlt_use_test_flags target)
       set(optimization -O0)
     endif()
     target_compile_options(${target} PRIVATE ${optimization})
-    if(NOT rlt_sanitizer_flags)  # a null pointer where there must be none, even for no bytes, ends the program
-      target_compile_options(${target} PRIVATE -fsanitize=nonnull-attribute -fsanitize-undefined-trap-on-error)
+    target_compile_definitions(${target} PRIVATE RLT_CHECKED_INDICES)
+    if(NOT rlt_sanitizer_flags)
+      # What ends the program: a null pointer where there must be none, even for no bytes; an index beyond an array.
+      target_compile_options(${target} PRIVATE -fsanitize=nonnull-attribute,bounds$<$<CXX_COMPILER_ID:GNU>:-strict>
+        -fsanitize-undefined-trap-on-error)
+      if("address" IN_LIST ARGN AND NOT RLT_STAND_IN)  # Zig brings no such library
+        # By calls, not by code at each place: the compiler takes half as long.
+        target_compile_options(${target} PRIVATE -fsanitize=address
+          $<$<CXX_COMPILER_ID:GNU>:--param=asan-instrumentation-with-call-threshold=0>)
+        target_link_options(${target} PRIVATE -fsanitize=address)
+      endif()
     endif()
   endif()
   target_compile_options(${target} PRIVATE ${RLT_TEST_OPTIMIZATION})
@@ -333,8 +344,12 @@ function(rlt_add_cpp_tests)
     message(FATAL_ERROR "The C++ tests need doctest: install doctest-dev.")
   endif()
   set(main_source "${CMAKE_CURRENT_BINARY_DIR}/doctest_main.cpp")
+  set(address_options)
+  if(NOT rlt_sanitizer_flags)  # to look for leaks needs ptrace
+    set(address_options "extern \"C\" const char* __asan_default_options() { return \"detect_leaks=0\"; }\n")
+  endif()
   file(CONFIGURE OUTPUT "${main_source}" CONTENT
-    "#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n")
+    "#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n${address_options}")
   add_library(doctest_main OBJECT EXCLUDE_FROM_ALL "${main_source}")
   target_include_directories(doctest_main SYSTEM PRIVATE "${RLT_DOCTEST_INCLUDE_DIRECTORY}")
   target_compile_options(doctest_main PRIVATE -std=c++17 ${rlt_sanitizer_flags})

@@ -54,6 +54,7 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "host/rltools_host/report/group_page": "tests/host/commands/test_study",
     "integrations/arduino/": "tests/host/policies/test_export_folders",
     "integrations/zephyr/": "tests/host/policies/test_export_zephyr",
+    "lib/rltools/include/rltools/core/tensor": "tests/lib/rl/test_vector_environment",
     "lib/rltools/include/rltools/nn/activation": "tests/lib/policy/test_fewer_activations",
     "lib/rltools/include/rltools/nn/mlp": "tests/lib/kernels/threads/test_host_threads",
     "lib/rltools/include/rltools/policy/format": "tests/lib/policy/test_recurrent_image",

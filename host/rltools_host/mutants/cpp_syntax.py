@@ -151,11 +151,13 @@ class Finder:
     # -- operators ---------------------------------------------------------------------------------
 
     def of_function(self, name: str, begin: int, end: int) -> Iterator[Fault]:
-        skipped = 0
+        skipped = chosen = 0
         for index in range(begin, end):
             token = self.tokens[index]
             if token.text == "static_assert":
                 skipped = self.partner.get(index + 1, index)
+            if token.text == "constexpr" and self.tokens[index - 1].text == "if":
+                chosen = self.partner.get(index + 1, index)  # by size: a part of none does nothing
             if index < skipped or token.kind == "text":
                 continue
             for table, operator in (
@@ -163,7 +165,8 @@ class Finder:
                 (ARITHMETIC, "arithmetic"),
                 (BOOLEAN, "boolean"),
             ):
-                if token.spaced and token.text in table:
+                is_of_size = index < chosen and token.text in ("<", ">", "<=", ">=")
+                if token.spaced and token.text in table and not is_of_size:
                     yield self.fault(index, index + 1, table[token.text], operator, name)
             following = self.tokens[index + 1].text
             if token.text == "!" and token.kind == "sign":

@@ -77,6 +77,7 @@ def test_functions(source: str, names: list[str]) -> None:
         ("if (a) b(c);", ["!(a)", ""]),
         ("if ((a = b)) return;", []),
         ("while (a < b) continue;", ["!(a < b)", "<=", "break"]),
+        ("if constexpr (a > 0 && b == c) ++d;", ["1", "||", "!=", ""]),
         ("return false;", ["true"]),
         ("return {a};", []),
         ("static_assert(a < 1); a(b);", [""]),

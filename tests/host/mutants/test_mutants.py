@@ -334,6 +334,9 @@ def test_dead_faults_are_left_out(tree: Path) -> None:
     dead = {"file": "clamp.py", "function": "clamp", "operator": "return", "reason": "Any number."}
     commit(tree, {"tests/mutants/dead.json": json.dumps([dead])})  # all of them
     assert [fault.operator for fault in faults.without_dead(tree, found)] == ["condition"]
+    del dead["function"]
+    commit(tree, {"tests/mutants/dead.json": json.dumps([dead])})  # of every function
+    assert [fault.operator for fault in faults.without_dead(tree, found)] == ["condition"]
     for becomes, count in (("<=", 3), (">", 4)):  # of one of two neighbours
         dead = {"file": "clamp.py", "function": "clamp", "operator": "comparison"}
         entry = {**dead, "becomes": becomes, "reason": "Both are low."}

@@ -1,4 +1,4 @@
-// Test: -O1 kernel_agreement
+// Test: -O1 kernel_agreement address
 // The reference device selects the reference implementation of every operation; the layer of
 // run-time shape is the one of fixed shape.
 #include "dense_at_run_time_agreement.h"

@@ -1,3 +1,4 @@
+// Test: address
 // Activation functions: values against their definitions, derivatives against central differences.
 #include <doctest/doctest.h>
 

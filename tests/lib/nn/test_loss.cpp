@@ -1,3 +1,4 @@
+// Test: address
 // Losses: values and gradients against PyTorch, tiles against the whole, and numbers far out.
 #include <doctest/doctest.h>
 

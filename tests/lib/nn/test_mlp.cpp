@@ -1,3 +1,4 @@
+// Test: address
 // Multi-layer perceptron: values and every gradient against PyTorch, parts and tiles of gradients
 // bit by bit, and initial parameters.
 #include <doctest/doctest.h>

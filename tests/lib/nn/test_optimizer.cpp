@@ -1,3 +1,4 @@
+// Test: address
 // Adam against PyTorch over ten steps (tests/goldens/generate.py), polyak averaging, limits.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// Test: address
 // Networks with recurrent layers: values and every gradient against PyTorch's GRU; steps, windows
 // and tiles of them bit by bit.
 #include <doctest/doctest.h>
@@ -262,6 +263,26 @@ TEST_CASE("parameters begin within the inverse square root of PyTorch's fan") {
     CHECK(largest <= bounds[layer]);
     CHECK(largest > 0.9 * bounds[layer]);
   }
+}
+
+TEST_CASE("a recurrent layer's passes stay within their arrays") {  // the address sanitizer sees it
+  constexpr int kSequences = 2, kSteps = 3, kIn = 2, kHidden = 3, kGates = 3 * kHidden;
+  constexpr int kRows = kSequences * kSteps;
+  const auto zeros = [](int count) { return std::vector<float>(static_cast<std::size_t>(count)); };
+  const auto weights = zeros(kIn * kGates), bias = zeros(kGates), input = zeros(kRows * kIn);
+  const auto hidden = zeros(kHidden * kGates);  // and transposed
+  const std::vector<std::uint8_t> begins(kRows);
+  auto gates = zeros(kRows * kGates), products = zeros(kRows * kHidden), previous = products;
+  auto state = zeros(kSequences * kHidden), direct = state, through = state;
+  auto step = zeros(kSequences * kGates), gradient = gates, output = products;
+  const GruSequences<float> kept{gates.data(), products.data(), previous.data()};
+  gru_forward<kSequences, kSteps, kIn, kHidden>(
+      Generic{}, weights.data(), bias.data(), hidden.data(), bias.data(), input.data(),
+      begins.data(), state.data(), step.data(), kept, output.data());
+  gru_backward_steps<kSequences, kSteps, kHidden>(
+      Generic{}, hidden.data(), begins.data(), static_cast<const float*>(output.data()), kept,
+      {gradient.data(), step.data(), direct.data(), through.data()});
+  CHECK(direct == zeros(kSequences * kHidden));
 }
 
 TEST_CASE("for_each_tensor visits every array in the order of the parameters") {

@@ -1,3 +1,4 @@
+// Test: address
 // The batch that an update learns from: its rows are transitions of the replay buffer, in every
 // dimension, and the buffer has room for as many as were asked for.
 #include <doctest/doctest.h>

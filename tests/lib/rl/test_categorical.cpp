@@ -1,3 +1,4 @@
+// Test: address
 // Categorical policies by their definition: probabilities, draws, and PPO's objective of an action
 // of two choices with its gradient. Then PPO learns such actions.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// Test: address
 // The running normaliser against statistics in two passes over all observations, in long double.
 #include <doctest/doctest.h>
 

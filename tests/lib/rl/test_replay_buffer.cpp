@@ -1,3 +1,4 @@
+// Test: address
 // Replay buffer: against a model that keeps every observation of the last slots in a list.
 #include <doctest/doctest.h>
 

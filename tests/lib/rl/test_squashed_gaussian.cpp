@@ -1,3 +1,4 @@
+// Test: address
 // SAC's squashed Gaussian far from the middle; its density and gradients: test_pytorch.cpp.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// Test: address
 // Many environments run as one: each has the bits of one that is stepped alone with its streams,
 // whether its steps go to a replay buffer or to a rollout; and with parameters of each episode's
 // own.
@@ -364,7 +365,7 @@ TEST_CASE("what lies in several pieces is counted, named and stored as one array
   run.train(Generic{}, 50);
   std::map<std::string, std::pair<std::uint32_t, std::uint32_t>> shapes;
   std::vector<std::uint8_t> positions;
-  for_each_state_tensor(run.training, [&](const TensorInfo& info, void* data) {
+  for_each_state_tensor(run.training, [&](const TensorInfo& info, const void* data) {
     std::string name;
     write_full_name(info, [&](char c) { name += c; });
     CHECK(shapes.count(name) == 0);

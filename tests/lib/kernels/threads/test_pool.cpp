@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
+#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -298,6 +299,13 @@ TEST_CASE("a caller whose worker was late does short tasks alone for a time, and
 #endif
   CHECK_FALSE(is_shared(pool, 1));
   CHECK(is_shared(pool));
+}
+
+TEST_CASE("a caller whose worker was in time shares its next call" *
+          doctest::skip(available_processors() < 2)) {
+  static Pool pools[50];  // on a busy machine it is late in some of them
+  CHECK(std::any_of(std::begin(pools), std::end(pools),
+                    [](Pool& pool) { return is_shared(pool) && is_shared(pool, 100); }));
 }
 
 TEST_CASE("the threads take no processor time while there is nothing to do") {

@@ -1,3 +1,4 @@
+// Test: address
 // DQN by its definition: what it chooses while it explores, and when it learns and its target
 // network follows. An update: test_pytorch_choices.cpp.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// Test: address
 // The rules of PPO: when it learns and from what, the step size, the end of a run, what is a fault,
 // and the policy that is deployed.
 #include <doctest/doctest.h>

@@ -14,6 +14,14 @@ struct Size {
   static constexpr bool kIs = Given == Wanted;
 };
 
+// Tests define RLT_CHECKED_INDICES: an index beyond its bound ends the program.
+inline int checked_index(int index, [[maybe_unused]] int bound) {
+#if defined(RLT_CHECKED_INDICES)
+  if (index < 0 || index >= bound) __builtin_trap();
+#endif
+  return index;
+}
+
 // Rows x Columns elements. As a batch: one sample a row.
 template <class T, int Rows, int Columns>
 struct Matrix {
@@ -26,10 +34,14 @@ struct Matrix {
 
   T* data() { return values; }
   const T* data() const { return values; }
-  T* row(int index) { return values + index * Columns; }
-  const T* row(int index) const { return values + index * Columns; }
-  T& operator()(int row, int column) { return values[row * Columns + column]; }
-  const T& operator()(int row, int column) const { return values[row * Columns + column]; }
+  T* row(int index) { return values + checked_index(index, Rows) * Columns; }
+  const T* row(int index) const { return values + checked_index(index, Rows) * Columns; }
+  T& operator()(int row, int column) {
+    return values[checked_index(row, Rows) * Columns + checked_index(column, Columns)];
+  }
+  const T& operator()(int row, int column) const {
+    return values[checked_index(row, Rows) * Columns + checked_index(column, Columns)];
+  }
 };
 
 // Rows x Columns elements that live elsewhere, for example a tile of a batch. T may be const.
@@ -42,8 +54,10 @@ struct MatrixView {
   T* values;
 
   T* data() const { return values; }
-  T* row(int index) const { return values + index * Columns; }
-  T& operator()(int row, int column) const { return values[row * Columns + column]; }
+  T* row(int index) const { return values + checked_index(index, Rows) * Columns; }
+  T& operator()(int row, int column) const {
+    return values[checked_index(row, Rows) * Columns + checked_index(column, Columns)];
+  }
 };
 
 // The `TileRows` rows of a matrix that begin at `first_row`.

@@ -129,15 +129,15 @@ inline T* hidden_rows(T* hidden, int first) {
   return hidden + Batch * Network::hidden_offset(Layer) + first * Network::output_dim(Layer);
 }
 
-// What went into a layer's activation, from sample `first` on; null where the derivative does not
-// need it.
+// What went into a layer's activation, of a hidden layer from sample `first` on; null where the
+// derivative does not need it.
 template <int Layer, class Network, int Batch>
 inline const typename Network::Scalar* pre_activation(const MlpBuffer<Network, Batch>& buffer,
                                                       int first) {
   if constexpr (!needs_pre_activation(Network::activation(Layer))) {
     return nullptr;
   } else if constexpr (Layer == Network::kLayerCount - 1) {
-    return buffer.output_pre + first * Network::kOutputDim;
+    return buffer.output_pre;
   } else {
     return hidden_rows<Layer, Batch, Network>(buffer.hidden_pre, first);
   }
