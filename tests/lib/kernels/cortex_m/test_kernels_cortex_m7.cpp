@@ -1,4 +1,4 @@
-// Test: -O1 kernel_agreement more
+// Test: kernel_agreement more
 // The kernels that device CortexM7 selects: which one for each operation, and the same bits as the
 // reference, what it has in the processor's instructions apart.
 #include <cmath>
