@@ -25,7 +25,8 @@ EMULATED = "qemu-cortex-m7"  # what is not of one processor is tested on this on
 LINK_SOURCES = "firmware/app/link/*.cpp"
 LIMIT_S = 250.0  # of an emulator; below pytest's own limit for a test
 REFERENCE_DEVICE = {"header": "rltools/devices/generic.h", "name": "Generic"}
-# Updates begin after `learning_starts`; each costs an emulated board some 10 million instructions.
+# Updates begin after `learning_starts`; each costs an emulated board some 10 million instructions,
+# and so do two episodes of an evaluation.
 # The seed's bits, as those of a float, are a signalling NaN's.
 SHORT_RUN = {
     "seed": 0x7FA00001,
@@ -33,6 +34,7 @@ SHORT_RUN = {
     "learning_starts": 20,
     "report_every": 10,
     "eval_every": 1000,
+    "eval_episodes": 1,
 }
 # This machine would have done those before a command to pause arrives.
 LONG_RUN = {**SHORT_RUN, "steps": 8000}

@@ -51,9 +51,10 @@ def test_a_flight_over_an_emulated_board(board: str, run: Path) -> None:
     assert document["cost"]["max"] < 12_000
 
 
-def test_the_fail_safe_of_an_emulated_board(run: Path) -> None:
-    skip_without_tools(load_board(BOARDS[1]))
-    result = flown(BOARDS[1], run, disturbances=Disturbances(faults=(Fault("cut", 20),)))
+@pytest.mark.parametrize("board", each(BOARDS))
+def test_the_fail_safe_of_an_emulated_board(board: str, run: Path) -> None:
+    skip_without_tools(load_board(board))
+    result = flown(board, run, disturbances=Disturbances(faults=(Fault("cut", 20),)))
     assert result.failsafe is not None
     assert (result.failsafe.tick, result.failsafe.status) == (22, "observation_stale")
     assert result.same_bits

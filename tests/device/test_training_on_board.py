@@ -48,6 +48,7 @@ RUN_OF_240 = {
     "learning_starts": 200,
     "report_every": 40,
     "eval_every": 120,
+    "eval_episodes": 2,
 }
 
 

@@ -144,6 +144,8 @@ def test_a_whole_comparison_draws_no_chart_unasked(
     """`docs/images` of the checkout is not changed by a measurement."""
     monkeypatch.setattr(build_times, "build_times", lambda *_: BUILD_TIMES)
     monkeypatch.setattr(training, "peer", lambda *_: pytest.fail("not called"))
+    monkeypatch.setattr(firmware, "build_firmware", lambda *_: None)
+    monkeypatch.setattr(harness, "build_program", lambda _: None)
     rows = [{"name": "ours", "error": "x"}]
     monkeypatch.setattr(training, "take_turns", lambda *_: rows)
     drawn: list[Path] = []
@@ -203,6 +205,7 @@ def test_train_compares_and_goes_on_without_who_fails(
     assert json.loads(stored.read_text()) == document
 
 
+@pytest.mark.all
 def test_train_runs_the_other_algorithm_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +228,13 @@ def test_train_runs_the_other_algorithm_too(
     assert capsys.readouterr().out.startswith("SAC on Pendulum-v1, 110 steps")
     assert training.result_path("sac", environments).is_file()
     assert not training.result_path("td3", environments).exists()
-    assert training.peer_names("sac", peers) == ["pytorch"]
+
+
+def test_peers_are_those_with_a_script_of_the_algorithm(tmp_path: Path) -> None:
+    add_peer(tmp_path, tmp_path, "pytorch", STUB, "sac.py")
+    add_peer(tmp_path, tmp_path, "without", STUB, "td3.py")
+    assert training.peer_names("sac", tmp_path) == ["pytorch"]
+    assert training.result_path("sac", tmp_path) != training.result_path("td3", tmp_path)
 
 
 def test_overhead_is_neither_loop_nor_evaluation() -> None:
@@ -308,6 +317,7 @@ def measured_layers(
     return document, rows
 
 
+@pytest.mark.all  # as the tests of BLAS's kernels
 @pytest.mark.skipif(
     bool(tools.missing_tools(["openblas"])), reason="OpenBLAS is not installed (rlt doctor)"
 )

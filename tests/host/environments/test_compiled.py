@@ -19,7 +19,10 @@ from rltools_host.environments.compiled import CompiledVectorEnv, register
 from rltools_host.errors import UsageError
 
 # Others of these families are for --all: each is compiled.
-LATER = ("HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Walker2d-v4", "WindyQuadrotor")
+LATER = (
+    *("HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Walker2d-v4"),
+    *("AnyQuadrotor", "KnownQuadrotor", "WindyQuadrotor"),
+)
 NAMES = [
     pytest.param(environment.name, marks=[pytest.mark.all] if environment.name in LATER else [])
     for environment in list_environments()

@@ -30,7 +30,7 @@ from rltools_host.build import experiments, firmware
 from rltools_host.clients.training import TrainingClient
 from rltools_host.commands import evaluate, export, policies
 from rltools_host.commands.train import closing_lines
-from rltools_host.errors import EnvironmentLostError, Interrupted, UsageError
+from rltools_host.errors import EnvironmentLostError, Interrupted, LinkLostError, UsageError
 from rltools_host.gymnasium_tasks import server_start
 from rltools_host.gymnasium_tasks.environment_server import LIMIT_VARIABLE
 from rltools_host.gymnasium_tasks.headers import subject_of_run
@@ -51,27 +51,29 @@ from rltools_host.training.progress import Screen, TrainingView
 from training_calls import train_here, train_task
 
 POINTS = Path(gymnasium_points.__file__)
-# One experiment for each algorithm: all of these environments have the same spaces.
+# One experiment for each algorithm: all of these environments have the same spaces. That of SAC is
+# the one of test_groups.py, whose program takes the compiler six seconds.
 TRAIN = functools.partial(
     train_task,
-    name="dot",  # test_groups.py builds for "Point", beside this
+    name="Point",
     hidden=(8,),
     hyperparameters={"learning_starts": 50, "eval_every": 250, "eval_episodes": 2},
-    sizes={"batch_size": 32, "replay_capacity": 2000, "rollout_steps": 32},
     tensorboard=False,
 )
 TRAIN_PPO = functools.partial(
     TRAIN,
     algorithm="ppo",
     environments=3,
+    sizes={"batch_size": 32, "rollout_steps": 32},
     hyperparameters={"eval_every": 500, "eval_episodes": 2},
 )
+PPO_TOO = pytest.param(TRAIN_PPO, marks=pytest.mark.all)  # 5 s of the compiler
 
 
 @pytest.fixture(scope="module")
-def dot(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def point(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A short run on a function, which is only read."""
-    return TRAIN(Point, steps=100, out=tmp_path_factory.mktemp("dot") / "run")
+    return TRAIN(Point, steps=100, out=tmp_path_factory.mktemp("point") / "run")
 
 
 @pytest.fixture(scope="module")
@@ -118,21 +120,32 @@ class At(Screen):
             self._action()
 
 
-@pytest.mark.parametrize("train", [TRAIN, pytest.param(TRAIN_PPO, marks=pytest.mark.all)])
+@pytest.mark.parametrize("train", [TRAIN, PPO_TOO])
 def test_the_same_seed_gives_the_same_run(tmp_path: Path, train: Any) -> None:
-    """In a thread of this process, or in a process of its own; another seed gives another run."""
+    """In a thread of this process, or in a process of its own, by any number of threads; another
+    seed gives another run."""
     in_thread = train(Point, seed=5, steps=600, out=tmp_path / "thread")
-    in_process = train(file_task(), seed=5, steps=600, out=tmp_path / "process")
+    in_process = train(file_task(), seed=5, steps=600, threads=3, out=tmp_path / "process")
     other = train(Point, seed=6, steps=600, out=tmp_path / "other")
     assert in_thread["state_sha256"] == in_process["state_sha256"]
     assert in_thread["return_mean"] == in_process["return_mean"]
     assert other["state_sha256"] != in_thread["state_sha256"]
     assert in_thread["environment_faults"] == 0
-    arrays = [state(tmp_path / name) for name in ("thread", "process")]
+    names = ("thread", "process")
+    arrays = [state(tmp_path / name) for name in names]
     assert all(np.array_equal(arrays[0][key], arrays[1][key], equal_nan=True) for key in arrays[0])
+    sessions = [RunFolder.open(tmp_path / name).metadata["sessions"][0] for name in names]
+    assert [session.get("threads") for session in sessions] == [None, 3]
 
 
-@pytest.mark.parametrize("train", [TRAIN, TRAIN_PPO])
+def test_more_threads_than_the_board_can_have(tmp_path: Path) -> None:
+    sentence = 'and wrote "RLT_THREADS=65: device HostThreads cannot compute with so many threads"'
+    with pytest.raises(LinkLostError, match=sentence):
+        TRAIN(Point, steps=100, threads=65, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("train", [TRAIN, PPO_TOO])
 def test_a_run_that_is_saved_on_its_way_is_the_same_run(
     tmp_path: Path, train: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +201,7 @@ def test_what_was_learnt_is_what_the_environment_did(tmp_path: Path) -> None:
     assert np.allclose(observations[truncated, 1], 0.1 * gymnasium_points.STEPS)
 
 
+@pytest.mark.all  # a program for the other range; that it is another one: test_headers.py
 def test_two_trainings_of_one_name_at_once_are_of_their_own_ranges(tmp_path: Path) -> None:
     """As threads, begun together; each environment asserts that its actions are within its box."""
     results: dict[str, dict[str, Any]] = {}
@@ -215,12 +229,13 @@ def test_two_trainings_of_one_name_at_once_are_of_their_own_ranges(tmp_path: Pat
     assert len(evaluate_gymnasium(WidePoint, tmp_path / "WidePoint", episodes=2)) == 2
 
 
-def test_a_program_of_another_task_is_refused(tmp_path: Path, dot: dict[str, Any]) -> None:
-    subject = subject_of_run(RunFolder.open(dot["run"]).content)
-    program = firmware.build_firmware(load_board("host-threads"), subject)
+def test_a_program_of_another_task_is_refused(tmp_path: Path, point: dict[str, Any]) -> None:
+    subject = subject_of_run(RunFolder.open(point["run"]).content)
+    board = "host-threads"  # what it requires is in its header, which nobody has written
+    program = firmware.build_firmware(load_board(board), subject)
     built = Built(experiments.describe(subject), program, read_sources())
     with pytest.raises(EnvironmentLostError, match="was compiled for another task"):
-        TRAIN(WidePoint, steps=100, out=tmp_path / "second", built=built)
+        TRAIN(WidePoint, board=board, steps=100, out=tmp_path / "second", built=built)
 
 
 def test_a_step_that_fails_is_counted_and_not_learnt_from(raising: dict[str, Any]) -> None:
@@ -266,8 +281,12 @@ def test_a_number_that_is_none_is_not_learnt(tmp_path: Path) -> None:
     assert "that is not finite" in result["environment_fault"]
     arrays = state(tmp_path / "run")
     assert all(np.isfinite(arrays[name]).all() for name in ("replay/reward", "replay/observation"))
-    ppo = TRAIN_PPO(NanPoint, steps=480, out=tmp_path / "ppo")
-    assert ppo["environment_faults"] > 0
+
+
+@pytest.mark.all
+def test_a_rollout_marks_what_is_no_number_as_lost(tmp_path: Path) -> None:
+    result = TRAIN_PPO(NanPoint, steps=480, out=tmp_path / "ppo")
+    assert result["environment_faults"] > 0
     assert 3 in state(tmp_path / "ppo")["rollout/ending"]
 
 
@@ -295,7 +314,7 @@ def test_a_step_that_does_not_return_ends_the_run_with_a_checkpoint(
     with pytest.raises(EnvironmentLostError) as raised:
         TRAIN(StuckPoint if place == "thread" else file_task("StuckPoint"), steps=600, out=run)
     said = str(raised.value)
-    assert "the environment dot has not returned from step for 1.5 s: find out why it waits" in said
+    assert "the environment Point has not returned from step for 1.5 s: find out why it" in said
     assert LIMIT_VARIABLE in said
     assert "checkpoint saved; go on with" in said
     monkeypatch.delenv(LIMIT_VARIABLE)
@@ -318,7 +337,7 @@ def test_an_environment_that_always_fails_is_given_up_and_the_run_saved(tmp_path
     assert result["step"] == 2000
 
 
-@pytest.mark.parametrize("train", [TRAIN, pytest.param(TRAIN_PPO, marks=pytest.mark.all)])
+@pytest.mark.parametrize("train", [TRAIN, PPO_TOO])
 def test_a_process_that_is_killed_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train: Any
 ) -> None:
@@ -333,7 +352,7 @@ def test_a_process_that_is_killed_loses_nothing(
     def kill(view: TrainingView) -> Screen:
         return At(view, 1000, lambda: os.kill(servers[0].process_id, signal.SIGKILL))
 
-    sentence = r"the process that plays dot is lost: it was ended by SIGKILL; paused at step "
+    sentence = r"the process that plays Point is lost: it was ended by SIGKILL; paused at step "
     with pytest.raises(EnvironmentLostError, match=sentence) as raised:
         train(file_task(), steps=200_000, out=tmp_path / "run", make_screen=kill)
     done = raised.value.details["step"]
@@ -345,7 +364,7 @@ def test_a_process_that_is_killed_loses_nothing(
     assert [text[:18] for text in event_texts(tmp_path / "run")] == ["new episodes begin"]
 
 
-@pytest.mark.parametrize("train", [pytest.param(TRAIN, marks=pytest.mark.all), TRAIN_PPO])
+@pytest.mark.parametrize("train", [TRAIN, PPO_TOO])
 def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: Any) -> None:
     def interrupt(view: TrainingView) -> Screen:
         return At(view, 200, lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -373,25 +392,25 @@ def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: 
 
 
 def test_an_evaluation_ends_an_episode_that_fails(
-    dot: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    point: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = evaluate_gymnasium(Point, dot["run"], episodes=3)
+    whole = evaluate_gymnasium(Point, point["run"], episodes=3)
     capsys.readouterr()
-    failing = evaluate_gymnasium(RaisingPoint, dot["run"], episodes=3)
+    failing = evaluate_gymnasium(RaisingPoint, point["run"], episodes=3)
     assert (failing > whole).all()
-    note = "note: dot failed in an evaluation: step raised RuntimeError: the simulator diverged"
+    note = "note: Point failed in an evaluation: step raised RuntimeError: the simulator diverged"
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{note}, at observation (")
     assert "0.9) by action (" in line
 
 
 def test_a_run_of_a_python_program_says_where_it_goes_on(
-    tmp_path: Path, dot: dict[str, Any]
+    tmp_path: Path, point: dict[str, Any]
 ) -> None:
-    run = dot["run"]
+    run = point["run"]
     with pytest.raises(UsageError, match=r"evaluate it there, with rlt\.evaluate_gymnasium"):
         evaluate.run(run)
-    with pytest.raises(UsageError, match="--in core: dot is played by Gymnasium"):
+    with pytest.raises(UsageError, match="--in core: Point is played by Gymnasium"):
         evaluate.run(run, EvaluationRequest(simulator="core"))
     assert len(evaluate_gymnasium(Point, run, episodes=3)) == 3
     other = read_run_policy(run)
@@ -402,12 +421,12 @@ def test_a_run_of_a_python_program_says_where_it_goes_on(
 
 
 @pytest.mark.all
-def test_a_board_is_built_for_the_contract_of_a_run(dot: dict[str, Any]) -> None:
-    run = dot["run"]
+def test_a_board_is_built_for_the_contract_of_a_run(point: dict[str, Any]) -> None:
+    run = point["run"]
     assert place_of_run(run, "host", None, "pendulum").contract == "pendulum"
     assert place_of_run(None, "host", None, None).contract == "pendulum"
     place = place_of_run(run, "host", None, None)
-    assert place.contract.startswith("gym-dot-")
+    assert place.contract.startswith("gym-point-")
     assert PolicyPlace("host", None, place.contract).contract == place.contract
     outcome = policies.push(PushRequest(run, place, None, True))
     assert outcome.activated

@@ -56,6 +56,7 @@ def test_it_trains_with_all_that_the_gate_has() -> None:
         assert found[name] >= gate[name], name
 
 
+@pytest.mark.all  # 19 s of the compiler, once for all tests here
 def test_some_thousand_steps(tmp_path: Path) -> None:
     """Of both parts of a run; the policy is small, and flies in the executor. No airframe of the
     gate is drawn, though the run has the gate's seed: evaluations have streams of their own."""

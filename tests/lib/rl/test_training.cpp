@@ -57,11 +57,20 @@ constexpr std::uint32_t kIteration = E::kRolloutSteps + 2 * Ppo::kMinibatches<E>
 static_assert(kIteration<PendulumPpo> == 272 && kIteration<RandomPointPpo> == 24);
 
 template <class E>
-void check_devices(std::uint32_t steps, const char* known = nullptr) {
+void check_devices(std::uint32_t steps) {
   CAPTURE(E::kName);
-  const std::string reference = hash_after<E>(Generic{}, steps);
-  CHECK(hash_after<E>(Host{}, steps) == reference);
-  if (known != nullptr) CHECK(reference == known);
+  CHECK(hash_after<E>(Host{}, steps) == hash_after<E>(Generic{}, steps));
+}
+
+// What is known is the reference's. Its own runs of these experiments, which take the compiler
+// long, are also compared in test_host_threads.cpp.
+template <class E>
+void check_known(std::uint32_t steps, const char* known) {
+  CAPTURE(E::kName);
+  CHECK(hash_after<E>(Host{}, steps) == known);
+#if defined(RLT_TEST_ALL)
+  CHECK(hash_after<E>(Generic{}, steps) == known);
+#endif
 }
 
 template <class E, int... TileRows>
@@ -104,12 +113,10 @@ void check_pauses(std::uint32_t steps, std::initializer_list<std::uint32_t> paus
 // The same on every machine and with every compiler. A change to the core's numerics changes these,
 // and the message of that commit says so.
 TEST_CASE("the reference and the host's kernels end with the same bits") {
-  check_devices<PendulumTd3>(300,
-                             "62bb5c642657fb8d8acbf7f017097bcfa3976b430c720c73f845356fdb952d8f");
-  check_devices<PendulumSac>(300,
-                             "911d74e4aa447b12469518470046dab8144d5096eb0fb1ae3b9db8bafb547b80");
-  check_devices<PendulumPpo>(2 * kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 2,
-                             "5a0c448bea487d57b86292bdfcefa3c594fa0a14362560b903b8a55ebe00fcde");
+  check_known<PendulumTd3>(300, "62bb5c642657fb8d8acbf7f017097bcfa3976b430c720c73f845356fdb952d8f");
+  check_known<PendulumSac>(300, "911d74e4aa447b12469518470046dab8144d5096eb0fb1ae3b9db8bafb547b80");
+  check_known<PendulumPpo>(2 * kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 2,
+                           "5a0c448bea487d57b86292bdfcefa3c594fa0a14362560b903b8a55ebe00fcde");
 #if defined(RLT_TEST_ALL)
   check_devices<LineSac>(300);
 #endif

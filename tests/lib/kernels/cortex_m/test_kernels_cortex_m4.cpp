@@ -1,4 +1,4 @@
-// Test: -O1 kernel_agreement
+// Test: kernel_agreement
 // Device CortexM4 selects the kernels of device CortexM7, whose test compares their bits.
 #include "dense_at_run_time_agreement.h"
 #include "dispatch_assertions.h"

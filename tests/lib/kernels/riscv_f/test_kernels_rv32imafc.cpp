@@ -1,4 +1,4 @@
-// Test: -O1 kernel_agreement address
+// Test: kernel_agreement address
 // The kernels that device Rv32imafc selects: which one for each operation, and the same bits as the
 // reference.
 #include "dense_at_run_time_agreement.h"

@@ -1,4 +1,4 @@
-// Test: -O1 kernel_agreement all
+// Test: kernel_agreement all
 // The host's kernels as they are chosen for a core with 256-bit units, with vectors of 512 bits
 // where there are some.
 #define RLT_UNIT_BITS 256

@@ -1,4 +1,4 @@
-// Test: -O1 kernel_agreement all
+// Test: kernel_agreement all
 // The host's kernels with vectors of at most 256 bits (AVX2), as on a machine that has no wider
 // ones.
 #define RLT_VECTOR_BITS 256

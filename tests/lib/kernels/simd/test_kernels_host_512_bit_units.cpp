@@ -1,4 +1,4 @@
-// Test: -O1 kernel_agreement all
+// Test: kernel_agreement all
 // The host's kernels as they are chosen for a core with 512-bit units whose loads do not delay
 // multiply-adds. Where this machine's core is one, test_kernels_host.cpp compiles and tests these
 // already.

@@ -1,4 +1,4 @@
-// Test: -O1 kernel_agreement address
+// Test: kernel_agreement address
 // The host's kernels as they are chosen for a core with 512-bit units whose loads delay its
 // multiply-adds. Where this machine's core is one, test_kernels_host.cpp compiles and tests these
 // already, and test_kernels_host_512_bit_units.cpp those of one whose loads do not.
