@@ -80,9 +80,9 @@ def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[s
     if document["guest_instructions"]:
         lines.append(f"  {document['guest_instructions']:,} guest instructions")
     lines += fault_lines(document)
+    lines.append(f"  state {document['state_sha256']} verified")
     return [
         *in_columns(lines, width),
-        f"  state {document['state_sha256']} verified",
         f"  run   {run_path}",
         *(
             f"  {word}  {line}"

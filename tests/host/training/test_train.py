@@ -19,6 +19,7 @@ from fake_experiment import FINGERPRINT
 from fake_faults import Faults
 from rltools_host.boards.description import load_board
 from rltools_host.commands import train as train_command
+from rltools_host.commands.train import closing_lines
 from rltools_host.errors import (
     BoardMismatchError,
     DiskError,
@@ -103,12 +104,14 @@ def test_default_values_come_from_the_table_and_the_board(bench: Bench, tmp_path
 
 
 def test_plain_lines(bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bench.train(tmp_path / "run", steps=300)
+    document = bench.train(tmp_path / "run", steps=300)
     out = capsys.readouterr().out
     assert "fake-td3 on host, seed 3: steps 0 to 300" in out
     assert "step 200 of 300" in out
     assert "return -700.0 ± 12.5" in out
-    assert f"state {RunFolder.open(tmp_path / 'run').metadata['state_sha256']} verified" in out
+    state = f"  state {RunFolder.open(tmp_path / 'run').metadata['state_sha256']}"
+    assert f"{state} verified\n" in out
+    assert closing_lines(document, 80)[-5:-3] == [state, "    verified"]
     assert "\x1b" not in out, "control characters, though this is no terminal"
 
 
