@@ -43,6 +43,7 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     ),
     "host/native/environment": "tests/host/environments/",
     "host/native/flight": "tests/host/flight/",
+    "host/native/flown_quadrotor": "tests/host/flight/",
     "host/native/pilot": "tests/host/flight/",
     "host/native/policy_flights": "tests/host/flight/",
     "host/native/policy_library": "tests/host/policies/",
