@@ -51,6 +51,7 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "host/rltools_host/bench/web": "tests/host/web/test_measure",
     "host/rltools_host/build/catalogue": "tests/host/gymnasium_tasks/test_task",
     "host/rltools_host/commands/": "tests/host/commands/test_modes",
+    "host/rltools_host/environments/library": "tests/host/rlt/test_arguments",
     "host/rltools_host/policies/acting": "tests/host/rlt/test_policy",
     "host/rltools_host/policies/contract": "tests/host/policies/test_export.py",
     "host/rltools_host/report/comparison": "tests/host/commands/test_compare",
