@@ -56,6 +56,7 @@ PARAMETERS: dict[str, int | float] = {
     "IMU_GYRO_RATEMAX": 1000,
 }
 LEAD_S = 0.1  # that a vehicle on UDP may be ahead of the host
+TELLS_MODES_S = 0.4  # after it acknowledged that it was asked
 ACCEPTED, DENIED, UNSUPPORTED, UNSUPPORTED_FRAME = 0, 2, 3, 9
 
 
@@ -125,6 +126,7 @@ class ScriptedPx4:
         self._server.numbers = lambda: 0  # PX4 has one session
         self._server.wrong_crc32 = script.wrong_crc32
         self._upload = ""
+        self._modes_at = math.inf
 
     # -- bytes -------------------------------------------------------------------------------------
 
@@ -146,6 +148,9 @@ class ScriptedPx4:
         self.model.says.clear()
         while self._later and self._later[0][0] <= self.model.now:
             self._print(self._later.pop(0)[1])
+        if self.model.now >= self._modes_at:
+            self._modes_at = math.inf
+            self._tell_modes()
         for name, interval in self._intervals.items():
             if self.model.now >= self._next.get(name, 0.0) - 1e-9:
                 self._next[name] = self.model.now + interval
@@ -241,6 +246,7 @@ class ScriptedPx4:
             if name == "HEARTBEAT":
                 return DENIED
             self._intervals[name] = max(self.script.fastest_s, message.param2 * 1e-6)
+            self._next[name] = self.model.now
         elif number == d.MAV_CMD_REQUEST_MESSAGE:
             return self._request(int(message.param1))
         elif number == d.MAV_CMD_COMPONENT_ARM_DISARM:
@@ -287,15 +293,16 @@ class ScriptedPx4:
                 d.MAVLink_autopilot_version_message(*numbers, eight, eight, eight, 0, 0, script.uid)
             )
         elif number == d.MAVLINK_MSG_ID_AVAILABLE_MODES:
-            modes = [(HOLD, b""), (Mode(4, 11), b"Somebody's mode"), (POLICY, b"RL Policy")]
-            modes = modes if script.has_module else modes[:2]
-            for index, (mode, name) in enumerate(modes, 1):
-                self.send(
-                    d.MAVLink_available_modes_message(len(modes), index, 0, mode.number, 0, name)
-                )
+            self._modes_at = self.model.now + TELLS_MODES_S
         else:
             return DENIED
         return ACCEPTED
+
+    def _tell_modes(self) -> None:
+        modes = [(HOLD, b""), (Mode(4, 11), b"Somebody's mode"), (POLICY, b"RL Policy")]
+        modes = modes if self.script.has_module else modes[:2]
+        for index, (mode, name) in enumerate(modes, 1):
+            self.send(d.MAVLink_available_modes_message(len(modes), index, 0, mode.number, 0, name))
 
     def _parameter(self, name: Any) -> None:
         name = name.decode() if isinstance(name, bytes) else name

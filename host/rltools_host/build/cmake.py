@@ -369,10 +369,9 @@ def processor_s_of_tests(since: float) -> dict[str, float]:
     """
     used: dict[str, float] = {}
     for path in (tests_directory() / "measured").glob("*"):
-        if path.stat().st_mtime < since:
-            continue
-        own_and_children = path.read_text().splitlines()
-        name = path.name.partition(".")[0]
-        for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", own_and_children[-1]):
-            used[name] = used.get(name, 0.0) + 60 * float(minutes) + float(seconds)
+        if path.stat().st_mtime >= since:
+            own_and_children = path.read_text().splitlines()
+            name = path.name.partition(".")[0]
+            for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", own_and_children[-1]):
+                used[name] = used.get(name, 0.0) + 60 * float(minutes) + float(seconds)
     return used

@@ -99,12 +99,13 @@ def example_of(group: Path) -> str:
 
 
 def run_names(folder: Path, files: Sequence[str] = (RUN_FILE,)) -> list[str]:
-    """The runs in a folder, in the order in which they began."""
+    """The runs in a folder, each once, in the order in which they began."""
     found = []
     for path in (found for file in files for found in folder.glob(f"*/{file}")):
         with contextlib.suppress(OSError):  # removed meanwhile
             found.append((begun_us(path), path.parent.name))
-    return [name for _, name in sorted(found, key=lambda entry: (entry[0], in_numbers(entry[1])))]
+    found.sort(key=lambda entry: (entry[0], in_numbers(entry[1])))
+    return [*dict.fromkeys(name for _, name in found)]
 
 
 def begun_us(path: Path) -> int:

@@ -137,11 +137,9 @@ def saves_to_resume(path: Path, run: Run) -> list[Path]:
     process was killed just before, then the one that it names. Where that one is gone, any other.
     """
     committed = path / (run.save or "")
-    committed_step = run.checkpoint_step or 0
-    if not (committed / CHECKPOINT_FILE).is_file():
-        committed_step = -1
+    is_there, step = (committed / CHECKPOINT_FILE).is_file(), step_of(committed, run)
     found = [path / name for name in saves_in(path)]
-    newer = [save for save in found if step_of(save, run) > committed_step]
+    newer = [save for save in found if not is_there or step_of(save, run) > step]
     newer.sort(key=lambda save: step_of(save, run), reverse=True)
     return [*newer, committed]
 

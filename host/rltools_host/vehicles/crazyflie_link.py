@@ -235,7 +235,7 @@ class CrazyflieLink:
                     handler.read(memory, start, min(READ_BYTES, count - start))
                     with self._condition:
                         self._wait_for_answer(lambda: bool(results))
-                    if not results[0]:
+                    if not all(results):
                         raise self._lost()
         finally:
             handler.mem_read_cb.remove_callback(on_bytes)

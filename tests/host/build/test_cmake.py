@@ -49,6 +49,29 @@ def test_a_failed_build_is_one_sentence_and_a_log(
 
 
 @pytest.mark.parametrize(
+    ("targets", "announcement", "expected"),
+    [
+        (["a", "b"], None, "Building a, b for host"),
+        ([], None, "Building everything for host"),
+        (["a"], "", ""),
+    ],
+)
+def test_what_is_built_is_announced(
+    targets: list[str],
+    announcement: str | None,
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("generate_protocol", "configure"):
+        monkeypatch.setattr(cmake, name, lambda *_: None)
+    run: list[Any] = []
+    monkeypatch.setattr(cmake, "run_ninja", lambda *given: run.extend(given))
+    cmake.build_targets(load_board("host"), targets, directory=tmp_path, announcement=announcement)
+    assert run[1:] == [tmp_path, targets, expected, 0]
+
+
+@pytest.mark.parametrize(
     ("cache", "is_configured"),
     [
         ("{places}RLT_BOARD:STRING=host\n", True),

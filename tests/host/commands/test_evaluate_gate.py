@@ -147,6 +147,9 @@ def test_a_group(tmp_path: Path, gate: str, capsys: Any) -> None:
     asked = {**GROUP, "experiment": "quadrotor-ppo", "seeds": [0, 1, 2]}
     group = GroupFolder.create(tmp_path / "g", asked)
     group.close()
+    code, text, errors = evaluate(capsys, group.path)
+    assert (code, text) == (2, "")
+    assert "has a policy yet: train them first" in errors
     make_policy_run(group.path / "s0", controller())
     make_policy_run(group.path / "s1", constant_policy(0, 0, 0, 0))
     code, text, errors = evaluate(capsys, group.path, "--gate", gate)

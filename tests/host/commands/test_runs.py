@@ -127,8 +127,9 @@ def test_the_disk_is_counted_once(runs: Path, capsys: pytest.CaptureFixture[str]
     outside = runs.parent / "outside"
     outside.mkdir()
     (outside / "large").write_bytes(b"x" * 1_000_000)
-    (runs / "first" / "link").symlink_to(outside)
-    assert listed(capsys, "first")[0]["disk_bytes"] < 500_000, "a link is not followed"
+    for name in (".", "large"):
+        (runs / "first" / f"link {name}").symlink_to(outside / name)
+    assert listed(capsys, "first")[0]["disk_bytes"] < 500_000, "links are not followed"
 
 
 @pytest.mark.parametrize("width", [20, 60, 80, 140])

@@ -18,9 +18,9 @@ def trial(number: int, value: float | None, state: str = "complete") -> dict[str
     return {"trial": number, "value": value, "state": state, "settings": [f"x={number}", "y=1"]}
 
 
-def told(trials: list[dict[str, Any]], best: Any = None) -> list[str]:
+def told(trials: list[dict[str, Any]], best: Any = None, width: int = 10_000) -> list[str]:
     document = {"trials": trials, "of": 20, "group": "g", "best": best, "command": "rlt train x"}
-    return study.tune_lines(document, 10_000)
+    return study.tune_lines(document, width)
 
 
 def test_the_best_first_and_those_that_ended_early_say_so() -> None:
@@ -35,6 +35,9 @@ def test_the_best_first_and_those_that_ended_early_say_so() -> None:
     ]
     assert rows[4:] == ["", "  best  trial 3, return 9.0", "        rlt train x", *NEXT]
     assert told(trials)[5:] == ["", *NEXT]
+    width = max(map(len, rows[:4]))
+    assert told(trials, trials[3], width) == [head, *rows]
+    assert told(trials, width=width - 1)[1] == "  trial 3"
 
 
 def test_ten_are_shown() -> None:

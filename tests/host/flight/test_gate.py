@@ -370,6 +370,8 @@ def test_the_figures_of_a_flight_are_those_of_its_ticks(pilot: PolicyImage) -> N
         within = (last <= 0.3).mean() >= 0.9
         assert outcome["cause"] == (Cause.SUCCESS if within else Cause.TOO_FAR)
     assert len(set(outcomes["cause"])) > 1
+    near = gate_of(settings, replace(rule, radius_m=100), episodes=12).fly(pilot)
+    assert not near["settling_tick"].any()
 
 
 def test_the_same_gate_twice_is_the_same(pilot: PolicyImage) -> None:

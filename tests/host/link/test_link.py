@@ -15,6 +15,7 @@ import time
 import tty
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import serial
@@ -55,7 +56,7 @@ def pty() -> Iterator[tuple[int, str]]:
             os.close(descriptor)
 
 
-def test_udp_link_carries_datagrams_both_ways() -> None:
+def test_udp_link_carries_datagrams_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
         vehicle.bind(("127.0.0.1", 0))
         vehicle.settimeout(5.0)
@@ -71,6 +72,11 @@ def test_udp_link_carries_datagrams_both_ways() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
             stranger.sendto(b"elsewhere", host)
         assert link.read(0.05) == b""
+        waited_ms: list[float] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(link, "_readable", SimpleNamespace(poll=waited_ms.append))
+            assert [link.read(-1.0), link.read(0.5)] == [b"", b""]
+        assert waited_ms == [0.0, 500.0]
         link.close()
         link.close()
 

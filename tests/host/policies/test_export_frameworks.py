@@ -170,7 +170,9 @@ def test_onnxruntime_gives_the_actions(name: str) -> None:
 
     image = sample(name)
     model = onnx_model.encode_onnx(image)  # which compares the actions itself
-    properties = {entry.key: entry.value for entry in onnx.load_from_string(model).metadata_props}
+    document = onnx.load_from_string(model)
+    onnx.checker.check_model(document, full_check=True)
+    properties = {entry.key: entry.value for entry in document.metadata_props}
     assert json.loads(properties["contract"])["observations"][0]["unit"]
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     outside = 1e6 * np.ones((3, len(image.observations)), np.float32)

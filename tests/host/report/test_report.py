@@ -323,8 +323,13 @@ def test_metrics_of_any_algorithm_are_drawn(tmp_path: Path) -> None:
     text = section_html(learning.metrics(collect(folder)))
     assert curves(text) == {"kl": "", "entropy": "", "actor loss": ""}
     assert "--columns: 3" in text
-    folder.metrics_path.write_text(json.dumps({**rows[0], "kl": None}) + "\n")
-    assert set(curves(section_html(learning.metrics(collect(folder))))) == {"entropy", "actor loss"}
+    row = {**rows[0], "kl": None, "episode_length": 9.0}
+    folder.metrics_path.write_text(json.dumps(row) + "\n")
+    assert curves(section_html(learning.metrics(collect(folder)))) == {
+        "entropy": "",
+        "actor loss": "",
+        "episode length": "Mean steps of the training episodes that ended lately.",
+    }
 
 
 def test_of_a_long_run_not_every_episode_is_drawn(

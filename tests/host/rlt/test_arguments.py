@@ -41,6 +41,10 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: rlt.evaluate_gymnasium(3, "none"), "make_env must be a function"),  # type: ignore[arg-type]
     (lambda: rlt.Policy.load(3), "run=3: give a path"),  # type: ignore[arg-type]
     (lambda: rlt.Policy.load(None), "run=None: give a run"),  # type: ignore[arg-type]
+    (
+        lambda: rlt.Policy.load(__file__, "best"),
+        "which=.*: .* is one policy; give the run's folder",
+    ),
     (lambda: rlt.train(3), "experiment=3: give a text"),  # type: ignore[arg-type]
     (lambda: rlt.train("pendulum-td3", board=3), "board=3: give a text"),  # type: ignore[arg-type]
     (lambda: rlt.train("pendulum-td3", board="host", seed=1.5), "seed=1.5 is out of"),  # type: ignore[arg-type]

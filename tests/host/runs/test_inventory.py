@@ -57,6 +57,8 @@ def test_a_run(tmp_path: Path) -> None:
     ]
     (entry,) = entries(tmp_path)
     assert (entry.words, seeds_of(entry)) == ("r pendulum-td3 host paused run", "3")
+    (tmp_path / "r" / "group.json").write_text("somebody's")
+    assert [document["kind"] for document in listed(tmp_path)] == ["run"]
 
 
 def test_a_damaged_run_and_a_damaged_group(tmp_path: Path) -> None:

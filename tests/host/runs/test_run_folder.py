@@ -18,6 +18,7 @@ import pytest
 from tensorboardX.crc32c import crc32c
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
+from foreign_runs import pendulum_task
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
 from rltools_host.files import FolderLock, write_atomically
 from rltools_host.runs.folder import RunFolder
@@ -390,6 +391,14 @@ def test_a_killed_run_does_not_train(tmp_path: Path, state: str) -> None:
     opened.update({"state": "paused"})
     opened.close()
     assert RunFolder.open(tmp_path / "run").state == "paused"
+
+
+def test_what_went_wrong_in_any_session_is_counted(tmp_path: Path) -> None:
+    sessions = [{"environment_faults": 2}, {"environment_faults": 1, "observations_outside": 5}]
+    task = pendulum_task("gym:Pendulum-v1").document()
+    folder = RunFolder.create(tmp_path / "run", {"gymnasium": task, "sessions": sessions})
+    assert (folder.environment_faults, folder.observations_outside) == (3, 5)
+    folder.close()
 
 
 def test_what_was_open_is_closed_once(tmp_path: Path) -> None:

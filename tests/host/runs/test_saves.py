@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from disk_calls import Durability, FullDisk, ends_killed_at, watched
 from fake_board import policy_of
@@ -323,6 +324,7 @@ def test_newest_of_several_saves_is_resumed_first(paused: Path, tmp_path: Path) 
     run = RunFolder.open(path).content
     steps = [step_of(save, run) for save in saves_to_resume(path, run)]
     assert steps == [100, 80, 60, PAUSED_AT]
+    assert step_of(path, structs.replace(run, checkpoint_step=None)) == 0
 
 
 def test_run_that_another_process_has_changed(paused: Path, tmp_path: Path) -> None:

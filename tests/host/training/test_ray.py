@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import shlex
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,11 +21,15 @@ from group_calls import ENVIRONMENT, RLT, rlt
 from rltools_host.errors import RltError, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
-from rltools_host.training.plan import TrainingRequest
+from rltools_host.runs.provenance import version as version_here
+from rltools_host.training import ray_cluster
+from rltools_host.training.parallel_runs import Job
+from rltools_host.training.plan import Built, TrainingRequest
 from rltools_host.training.progress import GroupScreen
-from rltools_host.training.ray_cluster import files_of, write_files
+from rltools_host.training.ray_cluster import TrialActor, files_of, write_files
 from rltools_host.training.study import TuneRequest
 from rltools_host.training.tune import tune
+from rltools_host.tree import VARIABLE
 from tune_calls import new_project, stored
 
 OF_NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
@@ -195,3 +202,40 @@ def test_a_folder_comes_whole_or_not_at_all(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="is not taken"):
             write_files(tmp_path / "s0", {name: b""})
     assert files_of(tmp_path / "s0") == new
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_node_has_what_a_run_needs_and_gives_back_its_files(
+    resumed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import os, sys\nprint(os.environ['{VARIABLE}'], end='', flush=True)\nsys.exit('why')\n"
+    )
+    monkeypatch.setattr(ray_cluster, "parallel_runs", SimpleNamespace(__file__=script))
+    description: Any = None
+    built = Built(description, Path("/elsewhere/train"))
+    request = TrainingRequest(built=built, resume="/elsewhere/run" if resumed else None)
+    files = {"save-1/policy.rltp": b"policy", "run.json": b"{}"}
+    actor = TrialActor()
+    with pytest.raises(UsageError, match=r"has version .* and this machine 0\.0: install"):
+        actor.start("0.0", "/", Job(request, False), {}, {})
+    actor.start(version_here(), "/nowhere", Job(request, False), files, {"train": b"program"})
+    said = b""
+    while (part := actor.read([])) is not None:
+        said += part
+    folder = Path(said.decode())  # is the project, as the node does not have that of this machine
+    assert (folder / "rlt.toml").is_file()
+    assert (folder / "train").read_bytes() == b"program"
+    assert (folder / "train").stat().st_mode & 0o777 == 0o755
+    run = str(folder / "run") if resumed else None
+    job = pickle.loads((folder / "trial.job").read_bytes())  # which this test has had written
+    assert job.request == replace(
+        request,
+        built=Built(description, folder / "train"),
+        resume=run,
+        out=None if resumed else folder / "run",
+    )
+    how, found = actor.end()
+    assert (how.endswith(": why"), found) == (True, files)
+    assert not folder.exists()
