@@ -63,6 +63,12 @@ TEST_CASE("a policy sees errors, a unit quaternion with w >= 0, and rates") {
     CHECK(length == doctest::Approx(1.0f));
     CHECK(seen[6] >= 0.0f);
   }
+  Episode<Flight> rounded(environment, 0);  // as rounding leaves it, beyond 1
+  const float most = std::nextafter(1.0f, 2.0f);
+  for (const float q : {most, -most}) {
+    for (int i = 0; i < 4; i++) rounded.state.attitude[i] = i == 1 ? q : 0.0f;
+    CHECK(rounded.see()[7] == (q > 0 ? 1.0f : -1.0f));
+  }
   environment.settings.start_tilt = 30.0f;
   for (std::uint32_t number = 0; number < 50; number++) {
     Episode<Flight> episode(environment, number);
