@@ -59,10 +59,16 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "host/rltools_host/training/from_python": "tests/host/rlt/test_training",
     "integrations/arduino/": "tests/host/policies/test_export_folders",
     "integrations/zephyr/": "tests/host/policies/test_export_zephyr",
-    "lib/rltools/include/rltools/core/tensor": "tests/lib/rl/test_vector_environment",
+    "lib/rltools/include/rltools/core/tensor": (
+        "tests/lib/rl/algorithms/test_distillation.cpp",
+        "tests/lib/rl/test_vector_environment",
+    ),
     "lib/rltools/include/rltools/nn/activation": "tests/lib/policy/test_fewer_activations",
     "lib/rltools/include/rltools/nn/mlp": "tests/lib/kernels/threads/test_host_threads",
-    "lib/rltools/include/rltools/policy/format": "tests/lib/policy/test_recurrent_image",
+    "lib/rltools/include/rltools/policy/format": (
+        "tests/host/policies/test_policy_image",
+        "tests/lib/policy/test_recurrent_image",
+    ),
     "lib/rltools/include/rltools/policy/reader": "tests/lib/policy/test_recurrent_image",
     "lib/rltools/include/rltools/rl/advantages": "tests/lib/rl/algorithms/test_pytorch",
     "lib/rltools/include/rltools/rl/categorical": "tests/lib/rl/algorithms/test_pytorch",
