@@ -374,10 +374,11 @@ def opened(place: str | Path) -> optuna.storages.RDBStorage:
 
 def storage_error(place: str | Path, error: Exception) -> DamagedFileError | UsageError:
     """One sentence, without a password."""
-    cause: BaseException | None = error  # Optuna's own words guess at it
-    while cause is not None and getattr(cause, "orig", None) is None:
+    cause: BaseException = error  # Optuna's own words guess at it
+    while getattr(cause, "orig", None) is None and cause.__cause__ is not None:
         cause = cause.__cause__
-    reason = str(getattr(cause, "orig", None) or error).strip().splitlines()[0]
+    said = str(getattr(cause, "orig", None) or cause).strip()
+    reason = said.splitlines()[0] if said else type(cause).__name__
     shown = str(place)
     if isinstance(place, str):
         try:

@@ -21,6 +21,7 @@ from rltools_host.training.trials import (
     Dimension,
     Trials,
     space_of,
+    storage_error,
 )
 
 EXPERIMENT = replace(
@@ -228,6 +229,9 @@ def test_what_a_database_says_is_the_reason(tmp_path: Path) -> None:
         database.execute("drop table trial_intermediate_values")
     with pytest.raises(DamagedFileError, match=r"cannot be used \(no such table: "):
         study.report(trial, {100: 1.0})
+    guess = ValueError("typically invalid data")
+    for guess.__cause__, said in ((OSError("none free\n2"), "none free"), (OSError(), "OSError")):
+        assert f"cannot be used ({said}):" in str(storage_error(tmp_path / "study.db", guess))
 
 
 @installs_optuna
