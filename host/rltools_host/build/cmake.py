@@ -298,7 +298,7 @@ def host_library(name: str) -> Path:
 
 TEST_FOLDERS = ("lib", "firmware", "integrations")  # of tests/
 MORE = re.compile(r"^// Test: .*\bmore\b")  # a first line: there is a second program
-BACKGROUND = 10  # niceness of what nobody waits for
+BACKGROUND = 10  # niceness of the C++ tests, which are built beside the Python tests
 
 
 def tests_directory() -> Path:

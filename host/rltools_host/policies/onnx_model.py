@@ -234,7 +234,7 @@ def encode_onnx(image: PolicyImage) -> bytes:
     training."""
     require_no_masks(image, "ONNX")
     tools.ensure_group(GROUP)
-    from onnx import TensorProto
+    from onnx import TensorProto, checker
 
     graph = Graph("observation")
     if image.normaliser is not None:
@@ -273,6 +273,7 @@ def encode_onnx(image: PolicyImage) -> bytes:
         producer_name="rltools",
     )
     make.set_model_props(model, {"contract": json.dumps(contract(image))})
+    checker.check_model(model, full_check=True)
     data: bytes = model.SerializeToString()
     require_same_actions(image, data)
     return data
