@@ -231,7 +231,7 @@ def train(
     """Trains, and returns when the run is finished; None stands for the default of `rlt train`.
 
     experiment: one of list_experiments(), such as "pendulum-td3".
-    board: where to train, "host" for this machine; None: an emulated microcontroller.
+    board: where to train, as `--board`; None: this machine.
     seeds: trains a run for each, `jobs` at once, and returns a Group.
     steps: of the environments in all, also with `resume`.
     settings: hyperparameters by their names, as `rlt train --set` takes them.

@@ -233,8 +233,7 @@ def command(
         str | None,
         typer.Option(
             metavar="BOARD",
-            help="Where to train: a name of `rlt boards`. [default: the emulated qemu-cortex-m7; "
-            "host-threads if the experiment does not fit there]",
+            help="Where to train: a name of `rlt boards`. [default: host, this machine]",
             autocompletion=options.boards,
         ),
     ] = None,

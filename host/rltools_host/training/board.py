@@ -84,7 +84,7 @@ def generated_headers(subject: str) -> list[str]:
 def open_board(plan: Plan) -> Link:
     """A link to the given port, a new process or emulator, or the board that is connected."""
     flash = command_line("flash", plan.board.name, plan.description.name)
-    remedy = f"plug it in and `{flash}`, or train on an emulated board with --board {DEFAULT_BOARD}"
+    remedy = f"plug it in and `{flash}`, or train on this machine with --board {DEFAULT_BOARD}"
     socket = plan.server.address if plan.server is not None else None
     return open_board_link(
         plan.board, plan.port, plan.program, remedy, threads=plan.threads, environments=socket

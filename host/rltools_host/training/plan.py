@@ -34,7 +34,8 @@ from rltools_host.training.hyperparameters import (
 )
 from rltools_host.tree import command_line, near_path
 
-DEFAULT_BOARD = "qemu-cortex-m7"
+DEFAULT_BOARD = "host"  # this machine; with --threads the one of its boards that takes them
+THREADED_BOARD = "host-threads"
 # A run that would end before its first evaluation is evaluated so often: no bit depends on that.
 POINTS_OF_SHORT_RUNS = 20
 # A resumed run may set these; the others decide what the bits of the run are.
@@ -228,7 +229,8 @@ def make_plan(
         raise UsageError(f"name an experiment ({listed}), or a run with --resume")
     require_player(request, experiment, server)
     subject = experiment if server is None else headers_of(server.task).experiment
-    board = board_of(subject) if request.board is None else load_board(request.board)
+    default = DEFAULT_BOARD if request.threads is None else THREADED_BOARD
+    board = load_board(default if request.board is None else request.board)
     if request.out is not None and not request.anew:
         require_empty(request.out)
     require_threads(request, board)
@@ -345,16 +347,6 @@ def require_player(
 def report_interval(description: ExperimentDescription, board: Board) -> int:
     """Steps from one progress message to the next, unless somebody says."""
     return board.report_every * description.environments
-
-
-def board_of(subject: str) -> Board:
-    """Where it is trained unless somebody says: DEFAULT_BOARD, else this machine's threads."""
-    default = load_board(DEFAULT_BOARD)
-    if subject not in experiments.list_experiments() and not experiments.is_generated(subject):
-        return default
-    boards = [default, *(board for board in list_boards() if board.takes_threads)]
-    fitting = [board for board in boards if not experiments.lacking(subject, board)]
-    return fitting[0] if fitting else default
 
 
 def require_threads(request: TrainingRequest, board: Board) -> None:
