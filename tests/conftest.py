@@ -12,10 +12,12 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
+from rltools_host.toolchain.description import hide_optional_tools
 from rltools_host.tree import MARKER, PROJECT, TREE, VARIABLE, Tree
 
 OPT_IN = {
@@ -79,13 +81,22 @@ FIRST_FILES = (
 FOLDER = Path(__file__).parent
 os.environ.pop(VARIABLE, None)  # the tests' project is the checkout
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a worker for each processor already
+hide_optional_tools()  # where RLT_HIDE_OPTIONAL says so
 ALL = "all"
+ONLY_WITH = "only with"  # begins the reason why a test of OPT_IN is skipped
+# The tests of a whole run that lacked something: `rlt test --rest` runs them with all that it has.
+SKIPPED_TESTS = PROJECT.build / "skipped_tests.txt"
 PROCESSOR_TIMES = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         f"--{ALL}", action="store_true", help="also what `rlt test` leaves to `rlt test --all`"
+    )
+    parser.addoption(
+        "--rest",
+        action="store_true",
+        help="only what --all adds, and what the last run of all others had to skip",
     )
     for marker, description in OPT_IN.items():
         parser.addoption(
@@ -124,20 +135,43 @@ def pytest_collection() -> Iterator[None]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # Not item.keywords, which has the names of folders as well.
-    if not config.getoption(f"--{ALL}"):
-        left_out = [item for item in items if item.get_closest_marker(ALL) is not None]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.get_closest_marker(ALL) is None]
+    rest, chosen = config.getoption("--rest"), items[:]
+    if rest:
+        skipped = set(SKIPPED_TESTS.read_text().splitlines()) if SKIPPED_TESTS.is_file() else set()
+        chosen = [
+            item
+            for item in items
+            if item.get_closest_marker(ALL) is not None
+            or not skipped.isdisjoint((item.nodeid, item.nodeid.partition("::")[0]))
+        ]
+    elif not config.getoption(f"--{ALL}"):
+        chosen = [item for item in items if item.get_closest_marker(ALL) is None]
+    kept = set(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = chosen
     for marker in OPT_IN:
         if config.getoption(f"--{marker}"):
             continue
-        skip = pytest.mark.skip(reason=f"only with --{marker}")
+        skip = pytest.mark.skip(reason=f"{ONLY_WITH} --{marker}")
         for item in items:
             if item.get_closest_marker(marker) is not None:
                 item.add_marker(skip)
     if hasattr(config, "workerinput"):
         places = {FOLDER / name: place for place, name in enumerate(FIRST_FILES)}
         items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Note which tests a run of all of them skipped because this machine lacks something."""
+    if config.args != ["tests"] or config.option.keyword or config.getoption("--rest"):
+        return
+    skipped = [
+        report.nodeid
+        for report in terminalreporter.stats.get("skipped", ())
+        if not report.longrepr[2].startswith(f"Skipped: {ONLY_WITH}")
+    ]
+    SKIPPED_TESTS.parent.mkdir(exist_ok=True)
+    SKIPPED_TESTS.write_text("".join(f"{name}\n" for name in skipped))
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from rltools_host.lines import (
     without_breaks,
     without_commands,
 )
-from rltools_host.tree import PROJECT, command_line, launcher
+from rltools_host.tree import HIDE_OPTIONAL, PROJECT, command_line, launcher
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.
@@ -231,6 +231,10 @@ def output_lost(error: OSError) -> int:
 def run(words: Sequence[str]) -> int:
     """The exit code of a command; whatever goes wrong is one line on the error stream."""
     try:
+        if HIDE_OPTIONAL in os.environ:
+            from rltools_host.toolchain.description import hide_optional_tools
+
+            hide_optional_tools()
         if VARIABLE in os.environ:
             completion_init()
         code = app(

@@ -120,6 +120,9 @@ def near_path(path: Path) -> Path:
 
 MARKER = "rlt.toml"
 VARIABLE = "RLT_PROJECT"  # names the project, wherever the command is called
+HIDE_OPTIONAL = (
+    "RLT_HIDE_OPTIONAL"  # of the environment; =1: as where no optional tool is installed
+)
 
 
 class Project:

@@ -174,7 +174,11 @@ def test_all_headers_compile_together_in_cpp20(tmp_path: Path) -> None:
 
 
 def test_each_header_is_compiled_by_a_toolchain() -> None:
-    compiled = [header for name in TOOLCHAINS for header in headers_first_for(name)]
+    """By one of those that are installed here, whichever they are."""
+    installed = [
+        name for name, board in TOOLCHAINS.items() if not missing_tools(cmake.required_tools(board))
+    ]
+    compiled = [header for name in installed for header in headers_first_for(name)]
     assert len(compiled) == len(set(compiled))
     assert set(headers_for(TOOLCHAINS["host"])) <= set(compiled)
 

@@ -63,7 +63,7 @@ class Selection:
     def pytest_arguments(self) -> list[str]:
         arguments = list(self.options)
         if self.rest:
-            arguments += ["--all"] if self.daily else ["--all", "-m", "all"]
+            arguments += ["--all"] if self.daily else ["--rest"]
         return [*arguments, "-k", self.expression] if self.expression else arguments
 
     @property
@@ -345,7 +345,10 @@ def command(
         bool, typer.Option("--all", help="Also other processors, PX4, sanitizers, more shapes.")
     ] = False,
     rest: Annotated[
-        bool, typer.Option("--rest", help="Only what --all adds, after `rlt test` has passed.")
+        bool,
+        typer.Option(
+            "--rest", help="Only what --all adds, and what the last `rlt test` had to skip."
+        ),
     ] = False,
     slow: Annotated[
         bool,

@@ -4,6 +4,7 @@ and the groups of Python packages: what they are known by, and how much there is
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import platform
@@ -12,15 +13,21 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from rltools_host.errors import BuildError, unknown_name
 from rltools_host.files import parse_json
-from rltools_host.tree import TREE
+from rltools_host.tree import HIDE_OPTIONAL, PROJECT, TREE
 
 BUILDERS = {"cmake": "CMake", "platformio": "PlatformIO"}  # build/firmware.py calls them
+COMPILER_CACHE = "ccache"  # cmake/compiler_cache.cmake; `rlt test` installs it where it can
+WITHOUT_OPTIONAL = "without-optional"  # in build/, a folder of links
+# What tests look for besides the optional tools that toolchains name.
+HIDDEN_BESIDE = ("avr-*", "debootstrap", "llvm-*", "nodejs", "npm", "npx")
+EGL_VENDORS = "__EGL_VENDOR_LIBRARY_FILENAMES"  # where libglvnd looks for libraries to draw with
 HEADER_DIRECTORIES = ("/usr/include", "/usr/local/include", "/opt/homebrew/include")
 
 
@@ -43,6 +50,8 @@ class Tool:
         return not self.file and not self.header
 
     def path(self) -> str | None:
+        if self.optional and self.name != COMPILER_CACHE and optional_tools_are_hidden():
+            return None
         if self.file:
             return compiler_file(self.compiler, self.file.format(machine=platform.machine()))
         if self.header:
@@ -270,3 +279,39 @@ def header_file(name: str) -> str | None:
         if os.path.exists(header):
             return header
     return None
+
+
+def optional_tools_are_hidden() -> bool:
+    """Return whether HIDE_OPTIONAL is set."""
+    return os.environ.get(HIDE_OPTIONAL) == "1"
+
+
+def hide_optional_tools() -> None:
+    """Take the optional tools from this process and from those that it starts, where HIDE_OPTIONAL
+    says so: PATH becomes a folder of links to the other programs, and EGL finds no library."""
+    directories = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    shown = PROJECT.build / WITHOUT_OPTIONAL
+    if not optional_tools_are_hidden() or str(shown) in directories:
+        return
+    patterns, folders = list(HIDDEN_BESIDE), set[str]()
+    for toolchain in list_toolchains():
+        tools = (*toolchain.tools, *toolchain.libraries, *toolchain.emulators)
+        for tool in tools:
+            if tool.optional and tool.is_program and tool.name != COMPILER_CACHE:
+                is_compiler = bool(toolchain.prefix) and tool.name == toolchain.compiler
+                patterns.append(f"{toolchain.prefix}*" if is_compiler else tool.name)
+                folders.add(os.path.dirname(os.path.realpath(shutil.which(tool.name) or "/")))
+    folders -= {os.path.realpath(directory) for directory in directories} | {"/"}
+    links: dict[str, str] = {}
+    for directory in directories:
+        for program in os.scandir(directory) if os.path.isdir(directory) else ():
+            folder = os.path.dirname(os.path.realpath(program.path))
+            if folder not in folders and not any(fnmatch(program.name, name) for name in patterns):
+                links.setdefault(program.name, program.path)  # the first of PATH counts
+    shown.mkdir(parents=True, exist_ok=True)
+    for name in {entry.name for entry in os.scandir(shown)} - links.keys():
+        (shown / name).unlink(missing_ok=True)
+    for name, path in links.items():
+        with contextlib.suppress(FileExistsError):
+            os.symlink(path, shown / name)
+    os.environ |= {"PATH": str(shown), EGL_VENDORS: os.devnull}

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain.description import (
+    COMPILER_CACHE,
     MODULES,
     MOUNT_PTS,
     PTS,
@@ -68,7 +69,6 @@ PRESENT_WITHOUT_LOCK = {
         "torch==2.13.0",
     ),  # regenerates the goldens only; not locked, its wheels' sources vary
 }
-COMPILER_CACHE = "ccache"  # cmake/compiler_cache.cmake
 INTERRUPTED_INSTALLER_S = 20.0  # until one that does not end on Ctrl-C is killed
 
 

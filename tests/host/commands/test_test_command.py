@@ -15,7 +15,7 @@ from rltools_host.commands import test as test_command
 from rltools_host.commands.test import Selection, StepResult
 from rltools_host.errors import BuildError
 from rltools_host.toolchain import tools
-from rltools_host.tree import PROJECT, TREE
+from rltools_host.tree import MARKER, PROJECT, TREE
 
 REPORT = """<testsuites>
 <testsuite name="a" tests="7" failures="1" errors="1" skipped="2"></testsuite>
@@ -82,6 +82,27 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cmake.tests_directory().mkdir(parents=True)
     (cmake.tests_directory() / "CTestTestfile.cmake").write_text(CTEST_FILE)
     return tmp_path
+
+
+def test_the_rest_runs_what_was_skipped_for_lack_of_a_tool(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(test_command, "MOST_WORKERS", 1)
+    (tree / MARKER).touch()
+    (tree / "tests/test_x.py").write_text(
+        "import os, pytest\n"
+        "def test_a(): pass\n"
+        "def test_b(): os.path.exists('tool') or pytest.skip('no tool')\n"
+        "@pytest.mark.all\n"
+        "def test_c(): pass\n"
+        "@pytest.mark.slow\n"
+        "def test_d(): pass\n"
+    )
+    outcome = test_command.python_tests(Selection())
+    assert (outcome.passed, outcome.failed, outcome.skipped) == (1, 0, 2)
+    (tree / "tool").touch()
+    outcome = test_command.python_tests(Selection(daily=False, rest=True))
+    assert (outcome.passed, outcome.failed, outcome.skipped) == (2, 0, 0)
 
 
 @pytest.mark.usefixtures("tree")
@@ -174,7 +195,7 @@ REST = ["default", "mujoco", ("apt", True), *OTHERS]
     [
         ("", DAILY, "26 passed, 0 failed, 3 skipped"),
         ("--all", [*REST, "lint", ["--all"]], "26 passed, 0 failed, 3 skipped"),
-        ("--rest", [*REST, ["--all", "-m", "all"]], "25 passed, 0 failed, 3 skipped"),
+        ("--rest", [*REST, ["--rest"]], "25 passed, 0 failed, 3 skipped"),
         (
             "--slow --exhaustive -k nothing",
             ["default", "test", ["--slow", "--exhaustive", "--all", "-k", "nothing"]],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import io
+import os
 import re
 import subprocess
 import sys
@@ -78,7 +79,7 @@ def can_draw() -> bool:
     return any(
         subprocess.run(
             [sys.executable, "-c", CAN_DRAW],
-            env={"MUJOCO_GL": library, "PYOPENGL_PLATFORM": library},
+            env={**os.environ, "MUJOCO_GL": library, "PYOPENGL_PLATFORM": library},
             capture_output=True,
             timeout=60,
         ).returncode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,8 +15,8 @@ import pytest
 
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import group_stamp
-from rltools_host.tree import TREE, Tree
+from rltools_host.toolchain.description import EGL_VENDORS, group_stamp, hide_optional_tools
+from rltools_host.tree import HIDE_OPTIONAL, PROJECT, TREE, Tree
 
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 Call = tuple[list[str], tuple[int, ...]]
@@ -273,3 +274,29 @@ def test_the_first_link_of_a_wheel_is_announced(
     tools.require("g++")
     is_said = is_installed and stands_in and is_first
     assert capsys.readouterr().err == (f"Compiling {tools.FIRST_LINK}\n" if is_said else "")
+
+
+def test_optional_tools_can_be_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From this process and those that it starts; what every machine has stays."""
+    (tmp_path / "llvm").mkdir()
+    for name in ("llvm/clang", "node", "riscv64-unknown-elf-objcopy", "g++"):
+        (tmp_path / name).write_text("#!/bin/sh\necho here\n")
+        (tmp_path / name).chmod(0o755)
+    for name in ("clang++", "clang-tidy"):
+        (tmp_path / name).symlink_to("llvm/clang")
+    names = ("clang++", "clang-tidy", "node", "riscv64-unknown-elf-objcopy")
+    monkeypatch.setattr(PROJECT, "root", tmp_path / "project")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    for variable in (HIDE_OPTIONAL, EGL_VENDORS):
+        monkeypatch.setenv(variable, "0")
+    hide_optional_tools()
+    assert all(shutil.which(name) for name in names)
+    monkeypatch.setenv(HIDE_OPTIONAL, "1")
+    for _ in range(2):
+        hide_optional_tools()
+        assert not any(shutil.which(name) for name in names)
+        assert subprocess.run(["g++"], capture_output=True, text=True).stdout == "here\n"
+        assert {tool.name for tool in tools.missing_tools(("clang++", "openblas", "g++"))} == {
+            "clang++",
+            "openblas",
+        }
