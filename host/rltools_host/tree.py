@@ -120,9 +120,7 @@ def near_path(path: Path) -> Path:
 
 MARKER = "rlt.toml"
 VARIABLE = "RLT_PROJECT"  # names the project, wherever the command is called
-HIDE_OPTIONAL = (
-    "RLT_HIDE_OPTIONAL"  # of the environment; =1: as where no optional tool is installed
-)
+HIDE_OPTIONAL = "RLT_HIDE_OPTIONAL"  # =1: as where none of the optional tools is installed
 
 
 class Project:
