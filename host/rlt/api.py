@@ -156,8 +156,8 @@ class Policy(Acting):
         """Actions, float32 of shape (actions,) or (n, actions), in the units of `actions`.
 
         observation: real numbers of shape (observations,) or (n, observations), in the units of
-        `observations`, rounded to float32. If one is not finite, the action is the middle of each
-        range. UsageError for another shape or type; a recurrent policy acts by episode().
+        `observations`, rounded to float32. If one is not finite, the action is the safe one of its
+        contract. UsageError for another shape or type; a recurrent policy acts by episode().
         """
         return self._act(observation)
 
