@@ -168,6 +168,7 @@ class Push:
         say(headline(image))
         if slots.active is not None and slots.active.sha256 == image.sha256:
             self._verify()
+            self._say_assumptions(say)
             self._end(slots, "it was active already")
             say(f"active already in slot {self._outcome.slot}, {self._verified}")
             if self._prove is not None:

@@ -166,7 +166,8 @@ struct VoidOf {
 };
 
 // A contract may state a safe action, `kSafeAction[kActionDim]` in the channels' units. An
-// environment has it from its contract in policy/contracts/; exported policies know no other.
+// environment may have it from its contract in policy/contracts/. A run's run.json keeps it for
+// exports of its policy.
 template <class Environment, class = void>
 struct SafeAction {
   static constexpr const float* kValues = nullptr;
