@@ -25,7 +25,7 @@ CHANNELS = {
         {"name": "angle_error", "unit": "rad"},
         {"name": "velocity", "unit": "rad/s"},
     ],
-    "actions": [{"name": "torque", "unit": "N*m"}],
+    "actions": [{"name": "torque", "unit": "N*m", "safe": 0}],
 }
 
 

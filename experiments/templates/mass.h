@@ -20,6 +20,7 @@ struct MyMassEnvironment : EnvironmentDefaults {
   static constexpr Channel kObservations[kObservationDim] = {{"position", "m", -2.0f, 2.0f},
                                                              {"velocity", "m/s", -5.0f, 5.0f}};
   static constexpr Channel kActions[kActionDim] = {{"force", "N", -2.0f, 2.0f}};
+  static constexpr float kSafeAction[kActionDim] = {0.0f};  // where something is wrong
   // [/contract]
   static constexpr Shape kPicture[] = {{"view", "", "-2.2, -0.8, 2.2, 0.8"},
                                        {"rod", "ground", "-2, -0.2, 2, -0.2, 0.04"},

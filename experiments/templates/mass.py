@@ -20,7 +20,7 @@ class MyMass(gymnasium.Env[Any, Any]):
                 {"name": "position", "unit": "m"},
                 {"name": "velocity", "unit": "m/s"},
             ],
-            "actions": [{"name": "force", "unit": "N"}],
+            "actions": [{"name": "force", "unit": "N", "safe": 0}],  # where something is wrong
         },
         "picture": [
             ("view", "", "-2.2, -0.8, 2.2, 0.8"),

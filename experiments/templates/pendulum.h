@@ -21,6 +21,7 @@ struct MyPendulumEnvironment : EnvironmentDefaults {
                                                              {"sin_angle", "1", -1.0f, 1.0f},
                                                              {"velocity", "rad/s", -8.0f, 8.0f}};
   static constexpr Channel kActions[kActionDim] = {{"torque", "N*m", -2.0f, 2.0f}};
+  static constexpr float kSafeAction[kActionDim] = {0.0f};  // where something is wrong
   // [/contract]
   static constexpr Shape kPicture[] = {{"view", "", "-1.3, -1.3, 1.3, 1.3"},
                                        {"rod", "push", "0, -1.2, torque / 2, -1.2, 0.1"},

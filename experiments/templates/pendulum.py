@@ -23,7 +23,7 @@ class MyPendulum(gymnasium.Env[Any, Any]):
                 {"name": "sin_angle", "unit": "1"},
                 {"name": "velocity", "unit": "rad/s"},
             ],
-            "actions": [{"name": "torque", "unit": "N*m"}],
+            "actions": [{"name": "torque", "unit": "N*m", "safe": 0}],  # if something is wrong
         },
         "picture": [
             ("view", "", "-1.3, -1.3, 1.3, 1.3"),

@@ -101,6 +101,17 @@ inline void describe_channels(Json& json, const char* name, const Channel* chann
   });
 }
 
+// The safe action that an environment or a contract states, in its channels' units; else nothing.
+template <class Contract>
+void describe_safe_action(Json& json) {
+  json.list("safe_action", [&] {
+    const PolicyContract contract = policy_contract<Contract>();
+    for (int i = 0; contract.safe_action != nullptr && i < contract.action_dim; i++) {
+      json.write(contract.safe_action[i]);
+    }
+  });
+}
+
 // The parameters of a list, RLT_DEFINE_HYPERPARAMETERS, with the defaults of `values`.
 template <class Parameters>
 void describe_parameters(Json& json, const char* name, const Parameters& values) {

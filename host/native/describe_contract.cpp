@@ -14,6 +14,7 @@ int main() {
     rlt::describe::describe_channels(json, "observations", Contract::kObservations,
                                      Contract::kObservationDim);
     rlt::describe::describe_channels(json, "actions", Contract::kActions, Contract::kActionDim);
+    rlt::describe::describe_safe_action<Contract>(json);
   });
   std::puts(json.text().c_str());
   return 0;

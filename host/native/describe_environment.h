@@ -50,6 +50,7 @@ void describe_environment(Json& json, std::uint32_t episode_steps) {
                               : json.write(nullptr);
   describe_channels(json, "observations", E::kObservations, E::kObservationDim);
   describe_channels(json, "actions", E::kActions, E::kActionDim);
+  describe_safe_action<E>(json);
   json.list("picture", [&] { Picture<E>::describe(json); });
 }
 

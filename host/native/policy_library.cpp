@@ -2,6 +2,7 @@
 // for bit as a board does. The caller gives all memory; pointers to images lie on four-byte
 // boundaries.
 #include <string>
+#include <vector>
 
 #include "describe.h"
 #include "rltools/policy/contracts/acrobot.h"
@@ -17,27 +18,29 @@ namespace {
 constexpr std::uint32_t kAnyHistory = 0xffffffffu;  // a policy may see its own last actions
 
 template <class Contract>
-void take_safe_action_of(const rlt::PolicyView& policy, float* action) {
+bool take_safe_action_of(const rlt::PolicyView& policy, float* action) {
   const rlt::PolicyContract contract = rlt::policy_contract<Contract>();
-  if (rlt::check_contract(policy, contract, kAnyHistory).accepted()) {
-    rlt::take_safe_action(contract, action);
-  }
+  if (!rlt::check_contract(policy, contract, kAnyHistory).accepted()) return false;
+  rlt::take_safe_action(contract, action);
+  return contract.safe_action != nullptr;
 }
 
 // action (action_dim) = the safe action of the contract of policy/contracts that the image is made
-// for; where it is made for none of them, the middle of every range, and the first choice.
-void take_safe_action(const rlt::PolicyView& policy, float* action) {
+// for; where it is made for none of them, the middle of every range, and the first choice. Whether
+// a contract states it.
+bool take_safe_action(const rlt::PolicyView& policy, float* action) {
   for (int i = 0; i < policy.header->action_dim; i++) {
     const bool chooses = policy.choices != nullptr && rlt::detail::choice_count(policy.actions[i]);
     action[i] =
         chooses ? 0.0f : rlt::middle_of(policy.actions[i].minimum, policy.actions[i].maximum);
   }
-  take_safe_action_of<rlt::contracts::Acrobot>(policy, action);
-  take_safe_action_of<rlt::contracts::CartPole>(policy, action);
-  take_safe_action_of<rlt::contracts::MaskedPendulum>(policy, action);
-  take_safe_action_of<rlt::contracts::Pendulum>(policy, action);
-  take_safe_action_of<rlt::contracts::Quadrotor>(policy, action);
-  take_safe_action_of<rlt::contracts::RacingCar>(policy, action);
+  bool is_stated = take_safe_action_of<rlt::contracts::Acrobot>(policy, action);
+  is_stated |= take_safe_action_of<rlt::contracts::CartPole>(policy, action);
+  is_stated |= take_safe_action_of<rlt::contracts::MaskedPendulum>(policy, action);
+  is_stated |= take_safe_action_of<rlt::contracts::Pendulum>(policy, action);
+  is_stated |= take_safe_action_of<rlt::contracts::Quadrotor>(policy, action);
+  is_stated |= take_safe_action_of<rlt::contracts::RacingCar>(policy, action);
+  return is_stated;
 }
 
 }  // namespace
@@ -70,23 +73,28 @@ int rlt_policy_check_examples(const rlt::PolicyView* policy, float* scratch,
   return static_cast<int>(verdict.reason);
 }
 
-// action (action_dim) = the safe action of the image's contract, and normalised (action_dim) the
-// same as a place keeps it for a policy that sees its own last actions.
-void rlt_policy_safe_action(const rlt::PolicyView* policy, float* action, float* normalised) {
-  take_safe_action(*policy, action);
-  for (int i = 0; i < policy->header->action_dim; i++) {
+// Elements of action (action_dim) that are NaN become those of the safe action of the image's
+// contract, and normalised (action_dim) all of it as a place keeps it for a policy that sees its
+// own last actions. Returns whether a contract states a safe action.
+int rlt_policy_safe_action(const rlt::PolicyView* policy, float* action, float* normalised) {
+  const std::size_t action_dim = policy->header->action_dim;
+  std::vector<float> contracts(action_dim);
+  const bool is_stated = take_safe_action(*policy, contracts.data());
+  for (std::size_t i = 0; i < action_dim; i++) {
     const rlt::PolicyImageChannel& channel = policy->actions[i];
+    if (!rlt::is_finite(action[i])) action[i] = contracts[i];
     normalised[i] = rlt::normalised_action(action[i], channel.minimum, channel.maximum);
   }
+  return is_stated;
 }
 
 // outputs (count, output_dim) and actions (count, action_dim) for observations (count,
 // observation_dim), each of a place of its own. Where an element of the observation or of the
-// output is not finite, the action is the safe one. states (count, state_dim): the hidden ones,
-// which move on; null: all are zero before.
+// output is not finite, the action is safe_action (action_dim). states (count, state_dim): the
+// hidden ones, which move on; null: all are zero before.
 void rlt_policy_evaluate(const rlt::PolicyView* policy, const float* observations,
-                         std::size_t count, float* states, float* outputs, float* actions,
-                         float* scratch) {
+                         std::size_t count, float* states, const float* safe_action, float* outputs,
+                         float* actions, float* scratch) {
   const std::size_t observation_dim = policy->header->observation_dim;
   const std::size_t action_dim = policy->header->action_dim;
   for (std::size_t i = 0; i < count; i++) {
@@ -99,7 +107,7 @@ void rlt_policy_evaluate(const rlt::PolicyView* policy, const float* observation
         rlt::all_finite(output, policy->output_dim)) {
       rlt::scale_action(*policy, observation, output, action);
     } else {
-      take_safe_action(*policy, action);
+      for (std::size_t k = 0; k < action_dim; k++) action[k] = safe_action[k];
     }
   }
 }

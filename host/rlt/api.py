@@ -156,8 +156,8 @@ class Policy(Acting):
         """Actions, float32 of shape (actions,) or (n, actions), in the units of `actions`.
 
         observation: real numbers of shape (observations,) or (n, observations), in the units of
-        `observations`, rounded to float32. If one is not finite, the action is the middle of each
-        range. UsageError for another shape or type; a recurrent policy acts by episode().
+        `observations`, rounded to float32. If one is not finite, the action is the safe one of its
+        contract. UsageError for another shape or type; a recurrent policy acts by episode().
         """
         return self._act(observation)
 
@@ -304,8 +304,9 @@ def train_gymnasium(
     hidden: widths of the layers between; 64, 64.
     environments: how many are stepped at once; None: 1, with PPO 8.
     name: the environment's name in the policy's image; None: the function's.
-    channels: `observations` and `actions`, lists of names, or of mappings with name, unit, minimum
-        and maximum, and `step_interval_us`; missing keys come from the spaces.
+    channels: `observations` and `actions`, lists of names, or of mappings with name, unit, and of
+        an observation minimum and maximum, of an action safe; and `step_interval_us`. What is
+        missing is taken from the spaces, or assumed and said.
     episode_steps: the longest episode; None: the task's own, else 1,000.
     sizes: batch_size, replay_capacity (of sac, td3 and dqn), rollout_steps (of ppo).
     seeds: as of train(); environments of a function are stepped one run after the other.

@@ -108,8 +108,10 @@ def start_child(
     environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
     descriptors: Sequence[int] = (),
+    ends_with_input: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """Starts a program that ends with this process (exactly: with the thread that calls this).
+    """Starts a program that ends with this process (exactly: with the thread that calls this); one
+    that `ends_with_input` does so by itself, after what it has to do.
 
     `environment` is added to that of this process; `directory` is where it runs; `descriptors` are
     open there, too, by the same numbers.
@@ -123,7 +125,7 @@ def start_child(
         cwd=directory,
         start_new_session=True,
         pass_fds=descriptors,
-        preexec_fn=dying_with(os.getpid()),
+        preexec_fn=None if ends_with_input else dying_with(os.getpid()),
     )
 
 

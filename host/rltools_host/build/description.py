@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rltools_host.errors import unknown_name
+from rltools_host.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
+
+
+LARGEST_FLOAT32 = 3.4028234663852886e38
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,40 @@ class Channel:
         if self.choices:
             return f'"{self.name}", a choice of {", ".join(self.choices)}'
         return f'"{self.name}" in {self.unit} from {self.minimum:.9g} to {self.maximum:.9g}'
+
+
+def usual_safe_value(channel: Channel) -> float:
+    """Of a channel of which nobody states it: safe_action() of policy/contract.h."""
+    return 0.0 if channel.choices else 0.5 * (channel.maximum + channel.minimum)
+
+
+def unsafe(channel: Channel, value: float) -> str:
+    """Why an action cannot be the safe one, a clause; empty where it can."""
+    low, high, nearest = struct.unpack(
+        "<3f", struct.pack("<3f", channel.minimum, channel.maximum, value)
+    )
+    if not low <= nearest <= high:
+        return f"{value:g} lies outside of its range, {channel.minimum:g} to {channel.maximum:g}"
+    if channel.choices and value != round(value):
+        return f"{value:g} is the number of none of its choices, 0 to {channel.maximum:g}"
+    return ""
+
+
+def safe_value(channel: Channel, given: Any) -> float:
+    """A user's safe action of a channel: a number, or a choice by its name. UsageError where the
+    channel cannot take it."""
+    names = channel.choices
+    try:
+        value = names.index(str(given)) if str(given) in names else float(given)
+        wrong = unsafe(channel, value) if abs(value) < LARGEST_FLOAT32 else "it is not finite"
+    except (TypeError, ValueError):
+        what = f"none of {', '.join(names)}" if names else "no number"
+        wrong = f"{str(given)[:40]} is {what}"
+    if isinstance(given, bool):
+        wrong = f"{given} is no number"
+    if wrong:
+        raise UsageError(f"the safe action of {channel.name}: {wrong}")
+    return float(value)
 
 
 def ranges_of(

@@ -13,7 +13,14 @@ from dataclasses import replace
 
 from rltools_host.checks.findings import CompiledRequest, Examination, Finding
 from rltools_host.errors import EnvironmentLostError, RltError
-from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
+from rltools_host.gymnasium_tasks.environment_server import (
+    CLOSE,
+    MAKE,
+    RESET,
+    STEP,
+    PlayState,
+    leave_nothing_behind,
+)
 from rltools_host.gymnasium_tasks.imports import (
     agree,
     install_what_it_needs,
@@ -26,7 +33,12 @@ from rltools_host.gymnasium_tasks.task import TaskRequest
 
 PROGRAM = "rltools_host.checks.process"
 OWN_FAULT = 70  # EX_SOFTWARE of sysexits.h
-CALLED = {MAKE: "as the environment was made", RESET: "in reset", STEP: "in step"}
+CALLED = {
+    MAKE: "as the environment was made",
+    RESET: "in reset",
+    STEP: "in step",
+    CLOSE: "in close",
+}
 
 
 def examine_task(request: TaskRequest) -> Examination:
@@ -79,6 +91,7 @@ class ExaminerProcess(PlayerProcess):
 
 def main() -> None:
     """Reads what to examine; writes one line. What environments print goes to the error stream."""
+    is_closed = leave_nothing_behind()
     output = os.dup(1)
     os.dup2(2, 1)
     _, descriptor, request = pickle.load(sys.stdin.buffer)
@@ -86,6 +99,7 @@ def main() -> None:
     os.close(descriptor)
     try:
         answer = examined(request, state).document()
+        is_closed()
     except RltError as error:
         answer = {"error": str(error), "kind": type(error).__name__}
     except Exception:
@@ -101,9 +115,17 @@ def examined(request: TaskRequest | CompiledRequest, state: PlayState) -> Examin
 
         return compiled.examine(library_at(request.library), request.values, state)
     from rltools_host.checks import task
+    from rltools_host.gymnasium_tasks.server_socket import Ending
 
     require_agreement(request.source)  # this process has its own path
-    return task.Examiner(maker_of(request.source), request, state).run()
+    ending = Ending()
+    examiner = task.Examiner(maker_of(request.source), request, state)
+    ending.player = examiner
+    try:
+        return examiner.run()
+    finally:
+        examiner.close()
+        ending.is_over.set()
 
 
 if __name__ == "__main__":

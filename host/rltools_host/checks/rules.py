@@ -146,7 +146,6 @@ SHORT_EPISODE = 3  # steps
 LIMITED_EPISODES = 8  # that end alike
 RARELY = 0.2  # of observations
 MOSTLY = 0.2  # of episodes that end with their first step
-WIDE = 1e6  # of a task's range, where its space has none
 
 
 def judge(
@@ -371,8 +370,20 @@ def still(is_still: bool, where: str) -> Finding | None:
 
 
 def idle_actions(names: list[str], remedy: str) -> list[Finding]:
-    """Of those that were at both ends of their ranges, with the same to see."""
+    """Of those that were held at other values, with the same to see."""
     if not names:
         return []
     what = f"{listed(names)} changes neither observations nor rewards"
     return [Finding("idle-action", what, remedy)]
+
+
+MOST_HELD = 16  # values of a choice
+PARTS = (0.0, 1.0, 0.5, 0.31)  # of a range: what is the same at both ends may differ between
+
+
+def held_values(channel: Channel) -> list[float]:
+    """At which an action is held, to see whether it counts."""
+    if channel.choices:
+        return [float(number) for number in range(len(channel.choices))][:MOST_HELD]
+    low, high = (array.item() for array in ranges_of([channel]))
+    return [low + part * (high - low) for part in PARTS]

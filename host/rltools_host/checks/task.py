@@ -4,14 +4,15 @@ the same seeds. It runs where training plays, in a process of its own (process.p
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rltools_host.build.catalogue import algorithms
-from rltools_host.build.description import ranges_of
+from rltools_host.build.description import LARGEST_FLOAT32, ranges_of
 from rltools_host.checks import findings, rules
 from rltools_host.checks.findings import (
     ADVICE,
@@ -25,10 +26,8 @@ from rltools_host.checks.findings import (
 from rltools_host.checks.rules import Array, Play, RandomActions, idle_actions
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.gymnasium_tasks.imports import make_first, one_line
-from rltools_host.gymnasium_tasks.player import ActionSpace, place
+from rltools_host.gymnasium_tasks.player import ActionSpace, close_environment, place
 from rltools_host.gymnasium_tasks.spaces import (
-    LARGEST_FLOAT32,
-    WIDE,
     MaskFault,
     nearest_allowed,
     with_mask,
@@ -42,6 +41,7 @@ MOST_STEPS = 20_000
 TRACE_STEPS = 60
 EFFECT_S = 3.0
 SLOW_STEP_S = 5e-3
+LATER_STEPS = 4  # after which a second environment begins
 SEED = 7
 STEP_VALUES, RESET_VALUES = 5, 2
 
@@ -63,9 +63,14 @@ class Examiner:
         self.found = Examination()
         state.call(MAKE)
         self.environment = make_first(make, request.name or request.source)
+        self.made = [self.environment]
         state.answered()
         state.call(RESET)
-        self.task: Task = task_of(request, self.environment)
+        try:
+            self.task: Task = task_of(request, self.environment)
+        except BaseException:
+            self.close()
+            raise
         state.answered()
         is_normalised = algorithms()[self.task.algorithm].has_rollouts
         self.learning = Learning(is_normalised=is_normalised, can_scale=is_normalised)
@@ -89,13 +94,12 @@ class Examiner:
                 "the same seed gives the same episodes",
                 differing(first, again, "the same environment", remedy),
             ):
-                found.tried(
-                    "environments do not depend on each other",
-                    differing(
-                        first, self.another(), "another environment of the same kind", remedy
-                    ),
-                )
-                found.tried("every action counts", *self.effects())
+                found.tried("environments do not depend on each other", self.another(first, remedy))
+                idle, count = self.effects()
+                every = "every action counts"
+                if count < len(self.names):
+                    every = f"the first {count} of {len(self.names)} actions count"
+                found.tried(every, *idle)
         except Broken as broken:
             found.note(broken.finding)
         task = self.task
@@ -111,6 +115,11 @@ class Examiner:
             "wrappers": [type(each).__name__ for each in findings.chain(self.environment)[:-1]],
         }
         return found
+
+    def close(self) -> None:
+        """All that was made."""
+        while self.made:
+            close_environment(self.made.pop(), self.state)
 
     # -- stepping ----------------------------------------------------------------------------------
 
@@ -258,7 +267,7 @@ class Examiner:
             found,
             play,
             self.learning,
-            ranges_kept=[rules.ranges(play, remedy), self.without_range(play)],
+            ranges_kept=[rules.ranges(play, remedy), self.without_range()],
             is_still=len(beginnings) > 1 and all(same(beginnings[0], each) for each in beginnings),
             limit="return terminated=False, truncated=True, or give --episode-steps {steps}",
             steps=task.episode_steps,
@@ -275,13 +284,9 @@ class Examiner:
                 )
             )
 
-    def without_range(self, play: Play) -> Finding | None:
+    def without_range(self) -> Finding | None:
         """Elements whose space has no bounds."""
-        names = [
-            channel.name
-            for channel in play.channels
-            if channel.minimum <= -WIDE or channel.maximum >= WIDE
-        ]
+        names = list(self.task.unbounded)
         if not names:
             return None
         return Finding(
@@ -292,40 +297,67 @@ class Examiner:
             ADVICE,
         )
 
-    def trace(self, environment: Any, index: int = 0, end: str = "") -> list[Array]:
-        """Of one seed: observation, reward and flags of each step; `end` of the range is what
-        action `index` is held at."""
-        actions = RandomActions(self.task.actions, 1, SEED)
-        seen = self.reset(environment, SEED)
-        rows = [seen.copy()]
+    def trace(
+        self, environment: Any, index: int = 0, value: float | None = None, seed: int = SEED
+    ) -> list[Array]:
+        """Of one seed: observation, reward and flags of each step; `value` is what action `index`
+        is held at."""
+        return [*self.steps(environment, index, value, seed)]
+
+    def steps(
+        self, environment: Any, index: int = 0, value: float | None = None, seed: int = SEED
+    ) -> Iterator[Array]:
+        """The same, a row each time that it is asked for one."""
+        actions = RandomActions(self.task.actions, 1, seed)
+        seen = self.reset(environment, seed)
+        yield seen.copy()
         for _ in range(TRACE_STEPS):
             action = actions.next()[0]
-            if end:
-                action[index] = getattr(self.task.actions[index], end)
+            if value is not None:
+                action[index] = value
             seen, reward, terminated, truncated = self.step(environment, action, seen)
-            rows.append(np.append(seen.astype(np.float64), [reward, terminated, truncated]))
+            yield np.append(seen.astype(np.float64), [reward, terminated, truncated])
             if terminated or truncated:
                 break
-        return rows
 
-    def another(self) -> list[Array]:
+    def another(self, first: list[Array], remedy: str) -> Finding | None:
+        """A second environment gives the first one's episodes alone; and both theirs while they
+        take turns, the second one beginning some steps later with another seed."""
         made = self.called(MAKE, self.make, "a second time")
-        try:
-            return self.trace(made)
-        finally:
-            made.close()
+        self.made.append(made)
+        where = "another environment of the same kind"
+        if found := differing(first, self.trace(made), where, remedy):
+            return found
+        alone = [first, self.trace(made, seed=SEED + 1)]
+        ours, theirs = self.steps(self.environment), self.steps(made, seed=SEED + 1)
+        rows: list[list[Array]] = [[], []]
+        rows[0] += itertools.islice(ours, LATER_STEPS)
+        for pair in itertools.zip_longest(ours, theirs):
+            for each, row in zip(rows, pair, strict=True):
+                each += [] if row is None else [row]
+        where = "an environment that takes turns with another one"
+        share = "share nothing between environments, no variable of a class or a module, and not "
+        remedy = f"{share}NumPy's global random numbers; draw from self.np_random"
+        for index in range(2):
+            if found := differing(alone[index], rows[index], where, remedy):
+                return found
+        return None
 
-    def effects(self) -> list[Finding]:
-        """Each action at one end of its range, and at the other."""
-        idle = []
+    def effects(self) -> tuple[list[Finding], int]:
+        """Of each action whether an episode differs where it is held at other values; and how many
+        were tried."""
+        idle, tried = [], 0
         deadline = time.monotonic() + EFFECT_S
         for index, name in enumerate(self.names):
-            ends = [self.trace(self.environment, index, end) for end in ("minimum", "maximum")]
-            if len(ends[0]) == len(ends[1]) and all(map(same, *ends)):
+            values = rules.held_values(self.task.actions[index])
+            traces = (self.trace(self.environment, index, value) for value in values)
+            before = next(traces)
+            if all(len(each) == len(before) and all(map(same, each, before)) for each in traces):
                 idle.append(name)
+            tried += 1
             if time.monotonic() > deadline:
                 break
-        return idle_actions(idle, "use it in step, or leave it out of the action space")
+        return idle_actions(idle, "use it in step, or leave it out of the action space"), tried
 
 
 def same(one: Array, other: Array) -> bool:

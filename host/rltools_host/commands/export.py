@@ -12,14 +12,24 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.commands.options import Json, Output, RunArgument, Which
+from rltools_host.commands.options import (
+    Json,
+    Output,
+    RunArgument,
+    SafeActionOption,
+    StepIntervalOption,
+    Which,
+)
 from rltools_host.errors import UsageError
 from rltools_host.files import plain_json, write_atomically
 from rltools_host.lines import aside, columns, folded, without_commands
+from rltools_host.policies.contract import safe_action_of
 from rltools_host.policies.export import FORMATS, encode_array, identifier
 from rltools_host.policies.folders import FOLDERS, write_folder
 from rltools_host.policies.frameworks import FRAMEWORK_FOLDERS, FRAMEWORK_FORMATS
 from rltools_host.policies.image import read_run_policy
+from rltools_host.policies.image_writing import restated
+from rltools_host.policies.statements import assumptions
 from rltools_host.report.comparison import Comparison, compare, difference_lines, write_comparison
 from rltools_host.runs.aggregates import RESAMPLES, Interval
 from rltools_host.runs.group import GroupFolder, statistics_of
@@ -29,7 +39,21 @@ from rltools_host.tree import near_path
 # -- export ----------------------------------------------------------------------------------------
 
 
-def run(run_name: str, to: str = "image", output: Path | None = None, which: str = LAST) -> Path:
+ACTING_SAFELY = ("c", "arduino", "esp-idf", "zephyr")  # which hold a safe action
+HOLDING_IMAGES = ("image", "c-image")
+SAFE_BY = '--safe-action, or "safe" in the channels of the task'
+SAFE_THERE = '"safe" in the channels of the task, or kSafeAction of the contract in C++'
+INTERVAL_BY = "--step-interval-us, or step_interval_us in the channels of the task"
+
+
+def run(
+    run_name: str,
+    to: str = "image",
+    output: Path | None = None,
+    which: str = LAST,
+    safe_action: str | None = None,
+    step_interval_us: int | None = None,
+) -> Path:
     """Exports a run's policy after checking it on this machine; returns the file or folder."""
     formats, folders = FORMATS | FRAMEWORK_FORMATS, FOLDERS | FRAMEWORK_FOLDERS
     if to not in (*formats, *folders):
@@ -37,6 +61,18 @@ def run(run_name: str, to: str = "image", output: Path | None = None, which: str
         raise UsageError(f'unknown export format "{to}": known are {known}')
     image = read_run_policy(run_name, which)
     image.verify()
+    acts_safely = to in ACTING_SAFELY
+    if safe_action is not None and not acts_safely:
+        raise UsageError(
+            f"--safe-action: {to} has none, as the place where it acts does: state it there, or "
+            f"export to {', '.join(ACTING_SAFELY)}"
+        )
+    given = () if safe_action is None else safe_action_of(safe_action, image.actions)
+    if acts_safely or step_interval_us is not None:
+        image = restated(image, given, step_interval_us)
+    safe = SAFE_BY if acts_safely else SAFE_THERE if to in HOLDING_IMAGES else None
+    for line in assumptions(image, safe, INTERVAL_BY):
+        aside(line)
     if to in folders:
         files_of, mark = folders[to]
         name, files = files_of(image)
@@ -67,9 +103,11 @@ def export_command(
     ] = "image",
     output: Output = None,
     which: Which = LAST,
+    safe_action: SafeActionOption = None,
+    step_interval_us: StepIntervalOption = None,
     json_output: Json = False,
 ) -> None:
-    path = run(run_name, to, output, which)
+    path = run(run_name, to, output, which, safe_action, step_interval_us)
     print(f"wrote {path}")
     if json_output:
         print(json.dumps({"run": run_name, "format": to, "path": str(path)}))

@@ -9,7 +9,13 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.commands.options import Json, mode, require
+from rltools_host.commands.options import (
+    Json,
+    SafeActionOption,
+    StepIntervalOption,
+    mode,
+    require,
+)
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.foreign.faults import Finding
 from rltools_host.foreign.network import VALUES
@@ -64,6 +70,7 @@ def document_of(
             for each in imported.proofs
         ],
         "notes": list(imported.notes),
+        "assumed": imported.assumptions(),
         **flown,
     }
 
@@ -91,6 +98,8 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
     folder = save(imported)
     for note in imported.notes:
         aside(f"note: {note}")
+    for line in imported.assumptions():
+        aside(line)
     if as_json:
         print(json.dumps(document_of(imported, folder, finding)))
     else:
@@ -104,7 +113,7 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
 
 EITHER = (
     *("file", "normaliser", "activation_name", "output_activation", "actions", "correct", "rate"),
-    *("recorded", "output", "json_output"),
+    *("recorded", "output", "json_output", "safe_action", "step_interval_us"),
 )
 CONTRACT = mode("without --environment", "contract", *EITHER)
 ENVIRONMENT = mode("with --environment", "environment", "fly", *EITHER)
@@ -180,6 +189,8 @@ def command(
         Path | None,
         typer.Option("--out", metavar="DIR", help="The run's folder. [default: one under runs/]"),
     ] = None,
+    safe_action: SafeActionOption = None,
+    step_interval_us: StepIntervalOption = None,
     json_output: Json = False,
 ) -> None:
     """Nothing of the file is executed. docs/import.md says what is read, and how it is proven."""
@@ -201,5 +212,7 @@ def command(
         fly,
         actions,
         output,
+        safe_action,
+        step_interval_us,
     )
     run(request, json_output)

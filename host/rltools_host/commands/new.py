@@ -35,6 +35,9 @@ DEFAULT_NAME = "balance"
 OTHER_EXPERIMENT, OTHER_CONTRACT = "pendulum-td3", "pendulum"
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 CONTRACT = re.compile(r"  // \[contract\] (EDIT: .*\n)((?:.*\n)*?)  // \[/contract\]\n")
+ACTION = re.compile(r'(?:"name": |kActions\[kActionDim\] = \{\{)"(\w+)", (?:"unit": )?"([^"]+)"')
+SAFE = re.compile(r'"safe": ([-.0-9]+)|kSafeAction\[kActionDim\] = \{([-.0-9]+)f\}')
+STEP = re.compile(r"STEP_S = ([.0-9]+)|kStepInterval_us = ([0-9]+)")
 STEPS = re.compile(r"\bsteps=([0-9_]+)")
 # Of a project: its place there, and in templates/project/.
 OF_A_PROJECT = {
@@ -162,6 +165,21 @@ def steps_of(text: str) -> str:
     return found[1].replace("_", "")
 
 
+def assumption(texts: Sequence[str]) -> str:
+    """What the files of a start state of a contract that a user has said nothing of."""
+    whole = "\n".join(texts)
+    (name, unit), safe, step = (ACTION.findall(whole)[-1], SAFE.search(whole), STEP.search(whole))
+    assert safe is not None
+    assert step is not None
+    value = float(safe[1] or safe[2])
+    step_us = round(float(step[1]) * 1e6) if step[1] else int(step[2])
+    where = '"safe" and STEP_S' if step[1] else "kSafeAction and kStepInterval_us"
+    return (
+        f"assumed: where something is wrong the action is {name} {value:g} {unit}, and a step "
+        f"takes {step_us:,} us; state it by {where}"
+    )
+
+
 def project_files(name: str, files: Mapping[str, str]) -> dict[str, str]:
     """What a project has beside its first experiment, whose files these are."""
     in_firmware = f"experiments/{file_of(name)}.h" in files
@@ -259,6 +277,7 @@ def run(
     for path in written:
         count = len(path.read_text().splitlines())
         print(f"wrote {near_path(path)}, {plural(count, 'line')}")
+    print(assumption([*files.values()]))
     file = near_path(written[-1]) if folder is None else written[-1].relative_to(folder)
     task = f"gym:{file}:{struct_of(name)}" if gymnasium else name
     options = ["--board", "host"]

@@ -94,6 +94,23 @@ RunArgument = Annotated[
         autocompletion=runs,
     ),
 ]
+SafeActionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--safe-action",
+        metavar="VALUES",
+        help="What is done where something is wrong: a value for each action, or NAME=VALUE,…; "
+        "of choices a name or a number. [default: as the task or the contract states]",
+    ),
+]
+StepIntervalOption = Annotated[
+    int | None,
+    typer.Option(
+        "--step-interval-us",
+        metavar="US",
+        help="The time of a step, where neither the task nor the contract states it.",
+    ),
+]
 Which = Annotated[
     str,
     typer.Option(

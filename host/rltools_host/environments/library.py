@@ -38,6 +38,7 @@ class Library:
         self.name: str = said["name"]
         self.observations = description.channels(said["observations"])
         self.actions = description.channels(said["actions"])
+        self.safe_action: list[float] = said["safe_action"]  # empty where it states none
         self.step_interval_us: int = said["step_interval_us"]
         self.episode_steps: int | None = said["episode_steps"]
         self.most_threads: int = said["most_threads"]

@@ -16,6 +16,7 @@ from rltools_host.build.description import ranges_of
 from rltools_host.environments.compiled import CompiledVectorEnv
 from rltools_host.foreign.place import Correction, Place, blocks_of, known_corrections
 from rltools_host.policies.contract import choices_of
+from rltools_host.policies.episodes import close_all
 from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.task import PREFIX
 
@@ -114,11 +115,19 @@ class Simulator:
 
     def _fly_one_by_one(self, act: Act, episodes: int, seed: int) -> NDArray[np.float64]:
         make = self.place.factory()
-        environments: list[Any] = [make() for _ in range(episodes)]
+        environments: list[Any] = []
+        try:
+            for _ in range(episodes):
+                environments.append(make())
+            return self._flown(environments, act, seed)
+        finally:
+            close_all(environments)
+
+    def _flown(self, environments: list[Any], act: Act, seed: int) -> NDArray[np.float64]:
         observations = np.array(
             [each.reset(seed=seed + i)[0] for i, each in enumerate(environments)], np.float32
         )
-        returns, running = np.zeros(episodes), list(range(episodes))
+        returns, running = np.zeros(len(environments)), list(range(len(environments)))
         for _ in range(self.episode_steps):
             self.steps_left -= len(running)
             actions = act(observations)
@@ -132,8 +141,6 @@ class Simulator:
             running = still
             if not running:
                 break
-        for each in environments:
-            each.close()
         return returns
 
 

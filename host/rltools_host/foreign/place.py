@@ -46,7 +46,8 @@ from rltools_host.gymnasium_tasks.imports import (
 from rltools_host.gymnasium_tasks.player import flat_maker
 from rltools_host.gymnasium_tasks.spaces import action_kind
 from rltools_host.gymnasium_tasks.task import TaskRequest, is_task, task_of
-from rltools_host.policies.contract import Contract, choices_of
+from rltools_host.policies.contract import Contract, choices_of, contract_of
+from rltools_host.policies.episodes import close_all
 from rltools_host.runs.task import MOST_LAYERS, PREFIX, WIDEST_LAYER, Task, short, slug
 
 ANY_ENVIRONMENT = "any"  # of a policy that is made for a contract alone
@@ -92,6 +93,7 @@ def place_of_contract(name: str) -> Place:
     contract = Contract(
         channels(stated["observations"]), channels(stated["actions"]), stated["step_interval_us"]
     )
+    contract = contract.with_safe_action(tuple(stated["safe_action"]))
     return Place(contract, contract_name=name)
 
 
@@ -106,7 +108,7 @@ def place_of_description(path: Path, policy: ForeignPolicy, rate_hz: float | Non
             "name where the policy is to act, by one of --contract NAME and --environment NAME"
         )
     try:
-        return Place(stated.contract(rate_hz))
+        return Place(stated.contract(rate_hz).with_safe_action(()))
     except UnreadableError as error:
         raise DamagedFileError(f"{path} cannot be imported: {error}") from None
 
@@ -120,6 +122,13 @@ def place_of_environment(name: str, policy: ForeignPolicy) -> Place:
     agree(source)
     install_what_it_needs(source)
     environment = make_first(maker_of(source), source)
+    try:
+        return place_in(environment, source, policy)
+    finally:
+        close_all([environment])
+
+
+def place_in(environment: Any, source: str, policy: ForeignPolicy) -> Place:
     known = algorithms().get(policy.algorithm)
     learns = known is not None and action_kind(environment.action_space) in known.actions
     algorithm = policy.algorithm if learns else "ppo"  # which learns all
@@ -130,8 +139,7 @@ def place_of_environment(name: str, policy: ForeignPolicy) -> Place:
         channels=own_channels(source),
     )
     task = task_of(request, environment)
-    contract = Contract(task.observations, task.actions, task.step_interval_us)
-    return Place(contract, task)
+    return Place(contract_of(task), task)
 
 
 def task_source(name: str) -> str:
@@ -160,9 +168,11 @@ def own_channels(source: str) -> dict[str, Any]:
         keys = ("name", "unit", "minimum", "maximum") if has_range else ("name", "unit")
         return [{key: msgspec.to_builtins(getattr(channel, key)) for key in keys} for channel in of]
 
+    actions = table(library.actions, has_range=False)
+    safe: list[float | None] = [*library.safe_action] or [None] * len(actions)
     return {
         "observations": table(library.observations, has_range=True),
-        "actions": table(library.actions, has_range=False),
+        "actions": [{**entry, "safe": value} for entry, value in zip(actions, safe, strict=True)],
         "step_interval_us": library.step_interval_us,
     }
 

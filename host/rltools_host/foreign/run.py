@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from rltools_host.build.description import MOST_STEP_INTERVAL_US, ranges_of
@@ -41,13 +42,20 @@ from rltools_host.foreign.place import (
 from rltools_host.foreign.proof import FORMULAS, Proof, alike, compared, computed, single
 from rltools_host.foreign.reading import arrays_in_npz, content_of, read_foreign, read_normaliser
 from rltools_host.foreign.state_dicts import Given
-from rltools_host.policies.contract import Contract, choices_of
+from rltools_host.policies.contract import (
+    STEP_INTERVAL_ASSUMED,
+    Contract,
+    choices_of,
+    safe_action_of,
+)
 from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.policies.image_writing import require_interval
+from rltools_host.policies.statements import Statements, assumptions
 from rltools_host.runs.folder import FORMAT, RunFolder
 from rltools_host.runs.names import new_run_path, require_empty, timestamp
 from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.runs.saves import POLICY_FILE
-from rltools_host.runs.task import short
+from rltools_host.runs.task import IntervalSource, short
 from rltools_host.tree import PROJECT, near_path
 
 ARRAYS = ("observations", "actions")
@@ -135,6 +143,8 @@ class ImportRequest:
     flies: bool = True  # where there is an environment
     actions: str | None = None  # proof.SAME, proof.SCALED, or what the file says
     output: Path | None = None
+    safe_action: str | None = None  # as --safe-action says
+    step_interval_us: int | None = None  # where the place states none
 
 
 @dataclass(frozen=True)
@@ -148,6 +158,10 @@ class Imported:
     image: PolicyImage
     proofs: tuple[proof.Proof, ...]
     notes: tuple[str, ...]
+
+    def assumptions(self) -> list[str]:
+        """A line for each thing that nobody states of its contract."""
+        return assumptions(self.image, "--safe-action", "--step-interval-us")
 
     def fly(self) -> Finding | None:
         """What the policy does in its environment, where it has one."""
@@ -181,6 +195,7 @@ def read_policy(request: ImportRequest) -> Imported:
         )
     rate_hz = rate_of(policy) if request.rate_hz is None else request.rate_hz
     place = place_of(request, policy, rate_hz)
+    place = with_statements(place, request.safe_action, request.step_interval_us)
     # An environment is stepped at its own rate; a board's executor knows the two apart.
     may_differ = is_recurrent(policy.stages) and place.task is None
     steps = steps_between(rate_hz, place, may_differ=may_differ)
@@ -193,6 +208,9 @@ def read_policy(request: ImportRequest) -> Imported:
     seen = None if given is None else (given[0], given[2])
     name, sha256 = request.file.stem, digest.hexdigest()
     image = proof.image_of(stages, place, policy, name, sha256, steps, seen)
+    source: IntervalSource = "" if place.task is None else place.task.step_interval_from
+    stated = Statements(place.contract.safe_action, place.contract.assumed, source)
+    image = replace(image, stated=stated)
     image.verify()
     proofs = [proof.prove(image, stages)]
     if policy.reference is not None and not corrections:
@@ -217,6 +235,34 @@ def place_of(request: ImportRequest, policy: ForeignPolicy, rate_hz: float | Non
     return place_of_description(request.file, policy, rate_hz)
 
 
+def with_statements(place: Place, safe_action: str | None, interval_us: int | None) -> Place:
+    """The place with what a user states on the command line. UsageError where the place states
+    another time of a step."""
+    contract, task = place.contract, place.task
+    if safe_action is not None:
+        given = safe_action_of(safe_action, contract.actions)
+        both = zip(contract.safe_action or (None,) * len(given), given, strict=True)
+        stated = tuple(before if now is None else now for before, now in both)
+        contract = contract.with_safe_action(stated)
+    if interval_us is not None:
+        require_interval(interval_us)
+        stated_us, assumed = contract.step_interval_us, contract.assumed
+        if not assumed & STEP_INTERVAL_ASSUMED and interval_us != stated_us:
+            raise UsageError(
+                f"--step-interval-us {interval_us}: {place.name} states {stated_us:,} us"
+            )
+        assumed &= ~STEP_INTERVAL_ASSUMED
+        contract = replace(contract, step_interval_us=interval_us, assumed=assumed)
+    if task is not None:
+        task = msgspec.structs.replace(
+            task,
+            safe_action=contract.safe_action,
+            step_interval_us=contract.step_interval_us,
+            step_interval_from="channels" if interval_us is not None else task.step_interval_from,
+        )
+    return replace(place, contract=contract, task=task)
+
+
 def rate_of(policy: ForeignPolicy) -> float | None:
     """In Hz, where the file states it."""
     return None if policy.step_interval_us is None else 1e6 / policy.step_interval_us
@@ -232,6 +278,8 @@ def steps_between(rate_hz: float | None, place: Place, *, may_differ: bool) -> i
     steps = max(round(here / rate_hz), 1) if may_differ else 1
     if not abs(rate_hz * steps / here - 1) <= SAME_RATE:
         what = "its rate, or of a whole multiple of it" if may_differ else "its rate"
+        if place.contract.assumed & STEP_INTERVAL_ASSUMED:
+            what += f", or state that of this one by --step-interval-us {round(1e6 / rate_hz)}"
         raise UsageError(
             f"the policy is for {rate_hz:g} Hz, and {place.name} is asked at {here:g} Hz: name a "
             f"place of {what}"
@@ -318,5 +366,9 @@ def metadata_of(imported: Imported) -> dict[str, Any]:
             "expected_return": policy.expected_return,
             "corrections": list(imported.request.corrections),
         },
-        **({"gymnasium": place.task.document()} if place.task is not None else {}),
+        **(
+            {"gymnasium": place.task.document()}
+            if place.task is not None
+            else {"safe_action": list(place.contract.safe_action)}
+        ),
     }

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import ctypes
 import math
 import mmap
 import os
 import secrets
+import select
+import signal
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
 
 from rltools_host.errors import EnvironmentLostError, UsageError
+from rltools_host.lines import aside
 from rltools_host.runs.task import Task
 
 FAULT = "the environment failed: "  # an event of a run, before its sentence
 OUTSIDE = "an observation lies outside its range: "  # the same
 LIMIT_VARIABLE = "RLT_ENVIRONMENT_LIMIT_S"
 LIMIT_S = 120.0  # that one call of an environment may take
-NOTHING, START, MAKE, RESET, STEP = range(5)  # what is called of an environment
+NOTHING, START, MAKE, RESET, STEP, CLOSE = range(6)  # what is called of an environment
+CLOSE_S = 10.0  # that all of them may take to close at the end, where the user says no limit
 CALLS = {
     START: "has not started",
     MAKE: "has not been made",
     RESET: "has not returned from reset",
     STEP: "has not returned from step",
+    CLOSE: "has not returned from close",
 }
 TEXT_BYTES = 1024
 
@@ -56,6 +63,7 @@ class PlayState(ctypes.Structure):
         ("_first", ctypes.c_char * TEXT_BYTES),
         ("_first_outside", ctypes.c_char * TEXT_BYTES),
         ("_given_up", ctypes.c_char * (2 * TEXT_BYTES)),
+        ("_not_closed", ctypes.c_char * TEXT_BYTES),
     )
     calling: int
     since_s: float
@@ -65,6 +73,7 @@ class PlayState(ctypes.Structure):
     _first: bytes
     _first_outside: bytes
     _given_up: bytes
+    _not_closed: bytes
 
     @staticmethod
     def shared() -> tuple[PlayState, IO[bytes]]:
@@ -101,6 +110,16 @@ class PlayState(ctypes.Structure):
         self._given_up = stored(sentence, 2 * TEXT_BYTES)
 
     @property
+    def not_closed(self) -> str:
+        """Why an environment could not be closed, the first of them; empty where all could."""
+        return self._not_closed.decode(errors="ignore")
+
+    @not_closed.setter
+    def not_closed(self, sentence: str) -> None:
+        if not self._not_closed:
+            self._not_closed = stored(sentence, TEXT_BYTES)
+
+    @property
     def waited_s(self) -> float:
         """How long the present call takes up to now; 0 between calls."""
         return time.monotonic() - self.since_s if self.calling else 0.0
@@ -134,6 +153,7 @@ class EnvironmentServer(abc.ABC):
         self._limit_s = call_limit_s()
         self._answers_seen = 0
         self._overdue = ""
+        self._is_closing_said = False
         state.call(START)
 
     def faults(self) -> Faults:
@@ -172,6 +192,15 @@ class EnvironmentServer(abc.ABC):
         if self._overdue:
             raise EnvironmentLostError(self._overdue)
 
+    def _say_closing(self, is_closed: bool) -> None:
+        """What went wrong as the environments were closed, once; the run is as it was."""
+        sentence = self._state.not_closed
+        if not is_closed:
+            sentence = sentence or f"close has not returned for {closing_limit_s():g} s"
+        if sentence and not self._is_closing_said:
+            self._is_closing_said = True
+            aside(f"note: the environment {self._name} may not be closed: {sentence}")
+
     @abc.abstractmethod
     def _ended(self) -> str:
         """Why the player has ended by itself; empty while it runs."""
@@ -183,6 +212,60 @@ class EnvironmentServer(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Ends it; a second time does nothing."""
+
+
+def closing_limit_s() -> float:
+    """How long closing may take at the end: CLOSE_S, or what the user says of one call."""
+    return call_limit_s() if os.environ.get(LIMIT_VARIABLE) else CLOSE_S
+
+
+def leave_nothing_behind() -> Callable[[], None]:
+    """For a process that plays, before it has threads: what its environments have started ends with
+    it, also where it crashes, is killed, or does not end when its input has ended. The function is
+    called when all environments have been closed: then nothing else is ended.
+
+    A second process looks after that. It is in the same session, as they are.
+    """
+    player, group, limit_s = os.getpid(), os.getpgrp(), closing_limit_s()
+    finished, done = os.pipe()
+    if group != player or os.fork():  # not a session of its own: a test's, or a user's
+        os.close(finished)
+
+        def is_closed() -> None:
+            with contextlib.suppress(OSError):  # nobody looks after it
+                os.write(done, b".")
+
+        return is_closed
+    try:
+        look_after(player, finished, limit_s)
+    finally:
+        os._exit(0)
+
+
+def look_after(player: int, finished: int, limit_s: float) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    os.dup2(1, 2)
+    os.closerange(3, finished)
+    os.closerange(finished + 1, 4096)
+    wait = select.poll()
+    wait.register(0, 0)  # that its other end is closed
+    wait.register(finished, select.POLLIN)
+    deadline = math.inf
+    while os.getppid() == player and time.monotonic() < deadline:
+        happened = dict(wait.poll(1000))
+        if finished in happened:
+            break
+        if 0 in happened:
+            wait.unregister(0)
+            deadline = time.monotonic() + limit_s + 1.0
+    if select.select([finished], [], [], 0)[0] and os.read(finished, 1):
+        return
+    os.killpg(player, signal.SIGTERM)
+    time.sleep(1.0)
+    os.killpg(player, signal.SIGKILL)
 
 
 def call_limit_s() -> float:

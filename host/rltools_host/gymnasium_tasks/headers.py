@@ -19,6 +19,7 @@ from rltools_host.build.description import (
     Channel,
     comment_text,
     string_literal,
+    usual_safe_value,
 )
 from rltools_host.build.experiments import CONTRACT, DIGITS, EXPERIMENT, generated_header
 from rltools_host.files import write_changed
@@ -46,7 +47,7 @@ struct {struct} {{
   static constexpr Channel kActions[kActionDim] = {{
 {actions}
   }};
-}};
+{safe_action}{assumed}}};
 
 }}  // namespace rlt::contracts
 """
@@ -106,6 +107,27 @@ def channel_lines(channels: Sequence[Channel]) -> str:
     )
 
 
+def safe_action_line(task: Task) -> str:
+    """Where somebody states one; of the actions of which nobody does, as without it: the middle of
+    the range, or the first choice."""
+    if not task.safe_action:
+        return ""
+    values = ", ".join(
+        float_literal(usual_safe_value(channel) if value is None else value)
+        for channel, value in zip(task.actions, task.safe_action, strict=True)
+    )
+    return f"  static constexpr float kSafeAction[kActionDim] = {{{values}}};\n"
+
+
+def assumed_line(task: Task) -> str:
+    """What nobody states."""
+    assumed = [] if task.states_interval else ["kStepIntervalAssumed"]
+    assumed += [] if task.safe_action and None not in task.safe_action else ["kSafeActionAssumed"]
+    if not assumed:
+        return ""
+    return f"  static constexpr std::uint32_t kAssumed = {' | '.join(assumed)};\n"
+
+
 def tile_rows(batch_size: int) -> int:
     """The largest divisor of a batch that is small: activations are held for so many samples."""
     return max(rows for rows in range(1, 65) if batch_size % rows == 0)
@@ -127,6 +149,8 @@ def contract_text(task: Task, struct_name: str) -> str:
         action_dim=len(task.actions),
         observations=channel_lines(task.observations),
         actions=channel_lines(task.actions),
+        safe_action=safe_action_line(task),
+        assumed=assumed_line(task),
     )
 
 

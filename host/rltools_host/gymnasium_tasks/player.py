@@ -4,16 +4,22 @@ evaluations, with flat observations and actions.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.build.description import ranges_of
+from rltools_host.build.description import LARGEST_FLOAT32, ranges_of
 from rltools_host.errors import BoardMismatchError, UsageError
-from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, Faults, PlayState
+from rltools_host.gymnasium_tasks.environment_server import (
+    CLOSE,
+    MAKE,
+    RESET,
+    STEP,
+    Faults,
+    PlayState,
+)
 from rltools_host.gymnasium_tasks.imports import (
     install_what_it_needs,
     make_first,
@@ -21,7 +27,7 @@ from rltools_host.gymnasium_tasks.imports import (
     one_line,
     require_agreement,
 )
-from rltools_host.gymnasium_tasks.spaces import LARGEST_FLOAT32, MaskFault, mask_of, with_mask
+from rltools_host.gymnasium_tasks.spaces import MaskFault, mask_of, with_mask
 from rltools_host.gymnasium_tasks.task import MakeEnvironment
 from rltools_host.lines import aside
 from rltools_host.runs.task import Task
@@ -231,8 +237,20 @@ class Player:
         self._state.give_up(f"{sentence}; first: {self.faults.first}")
 
     def _close(self, slot: int) -> None:
-        with contextlib.suppress(Exception):
-            self._environments.pop(slot).close()
+        if (environment := self._environments.pop(slot, None)) is not None:
+            close_environment(environment, self._state)
+
+
+def close_environment(environment: Any, state: PlayState) -> None:
+    """Where that fails nothing is lost, but what it holds may still be held: it is said at the
+    end."""
+    state.call(CLOSE)
+    try:
+        environment.close()
+    except Exception as error:
+        state.not_closed = f"close raised {one_line(error)}"
+    finally:
+        state.answered()
 
 
 def place(seen: Float32Array, action: Float32Array) -> str:
@@ -266,11 +284,13 @@ class FlatEnvironment:
         environment = make_first(make, task.environment)
         shapes = (environment.observation_space.shape, environment.action_space.shape)
         if shapes != (task.observation_shape, task.action_shape):
+            close_environment(environment, state)
             raise BoardMismatchError(
                 f"{task.environment} has observations and actions of the shapes {shapes[0]} and "
                 f"{shapes[1]} here, and the run {task.observation_shape} and {task.action_shape}"
             )
         self._task = task
+        self._state = state
         self._player = Player(make, task, state)
         self._player.take(environment)
         self._steps = 0
@@ -293,7 +313,10 @@ class FlatEnvironment:
         return seen, reward, terminated, what != DONE or is_over, {}
 
     def close(self) -> None:
+        before = self._state.not_closed
         self._player.close()
+        if self._state.not_closed and not before:
+            aside(f"note: {self._failed(self._state.not_closed)}")
 
     def _note(self, before: Faults) -> None:
         if not before.count and (first := self._player.faults.first):

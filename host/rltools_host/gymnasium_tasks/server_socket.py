@@ -15,14 +15,26 @@ import struct
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 
 from rltools_host.errors import BoardMismatchError, RltError, UsageError
-from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, PlayState
+from rltools_host.gymnasium_tasks.environment_server import (
+    MAKE,
+    RESET,
+    PlayState,
+    closing_limit_s,
+    leave_nothing_behind,
+)
 from rltools_host.gymnasium_tasks.headers import headers_of
 from rltools_host.gymnasium_tasks.imports import make_first, maker_of, one_line, require_agreement
-from rltools_host.gymnasium_tasks.player import OVER, EnvironmentFault, Player
+from rltools_host.gymnasium_tasks.player import (
+    OVER,
+    EnvironmentFault,
+    Player,
+    close_environment,
+)
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest, task_of
 from rltools_host.runs.task import Task
 
@@ -43,12 +55,25 @@ def begin(
     state.call(MAKE)
     first = make_first(make, request.name or request.source)
     state.answered()
-    state.call(RESET)
-    found = task_of(request, first)
-    state.answered()
-    task = task or found
-    require_same(found, task)
-    player = Player(make, task, state)
+    player: Player | None = None
+    try:
+        state.call(RESET)
+        found = task_of(request, first)
+        state.answered()
+        task = task or found
+        require_same(found, task)
+        player = Player(make, task, state)
+        prepare(player, task, first)
+    except BaseException:
+        if player is None:
+            close_environment(first, state)
+        else:
+            player.close()
+        raise
+    return task, player
+
+
+def prepare(player: Player, task: Task, first: Any) -> None:
     try:
         player.prepare(task.sizes.environments, first)
     except EnvironmentFault as fault:
@@ -57,7 +82,6 @@ def begin(
         raise UsageError(
             f"{task.environment} cannot be learnt: its first reset raised {one_line(error)}"
         ) from None
-    return task, player
 
 
 def require_same(found: Task, task: Task) -> None:
@@ -170,21 +194,58 @@ def is_received(connection: socket.socket, request: memoryview, action_bytes: in
     return there == size
 
 
-def end_with_input() -> None:
-    """If the process that started this one has gone, nobody waits for answers."""
-    while os.read(0, 4096):
-        pass
-    os._exit(0)
+class Closing(Protocol):
+    """What has environments to close."""
+
+    def close(self) -> None: ...
+
+
+class Ending:
+    """Ends this process with its input, which ends with the process that started it, however that
+    ended: the sockets are shut down, so that the environments are closed by the thread that has
+    called them. Where that one is within a call, they are closed all the same."""
+
+    def __init__(self) -> None:
+        self.player: Closing | None = None
+        self.is_over = threading.Event()
+        self._open: list[socket.socket] = []
+        self._has_begun = False
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def keep(self, opened: socket.socket) -> None:
+        """Remembers a socket to shut down; at once if the end has come meanwhile."""
+        self._open = [*(one for one in self._open if one.fileno() >= 0), opened]
+        if self._has_begun:
+            self._shut_down()
+
+    def _shut_down(self) -> None:
+        for one in self._open:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _wait(self) -> None:
+        while os.read(0, 4096):
+            pass
+        self._has_begun = True
+        self._shut_down()
+        if self.player is not None:
+            limit_s = closing_limit_s()
+            if not self.is_over.wait(min(1.0, limit_s / 2)):
+                self.player.close()
+            self.is_over.wait(limit_s / 2)
+        os._exit(0)
 
 
 def main() -> None:
     """Reads what to play; writes one line, with the task or with why not. What environments print
     goes to the error stream. Ends with its input."""
+    is_closed = leave_nothing_behind()
     output = os.dup(1)
     os.dup2(2, 1)
     address, descriptor, request, task = pickle.load(sys.stdin.buffer)
     state = PlayState.of_descriptor(descriptor)
     os.close(descriptor)
+    ending = Ending()
     try:
         if task is not None:  # a run's, and not the user's word; this process has its own path
             require_agreement(request.source)
@@ -192,11 +253,18 @@ def main() -> None:
     except RltError as error:
         answer = {"error": str(error), "kind": type(error).__name__}
         os.write(output, (json.dumps(answer) + "\n").encode())
+        is_closed()
         return
-    listener = listen(address)
-    os.write(output, (json.dumps({"task": task.document()}) + "\n").encode())
-    threading.Thread(target=end_with_input, daemon=True).start()
-    serve_all(listener, player, task)
+    ending.player = player
+    try:
+        listener = listen(address)
+        ending.keep(listener)
+        os.write(output, (json.dumps({"task": task.document()}) + "\n").encode())
+        serve_all(listener, player, task, ending.keep)
+    finally:
+        player.close()
+        is_closed()
+        ending.is_over.set()
 
 
 if __name__ == "__main__":

@@ -15,12 +15,17 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rltools_host import errors
 from rltools_host.documents import typed
 from rltools_host.errors import BuildError, EnvironmentLostError, RltError, UsageError
-from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer, PlayState
+from rltools_host.gymnasium_tasks.channels import assumptions
+from rltools_host.gymnasium_tasks.environment_server import (
+    EnvironmentServer,
+    PlayState,
+    closing_limit_s,
+)
 from rltools_host.gymnasium_tasks.headers import headers_of
 from rltools_host.gymnasium_tasks.imports import (
     agree,
@@ -30,9 +35,12 @@ from rltools_host.gymnasium_tasks.imports import (
     whole_source,
 )
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
-from rltools_host.interruption import end_child, ending, start_child
+from rltools_host.interruption import ending, kill_child, start_child
 from rltools_host.lines import aside
 from rltools_host.runs.task import PREFIX, Task
+
+if TYPE_CHECKING:
+    from rltools_host.gymnasium_tasks.player import Player
 
 PROGRAM = "rltools_host.gymnasium_tasks.server_socket"
 LOOK_S = 0.1  # between two looks at what starts
@@ -51,8 +59,10 @@ def environments_of(
         return
     server = open_again(asked, make_env) if isinstance(asked, Task) else open_task(asked)
     with contextlib.closing(server):
-        if isinstance(asked, TaskRequest) and asked.algorithm is None:
-            say_algorithm(server.task)
+        if isinstance(asked, TaskRequest):
+            if asked.algorithm is None:
+                say_algorithm(server.task)
+            aside(*assumptions(server.task))
         if not is_built:
             headers_of(server.task).write()
         yield server
@@ -106,6 +116,7 @@ class ServerInThread(EnvironmentServer):
         self._ending = ""
         self._error: RltError | None = None
         self._is_closed = False
+        self._player: Player | None = None
         self._open: list[socket.socket] = []  # appended by the thread alone
         self._is_ready = threading.Event()
         self._thread = threading.Thread(
@@ -127,9 +138,9 @@ class ServerInThread(EnvironmentServer):
         from rltools_host.gymnasium_tasks.server_socket import begin, listen, serve_all  # NumPy
 
         assert request.make_env is not None
-        player = None
         try:
-            self.task, player = begin(request.make_env, request, task, self._state)
+            self.task, self._player = begin(request.make_env, request, task, self._state)
+            player = self._player
             with listen(self.address) as listener:
                 self._keep(listener)
                 self._is_ready.set()
@@ -141,8 +152,8 @@ class ServerInThread(EnvironmentServer):
         finally:
             self._break_off()
             self._is_ready.set()
-            if player is not None:
-                player.close()
+            if self._player is not None:
+                self._player.close()
 
     def _keep(self, opened: socket.socket) -> None:
         """Remembers a socket to shut down; at once if the end has come meanwhile."""
@@ -161,7 +172,15 @@ class ServerInThread(EnvironmentServer):
 
     def close(self) -> None:
         self._break_off()
-        self._thread.join(0.0 if self._overdue else 5.0)
+        thread, player = self._thread, self._player
+        if self._overdue:  # the thread does not return: another one closes what there is
+            if player is None:
+                return
+            self._player = None
+            thread = threading.Thread(target=player.close, name="closing", daemon=True)
+            thread.start()
+        thread.join(closing_limit_s())
+        self._say_closing(not thread.is_alive())
 
 
 class PlayerProcess(EnvironmentServer):
@@ -181,6 +200,7 @@ class PlayerProcess(EnvironmentServer):
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 descriptors=(memory.fileno(),),
+                ends_with_input=True,
             )
             opened.callback(self._end)
             assert self._process.stdin is not None
@@ -216,14 +236,23 @@ class PlayerProcess(EnvironmentServer):
         return "" if self._process.poll() is None else self._last_words()
 
     def _break_off(self) -> None:
-        self._process.kill()
+        self._end()
 
     def _end(self) -> None:
+        """Its input ends, and so it closes its environments and ends; where it does not, it is
+        ended."""
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             with contextlib.suppress(OSError):
                 pipe.close()
-        end_child(self._process)
+        is_closed = True
+        try:
+            self._process.wait(closing_limit_s())
+        except subprocess.TimeoutExpired:
+            is_closed = False
+        finally:
+            kill_child(self._process)
+        self._say_closing(is_closed)
 
     def close(self) -> None:
         self._opened.close()

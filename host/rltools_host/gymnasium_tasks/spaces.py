@@ -6,15 +6,18 @@ Taxi has one; PettingZoo's form is the same.)"""
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rltools_host.build.catalogue import CHOICE, CHOICES, NUMBERS, algorithms
 from rltools_host.build.description import (
+    LARGEST_FLOAT32,
     LONGEST_CHANNEL_NAME,
     MOST_CHOICES,
     Channel,
 )
+from rltools_host.documents import LARGEST_BOUND
 from rltools_host.errors import UsageError
 from rltools_host.runs.task import MOST_ELEMENTS, Task
 
@@ -24,9 +27,8 @@ if TYPE_CHECKING:
 
 # What learns actions of these kinds where nobody says.
 DEFAULT_ALGORITHM = {NUMBERS: "sac", CHOICE: "ppo", CHOICES: "ppo"}
-# The range of an observation that has no bounds: so wide that what lies outside has diverged.
+# An end of the range of an observation that has none: so far that what lies outside has diverged.
 WIDE = 1e6
-LARGEST_FLOAT32 = 3.4028234663852886e38
 
 
 def box(environment: Any, attribute: str, name: str) -> Any:
@@ -96,15 +98,49 @@ def choice_counts(space: Any) -> list[int]:
     return [int(space.n)] if counts is None else [int(count) for count in counts.ravel()]
 
 
-def observation_bounds(space: Any) -> list[tuple[float, float]]:
-    """The space's own where they are a range, else wide ones."""
+class Bounds(NamedTuple):
+    """The range of an element, and which of its ends its space has."""
+
+    minimum: float
+    maximum: float
+    has_minimum: bool = True
+    has_maximum: bool = True
+
+
+def observation_bounds(space: Any, name: str) -> list[Bounds]:
+    """The space's own; an end that it has not is ±WIDE, or as far beyond the other end. A single
+    number has a range about it."""
+    import numpy as np  # which gave the space
+
+    # Many a space has the largest number of its type where it means infinity.
+    endless = {math.inf, LARGEST_FLOAT32}
+    if space.dtype.kind == "f":
+        endless.add(float(np.finfo(space.dtype).max))
     bounds = []
-    for low, high in zip(space.low.ravel(), space.high.ravel(), strict=True):
-        minimum, maximum = max(float(low), -WIDE), min(float(high), WIDE)
-        if minimum >= maximum:  # the space is beyond the wide range, or a single number
-            minimum, maximum = float(low) - 1.0, float(high) + 1.0
-        bounds.append((minimum, maximum))
+    for index, ends in enumerate(zip(space.low.ravel(), space.high.ravel(), strict=True)):
+        low, high = map(float, ends)
+        has_low, has_high = abs(low) not in endless, abs(high) not in endless
+        for end in (low if has_low else 0.0, high if has_high else 0.0):
+            if not abs(end) <= LARGEST_BOUND:
+                raise UsageError(
+                    f"{name} has the bound {end:g} of observation {index}, which is beyond "
+                    f"{LARGEST_BOUND:g}: scale the observation down, or leave it without a bound"
+                )
+        if not has_low:
+            low = min(-WIDE, high - max(abs(high), WIDE)) if has_high else -WIDE
+        if not has_high:
+            high = max(WIDE, low + max(abs(low), WIDE)) if has_low else WIDE
+        if as_float32(low) >= as_float32(high):
+            half = max(1.0, 1e-6 * abs(low))
+            low, high = low - half, high + half
+        bounds.append(Bounds(low, high, has_low, has_high))
     return bounds
+
+
+def as_float32(value: float) -> float:
+    """The nearest number of 32 bits, which contracts have."""
+    nearest: float = struct.unpack("f", struct.pack("f", value))[0]
+    return nearest
 
 
 def action_bounds(space: Any, name: str) -> list[tuple[float, float]]:

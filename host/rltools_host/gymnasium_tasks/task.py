@@ -17,24 +17,25 @@ from msgspec.structs import replace as with_fields
 
 from rltools_host.build.catalogue import NUMBERS, algorithms
 from rltools_host.build.description import (
-    LONGEST_CHANNEL_NAME,
     LONGEST_NAME,
-    LONGEST_UNIT,
     MOST_STEP_INTERVAL_US,
     Channel,
     Shape,
-    described,
     is_policy_text,
 )
-from rltools_host.documents import LARGEST_BOUND, Unfit, whole_number
+from rltools_host.documents import Unfit, whole_number
 from rltools_host.errors import UsageError, near_matches
+from rltools_host.gymnasium_tasks.channels import (
+    action_channels,
+    channels_of,
+    checked_table,
+    unbounded,
+)
 from rltools_host.gymnasium_tasks.spaces import (
     DEFAULT_ALGORITHM,
-    action_bounds,
     action_kind,
     action_space,
     box,
-    choice_counts,
     gives_masks,
     mask_channels,
     observation_bounds,
@@ -45,6 +46,7 @@ from rltools_host.runs.task import (
     MOST_LAYERS,
     PREFIX,
     WIDEST_LAYER,
+    IntervalSource,
     Sizes,
     Task,
     short,
@@ -54,7 +56,6 @@ from rltools_host.runs.task import (
 DEFAULT_STEP_INTERVAL_US = 20_000  # 50 Hz
 DEFAULT_EPISODE_STEPS = 1000
 LONGEST_GIVEN_NAME = 200  # of an environment, which is made shorter
-TABLE_KEYS = ("observations", "actions", "step_interval_us")
 SIZES = ("batch_size", "replay_capacity", "rollout_steps")  # that may be given by their names
 DEFAULT_HIDDEN = (64, 64)
 
@@ -141,10 +142,12 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
     episode_steps = checked_steps(
         own_episode_steps if request.episode_steps is None else request.episode_steps
     )
-    bounds = observation_bounds(observation_space)
-    seen = channels_of("observations", table.get("observations"), bounds, may_narrow=True)
-    chosen = action_channels(actions, table.get("actions"), name)
+    bounds = observation_bounds(observation_space, name)
+    stated = table.get("observations")
+    seen = channels_of("observations", stated, bounds, may_narrow=True)
+    chosen, safe = action_channels(actions, table.get("actions"), name)
     masks = masks_given(environment, chosen, seen, name) if kind != NUMBERS else []
+    interval_us, interval_from = step_interval_of(table, environment)
     task = Task(
         source=request.source,
         environment=short(name, LONGEST_NAME),
@@ -153,13 +156,16 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
         hidden=tuple(request.hidden),
         sizes=sizes,
         episode_steps=episode_steps,
-        step_interval_us=step_interval_us_of(table, environment),
+        step_interval_us=interval_us,
         observation_shape=tuple(map(int, observation_space.shape)),
         action_shape=tuple(map(int, actions.shape)),
         observations=(*seen, *masks),
         actions=chosen,
         has_masks=bool(masks),
         solved_return=float(solved) if has_solved else None,
+        safe_action=safe if any(value is not None for value in safe) else (),
+        step_interval_from=interval_from,
+        unbounded=unbounded(seen, stated, bounds),
     )
     return with_picture(task, metadata.get("picture"), name)
 
@@ -229,141 +235,39 @@ def experiment_name(
     return short(f"gym-{slug(name_of(request))}", LONGEST_NAME - len(tail)) + tail
 
 
-def action_channels(space: Any, table: Any, name: str) -> tuple[Channel, ...]:
-    """Numbers in the space's range; choices by the names of the table, or else by their numbers."""
-    if hasattr(space, "low"):
-        return channels_of("actions", table, action_bounds(space, name), may_narrow=False)
-    import numpy as np  # `rlt train --help` is without
-
-    counts = choice_counts(space)
-    entries = [{} for _ in counts] if table is None else table
-    named = [
-        dict(entry) if isinstance(entry, Mapping) else entry
-        for entry in (entries if isinstance(entries, list) else [])
-    ]
-    choices = [entry.pop("choices", None) if isinstance(entry, dict) else None for entry in named]
-    bounds = [(0.0, count - 1.0) for count in counts]
-    channels = channels_of("actions", named or table, bounds, may_narrow=False)
-    found = []
-    for index, (channel, count) in enumerate(zip(channels, counts, strict=True)):
-        names = choices[index] if choices and choices[index] is not None else None
-        if names is None:
-            first = int(np.ravel(space.start)[index])
-            names = [str(first + number) for number in range(count)]
-        found.append(replace(channel, unit=choice_unit(names, count, f"actions[{index}]")))
-    return tuple(found)
-
-
-def choice_unit(names: Any, count: int, place: str) -> str:
-    """The names of a choice as its channel has them."""
-    if not isinstance(names, list) or len(names) != count:
-        raise UsageError(
-            f"channels: {place} chooses from {count}, give a list of as many names as its choices"
-        )
-    texts = [channel_text(name, f"a choice of {place}", LONGEST_CHANNEL_NAME) for name in names]
-    if any("|" in text for text in texts) or len({*texts}) < count:
-        raise UsageError(f"channels: {place} has a name with a bar, or one twice, as its choices")
-    return "|".join(texts)
-
-
-def checked_table(channels: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(channels, Mapping):
-        raise UsageError(f"channels: an object with {', '.join(TABLE_KEYS)} is needed")
-    for key in channels:
-        if key not in TABLE_KEYS:
-            raise UsageError(
-                f'channels: unknown key "{key}", and known are {", ".join(TABLE_KEYS)}'
-            )
-    return channels
-
-
 def checked_steps(steps: int) -> int:
     if not 1 <= steps < 2**31:
         raise UsageError(f"episode_steps={steps}: choose a number from 1 to {2**31 - 1}")
     return steps
 
 
-def step_interval_us_of(table: Mapping[str, Any], environment: Any) -> int:
-    """As the table says, else the simulation's `dt`, else a frame of its pictures."""
+def step_interval_of(table: Mapping[str, Any], environment: Any) -> tuple[int, IntervalSource]:
+    """As the table says, else the simulation's `dt`, else a frame of its pictures; and which."""
     given = table.get("step_interval_us")
+    source: IntervalSource = "channels"
     if given is None:
         unwrapped = getattr(environment, "unwrapped", environment)
         metadata = getattr(environment, "metadata", None) or {}
         seconds, rate = positive(getattr(unwrapped, "dt", None)), metadata.get("render_fps")
+        source = "dt" if seconds else "render_fps" if positive(rate) else "default"
         frame_s = 1.0 / (positive(rate) or 1e6 / DEFAULT_STEP_INTERVAL_US)
-        given = round((seconds or frame_s) * 1e6)
-    if not isinstance(given, int) or not 1 <= given <= MOST_STEP_INTERVAL_US:
+        given = max(round((seconds or frame_s) * 1e6), 1)
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise UsageError(
             f"channels: step_interval_us is {given!r}, "
             f"not a whole number from 1 to {MOST_STEP_INTERVAL_US:,}"
         )
-    return given
+    if given > MOST_STEP_INTERVAL_US:
+        what = "step_interval_us" if source == "channels" else f"the environment's {source}"
+        raise UsageError(
+            f"channels: {what} says that a step takes {given * 1e-6:g} s, and a policy's takes "
+            f"{MOST_STEP_INTERVAL_US // 10**6} s at most: state step_interval_us as "
+            f"{MOST_STEP_INTERVAL_US}, and ask the exported policy (--to c) by a clock of your own"
+        )
+    return given, source
 
 
 def positive(value: Any) -> float:
     """The number, or 0 where it is none or not above."""
     is_number = isinstance(value, Real)
     return float(value) if is_number and math.isfinite(value) and value > 0 else 0.0
-
-
-def channel_text(value: Any, what: str, longest: int) -> str:
-    """A name or a unit as policy images hold it."""
-    if not is_policy_text(value, longest):
-        raise UsageError(
-            f"channels: {what} {json.dumps(value, default=str)}: {described(longest)} is needed"
-        )
-    return str(value)
-
-
-def unit_text(value: Any, what: str) -> str:
-    """Without a bar, which stands between the names of choices."""
-    text = channel_text(value, what, LONGEST_UNIT)
-    if "|" in text:
-        raise UsageError(f"channels: {what} {json.dumps(text)} has a bar: leave it out")
-    return text
-
-
-def channels_of(
-    group: str, table: Any, bounds: Sequence[tuple[float, float]], *, may_narrow: bool
-) -> tuple[Channel, ...]:
-    """The channels of a group ("observations", "actions"): the table's words, the space's ranges.
-
-    A table is a list with an entry for each element: a name, or an object with `name`, `unit` and,
-    of an observation, `minimum` and `maximum`.
-    """
-    entries = [{} for _ in bounds] if table is None else table
-    if not isinstance(entries, list) or len(entries) != len(bounds):
-        count = len(entries) if isinstance(entries, list) else "no"
-        raise UsageError(
-            f"channels: {group} has {count} entries, and the task's space {len(bounds)} elements: "
-            "give a list with one for each"
-        )
-    channels = []
-    for index, (entry, (low, high)) in enumerate(zip(entries, bounds, strict=True)):
-        place = f"{group}[{index}]"
-        given = {"name": entry} if isinstance(entry, str) else entry
-        if not isinstance(given, Mapping):
-            raise UsageError(f"channels: {place} is neither a name nor an object")
-        known = {"name", "unit"} | ({"minimum", "maximum"} if may_narrow else set())
-        for key in given:
-            if key not in known:
-                ranges = "" if may_narrow else " (an action's range is its space's)"
-                raise UsageError(
-                    f'channels: {place} has "{key}", and known are {", ".join(sorted(known))}'
-                    f"{ranges}"
-                )
-        name = given.get("name", f"{group.removesuffix('s')}_{index}")
-        minimum, maximum = given.get("minimum", low), given.get("maximum", high)
-        ends = (minimum, maximum)
-        numbers = all(isinstance(end, int | float) and abs(end) <= LARGEST_BOUND for end in ends)
-        if not numbers or not minimum < maximum:
-            raise UsageError(f"channels: {place} has no range: minimum must be below maximum")
-        channels.append(
-            Channel(
-                channel_text(name, f"the name of {place}", LONGEST_CHANNEL_NAME),
-                unit_text(given.get("unit", "1"), f"the unit of {place}"),
-                float(minimum),
-                float(maximum),
-            )
-        )
-    return tuple(channels)

@@ -9,7 +9,7 @@ import re
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from rltools_host.build.description import (
@@ -20,10 +20,13 @@ from rltools_host.build.description import (
     Channel,
     is_policy_text,
     is_subject_name,
+    safe_value,
+    usual_safe_value,
 )
 from rltools_host.documents import shown
-from rltools_host.errors import DamagedFileError
+from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.policies.core import Float32Array, activations
+from rltools_host.runs.task import Task
 
 CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
 CHOICE = struct.Struct("<24s")  # the name of one
@@ -113,11 +116,40 @@ def output_dim(actions: Sequence[Channel]) -> int:
     return sum(len(action.choices) or 1 for action in actions)
 
 
+STEP_INTERVAL_ASSUMED, SAFE_ACTION_ASSUMED = 8, 16  # nobody stated it: flags of an image
+ASSUMPTIONS = STEP_INTERVAL_ASSUMED | SAFE_ACTION_ASSUMED
+# What is done where something is wrong, of each action; null of one of which nobody states it.
+SafeAction = tuple[float | None, ...]
+
+
+def safe_action_of(text: str, actions: Sequence[Channel]) -> SafeAction:
+    """What --safe-action says: a value for each action in their order, or NAME=VALUE for some; a
+    choice by its name or its number. UsageError where an action cannot take it."""
+    words = [word.strip() for word in text.split(",")]
+    found: list[float | None] = [None] * len(actions)
+    names = [action.name for action in actions]
+    named = [word.partition("=") for word in words]
+    if all(equals and name.strip() in names for name, equals, _ in named):
+        for name, _, value in named:
+            index = names.index(name.strip())
+            found[index] = safe_value(actions[index], value.strip())
+        return tuple(found)
+    if len(words) != len(actions):
+        listed = ", ".join(names)
+        raise UsageError(
+            f"--safe-action {shown(text)}: give a value for each of {listed}, such as "
+            f"{','.join(f'{usual_safe_value(action):g}' for action in actions)}, or NAME=VALUE"
+        )
+    return tuple(safe_value(action, word) for action, word in zip(actions, words, strict=True))
+
+
 @dataclass(frozen=True)
 class Contract:
     observations: tuple[Channel, ...]
     actions: tuple[Channel, ...]
     step_interval_us: int
+    safe_action: SafeAction = field(default=(), compare=False)  # empty where nobody states any
+    assumed: int = field(default=0, compare=False)  # of ASSUMPTIONS
 
     @property
     def checksum(self) -> int:
@@ -151,6 +183,12 @@ class Contract:
         count = len(self.observations) - len(self.place_inputs())
         return Contract(self.observations[:count], self.actions, self.step_interval_us)
 
+    def with_safe_action(self, stated: SafeAction) -> Contract:
+        """The same with what somebody states, which is for all actions or is assumed of some."""
+        assumed = self.assumed & ~SAFE_ACTION_ASSUMED
+        assumed |= SAFE_ACTION_ASSUMED if not stated or None in stated else 0
+        return replace(self, safe_action=stated, assumed=assumed)
+
     def difference(self, other: Contract) -> str:
         """In what the other one differs, as "X there, Y here"; empty where in nothing."""
         for kind, theirs, ours in (
@@ -165,6 +203,13 @@ class Contract:
         if other.step_interval_us != self.step_interval_us:
             return f"a step is {other.step_interval_us:,} us there, {self.step_interval_us:,} here"
         return ""
+
+
+def contract_of(task: Task) -> Contract:
+    """That of a task's policies, with what nobody states of it."""
+    assumed = 0 if task.states_interval else STEP_INTERVAL_ASSUMED
+    contract = Contract(task.observations, task.actions, task.step_interval_us, assumed=assumed)
+    return contract.with_safe_action(task.safe_action)
 
 
 def parse_contract(content: bytes, origin: str) -> Contract:

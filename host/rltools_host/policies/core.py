@@ -185,7 +185,8 @@ class DamagedPolicyError(DamagedFileError):
 class PolicyRunner:
     """The native code's view of an image whose bytes are `data`, and its scratch memory."""
 
-    def __init__(self, data: bytes, origin: str) -> None:
+    def __init__(self, data: bytes, origin: str, safe_action: Sequence[float | None] = ()) -> None:
+        """safe_action: what somebody states of it; else it is that of the image's contract."""
         native = host_library("policy")
         self.library = native.functions
         self.reasons: list[str] = native.description["reasons"]  # in words
@@ -204,6 +205,15 @@ class PolicyRunner:
         self.output_dim = LAYER.unpack_from(data, last)[1]
         self.state_dim = int(self.library.rlt_policy_state_dim(self.policy))
         self.scratch = np.empty(self.library.rlt_policy_scratch_floats(self.policy), np.float32)
+        stated = [np.nan if value is None else value for value in safe_action]
+        self.safe = np.array(stated or [np.nan] * self.action_dim, np.float32)
+        self.normalised_safe = np.empty(self.action_dim, np.float32)
+        # Whether the contract that the image is made for states one.
+        self.has_safe_action = bool(
+            self.library.rlt_policy_safe_action(
+                self.policy, self.safe.ctypes.data, self.normalised_safe.ctypes.data
+            )
+        )
 
     def check_examples(self) -> None:
         where = ctypes.c_uint32()
@@ -218,9 +228,7 @@ class PolicyRunner:
 
     def safe_action(self) -> tuple[Float32Array, Float32Array]:
         """What is done where there is no finite action: in the channels' units, and normalised."""
-        action, normalised = np.empty((2, self.action_dim), np.float32)
-        self.library.rlt_policy_safe_action(self.policy, action.ctypes.data, normalised.ctypes.data)
-        return action, normalised
+        return self.safe.copy(), self.normalised_safe.copy()
 
     def begin(self, count: int = 1) -> Float32Array:
         """Hidden states of zeros (count, state_dim), as at the beginning of an episode."""
@@ -245,6 +253,7 @@ class PolicyRunner:
             values.ctypes.data,
             count,
             None if states is None else states.ctypes.data,
+            self.safe.ctypes.data,
             outputs.ctypes.data,
             actions.ctypes.data,
             self.scratch.ctypes.data,

@@ -32,8 +32,9 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.files import disk_error, write_atomically
-from rltools_host.gymnasium_tasks.imports import silence_mujoco
+from rltools_host.gymnasium_tasks.imports import one_line, silence_mujoco
 from rltools_host.gymnasium_tasks.player import ActionSpace
+from rltools_host.lines import aside
 from rltools_host.policies.acting import History, given_out
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.toolchain import tools
@@ -98,7 +99,27 @@ def gymnasium_episodes(
 ) -> list[Episode]:
     """Episodes of gymnasium from the resets with seed, seed + 1 ..., all worked through at once."""
     make = make or (lambda: make_gymnasium_environment(image))
-    environments = [make() for _ in range(count)]
+    environments: list[Any] = []
+    try:
+        for _ in range(count):
+            environments.append(make())
+        return played(image, environments, seed)
+    finally:
+        close_all(environments)
+
+
+def close_all(environments: Sequence[Any]) -> None:
+    """One that cannot be closed keeps neither the others nor the result from whoever waits."""
+    for environment in environments:
+        try:
+            environment.close()
+        except Exception as error:
+            aside(f"note: an environment may not be closed: close raised {one_line(error)}")
+
+
+def played(image: PolicyImage, environments: Sequence[Any], seed: int) -> list[Episode]:
+    """An episode of each."""
+    count = len(environments)
     observations = np.array(
         [environment.reset(seed=seed + i)[0] for i, environment in enumerate(environments)],
         np.float32,
@@ -139,8 +160,6 @@ def gymnasium_episodes(
             if not terminated and not truncated:
                 still_running.append(i)
         running = still_running
-    for environment in environments:
-        environment.close()
     step_s = image.step_interval_us * 1e-6
     return [
         Episode(

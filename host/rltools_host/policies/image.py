@@ -23,6 +23,7 @@ from rltools_host.build.description import (
 )
 from rltools_host.errors import DamagedFileError
 from rltools_host.policies.contract import (
+    ASSUMPTIONS,
     CHANNEL,
     CHOICE,
     CHOICE_UNIT,
@@ -45,6 +46,7 @@ from rltools_host.policies.contract import (
 from rltools_host.policies.core import LAYER, PolicyRunner, activations
 from rltools_host.policies.core import DamagedPolicyError as DamagedPolicyError
 from rltools_host.policies.core import Float32Array as Float32Array
+from rltools_host.policies.statements import NOTHING_STATED, Statements, statements_of
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LAST
 from rltools_host.runs.saves import (
@@ -79,6 +81,7 @@ class PolicyImage:
     layers: tuple[Layer, ...]
     examples: tuple[Example, ...]
     recurrence: Recurrence | None = None  # None: there is no hidden state
+    stated: Statements = NOTHING_STATED  # of its contract, by whom the image does not hold
 
     @property
     def sha256(self) -> str:
@@ -96,7 +99,7 @@ class PolicyImage:
 
     @cached_property
     def runner(self) -> PolicyRunner:
-        return PolicyRunner(self.data, self.origin)
+        return PolicyRunner(self.data, self.origin, self.stated.safe_action)
 
     @property
     def inputs(self) -> Contract:
@@ -149,7 +152,7 @@ def read_run_policy(run: str | Path | RunFolder, which: str = LAST) -> PolicyIma
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
     image = read_policy(folder.existing_policy(which))
     folder.require_state(image.state_sha256, which)
-    return image
+    return replace(image, stated=statements_of(image, folder.content))
 
 
 def parse_policy(data: bytes, origin: str = "the policy image") -> PolicyImage:
@@ -182,7 +185,7 @@ class ImageReader:
         self.position = HEADER.size
         observation_dim, action_dim, layer_count, example_count, flags = header[5:10]
         counts = (observation_dim, action_dim, layer_count, example_count)
-        if 0 in counts or flags & ~(HAS_NORMALISER | HAS_CHOICES) or header[14]:
+        if 0 in counts or flags & ~(HAS_NORMALISER | HAS_CHOICES | ASSUMPTIONS) or header[14]:
             raise self.refuse(
                 "malformed", "a count of its header is zero, or a reserved field is not"
             )
@@ -237,6 +240,7 @@ class ImageReader:
             layers=layers,
             examples=examples,
             recurrence=recurrence,
+            stated=Statements(assumed=flags & ASSUMPTIONS),
         )
 
     def read_envelope(self) -> tuple[Any, ...]:

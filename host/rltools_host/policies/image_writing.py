@@ -5,26 +5,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.build.description import MOST_STEP_INTERVAL_US, ranges_of
+from rltools_host.errors import UsageError
 from rltools_host.policies.contract import (
     CHOICE,
     HAS_CHOICES,
     HAS_NORMALISER,
+    SAFE_ACTION_ASSUMED,
+    STEP_INTERVAL_ASSUMED,
     WORD,
     Contract,
     Layer,
     Recurrence,
+    SafeAction,
     channel_record,
     choices_of,
     output_dim,
 )
 from rltools_host.policies.core import LAYER, activations
-from rltools_host.policies.image import parse_policy
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.policies.statements import stated_safe_action
 from rltools_host.runs.saves import (
     CRC32_PLACE,
     HEADER,
@@ -39,6 +44,7 @@ from rltools_host.runs.saves import (
 # As the core writes.
 EXAMPLES, RECURRENT_EXAMPLES, SECOND_SEQUENCE = 8, 16, 10
 PAUSE_STEPS = 4
+FLAGS_FIELD, INTERVAL_FIELD = 9, 10  # of the header
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,7 @@ def assembled(
     names = list(activations())
     choices = choices_of(contract.actions)
     flags = (HAS_NORMALISER if network.normaliser else 0) | (HAS_CHOICES if choices else 0)
+    flags |= contract.assumed
     parts = [
         *(
             LAYER.pack(
@@ -149,7 +156,50 @@ def assembled(
         *(origin.step, origin.seed, origin.fingerprint, 0, bytes.fromhex(origin.state_sha256)),
         *(origin.experiment.encode(), origin.environment.encode()),
     )
-    data = header + body
+    return with_checksum(header + body)
+
+
+def restated(
+    image: PolicyImage, safe_action: SafeAction = (), step_interval_us: int | None = None
+) -> PolicyImage:
+    """The policy with what a user states of its contract: a safe action in place of that which is
+    known, and the time of a step that was assumed. UsageError where another one is stated."""
+    fields = list(HEADER.unpack_from(image.data))
+    parts = image.data[HEADER.size :]
+    stated, assumed = stated_safe_action(image, safe_action), image.stated.assumed
+    if None not in stated:
+        assumed &= ~SAFE_ACTION_ASSUMED
+        fields[FLAGS_FIELD] &= ~SAFE_ACTION_ASSUMED
+    if step_interval_us is not None:
+        require_interval(step_interval_us)
+        interval_us = image.step_interval_us
+        if not assumed & STEP_INTERVAL_ASSUMED and step_interval_us != interval_us:
+            raise UsageError(
+                f"--step-interval-us {step_interval_us}: its contract states {interval_us:,} us"
+            )
+        assumed &= ~STEP_INTERVAL_ASSUMED
+        fields[FLAGS_FIELD] &= ~STEP_INTERVAL_ASSUMED
+        fields[INTERVAL_FIELD] = step_interval_us
+        if image.recurrence is not None:
+            ticks = image.recurrence.trained_interval_us // interval_us
+            require_interval(trained_us := ticks * step_interval_us)
+            pause_us = min(PAUSE_STEPS * trained_us, MOST_STEP_INTERVAL_US)
+            rest = (image.recurrence.state_dim, image.recurrence.reset_at, 0)
+            parts = RECURRENCE.pack(trained_us, pause_us, *rest) + parts[RECURRENCE.size :]
+    data = with_checksum(HEADER.pack(*fields) + parts)
+    statements = replace(image.stated, safe_action=stated, assumed=assumed)
+    return replace(parse_policy(data, image.origin), stated=statements)
+
+
+def require_interval(step_interval_us: int) -> None:
+    if not 1 <= step_interval_us <= MOST_STEP_INTERVAL_US:
+        raise UsageError(
+            f"--step-interval-us {step_interval_us}: a step of a policy takes 1 to "
+            f"{MOST_STEP_INTERVAL_US:,} us, and a longer one is asked for by a clock of your own"
+        )
+
+
+def with_checksum(data: bytes) -> bytes:
     checksum = image_crc32(data).to_bytes(4, "little")
     return data[: CRC32_PLACE.start] + checksum + data[CRC32_PLACE.stop :]
 

@@ -27,6 +27,7 @@ from rltools_host.errors import (
 from rltools_host.policies.board import PolicyPlace, Storage, policy_session
 from rltools_host.policies.contract import Example, parse_contract
 from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.policies.statements import assumptions
 from rltools_host.runs.names import LAST
 from rltools_host.tree import command_line
 
@@ -167,6 +168,7 @@ class Push:
         say(headline(image))
         if slots.active is not None and slots.active.sha256 == image.sha256:
             self._verify()
+            self._say_assumptions(say)
             self._end(slots, "it was active already")
             say(f"active already in slot {self._outcome.slot}, {self._verified}")
             if self._prove is not None:
@@ -180,6 +182,7 @@ class Push:
             say(f"in trial for {trial_s:g} s")
             self._verify()
             say(self._verified)
+            self._say_assumptions(say)
             if self._prove is not None:
                 self._prove(True)
             if not self._request.confirm:
@@ -245,6 +248,31 @@ class Push:
                     f"the board on {self._session.description} computes other bits than this "
                     f"machine: example {index}, {difference}"
                 )
+
+    def _say_assumptions(self, say: Say) -> None:
+        """What nobody states of the contract, and a safe action that is not the run's."""
+        image = self._image
+        nothing = [np.nan] * len(image.observations)
+        words = self._policies.forward(nothing).action_bits  # the safe action, of any board
+        theirs = np.array(words, np.uint32).view(np.float32)
+        ours = image.runner.safe_action()[0]
+        is_ours = theirs.tobytes() == ours.tobytes()
+        safe = '"safe" in the channels of the task, or kSafeAction of the contract in C++'
+        interval = "step_interval_us in the channels of the task"
+        for line in assumptions(image, safe if is_ours else None, interval):
+            say(line)
+        if not is_ours and len(theirs) == len(ours):
+            there, here = (
+                ", ".join(
+                    f"{channel.name} {value:.6g}"
+                    for channel, value in zip(image.actions, values, strict=True)
+                )
+                for values in (theirs, ours)
+            )
+            say(
+                f"note: where something is wrong the board does {there}, as its own contract says, "
+                f"and the run's is {here}: state it in the firmware's contract (kSafeAction)"
+            )
 
     def _check_acting(self) -> None:
         """That the policy acts still whose actions are compared."""

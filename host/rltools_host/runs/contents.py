@@ -21,6 +21,7 @@ from rltools_host.documents import (
     LONGEST_TEXT,
     Count,
     Digest,
+    End,
     FromOne,
     Line,
     NotNegative,
@@ -178,6 +179,8 @@ class Run(Struct, frozen=True):
     memory: list[Memory] = []
     sessions: list[Session] = []
     gymnasium: Task | None = None
+    # As of a task, of a policy without one: earlier tools did not write it down.
+    safe_action: list[End | None] = []
     best: Best | None = None
     imported: Imported | None = None
     fitted: Fitted | None = None

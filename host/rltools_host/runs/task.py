@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -22,6 +22,7 @@ from rltools_host.build.description import (
     Shape,
     described,
     is_policy_text,
+    unsafe,
 )
 from rltools_host.build.picture import picture_of
 from rltools_host.documents import (
@@ -54,6 +55,16 @@ Elements = Annotated[int, Meta(ge=1, le=MOST_ELEMENTS)]
 Channels = Annotated[tuple[Channel, ...], Meta(min_length=1, max_length=MOST_ELEMENTS)]
 
 
+# Where a task's step_interval_us is from; of earlier tools' runs that is not known.
+IntervalSource = Literal["", "channels", "dt", "render_fps", "default"]
+INTERVAL_SOURCES: dict[IntervalSource, str] = {  # where nobody states it
+    "": "which nobody is known to have stated",
+    "default": "as the task has no dt, and its metadata no render_fps",
+    "dt": "the environment's dt",
+    "render_fps": "a frame of the environment's pictures",
+}
+
+
 class Sizes(Struct, frozen=True):
     """What is compiled in, beside the networks; environments: how many are stepped at once."""
 
@@ -84,6 +95,11 @@ class Task(Struct, frozen=True, omit_defaults=True):
     picture: tuple[Shape, ...] = ()
     # Whether the environment gives info["action_mask"]: the last observations are that then.
     has_masks: bool = False
+    # What a board does where something is wrong, of each action, null where nobody states it; empty
+    # where nobody states any.
+    safe_action: tuple[End | None, ...] = ()
+    step_interval_from: IntervalSource = ""
+    unbounded: tuple[str, ...] = ()  # observations whose range nobody states
 
     def __post_init__(self) -> None:
         if not is_policy_text(self.environment, LONGEST_NAME):
@@ -101,6 +117,14 @@ class Task(Struct, frozen=True, omit_defaults=True):
             masks = self.mask_count if kind == "observation" else 0
             if math.prod(shape) + masks != len(channels):
                 raise Unfit(f"{kind}_shape is {[*shape]}, not that of {len(channels)} {kind}s")
+        if self.safe_action and len(self.safe_action) != len(self.actions):
+            count = len(self.safe_action)
+            raise Unfit(
+                f"safe_action has {count} numbers, and there are {len(self.actions)} actions"
+            )
+        for channel, value in zip(self.actions, self.safe_action, strict=False):
+            if value is not None and (wrong := unsafe(channel, value)):
+                raise Unfit(f"safe_action of {channel.name}: {wrong}")
         picture_of(self.picture, (*self.observations, *self.actions))
 
     @property
@@ -112,6 +136,11 @@ class Task(Struct, frozen=True, omit_defaults=True):
     def own_observations(self) -> Channels:
         """Those of the environment's space, before the masks."""
         return self.observations[: len(self.observations) - self.mask_count]
+
+    @property
+    def states_interval(self) -> bool:
+        """Whether somebody said how long a step takes; of earlier tools' runs that is not known."""
+        return self.step_interval_from == "channels"
 
     @property
     def is_named(self) -> bool:

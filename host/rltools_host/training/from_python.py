@@ -25,6 +25,7 @@ from rltools_host.gymnasium_tasks.imports import make_by_id, maker_of
 from rltools_host.gymnasium_tasks.player import flat_maker
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.policies.acting import Acting
+from rltools_host.policies.episodes import close_all
 from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
@@ -129,18 +130,22 @@ def evaluate(
     environment = make_by_id(env) if isinstance(env, str) else env
     if not hasattr(environment, "reset") or not hasattr(environment, "step"):
         raise UsageError(f"env={repr_of(env)}: give an environment, or a name that Gymnasium knows")
-    returns = np.zeros(episodes)
-    for i in range(episodes):
-        act = policy.episode() if isinstance(policy, Acting) else policy
-        observation, _ = environment.reset(seed=seed + i)
-        ended = False
-        while not ended:
-            observation, reward, terminated, truncated, _ = environment.step(act(observation))
-            returns[i] += float(reward)
-            ended = terminated or truncated
-    if environment is not env:
-        environment.close()
-    return returns
+    try:
+        return np.array([episode_return(policy, environment, seed + i) for i in range(episodes)])
+    finally:
+        if environment is not env:
+            close_all([environment])
+
+
+def episode_return(policy: Callable[[Any], Any], environment: Any, seed: int) -> float:
+    act = policy.episode() if isinstance(policy, Acting) else policy
+    observation, _ = environment.reset(seed=seed)
+    total, ended = 0.0, False
+    while not ended:
+        observation, reward, terminated, truncated, _ = environment.step(act(observation))
+        total += float(reward)
+        ended = terminated or truncated
+    return total
 
 
 def evaluate_gymnasium(

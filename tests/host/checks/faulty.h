@@ -52,7 +52,8 @@ StepResult<T> step(Generic, const FaultyPoint<T>&, const typename FaultyPoint<T>
                    typename FaultyPoint<T>::State& state, const T* action, RandomStream) {
   if (fault_is("crash")) *static_cast<volatile int*>(nullptr) = 1;
   while (fault_is("hang")) calls = calls + 1;
-  const T brake = fault_is("idle-action") ? T(0) : T(0.5) * (action[1] + T(1));
+  const T side = fault_is("even-action") ? action[1] * action[1] : action[1];  // alike at both ends
+  const T brake = fault_is("idle-action") ? T(0) : T(0.5) * (side + T(1));
   const T push = fault_is("hidden-state") ? action[0] + T(memory_outside_of_state) : action[0];
   memory_outside_of_state = 0.9f * static_cast<float>(action[0]);
   state.speed_m_s = (T(0.95) - T(0.1) * brake) * state.speed_m_s + T(0.05) * push;

@@ -104,6 +104,14 @@ def test_a_good_environment_has_nothing_to_mend(
     assert found.figures["hidden"] == [16, 16]
 
 
+def test_an_action_that_is_alike_at_both_ends_counts(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = examined(library, "even-action", monkeypatch)
+    assert "idle-action" not in [each.check for each in found.findings]
+    assert "every action counts" in found.passed
+
+
 @pytest.mark.parametrize(("fault", "check", "what", "remedy"), [*FAULTS, *ADVICE])
 def test_a_mistake_is_found(
     library: Library,

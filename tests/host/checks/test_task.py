@@ -12,7 +12,6 @@ import pytest
 from gymnasium_points import Point
 from rltools_host.checks.findings import ADVICE as ADVISED
 from rltools_host.checks.findings import FAULT, Examination, Finding
-from rltools_host.checks.rules import Play
 from rltools_host.checks.task import Examiner
 from rltools_host.gymnasium_tasks.environment_server import PlayState
 from rltools_host.gymnasium_tasks.task import TaskRequest
@@ -139,7 +138,7 @@ def test_a_mistake_is_found(
         ((-2.0, -2.0), (np.inf, 2.0), "observation_0 has"),
         ((-2.0, -np.inf), (2.0, 2.0), "observation_1 has"),
         ((-np.inf, -2.0), (2.0, np.inf), "observation_0 and observation_1 have"),
-        ((-9e5, -9e5), (9e5, 9e5), ""),
+        ((-3e6, -1e6), (2e6, 1e6), ""),
     ],
 )
 def test_a_range_is_open_at_either_end(low: Any, high: Any, named: str) -> None:
@@ -149,11 +148,90 @@ def test_a_range_is_open_at_either_end(low: Any, high: Any, named: str) -> None:
             self.observation_space = BOX(np.array(low, np.float32), np.array(high, np.float32))
 
     examiner = Examiner(Open, TaskRequest("gym:Open", Open, name="Open"), PlayState())
-    found = examiner.without_range(Play(examiner.task.observations, 1))
+    found = examiner.without_range()
     assert (found is None) == (named == "")
     if found is not None:
         what = f"{named} no range, so that a board does not notice a broken sensor"
         assert (found.check, found.what, found.level) == ("no-range", what, ADVISED)
+
+
+class Shared(Faulty):
+    """What all of them have in common, each of which is as it should be alone."""
+
+    shares = ""
+    common: dict[str, float] = {}  # noqa: RUF012
+
+    def reset(self, *, seed: int | None = None, **options: Any) -> tuple[Any, dict[str, Any]]:
+        seen = super().reset(seed=seed, **options)
+        np.random.seed(seed)
+        self.common["place"] = self.place
+        return seen
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        if self.shares == "state":
+            self.place = self.common["place"]
+        if self.shares == "generator":
+            self.place += 1e-3 * np.random.uniform()
+        result = super().step(action)
+        self.common["place"] = self.place
+        return result
+
+
+@pytest.mark.parametrize("shares", ["", "state", "generator"])
+def test_environments_that_share_what_they_have_are_found(
+    shares: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second one that is run alone gives the first one's episodes."""
+    monkeypatch.setattr(Faulty, "fault", "")
+    monkeypatch.setattr(Shared, "shares", shares)
+    monkeypatch.setattr("rltools_host.checks.task.MOST_STEPS", 200)
+    found = examined(Shared)
+    sentence = "environments do not depend on each other"
+    assert (sentence in found.passed) == (shares == "")
+    if shares:
+        finding = only(found)
+        assert (finding.check, finding.level) == ("deterministic", FAULT)
+        assert "an environment that takes turns with another one, from step" in finding.what
+        assert "NumPy's global random numbers" in finding.remedy
+
+
+@pytest.mark.parametrize("actions", [BOX(-1.0, 1.0, (1,)), gymnasium.spaces.Discrete(3)])
+def test_an_action_that_is_alike_at_both_ends_counts(
+    actions: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Even(Faulty):
+        """Its reward is alike at both ends of the range, or for the first and the last choice."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.action_space = actions
+
+        def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+            even = float(np.ravel(action)[0]) - (0.0 if actions.shape else 1.0)
+            seen, _, *rest = super().step(np.zeros(1))
+            return (seen, -(even**2), *rest)
+
+    monkeypatch.setattr(Faulty, "fault", "")
+    monkeypatch.setattr("rltools_host.checks.task.MOST_STEPS", 200)
+    found = examined(Even)
+    assert "every action counts" in found.passed
+    assert "idle-action" not in [each.check for each in found.findings]
+
+
+def test_actions_that_are_not_tried_are_not_called_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Many(Faulty):
+        def __init__(self) -> None:
+            super().__init__()
+            self.action_space = BOX(-1.0, 1.0, (40,))
+
+    monkeypatch.setattr(Faulty, "fault", "")
+    monkeypatch.setattr("rltools_host.checks.task.EFFECT_S", 0.0)
+    monkeypatch.setattr("rltools_host.checks.task.MOST_STEPS", 200)
+    found = examined(Many)
+    assert "the first 1 of 40 actions count" in found.passed
+    assert "every action counts" not in found.passed
 
 
 def test_two_environments_that_share_something(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from rltools_host.commands import new
 from rltools_host.errors import BuildError, DiskError, UnknownNameError, UsageError
 from rltools_host.tree import MARKER, TREE, VARIABLE
 
-MOST_LINES = 80
+MOST_LINES = 81
 
 
 @pytest.mark.parametrize("name", ["cart", "ball-on-beam", "a2", "r2-d2", "ball_on_beam", "x" * 28])
@@ -80,6 +80,19 @@ def test_a_task_in_python_is_one_file(start: str) -> None:
     assert "class BallOnBeam(" in text
     assert not re.search(r"my.?(mass|pendulum)", text, re.IGNORECASE)
     compile(text, name, "exec")
+
+
+@pytest.mark.parametrize(
+    ("start", "action"), [("mass", "force 0 N,"), ("pendulum", "torque 0 N*m,")]
+)
+def test_what_a_start_assumes_of_its_contract_is_one_line(start: str, action: str) -> None:
+    for files, where in (
+        (new.in_cpp("ball-on-beam", start), "kSafeAction and kStepInterval_us"),
+        (new.in_cpp("ball-on-beam", start, has_contract=True), "kSafeAction and kStepInterval_us"),
+        (new.in_python("ball-on-beam", start), '"safe" and STEP_S'),
+    ):
+        line = new.assumption([*files.values()])
+        assert f"the action is {action} and a step takes 50,000 us; state it by {where}" in line
 
 
 def test_what_is_there_stays(

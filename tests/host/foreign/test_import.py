@@ -26,7 +26,8 @@ from rltools_host.foreign.place import place_of_contract
 from rltools_host.foreign.proof import normalised_stages
 from rltools_host.foreign.reading import read_foreign
 from rltools_host.foreign.state_dicts import Given
-from rltools_host.policies.image import read_run_policy
+from rltools_host.gymnasium_tasks.headers import headers_of
+from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.policies.image_writing import sampled
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
@@ -70,6 +71,35 @@ def test_a_policy_with_an_environment_is_played_there(
     assert "training state" not in page
     capsys.readouterr()
     assert "was imported" in refusal(capsys, "train", "--resume", str(run))
+
+
+def test_what_nobody_states_of_a_place_is_said_and_can_be_stated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (SAC, "--environment", "gym:Pendulum-v1", "--no-fly")
+    image = read_run_policy(imported(tmp_path / "assumed", *words))
+    said = " ".join(capsys.readouterr().err.split())
+    assert "assumed: a step takes 50,000 us, the environment's dt; state it by --step-i" in said
+    assert "the action is action_0 0, the middle of its range; state it by --safe-action" in said
+    assert image.stated.assumed == parse_policy(image.data).stated.assumed == 24
+    stated = ("--safe-action", "action_0=-1.5", "--step-interval-us", "20000")
+    run = imported(tmp_path / "stated", *words, *stated)
+    assert "assumed" not in capsys.readouterr().err
+    image = read_run_policy(run)
+    assert (image.step_interval_us, parse_policy(image.data).stated.assumed) == (20_000, 0)
+    task = RunFolder.open(run).content.gymnasium
+    assert task is not None
+    assert "kSafeAction[kActionDim] = {-1.5f};" in headers_of(task).contract_text
+    header = tmp_path / "p.h"
+    assert cli.run(["export", str(run), "--to", "c", "--output", str(header)]) == 0
+    assert "_ACTION_DIM] = {-1.5f};" in header.read_text()
+    assert "assumed" not in capsys.readouterr().err
+    again = ("--out", str(tmp_path / "x"))
+    wrong = refusal(capsys, "import", *words, *again, "--safe-action", "2.5")
+    assert "the safe action of action_0: 2.5 lies outside of its range, -2 to 2" in wrong
+    words = ("import", SAC, "--contract", "pendulum", *again)
+    wrong = refusal(capsys, *words, "--step-interval-us", "20000")
+    assert "--step-interval-us 20000: the contract pendulum states 50,000 us" in wrong
 
 
 def test_a_policy_for_a_contract_goes_to_a_board(

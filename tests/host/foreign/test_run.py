@@ -16,7 +16,7 @@ from rltools_host.foreign.network import Dense, ForeignPolicy, Normalise
 from rltools_host.foreign.run import ImportRequest, rate_of, steps_between, with_normaliser
 
 HERE: Any = SimpleNamespace(
-    name="here", contract=SimpleNamespace(step_interval_us=10_000)
+    name="here", contract=SimpleNamespace(step_interval_us=10_000, assumed=0)
 )  # 100 Hz
 DENSE = Dense(np.ones((2, 1)), np.zeros(1))
 FRONT = Normalise(np.zeros(2), np.ones(2))

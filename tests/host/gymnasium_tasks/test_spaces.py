@@ -105,16 +105,36 @@ def test_boxes_that_can_be_learnt(shape: tuple[int, ...]) -> None:
     assert box(SimpleNamespace(observation_space=space), "observation_space", "E") is space
 
 
-def test_bounds_of_observations() -> None:
-    low, high = [-1.0, -INF, 0.0, 2e6, 5.0, -1e6], [2.0, INF, 1e7, 3e6, 5.0, 1e6]
-    assert observation_bounds(boxed(low, high)) == [
-        (-1.0, 2.0),
-        (-1e6, 1e6),
-        (0.0, 1e6),
-        (2e6 - 1, 3e6 + 1),
-        (4.0, 6.0),
-        (-1e6, 1e6),
+def test_bounds_of_observations_are_the_spaces_own() -> None:
+    low = [-1.0, 0.0, 2e6, 5.0, -1e6, -1e38, 2e9]
+    high = [2.0, 2e6, 3e6, 5.0, 1e6, 1e38, 2e9]
+    found = observation_bounds(boxed(low, high), "E")
+    assert [each[:2] for each in found] == [
+        *((-1.0, 2.0), (0.0, 2e6), (2e6, 3e6), (4.0, 6.0), (-1e6, 1e6), (-1e38, 1e38)),
+        (2e9 - 2e3, 2e9 + 2e3),
     ]
+    assert all(each.has_minimum and each.has_maximum for each in found)
+
+
+LARGEST = [np.finfo(kind).max for kind in (np.float32, np.float64)]
+
+
+@pytest.mark.parametrize("endless", [INF, *LARGEST])
+def test_an_end_that_a_space_has_not_is_far_away(endless: float) -> None:
+    kind = np.float64 if endless > LARGEST[0] else np.float32
+    low, high = [-endless, 0.0, -endless, 2e6, -endless], [endless, endless, 5.0, endless, -3e6]
+    found = observation_bounds(boxed(low, high, kind), "E")
+    assert [each[:2] for each in found] == [
+        *((-1e6, 1e6), (0.0, 1e6), (-1e6, 5.0), (2e6, 4e6), (-6e6, -3e6)),
+    ]
+    ends = [(each.has_minimum, each.has_maximum) for each in found]
+    assert ends == [(False, False), (True, False), (False, True), (True, False), (False, True)]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1e300), (-2e38, 1.0)])
+def test_a_bound_that_no_contract_holds_is_refused(low: float, high: float) -> None:
+    with pytest.raises(UsageError, match=r"E has the bound .* of observation 1, which is beyond"):
+        observation_bounds(boxed([-1.0, low], [1.0, high]), "E")
 
 
 def test_bounds_of_actions() -> None:

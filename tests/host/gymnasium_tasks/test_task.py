@@ -12,6 +12,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 from rltools_host.build import experiments
 from rltools_host.errors import UsageError
+from rltools_host.gymnasium_tasks.channels import assumptions
 from rltools_host.gymnasium_tasks.task import LONGEST_NAME, TaskRequest, task_of
 from rltools_host.runs.task import Task
 
@@ -121,6 +122,67 @@ def test_the_rate_is_the_simulations_or_that_of_its_pictures() -> None:
     assert interval(metadata={"render_fps": 30}) == 33_333
     assert interval(metadata={"render_fps": 30}, unwrapped=SimpleNamespace(dt=0.05)) == 50_000
     assert interval(unwrapped=SimpleNamespace(dt=lambda: 1), metadata=None) == 20_000
+
+
+def test_a_task_knows_where_its_rate_is_from() -> None:
+    def source(channels: Any = None, **attributes: Any) -> str:
+        environment = spaces(PLAIN.observation_space, PLAIN.action_space, **attributes)
+        return task(environment, channels=channels or {}).step_interval_from
+
+    assert source() == "default"
+    assert source(metadata={"render_fps": 30}) == "render_fps"
+    assert source(metadata={"render_fps": 30}, unwrapped=SimpleNamespace(dt=0.05)) == "dt"
+    assert source({"step_interval_us": 20_000}, metadata={"render_fps": 30}) == "channels"
+    with pytest.raises(UsageError, match="the environment's dt says that a step takes 86400 s"):
+        source(unwrapped=SimpleNamespace(dt=86_400.0))
+
+
+def test_a_task_states_what_is_safe() -> None:
+    def safe(space: Any, *given: Any, algorithm: str | None = None) -> Any:
+        table = [{} if value is None else {"safe": value} for value in given]
+        return task(
+            spaces(BOX, space), channels={"actions": table}, algorithm=algorithm
+        ).safe_action
+
+    valves = Box(0.0, 1.0, (2,))
+    assert safe(valves, 0, 1.0) == (0.0, 1.0)
+    assert safe(valves, None, 0.25) == (None, 0.25)
+    assert safe(valves, None, None) == task(spaces(BOX, valves)).safe_action == ()
+    assert safe(Discrete(3, start=5), "6") == safe(Discrete(3, start=5), 1) == (1.0,)
+    named = {"actions": [{"choices": ["off", "low", "high"], "safe": "off"}]}
+    assert task(spaces(BOX, Discrete(3)), channels=named).safe_action == (0.0,)
+    for value, reason in (
+        (1.5, "1.5 lies outside of its range, 0 to 1"),
+        (-1e-3, "outside of its range"),
+        (float("nan"), "it is not finite"),
+        ("closed", "closed is no number"),
+        (True, "True is no number"),
+        ([0], "no number"),
+    ):
+        with pytest.raises(UsageError, match=f"channels: the safe action of action_1: .*{reason}"):
+            safe(valves, 0, value)
+    for value in ("none", 3, 0.5, -1):
+        with pytest.raises(UsageError, match="channels: the safe action of action_0: "):
+            safe(Discrete(3), value)
+    with pytest.raises(UsageError, match='has "safe", and known are'):
+        task(channels={"observations": ["a", {"safe": 0}]})
+
+
+def test_what_nobody_states_is_said_in_a_line_each() -> None:
+    boundless = Box(np.array([-1, -INFINITE], np.float32), np.array([1, 1], np.float32))
+    lines = assumptions(task(spaces(boundless, Box(0.0, 1.0, (1,)))))
+    assert [line.split(":")[0] for line in lines] == ["assumed"] * 3
+    assert "a step takes 20,000 us" in lines[0]
+    assert "observation_1: an end at ±1e+06" in lines[1]
+    assert "a board does action_0 0.5; state it by" in lines[2]
+    table = {
+        "step_interval_us": 20_000,
+        "observations": ["a", {"name": "b", "minimum": -5e6}],
+        "actions": [{"safe": 0}],
+    }
+    stated = task(spaces(boundless, Box(0.0, 1.0, (1,))), channels=table)
+    assert assumptions(stated) == []
+    assert (stated.observations[1].minimum, stated.observations[1].maximum) == (-5e6, 1.0)
 
 
 def test_what_is_given_may_be_all_that_its_bounds_allow() -> None:
@@ -241,7 +303,11 @@ def test_a_space_that_cannot_be_learnt_is_named(environment: Any, sentence: str)
         ({"channels": {"observations": ["a", {"maximum": float("inf")}]}}, "no range"),
         ({"channels": {"step_interval_us": 0.5}}, "step_interval_us is 0.5, not a whole number"),
         ({"channels": {"step_interval_us": 0}}, "step_interval_us is 0, .* from 1 to 600,000,000"),
-        ({"channels": {"step_interval_us": 600_000_001}}, "not a whole number from 1 to"),
+        ({"channels": {"step_interval_us": True}}, "step_interval_us is True, not a whole number"),
+        (
+            {"channels": {"step_interval_us": 86_400_000_000}},
+            "says that a step takes 86400 s, and a policy's takes 600 s at most: state",
+        ),
     ],
 )
 def test_a_request_that_cannot_be_met_is_one_sentence(

@@ -36,8 +36,9 @@ from rltools_host.gymnasium_tasks.environment_server import LIMIT_VARIABLE
 from rltools_host.gymnasium_tasks.headers import subject_of_run
 from rltools_host.gymnasium_tasks.server_start import ServerProcess
 from rltools_host.policies.board import PolicyPlace, place_of_run
+from rltools_host.policies.contract import ASSUMPTIONS
 from rltools_host.policies.evaluation import EvaluationRequest
-from rltools_host.policies.image import read_run_policy
+from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.policies.push import PushRequest
 from rltools_host.report import run_data
 from rltools_host.report.sections import provenance
@@ -134,6 +135,8 @@ def test_the_same_seed_gives_the_same_run(tmp_path: Path, train: Any) -> None:
     names = ("thread", "process")
     arrays = [state(tmp_path / name) for name in names]
     assert all(np.array_equal(arrays[0][key], arrays[1][key], equal_nan=True) for key in arrays[0])
+    image = parse_policy(read_run_policy(tmp_path / "process").data)
+    assert image.stated.assumed == ASSUMPTIONS, "as the image itself says, of what nobody states"
     sessions = [RunFolder.open(tmp_path / name).metadata["sessions"][0] for name in names]
     assert [session.get("threads") for session in sessions] == [None, 3]
 

@@ -19,6 +19,9 @@ namespace {
 
 using Place = Policy<kImageBytes, kScratchFloats>;
 
+struct AssumedContract : Contract {
+  static constexpr std::uint32_t kAssumed = kSafeActionAssumed;
+};
 struct ContractWithSafeAction : Contract {
   static constexpr float kSafeAction[kActionDim] = {0.0f, -0.125f};
 };
@@ -51,6 +54,23 @@ Bytes overflowing_image() {
 }
 
 }  // namespace
+
+TEST_CASE("an image says what nobody stated of its contract, and is the same besides") {
+  static Default network;
+  initialize_kaiming(Host{}, network, 7, 0);
+  Bytes image = image_of_network(Host{}, network, policy_contract<AssumedContract>());
+  PolicyView policy;
+  REQUIRE(parse_policy(image.data(), image.size(), policy).accepted());
+  CHECK(policy.header->flags == kSafeActionAssumed);
+  CHECK(check_contract(policy, policy_contract<Contract>()).accepted());
+  auto& header = *reinterpret_cast<PolicyImageHeader*>(image.data());
+  header.flags = 0;
+  header.crc32 = policy_image_crc32(image.data(), image.size());
+  CHECK(image == default_image());
+  header.flags = kStepIntervalAssumed | kSafeActionAssumed;
+  header.crc32 = policy_image_crc32(image.data(), image.size());
+  CHECK(parse_policy(image.data(), image.size(), policy).accepted());
+}
 
 TEST_CASE("scratch memory has room for the widest of observation and layers, twice") {
   // A guard behind it: what is written beyond would be seen.

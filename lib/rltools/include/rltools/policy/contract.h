@@ -106,6 +106,10 @@ constexpr bool is_step_interval(std::uint32_t interval_us) {
   return interval_us >= 1 && interval_us <= kMostStepInterval_us;
 }
 
+// What of a contract its tools assumed, as nobody stated it: flags of the images that are written
+// for it.
+constexpr std::uint32_t kStepIntervalAssumed = 8, kSafeActionAssumed = 16;
+
 // What observations and actions mean where a policy is to run. The arrays outlive it.
 struct PolicyContract {
   std::uint32_t step_interval_us;
@@ -116,6 +120,7 @@ struct PolicyContract {
   // What is done where there is no finite action to do, in the channels' units (action_dim); null:
   // the middle of every range, and the first of what there is to choose from.
   const float* safe_action = nullptr;
+  std::uint32_t assumed = 0;
 };
 
 inline float middle_of(float minimum, float maximum) { return 0.5f * (maximum + minimum); }
@@ -161,7 +166,8 @@ struct VoidOf {
 };
 
 // A contract may state a safe action, `kSafeAction[kActionDim]` in the channels' units. An
-// environment has it from its contract in policy/contracts/; exported policies know no other.
+// environment may have it from its contract in policy/contracts/. A run's run.json keeps it for
+// exports of its policy.
 template <class Environment, class = void>
 struct SafeAction {
   static constexpr const float* kValues = nullptr;
@@ -180,6 +186,15 @@ struct SafeAction<Environment, typename VoidOf<decltype(Environment::kSafeAction
   static constexpr bool kIsWithinRanges = is_within_ranges();
 };
 
+template <class Environment, class = void>
+struct Assumed {
+  static constexpr std::uint32_t kValue = 0;
+};
+template <class Environment>
+struct Assumed<Environment, typename VoidOf<decltype(Environment::kAssumed)>::Type> {
+  static constexpr std::uint32_t kValue = Environment::kAssumed;
+};
+
 }  // namespace detail
 
 template <class Environment>
@@ -188,9 +203,13 @@ constexpr PolicyContract policy_contract() {
                 "the environment's kSafeAction lies outside the range of its channel");
   static_assert(is_step_interval(Environment::kStepInterval_us),
                 "the environment's kStepInterval_us is 0, or more than 600 s");
-  return {Environment::kStepInterval_us, Environment::kObservationDim,
-          Environment::kActionDim,       Environment::kObservations,
-          Environment::kActions,         detail::SafeAction<Environment>::kValues};
+  return {Environment::kStepInterval_us,
+          Environment::kObservationDim,
+          Environment::kActionDim,
+          Environment::kObservations,
+          Environment::kActions,
+          detail::SafeAction<Environment>::kValues,
+          detail::Assumed<Environment>::kValue};
 }
 
 // A normalised action in physical units: -1 is the channel's minimum, 1 its maximum; beyond, it is

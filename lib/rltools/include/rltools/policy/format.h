@@ -18,6 +18,7 @@ namespace rlt {
 constexpr char kPolicyMagic[4] = {'R', 'L', 'T', 'P'};
 constexpr std::uint16_t kPolicyVersion = 1, kRecurrentPolicyVersion = 2;
 constexpr std::uint32_t kPolicyHasNormaliser = 1, kPolicyHasChoices = 2;  // header's flags
+constexpr std::uint32_t kPolicyAssumptions = kStepIntervalAssumed | kSafeActionAssumed;  // likewise
 // Examples that this library writes; a reader takes any number above 0. Those of a recurrent policy
 // are two sequences.
 constexpr std::uint16_t kPolicyExampleCount = 8, kRecurrentExampleCount = 16;

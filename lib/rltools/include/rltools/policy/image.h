@@ -236,8 +236,8 @@ void write_policy_image(Device device, const Network& network, const PolicyContr
   header.action_dim = static_cast<std::uint16_t>(contract.action_dim);
   header.layer_count = Network::kLayerCount;
   header.example_count = kExamplesOf<Network>;
-  header.flags =
-      (has_normaliser ? kPolicyHasNormaliser : 0u) | (choices > 0 ? kPolicyHasChoices : 0u);
+  header.flags = (has_normaliser ? kPolicyHasNormaliser : 0u) |
+                 (choices > 0 ? kPolicyHasChoices : 0u) | contract.assumed;
   header.step_interval_us = contract.step_interval_us;
   header.step = origin.step;
   header.seed = origin.seed;

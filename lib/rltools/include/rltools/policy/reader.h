@@ -267,9 +267,9 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   const auto& header = *detail::record_at<PolicyImageHeader>(image);
   if (header.observation_dim == 0 || header.action_dim == 0 || header.layer_count == 0 ||
       header.example_count == 0 ||
-      (header.flags & ~(kPolicyHasNormaliser | kPolicyHasChoices)) != 0 || header.reserved != 0 ||
-      !is_step_interval(header.step_interval_us) || !detail::is_text(header.experiment) ||
-      !detail::is_text(header.environment)) {
+      (header.flags & ~(kPolicyHasNormaliser | kPolicyHasChoices | kPolicyAssumptions)) != 0 ||
+      header.reserved != 0 || !is_step_interval(header.step_interval_us) ||
+      !detail::is_text(header.experiment) || !detail::is_text(header.environment)) {
     return {PolicyReason::malformed, 0};
   }
   const std::uint64_t channel_count = std::uint64_t{header.observation_dim} + header.action_dim;

@@ -19,6 +19,7 @@ struct CartPole {
       {"pole_velocity", "rad/s", -10.0f, 10.0f},
   };
   static constexpr Channel kActions[kActionDim] = {choice("push", "left|right")};
+  static constexpr float kSafeAction[kActionDim] = {0.0f};  // left: each of the two pushes
 };
 
 }  // namespace rlt::contracts

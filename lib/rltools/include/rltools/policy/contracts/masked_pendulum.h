@@ -13,6 +13,7 @@ struct MaskedPendulum {
   static constexpr Channel kObservations[kObservationDim] = {Pendulum::kObservations[0],
                                                              Pendulum::kObservations[1]};
   static constexpr Channel kActions[kActionDim] = {Pendulum::kActions[0]};
+  static constexpr float kSafeAction[kActionDim] = {Pendulum::kSafeAction[0]};
 };
 
 }  // namespace rlt::contracts

@@ -19,6 +19,7 @@ struct Pendulum {
   };
   static constexpr Channel kActions[kActionDim] = {
       {"torque", "N*m", -kMaxTorque_nm, kMaxTorque_nm}};
+  static constexpr float kSafeAction[kActionDim] = {0.0f};  // it swings freely
 };
 
 }  // namespace rlt::contracts
