@@ -92,6 +92,11 @@ class TrainingFaultError(RltError):
     exit_code = 11
     what_a_check_says = "says whether the environment does it, and by which action"
 
+    def __init__(self, message: str, cause: str = "") -> None:
+        """`cause` says alone what was not finite."""
+        super().__init__(message)
+        self.cause = cause
+
 
 class BrokenEnvironmentError(TrainingFaultError):
     """The value that was not finite came from the environment, by a step that the message names."""

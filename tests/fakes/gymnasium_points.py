@@ -92,6 +92,21 @@ class StrayPoint(Point):
         return super().seen() * np.array([1.0, 1.25], np.float32)
 
 
+class OutlierPoint(Point):
+    """States no range; its place is once no place at all."""
+
+    outlier = 1e20
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,))
+
+    def seen(self) -> Any:
+        if self.steps_in_all != 300:
+            return super().seen()
+        return np.array([self.outlier, 0.0], np.float32)
+
+
 class StuckPoint(Point):
     """Does not return from a step."""
 

@@ -191,15 +191,13 @@ class TrainingClient:
             return
         if identity.state == State.FAULT:
             why = self._fault_text or "a value is not finite"
-            stopped = (
-                f"training stopped on {self._connection.description}: "
-                f"{why.removeprefix('training stopped: ')}; "
-            )
+            why = why.removeprefix("training stopped: ")
+            stopped = f"training stopped on {self._connection.description}: {why}; "
             if STATE_IN_TEXT in why:
                 raise BrokenEnvironmentError(
-                    f"{stopped}the environment gives it: mend it, or end its episodes before"
+                    f"{stopped}the environment gives it: mend it, or end its episodes before", why
                 )
-            raise TrainingFaultError(f"{stopped}try a smaller learning_rate with --set")
+            raise TrainingFaultError(f"{stopped}try a smaller learning_rate with --set", why)
         if identity.state == State.IDLE:
             raise LinkLostError(
                 f"the board on {self._connection.description} restarted and lost its training "

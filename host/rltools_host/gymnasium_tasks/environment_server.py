@@ -22,7 +22,7 @@ from rltools_host.lines import aside
 from rltools_host.runs.task import Task
 
 FAULT = "the environment failed: "  # an event of a run, before its sentence
-OUTSIDE = "an observation lies outside its range: "  # the same
+OUTSIDE = "an observation was clipped to its range: "  # the same
 LIMIT_VARIABLE = "RLT_ENVIRONMENT_LIMIT_S"
 LIMIT_S = 120.0  # that one call of an environment may take
 NOTHING, START, MAKE, RESET, STEP, CLOSE = range(6)  # what is called of an environment

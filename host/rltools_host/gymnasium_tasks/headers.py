@@ -19,7 +19,6 @@ from rltools_host.build.description import (
     Channel,
     comment_text,
     string_literal,
-    usual_safe_value,
 )
 from rltools_host.build.experiments import CONTRACT, DIGITS, EXPERIMENT, generated_header
 from rltools_host.files import write_changed
@@ -108,14 +107,10 @@ def channel_lines(channels: Sequence[Channel]) -> str:
 
 
 def safe_action_line(task: Task) -> str:
-    """Where somebody states one; of the actions of which nobody does, as without it: the middle of
-    the range, or the first choice."""
+    """Return the line of the contract, nothing where nobody states a safe action."""
     if not task.safe_action:
         return ""
-    values = ", ".join(
-        float_literal(usual_safe_value(channel) if value is None else value)
-        for channel, value in zip(task.actions, task.safe_action, strict=True)
-    )
+    values = ", ".join(map(float_literal, task.safe_values))
     return f"  static constexpr float kSafeAction[kActionDim] = {{{values}}};\n"
 
 

@@ -39,6 +39,8 @@ DONE, LOST, OVER = range(3)  # what a reset or a step answers
 MOST_IN_A_ROW = 20
 MANY, LARGEST_SHARE = 100, 0.1
 MOST_NUMBERS = 8  # of an observation, in a sentence
+# From here on slots are those of evaluations (rl/environments/external/task.h).
+EVALUATION_SLOT = 0x80000000
 
 
 class EnvironmentFault(Exception):
@@ -85,11 +87,22 @@ class ActionSpace:
 
 
 class Player:
-    """Environments by their slots, made when they are first needed."""
+    """Environments by their slots, made when they are first needed.
 
-    def __init__(self, make: MakeEnvironment, task: Task, state: PlayState | None = None) -> None:
-        """`state` shows others how playing goes."""
+    An observation beyond its range, where a board gives out the safe action, is clipped to it. In
+    an evaluation the safe action is taken then, as on a board.
+    """
+
+    def __init__(
+        self,
+        make: MakeEnvironment,
+        task: Task,
+        state: PlayState | None = None,
+        evaluates: bool = False,
+    ) -> None:
+        """`state` shows others how playing goes; where it `evaluates`, all slots do."""
         self._make = make
+        self._first_evaluation = 0 if evaluates else EVALUATION_SLOT
         self._state = state or PlayState()
         self._environments: dict[int, Any] = {}
         self._task = task
@@ -100,7 +113,10 @@ class Player:
         self._is_inside = bytearray(2 * self._low.size)
         self._is_above, self._is_below = np.frombuffer(self._is_inside, bool).reshape(2, -1)
         self._no_observation = np.zeros(len(task.observations), np.float32)
+        self._safe_action = np.array(task.safe_values, np.float32)
+        self._beyond: set[int] = set()  # slots whose last observation was beyond its range
         self._steps = 0
+        self._learnt_from = 0  # of the steps: those of no evaluation
         self._in_a_row = 0
         self._seen: dict[int, Float32Array] = {}  # what each slot observed last
         self._actions: ActionSpace
@@ -117,7 +133,7 @@ class Player:
         self._state.call(RESET)
         seen, info = first.reset(seed=0)
         self._state.answered()
-        self._checked(seen, "reset")
+        self._checked(seen, "reset", 0)
         try:
             mask_of(info, self._task, "reset")
         except MaskFault as fault:
@@ -137,7 +153,7 @@ class Player:
                     environment = self._environments[slot] = self._made()
                 self._state.call(RESET)
                 observation, info = environment.reset(seed=seed)
-                seen = self._checked(observation, "reset")
+                seen = self._checked(observation, "reset", slot)
                 seen = with_mask(seen, info, self._task, "reset")
                 self._seen[slot] = seen
                 return DONE, seen
@@ -156,12 +172,16 @@ class Player:
 
     def step(self, slot: int, action: Float32Array) -> tuple[int, float, bool, bool, Float32Array]:
         self._steps += 1
+        if slot < self._first_evaluation:
+            self._learnt_from += 1
+        elif slot in self._beyond:
+            action = self._safe_action
         try:
             environment = self._environments[slot]
             given = self._actions.taken(action)
             self._state.call(STEP)
             observation, reward, terminated, truncated, info = environment.step(given)
-            seen = self._checked(observation, "step")
+            seen = self._checked(observation, "step", slot)
             reward = checked_reward(reward)
             flags = bool(terminated), bool(truncated)
             seen = with_mask(seen, info, self._task, "step", ends=any(flags))
@@ -192,9 +212,9 @@ class Player:
         self._state.answered()
         return made
 
-    def _checked(self, observation: Any, where: str) -> Float32Array:
-        """Flat, of the space's shape, and finite; counted where an element is beyond its range, on
-        which a board would not act."""
+    def _checked(self, observation: Any, where: str, slot: int) -> Float32Array:
+        """Flat, of the space's shape, finite, and within its range: what is beyond that, on which a
+        board would not act, is counted and clipped to it."""
         seen = np.array(observation, np.float32)
         if seen.shape != self._shape:
             raise EnvironmentFault(
@@ -204,17 +224,21 @@ class Player:
         seen = seen.reshape(-1)
         np.greater_equal(seen, self._low, self._is_above)
         np.less_equal(seen, self._high, self._is_below)
-        if 0 in self._is_inside:
+        if 0 not in self._is_inside:
+            self._beyond.discard(slot)
+        else:
             if not np.isfinite(seen).all():
                 raise EnvironmentFault(
                     f"{where} gave an observation with a number that is not finite"
                 )
             index = int(np.argmin(self._is_above & self._is_below))
             channel = self._channels[index]
-            self._state.count_outside(  # on a board such an observation is a fault
+            self._state.count_outside(
                 f"{channel.name} was {seen[index]:g}, and its range is {channel.minimum:g} to "
-                f"{channel.maximum:g}"
+                f"{channel.maximum:g}; at step {self._learnt_from:,} of this session"
             )
+            self._beyond.add(slot)
+            np.clip(seen, self._low, self._high, seen)
         return seen
 
     def _place(self, slot: int, action: Float32Array) -> str:
@@ -276,8 +300,8 @@ def checked_reward(reward: Any) -> float:
 
 
 class FlatEnvironment:
-    """As much of an environment as an evaluation needs, stepped as in training: flat observations
-    and actions, bounded episodes."""
+    """As much of an environment as an evaluation needs, stepped as in training's evaluations: flat
+    observations and actions, bounded episodes."""
 
     def __init__(self, make: MakeEnvironment, task: Task, state: PlayState) -> None:
         """`state` counts what goes wrong; of the first fault a note is printed."""
@@ -291,7 +315,7 @@ class FlatEnvironment:
             )
         self._task = task
         self._state = state
-        self._player = Player(make, task, state)
+        self._player = Player(make, task, state, evaluates=True)
         self._player.take(environment)
         self._steps = 0
 

@@ -92,6 +92,8 @@ class Session(Struct, frozen=True):
     messages_lost: Count = 0
     bytes_skipped: Count = 0
     guest_instructions: Count | None = None
+    fault: str = ""  # that ended it: what was not finite
+    changed: dict[Line, tuple[Number, Number]] = {}  # after a fault: hyperparameters, from and to
 
 
 class Memory(Struct, frozen=True):

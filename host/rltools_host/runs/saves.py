@@ -35,7 +35,31 @@ POLICY_FILE = "policy.rltp"
 BEST_FILE = "best.rltp"  # the policy of the best evaluation up to this state, where it was kept
 SAVED_FILES = (CHECKPOINT_FILE, POLICY_FILE, BEST_FILE)
 RESERVE = "reserve"  # of the next save, in a partial folder
+# After an evaluation a run is saved if saves take no more than this part of its time; what the
+# first one takes is not known, and is taken to be little.
+LARGEST_SHARE, FIRST_SAVE_S = 0.05, 0.1
 HASH_DIGITS = 12  # of the state's hash, in the folder's name
+
+
+class SavesOnTheWay:
+    """When a run that trains is saved: after evaluations, as often as that takes a small part of
+    its time, and by time. So a fault costs no more than what came after an evaluation."""
+
+    def __init__(self) -> None:
+        self._at_s = 0.0  # of the last one, by the time in training
+        self._cost_s = FIRST_SAVE_S
+        self._is_evaluated = False  # since then
+
+    def evaluated(self) -> None:
+        self._is_evaluated = True
+
+    def saved(self, at_s: float, cost_s: float) -> None:
+        """`at_s` by the time in training, which took `cost_s` besides."""
+        self._at_s, self._cost_s, self._is_evaluated = at_s, cost_s, False
+
+    def is_due(self, now_s: float, every_s: float) -> bool:
+        since_s = now_s - self._at_s
+        return since_s > every_s or (self._is_evaluated and since_s * LARGEST_SHARE > self._cost_s)
 
 
 def reserve_save(run: Path, counts: Mapping[str, int]) -> None:

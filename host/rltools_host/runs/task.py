@@ -23,6 +23,7 @@ from rltools_host.build.description import (
     described,
     is_policy_text,
     unsafe,
+    usual_safe_value,
 )
 from rltools_host.build.picture import picture_of
 from rltools_host.documents import (
@@ -131,6 +132,15 @@ class Task(Struct, frozen=True, omit_defaults=True):
     def mask_count(self) -> int:
         """How many of the observations are masks: one for each choice, or none."""
         return sum(len(action.choices) for action in self.actions) if self.has_masks else 0
+
+    @property
+    def safe_values(self) -> tuple[float, ...]:
+        """What is done of each action where something is wrong, stated or assumed."""
+        stated = self.safe_action or (None,) * len(self.actions)
+        return tuple(
+            usual_safe_value(channel) if value is None else float(value)
+            for channel, value in zip(self.actions, stated, strict=True)
+        )
 
     @property
     def own_observations(self) -> Channels:

@@ -222,6 +222,7 @@ def metadata_at_start(
         "revision": identity.revision,
         "sources": sources,
         **({"threads": plan.threads} if plan.threads is not None else {}),
+        **({"changed": plan.changed} if plan.changed else {}),
     }
     description = plan.description
     return {

@@ -197,9 +197,10 @@ class EpisodeNotes:
         self._server = server
         self._said: set[str] = set()
 
-    def of_resumption(self) -> list[StatusText]:
-        """What a checkpoint lacks of a run whose episodes are played in Python."""
-        return [StatusText(SEVERITY_NOTICE, NEW_EPISODES)] if self._server is not None else []
+    def of_resumption(self, note: str = "") -> list[StatusText]:
+        """A note, and what a checkpoint lacks of a run whose episodes are played in Python."""
+        texts = [note, NEW_EPISODES if self._server is not None else ""]
+        return [StatusText(SEVERITY_NOTICE, text) for text in texts if text]
 
     def new(self) -> list[StatusText]:
         """The first fault of each kind is an event of the run, like what a board says."""
@@ -210,6 +211,11 @@ class EpisodeNotes:
         fresh = {kind: text for kind, text in said.items() if text and kind not in self._said}
         self._said |= fresh.keys()
         return [StatusText(SEVERITY_WARNING, kind + text) for kind, text in fresh.items()]
+
+    @property
+    def outside(self) -> str:
+        """The first observation beyond its range, and when; empty where all were within."""
+        return self._server.faults().first_outside if self._server is not None else ""
 
     def failure(self) -> str:
         """Why nobody plays any more; empty as long as somebody does."""

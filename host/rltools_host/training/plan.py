@@ -23,6 +23,11 @@ from rltools_host.runs.names import require_empty
 from rltools_host.runs.provenance import Sources
 from rltools_host.runs.saves import CHECKPOINT_FILE, is_whole, saves_to_resume
 from rltools_host.runs.task import Task
+from rltools_host.training.faults import (
+    SET_AFTER_FAULT,
+    changed_after_fault,
+    has_failed,
+)
 from rltools_host.training.hyperparameters import (
     OPTION,
     SetFile,
@@ -93,6 +98,7 @@ class Plan:
     anew: bool = False  # as of the request
     wandb: str | None = None  # the same
     fitted: Fitted | None = None  # the same
+    changed: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # after a fault
     others: Mapping[str, Plan] = field(default_factory=dict)  # of a group, by their experiments
     subject: str = ""  # what builds know the experiment by: its name, but for tasks of Gymnasium's
     table: dict[str, Parameter] = field(init=False)
@@ -143,14 +149,17 @@ class Plan:
         command = command_line("train", experiment, "--board", board)
         return f"leave out --port, `{command}` then starts its own program"
 
-    def resume_command(self, run: Path) -> str:
-        """What goes on with the run, as it must be typed."""
+    def resume_command(self, run: Path, changes: Mapping[str, float] | None = None) -> str:
+        """What goes on with the run, and these values in place of its own, as it must be typed."""
         options = ["--port", self.port] if self.port else []
         options += ["--threads", str(self.threads)] if self.threads else []
+        for name, value in (changes or {}).items():
+            options += ["--set", f"{name}={value:g}"]
         experiment, board = self.description.name, self.board.name
         if self.server is not None:
             if not self.server.task.is_named:
-                return f"rlt.train_gymnasium(make_env, resume={str(near_path(run))!r})"
+                more = f", hyperparameters={dict(changes)}" if changes else ""
+                return f"rlt.train_gymnasium(make_env, resume={str(near_path(run))!r}{more})"
             return command_line("train", "--board", board, *options, "--resume", near_path(run))
         return command_line(
             "train", experiment, "--board", board, *options, "--resume", near_path(run)
@@ -289,16 +298,20 @@ def for_resumption(request: TrainingRequest, run: RunFolder) -> TrainingRequest:
 
 
 def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
-    """The run's own settings hold, from its checkpoint, whose hash covers them."""
-    if fixed := [name for name in given if name not in SET_ON_RESUME]:
+    """The run's own settings hold, from its checkpoint, whose hash covers them. One that a fault
+    has stopped may take smaller steps."""
+    failed = has_failed(folder.content)
+    may_be_set = SET_ON_RESUME + (SET_AFTER_FAULT if failed else ())
+    if fixed := [name for name in given if name not in may_be_set]:
         raise UsageError(
-            f"a resumed run keeps its {fixed[0]}: only {' and '.join(SET_ON_RESUME)} may be set "
-            "with --resume, for other values start a new run"
+            f"a resumed run keeps its {fixed[0]}: only {', '.join(may_be_set[:-1])} and "
+            f"{may_be_set[-1]} may be set with --resume, for other values start a new run"
         )
     save, checkpoint = checkpoint_to_resume(folder, plan.description)
     plan.resumed, plan.save, plan.checkpoint = folder, save, checkpoint
     values = plan.hyperparameters
     values |= dict(checkpoint.hyperparameters)
+    plan.changed = changed_after_fault(values, given)
     own_steps = max(int(values["steps"]), folder.content.steps)
     values["steps"] = own_steps
     if plan.board.name != folder.content.board:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rltools_host.build import cmake
@@ -19,11 +19,11 @@ from rltools_host.errors import (
     TrainingFaultError,
 )
 from rltools_host.interruption import SIGNALS, Interruption
+from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
-from rltools_host.runs.saves import CHECKPOINT_FILE, remove_partials, saves_to_resume, step_of
 from rltools_host.training.board import (
     BestPolicy,
     TimeInTraining,
@@ -37,10 +37,16 @@ from rltools_host.training.board import (
     summary,
     train_s_before,
 )
+from rltools_host.training.faults import (
+    checkpoint_to_put,
+    note_of_resumption,
+    smaller_steps,
+    suspicion,
+)
 from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
 from rltools_host.training.plan import Plan, TrainingRequest, open_plan
 from rltools_host.training.progress import Screen, TrainingView
-from rltools_host.tree import command_line, near_path
+from rltools_host.tree import near_path
 
 # What a run may lose by a failure of the power: so long in training it is not saved.
 SAVE_EVERY_S = 600.0
@@ -95,7 +101,7 @@ class TrainingRun:
         self._time = TimeInTraining(clock)
         self._train_s_before = 0.0
         self._evaluation_s = 0.0  # of the time in training, up to the last save
-        self._saved_at_s = 0.0  # by the time in training
+        self._saves = saves.SavesOnTheWay()
         self._asked_to_pause = False
         self._counter = 0
         self._evaluation: Evaluation | None = None
@@ -143,8 +149,8 @@ class TrainingRun:
     def _train_to_rest(self, view: TrainingView) -> Result:
         """Starts or goes on, and takes in what the board reports until it is at rest."""
         session, plan = self._session, self._plan
-        if plan.checkpoint is not None:
-            put_on_board(session, plan.checkpoint, self._transfer)
+        if (checkpoint := checkpoint_to_put(plan)) is not None:
+            put_on_board(session, checkpoint, self._transfer)
             self._screen.activity("")
         session.parameters.set(plan.table, plan.hyperparameters)
         self._folder.update(self._changes("training"))
@@ -152,15 +158,17 @@ class TrainingRun:
         begin(self._best.largest)
         self._training_began = timestamp("milliseconds")
         if plan.checkpoint is not None:
-            self._take_all(self._notes.of_resumption())
+            self._take_all(self._notes.of_resumption(note_of_resumption(plan)))
         self._interruption.armed = True
         result = self._watch(view)
         while not self._is_to_rest(result) and (self._asked_to_pause or result.is_best):
-            if self._asked_to_pause:
+            if self._asked_to_pause or self._is_save_due():
+                began = self._clock()
                 self._save(result, "training")
                 with contextlib.suppress(DiskError):  # training goes on without
                     self._folder.reserve(room_for_save(plan.description.tensors))
-                self._saved_at_s, self._asked_to_pause = self._time.seconds, False
+                self._saves.saved(self._time.seconds, self._clock() - began)
+                self._asked_to_pause = False
             else:
                 self._best.fetch(session, result)
             session.training.resume(self._best.largest)
@@ -212,16 +220,17 @@ class TrainingRun:
         if self._interruption.requested and not self._screen.view.activity:
             self._screen.activity("pausing; Ctrl-C once more quits without saving")
         has_to = self._interruption.requested or self._reports.disk_error is not None
-        if not self._asked_to_pause and (has_to or self._is_save_due()):
+        # An emulated board is saved where it rests by itself: a run takes the same number of
+        # instructions each time.
+        is_due = self._is_save_due() and not self._identity.counts_instructions
+        if not self._asked_to_pause and (has_to or is_due):
             self._asked_to_pause = True
             # A board that refuses does not train any more: why, its reports say.
             with contextlib.suppress(TrainingFaultError):
                 self._session.training.pause()
 
     def _is_save_due(self) -> bool:
-        """Never on an emulated board: a run takes the same number of instructions each time."""
-        is_due = self._time.seconds - self._saved_at_s > SAVE_EVERY_S
-        return is_due and not self._identity.counts_instructions
+        return self._saves.is_due(self._time.seconds, SAVE_EVERY_S)
 
     def _gather(self, longest_s: float) -> None:
         """Lets reports come, but not beyond the end of training as far as that can be foreseen."""
@@ -244,6 +253,7 @@ class TrainingRun:
             self._counter = event.counter
         if isinstance(event, Evaluation):
             self._evaluation = event
+            self._saves.evaluated()
             self._best.take(event)
         time_s = self._train_s_before + self._time.seconds
         self._reports.take(event, self._screen.view.step, time_s)
@@ -264,7 +274,7 @@ class TrainingRun:
         folder.lock()
         try:
             folder.require_unchanged()
-            remove_partials(folder.path)
+            saves.remove_partials(folder.path)
             folder.reserve(room)
             assert plan.save is not None
             self._best.restore(plan.save, folder.read_metrics())
@@ -337,8 +347,11 @@ class TrainingRun:
         state = next((name for kind, name in BAD_ENDS if isinstance(error, kind)), "failed")
         if not hasattr(self, "_screen"):
             return error
+        changes = self._changes(state)
+        if isinstance(error, TrainingFaultError):
+            changes["sessions"][-1]["fault"] = error.cause or str(error)
         with contextlib.suppress(DiskError):
-            self._folder.update(self._changes(state))
+            self._folder.update(changes)
         step = self._screen.view.step
         kept = f"the data received up to step {step:,} is in {near_path(self._folder.path)}"
         if isinstance(error, KeyboardInterrupt):
@@ -349,23 +362,18 @@ class TrainingRun:
         if isinstance(error, LinkLostError | TrainingFaultError):
             lost = self._notes.failure()
             kind = EnvironmentLostError if lost else type(error)
-            return kind(f"{lost or error}{self._suspicion(error)}; {kept}{self._remedy('; ')}")
+            why = f"{lost or error}{suspicion(self._plan, error, self._notes.outside)}"
+            remedy = self._remedy("; ", smaller_steps(self._plan, error, step))
+            return kind(f"{why}; {kept}{remedy}")
         return error
 
-    def _suspicion(self, error: BaseException) -> str:
-        """Where numbers of the core's own simulator may be to blame: what looks into that."""
-        if self._plan.server is not None or not isinstance(error, TrainingFaultError):
-            return ""
-        command = command_line("check", self._plan.description.name)
-        return f"; `{command}` {error.what_a_check_says}"
-
-    def _remedy(self, before: str = "") -> str:
+    def _remedy(self, before: str = "", changes: Mapping[str, float] | None = None) -> str:
         """A clause with what goes on from the newest save, where there is one."""
         folder = self._folder
-        for save in saves_to_resume(folder.path, folder.content):
-            if (save / CHECKPOINT_FILE).is_file():
-                command = self._plan.resume_command(folder.path)
-                step = step_of(save, folder.content)
+        for save in saves.saves_to_resume(folder.path, folder.content):
+            if (save / saves.CHECKPOINT_FILE).is_file():
+                command = self._plan.resume_command(folder.path, changes)
+                step = saves.step_of(save, folder.content)
                 return f"{before}go on from step {step:,} with `{command}`"
         return ""
 

@@ -13,6 +13,7 @@ from gymnasium_points import Point
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.player import (
     DONE,
+    EVALUATION_SLOT,
     LOST,
     MANY,
     MOST_IN_A_ROW,
@@ -213,15 +214,45 @@ def test_choices_are_whole_numbers_from_the_spaces_first_one() -> None:
     assert two.contains(both)
 
 
-def test_observations_beyond_their_range_are_counted_and_given(player: Player) -> None:
+def test_observations_beyond_their_range_are_counted_and_clipped(player: Player) -> None:
     """The first one is told; what is on the bound is within."""
     player.reset(0, 1)
-    Faulty.faults = [result((2.0, -2.0)), result((2.5, 0.0)), result((0.0, np.float32(-2.0001)))]
+    Faulty.faults = [result((2.0, -2.0)), result((1e20, 0.0)), result((0.0, np.float32(-2.0001)))]
     seen = [player.step(0, PUSH) for _ in range(3)]
     assert [answer[0] for answer in seen] == [DONE] * 3
-    assert seen[1][4].tolist() == [2.5, 0.0]
+    assert [answer[4].tolist() for answer in seen] == [[2.0, -2.0], [2.0, 0.0], [0.0, -2.0]]
     assert (player.faults.outside, player.faults.count) == (2, 0)
-    assert player.faults.first_outside == "observation_0 was 2.5, and its range is -2 to 2"
+    assert player.faults.first_outside == (
+        "observation_0 was 1e+20, and its range is -2 to 2; at step 2 of this session"
+    )
+
+
+def test_an_evaluation_takes_the_safe_action_where_a_board_would() -> None:
+    """In training's evaluations and in others; training goes on with the policy's action."""
+    given = []
+
+    class Noting(Faulty):
+        def step(self, action: Any) -> Any:
+            given.append(float(action[0]))
+            return super().step(action)
+
+    Faulty.faults = []
+    player = Player(Noting, TASK)
+    player.prepare(1, Noting())
+    beyond = [result((2.5, 0.0)), result()]
+    for slot in (0, EVALUATION_SLOT):
+        player.reset(slot, 1)
+        Faulty.faults = list(beyond)
+        for _ in range(3):
+            player.step(slot, PUSH)
+    assert given == [1.0, 1.0, 1.0, 1.0, 0.5, 1.0]  # the middle of -0.5 to 1.5
+    environment = flat_maker(TASK, Noting)()
+    environment.reset(seed=1)
+    Faulty.faults = list(beyond)
+    assert environment.step(PUSH)[0].tolist() == [2.0, 0.0]
+    environment.step(PUSH)
+    environment.step(PUSH)
+    assert given[6:] == [1.0, 0.5, 1.0]
 
 
 def test_an_observation_that_is_not_finite_is_a_fault_and_not_outside(player: Player) -> None:

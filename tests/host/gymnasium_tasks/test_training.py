@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import re
 import signal
@@ -19,6 +20,7 @@ import gymnasium_points
 from gymnasium_points import (
     DyingPoint,
     NanPoint,
+    OutlierPoint,
     Point,
     RaisingPoint,
     StrayPoint,
@@ -30,7 +32,13 @@ from rltools_host.build import experiments, firmware
 from rltools_host.clients.training import TrainingClient
 from rltools_host.commands import evaluate, export, policies
 from rltools_host.commands.train import closing_lines
-from rltools_host.errors import EnvironmentLostError, Interrupted, LinkLostError, UsageError
+from rltools_host.errors import (
+    EnvironmentLostError,
+    Interrupted,
+    LinkLostError,
+    TrainingFaultError,
+    UsageError,
+)
 from rltools_host.gymnasium_tasks import server_start
 from rltools_host.gymnasium_tasks.environment_server import LIMIT_VARIABLE
 from rltools_host.gymnasium_tasks.headers import subject_of_run
@@ -42,6 +50,7 @@ from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.policies.push import PushRequest
 from rltools_host.report import run_data
 from rltools_host.report.sections import provenance
+from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.provenance import read_sources
@@ -295,17 +304,68 @@ def test_a_rollout_marks_what_is_no_number_as_lost(tmp_path: Path) -> None:
 
 def test_observations_beyond_their_range_are_an_event_and_counted(tmp_path: Path) -> None:
     result = TRAIN(StrayPoint, steps=400, out=tmp_path / "run")
-    first = "observation_1 was 2.125, and its range is -2 to 2"
+    first = result["observation_outside"]
+    assert first.startswith("observation_1 was 2.125, and its range is -2 to 2; at step ")
     assert result["environment_faults"] == 0
     assert result["observations_outside"] >= 400 // 20 * 4
-    assert result["observation_outside"] == first
     folder = RunFolder.open(tmp_path / "run")
     assert folder.observations_outside == result["observations_outside"]
     events = [row["text"] for row in folder.read_metrics() if row["kind"] == "event"]
-    assert events == [f"an observation lies outside its range: {first}"]
+    assert events == [f"an observation was clipped to its range: {first}"]
     (line,) = [line for line in closing_lines(result) if "outside" in line]
     assert "where a board takes the safe action: give wider ranges with channels" in line
     assert first in line
+
+
+@pytest.mark.all  # two programs for the compiler
+@pytest.mark.parametrize("train", [TRAIN, TRAIN_PPO])
+def test_one_outlier_ends_no_run(tmp_path: Path, train: Any) -> None:
+    result = train(OutlierPoint, steps=1500, out=tmp_path / "run")
+    assert result["step"] >= 1500
+    assert result["observations_outside"] >= (1 if train is TRAIN else 3)  # of each environment
+    assert (
+        "observation_0 was 1e+20, and its range is -1e+06 to 1e+06; at step "
+        in (result["observation_outside"])
+    )
+    assert math.isfinite(result["return_mean"])
+
+
+@pytest.mark.all
+def test_a_fault_names_the_observation_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps far too large bring the fault; what was saved after the first evaluation goes on."""
+    asked = threading.Event()
+    pause = TrainingClient.pause
+
+    def noted(client: TrainingClient) -> None:
+        asked.set()
+        pause(client)
+
+    class WaitingPoint(OutlierPoint):
+        def step(self, action: Any) -> Any:
+            assert self.steps_in_all != 600 or asked.wait(60)
+            return super().step(action)
+
+    monkeypatch.setattr(TrainingClient, "pause", noted)
+    monkeypatch.setattr(saves, "LARGEST_SHARE", 1000.0)
+    rate = {"learning_rate": 1.0, "eval_every": 250, "learning_starts": 20_000, "eval_episodes": 2}
+    with pytest.raises(TrainingFaultError) as error:
+        TRAIN(WaitingPoint, steps=100_000, out=tmp_path / "run", hyperparameters=rate)
+    sentence = str(error.value)
+    assert "look there first: observation_0 was 1e+20, and its range" in sentence
+    assert "hyperparameters={'learning_rate': 0.5})`" in sentence
+    folder = RunFolder.open(tmp_path / "run")
+    assert folder.content.checkpoint_step
+    assert folder.best_path.is_file()
+    result = train_task(
+        OutlierPoint,
+        resume=tmp_path / "run",
+        steps=folder.content.checkpoint_step + 100,
+        hyperparameters={"learning_rate": 1e-4},
+        tensorboard=False,
+    )
+    assert result["step"] >= folder.content.checkpoint_step
 
 
 @pytest.mark.parametrize("place", ["thread", pytest.param("process", marks=pytest.mark.all)])

@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 
+from fake_board import next_state
 from fake_faults import Faults
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.clients.session import value_bits
 from rltools_host.commands import train as train_command
 from rltools_host.errors import Interrupted, LinkLostError, TrainingFaultError, UsageError
 from rltools_host.link.transport import Link
+from rltools_host.runs import saves
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import run as training_run
 from rltools_host.training.plan import Plan
@@ -94,6 +97,7 @@ def test_no_run_is_saved_sooner_than_it_is_due(
     seen: list[tuple[int, str, str]],
 ) -> None:
     """By a clock that counts steps: so many lie between two saves, not only before the first."""
+    monkeypatch.setattr(saves, "LARGEST_SHARE", 0.0)
     reached = [0]
 
     class CountingScreen(PlainScreen):
@@ -228,6 +232,50 @@ def test_board_that_fails_before_it_pauses_to_be_saved(bench: Bench, tmp_path: P
     with pytest.raises(TrainingFaultError, match=r"training stopped on .*: a loss is not finite; "):
         bench.train(tmp_path / "run")
     assert is_valid(tmp_path / "run")["state"] == "fault"
+
+
+def test_a_fault_costs_what_came_after_an_evaluation(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run goes on from there, with smaller steps if they are asked for, and says so."""
+    monkeypatch.setattr(training_run, "SAVE_EVERY_S", 600.0)
+    monkeypatch.setattr(saves, "LARGEST_SHARE", 1000.0)
+    run = tmp_path / "run"
+    bench.faults = Faults(not_finite_at_step=900)
+    sentence = r"; go on from step ([\d,]+) with `.* --set learning_rate=0.0005 --resume \S+`$"
+    with pytest.raises(TrainingFaultError, match=sentence):
+        bench.train(run)
+    metadata = is_valid(run)
+    step = metadata["checkpoint_step"]
+    assert 100 <= step < 900
+    assert metadata["state"] == "fault"
+    assert metadata["sessions"][-1]["fault"] == "a loss is not finite at step 900"
+    with pytest.raises(UsageError, match="a resumed run keeps its adam_beta: only steps, report_e"):
+        bench.train(run, "adam_beta=0.25", resume=str(run))
+    bench.options = {}
+    again = "; a session of this run has ended so before; .* --set learning_rate=0.00025 --resume"
+    with pytest.raises(TrainingFaultError, match=again):
+        bench.train(run, "learning_rate=0.0005", resume=str(run))
+    (note,) = [row["text"] for row in metrics(run, "event") if row["text"].startswith("goes on")]
+    assert note == (
+        f"goes on from step {step} after a fault (a loss is not finite at step 900), with "
+        "learning_rate 0.0005 in place of 0.001"
+    )
+    bench.faults = Faults()
+    bench.train(run, "learning_rate=0.0001", resume=str(run))
+    metadata = is_valid(run)
+    assert metadata["state"] == "finished"
+    assert metadata["hyperparameters"]["learning_rate"] == 0.0001
+    changed = [session.get("changed") for session in metadata["sessions"]]
+    assert changed == [
+        None,
+        {"learning_rate": [0.001, 0.0005]},
+        {"learning_rate": [0.001, 0.0001]},
+    ]
+    payload = final_state(3, step)
+    for number in range(step + 1, STEPS + 1):
+        payload = next_state(payload, number, value_bits("F32", 1e-4))
+    assert saved_checkpoint(run).payload == payload
 
 
 def test_emulated_board_is_not_paused(bench: Bench, tmp_path: Path) -> None:

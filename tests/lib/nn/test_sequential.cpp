@@ -13,6 +13,7 @@
 
 #include "golden_file.h"
 #include "numeric_differentiation.h"
+#include "rltools/core/finite.h"
 #include "rltools/devices/host.h"
 #include "rltools/nn/window_passes.h"
 
@@ -244,6 +245,46 @@ TEST_CASE("backward adds to the gradient that is there") {
   for (std::size_t i = 0; i < std::size(once.values); i++) {
     CHECK(problem.gradient.values[i] == doctest::Approx(2 * once.values[i]).epsilon(1e-13));
   }
+}
+
+TEST_CASE("the gradient of a window that grows from step to step is bounded") {
+  // States stay at zero and are not kept: each step back multiplies their gradients by 3.
+  using Network = Sequential<float, 1, Gru<2>>;
+  constexpr int kSteps = 128, kShort = 4;
+  Network network{};
+  for (int i = 0; i < 2; i++) {
+    network.bias(0)[2 + i] = -100;                     // keep = 0
+    network.bias(0)[i] = 100;                          // reset = 1
+    network.hidden_weights(0)[i * 6 + 2 * 2 + i] = 3;  // of the candidate
+  }
+  const auto differentiate = [&](auto& buffer, auto& scratch, auto rows, Network& gradient,
+                                 float(&state_gradient)[2]) {
+    constexpr int kRows = decltype(rows)::value;
+    Matrix<float, kRows, 1> input{};
+    Matrix<float, kRows, 2> output;
+    Matrix<float, 1, 2> state{};
+    forward_windows(Generic{}, network, input, nullptr, state, output, buffer);
+    float output_gradient[kRows * 2] = {};
+    output_gradient[kRows * 2 - 2] = 1, output_gradient[kRows * 2 - 1] = 0.5f;
+    backward_windows(Generic{}, network, input, nullptr, output, buffer, output_gradient, gradient,
+                     nullptr, state_gradient, scratch);
+  };
+  float state_gradient[2];
+  WindowBuffer<Network, 1, kShort> short_buffer;
+  WindowGradientBuffer<float, 1, kShort, 2, 2> short_scratch;
+  Network gradient{};
+  differentiate(short_buffer, short_scratch, std::integral_constant<int, kShort>{}, gradient,
+                state_gradient);
+  CHECK(state_gradient[0] == 81);
+  CHECK(state_gradient[1] == 40.5f);
+  WindowBuffer<Network, 1, kSteps> buffer;
+  WindowGradientBuffer<float, 1, kSteps, 2, 2> scratch;
+  gradient = {};
+  differentiate(buffer, scratch, std::integral_constant<int, kSteps>{}, gradient, state_gradient);
+  CHECK(state_gradient[0] == doctest::Approx(100));  // 3^128 is no float
+  CHECK(state_gradient[1] == doctest::Approx(50));
+  CHECK(bound_norm(Generic{}, 1.0f, gradient) < 128 * 3 * 100);
+  for (const float value : gradient.values) CHECK(is_finite(value));
 }
 
 TEST_CASE("parameters begin within the inverse square root of PyTorch's fan") {

@@ -80,7 +80,8 @@ def training_of(run: Run) -> tuple[Any, ...]:
     """What decides the training state."""
     watching = ("report_every", "eval_every", "eval_episodes")
     values = {name: value for name, value in run.hyperparameters.items() if name not in watching}
-    return run.experiment, run.fingerprint, run.seed, run.steps, values
+    changed = [(session.first_step, session.changed) for session in run.sessions if session.changed]
+    return run.experiment, run.fingerprint, run.seed, run.steps, values, changed
 
 
 # -- hyperparameters -------------------------------------------------------------------------------

@@ -109,6 +109,35 @@ RLT_LOOP_OVER_LANES Generic gru_step_backward(Generic device, int step, const st
   return device;
 }
 
+// The largest element of a state's gradient, as it goes back from step to step. Where a network has
+// become so steep that a window's gradient would grow beyond any number, the window's is scaled
+// down to this at each step, and its direction stays (Pascanu, Mikolov and Bengio 2013, "On the
+// difficulty of training recurrent neural networks", arXiv 1211.5063). In runs that learn it stays
+// below 1, so this changes none of their bits.
+constexpr int kLargestStateGradient = 100;
+
+// `direct` and `through` (Sequences, Hidden) of each sequence within that.
+template <int Sequences, int Hidden, class T>
+Generic gru_bound_gradients(Generic device, T* __restrict direct, T* __restrict through) {
+  constexpr T kLargest = T(kLargestStateGradient);
+  for (int sequence = 0; sequence < Sequences; sequence++) {
+    T* first = direct + sequence * Hidden;
+    T* second = through + sequence * Hidden;
+    T largest = T(0);
+    for (int i = 0; i < Hidden; i++) {
+      largest = math::maximum(largest,
+                              math::maximum(math::absolute(first[i]), math::absolute(second[i])));
+    }
+    if (!(largest > kLargest)) continue;
+    const T factor = kLargest / largest;
+    for (int i = 0; i < Hidden; i++) {
+      first[i] *= factor;
+      second[i] *= factor;
+    }
+  }
+  return device;
+}
+
 // output (rows, Hidden) = the states after each step of input (rows, In). `state` (Sequences,
 // Hidden) is that before the first step, and becomes that after the last. `step_product`
 // (Sequences, 3 Hidden) is memory for the hidden product of a step.
@@ -154,6 +183,7 @@ void gru_backward_steps(Device device, const T* transposed_weights, const std::u
     dense_forward<Activation::identity, Sequences, 3 * Hidden, Hidden>(
         device, transposed_weights, kNoBias, static_cast<const T*>(gradients.step_gradient),
         gradients.through);
+    gru_bound_gradients<Sequences, Hidden>(device, gradients.direct, gradients.through);
   }
   for (int i = 0; i < Sequences * Hidden; i++) gradients.direct[i] += gradients.through[i];
 }

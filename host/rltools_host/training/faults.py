@@ -1,0 +1,99 @@
+"""A run that a fault has stopped, as a loss was not finite: what may have led there, and what it
+may set to go on from its last save without coming there again."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rltools_host.errors import BrokenEnvironmentError, TrainingFaultError
+from rltools_host.runs.checkpoint import Checkpoint
+from rltools_host.runs.contents import Run
+from rltools_host.tree import command_line
+
+if TYPE_CHECKING:
+    from rltools_host.training.hyperparameters import Values
+    from rltools_host.training.plan import Plan
+
+# Sizes of steps, and bounds on them.
+RATE = "learning_rate"
+SET_AFTER_FAULT = (
+    RATE,
+    "student_rate",
+    "kl_target",
+    "max_grad_norm",
+    "clip_range",
+    "adam_epsilon",
+)
+
+
+def has_failed(run: Run) -> bool:
+    return run.state == "fault" or any(session.fault for session in run.sessions)
+
+
+def changed_after_fault(values: Values, given: Values) -> dict[str, tuple[float, float]]:
+    """What is set to go on, and what it was."""
+    return {
+        name: (float(values[name]), float(given[name]))
+        for name in SET_AFTER_FAULT
+        if name in given and given[name] != values[name]
+    }
+
+
+def checkpoint_to_put(plan: Plan) -> Checkpoint | None:
+    """What goes to the board. PPO's state has the step size, which then changes as learning_rate
+    does."""
+    old, new = plan.changed.get(RATE, (1.0, 1.0))
+    if plan.checkpoint is None or old in (0.0, new):
+        return plan.checkpoint
+    payload = bytearray(plan.checkpoint.payload)
+    for tensor in plan.description.tensors:
+        if tensor.name.rpartition("/")[2] == RATE:
+            (present,) = struct.unpack_from("<f", payload, tensor.offset)
+            struct.pack_into("<f", payload, tensor.offset, present * new / old)
+    return replace(plan.checkpoint, payload=bytes(payload))
+
+
+def note_of_resumption(plan: Plan) -> str:
+    """How a run that has failed goes on; empty of others."""
+    run = plan.resumed
+    if run is None or not has_failed(run.content):
+        return ""
+    faults = [session.fault for session in run.content.sessions if session.fault]
+    why = faults[-1] if faults else "a fault"
+    how = ", ".join(
+        f"{name} {new:g} in place of {old:g}" for name, (old, new) in plan.changed.items()
+    )
+    if not how:
+        how = "nothing changed, by which it may come there again"
+    return f"goes on from step {plan.first_step:,} after a fault ({why}), with {how}"
+
+
+def smaller_steps(plan: Plan, error: BaseException, step: int) -> Mapping[str, float]:
+    """What a run that stopped at this step by the size of its steps may set; else nothing."""
+    values = plan.hyperparameters
+    if not isinstance(error, TrainingFaultError) or isinstance(error, BrokenEnvironmentError):
+        return {}
+    name = RATE
+    if "student_rate" in values and step > values["teacher_steps"]:
+        name = "student_rate"
+    elif values.get("adapt_rate"):
+        name = "kl_target"
+    return {name: float(f"{float(values[name]) / 2:.6g}")} if name in values else {}
+
+
+def suspicion(plan: Plan, error: BaseException, outside: str) -> str:
+    """A clause with what may be to blame, or what looks into that; `outside` is the first
+    observation that was not within its range."""
+    if not isinstance(error, TrainingFaultError):
+        return ""
+    earlier = plan.resumed.content.sessions[:-1] if plan.resumed else []
+    ended_so = any(session.fault for session in earlier)
+    again = "; a session of this run has ended so before" if ended_so else ""
+    if plan.server is not None:
+        before = f"; an observation was beyond its range before, look there first: {outside}"
+        return again + (before if outside else "")
+    command = command_line("check", plan.description.name)
+    return f"{again}; `{command}` {error.what_a_check_says}"
