@@ -15,6 +15,7 @@ import pytest
 
 from rltools_host.build import cmake
 from rltools_host.toolchain import tools
+from rltools_host.toolchain.description import COMPILER_CACHE
 from rltools_host.tree import TREE
 
 COMPILER = re.compile(r"(.*-)?g(cc|\+\+)")
@@ -25,7 +26,7 @@ def output_of(*command: object, timeout: float = 300.0) -> str:
     """What a program prints, which must succeed. What a compiler has compiled before, in a test's
     folder of any name, ccache has, where it is installed."""
     words = [str(word) for word in command]
-    if COMPILER.fullmatch(words[0]) and "-o" in words and shutil.which(tools.COMPILER_CACHE):
+    if COMPILER.fullmatch(words[0]) and "-o" in words and shutil.which(COMPILER_CACHE):
         return compiled(words, timeout)
     return printed(words, timeout)
 

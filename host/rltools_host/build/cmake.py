@@ -20,7 +20,7 @@ from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import read_json
 from rltools_host.lines import aside
 from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import PTS
+from rltools_host.toolchain.description import COMPILER_CACHE, PTS
 from rltools_host.tree import PROJECT, TREE, near_path
 
 
@@ -93,7 +93,7 @@ def compiler_launcher(folder: Path) -> list[str]:
     """What a compiler is started through that works in a folder without CMake, which has its own
     way to the same (cmake/compiler_cache.cmake); nothing where there is no ccache. Files in the
     folder are known to it wherever that lies."""
-    ccache = shutil.which(tools.COMPILER_CACHE)
+    ccache = shutil.which(COMPILER_CACHE)
     return [] if ccache is None else [str(TREE.toolchains / "cached"), str(folder), ccache]
 
 
@@ -176,7 +176,7 @@ def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None
         "RLT_PROTOCOL_DIRECTORY": str(PROJECT.protocol),
         # Found at each build: if one changes, CMake runs again.
         "RLT_PYTHON": sys.executable,
-        "RLT_CCACHE": shutil.which(tools.COMPILER_CACHE) or "",
+        "RLT_CCACHE": shutil.which(COMPILER_CACHE) or "",
         "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
         **toolchain_options(board),
         **options,

@@ -15,6 +15,7 @@ import pytest
 
 from rltools_host.documentation import cells
 from rltools_host.toolchain import tools
+from rltools_host.toolchain.description import COMPILER_CACHE
 from rltools_host.tree import PROJECT, TREE
 
 PROGRAM = '#include <cstdio>\nint main() { std::puts("hello"); return RESULT; }\n'
@@ -65,7 +66,7 @@ def test_a_program_is_compiled_and_run(capfd: pytest.CaptureFixture[str]) -> Non
 def test_ccache_has_a_cell_that_was_compiled_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    if shutil.which(tools.COMPILER_CACHE) is None:
+    if shutil.which(COMPILER_CACHE) is None:
         pytest.skip("not installed (rlt doctor): ccache")
     log = tmp_path / "log"
     monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "cache"))
