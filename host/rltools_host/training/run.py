@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rltools_host.build import cmake
-from rltools_host.clients.messages import Evaluation, Event, Identity, Result, StatusText
+from rltools_host.clients.file_parts import Keeping, remove_parts
+from rltools_host.clients.messages import Evaluation, Event, Identity, Result, State, StatusText
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import (
     DiskError,
     EnvironmentLostError,
     Interrupted,
     LinkLostError,
-    RltError,
     TrainingFaultError,
 )
 from rltools_host.interruption import SIGNALS, Interruption
@@ -23,32 +23,33 @@ from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
-from rltools_host.runs.saves import CHECKPOINT_FILE, remove_partials, saves_to_resume, step_of
+from rltools_host.runs.saves import remove_partials
 from rltools_host.training.board import (
     BestPolicy,
-    TimeInTraining,
     build_program,
     changes_of_state,
     fetch,
     metadata_at_start,
     open_board,
     put_on_board,
-    share_of_evaluations,
     summary,
-    train_s_before,
+    view_of,
 )
+from rltools_host.training.endings import paused, remedy, state_after, stopped_by_disk, suspicion
+from rltools_host.training.held_run import held_step
 from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
 from rltools_host.training.plan import Plan, TrainingRequest, open_plan
 from rltools_host.training.progress import Screen, TrainingView
-from rltools_host.tree import command_line, near_path
+from rltools_host.training.training_time import (
+    TimeInTraining,
+    share_of_evaluations,
+    train_s_before,
+)
+from rltools_host.tree import near_path
 
 # What a run may lose by a failure of the power: so long in training it is not saved.
 SAVE_EVERY_S = 600.0
-BAD_ENDS = (
-    (LinkLostError, "link lost"),
-    (TrainingFaultError, "fault"),
-    (KeyboardInterrupt, "interrupted"),
-)
+FIRST_SAVE_S = 10.0  # the first one, where the policy has been evaluated by then
 
 
 def train(
@@ -72,6 +73,7 @@ def train(
             session.node.require(
                 identity, description.name, description.fingerprint, board, plan.load_command
             )
+            plan.held_step = held_step(session, identity, plan)
             run = TrainingRun(plan, session, identity, interruption)
             return run.train(make_screen, tensorboard)
 
@@ -97,7 +99,7 @@ class TrainingRun:
         self._evaluation_s = 0.0  # of the time in training, up to the last save
         self._saved_at_s = 0.0  # by the time in training
         self._asked_to_pause = False
-        self._counter = 0
+        self._counter = self._counted_before = 0
         self._evaluation: Evaluation | None = None
         self._best = BestPolicy()
         self._training_began: str | None = None
@@ -118,7 +120,7 @@ class TrainingRun:
             self._reports = ReportLog(
                 self._folder, self._metric_names, tensorboard, first, plan.searchable, plan.wandb
             )
-            view = self._make_view()
+            view = view_of(plan, self._folder, self._clock, self._metric_names)
             self._screen = make_screen_of(view)
             try:
                 result = self._train_to_rest(view)
@@ -135,26 +137,16 @@ class TrainingRun:
                 self._reports.close()
             self._folder.close()
         if self._reports.disk_error is not None:
-            raise self._stopped_by_disk(self._reports.disk_error, result)
+            raise stopped_by_disk(self._plan, self._folder, self._reports.disk_error, result)
         if not result.finished:
-            raise self._paused(result)
+            raise paused(plan, self._folder, result, self._notes.failure(), self._document(result))
         return self._document(result)
 
     def _train_to_rest(self, view: TrainingView) -> Result:
         """Starts or goes on, and takes in what the board reports until it is at rest."""
         session, plan = self._session, self._plan
-        if plan.checkpoint is not None:
-            put_on_board(session, plan.checkpoint, self._transfer)
-            self._screen.activity("")
-        session.parameters.set(plan.table, plan.hyperparameters)
-        self._folder.update(self._changes("training"))
-        begin = session.training.start if plan.checkpoint is None else session.training.resume
-        begin(self._best.largest)
-        self._training_began = timestamp("milliseconds")
-        if plan.checkpoint is not None:
-            self._take_all(self._notes.of_resumption())
-        self._interruption.armed = True
-        result = self._watch(view)
+        result = self._take_up(view) if plan.held_step is not None else None
+        result = result or self._begin(view)
         while not self._is_to_rest(result) and (self._asked_to_pause or result.is_best):
             if self._asked_to_pause:
                 self._save(result, "training")
@@ -166,6 +158,62 @@ class TrainingRun:
             session.training.resume(self._best.largest)
             result = self._watch(view)
         return result
+
+    def _begin(self, view: TrainingView) -> Result:
+        """From the beginning, or from the run's save."""
+        session, plan = self._session, self._plan
+        if plan.checkpoint is not None:
+            put_on_board(session, plan.checkpoint, self._transfer)
+            self._screen.activity("")
+        session.parameters.set(plan.table, plan.hyperparameters)
+        self._folder.update(self._changes("training"))
+        begin = session.training.start if plan.checkpoint is None else session.training.resume
+        begin(self._best.largest)
+        self._note_beginning()
+        if plan.checkpoint is not None:
+            self._take_all(self._notes.of_resumption())
+        return self._watch(view)
+
+    def _note_beginning(self) -> None:
+        """From now on run.json says that the board has this state."""
+        self._training_began = timestamp("milliseconds")
+        with contextlib.suppress(DiskError):  # training goes on without
+            self._folder.update(self._changes("training"))
+        self._interruption.armed = True
+
+    def _take_up(self, view: TrainingView) -> Result | None:
+        """What the board has of the run is saved first; then it goes on. None where that is less
+        than the run's save."""
+        plan, training = self._plan, self._session.training
+        self._note_beginning()
+        result = training.result() if self._identity.state != State.TRAINING else None
+        if result is None:
+            self._asked_to_pause = True
+            training.pause()
+            result = self._watch(view)
+        self._take(result)
+        if self._identity.counts_instructions:
+            self._counted_before = sum(
+                session.guest_instructions or 0 for session in self._folder.content.sessions
+            )
+        else:  # by the board's clock, as nobody watched
+            board_s = result.counter / 1e6 - self._time.seconds
+            self._train_s_before = max(self._train_s_before, board_s)
+        self._best.take_rows(self._folder.truncate_metrics(min(result.step, plan.first_step)))
+        if plan.checkpoint is not None and result.step < plan.checkpoint.step:
+            plan.held_step = None
+            return None
+        for evaluation in {kept.step: kept for kept in training.kept_evaluations()}.values():
+            if evaluation.step > plan.first_step:
+                self._take(evaluation)
+            self._best.take(evaluation)
+        if result.finished and plan.steps <= self._folder.content.steps:
+            return result
+        self._save(result, "training")
+        self._asked_to_pause = False
+        self._session.parameters.set(plan.table, plan.hyperparameters)
+        training.resume(self._best.largest)
+        return self._watch(view)
 
     def _watch(self, view: TrainingView) -> Result:
         """The board trains from now on: takes in what it reports, to its result."""
@@ -191,13 +239,15 @@ class TrainingRun:
         """Fetches checkpoint and policies, verifies them, and saves them in one step."""
         self._evaluation_s = self._time.seconds * share_of_evaluations(result)
         versions = checkpoint_versions(self._folder.content)
-        fetched = fetch(self._session, self._plan, result, versions, self._transfer)
+        keeping = Keeping(self._folder.path, result.state_sha256)
+        fetched = fetch(self._session, self._plan, result, versions, self._transfer, keeping)
         self._best.fetch(self._session, result, fetched.policy)
         self._screen.activity("")
         changes = self._changes(state) | self._best.changes
         changes["checkpoint_train_s"] = changes["train_s"]
         files = {**fetched.files, **self._best.files}
         self._folder.commit(fetched.step, fetched.state_sha256, files, changes)
+        remove_parts(self._folder.path)
 
     def _transfer(self, what: str) -> Callable[[int, int], None]:
         return lambda done, whole: self._screen.activity(what, done / whole if whole else 1.0)
@@ -220,7 +270,9 @@ class TrainingRun:
 
     def _is_save_due(self) -> bool:
         """Never on an emulated board: a run takes the same number of instructions each time."""
-        is_due = self._time.seconds - self._saved_at_s > SAVE_EVERY_S
+        since_s = self._time.seconds - self._saved_at_s
+        is_first = self._folder.content.save is None and self._evaluation is not None
+        is_due = since_s > (min(FIRST_SAVE_S, SAVE_EVERY_S) if is_first else SAVE_EVERY_S)
         return is_due and not self._identity.counts_instructions
 
     def _gather(self, longest_s: float) -> None:
@@ -266,8 +318,8 @@ class TrainingRun:
             folder.require_unchanged()
             remove_partials(folder.path)
             folder.reserve(room)
-            assert plan.save is not None
-            self._best.restore(plan.save, folder.read_metrics())
+            if plan.save is not None:
+                self._best.restore(plan.save, folder.read_metrics())
             rows = folder.truncate_metrics(plan.first_step)
             self._evaluation = last_evaluation(rows)
             self._train_s_before = train_s_before(folder.content, plan.first_step, rows)
@@ -283,23 +335,6 @@ class TrainingRun:
         port = self._session.description
         return metadata_at_start(self._plan, self._identity, port, sources.name, earlier)
 
-    def _make_view(self) -> TrainingView:
-        plan = self._plan
-        view = TrainingView(
-            plan.description.name,
-            plan.board.name,
-            plan.seed,
-            plan.steps,
-            self._folder.path,
-            plan.first_step,
-            self._clock,
-            self._metric_names,
-        )
-        if plan.resumed is not None:
-            for row in plan.resumed.read_metrics():
-                view.take_row(row)
-        return view
-
     def _changes(self, state: str) -> dict[str, Any]:
         """What run.json says of the state of training, with what is known by now."""
         connection = self._session.connection
@@ -314,7 +349,7 @@ class TrainingRun:
         if self._training_began is not None:
             this_session["training_began"] = self._training_began
         if self._identity.counts_instructions:
-            this_session["guest_instructions"] = self._counter
+            this_session["guest_instructions"] = max(0, self._counter - self._counted_before)
         this_session |= self._notes.of_session()
         return changes_of_state(
             self._folder.metadata,
@@ -334,11 +369,10 @@ class TrainingRun:
                 if not isinstance(event, Result):
                     self._take(event)
             self._reports.flush()
-        state = next((name for kind, name in BAD_ENDS if isinstance(error, kind)), "failed")
         if not hasattr(self, "_screen"):
             return error
         with contextlib.suppress(DiskError):
-            self._folder.update(self._changes(state))
+            self._folder.update(self._changes(state_after(error)))
         step = self._screen.view.step
         kept = f"the data received up to step {step:,} is in {near_path(self._folder.path)}"
         if isinstance(error, KeyboardInterrupt):
@@ -349,46 +383,14 @@ class TrainingRun:
         if isinstance(error, LinkLostError | TrainingFaultError):
             lost = self._notes.failure()
             kind = EnvironmentLostError if lost else type(error)
-            return kind(f"{lost or error}{self._suspicion(error)}; {kept}{self._remedy('; ')}")
+            return kind(
+                f"{lost or error}{suspicion(self._plan, error)}; {kept}{self._remedy('; ')}"
+            )
         return error
-
-    def _suspicion(self, error: BaseException) -> str:
-        """Where numbers of the core's own simulator may be to blame: what looks into that."""
-        if self._plan.server is not None or not isinstance(error, TrainingFaultError):
-            return ""
-        command = command_line("check", self._plan.description.name)
-        return f"; `{command}` {error.what_a_check_says}"
 
     def _remedy(self, before: str = "") -> str:
-        """A clause with what goes on from the newest save, where there is one."""
-        folder = self._folder
-        for save in saves_to_resume(folder.path, folder.content):
-            if (save / CHECKPOINT_FILE).is_file():
-                command = self._plan.resume_command(folder.path)
-                step = step_of(save, folder.content)
-                return f"{before}go on from step {step:,} with `{command}`"
-        return ""
-
-    def _stopped_by_disk(self, error: DiskError, result: Result) -> DiskError:
-        """The run is saved; what the disk did not take are reports."""
-        if result.finished:
-            return DiskError(
-                f"{error.cause}; the run has finished and is saved without its reports"
-            )
-        command = self._plan.resume_command(self._folder.path)
-        at = f"paused at step {result.step:,} of {self._plan.steps:,}, checkpoint saved"
-        return error.then(f"go on with `{command}`", at)
-
-    def _paused(self, result: Result) -> RltError:
-        command = self._plan.resume_command(self._folder.path)
-        lost = self._notes.failure()
-        kind = EnvironmentLostError if lost else Interrupted
-        error = kind(
-            f"{lost}{'; ' if lost else ''}paused at step {result.step:,} of {self._plan.steps:,}, "
-            f"checkpoint saved; go on with `{command}`"
-        )
-        error.details = self._document(result) | {"state": "paused", "resume": command}
-        return error
+        has_begun = self._training_began is not None
+        return remedy(self._plan, self._folder, before, has_begun=has_begun)
 
     def _document(self, result: Result) -> dict[str, Any]:
         printed = summary(self._plan, self._folder, result)

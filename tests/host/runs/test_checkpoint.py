@@ -109,6 +109,13 @@ def test_every_damaged_byte_of_the_file_is_found(flip: int) -> None:
             from_safetensors(bytes(damaged), "the file")
 
 
+def test_a_file_of_a_later_format_is_named() -> None:
+    later = FILE.replace(b"rltools-checkpoint-1", b"rltools-checkpoint-2")
+    sentence = "the file has format rltools-checkpoint-2, this host reads rltools-checkpoint-1: use"
+    with pytest.raises(DamagedFileError, match=sentence):
+        from_safetensors(later, "the file")
+
+
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
 def test_every_damaged_byte_of_the_image_is_found(flip: int) -> None:
     for place in [*range(64), *range(64, len(IMAGE), 53), len(IMAGE) - 1]:
