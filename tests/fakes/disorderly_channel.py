@@ -7,7 +7,8 @@ from random import Random
 from typing import Any
 
 from fake_files import FakeFileServer
-from rltools_host.clients.file_transfer import SESSION_OPERATIONS, FileTransfer
+from rltools_host.clients.file_requests import SESSION_OPERATIONS
+from rltools_host.clients.file_transfer import FileTransfer
 from rltools_host.clients.messages import DATA_BYTES, Packet
 
 

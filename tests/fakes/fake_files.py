@@ -37,6 +37,7 @@ class FakeFileServer:
     ) -> None:
         self.sessions: dict[int, Session] = {}
         self.session_limit = 1
+        self.burst_packets = BURST_PACKETS
         self.wrong_crc32 = False
         self.requests: list[Packet] = []  # that were carried out
         self.read, self._may_write, self._written = read, may_write, written
@@ -144,9 +145,9 @@ class FakeFileServer:
         if offset >= len(session.content):
             raise Refused(Nak.END_OF_FILE)
         packets: list[Packet] = []
-        for index in range(BURST_PACKETS):
+        for index in range(self.burst_packets):
             data = bytes(session.content[offset : offset + DATA_BYTES])
-            last = index == BURST_PACKETS - 1 or offset + len(data) >= len(session.content)
+            last = index == self.burst_packets - 1 or offset + len(data) >= len(session.content)
             sequence = (request.sequence + 1 + index) & 0xFFFF
             packets.append(
                 Packet(sequence, request.session, Opcode.ACK, request.opcode, last, offset, data)

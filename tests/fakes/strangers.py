@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from rltools_host.clients.file_transfer import SESSION_OPERATIONS
+from rltools_host.clients.file_requests import SESSION_OPERATIONS
 from rltools_host.clients.messages import DATA_BYTES, Packet
 from rltools_host.link.connection import HOST, Address
 from rltools_host.link.framing import FrameEncoder

@@ -15,7 +15,7 @@ from rltools_host import cli
 from rltools_host.build import experiments
 from rltools_host.policies.image import parse_policy
 from rltools_host.runs.checkpoint import load_checkpoint
-from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.folder import FORMAT, RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.tree import TREE
 
@@ -66,6 +66,8 @@ def test_a_paused_run_goes_on_to_the_same_bits(
     assert said(words, capsys)["state_sha256"] == STATE_AT_700
     content = RunFolder.open(old / "paused").content
     assert [session.first_step for session in content.sessions] == [0, 465]
+    assert content.format == FORMAT, "which the tools of then refuse: they drop the best policy"
+    assert content.format > 2
 
 
 def test_a_group(old: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,8 @@
 """MAVLink FTP client, https://mavlink.io/en/services/ftp.html: burst download, upload, CRC-32.
 
 pymavlink.mavftp does not fit: it needs a mavutil connection (no pipes), reports through logging and
-files instead of return values, has no limit on the total time, and is GPL, unlike this project.
+files instead of return values, gives no link up that brings nothing, and is GPL, unlike this
+project.
 """
 
 from __future__ import annotations
@@ -10,22 +11,19 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
+from rltools_host.clients.file_parts import Keeping, Part
+from rltools_host.clients.file_requests import Channel, FileRequests, answers, reason_of
 from rltools_host.clients.messages import (
     DATA_BYTES,
     Nak,
     Opcode,
     Packet,
     Progress,
-    bytes_missing,
     mavlink_crc32,
-    place_data,
 )
 from rltools_host.errors import (
     BoardMismatchError,
-    FileNotThereError,
-    LinkLostError,
     RltError,
     VerificationError,
 )
@@ -41,35 +39,19 @@ SAMPLES_PATH = "/samples.u32"
 LARGEST_FILE_BYTES = 1 << 28  # that is taken where nobody knows more; as on the page of `rlt web`
 NETWORK_AND_TARGET_BYTES = 3  # of a FILE_TRANSFER_PROTOCOL message, before its payload
 REPLY_TIMEOUT_S = 1.0
-ATTEMPTS = 8
 SESSION_LIMIT_S = 15.0  # that another program may hold the board's sessions: they expire earlier
-SLOWEST_BYTES_PER_S = 4000  # of a serial link at 115200 baud with losses; gives the default limit
-LIMIT_AT_LEAST_S = 30.0
-# Their answers carry the session's number.
-SESSION_OPERATIONS = (
-    Opcode.READ_FILE,
-    Opcode.BURST_READ_FILE,
-    Opcode.WRITE_FILE,
-    Opcode.TERMINATE_SESSION,
-)
+BURST_PACKETS = 4096  # of one burst, at most: docs/protocol.md
+VAIN_BURSTS = 3  # one after another that bring nothing: then there are no more
 
 
-class Channel(Protocol):
-    """Carries the payloads of FILE_TRANSFER_PROTOCOL messages."""
-
-    description: str
-
-    def send(self, payload: bytes) -> None: ...
-
-    def receive(self, timeout_s: float) -> bytes | None:
-        """The next payload from the board, or None after the time."""
+class Reopened(Exception):
+    """The file was opened again: requests have another session's number from now on."""
 
 
-class FileTransfer:
+class FileTransfer(FileRequests):
     """Transfers whole files between the host's memory and the board.
 
-    Numbers go on from one transfer to the next, and begin at random: an answer to an earlier
-    transfer, or to another program's, has other numbers.
+    Nothing limits the time of a transfer as long as something new comes, however slow its link is.
     """
 
     def __init__(
@@ -78,65 +60,78 @@ class FileTransfer:
         reply_timeout_s: float = REPLY_TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._channel = channel
-        self._reply_timeout_s = reply_timeout_s
-        self._clock = clock
-        self._sequence = secrets.randbelow(0x10000)
+        super().__init__(channel, reply_timeout_s, clock)
         self._wish = secrets.randbelow(256)  # the session number that an open asks for
         # Of the transfer; the session has the number that the server's open answered.
         self._session: int
-        self._path: str
-        self._limit_s: float
-        self._deadline: float
+        self._part = Part(0)
+        self._bursts_left = VAIN_BURSTS
+        self._burst_request = Packet(0, 0, 0)
+        self._burst_packets = 0
 
     def download(
         self,
         path: str,
         progress: Progress | None = None,
-        limit_s: float | None = None,
         most_bytes: int = LARGEST_FILE_BYTES,
+        keeping: Keeping | None = None,
     ) -> bytes:
-        """Whole, with the CRC-32 that the board states; FileNotThereError where there is none."""
-        self._begin(path, limit_s)
+        """Whole, with the CRC-32 that the board states; FileNotThereError where there is none.
+
+        keeping: where a part is kept until somebody removes it, also of a whole file.
+        """
+        self._begin(path)
+        self._part = Part(0)
         size = self._open(Opcode.OPEN_FILE_RO)
+        stated: int | None = None
         with self._closing():
             self._require(size, most_bytes)
-            if limit_s is None:
-                self._extend(size)
-            content = bytearray(size)
-            self._fetch(content, progress)
+            part = self._part = Part(size)
+            if keeping is not None:
+                stated = self._stated_crc32()
+                part.keep_as(keeping, path, stated, self._clock())
+            self._fetch(progress)
             # Refused where the session has expired: then there is nothing to close.
             self._ask(Opcode.TERMINATE_SESSION, self._session)
-        stated = self._stated_crc32()
-        if stated != (received := mavlink_crc32(content)):
+        if stated is None:
+            stated = self._stated_crc32()
+        if stated != (received := mavlink_crc32(part.content)):
+            part.forget()
             raise VerificationError(
                 f"{path} arrived from {self._channel.description} with CRC-32 "
                 f"{received:08x}, the board states {stated:08x}: run the command again"
             )
-        return bytes(content)
+        return bytes(part.content)
 
-    def crc32(self, path: str, limit_s: float | None = None) -> int:
+    def crc32(self, path: str) -> int:
         """MAVLink's CRC-32 of a file, as the board computes it."""
-        self._begin(path, limit_s)
+        self._begin(path)
         return self._stated_crc32()
 
-    def upload(
-        self,
-        path: str,
-        content: bytes,
-        progress: Progress | None = None,
-        limit_s: float | None = None,
-    ) -> None:
+    def upload(self, path: str, content: bytes, progress: Progress | None = None) -> None:
         """Writes a file on the board, which checks it when the session is closed."""
-        self._begin(path, limit_s)
-        if limit_s is None:
-            self._extend(len(content))
+        self._begin(path)
         self._open(Opcode.CREATE_FILE)
-        for offset in range(0, len(content), DATA_BYTES):
-            data = content[offset : offset + DATA_BYTES]
-            self._request(Opcode.WRITE_FILE, self._session, offset, data)
+        done = 0
+
+        def take(request: Packet, reply: Packet) -> bool:
+            nonlocal done
+            if reply.opcode == Opcode.NAK:
+                raise self._refused(reply)
+            done += len(request.data)
             if progress is not None:
-                progress(offset + len(data), len(content))
+                progress(done, len(content))
+            return True
+
+        self._exchange(
+            (
+                self._next(
+                    Opcode.WRITE_FILE, self._session, offset, content[offset : offset + DATA_BYTES]
+                )
+                for offset in range(0, len(content), DATA_BYTES)
+            ),
+            take,
+        )
         self._request(Opcode.TERMINATE_SESSION, self._session)
 
     def _stated_crc32(self) -> int:
@@ -159,7 +154,7 @@ class FileTransfer:
             if reply.opcode == Opcode.ACK:
                 self._session = reply.session
                 return int.from_bytes(reply.data[:4], "little")
-            if _reason(reply) != Nak.NO_SESSIONS_AVAILABLE or self._clock() > give_up:
+            if reason_of(reply) != Nak.NO_SESSIONS_AVAILABLE or self._clock() > give_up:
                 raise self._refused(reply)
             if attempts > 0:
                 self._wait()
@@ -172,6 +167,7 @@ class FileTransfer:
         try:
             yield
         except BaseException:
+            self._part.keep(self._clock(), at_once=True)
             with contextlib.suppress(RltError):
                 self._send(Opcode.TERMINATE_SESSION, session=self._session)
             raise
@@ -184,178 +180,110 @@ class FileTransfer:
                 f"and it may have {most_bytes:,}: flash it with firmware of this revision"
             )
 
+    def _wait(self) -> None:
+        """Lets some time pass; what arrives meanwhile answers nothing."""
+        until = self._clock() + self._reply_timeout_s
+        while (left_s := until - self._clock()) > 0.0 and self._receive(left_s) is not None:
+            pass
+
     # -- downloading -------------------------------------------------------------------------------
 
-    def _fetch(self, content: bytearray, progress: Progress | None) -> None:
-        """Fills `content`: a burst up to the end of the file, then the gaps one by one."""
-        size = len(content)
-        missing = [(0, size)] if size else []
-        fruitless = 0
-        while missing:
-            before = missing
-            begin, end = missing[0]
-            if end == size:
-                missing = self._burst(content, missing, progress)
-            else:
-                missing = self._read(content, missing, min(DATA_BYTES, end - begin))
-            fruitless = fruitless + 1 if missing == before else 0
-            if fruitless == ATTEMPTS:
-                raise self._silent()
+    def _fetch(self, progress: Progress | None) -> None:
+        """Takes bursts up to the end of the file, and reads the gaps between them. Where a link has
+        no room for bursts, all is read."""
+        part = self._part
+
+        def came() -> None:
+            self._progressed()
+            part.keep(self._clock())
             if progress is not None:
-                progress(size - bytes_missing(missing), size)
+                progress(part.size - part.left, part.size)
 
-    def _read(
-        self, content: bytearray, missing: list[tuple[int, int]], wanted: int
-    ) -> list[tuple[int, int]]:
-        """Reads from the first missing byte on; returns what is missing then."""
-        reply = self._ask(
-            Opcode.READ_FILE, session=self._session, offset=missing[0][0], size=wanted
+        while part.missing:
+            begin, end = part.missing[-1]
+            if end < part.size or self._bursts_left == 0:
+                self._read(part.size, came)
+            elif len(part.missing) > 1:
+                self._read(begin, came)
+            else:
+                self._burst(begin, came)
+        part.keep_rest(self._clock())
+        if part.size == 0 and progress is not None:
+            progress(0, 0)
+
+    def _read(self, end: int, came: Callable[[], None]) -> None:
+        """Asks for what is missing up to `end`; more may be missing then."""
+        part = self._part
+
+        def take(_: Packet, reply: Packet) -> bool:
+            if reply.opcode == Opcode.NAK:
+                self._reopen(reply)
+                raise Reopened
+            if part.place(reply):
+                came()
+            else:
+                return not part.lacks(reply.offset, max(1, len(reply.data)))
+            return True
+
+        def take_other(reply: Packet) -> None:
+            """A burst's packets may come late."""
+            if self._is_of_burst(reply) and reply.opcode == Opcode.ACK and part.place(reply):
+                came()
+
+        requests = (
+            self._next(Opcode.READ_FILE, self._session, offset, size=size)
+            for offset, size in part.pieces(end)
+            if part.lacks(offset, size)
         )
-        if reply.opcode == Opcode.NAK:
-            self._reopen(reply, len(content))
-            return missing
-        return place_data(reply, content, missing)
+        with contextlib.suppress(Reopened):
+            self._exchange(requests, take, take_other)
 
-    def _burst(
-        self, content: bytearray, missing: list[tuple[int, int]], progress: Progress | None
-    ) -> list[tuple[int, int]]:
-        """One burst from the first missing byte on; returns what is missing then."""
-        size = len(content)
-        begin = missing[0][0]
-        request = self._send(
+    def _burst(self, begin: int, came: Callable[[], None]) -> None:
+        """One burst from here on, as far as it brings anything."""
+        part, before = self._part, self._part.left
+        request = self._burst_request = self._send(
             Opcode.BURST_READ_FILE, session=self._session, offset=begin, size=DATA_BYTES
         )
         # Its packets count on from the request, and some servers end with an END_OF_FILE. The next
         # request's number lies behind theirs.
-        packets = 2 + (size - begin) // DATA_BYTES
+        packets = 2 + min((part.size - begin) // DATA_BYTES, BURST_PACKETS)
+        self._burst_packets = packets
         self._sequence = (request.sequence + 1 + packets) & 0xFFFF
-        while missing:
-            reply = self._receive()
+        is_ended = False
+        while part.missing and not is_ended:
+            reply = self._receive(self._pace.timeout_s)
             if reply is None:
-                return missing
-            if not 1 <= (reply.sequence - request.sequence) & 0xFFFF <= packets:
-                continue  # of an earlier request
-            if not _answers(reply, request):
+                break
+            if not self._is_of_burst(reply):
                 continue
             if reply.opcode == Opcode.NAK:
-                if _reason(reply) != Nak.END_OF_FILE:
-                    self._reopen(reply, size)
-                return missing
-            missing = place_data(reply, content, missing)
-            if progress is not None:
-                progress(size - bytes_missing(missing), size)
-            if reply.burst_complete:
-                break
-        return missing
+                if reason_of(reply) != Nak.END_OF_FILE:
+                    self._reopen(reply)
+                is_ended = True
+            elif part.place(reply):
+                came()
+            is_ended = is_ended or reply.burst_complete
+        self._judge(before - part.left, min(before, BURST_PACKETS * DATA_BYTES), is_ended)
 
-    def _reopen(self, reply: Packet, size: int) -> None:
+    def _judge(self, came: int, most: int, is_ended: bool) -> None:
+        """Whether there are bursts any more: a link may have lost the request, or the last packet,
+        but one that loses most of a burst has no room for it."""
+        if came == 0:
+            self._bursts_left -= 1
+        else:
+            self._bursts_left = VAIN_BURSTS if is_ended or 2 * came >= most else 0
+
+    def _is_of_burst(self, reply: Packet) -> bool:
+        """Whether it is a packet of the last burst."""
+        request = self._burst_request
+        place = (reply.sequence - request.sequence) & 0xFFFF
+        return 1 <= place <= self._burst_packets and answers(reply, request)
+
+    def _reopen(self, reply: Packet) -> None:
         """Opens the file again where the server has closed the session, as after a long silence."""
-        if _reason(reply) != Nak.INVALID_SESSION or self._open(Opcode.OPEN_FILE_RO) != size:
+        size = self._part.size
+        if reason_of(reply) != Nak.INVALID_SESSION or self._open(Opcode.OPEN_FILE_RO) != size:
             raise self._refused(reply)
-
-    # -- requests ----------------------------------------------------------------------------------
-
-    def _request(
-        self, opcode: Opcode, session: int = 0, offset: int = 0, data: bytes = b""
-    ) -> Packet:
-        """As `_ask`, but a refusal is an error."""
-        reply = self._ask(opcode, session, offset, data)
-        if reply.opcode == Opcode.NAK:
-            raise self._refused(reply)
-        return reply
-
-    def _ask(
-        self,
-        opcode: Opcode,
-        session: int = 0,
-        offset: int = 0,
-        data: bytes = b"",
-        size: int | None = None,
-    ) -> Packet:
-        """Sends a request until its answer comes; a board does not do a repeated one again."""
-        request = self._send(opcode, session, offset, data, size)
-        for _ in range(ATTEMPTS):
-            while (reply := self._receive()) is not None:
-                if reply.sequence == (request.sequence + 1) & 0xFFFF and _answers(reply, request):
-                    return reply
-            self._channel.send(request.pack())
-        raise self._silent()
-
-    def _send(
-        self,
-        opcode: Opcode,
-        session: int = 0,
-        offset: int = 0,
-        data: bytes = b"",
-        size: int | None = None,
-    ) -> Packet:
-        # Two apart, as the answer to a request has the number between.
-        self._sequence = (self._sequence + 2) & 0xFFFF
-        request = Packet(self._sequence, session, opcode, offset=offset, data=data, size=size)
-        self._channel.send(request.pack())
-        return request
-
-    def _receive(self) -> Packet | None:
-        """The next packet; None after a while without any."""
-        while (left_s := self._deadline - self._clock()) > 0.0:
-            payload = self._channel.receive(min(self._reply_timeout_s, left_s))
-            if payload is None:
-                return None
-            if (packet := Packet.parse(payload)) is not None:
-                return packet
-        raise LinkLostError(
-            f"the transfer of {self._path} with {self._channel.description} took longer than "
-            f"{self._limit_s:.0f} s: check the cable, then run the command again"
-        )
-
-    def _wait(self) -> None:
-        """Lets some time pass; what arrives meanwhile answers nothing."""
-        until = self._clock() + self._reply_timeout_s
-        while self._clock() < until and self._receive() is not None:
-            pass
-
-    def _begin(self, path: str, limit_s: float | None) -> None:
-        self._path = path
-        self._limit_s = LIMIT_AT_LEAST_S if limit_s is None else limit_s
-        self._deadline = self._clock() + self._limit_s
-
-    def _extend(self, size: int) -> None:
-        self._limit_s += size / SLOWEST_BYTES_PER_S
-        self._deadline += size / SLOWEST_BYTES_PER_S
-
-    def _refused(self, reply: Packet) -> RltError:
-        code = _reason(reply)
-        if code == Nak.INVALID_SESSION:
-            return LinkLostError(
-                f"the board on {self._channel.description} closed {self._path} during its "
-                "transfer, as it does after a reset or a long silence: check the cable, then run "
-                "the command again"
-            )
-        reason = Nak(code).name.lower().replace("_", " ") if code in set(Nak) else f"error {code}"
-        remedy = "flash it with firmware of this revision"
-        if code == Nak.NO_SESSIONS_AVAILABLE:
-            remedy = "end the other program that transfers its files, then run the command again"
-        kind = FileNotThereError if code == Nak.FILE_NOT_FOUND else BoardMismatchError
-        return kind(
-            f"the board on {self._channel.description} refuses {self._path}: {reason}; {remedy}"
-        )
-
-    def _silent(self) -> LinkLostError:
-        return LinkLostError(
-            f"the board on {self._channel.description} stopped answering during the transfer of "
-            f"{self._path}: check the cable, then run the command again"
-        )
-
-
-def _answers(reply: Packet, request: Packet) -> bool:
-    """Whether it answers a request of this kind, in the same session."""
-    if reply.opcode not in (Opcode.ACK, Opcode.NAK) or reply.request_opcode != request.opcode:
-        return False
-    return reply.session == request.session or request.opcode not in SESSION_OPERATIONS
-
-
-def _reason(reply: Packet) -> int:
-    return reply.data[0] if reply.data else 0
 
 
 class FileClient:
@@ -368,11 +296,15 @@ class FileClient:
         self.description = connection.description
 
     def download(
-        self, path: str, progress: Progress | None = None, most_bytes: int = LARGEST_FILE_BYTES
+        self,
+        path: str,
+        progress: Progress | None = None,
+        most_bytes: int = LARGEST_FILE_BYTES,
+        keeping: Keeping | None = None,
     ) -> bytes:
-        """Fetches a file of the board."""
+        """Fetches a file of the board; `keeping` as of a FileTransfer."""
         with self._connection.open_queue("FILE_TRANSFER_PROTOCOL") as self._queue:
-            return self._transfer.download(path, progress, most_bytes=most_bytes)
+            return self._transfer.download(path, progress, most_bytes, keeping)
 
     def upload(self, path: str, content: bytes, progress: Progress | None = None) -> None:
         """Writes a file of the board."""

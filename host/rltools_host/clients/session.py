@@ -194,7 +194,7 @@ def value_bits(type_name: str, value: float | int) -> int:
 
 
 class ParameterClient:
-    """Sets the hyperparameters of a board."""
+    """Sets the hyperparameters of a board, and reads them."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -203,6 +203,22 @@ class ParameterClient:
         """Sets hyperparameters and checks that the board took each of them, bit by bit."""
         for name, value in values.items():
             self._set(name, table[name].type.upper(), value)
+
+    def read(self, table: Mapping[str, Parameter]) -> dict[str, int]:
+        """The bits of these hyperparameters, as the board states them."""
+        stated: dict[str, int] = {}
+
+        def all_of(message: Message) -> dict[str, int] | None:
+            stated[text_of(message.param_id)] = stated_bits(message)
+            return stated if set(table) <= set(stated) else None
+
+        dialect, target = self._connection.dialect, self._connection.target or EVERYONE
+        with Exchange(self._connection, "PARAM_VALUE") as exchange:
+            return exchange.ask(
+                lambda: self._connection.send(dialect.MAVLink_param_request_list_message(*target)),
+                all_of,
+                "its hyperparameters",
+            )
 
     def _set(self, name: str, kind: str, value: float | int) -> None:
         """Sets one until the board states the value's bits.
@@ -245,9 +261,12 @@ class ParameterClient:
 
 
 def bits_of(message: Message, name: str) -> int | None:
-    """The bits of the named parameter, from the payload: a Python float would change some."""
-    if text_of(message.param_id) != name:
-        return None
+    """The bits of the named parameter; None where the message has another one."""
+    return stated_bits(message) if text_of(message.param_id) == name else None
+
+
+def stated_bits(message: Message) -> int:
+    """The bits of a PARAM_VALUE, from the payload: a Python float would change some."""
     return int.from_bytes(payload_of(message)[:4].ljust(4, b"\0"), "little")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from rltools_host.clients.file_transfer import CHECKPOINT_PATH, FileClient
 from rltools_host.clients.messages import (
+    Evaluation,
     Event,
     Identity,
     Progress,
@@ -79,6 +80,28 @@ class TrainingClient:
         """The result of a board that is paused or finished."""
         with Exchange(self._connection, "RLT_RESULT") as exchange:
             return exchange.ask(self._request_result, result_of, "its result")
+
+    def kept_evaluations(self) -> list[Evaluation]:
+        """Of a board at rest: that of the best policy that it keeps, and its last one. None where
+        there was none, or with firmware that keeps none."""
+        dialect, kept = self._dialect, list[Evaluation]()
+        number = dialect.MAVLINK_MSG_ID_RLT_EVALUATION
+
+        def answer_of(message: Message) -> list[Evaluation] | None:
+            if message.get_type() == "COMMAND_ACK":
+                is_ours = message.command == dialect.MAV_CMD_REQUEST_MESSAGE
+                return [] if is_ours and message.result != dialect.MAV_RESULT_ACCEPTED else None
+            evaluation = report_of(message)
+            assert isinstance(evaluation, Evaluation)
+            kept.append(evaluation)
+            return kept if len(kept) > 1 else None
+
+        with Exchange(self._connection, "RLT_EVALUATION", "COMMAND_ACK") as exchange:
+            found = exchange.ask(
+                lambda: self._connection.request_message(number), answer_of, "its evaluations"
+            )
+        self._queue.drop("RLT_EVALUATION")
+        return found
 
     def upload_checkpoint(self, image: bytes, progress: Progress | None = None) -> None:
         """Puts a checkpoint into the board's memory, which verifies it and is then paused."""

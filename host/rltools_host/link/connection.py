@@ -33,6 +33,7 @@ HOST = Address(255, 190)
 EVERYONE = Address(0, 0)
 ANSWER_TIMEOUT_S = 1.0  # then a request is sent again
 ANSWER_LIMIT_S = 15.0  # then the board is taken for lost; a step on an emulated board takes a while
+LARGEST_U8 = 255  # repetitions of a command that are told apart: who waits may repeat it for hours
 Value = TypeVar("Value")
 
 
@@ -214,6 +215,7 @@ class Connection:
         third_parameter: float = 0.0,
     ) -> None:
         address = target or self.target or EVERYONE
+        confirmation = min(confirmation, LARGEST_U8)
         parameters = (parameter, second_parameter, third_parameter, *(0.0,) * 4)
         self.send(
             self.dialect.MAVLink_command_long_message(*address, command, confirmation, *parameters)

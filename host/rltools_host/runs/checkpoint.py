@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -22,8 +23,8 @@ from typing import Annotated, Any, TypedDict
 from msgspec import Meta, Struct
 
 from rltools_host.build.description import ExperimentDescription, Parameter, StateTensor
-from rltools_host.documents import Digest, Line, shown, typed
-from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError
+from rltools_host.documents import LARGEST_U32, Digest, Line, shown, typed
+from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.runs.contents import Fingerprint, Hyperparameters
 from rltools_host.runs.saves import BEST_FILE, CHECKPOINT_FILE, POLICY_FILE
@@ -35,6 +36,8 @@ IMAGE_HEADER = struct.Struct(
 )  # ... | sha256 of the payload | crc32 of the 56 bytes before | 0
 IMAGE_CHECKED_BYTES = 56
 DTYPE_BYTES = {"F32": 4, "F64": 8, "U32": 4, "U8": 1}
+FORMAT = "rltools-checkpoint-1"  # of the .safetensors
+NEWER_FORMAT = re.compile(r"rltools-checkpoint-([2-9]|[1-9][0-9]{1,8})")
 HEADER_HASH = "header_sha256"
 HEADER_HASH_PLACE = "0" * 64  # what the hash of the header is taken over in place of itself
 # More than is written: what a save's files have beside the state's bytes, and a policy's weights.
@@ -115,7 +118,7 @@ def build_image(fingerprint: int, step: int, payload: bytes) -> bytes:
 def to_safetensors(checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> bytes:
     """The file's bytes: header length, header, payload."""
     metadata = {
-        "format": "rltools-checkpoint-1",
+        "format": FORMAT,
         "experiment": checkpoint.experiment,
         "fingerprint": f"{checkpoint.fingerprint:08x}",
         "step": str(checkpoint.step),
@@ -172,6 +175,7 @@ def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[st
     """Reads and verifies a file; the second value are the tensor entries of its header."""
     header, payload = split_file(data, path)
     try:
+        require_format(header, path)
         entries, metadata = parse_header(header)
         checkpoint = Checkpoint(
             experiment=metadata.experiment,
@@ -206,6 +210,17 @@ def parse_header(header: bytes) -> tuple[dict[str, TensorEntry], HeaderMetadata]
     entries: dict[str, TensorEntry] = typed(parse_json(header), dict[str, Any])
     metadata: HeaderMetadata = typed(entries.pop("__metadata__", None), HeaderMetadata)
     return entries, metadata
+
+
+def require_format(header: bytes, path: Path | str) -> None:
+    """DamagedFileError where a newer tool has written it; ValueError where it is no header."""
+    document: dict[str, Any] = typed(parse_json(header), dict[str, Any])
+    about = document.get("__metadata__")
+    found = str(about.get("format")) if isinstance(about, dict) else ""
+    if NEWER_FORMAT.fullmatch(found):
+        raise DamagedFileError(
+            f"{path} has format {found}, this host reads {FORMAT}: use the host tools that wrote it"
+        )
 
 
 def state_of_checkpoint(path: Path) -> str | None:
@@ -249,7 +264,7 @@ def load_checkpoint(path: Path, experiment: ExperimentDescription) -> Checkpoint
         )
     if len(checkpoint.payload) != _payload_bytes(experiment.tensors):
         raise damaged(path, "its tensors do not add up to its length")
-    require_values(path, checkpoint, experiment)
+    require_values(path, checkpoint.hyperparameters, experiment, sources_of(checkpoint))
     return checkpoint
 
 
@@ -258,14 +273,16 @@ def sources_of(checkpoint: Checkpoint) -> str:
     return f"revision {revision}" if revision else "the sources it was made with"
 
 
-def require_values(path: Path, checkpoint: Checkpoint, experiment: ExperimentDescription) -> None:
+def require_values(
+    path: Path, values: Mapping[str, Any], experiment: ExperimentDescription, sources: str = ""
+) -> None:
     """Hyperparameters that the experiment has, within their bounds."""
     known = {entry.name: entry for entry in experiment.hyperparameters}
-    for name, value in checkpoint.hyperparameters.items():
+    for name, value in values.items():
         if name not in known:
             raise BoardMismatchError(
                 f'{path} has a hyperparameter {name}, which experiment "{experiment.name}" does '
-                f"not have now: check out {sources_of(checkpoint)}"
+                f"not have now: check out {sources or 'the sources it was made with'}"
             )
         if not is_within_bounds(known[name], value):
             raise damaged(path, f"its {name} is {value}, which is out of bounds")
@@ -296,6 +313,15 @@ def room_for_save(tensors: Sequence[StateTensor]) -> dict[str, int]:
     header = ROOM_FOR_HEADER + ROOM_FOR_TENSOR * len(tensors)
     policy = min(payload, ROOM_FOR_POLICY) + ROOM_FOR_HEADER
     return {CHECKPOINT_FILE: payload + header, POLICY_FILE: policy, BEST_FILE: policy}
+
+
+def require_size(name: str, tensors: Sequence[StateTensor]) -> None:
+    """UsageError where a checkpoint's 32 bits do not count the bytes of the state."""
+    if (found := _payload_bytes(tensors)) > LARGEST_U32 - IMAGE_HEADER.size:
+        raise UsageError(
+            f"{name} has a training state of {found:,} bytes, and a checkpoint takes "
+            f"{LARGEST_U32 - IMAGE_HEADER.size:,}: take a smaller replay_capacity"
+        )
 
 
 def _payload_bytes(tensors: Sequence[StateTensor]) -> int:

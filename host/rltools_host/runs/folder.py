@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rltools_host.documents import Unfit, typed
+from rltools_host.documents import Unfit, shown, typed
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
 from rltools_host.files import (
     MOST_JSON_BYTES,
@@ -44,7 +44,9 @@ OWN_FILE = re.compile(  # what a run writes before its first save
 )
 UNDER_WAY = ("starting", "training")  # states of a run
 RUN_FILE_BYTES = 1 << 16  # more than it has
-FORMAT = 2  # of run.json; 1 had checkpoint and policy beside it and named no save
+# Of run.json; 1 had checkpoint and policy beside it and named no save, 2 no best policy, which a
+# tool that does not know it drops.
+FORMAT = 3
 
 
 class RunFolder:
@@ -362,14 +364,17 @@ def read_checked(
     """A document that is of this type, in a format up to the newest."""
     try:
         document: dict[str, Any] = parse_json(read_limited(path, MOST_JSON_BYTES))
-        content: Run | Group = typed(document, kind)
+        stated = document.get("format", 1) if isinstance(document, dict) else None
+        is_newer = type(stated) is int and stated > newest  # what else it says may differ, too
+        if not is_newer:
+            typed(document, kind)
     except OSError as error:
         raise cannot_read(path, error) from None
     except ValueError as error:
         raise DamagedFileError(f"{path} is damaged{reason_of(error)}; {remedy}") from None
-    if content.format > newest:
+    if is_newer:
         raise DamagedFileError(
-            f"{path} has format {content.format}, this host reads {newest}: "
+            f"{path} has format {shown(stated)}, this host reads {newest}: "
             "use the host tools that wrote it"
         )
     return document

@@ -22,7 +22,7 @@ from rltools_host.runs.names import GROUP_FILE, beginning_now, find_group, make_
 CURVES_FILE = "curves.csv"
 STORAGE_FILE = "study.db"  # of a tuning
 SCRATCH = ".work"  # while it trains: the program, and what its processes are told
-FORMAT = 1  # of group.json
+FORMAT = 2  # of group.json; 1 knew no tuning, and no variants of other experiments
 SEEDS, STUDY, TUNE = "seeds", "study", "tune"  # kinds
 
 
@@ -105,7 +105,7 @@ class GroupFolder:
 
     def update(self, changes: Mapping[str, Any]) -> None:
         """Writes group.json with these changes."""
-        metadata = plain_json({**self.metadata, **changes})
+        metadata = plain_json({**self.metadata, **changes, "format": FORMAT})
         text = json.dumps(metadata, indent=2) + "\n"
         write_atomically(self.path / GROUP_FILE, text.encode())
         self.metadata = metadata

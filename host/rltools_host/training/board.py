@@ -1,12 +1,11 @@
 """The board of a plan: its program, the link to it, and its training state, sent and fetched; and
-what run.json says of a run: where it comes from, its state, its time in training, and the best
+what run.json says of a run: where it comes from, its state, and the best
 policy by its evaluations, which the board keeps, or rests for, and which each save has."""
 
 from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from rltools_host.build import experiments, firmware
+from rltools_host.clients.file_parts import Keeping
 from rltools_host.clients.file_transfer import (
     BEST_PATH,
     CHECKPOINT_PATH,
@@ -38,7 +38,6 @@ from rltools_host.runs.checkpoint import (
     parse_image,
     to_safetensors,
 )
-from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import FORMAT, RunFolder
 from rltools_host.runs.names import timestamp
 from rltools_host.runs.provenance import git_revision, machine, package_versions, read_sources
@@ -51,6 +50,7 @@ from rltools_host.runs.saves import (
 )
 from rltools_host.training.metrics_log import evaluation_of
 from rltools_host.training.plan import DEFAULT_BOARD, Plan
+from rltools_host.training.progress import TrainingView
 from rltools_host.tree import PROJECT, command_line
 
 INCLUDE_BESIDE = re.compile(r'^#include "(\.\./[^"]+)"', re.MULTILINE)
@@ -126,14 +126,17 @@ def fetch(
     result: Result,
     versions: Mapping[str, str],
     transfer: Transfer,
+    keeping: Keeping | None = None,
 ) -> FetchedState:
-    """Checkpoint and policy of the result, both of its state."""
+    """Checkpoint and policy of the result, both of its state; parts of them are kept until the save
+    is whole."""
     # A replay buffer that somebody chose to be large is, on this machine.
     most_bytes = IMAGE_HEADER.size + plan.description.bytes_of["state"]
     image = session.files.download(
         CHECKPOINT_PATH,
         transfer("fetching the checkpoint"),
         most_bytes=max(most_bytes, LARGEST_FILE_BYTES),
+        keeping=keeping,
     )
     parsed = parse_image(image, session.description)
     description = plan.description
@@ -159,55 +162,25 @@ def fetch(
             f"{parsed.fingerprint:08x}, the experiment {description.fingerprint:08x}: "
             f"{plan.load_command}"
         )
-    policy = fetch_policy(session, result, transfer("fetching the policy"))
+    policy = fetch_policy(session, result, transfer("fetching the policy"), keeping)
     files = {CHECKPOINT_FILE: to_safetensors(checkpoint, description.tensors), POLICY_FILE: policy}
     return FetchedState(result.step, state_sha256, files)
 
 
-def fetch_policy(session: BoardSession, result: Result, progress: Progress | None = None) -> bytes:
+def fetch_policy(
+    session: BoardSession,
+    result: Result,
+    progress: Progress | None = None,
+    keeping: Keeping | None = None,
+) -> bytes:
     """The policy of the result's state."""
-    policy = session.files.download(POLICY_PATH, progress)
+    policy = session.files.download(POLICY_PATH, progress, keeping=keeping)
     if state_of_policy(policy) != result.state_sha256:
         raise VerificationError(
             f"the policy from {session.description} is not of the state with hash "
             f"{result.state_sha256[:16]}…, which the board stated: train again"
         )
     return policy
-
-
-class TimeInTraining:
-    """How long the board has trained in this session, on the clock, and what this process took."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._began = self._cpu_began = 0.0  # to train; the rests are left out by moving them
-        self.seconds = 0.0  # by the last look
-        self.cpu_s = 0.0  # of this process, by the last rest
-
-    def go_on(self) -> None:
-        """The board begins to train, or goes on."""
-        self._began = self._clock() - self.seconds
-        self._cpu_began = time.process_time() - self.cpu_s
-
-    def look(self) -> None:
-        self.seconds = self._clock() - self._began
-
-    def rest(self) -> None:
-        """The board is at rest."""
-        self.look()
-        self.cpu_s = time.process_time() - self._cpu_began
-
-
-def share_of_evaluations(result: Result) -> float:
-    """Of the time in training, by the board's counter."""
-    return min(1.0, result.evaluation_counter / result.counter) if result.counter else 0.0
-
-
-def train_s_before(run: Run, step: int, rows: Sequence[Mapping[str, Any]]) -> float:
-    """Seconds of training up to the checkpoint that a run goes on from."""
-    if run.checkpoint_step == step:
-        return run.checkpoint_train_s or 0.0
-    return max((float(row["time_s"]) for row in rows), default=0.0)
 
 
 def metadata_at_start(
@@ -252,6 +225,20 @@ def metadata_at_start(
         **({"fitted": to_builtins(plan.fitted)} if plan.fitted is not None else {}),
         "state": "starting",
     }
+
+
+def view_of(
+    plan: Plan, folder: RunFolder, clock: Callable[[], float], metric_names: Sequence[str]
+) -> TrainingView:
+    """What a screen shows, with what is known of the run already."""
+    names = plan.description.name, plan.board.name
+    view = TrainingView(
+        *names, plan.seed, plan.steps, folder.path, plan.first_step, clock, metric_names
+    )
+    if plan.resumed is not None:
+        for row in plan.resumed.read_metrics():
+            view.take_row(row)
+    return view
 
 
 def changes_of_state(
@@ -363,6 +350,12 @@ class BestPolicy:
     def take(self, evaluation: Evaluation) -> None:
         """An evaluation of this session."""
         self._of_session[evaluation.step] = evaluation
+
+    def take_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Those that the board may have kept the policy of, in an earlier session."""
+        for row in rows:
+            if row["kind"] == "evaluation":
+                self.take(evaluation_of(row))
 
     @property
     def largest(self) -> float:

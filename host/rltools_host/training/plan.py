@@ -10,18 +10,18 @@ from pathlib import Path
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, experiments
 from rltools_host.build.description import ExperimentDescription, Parameter
-from rltools_host.errors import DamagedFileError, UsageError
+from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
 from rltools_host.gymnasium_tasks.headers import headers_of
 from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.server_start import environments_of
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
-from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
+from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint, require_size, require_values
 from rltools_host.runs.contents import Fitted
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import require_empty
 from rltools_host.runs.provenance import Sources
-from rltools_host.runs.saves import CHECKPOINT_FILE, is_whole, saves_to_resume
+from rltools_host.runs.saves import CHECKPOINT_FILE, holds_save, is_whole, saves_to_resume
 from rltools_host.runs.task import Task
 from rltools_host.training.faults import (
     SET_AFTER_FAULT,
@@ -99,6 +99,7 @@ class Plan:
     wandb: str | None = None  # the same
     fitted: Fitted | None = None  # the same
     changed: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # after a fault
+    held_step: int | None = None  # of the resumed run's reports, where the board has its state
     others: Mapping[str, Plan] = field(default_factory=dict)  # of a group, by their experiments
     subject: str = ""  # what builds know the experiment by: its name, but for tasks of Gymnasium's
     table: dict[str, Parameter] = field(init=False)
@@ -124,7 +125,14 @@ class Plan:
 
     @property
     def first_step(self) -> int:
+        if self.held_step is not None:
+            return self.held_step
         return self.checkpoint.step if self.checkpoint else 0
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the board outlives its link: it is not started here for the run alone."""
+        return self.server is None and (self.port is not None or self.board.is_flashed)
 
     @property
     def adopted_save(self) -> dict[str, str | int]:
@@ -250,6 +258,7 @@ def make_plan(
         if built is not None and built.description.name == experiment
         else experiments.describe(subject, board)
     )
+    require_size(experiment, description.tensors)
     values = default_values(description)
     given = given_values(
         description, request.seed, request.steps, request.settings, request.set_file
@@ -307,9 +316,15 @@ def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
             f"a resumed run keeps its {fixed[0]}: only {', '.join(may_be_set[:-1])} and "
             f"{may_be_set[-1]} may be set with --resume, for other values start a new run"
         )
-    save, checkpoint = checkpoint_to_resume(folder, plan.description)
-    plan.resumed, plan.save, plan.checkpoint = folder, save, checkpoint
     values = plan.hyperparameters
+    plan.resumed = folder
+    if plan.is_lasting and not holds_save(folder.path):
+        # The board may have the state.
+        values |= settings_of_run(folder, plan.description)
+        values |= given
+        return
+    save, checkpoint = checkpoint_to_resume(folder, plan.description)
+    plan.save, plan.checkpoint = save, checkpoint
     values |= dict(checkpoint.hyperparameters)
     plan.changed = changed_after_fault(values, given)
     own_steps = max(int(values["steps"]), folder.content.steps)
@@ -327,6 +342,18 @@ def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
         raise UsageError(
             f"run {folder.name} has done its {done:,} steps: give a larger total with --steps"
         )
+
+
+def settings_of_run(folder: RunFolder, experiment: ExperimentDescription) -> Values:
+    """Those of a run.json, of a run of this experiment as it is now."""
+    path, run = folder.run_path, folder.content
+    if run.fingerprint != f"{experiment.fingerprint:08x}":
+        raise BoardMismatchError(
+            f"{path} is of another version of {experiment.name}: "
+            "check out the sources it was made with"
+        )
+    require_values(path, run.hyperparameters, experiment)
+    return dict(run.hyperparameters)
 
 
 def checkpoint_to_resume(

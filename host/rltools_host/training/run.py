@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rltools_host.build import cmake
-from rltools_host.clients.messages import Evaluation, Event, Identity, Result, StatusText
+from rltools_host.clients.file_parts import Keeping, remove_parts
+from rltools_host.clients.messages import Evaluation, Event, Identity, Result, State, StatusText
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import (
     DiskError,
     EnvironmentLostError,
     Interrupted,
     LinkLostError,
-    RltError,
     TrainingFaultError,
 )
 from rltools_host.interruption import SIGNALS, Interruption
@@ -26,35 +26,35 @@ from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
 from rltools_host.training.board import (
     BestPolicy,
-    TimeInTraining,
     build_program,
     changes_of_state,
     fetch,
     metadata_at_start,
     open_board,
     put_on_board,
-    share_of_evaluations,
     summary,
-    train_s_before,
+    view_of,
 )
+from rltools_host.training.endings import paused, remedy, state_after, stopped_by_disk
 from rltools_host.training.faults import (
     checkpoint_to_put,
     note_of_resumption,
     smaller_steps,
     suspicion,
 )
+from rltools_host.training.held_run import held_step
 from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
 from rltools_host.training.plan import Plan, TrainingRequest, open_plan
 from rltools_host.training.progress import Screen, TrainingView
+from rltools_host.training.training_time import (
+    TimeInTraining,
+    share_of_evaluations,
+    train_s_before,
+)
 from rltools_host.tree import near_path
 
 # What a run may lose by a failure of the power: so long in training it is not saved.
 SAVE_EVERY_S = 600.0
-BAD_ENDS = (
-    (LinkLostError, "link lost"),
-    (TrainingFaultError, "fault"),
-    (KeyboardInterrupt, "interrupted"),
-)
 
 
 def train(
@@ -78,6 +78,7 @@ def train(
             session.node.require(
                 identity, description.name, description.fingerprint, board, plan.load_command
             )
+            plan.held_step = held_step(session, identity, plan)
             run = TrainingRun(plan, session, identity, interruption)
             return run.train(make_screen, tensorboard)
 
@@ -103,7 +104,7 @@ class TrainingRun:
         self._evaluation_s = 0.0  # of the time in training, up to the last save
         self._saves = saves.SavesOnTheWay()
         self._asked_to_pause = False
-        self._counter = 0
+        self._counter = self._counted_before = 0
         self._evaluation: Evaluation | None = None
         self._best = BestPolicy()
         self._training_began: str | None = None
@@ -124,7 +125,7 @@ class TrainingRun:
             self._reports = ReportLog(
                 self._folder, self._metric_names, tensorboard, first, plan.searchable, plan.wandb
             )
-            view = self._make_view()
+            view = view_of(plan, self._folder, self._clock, self._metric_names)
             self._screen = make_screen_of(view)
             try:
                 result = self._train_to_rest(view)
@@ -141,26 +142,16 @@ class TrainingRun:
                 self._reports.close()
             self._folder.close()
         if self._reports.disk_error is not None:
-            raise self._stopped_by_disk(self._reports.disk_error, result)
+            raise stopped_by_disk(self._plan, self._folder, self._reports.disk_error, result)
         if not result.finished:
-            raise self._paused(result)
+            raise paused(plan, self._folder, result, self._notes.failure(), self._document(result))
         return self._document(result)
 
     def _train_to_rest(self, view: TrainingView) -> Result:
         """Starts or goes on, and takes in what the board reports until it is at rest."""
         session, plan = self._session, self._plan
-        if (checkpoint := checkpoint_to_put(plan)) is not None:
-            put_on_board(session, checkpoint, self._transfer)
-            self._screen.activity("")
-        session.parameters.set(plan.table, plan.hyperparameters)
-        self._folder.update(self._changes("training"))
-        begin = session.training.start if plan.checkpoint is None else session.training.resume
-        begin(self._best.largest)
-        self._training_began = timestamp("milliseconds")
-        if plan.checkpoint is not None:
-            self._take_all(self._notes.of_resumption(note_of_resumption(plan)))
-        self._interruption.armed = True
-        result = self._watch(view)
+        result = self._take_up(view) if plan.held_step is not None else None
+        result = result or self._begin(view)
         while not self._is_to_rest(result) and (self._asked_to_pause or result.is_best):
             if self._asked_to_pause or self._is_save_due():
                 began = self._clock()
@@ -174,6 +165,62 @@ class TrainingRun:
             session.training.resume(self._best.largest)
             result = self._watch(view)
         return result
+
+    def _begin(self, view: TrainingView) -> Result:
+        """From the beginning, or from the run's save."""
+        session, plan = self._session, self._plan
+        if (checkpoint := checkpoint_to_put(plan)) is not None:
+            put_on_board(session, checkpoint, self._transfer)
+            self._screen.activity("")
+        session.parameters.set(plan.table, plan.hyperparameters)
+        self._folder.update(self._changes("training"))
+        begin = session.training.start if plan.checkpoint is None else session.training.resume
+        begin(self._best.largest)
+        self._note_beginning()
+        if plan.checkpoint is not None:
+            self._take_all(self._notes.of_resumption(note_of_resumption(plan)))
+        return self._watch(view)
+
+    def _note_beginning(self) -> None:
+        """From now on run.json says that the board has this state."""
+        self._training_began = timestamp("milliseconds")
+        with contextlib.suppress(DiskError):  # training goes on without
+            self._folder.update(self._changes("training"))
+        self._interruption.armed = True
+
+    def _take_up(self, view: TrainingView) -> Result | None:
+        """What the board has of the run is saved first; then it goes on. None where that is less
+        than the run's save."""
+        plan, training = self._plan, self._session.training
+        self._note_beginning()
+        result = training.result() if self._identity.state != State.TRAINING else None
+        if result is None:
+            self._asked_to_pause = True
+            training.pause()
+            result = self._watch(view)
+        self._take(result)
+        if self._identity.counts_instructions:
+            self._counted_before = sum(
+                session.guest_instructions or 0 for session in self._folder.content.sessions
+            )
+        else:  # by the board's clock, as nobody watched
+            board_s = result.counter / 1e6 - self._time.seconds
+            self._train_s_before = max(self._train_s_before, board_s)
+        self._best.take_rows(self._folder.truncate_metrics(min(result.step, plan.first_step)))
+        if plan.checkpoint is not None and result.step < plan.checkpoint.step:
+            plan.held_step = None
+            return None
+        for evaluation in {kept.step: kept for kept in training.kept_evaluations()}.values():
+            if evaluation.step > plan.first_step:
+                self._take(evaluation)
+            self._best.take(evaluation)
+        if result.finished and plan.steps <= self._folder.content.steps:
+            return result
+        self._save(result, "training")
+        self._asked_to_pause = False
+        self._session.parameters.set(plan.table, plan.hyperparameters)
+        training.resume(self._best.largest)
+        return self._watch(view)
 
     def _watch(self, view: TrainingView) -> Result:
         """The board trains from now on: takes in what it reports, to its result."""
@@ -199,13 +246,15 @@ class TrainingRun:
         """Fetches checkpoint and policies, verifies them, and saves them in one step."""
         self._evaluation_s = self._time.seconds * share_of_evaluations(result)
         versions = checkpoint_versions(self._folder.content)
-        fetched = fetch(self._session, self._plan, result, versions, self._transfer)
+        keeping = Keeping(self._folder.path, result.state_sha256)
+        fetched = fetch(self._session, self._plan, result, versions, self._transfer, keeping)
         self._best.fetch(self._session, result, fetched.policy)
         self._screen.activity("")
         changes = self._changes(state) | self._best.changes
         changes["checkpoint_train_s"] = changes["train_s"]
         files = {**fetched.files, **self._best.files}
         self._folder.commit(fetched.step, fetched.state_sha256, files, changes)
+        remove_parts(self._folder.path)
 
     def _transfer(self, what: str) -> Callable[[int, int], None]:
         return lambda done, whole: self._screen.activity(what, done / whole if whole else 1.0)
@@ -276,8 +325,8 @@ class TrainingRun:
             folder.require_unchanged()
             saves.remove_partials(folder.path)
             folder.reserve(room)
-            assert plan.save is not None
-            self._best.restore(plan.save, folder.read_metrics())
+            if plan.save is not None:
+                self._best.restore(plan.save, folder.read_metrics())
             rows = folder.truncate_metrics(plan.first_step)
             self._evaluation = last_evaluation(rows)
             self._train_s_before = train_s_before(folder.content, plan.first_step, rows)
@@ -293,23 +342,6 @@ class TrainingRun:
         port = self._session.description
         return metadata_at_start(self._plan, self._identity, port, sources.name, earlier)
 
-    def _make_view(self) -> TrainingView:
-        plan = self._plan
-        view = TrainingView(
-            plan.description.name,
-            plan.board.name,
-            plan.seed,
-            plan.steps,
-            self._folder.path,
-            plan.first_step,
-            self._clock,
-            self._metric_names,
-        )
-        if plan.resumed is not None:
-            for row in plan.resumed.read_metrics():
-                view.take_row(row)
-        return view
-
     def _changes(self, state: str) -> dict[str, Any]:
         """What run.json says of the state of training, with what is known by now."""
         connection = self._session.connection
@@ -324,7 +356,7 @@ class TrainingRun:
         if self._training_began is not None:
             this_session["training_began"] = self._training_began
         if self._identity.counts_instructions:
-            this_session["guest_instructions"] = self._counter
+            this_session["guest_instructions"] = max(0, self._counter - self._counted_before)
         this_session |= self._notes.of_session()
         return changes_of_state(
             self._folder.metadata,
@@ -344,10 +376,9 @@ class TrainingRun:
                 if not isinstance(event, Result):
                     self._take(event)
             self._reports.flush()
-        state = next((name for kind, name in BAD_ENDS if isinstance(error, kind)), "failed")
         if not hasattr(self, "_screen"):
             return error
-        changes = self._changes(state)
+        changes = self._changes(state_after(error))
         if isinstance(error, TrainingFaultError):
             changes["sessions"][-1]["fault"] = error.cause or str(error)
         with contextlib.suppress(DiskError):
@@ -363,40 +394,13 @@ class TrainingRun:
             lost = self._notes.failure()
             kind = EnvironmentLostError if lost else type(error)
             why = f"{lost or error}{suspicion(self._plan, error, self._notes.outside)}"
-            remedy = self._remedy("; ", smaller_steps(self._plan, error, step))
-            return kind(f"{why}; {kept}{remedy}")
+            clause = self._remedy("; ", smaller_steps(self._plan, error, step))
+            return kind(f"{why}; {kept}{clause}")
         return error
 
     def _remedy(self, before: str = "", changes: Mapping[str, float] | None = None) -> str:
-        """A clause with what goes on from the newest save, where there is one."""
-        folder = self._folder
-        for save in saves.saves_to_resume(folder.path, folder.content):
-            if (save / saves.CHECKPOINT_FILE).is_file():
-                command = self._plan.resume_command(folder.path, changes)
-                step = saves.step_of(save, folder.content)
-                return f"{before}go on from step {step:,} with `{command}`"
-        return ""
-
-    def _stopped_by_disk(self, error: DiskError, result: Result) -> DiskError:
-        """The run is saved; what the disk did not take are reports."""
-        if result.finished:
-            return DiskError(
-                f"{error.cause}; the run has finished and is saved without its reports"
-            )
-        command = self._plan.resume_command(self._folder.path)
-        at = f"paused at step {result.step:,} of {self._plan.steps:,}, checkpoint saved"
-        return error.then(f"go on with `{command}`", at)
-
-    def _paused(self, result: Result) -> RltError:
-        command = self._plan.resume_command(self._folder.path)
-        lost = self._notes.failure()
-        kind = EnvironmentLostError if lost else Interrupted
-        error = kind(
-            f"{lost}{'; ' if lost else ''}paused at step {result.step:,} of {self._plan.steps:,}, "
-            f"checkpoint saved; go on with `{command}`"
-        )
-        error.details = self._document(result) | {"state": "paused", "resume": command}
-        return error
+        has_begun = self._training_began is not None
+        return remedy(self._plan, self._folder, before, changes, has_begun=has_begun)
 
     def _document(self, result: Result) -> dict[str, Any]:
         printed = summary(self._plan, self._folder, result)

@@ -70,6 +70,34 @@ def test_repeated_command_counts_up_its_confirmation_and_keeps_its_token() -> No
     assert link.written[0].param1 != link.written[-1].param1, "each command has its own"
 
 
+def test_a_command_is_repeated_for_as_long_as_its_answer_is_excused() -> None:
+    """More often than its `confirmation`, one byte, can count."""
+    link, training = scripted()
+    training._connection.is_excused = lambda: link.now < 40.0
+    link.answer = lambda m: link.put(acknowledgement(m.command)) if link.now >= 40.0 else None
+    training.pause()
+    assert len(link.written) > 300
+    counted = [message.confirmation for message in link.written]
+    assert counted == [min(number, 255) for number in range(len(counted))]
+
+
+def evaluation(step: int, mean: float) -> Any:
+    return DIALECT.MAVLink_rlt_evaluation_message(0, step, 10, mean, 0.0, 0.0, 0.0)
+
+
+def test_evaluations_that_a_board_keeps() -> None:
+    """Older firmware has none, and says so at once."""
+    link, training = scripted()
+    link.answer = lambda message: link.put(
+        acknowledgement(message.command), evaluation(20, -1.0), evaluation(40, -2.0)
+    )
+    assert [kept.step for kept in training.kept_evaluations()] == [20, 40]
+    assert training.remaining_events() == [], "they are no reports"
+    for result in (DIALECT.MAV_RESULT_UNSUPPORTED, DIALECT.MAV_RESULT_DENIED):
+        link.answer = lambda m, result=result: link.put(acknowledgement(m.command, result))
+        assert training.kept_evaluations() == []
+
+
 def test_rests_are_asked_for_above_a_return() -> None:
     """-infinity where none was; nothing where there are to be none, as by an older host."""
     link, training = scripted()

@@ -21,7 +21,13 @@ from checkpoint_files import split_header, with_header, with_metadata
 from fake_board import initial_state
 from fake_experiment import FINGERPRINT, STATE_BYTES, TENSORS, fake_experiment
 from rltools_host.build.description import StateTensor
-from rltools_host.errors import BoardMismatchError, DamagedFileError, RltError, UnknownNameError
+from rltools_host.errors import (
+    BoardMismatchError,
+    DamagedFileError,
+    RltError,
+    UnknownNameError,
+    UsageError,
+)
 from rltools_host.runs.checkpoint import (
     IMAGE_HEADER,
     Checkpoint,
@@ -29,6 +35,7 @@ from rltools_host.runs.checkpoint import (
     from_safetensors,
     load_checkpoint,
     parse_image,
+    require_size,
     room_for_save,
     to_safetensors,
 )
@@ -107,6 +114,20 @@ def test_every_damaged_byte_of_the_file_is_found(flip: int) -> None:
         damaged[place] ^= flip
         with pytest.raises(DamagedFileError, match=r"the file is damaged: .*; restore it or start"):
             from_safetensors(bytes(damaged), "the file")
+
+
+def test_a_state_that_no_checkpoint_can_count() -> None:
+    require_size("e", [StateTensor("replay", "U8", (2**16, 2**15), 0)])
+    large = [StateTensor("replay", "F32", (2**20, 2**10), 0)]
+    with pytest.raises(UsageError, match=r"e has a training state of 4,294,967,296 bytes, and a"):
+        require_size("e", large)
+
+
+def test_a_file_of_a_later_format_is_named() -> None:
+    later = FILE.replace(b"rltools-checkpoint-1", b"rltools-checkpoint-2")
+    sentence = "the file has format rltools-checkpoint-2, this host reads rltools-checkpoint-1: use"
+    with pytest.raises(DamagedFileError, match=sentence):
+        from_safetensors(later, "the file")
 
 
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])

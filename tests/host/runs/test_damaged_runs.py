@@ -20,10 +20,11 @@ from rltools_host.commands import export
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training.board import changes_of_state, metadata_at_start, train_s_before
+from rltools_host.training.board import changes_of_state, metadata_at_start
 from rltools_host.training.metrics_log import last_evaluation
 from rltools_host.training.plan import TrainingRequest, make_plan
 from rltools_host.training.progress import TrainingView
+from rltools_host.training.training_time import train_s_before
 from training_bench import Bench, installed_bench
 
 IDENTITY = Identity("a", "b", "c", "d", 1, 1, 1, True, 1, 1, 1, "00", "train")
@@ -259,7 +260,8 @@ def test_damaged_run_is_exported_or_refused(tmp_path: Path, data: st.DataObject)
         ({"algorithm": "a" * 301}, r"algorithm is .*…, not a text in one line"),
         ({"hyperparameters": {"gamma": "1"}}, r'hyperparameters.gamma is "1", not a number'),
         ({"memory": [{"name": "flash"}]}, r"memory\[0\].use is missing"),
-        ({"format": 3}, r"run.json has format 3, this host reads 2: use the host tools that"),
+        ({"format": 4}, r"run.json has format 4, this host reads 3: use the host tools that"),
+        ({"format": 4, "steps": "many"}, r"run.json has format 4, this host reads 3: use the"),
     ],
 )
 def test_sentences_name_the_key(

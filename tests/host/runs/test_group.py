@@ -70,8 +70,9 @@ def test_no_group_file(tmp_path: Path, content: str) -> None:
 
 
 def test_format_of_a_later_version(tmp_path: Path) -> None:
-    made(tmp_path / "g", format=2)
-    with pytest.raises(DamagedFileError, match="has format 2, this host reads 1"):
+    path = made(tmp_path / "g") / "group.json"
+    path.write_text(path.read_text().replace('"format": 2', '"format": 3'))
+    with pytest.raises(DamagedFileError, match="has format 3, this host reads 2"):
         GroupFolder.open(tmp_path / "g")
 
 

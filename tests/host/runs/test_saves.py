@@ -284,7 +284,7 @@ def finish_old(bench: Bench, path: Path) -> None:
     bench.train(path, resume=str(path), tensorboard=False)
     assert saved_checkpoint(path).payload == final_state(SEED, STEPS)
     metadata = is_valid(path)
-    assert (metadata["state"], metadata["format"]) == ("finished", 2)
+    assert (metadata["state"], metadata["format"]) == ("finished", 3)
     assert not any((path / name).exists() for name in SAVED)
 
 

@@ -28,13 +28,15 @@ from rltools_host.runs.group import RunName
 from rltools_host.runs.saves import reserve_save, write_save
 from rltools_host.training.board import (
     BestPolicy,
-    TimeInTraining,
     changes_of_state,
     guest_instructions,
+)
+from rltools_host.training.progress import FAILED, WAITING, Member
+from rltools_host.training.training_time import (
+    TimeInTraining,
     share_of_evaluations,
     train_s_before,
 )
-from rltools_host.training.progress import FAILED, WAITING, Member
 from training_bench import installed_bench, interrupt_at, is_valid, metrics
 from training_calls import train_here
 

@@ -47,6 +47,10 @@ class TrainingService : public link::Service {
       case MAV_CMD_RLT_RESUME: resume(command); return true;
       default: break;
     }
+    if (command.requests(MAVLINK_MSG_ID_RLT_EVALUATION)) {
+      if (command.accept_if(is_at_rest() && last_evaluation_.episodes > 0)) send_evaluations();
+      return true;
+    }
     if (!command.requests(MAVLINK_MSG_ID_RLT_RESULT)) return false;
     if (command.accept_if(is_at_rest())) send_result();
     return true;
@@ -128,6 +132,7 @@ class TrainingService : public link::Service {
     metrics_.clear();
     is_best_ = false;
     files_.forget_best();
+    best_evaluation_ = last_evaluation_ = {};
     counted_ = evaluated_ = 0;
   }
 
@@ -316,7 +321,16 @@ class TrainingService : public link::Service {
     content.return_min = report.min;
     content.return_max = report.max;
     content.length_mean = report.length_mean;
+    const bool is_first = last_evaluation_.episodes == 0;
+    if (is_first || report.mean > best_evaluation_.return_mean) best_evaluation_ = content;
+    last_evaluation_ = content;
     sender_.send(mavlink_msg_rlt_evaluation_encode_status, content);
+  }
+
+  // For a host that was not there: of the best policy, then the last one.
+  void send_evaluations() {
+    sender_.send(mavlink_msg_rlt_evaluation_encode_status, best_evaluation_);
+    sender_.send(mavlink_msg_rlt_evaluation_encode_status, last_evaluation_);
   }
 
   void send_result() {
@@ -341,6 +355,8 @@ class TrainingService : public link::Service {
   FileServer<Files> server_;
   MetricMeans<typename E::Algorithm::Metrics> metrics_;
   Evaluation<E> evaluation_{};
+  mavlink_rlt_evaluation_t best_evaluation_{};  // the first with the largest mean
+  mavlink_rlt_evaluation_t last_evaluation_{};  // without episodes: there was none
   State state_ = RLT_STATE_IDLE;
   bool evaluating_ = false;
   bool is_restored_ = false;            // the state is that of a checkpoint, and no step came after

@@ -88,6 +88,28 @@ struct Resting : BoardOf<TinyTd3, false> {
 
 }  // namespace
 
+TEST_CASE("at rest a board states its best evaluation and its last one, for who was not there") {
+  Kept kept(7);
+  Board& board = kept.board;
+  const auto asked = [&] {
+    return board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_EVALUATION);
+  };
+  REQUIRE(asked() == MAV_RESULT_ACCEPTED);
+  const auto stated = evaluations_in(board);
+  REQUIRE(stated.size() >= 2);
+  const auto& best = stated[stated.size() - 2];
+  const auto& last = stated.back();
+  CHECK(best.step == kept.better().back().step);
+  CHECK(best.return_mean == kept.better().back().return_mean);
+  CHECK(last.step == kept.evaluations.back().step);
+  CHECK(last.counter == kept.evaluations.back().counter);
+
+  board.command(MAV_CMD_RLT_START, 2.0f);
+  CHECK(asked() == MAV_RESULT_DENIED);  // it trains
+  board.command(MAV_CMD_RLT_PAUSE);
+  CHECK(asked() == MAV_RESULT_DENIED);  // of the run before
+}
+
 TEST_CASE("a host has the best policy of a board that rests for it, and the same run") {
   for (const std::uint32_t seed : {7u, 8u, 9u, 10u}) {
     CAPTURE(seed);

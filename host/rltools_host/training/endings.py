@@ -1,0 +1,72 @@
+"""What is said where a run ends before its end, and what goes on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rltools_host.clients.messages import Result
+from rltools_host.errors import (
+    DiskError,
+    EnvironmentLostError,
+    Interrupted,
+    LinkLostError,
+    RltError,
+    TrainingFaultError,
+)
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.saves import CHECKPOINT_FILE, saves_to_resume, step_of
+from rltools_host.training.plan import Plan
+
+
+def state_after(error: BaseException) -> str:
+    """What run.json says of a run that has ended so."""
+    if isinstance(error, LinkLostError):
+        return "link lost"
+    if isinstance(error, TrainingFaultError):
+        return "fault"
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+
+
+def remedy(
+    plan: Plan,
+    folder: RunFolder,
+    before: str,
+    changes: Mapping[str, float] | None,
+    *,
+    has_begun: bool,
+) -> str:
+    """A clause with what goes on from the newest save, with these changes, or with what the board
+    has; empty where there is neither."""
+    command = plan.resume_command(folder.path)
+    for save in saves_to_resume(folder.path, folder.content):
+        if (save / CHECKPOINT_FILE).is_file():
+            command = plan.resume_command(folder.path, changes)
+            step = step_of(save, folder.content)
+            return f"{before}go on from step {step:,} with `{command}`"
+    if plan.is_lasting and has_begun:
+        return f"{before}as long as the board stays on, go on with `{command}`"
+    return ""
+
+
+def stopped_by_disk(plan: Plan, folder: RunFolder, error: DiskError, result: Result) -> DiskError:
+    """The run is saved; what the disk did not take are reports."""
+    if result.finished:
+        return DiskError(f"{error.cause}; the run has finished and is saved without its reports")
+    command = plan.resume_command(folder.path)
+    at = f"paused at step {result.step:,} of {plan.steps:,}, checkpoint saved"
+    return error.then(f"go on with `{command}`", at)
+
+
+def paused(
+    plan: Plan, folder: RunFolder, result: Result, lost: str, document: dict[str, Any]
+) -> RltError:
+    """`lost`: why its environment plays no more, where that is why it was paused."""
+    command = plan.resume_command(folder.path)
+    kind = EnvironmentLostError if lost else Interrupted
+    error = kind(
+        f"{lost}{'; ' if lost else ''}paused at step {result.step:,} of {plan.steps:,}, "
+        f"checkpoint saved; go on with `{command}`"
+    )
+    error.details = document | {"state": "paused", "resume": command}
+    return error

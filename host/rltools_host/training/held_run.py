@@ -1,0 +1,52 @@
+"""What a board holds of a run: it may have trained on, or finished, while its link was gone."""
+
+from __future__ import annotations
+
+from rltools_host.clients.messages import Identity, State
+from rltools_host.clients.session import BoardSession, value_bits
+from rltools_host.errors import UsageError
+from rltools_host.runs.saves import CHECKPOINT_FILE
+from rltools_host.training.plan import SET_ON_RESUME, Plan
+from rltools_host.tree import command_line, near_path
+
+LASTING = (State.TRAINING, State.PAUSED, State.FINISHED)
+
+
+def held_step(session: BoardSession, identity: Identity, plan: Plan) -> int | None:
+    """The step that the run has reports of, where the board has its state, of that step or a later
+    one; None where the run goes on from its save. UsageError where it has neither.
+
+    The same experiment with the same settings comes to the same states, so these say whose state
+    it is; that the board was told to start is in run.json, or reports of it are here.
+    """
+    if plan.resumed is None or not plan.is_lasting:
+        return None
+    why = why_not_held(session, identity, plan)
+    if not why:
+        steps = [int(row["step"]) for row in plan.resumed.read_metrics()]
+        return max([plan.first_step, *steps])
+    if plan.checkpoint is None:
+        run = near_path(plan.resumed.path)
+        raise UsageError(
+            f"{run} holds no {CHECKPOINT_FILE}, and the board on {session.description} {why}: "
+            f"start a new run with `{command_line('train', plan.description.name)}`"
+        )
+    return None
+
+
+def why_not_held(session: BoardSession, identity: Identity, plan: Plan) -> str:
+    """A clause; empty where the board has the run's state."""
+    run = plan.resumed
+    assert run is not None
+    if identity.state not in LASTING:
+        return f"is {State.NAMES[identity.state]}, and has no training state"
+    sessions = run.content.sessions
+    if not (sessions and sessions[-1].training_began) and not run.read_metrics():
+        return "was not seen to start it"
+    stated = session.parameters.read(plan.table)
+    for name, value in plan.hyperparameters.items():
+        if name not in SET_ON_RESUME and stated[name] != value_bits(plan.table[name].type, value):
+            return f"holds the state of another run, of another {name}"
+    if identity.state != State.TRAINING and session.training.result().step <= plan.first_step:
+        return "holds no later state"
+    return ""

@@ -1,0 +1,163 @@
+"""A run whose link was gone is fetched from the live board, whatever it has done meanwhile: a real
+program behind links that are slow, lossy, or away for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltools_host.boards.description import load_board
+from rltools_host.build import cmake, firmware
+from rltools_host.clients.messages import State
+from rltools_host.clients.session import BoardSession
+from rltools_host.errors import LinkLostError, UsageError
+from rltools_host.link import connection
+from rltools_host.link.transport import open_link
+from rltools_host.runs.folder import RunFolder
+from slow_link import Line, SlowProxy
+from tcp_board import TcpBoard
+from training_calls import train_here
+from waiting import wait_for
+
+pytestmark = pytest.mark.all
+STEPS, EVERY = 2000, 500
+
+
+@pytest.fixture
+def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[TcpBoard]:
+    monkeypatch.setattr(connection, "SILENCE_LIMIT_S", 2.0)
+    program = firmware.build_firmware(load_board("host"), "pendulum-td3")
+    with TcpBoard(program, {}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The same run with nothing in its way."""
+    return train(tmp_path_factory.mktemp("straight") / "run")
+
+
+def train(path: Path, **options: Any) -> dict[str, Any]:
+    settings = () if "resume" in options else (f"eval_every={EVERY}", "report_every=100")
+    begun = {} if "resume" in options else {"seed": 5, "steps": STEPS, "out": path}
+    experiment = None if "resume" in options else "pendulum-td3"
+    return train_here(experiment, "host", settings=settings, tensorboard=False, **begun, **options)
+
+
+def state_of(board: TcpBoard) -> int:
+    with open_session(board) as session:
+        return session.node.identity().state
+
+
+def open_session(board: TcpBoard) -> BoardSession:
+    session, _ = BoardSession.connect(open_link(board.port), cmake.load_dialect(), None, 30.0)
+    return session
+
+
+def proxy_to(board: TcpBoard, line: Line, *, pty: bool = False) -> SlowProxy:
+    return SlowProxy(board.port, line, cmake.load_dialect(), pty=pty)
+
+
+def lose_at(proxy: SlowProxy, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The link is gone from a report of this step on."""
+    from rltools_host.training.run import TrainingRun
+
+    take = TrainingRun._take
+
+    def taken(self: TrainingRun, event: Any) -> None:
+        take(self, event)
+        if getattr(event, "step", 0) >= step:
+            proxy.is_gone = True
+
+    monkeypatch.setattr(TrainingRun, "_take", taken)
+
+
+@pytest.mark.parametrize("saves", [False, True])
+def test_a_board_that_went_on_alone(
+    board: TcpBoard,
+    straight: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    saves: bool,
+) -> None:
+    """Also where the run has an earlier save, and the last evaluations were never heard of."""
+    run = tmp_path / "run"
+    from rltools_host.training import run as training_run
+
+    if saves:
+        monkeypatch.setattr(training_run, "FIRST_SAVE_S", 0.0)
+    with proxy_to(board, Line()) as proxy, monkeypatch.context() as patch:
+        lose_at(proxy, 900, patch)
+        with pytest.raises(LinkLostError, match="go on"):
+            train(run, port=proxy.port)
+    assert bool(RunFolder.open(run).content.save) == saves
+    wait_for(lambda: state_of(board) == State.FINISHED, 120)
+    document = train(run, resume=str(run), port=board.port)
+    assert document["state_sha256"] == straight["state_sha256"]
+    assert document["best"] == straight["best"]
+    assert document["return_mean"] == straight["return_mean"]
+    content = RunFolder.open(run).content
+    assert (content.state, len(content.sessions)) == ("finished", 2)
+    assert content.train_s is not None
+    assert [path.name for path in run.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_board_that_trains_yet(
+    board: TcpBoard, straight: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    with proxy_to(board, Line()) as proxy, monkeypatch.context() as patch:
+        lose_at(proxy, 200, patch)
+        with pytest.raises(LinkLostError, match="as long as the board stays on, go on with"):
+            train(run, port=proxy.port)
+    assert train(run, resume=str(run), port=board.port)["state_sha256"] == straight["state_sha256"]
+
+
+@pytest.mark.parametrize(
+    ("line", "pty"),
+    [
+        (Line(bytes_per_s=20_000.0, room=4000.0), False),  # a radio, ten times as fast
+        (Line(delay_s=0.3, loss=0.2), False),
+        (Line(bytes_per_s=1e6, delay_s=0.1, room=4096.0), True),
+    ],
+)
+def test_a_slow_link_brings_it_all(
+    board: TcpBoard, straight: dict[str, Any], tmp_path: Path, line: Line, pty: bool
+) -> None:
+    with proxy_to(board, line, pty=pty) as proxy:
+        document = train(tmp_path / "run", port=proxy.port)
+    assert document["state_sha256"] == straight["state_sha256"]
+
+
+def test_the_state_of_another_run_is_refused(
+    board: TcpBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    with proxy_to(board, Line()) as proxy, monkeypatch.context() as patch:
+        lose_at(proxy, 200, patch)
+        with pytest.raises(LinkLostError):
+            train(run, port=proxy.port)
+    wait_for(lambda: state_of(board) == State.FINISHED, 120)
+    other = {"seed": 6, "steps": 200, "out": tmp_path / "other", "port": board.port}
+    train_here("pendulum-td3", "host", tensorboard=False, **other)
+    with pytest.raises(UsageError, match="holds the state of another run, of another seed: start"):
+        train(run, resume=str(run), port=board.port)
+
+
+def test_a_board_that_was_reset_has_nothing(
+    board: TcpBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    with proxy_to(board, Line()) as proxy, monkeypatch.context() as patch:
+        lose_at(proxy, 200, patch)
+        with pytest.raises(LinkLostError):
+            train(run, port=proxy.port)
+    program = firmware.build_firmware(load_board("host"), "pendulum-td3")
+    with (
+        TcpBoard(program, {}) as fresh,
+        pytest.raises(UsageError, match=r"is idle, and has no training state: start a new run"),
+    ):
+        train(run, resume=str(run), port=fresh.port)
