@@ -45,12 +45,13 @@ from rltools_host.foreign.state_dicts import Given
 from rltools_host.policies.contract import (
     STEP_INTERVAL_ASSUMED,
     Contract,
+    Statements,
     choices_of,
     safe_action_of,
 )
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.image_writing import require_interval
-from rltools_host.policies.statements import Statements, assumptions
+from rltools_host.policies.statements import assumptions
 from rltools_host.runs.folder import FORMAT, RunFolder
 from rltools_host.runs.names import new_run_path, require_empty, timestamp
 from rltools_host.runs.provenance import git_revision, machine, package_versions

@@ -21,12 +21,14 @@ from rltools_host.build.description import (
     is_policy_text,
     is_subject_name,
     safe_value,
+    unsafe,
     usual_safe_value,
 )
 from rltools_host.documents import shown
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.policies.core import Float32Array, activations
-from rltools_host.runs.task import Task
+from rltools_host.runs.contents import Run
+from rltools_host.runs.task import IntervalSource, Task
 
 CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
 CHOICE = struct.Struct("<24s")  # the name of one
@@ -210,6 +212,37 @@ def contract_of(task: Task) -> Contract:
     assumed = 0 if task.states_interval else STEP_INTERVAL_ASSUMED
     contract = Contract(task.observations, task.actions, task.step_interval_us, assumed=assumed)
     return contract.with_safe_action(task.safe_action)
+
+
+@dataclass(frozen=True)
+class Statements:
+    """Of a policy's contract. safe_action: as its run states it; assumed: of ASSUMPTIONS."""
+
+    safe_action: SafeAction = ()
+    assumed: int = 0
+    interval_from: IntervalSource = ""
+
+
+NOTHING_STATED = Statements()
+
+
+def statements_of(run: Run, actions: Sequence[Channel], assumed: int, origin: str) -> Statements:
+    """What a run says of the contract of its policy, an image of this origin that has `actions` and
+    the flags `assumed`; one of earlier tools says nothing."""
+    task = run.gymnasium
+    source: IntervalSource = ""
+    safe_action = tuple(run.safe_action)
+    if task is not None:
+        safe_action, source = task.safe_action, task.step_interval_from
+        assumed |= 0 if task.states_interval else STEP_INTERVAL_ASSUMED
+    values = zip(actions, safe_action, strict=False)
+    if len(safe_action) not in (0, len(actions)) or any(
+        value is not None and unsafe(channel, value) for channel, value in values
+    ):
+        raise DamagedFileError(
+            f"{origin}: the safe_action in its run.json is none of its actions: restore that file"
+        )
+    return Statements(safe_action, assumed, source)
 
 
 def parse_contract(content: bytes, origin: str) -> Contract:

@@ -32,6 +32,7 @@ from rltools_host.policies.contract import (
     HAS_CHOICES,
     HAS_NORMALISER,
     LSTM,
+    NOTHING_STATED,
     RESET_AT_ACTIVATION,
     RESET_AT_ALL,
     WORD,
@@ -41,12 +42,13 @@ from rltools_host.policies.contract import (
     PlaceInput,
     Recurrence,
     Shape,
+    Statements,
     require_texts,
+    statements_of,
 )
 from rltools_host.policies.core import LAYER, PolicyRunner, activations
 from rltools_host.policies.core import DamagedPolicyError as DamagedPolicyError
 from rltools_host.policies.core import Float32Array as Float32Array
-from rltools_host.policies.statements import NOTHING_STATED, Statements, statements_of
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LAST
 from rltools_host.runs.saves import (
@@ -152,7 +154,9 @@ def read_run_policy(run: str | Path | RunFolder, which: str = LAST) -> PolicyIma
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
     image = read_policy(folder.existing_policy(which))
     folder.require_state(image.state_sha256, which)
-    return replace(image, stated=statements_of(image, folder.content))
+    assumed = image.stated.assumed
+    stated = statements_of(folder.content, image.actions, assumed, image.origin)
+    return replace(image, stated=stated)
 
 
 def parse_policy(data: bytes, origin: str = "the policy image") -> PolicyImage:

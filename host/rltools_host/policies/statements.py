@@ -4,52 +4,9 @@ safe action, and where the time of a step is from. What nobody states is assumed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from rltools_host.build.description import unsafe
-from rltools_host.errors import DamagedFileError
-from rltools_host.policies.contract import (
-    STEP_INTERVAL_ASSUMED,
-    SafeAction,
-    choices_of,
-)
-from rltools_host.runs.contents import Run
-from rltools_host.runs.task import INTERVAL_SOURCES, IntervalSource
-
-if TYPE_CHECKING:
-    from rltools_host.policies.image import PolicyImage
-
-
-@dataclass(frozen=True)
-class Statements:
-    """safe_action: as its run states it; assumed: of ASSUMPTIONS."""
-
-    safe_action: SafeAction = ()
-    assumed: int = 0
-    interval_from: IntervalSource = ""
-
-
-NOTHING_STATED = Statements()
-
-
-def statements_of(image: PolicyImage, run: Run) -> Statements:
-    """What a run says of its policy's contract; one of earlier tools says nothing."""
-    task, assumed = run.gymnasium, image.stated.assumed
-    source: IntervalSource = ""
-    safe_action = tuple(run.safe_action)
-    if task is not None:
-        safe_action, source = task.safe_action, task.step_interval_from
-        assumed |= 0 if task.states_interval else STEP_INTERVAL_ASSUMED
-    values = zip(image.actions, safe_action, strict=False)
-    if len(safe_action) not in (0, len(image.actions)) or any(
-        value is not None and unsafe(channel, value) for channel, value in values
-    ):
-        raise DamagedFileError(
-            f"{image.origin}: the safe_action in its run.json is none of its actions: restore that "
-            "file"
-        )
-    return Statements(safe_action, assumed, source)
+from rltools_host.policies.contract import STEP_INTERVAL_ASSUMED, SafeAction, choices_of
+from rltools_host.policies.image import PolicyImage
+from rltools_host.runs.task import INTERVAL_SOURCES
 
 
 def stated_safe_action(image: PolicyImage, given: SafeAction = ()) -> SafeAction:

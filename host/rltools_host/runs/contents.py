@@ -181,7 +181,7 @@ class Run(Struct, frozen=True):
     memory: list[Memory] = []
     sessions: list[Session] = []
     gymnasium: Task | None = None
-    # As of a task, of a policy without one: earlier tools did not write it down.
+    # As of a task, where there is none: earlier tools did not write it down.
     safe_action: list[End | None] = []
     best: Best | None = None
     imported: Imported | None = None

@@ -217,11 +217,8 @@ def metadata_at_start(
         "versions": package_versions(),
         "memory": firmware.memory_usage(plan.board, plan.program) if plan.program else [],
         "sessions": [*(earlier.get("sessions") or []), this_session],
-        **(
-            {"gymnasium": plan.server.task.document()}
-            if plan.server is not None
-            else {"safe_action": list(description.environment.get("safe_action", []))}
-        ),
+        "safe_action": list(description.environment.get("safe_action", [])),
+        **({"gymnasium": plan.server.task.document()} if plan.server is not None else {}),
         **({"fitted": to_builtins(plan.fitted)} if plan.fitted is not None else {}),
         "state": "starting",
     }
