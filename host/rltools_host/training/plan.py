@@ -166,7 +166,7 @@ class Plan:
         experiment, board = self.description.name, self.board.name
         if self.server is not None:
             if not self.server.task.is_named:
-                more = f", hyperparameters={dict(changes)}" if changes else ""
+                more = f", settings={dict(changes)}" if changes else ""
                 return f"rlt.train_gymnasium(make_env, resume={str(near_path(run))!r}{more})"
             return command_line("train", "--board", board, *options, "--resume", near_path(run))
         return command_line(

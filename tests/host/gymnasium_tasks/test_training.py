@@ -354,7 +354,7 @@ def test_a_fault_names_the_observation_before_it(
         TRAIN(WaitingPoint, steps=100_000, out=tmp_path / "run", hyperparameters=rate)
     sentence = str(error.value)
     assert "look there first: observation_0 was 1e+20, and its range" in sentence
-    assert "hyperparameters={'learning_rate': 0.5})`" in sentence
+    assert "settings={'learning_rate': 0.5})`" in sentence
     folder = RunFolder.open(tmp_path / "run")
     assert folder.content.checkpoint_step
     assert folder.best_path.is_file()
