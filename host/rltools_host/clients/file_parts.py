@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltools_host.clients.messages import DATA_BYTES, Packet, bytes_missing, place_data
+from rltools_host.files import read_limited
 
 RECORD = struct.Struct("<II")  # offset and length of the bytes behind it
 KEEP_EVERY_S = 2.0  # what a tool that is killed may lose; a transfer that is faster keeps nothing
 PART_SUFFIX = ".part"
+MOST_TIMES_SIZE = 3  # of the file, with the records' heads
 
 
 def part_path(folder: Path, path: str) -> Path:
@@ -30,7 +32,7 @@ def part_path(folder: Path, path: str) -> Path:
 
 def remove_parts(folder: Path) -> None:
     """Removes what was kept of files that have arrived since."""
-    for path in folder.glob(f".*{PART_SUFFIX}"):
+    for path in folder.glob(f".*.rlt?{PART_SUFFIX}"):
         with contextlib.suppress(OSError):
             path.unlink()
 
@@ -98,8 +100,11 @@ class Part:
         }
         self._head = json.dumps(identity).encode() + b"\n"
         try:
-            kept = file.read_bytes()
-        except OSError:
+            if file.is_symlink() or (file.exists() and not file.is_file()):
+                self._file = None  # somebody else's
+                return
+            kept = read_limited(file, MOST_TIMES_SIZE * (len(self._head) + self.size))
+        except (OSError, ValueError):
             return
         if not kept.startswith(self._head):
             return

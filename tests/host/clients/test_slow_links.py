@@ -13,6 +13,7 @@ from rltools_host.clients import file_parts
 from rltools_host.clients.file_parts import Keeping, part_path
 from rltools_host.clients.file_transfer import FileTransfer
 from rltools_host.errors import LinkLostError, VerificationError
+from rltools_host.runs.inventory import is_of_run
 from slow_link import Line, SlowChannel
 
 # As the state of pendulum-td3 with 10,000 steps in its replay buffer.
@@ -139,6 +140,17 @@ def test_a_stale_part_is_never_joined(
             on(channel).download("/checkpoint.rltc", keeping=keeping)
         assert not path.exists()
     assert on(channel).download("/checkpoint.rltc", keeping=keeping) == content
+
+
+def test_a_part_is_a_runs_own_and_a_link_is_not(tmp_path: Path) -> None:
+    path = part_path(tmp_path, "/checkpoint.rltc")
+    assert is_of_run(path.name)
+    other = tmp_path / "other"
+    other.write_bytes(b"mine")
+    path.symlink_to(other)
+    channel = channel_over(RADIO)
+    assert on(channel).download("/checkpoint.rltc", keeping=Keeping(tmp_path, STATE)) == CONTENT
+    assert other.read_bytes() == b"mine"
 
 
 def test_a_fast_transfer_keeps_nothing_and_a_full_disk_stops_none(tmp_path: Path) -> None:
