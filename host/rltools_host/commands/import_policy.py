@@ -64,6 +64,7 @@ def document_of(
             for each in imported.proofs
         ],
         "notes": list(imported.notes),
+        "findings": [{"check": "assumed", "what": each} for each in imported.assumed],
         **flown,
     }
 
@@ -91,6 +92,10 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
     folder = save(imported)
     for note in imported.notes:
         aside(f"note: {note}")
+    for each in imported.assumed:
+        aside(f"assumed: {each}")
+    if imported.assumed and request.recorded is None:
+        aside("note: actions that the library itself gave prove what is assumed: --recorded FILE")
     if as_json:
         print(json.dumps(document_of(imported, folder, finding)))
     else:
@@ -103,8 +108,8 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
 
 
 EITHER = (
-    *("file", "normaliser", "activation_name", "output_activation", "actions", "correct", "rate"),
-    *("recorded", "output", "json_output"),
+    *("file", "normaliser", "activation_name", "output_activation", "output_name", "actions"),
+    *("correct", "rate", "recorded", "output", "json_output"),
 )
 CONTRACT = mode("without --environment", "contract", *EITHER)
 ENVIRONMENT = mode("with --environment", "environment", "fly", *EITHER)
@@ -143,6 +148,10 @@ def command(
     output_activation: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Likewise, after the last layer."),
+    ] = None,
+    output_name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which output of an ONNX model is the action."),
     ] = None,
     actions: Annotated[
         str | None,
@@ -188,6 +197,7 @@ def command(
     given = Given(
         activation("--activation", activation_name),
         activation("--output-activation", output_activation),
+        output_name,
     )
     request = ImportRequest(
         file,
