@@ -70,7 +70,13 @@ def document_of(
             for each in imported.proofs
         ],
         "notes": list(imported.notes),
-        "assumed": imported.assumptions(),
+        "findings": [
+            *({"check": "assumed", "what": each} for each in imported.assumed),
+            *(
+                {"check": "assumed", "what": line.removeprefix("assumed: ")}
+                for line in imported.assumptions()
+            ),
+        ],
         **flown,
     }
 
@@ -98,6 +104,10 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
     folder = save(imported)
     for note in imported.notes:
         aside(f"note: {note}")
+    for each in imported.assumed:
+        aside(f"assumed: {each}")
+    if imported.assumed and request.recorded is None:
+        aside("note: actions that the library itself gave prove what is assumed: --recorded FILE")
     for line in imported.assumptions():
         aside(line)
     if as_json:
@@ -112,8 +122,8 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
 
 
 EITHER = (
-    *("file", "normaliser", "activation_name", "output_activation", "actions", "correct", "rate"),
-    *("recorded", "output", "json_output", "safe_action", "step_interval_us"),
+    *("file", "normaliser", "activation_name", "output_activation", "output_name", "actions"),
+    *("correct", "rate", "recorded", "output", "json_output", "safe_action", "step_interval_us"),
 )
 CONTRACT = mode("without --environment", "contract", *EITHER)
 ENVIRONMENT = mode("with --environment", "environment", "fly", *EITHER)
@@ -152,6 +162,10 @@ def command(
     output_activation: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Likewise, after the last layer."),
+    ] = None,
+    output_name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which output of an ONNX model is the action."),
     ] = None,
     actions: Annotated[
         str | None,
@@ -199,6 +213,7 @@ def command(
     given = Given(
         activation("--activation", activation_name),
         activation("--output-activation", output_activation),
+        output_name,
     )
     request = ImportRequest(
         file,

@@ -35,10 +35,11 @@ NUMBER = re.compile(r"(\d+)")
 DENSE = re.compile(r"(.*)\.weight")
 # Of torch.nn.GRU and LSTM, whose layers have numbers, and of their cells, which have none.
 RECURRENT = re.compile(r"(?:(.*)\.)?(?:weight|bias)_(ih|hh|hr)(?:_l(\d+))?(_reverse)?")
+ROUNDED = 3e-7  # of what single precision makes of bounds about 1
 MOST_RECURRENT = 3  # modules, each of which has any number of layers
 UNKNOWN_BEHIND = (
-    "the file does not say whether something follows its recurrent layers, and nothing is taken "
-    "to: compare with actions that the library gave, by --recorded"
+    "nothing behind its recurrent layers but the next layer (the file does not say), state it by "
+    "--recorded FILE"
 )
 
 
@@ -303,16 +304,22 @@ def reached(clip: Clip, ranges: tuple[Array, Array]) -> NDArray[np.bool_]:
 def plain_stages(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> list[Layer | Activate]:
     """The same with layers and activations alone."""
     plain: list[Layer | Activate] = []
-    for stage in stages:
+    for index, stage in enumerate(stages):
         if isinstance(stage, Normalise):
             scale = stage.inverse_std
             plain.append(Dense(np.diag(scale), -stage.mean * scale))
         elif isinstance(stage, Clip):
             may_leave = reached(stage, ranges) if not plain else np.ones(stage.low.size, bool)
             plain += clip_layers(stage, may_leave)
-        elif stage != Activate("identity"):
+        elif stage != Activate("identity") or is_between(plain, stages[index + 1 :]):
             plain.append(stage)
     return plain
+
+
+def is_between(before: Sequence[Stage], behind: Sequence[Stage]) -> bool:
+    """Whether these are two layers, which are not made one: that would round otherwise."""
+    is_dense = bool(before) and isinstance(before[-1], Dense)
+    return is_dense and bool(behind) and isinstance(behind[0], Dense | Recurrent)
 
 
 def clip_layers(clip: Clip, may_leave: NDArray[np.bool_]) -> list[Dense | Activate]:
@@ -345,3 +352,30 @@ def both(first: Normalise, second: Stage) -> Normalise:
 def product(first: Dense, second: Dense) -> Dense:
     """One layer for two with nothing between them."""
     return Dense(first.weights @ second.weights, first.bias @ second.weights + second.bias)
+
+
+def trimmed(stages: Sequence[Stage]) -> list[Stage]:
+    """Without scaling and clipping behind the last layer that come to nothing, as the output is cut
+    off at -1 and 1 anyway: what is there is clip(scale x + offset, low, high)."""
+    rest = list(stages)
+    tail: list[Normalise | Clip] = []
+    while rest and isinstance(rest[-1], Normalise | Clip):
+        last = rest.pop()
+        assert isinstance(last, Normalise | Clip)
+        tail.insert(0, last)
+    if not tail or not rest:
+        return list(stages)
+    width = ends_of(tail[0])[0]
+    scale, offset = np.ones(width), np.zeros(width)
+    low, high = np.full(width, -np.inf), np.full(width, np.inf)
+    for each in tail:
+        if isinstance(each, Normalise):
+            scale, offset = scale * each.inverse_std, (offset - each.mean) * each.inverse_std
+            low, high = (low - each.mean) * each.inverse_std, (high - each.mean) * each.inverse_std
+        else:
+            low, high = np.clip(low, each.low, each.high), np.clip(high, each.low, each.high)
+    if np.abs(scale - 1).max() > ROUNDED or np.abs(offset).max() > ROUNDED:
+        rest.append(Normalise(-offset / scale, scale))
+    if (low > -1 + ROUNDED).any() or (high < 1 - ROUNDED).any():
+        rest.append(Clip(low, high))
+    return rest

@@ -110,7 +110,6 @@ class Stated:
 WIDEST = 4096  # of a layer
 MOST_LAYERS = 32
 MOST_STATE = 2**16 - 1  # numbers of a hidden state
-ROUNDED = 3e-7  # of what single precision makes of bounds about 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,9 +213,14 @@ class ForeignPolicy:
     step_interval_us: int | None = None
     lacks_normaliser: bool = False  # it was trained with one, which lies in another file
     notes: tuple[str, ...] = ()
+    # What it does not state and is taken to be so: "<what>, state it by <how>".
+    assumed: tuple[str, ...] = ()
+    # Whether `is_normalised` is one of these: a tanh is its end, and nothing says what that means.
+    is_scaling_assumed: bool = False
     # What the library itself gives for observations, where it is at hand: (n, out) for (n, in).
     reference: Callable[[NDArray[np.float32]], Array] | None = None
     input_names: tuple[str, ...] = ()  # of vectors that an observation has one behind the other
+    channel_names: tuple[str, ...] = ()  # of its observations, where the file states them
     stated: Stated | None = None  # what the file states of where it acts
 
     @property
@@ -367,33 +371,3 @@ def run_in_single(
         arrays = [values.astype(np.float32) for values in numbers_of(stage)]
         single.append(type(stage)(*arrays) if arrays else stage)  # type: ignore[arg-type]
     return run(single, x.astype(np.float32), starts).astype(float)
-
-
-# -- the end of a network --------------------------------------------------------------------------
-
-
-def trimmed(stages: Sequence[Stage]) -> list[Stage]:
-    """Without scaling and clipping behind the last layer that come to nothing, as the output is cut
-    off at -1 and 1 anyway: what is there is clip(scale x + offset, low, high)."""
-    rest = list(stages)
-    tail: list[Normalise | Clip] = []
-    while rest and isinstance(rest[-1], Normalise | Clip):
-        last = rest.pop()
-        assert isinstance(last, Normalise | Clip)
-        tail.insert(0, last)
-    if not tail or not rest:
-        return list(stages)
-    width = ends_of(tail[0])[0]
-    scale, offset = np.ones(width), np.zeros(width)
-    low, high = np.full(width, -np.inf), np.full(width, np.inf)
-    for each in tail:
-        if isinstance(each, Normalise):
-            scale, offset = scale * each.inverse_std, (offset - each.mean) * each.inverse_std
-            low, high = (low - each.mean) * each.inverse_std, (high - each.mean) * each.inverse_std
-        else:
-            low, high = np.clip(low, each.low, each.high), np.clip(high, each.low, each.high)
-    if np.abs(scale - 1).max() > ROUNDED or np.abs(offset).max() > ROUNDED:
-        rest.append(Normalise(-offset / scale, scale))
-    if (low > -1 + ROUNDED).any() or (high < 1 - ROUNDED).any():
-        rest.append(Clip(low, high))
-    return rest

@@ -7,7 +7,7 @@ proof has the model's own actions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,15 +58,22 @@ Part = Stage | Erf
 Chain = tuple[Part, ...]
 
 
-def policy_in(content: bytes) -> ForeignPolicy:
-    """The first output of the model, by its one input."""
+# What libraries call the action beside other outputs, such as a value or a deviation.
+ACTION_NAMES = {
+    *("action", "actions", "mu", "mus", "mean", "means", "mean_actions", "action_mean"),
+    *("actions_mean", "deterministic_actions", "deterministic_continuous_actions"),
+}
+
+
+def policy_in(content: bytes, output: str | None = None) -> ForeignPolicy:
+    """The one output of the model, or the one of this name."""
     tools.ensure_group(GROUP)
     import onnx
     from google.protobuf.message import DecodeError
 
     try:
         model = onnx.load_model_from_string(content)
-        reader = _Reader(model.graph)
+        reader = _Reader(model.graph, output)
         stages = reader.read()
     except (DecodeError, ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError):
         raise UnreadableError("it is not an ONNX model, or it is damaged") from None
@@ -77,17 +84,19 @@ def policy_in(content: bytes) -> ForeignPolicy:
         "ONNX",
         stages,
         is_normalised=is_normalised,
-        reference=runtime_of(content),
+        is_scaling_assumed=ends_in_tanh,
+        assumed=assumed_output(reader.names, reader.output, output),
+        reference=runtime_of(content, reader.output),
         input_names=tuple(entry.name for entry in reader.inputs()),
     )
 
 
-def runtime_of(content: bytes) -> Callable[[NDArray[np.float32]], Array]:
+def runtime_of(content: bytes, given: str) -> Callable[[NDArray[np.float32]], Array]:
     """The model's own outputs, (n, out) for (n, in)."""
 
     def outputs(x: NDArray[np.float32]) -> Array:
         session = runtime_session(content)
-        taken, given = session.get_inputs(), session.get_outputs()[0].name
+        taken = session.get_inputs()
         ends = np.cumsum([each.shape[-1] for each in taken])[:-1]
 
         def run(seen: NDArray[np.float32]) -> Array:
@@ -106,10 +115,13 @@ def runtime_of(content: bytes) -> Callable[[NDArray[np.float32]], Array]:
 
 
 class _Reader:
-    """Goes through the nodes that the first output needs."""
+    """Goes through the nodes that the output needs, which is the one that is asked for, the only
+    one, or the only one that is called as an action is."""
 
-    def __init__(self, graph: Any) -> None:
+    def __init__(self, graph: Any, asked: str | None) -> None:
         self.graph = graph
+        self.names = [str(entry.name) for entry in graph.output]
+        self.output = chosen_output(self.names, asked)
         self.constants = {entry.name: _array(entry) for entry in graph.initializer}
         self.given = frozenset(self.constants)
         self.elements = sum(values.size for values in self.constants.values())
@@ -118,7 +130,7 @@ class _Reader:
 
     def read(self) -> tuple[Stage, ...]:
         inputs = self.inputs()
-        if not 1 <= len(inputs) <= MOST_INPUTS or not self.graph.output:
+        if not 1 <= len(inputs) <= MOST_INPUTS:
             raise UnreadableError(
                 f"its model has {len(inputs)} inputs: from 1 to {MOST_INPUTS} vectors are taken"
             )
@@ -135,12 +147,11 @@ class _Reader:
             self.chains[inputs[0].name] = ()
         else:
             self.lanes = {entry.name: (index, ()) for index, entry in enumerate(inputs)}
-        output = self.graph.output[0].name
-        for node in self.needed(output):
+        for node in self.needed(self.output):
             self.follow(node)
-        parts = self.chains.get(output)
+        parts = self.chains.get(self.output)
         if parts is None or any(isinstance(part, Erf) for part in parts):
-            raise UnreadableError("its first output does not follow from its input")
+            raise UnreadableError(f"its output {shown(self.output)} does not follow from its input")
         return tuple(part for part in parts if not isinstance(part, Erf))
 
     def inputs(self) -> list[Any]:
@@ -258,6 +269,37 @@ class _Reader:
         if operator == "Mul" and number == 0.5 and last.times_x:
             return (*chain[:-1], Activate("gelu"))
         raise UnreadableError("it has an Erf that is not part of GELU")
+
+
+def chosen_output(names: Sequence[str], asked: str | None) -> str:
+    """UnreadableError where nothing says which of several it is."""
+    if asked is not None and names.count(asked) != 1:
+        raise UnreadableError(f"it has no output {shown(asked)}: its outputs are {listed(names)}")
+    called = [name for name in names if name.lower() in ACTION_NAMES]
+    if asked is None and len(names) > 1 and len(called) != 1:
+        raise UnreadableError(
+            f"it has several outputs, {listed(names)}: name the one that is the action by "
+            "--output-name NAME"
+        )
+    if not names:
+        raise UnreadableError("its model has no output")
+    return asked or (names[0] if len(names) == 1 else called[0])
+
+
+def assumed_output(names: Sequence[str], chosen: str, asked: str | None) -> tuple[str, ...]:
+    """Where only its name says that it is the action."""
+    if asked is not None or len(names) == 1:
+        return ()
+    left = listed([name for name in names if name != chosen])
+    return (
+        f"its output {shown(chosen)} is the action (by its name), and left out is {left}, state it "
+        "by --output-name NAME",
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    some = ", ".join(shown(name) for name in names[:8])
+    return some if len(names) <= 8 else f"{some} and {len(names) - 8} more"
 
 
 COMMUTING = ("Add", "Mul", "Max", "Min")

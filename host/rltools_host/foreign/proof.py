@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.build.description import ranges_of
+from rltools_host.documents import shown
 from rltools_host.errors import BoardMismatchError, UsageError, VerificationError
-from rltools_host.foreign.layers import fold
+from rltools_host.foreign.layers import fold, trimmed
 from rltools_host.foreign.network import (
     ForeignPolicy,
     Normalise,
@@ -19,7 +20,6 @@ from rltools_host.foreign.network import (
     is_recurrent,
     run,
     run_in_single,
-    trimmed,
 )
 from rltools_host.foreign.pickles import Array
 from rltools_host.foreign.place import Place
@@ -111,7 +111,12 @@ def to_normalised(policy: ForeignPolicy, contract: Contract, actions: str | None
             raise UsageError(f"--actions {actions}: the actions here are choices: leave it out")
         return []
     low, high = ranges_of(contract.actions, np.float64)
-    if policy.is_normalised or actions == SCALED:
+    if policy.is_normalised and actions == SAME and not policy.is_scaling_assumed:
+        raise UsageError(
+            "--actions same: the file's actions are from -1 to 1, which stand for the ranges here: "
+            "leave it out"
+        )
+    if (policy.is_normalised and actions != SAME) or actions == SCALED:
         if actions != SCALED:
             require_bounds(policy, low, high)
         return unscaled(policy)
@@ -128,6 +133,19 @@ def to_normalised(policy: ForeignPolicy, contract: Contract, actions: str | None
     require_bounds(policy, low, high)
     half, middle = (high - low) / 2, (high + low) / 2
     return [Normalise(middle, 1 / half)]
+
+
+def assumed_scaling(
+    policy: ForeignPolicy, contract: Contract, actions: str | None
+) -> tuple[str, ...]:
+    """What is assumed of a network that ends in tanh, where the ranges are others."""
+    low, high = ranges_of(contract.actions, np.float64)
+    if not policy.is_scaling_assumed or actions or bool((low == -1).all() and (high == 1).all()):
+        return ()
+    return (
+        "its actions, from -1 to 1 behind a tanh, stand for the ranges here (the file does not "
+        "say), state it by --actions scaled or --actions same",
+    )
 
 
 def unscaled(policy: ForeignPolicy) -> list[Stage]:
@@ -187,10 +205,18 @@ def require_bounds(policy: ForeignPolicy, low: Array, high: Array) -> None:
 
 
 def other_ranges(policy: ForeignPolicy, contract: Contract) -> list[str]:
-    """Sentences on observations whose bounds in the file are others than here."""
+    """Sentences on observations whose bounds in the file are others than here, and on the first
+    whose name is."""
     if policy.observation_bounds is None:
         return []
-    found = []
+    ours = [channel.name for channel in contract.observations]
+    theirs = policy.channel_names or ours
+    found = [
+        f"observation {index} is {shown(its)} in the file, and {shown(name)} here: is the order "
+        "the same?"
+        for index, (its, name) in enumerate(zip(theirs, ours, strict=True))
+        if its != name
+    ][:1]
     for channel, low, high in zip(contract.observations, *policy.observation_bounds, strict=True):
         here = (channel.minimum, channel.maximum)
         if np.isfinite([low, high]).all() and not np.allclose((low, high), here, rtol=1e-4):

@@ -14,7 +14,7 @@ import hashlib
 import io
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,8 @@ from rltools_host.build.description import (
 from rltools_host.documents import shown
 from rltools_host.errors import DamagedFileError, UnknownNameError
 from rltools_host.files import read_limited
-from rltools_host.foreign import onnx_files, stable_baselines3, state_dicts
+from rltools_host.foreign import onnx_files, sbx, stable_baselines3, state_dicts
+from rltools_host.foreign.exports import exported_policy, is_exported
 from rltools_host.foreign.network import (
     FREQUENCY,
     MAXIMUM,
@@ -59,8 +60,11 @@ ENDINGS = (".yaml", ".yml")
 MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside the description
 
 
-def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) -> ForeignPolicy:
-    """The one model of the description; read: gives the content of the model's file."""
+def described_policy(
+    content: bytes, path: Path, read: Callable[[Path], bytes], output: str | None = None
+) -> ForeignPolicy:
+    """The one model of the description; read: gives the content of the model's file; output: the
+    name of the one that is the action."""
     tools.ensure_group(onnx_files.GROUP)
     import yaml
 
@@ -91,13 +95,17 @@ def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) 
     digest = parameters.get("sha256sum")
     if digest is not None and digest != hashlib.sha256(model_content).hexdigest():
         raise UnreadableError(f"{said(name)} is another file than the description was made with")
-    policy = replace(onnx_files.policy_in(model_content), library="LEAPP")
     outputs = tensors(model.get("outputs"), "outputs")
-    stated = stated_in(model, pipeline, policy, outputs[0])
-    return with_stated(policy, stated, [each.name for each in outputs[1:]])
+    names = [each.name for each in outputs]
+    name = onnx_files.chosen_output(names, output)
+    # One output is the model's one, whatever it is called there.
+    found = onnx_files.policy_in(model_content, name if len(names) > 1 else None)
+    assumed = onnx_files.assumed_output(names, name, output)
+    policy = replace(found, library="LEAPP", assumed=(*found.assumed, *assumed))
+    return with_stated(policy, stated_in(model, pipeline, policy, outputs[names.index(name)]))
 
 
-def with_stated(policy: ForeignPolicy, stated: Stated, left_out: Sequence[str]) -> ForeignPolicy:
+def with_stated(policy: ForeignPolicy, stated: Stated) -> ForeignPolicy:
     """Bounds and rate count where the contract is another one, too."""
     bounds = []
     for tensors in (stated.inputs, stated.outputs):
@@ -106,10 +114,6 @@ def with_stated(policy: ForeignPolicy, stated: Stated, left_out: Sequence[str]) 
         is_whole = len(low) == len(high) == len(tensors)
         bounds.append((np.concatenate(low), np.concatenate(high)) if is_whole else None)
     interval_us = None if stated.rate_hz is None else round(1e6 / stated.rate_hz)
-    notes = policy.notes
-    if left_out:
-        taken = stated.outputs[0].name
-        notes += (f"its output {taken} is the action, and left out is {', '.join(left_out)}",)
     return replace(
         policy,
         observation_bounds=bounds[0],
@@ -117,7 +121,8 @@ def with_stated(policy: ForeignPolicy, stated: Stated, left_out: Sequence[str]) 
         # Who states the outputs' ranges has the outputs in these units.
         is_normalised=policy.is_normalised if bounds[1] is None else False,
         step_interval_us=interval_us,
-        notes=notes,
+        # Who states them does not leave it to a tanh.
+        is_scaling_assumed=policy.is_scaling_assumed and bounds[1] is None,
         stated=stated,
     )
 
@@ -251,6 +256,8 @@ def read_foreign(path: Path, content: bytes, given: Given) -> ForeignPolicy:
 
 def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPolicy:
     """path: for formats that do not begin by something of their own, and for what lies beside."""
+    if given.output_name is not None and path.suffix not in (".onnx", *ENDINGS):
+        raise UnreadableError("it has no outputs with names: leave --output-name out")
     if content.startswith(ZIP):
         archive = Archive(content)
         if stable_baselines3.is_archive(archive):
@@ -258,19 +265,24 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
             return stable_baselines3.policy_in(archive)
         if data_pickle(archive) is not None:
             is_cleanrl = path.suffix == CLEANRL
-            return state_dicts.policy_in(read_torch(archive), given, is_cleanrl=is_cleanrl)
-        if stable_baselines3.is_sbx_archive(archive):
-            return stable_baselines3.sbx_policy_in(archive, given)
+            document = read_torch(archive)
+            if is_exported(document):  # the state_dict() of a module of `rlt export --to pytorch`
+                return exported_policy(document, {}, given)
+            return state_dicts.policy_in(document, given, is_cleanrl=is_cleanrl)
+        if sbx.is_sbx_archive(archive):
+            return sbx.sbx_policy_in(archive, given)
         raise UnreadableError("its zip archive is none of Stable-Baselines3's, sbx's and PyTorch's")
     if is_safetensors(content):
-        tensors, _ = read_safetensors(content)
+        tensors, texts = read_safetensors(content)
+        if is_exported(tensors):
+            return exported_policy(tensors, texts, given)
         return state_dicts.policy_in(tensors, given, keeps_order=False)  # they are sorted
     if path.suffix in ENDINGS:
         given.nothing("description of LEAPP")
-        return described_policy(content, path, content_of)
+        return described_policy(content, path, content_of, given.output_name)
     if path.suffix == ".onnx":
         given.nothing("model of ONNX")
-        return onnx_files.policy_in(content)
+        return onnx_files.policy_in(content, given.output_name)
     if content.startswith(OLD_FORMAT):
         raise UnreadableError(
             "it is in PyTorch's format from before 1.6: load it and save it again with torch.save"

@@ -41,7 +41,7 @@ from rltools_host.foreign.place import (
 )
 from rltools_host.foreign.proof import FORMULAS, Proof, alike, compared, computed, single
 from rltools_host.foreign.reading import arrays_in_npz, content_of, read_foreign, read_normaliser
-from rltools_host.foreign.state_dicts import Given
+from rltools_host.foreign.state_dicts import NO_NORMALISER, Given
 from rltools_host.policies.contract import (
     STEP_INTERVAL_ASSUMED,
     Contract,
@@ -61,6 +61,7 @@ from rltools_host.tree import PROJECT, near_path
 
 ARRAYS = ("observations", "actions")
 STARTS = "episode_starts"
+PYTORCH_WEIGHTS = "policy.safetensors"  # in the folder of `rlt export --to pytorch`
 Steps = tuple[Float32Array, Array, Starts | None]  # observations (n, o), actions (n, a), starts (n)
 
 
@@ -159,6 +160,7 @@ class Imported:
     image: PolicyImage
     proofs: tuple[proof.Proof, ...]
     notes: tuple[str, ...]
+    assumed: tuple[str, ...]  # each "<what>, state it by <how>"
 
     def assumptions(self) -> list[str]:
         """A line for each thing that nobody states of its contract."""
@@ -182,8 +184,10 @@ def read_policy(request: ImportRequest) -> Imported:
         )
     if request.actions not in (None, proof.SAME, proof.SCALED):
         raise UsageError(f'--actions "{request.actions}": choose same or scaled')
-    content = content_of(request.file)
-    policy = read_foreign(request.file, content, request.given)
+    weights = request.file / PYTORCH_WEIGHTS
+    file = weights if weights.is_file() else request.file
+    content = content_of(file)
+    policy = read_foreign(file, content, request.given)
     digest = hashlib.sha256(content)
     if request.normaliser is not None:
         added = content_of(request.normaliser)
@@ -222,7 +226,8 @@ def read_policy(request: ImportRequest) -> Imported:
     notes = (*policy.notes, *proof.other_ranges(policy, place.contract))
     if is_described and policy.stated is not None:
         notes += policy.stated.notes()
-    return Imported(request, policy, place, tuple(stages), image, tuple(proofs), notes)
+    assumed = (*policy.assumed, *proof.assumed_scaling(policy, place.contract, request.actions))
+    return Imported(request, policy, place, tuple(stages), image, tuple(proofs), notes, assumed)
 
 
 def place_of(request: ImportRequest, policy: ForeignPolicy, rate_hz: float | None) -> Place:
@@ -310,7 +315,11 @@ def with_normaliser(policy: ForeignPolicy, path: Path, content: bytes) -> Foreig
             f"--normaliser {path}: it is of another number of observations than the policy"
         ) from None
     return dataclasses.replace(
-        policy, stages=stages, lacks_normaliser=False, notes=(), observation_bounds=None
+        policy,
+        stages=stages,
+        lacks_normaliser=False,
+        assumed=tuple(each for each in policy.assumed if not each.startswith(NO_NORMALISER)),
+        observation_bounds=None,
     )
 
 

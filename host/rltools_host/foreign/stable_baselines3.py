@@ -1,5 +1,4 @@
-"""Stable-Baselines3's zip archives, and VecNormalize's pickle; and sbx's archives, which are the
-same with networks of JAX in a pickle of their own. Nothing is unpickled."""
+"""Stable-Baselines3's zip archives, and VecNormalize's pickle. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -22,8 +21,6 @@ from rltools_host.foreign.layers import (
     tensors_of,
 )
 from rltools_host.foreign.network import (
-    MOST_LAYERS,
-    VALUES,
     Activate,
     Clip,
     Dense,
@@ -33,7 +30,7 @@ from rltools_host.foreign.network import (
     widths,
 )
 from rltools_host.foreign.pickles import Array, Made, Named, UnreadableError, array_of, read_pickle
-from rltools_host.foreign.state_dicts import Given, root, standardised
+from rltools_host.foreign.state_dicts import NO_NORMALISER, root, standardised
 from rltools_host.foreign.tensor_files import Archive, read_torch
 
 LIBRARY, RECURRENT_PPO = "Stable-Baselines3", "sb3-contrib RecurrentPPO"
@@ -50,9 +47,27 @@ ACTIVATIONS = {
     "Identity": "identity",
 }
 UNKNOWN_NORMALISER = (
-    "the archive does not say whether it was trained with VecNormalize: if it was, give what that "
-    "saved with --normaliser"
+    f"{NO_NORMALISER} (the archive does not say whether it was trained with VecNormalize), state "
+    "it by --normaliser FILE"
 )
+UNKNOWN_CLASS = (
+    "policy class MlpPolicy (the archive has no policy_class), state it by an archive of the "
+    "library's own save()"
+)
+MODULES = ("stable_baselines3.", "sb3_contrib.")
+# What policy_kwargs may have. Of these the actions that are given do not depend on the first: the
+# deviation, the critics, the optimizer, how it began, what the tensors show.
+HARMLESS = {
+    *("net_arch", "ortho_init", "log_std_init", "full_std", "use_expln", "use_sde"),
+    *("optimizer_class", "optimizer_kwargs", "share_features_extractor", "normalize_images"),
+    *("n_critics", "n_quantiles", "lstm_hidden_size", "n_lstm_layers", "shared_lstm"),
+    *("enable_critic_lstm", "lstm_kwargs"),
+}
+READ = {
+    "PPO": {"activation_fn", "squash_output"},
+    "SAC": {"activation_fn", "clip_mean"},
+}
+EXTRACTORS = {"features_extractor_class", "features_extractor_kwargs"}
 CHOOSING = ("PPO", "DQN")  # kinds whose actions may be choices
 SDE_CLIP = 2.0  # clip_mean of SACPolicy, in front of its tanh
 
@@ -65,9 +80,11 @@ def policy_in(archive: Archive) -> ForeignPolicy:
     """What the archive's `data` and `policy.pth` say."""
     data = parsed(archive.read("data"))
     tensors = tensors_of(read_torch(Archive(archive.read("policy.pth"))), "policy.pth")
-    keywords = serialized(data, "policy_kwargs")
-    keywords = keywords if isinstance(keywords, dict) else {}
+    known_class = has_known_class(data, MODULES)
+    refuse_images(data)
+    keywords = keywords_of(data)
     kind, stages, is_normalised = network_of(tensors, keywords)
+    require_known(keywords, kind)
     algorithm = {"TD3": "td3", "SAC": "sac", "DQN": "dqn"}.get(kind, "ppo")
     choices = choices_of(data)
     if choices and (kind not in CHOOSING or is_normalised or sum(choices) != widths(stages)[1]):
@@ -85,8 +102,72 @@ def policy_in(archive: Archive) -> ForeignPolicy:
         expected_return=mean_return(serialized(data, "ep_info_buffer")),
         algorithm=algorithm,
         lacks_normaliser=kind == "PPO" and normalises(data),
-        notes=() if kind == "PPO" else (UNKNOWN_NORMALISER,),
+        assumed=(
+            *(() if known_class else (UNKNOWN_CLASS,)),
+            *(() if kind == "PPO" else (UNKNOWN_NORMALISER,)),
+        ),
     )
+
+
+def has_known_class(data: Mapping[str, Any], modules: tuple[str, ...]) -> bool:
+    """Whether the archive states its policy's class; UnreadableError for one that a user wrote,
+    which may do more than its layers."""
+    if data.get("policy_class") is None:
+        return False
+    stated = serialized(data, "policy_class")
+    if not isinstance(stated, Named) or not stated.name.startswith(modules):
+        name = stated.name if isinstance(stated, Named) else "one of the user's own"
+        raise UnreadableError(
+            f"its policy_class is {shown(name)}, and only the library's own are known: save the "
+            "state_dict() of its actor"
+        )
+    return True
+
+
+def keywords_of(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The policy_kwargs: plain JSON, or a pickle where there are classes among them."""
+    stated = data.get("policy_kwargs")
+    if isinstance(stated, dict) and ":serialized:" in stated:
+        stated = serialized(data, "policy_kwargs")
+    if not isinstance(stated, dict) or not all(isinstance(key, str) for key in stated):
+        raise UnreadableError("its entry `data` has no policy_kwargs that are a table")
+    return stated
+
+
+def require_known(keywords: Mapping[str, Any], kind: str) -> None:
+    """UnreadableError for policy_kwargs that could change an action, and that are not read."""
+    extractor = keywords.get("features_extractor_class")
+    name = class_name(extractor, MODULES) if isinstance(extractor, Named) else ""
+    is_flat = extractor is None or name == "FlattenExtractor"
+    if not is_flat or keywords.get("features_extractor_kwargs"):
+        raise UnreadableError(
+            "its policy_kwargs have a features extractor of its own: dense layers that take the "
+            "observation itself are taken"
+        )
+    known = HARMLESS | EXTRACTORS | READ.get(kind, {"activation_fn"})
+    strange = sorted(keywords.keys() - known)
+    if strange:
+        raise UnreadableError(
+            f"its policy_kwargs have {shown(strange[0])}, which is not read for a {kind} policy"
+        )
+
+
+def class_name(stated: Named, modules: tuple[str, ...]) -> str:
+    """Of a library's own class; empty for another's."""
+    return stated.name.rpartition(".")[2] if stated.name.startswith(modules) else ""
+
+
+def refuse_images(data: Mapping[str, Any]) -> None:
+    """UnreadableError where the library takes observations for images."""
+    space = serialized(data, "observation_space")
+    state = space.state if isinstance(space, Made) and isinstance(space.state, dict) else {}
+    shape, dtype = state.get("_shape"), state.get("dtype")
+    kind = dtype.arguments[0] if isinstance(dtype, Made) and dtype.arguments else None
+    if isinstance(shape, tuple) and len(shape) == 3 and kind in ("u1", "uint8"):
+        raise UnreadableError(
+            "its observations are images, bytes in three dimensions, whose channels the library "
+            "puts first, and which it may divide by 255: vectors of numbers are taken"
+        )
 
 
 def parsed(content: bytes) -> Mapping[str, Any]:
@@ -173,7 +254,8 @@ def activation_of(keywords: Mapping[Any, Any], usual: str) -> str:
     stated = keywords.get("activation_fn")
     if stated is None:
         return usual
-    name = stated.name.rpartition(".")[2] if isinstance(stated, Named) else "?"
+    name = class_name(stated, ("torch.nn.",)) if isinstance(stated, Named) else ""
+    name = name or (stated.name if isinstance(stated, Named) else "a function of the user's")
     if name not in ACTIVATIONS:
         known = ", ".join(ACTIVATIONS)
         raise UnreadableError(f"its activation is {shown(name)}, and those taken are {known}")
@@ -193,7 +275,9 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
         names = [*recurrent_under(tensors, "lstm_actor."), *inner, "action_net"]
         critic = r"mlp_extractor\.value_net\..*|value_net\..*|lstm_critic\..*|critic\..*|log_std"
         only(tensors, names, critic, "PPO or A2C policy")
-        squashes = bool(keywords.get("squash_output"))
+        squashes = keywords.get("squash_output", False)
+        if not isinstance(squashes, bool):
+            raise UnreadableError("its squash_output is neither true nor false")
         output = "tanh" if squashes else "identity"
         stages = perceptron(tensors, names, activation_of(keywords, "tanh"), output)
         return "PPO", stages, squashes
@@ -210,7 +294,8 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
         stages = perceptron(tensors, names, activation, "tanh")
         if last == "actor.mu.0":  # generalised state-dependent exploration
             limit = keywords.get("clip_mean", SDE_CLIP)
-            if not isinstance(limit, int | float) or not 0 < limit < 1e6:
+            is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
+            if not is_number or not 0 < limit < 1e6:
                 raise UnreadableError("its clip_mean is not a number above 0")
             dense = stages[-2]
             assert isinstance(dense, Dense)
@@ -233,7 +318,9 @@ def vec_normalize(content: bytes) -> list[Stage]:
     name = class_of(made) if isinstance(made, Made) else ""
     if not isinstance(state, dict) or name != "VecNormalize":
         raise UnreadableError("it is not a VecNormalize pickle")
-    if not state.get("norm_obs", True):
+    if not isinstance(state.get("norm_obs"), bool):
+        raise UnreadableError("it does not say whether observations are normalized, in norm_obs")
+    if not state["norm_obs"]:
         return []
     statistics = state.get("obs_rms")
     numbers = statistics.state if isinstance(statistics, Made) else None
@@ -244,107 +331,3 @@ def vec_normalize(content: bytes) -> list[Stage]:
     if mean is None or variance is None or epsilon is None or clip is None or clip.size != 1:
         raise UnreadableError("it has no mean, variance, epsilon or clip_obs")
     return standardised(mean, root(variance + epsilon), float(clip.item()))
-
-
-# -- sbx -------------------------------------------------------------------------------------------
-
-# The class of the actor: the algorithm, and what the last dense layers are.
-ACTORS = {
-    "Actor": ("PPO", 1),
-    "SquashedGaussianActor": ("SAC", 2),  # mean and logarithm of the deviation
-}
-
-
-def is_sbx_archive(archive: Archive) -> bool:
-    return "data" in archive and "policy.pth" not in archive
-
-
-def sbx_policy_in(archive: Archive, given: Given) -> ForeignPolicy:
-    """What the archive's `data` says, which has all of it."""
-    data = parsed(archive.read("data"))
-    state = state_of(serialized(data, "policy"), "policy")
-    actor = state.get("actor")
-    kind = class_of(actor) if isinstance(actor, Made) else "?"
-    module = actor.name if isinstance(actor, Made) else ""
-    if kind not in ACTORS:
-        raise UnreadableError("its actor is none of sbx's PPO, SAC, TQC, TD3 or DDPG")
-    algorithm, last = ACTORS[kind]
-    is_td3 = kind == "Actor" and ".td3." in module
-    if is_td3:
-        algorithm = "TD3"
-    activation = sbx_activation_of(actor, given, "tanh" if algorithm == "PPO" else "relu")
-    output = "identity" if algorithm == "PPO" else "tanh"
-    parameters = state_of(state.get("actor_state"), "actor_state").get("params")
-    stages = jax_layers(parameters, activation, output, last)
-    return ForeignPolicy(
-        f"sbx {algorithm}",
-        tuple(stages),
-        is_normalised=algorithm != "PPO",
-        observation_bounds=bounds_of(data, "observation_space"),
-        action_bounds=bounds_of(data, "action_space"),
-        step=count_of(data.get("num_timesteps")),
-        seed=count_of(data.get("seed")),
-        expected_return=mean_return(serialized(data, "ep_info_buffer")),
-        algorithm=algorithm.lower(),
-        lacks_normaliser=algorithm == "PPO" and normalises(data),
-        notes=() if algorithm == "PPO" else (UNKNOWN_NORMALISER,),
-    )
-
-
-def state_of(made: Any, what: str) -> dict[str, Any]:
-    """The fields of an object; those of a dataclass lie behind its slots'."""
-    state = made.state if isinstance(made, Made) else None
-    if not isinstance(state, dict):
-        raise UnreadableError(f"it has no {what} that is read")
-    return state
-
-
-def sbx_activation_of(actor: Any, given: Given, usual: str) -> str:
-    """The name of the function that JAX compiled; the user's word where it states none."""
-    if given.output_activation is not None:
-        raise UnreadableError("an sbx archive says how it ends: leave --output-activation out")
-    function = state_of(actor, "actor").get("activation_fn")
-    stated = None
-    if isinstance(function, Made) and isinstance(function.state, dict):
-        stated = function.state.get("function_name")
-    if stated is None:
-        return given.hidden("sbx archive", usual)
-    if stated not in VALUES:
-        raise UnreadableError("its activation is none that is taken")
-    given.nothing("sbx archive")
-    return str(stated)
-
-
-def jax_layers(parameters: Any, activation: str, output: str, last: int) -> list[Stage]:
-    """Dense_0, Dense_1 ...; of the last ones the first is the action's."""
-    table = parameters.get("params") if isinstance(parameters, Mapping) else None
-    if not isinstance(table, Mapping):
-        raise UnreadableError("it has no parameters of its actor")
-    names = [name for name in table if name != "log_std"]
-    if sorted(names) != sorted(f"Dense_{i}" for i in range(len(names))) or len(names) < last:
-        raise UnreadableError("its actor has other layers than dense ones, which are not taken")
-    stages: list[Stage] = []
-    for index in range(min(len(names) - last + 1, MOST_LAYERS)):
-        stages += [jax_dense(table[f"Dense_{index}"]), Activate(activation)]
-    return [*stages[:-1], Activate(output)]
-
-
-def jax_dense(entry: Any) -> Dense:
-    kernel, bias = (
-        (jax_array(entry.get(name)) for name in ("kernel", "bias"))
-        if isinstance(entry, Mapping)
-        else (None, None)
-    )
-    if kernel is None or bias is None:
-        raise UnreadableError("a dense layer of its actor has no kernel or bias")
-    return Dense(kernel, bias)
-
-
-def jax_array(value: Any) -> Array | None:
-    """An array of JAX's is pickled as the call that makes NumPy's, its arguments and its state."""
-    if not isinstance(value, Made) or not value.name.endswith("._reconstruct_array"):
-        return array_of(value)
-    if not isinstance(value.arguments, tuple) or len(value.arguments) < 3:
-        return None
-    maker, arguments, state = value.arguments[:3]
-    return array_of(Made(maker, arguments, state))

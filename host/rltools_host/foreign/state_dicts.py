@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rltools_host.documents import shown
 from rltools_host.foreign.layers import (
     UNKNOWN_BEHIND,
     Tensors,
@@ -38,8 +39,20 @@ from rltools_host.foreign.pickles import Array, UnreadableError
 
 RL_GAMES_EPSILON, RL_GAMES_CLIP = 1e-5, 5.0
 SKRL_EPSILON, SKRL_CLIP = 1e-8, 5.0
+SCALER_DEFAULTS = (
+    f"epsilon {SKRL_EPSILON:g} and clip_threshold {SKRL_CLIP:g} of its RunningStandardScaler "
+    f"(skrl's defaults; the file does not state them), state it by --recorded FILE"
+)
 RSL_RL_EPSILON = 1e-2
+NO_NORMALISER = "no normalizer of observations"  # how an assumption begins
 UNSEEN = 0.011  # of a deviation of 1, which the libraries add 1e-8 to 1e-2 to
+
+
+Assumed = tuple[str, ...]
+
+
+def usually(library: str) -> str:
+    return f"{library}'s default; the file does not state it"
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,7 @@ class Given:
 
     activation: str | None = None
     output_activation: str | None = None
+    output_name: str | None = None  # of a model of ONNX that has several
 
     def hidden(self, library: str, usual: str | None = None) -> str:
         """Of the hidden layers; UnreadableError where nobody says."""
@@ -62,6 +76,23 @@ class Given:
         """The same where a dense layer is hidden; nothing follows recurrent ones."""
         is_asked = any(f"{name}.weight" in tensors for name in names[:-1] or names)
         return self.hidden(library) if is_asked else self.activation or "identity"
+
+    def output(self) -> str:
+        """Behind the last layer."""
+        return self.output_activation or "identity"
+
+    def assumed(self, library: str, hidden: str | None, output: str | None = None) -> Assumed:
+        """What a library usually has and neither its file nor the user says, of the hidden layers
+        and behind the last one; None: that is not assumed."""
+        found = []
+        if hidden is not None and self.activation is None:
+            found.append(f"activation {hidden} ({usually(library)}), state it by --activation NAME")
+        if output is not None and self.output_activation is None:
+            found.append(
+                f"output activation {output} ({usually(library)}), state it by "
+                "--output-activation NAME"
+            )
+        return tuple(found)
 
     def nothing(self, library: str) -> None:
         """UnreadableError where the user says what the file knows."""
@@ -120,9 +151,10 @@ def rl_games(document: Any, given: Given) -> ForeignPolicy:
         variance = tensors["running_mean_std.running_var"]
         deviation = root(variance + RL_GAMES_EPSILON)
         stages = standardised(tensors["running_mean_std.running_mean"], deviation, RL_GAMES_CLIP)
-    output = given.output_activation or "identity"
-    stages += perceptron(tensors, names, activation, output)
-    return ForeignPolicy("rl_games", tuple(stages), algorithm="ppo", step=whole(document, "frame"))
+    stages += perceptron(tensors, names, activation, given.output())
+    assumed = given.assumed("rl_games", None, "identity")
+    step = whole(document, "frame")
+    return ForeignPolicy("rl_games", tuple(stages), algorithm="ppo", step=step, assumed=assumed)
 
 
 def skrl(document: Any, given: Given) -> ForeignPolicy:
@@ -136,15 +168,18 @@ def skrl(document: Any, given: Given) -> ForeignPolicy:
         "skrl agent",
     )
     stages: list[Stage] = []
+    scaling: Assumed = ()
     for key in ("observation_preprocessor", "state_preprocessor"):
         scaler = tensors_of(document.get(key) or {}, key)
         if {"running_mean", "running_variance"} <= scaler.keys():
             deviation = root(scaler["running_variance"]) + SKRL_EPSILON
             stages = standardised(scaler["running_mean"], deviation, SKRL_CLIP)
+            scaling = (SCALER_DEFAULTS,)
             break
-    output = given.output_activation or "identity"
-    stages += perceptron(tensors, names, given.behind(names, tensors, "skrl agent"), output)
-    return ForeignPolicy("skrl", tuple(stages), algorithm="ppo", notes=notes_on(stages))
+    activation = given.behind(names, tensors, "skrl agent")
+    stages += perceptron(tensors, names, activation, given.output())
+    assumed = (*scaling, *given.assumed("skrl", None, "identity"), *in_order_of(names, stages))
+    return ForeignPolicy("skrl", tuple(stages), algorithm="ppo", assumed=assumed)
 
 
 def rsl_rl(document: Any, given: Given) -> ForeignPolicy:
@@ -183,48 +218,54 @@ def rsl_rl_actor(
     if f"{place}_mean" in normaliser:
         deviation = normaliser[f"{place}_std"] + RSL_RL_EPSILON
         stages = standardised(normaliser[f"{place}_mean"], deviation, None)
-    output = given.output_activation or "identity"
-    stages += perceptron(tensors, names, given.hidden("RSL-RL checkpoint", "elu"), output)
-    return ForeignPolicy("RSL-RL", tuple(stages), algorithm="ppo", step=whole(document, "iter"))
+    stages += perceptron(tensors, names, given.hidden("RSL-RL checkpoint", "elu"), given.output())
+    assumed = given.assumed("RSL-RL", "elu", "identity")
+    step = whole(document, "iter")
+    return ForeignPolicy("RSL-RL", tuple(stages), algorithm="ppo", step=step, assumed=assumed)
+
+
+UNSAVED_NORMALISER = (
+    f"{NO_NORMALISER} (CleanRL does not save that of NormalizeObservation), state it by "
+    "--normaliser FILE, as VecNormalize.save() writes it"
+)
 
 
 def cleanrl_ppo(document: Any, given: Given) -> ForeignPolicy:
-    given.nothing("CleanRL PPO agent")
     tensors = tensors_of(document, "agent")
     names = layers_under(tensors, "actor_mean.")
     only(tensors, names, r"critic\..*|actor_logstd", "CleanRL PPO agent")
-    note = (
-        "CleanRL does not save its observations' normaliser: if the policy was trained with "
-        "NormalizeObservation, its numbers are lost"
-    )
-    stages = perceptron(tensors, names, "tanh")
-    return ForeignPolicy("CleanRL PPO", tuple(stages), algorithm="ppo", notes=(note,))
+    hidden = given.hidden("CleanRL PPO agent", "tanh")
+    stages = perceptron(tensors, names, hidden, given.output())
+    assumed = (*given.assumed("CleanRL's PPO", "tanh", "identity"), UNSAVED_NORMALISER)
+    return ForeignPolicy("CleanRL PPO", tuple(stages), algorithm="ppo", assumed=assumed)
 
 
 def cleanrl_ppo_choices(document: Any, given: Given) -> ForeignPolicy:
-    tensors = tensors_of(document, "agent")
-    names = layers_under(tensors, "actor.")
-    only(tensors, names, r"critic\..*", "CleanRL PPO agent")
-    if given.output_activation is not None:
-        raise UnreadableError("a CleanRL PPO agent ends in logits: leave --output-activation out")
-    note = (
-        "its names are those of CleanRL's PPO agent for choices, whose layers have tanh: name "
-        "another activation with --activation"
-    )
-    stages = perceptron(tensors, names, given.hidden("CleanRL PPO agent", "tanh"))
-    choices = (widths(stages)[1],)  # one action, as in ppo.py
-    notes = () if given.activation else (note,)
-    return ForeignPolicy("CleanRL PPO", tuple(stages), False, choices, algorithm="ppo", notes=notes)
+    return cleanrl_choices(document, given, "PPO", ("PPO agent", "actor.", r"critic\..*", "tanh"))
 
 
 def cleanrl_dqn(document: Any, given: Given) -> ForeignPolicy:
-    given.nothing("CleanRL Q-network")
-    tensors = tensors_of(document, "Q-network")
-    names = layers_under(tensors, "network.")
-    only(tensors, names, "", "CleanRL Q-network")
-    stages = perceptron(tensors, names, "relu")
-    choices = (widths(stages)[1],)
-    return ForeignPolicy("CleanRL DQN", tuple(stages), False, choices, algorithm="dqn")
+    return cleanrl_choices(document, given, "DQN", ("Q-network", "network.", "", "relu"))
+
+
+def cleanrl_choices(
+    document: Any, given: Given, algorithm: str, of: tuple[str, str, str, str]
+) -> ForeignPolicy:
+    """of: what is saved, where its layers are, what else may be there, the usual activation."""
+    what, prefix, ignored, usual = of
+    tensors = tensors_of(document, what)
+    names = layers_under(tensors, prefix)
+    only(tensors, names, ignored, f"CleanRL {what}")
+    if given.output_activation is not None:
+        raise UnreadableError(
+            f"a CleanRL {what} ends in numbers of which the largest is chosen: leave "
+            "--output-activation out"
+        )
+    stages = perceptron(tensors, names, given.hidden(f"CleanRL {what}", usual))
+    choices = (widths(stages)[1],)  # one action, as in ppo.py and dqn.py
+    assumed = (*given.assumed(f"CleanRL's {algorithm}", usual), UNSAVED_NORMALISER)
+    library, name = f"CleanRL {algorithm}", algorithm.lower()
+    return ForeignPolicy(library, tuple(stages), False, choices, algorithm=name, assumed=assumed)
 
 
 def cleanrl_sac(document: Any, given: Given) -> ForeignPolicy:
@@ -241,7 +282,8 @@ def cleanrl_squashed(
     document: Any, given: Given, algorithm: str, last: str, more: Sequence[str]
 ) -> ForeignPolicy:
     library = f"CleanRL {algorithm}"
-    given.nothing(f"{library} actor")
+    if given.output_activation is not None:
+        raise UnreadableError(f"a {library} actor ends in tanh: leave --output-activation out")
     tensors = tensors_of(document, "actor")
     names = [*sorted(n for n in layers_under(tensors, "fc") if re.fullmatch(r"fc\d+", n)), last]
     only(
@@ -251,13 +293,14 @@ def cleanrl_squashed(
         f"{library} actor",
     )
     scale, bias = np.ravel(tensors["action_scale"]), np.ravel(tensors["action_bias"])
-    stages = perceptron(tensors, names, "relu", "tanh")
+    stages = perceptron(tensors, names, given.hidden(f"{library} actor", "relu"), "tanh")
     return ForeignPolicy(
         library,
         tuple(stages),
         action_bounds=(bias - scale, bias + scale),
         is_normalised=True,
         algorithm=algorithm.lower(),
+        assumed=(*given.assumed(f"CleanRL's {algorithm}", "relu"), UNSAVED_NORMALISER),
     )
 
 
@@ -273,15 +316,32 @@ def plain(document: Any, given: Given, *, keeps_order: bool) -> ForeignPolicy:
             "--output-activation, identity or tanh"
         )
     stages = perceptron(tensors, names, activation, given.output_activation)
-    is_normalised = True if given.output_activation == "tanh" else None
+    ends_in_tanh = given.output_activation == "tanh"
     return ForeignPolicy(
-        "PyTorch", tuple(stages), is_normalised=is_normalised, notes=notes_on(stages)
+        "PyTorch",
+        tuple(stages),
+        is_normalised=True if ends_in_tanh else None,
+        is_scaling_assumed=ends_in_tanh,
+        assumed=(*in_order_of(names, stages), PLAIN_NORMALISER),
     )
 
 
-def notes_on(stages: Sequence[Stage]) -> tuple[str, ...]:
-    """Of a module that a user wrote."""
-    return (UNKNOWN_BEHIND,) if is_recurrent(stages) else ()
+PLAIN_NORMALISER = (
+    f"{NO_NORMALISER} (the file has none), state it by --normaliser FILE, as VecNormalize.save() "
+    "writes it"
+)
+
+
+def in_order_of(names: Sequence[str], stages: Sequence[Stage]) -> Assumed:
+    """Of a module that a user wrote, whose table says which layers there are, not how they are
+    used."""
+    chain = " > ".join(name or "the first" for name in names)
+    order = (
+        f"its layers one behind the other, {shown(chain)}, each used once and none past another "
+        "(a table of tensors does not say), state it by a model of ONNX or by --recorded FILE"
+    )
+    behind = (UNKNOWN_BEHIND,) if is_recurrent(stages) else ()
+    return (order, *behind) if len(names) > 1 else behind
 
 
 def whole(document: Any, key: str) -> int:
@@ -318,7 +378,8 @@ def policy_in(
 ) -> ForeignPolicy:
     """The policy of what torch.save or safetensors wrote; is_cleanrl: its name says so;
     keeps_order: its tensors come in the order in which their module made them."""
-    if isinstance(document, list) and document:  # CleanRL's TD3: actor and critics, one by one
+    is_list = isinstance(document, list) and bool(document)
+    if is_list:  # CleanRL's TD3 and DDPG: actor and critics, one by one
         document = document[0]
     if not isinstance(document, Mapping):
         raise UnreadableError("it has no table of tensors: save the policy's state_dict()")
@@ -327,4 +388,6 @@ def policy_in(
     for fits, read in LIBRARIES:
         if fits(document):
             return read(document, given)
+    if is_list:
+        raise UnreadableError("it is a list of tables: save the state_dict() of the actor alone")
     return plain(document, given, keeps_order=keeps_order)

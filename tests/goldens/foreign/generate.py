@@ -529,14 +529,23 @@ def skrl(stem: Path) -> Array:
     return recorded(act, "quadrotor")
 
 
-def sbx(algorithm: str, contract: str, **options: Any) -> Case:
+def sbx(algorithm: str, contract: str, activation: str = "", **options: Any) -> Case:
+    """activation: a function of JAX's, or "lambda"; the policy is then not trained."""
+
     def make(stem: Path) -> Array:
+        import jax
         import sbx as library
 
+        keywords: dict[str, Any] = {"net_arch": HIDDEN}
+        if activation == "lambda":
+            keywords["activation_fn"] = lambda x: jax.numpy.maximum(x, 0.1 * x)
+        elif activation:
+            keywords["activation_fn"] = getattr(jax.nn, activation)
         model = getattr(library, algorithm)(
-            "MlpPolicy", Task(contract), policy_kwargs={"net_arch": HIDDEN}, seed=0, **options
+            "MlpPolicy", Task(contract), policy_kwargs=keywords, seed=0, **options
         )
-        model.learn(40)
+        if not activation:
+            model.learn(40)
         path = stem.with_suffix(".zip")
         model.save(path)
         compress(path)
@@ -572,6 +581,13 @@ CASES: dict[str, Case] = {
     ),
     "sb3_sac": stable_baselines3("SAC", "pendulum", steps=120, buffer_size=200),
     "sb3_sac_sde": stable_baselines3("SAC", "quadrotor", use_sde=True, buffer_size=200),
+    # Without a class among them policy_kwargs are plain JSON.
+    "sb3_ppo_squashed": stable_baselines3(
+        "PPO", "quadrotor", use_sde=True, policy_kwargs={"squash_output": True}
+    ),
+    "sb3_sac_clip_mean": stable_baselines3(
+        "SAC", "quadrotor", use_sde=True, buffer_size=200, policy_kwargs={"clip_mean": 0.5}
+    ),
     "sb3_td3": stable_baselines3("TD3", "quadrotor", buffer_size=200),
     "sb3_ddpg": stable_baselines3("DDPG", "pendulum", buffer_size=200),
     "sb3_tqc": stable_baselines3("TQC", "quadrotor", buffer_size=200),
@@ -591,6 +607,8 @@ CASES: dict[str, Case] = {
     "rl_games": rl_games,
     "skrl": skrl,
     "sbx_ppo": sbx("PPO", "pendulum", n_steps=32, batch_size=16),
+    "sbx_ppo_relu": sbx("PPO", "pendulum", "relu", n_steps=32, batch_size=16),
+    "sbx_ppo_lambda": sbx("PPO", "pendulum", "lambda", n_steps=32, batch_size=16),
     "sbx_sac": sbx("SAC", "pendulum", buffer_size=100, learning_starts=30),
     **{
         f"sbx_{name.lower()}": sbx(name, "pendulum", buffer_size=100, learning_starts=30)

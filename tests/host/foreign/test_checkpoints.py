@@ -19,7 +19,7 @@ from rltools_host.foreign.proof import (
     ranges_of,
 )
 from rltools_host.foreign.run import read_policy
-from rltools_host.foreign.stable_baselines3 import jax_layers
+from rltools_host.foreign.sbx import jax_layers
 from rltools_host.policies.contract import output_dim
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import sampled

@@ -194,7 +194,7 @@ def test_a_policy_that_chooses_is_played_and_pushed(
     run = imported(tmp_path, CLEANRL_PPO, "--environment", "gym:CartPole-v1", "--no-fly")
     printed = capsys.readouterr()
     assert re.search(r"outputs at most \S+ from the file's formulas, 1,000 choices", printed.out)
-    assert "CleanRL's PPO agent for choices, whose layers have tanh" in printed.err
+    assert "assumed: activation tanh (CleanRL's PPO's default; the file does not " in printed.err
     assert read_run_policy(run).actions[0].choices == ("0", "1")
     assert cli.run(["evaluate", str(run), "--episodes", "2", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["returns"]) == 2
@@ -374,8 +374,9 @@ REFUSALS = {
     "{DQN} --environment gym:{TASKS}:Lander --actions same": "actions here are choices: leave it",
     "{DQN} --environment gym:{TASKS}:Lander --correct actions:negated": "--correct",
     "{DQN} --contract cart-pole --activation relu": "says what its activations are",
-    "{FOLDER}/cleanrl_dqn.cleanrl_model --contract cart-pole --activation elu": "leave --activ",
-    "{CLEANRL_PPO} --contract cart-pole --output-activation tanh": "ends in logits",
+    "{SAC} --contract pendulum --actions same": "are from -1 to 1, which stand for the ranges",
+    "{SAC} --contract pendulum --output-name mean": "has no outputs with names: leave --output-n",
+    "{CLEANRL_PPO} --contract cart-pole --output-activation tanh": "of which the largest is chosen",
     "{FOLDER}/pytorch_logits.pt --environment gym:{TASKS}:TwoGears --activation elu "
     "--output-activation tanh": "the file's policy gives numbers from -1 to 1",
     "{FOLDER}/pytorch_logits.pt --environment gym:{TASKS}:Lander --activation elu "

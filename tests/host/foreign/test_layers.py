@@ -149,8 +149,9 @@ def test_an_activation_is_asked_for_where_a_dense_layer_is_hidden() -> None:
     behind = {**gru("gru", 3, 6), **dense("head", 6, 1)}
     policy = state_dicts.policy_in(behind, Given(None, "tanh"))
     assert widths(policy.stages) == (3, 1)
-    assert policy.notes == (UNKNOWN_BEHIND,)
-    assert state_dicts.policy_in(dense("a", 3, 1), Given("relu", "tanh")).notes == ()
+    assert UNKNOWN_BEHIND in policy.assumed
+    one = state_dicts.policy_in(dense("a", 3, 1), Given("relu", "tanh")).assumed
+    assert one == (state_dicts.PLAIN_NORMALISER,)
     with pytest.raises(UnreadableError, match="name it with --activation"):
         state_dicts.policy_in({**dense("first", 3, 3), **behind}, Given(None, "tanh"))
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rltools_host.foreign.layers import fold, reached
+from rltools_host.foreign.layers import ROUNDED, fold, reached, trimmed
 from rltools_host.foreign.network import (
     MOST_LAYERS,
-    ROUNDED,
     VALUES,
     WIDEST,
     Activate,
@@ -22,7 +21,6 @@ from rltools_host.foreign.network import (
     check_stages,
     run,
     run_in_single,
-    trimmed,
     widths,
 )
 from rltools_host.foreign.pickles import Array, UnreadableError
@@ -259,7 +257,7 @@ def computed(stages: Sequence[Stage], x: Array) -> tuple[Array, list[str]]:
         ([dense(3, 4), dense(4, 2), Activate("relu")], False, ["relu"]),
         ([Activate("tanh"), dense(3, 2)], False, ["tanh", "identity"]),
         ([dense(3, 2), Activate("tanh"), Activate("relu")], False, ["tanh", "relu"]),
-        ([dense(3, 2), Activate("identity"), dense(2, 2)], False, ["identity"]),
+        ([dense(3, 2), Activate("identity"), dense(2, 2)], False, ["identity", "identity"]),
         ([ends(3, -4.0, 4.0), dense(3, 2)], False, ["identity"]),  # which nothing reaches
         ([ends(3, -3.9, 4.0), dense(3, 2)], False, ["relu", "identity"]),
         ([norm(3, 0.0, 0.25), ends(3, -1.0, 1.0), dense(3, 2)], True, ["identity"]),

@@ -14,6 +14,7 @@ from rltools_host.foreign import run as importing
 from rltools_host.foreign.faults import Finding, Hypothesis, is_bad, is_fault
 from rltools_host.foreign.network import Dense, ForeignPolicy, Normalise
 from rltools_host.foreign.run import ImportRequest, rate_of, steps_between, with_normaliser
+from rltools_host.foreign.stable_baselines3 import UNKNOWN_NORMALISER
 
 HERE: Any = SimpleNamespace(
     name="here", contract=SimpleNamespace(step_interval_us=10_000, assumed=0)
@@ -65,11 +66,16 @@ def test_a_normaliser_comes_in_front(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "read_normaliser", lambda *_: [FRONT])
     bounds = np.zeros(2), np.ones(2)
     lacking = ForeignPolicy(
-        "a library", (DENSE,), lacks_normaliser=True, notes=("a",), observation_bounds=bounds
+        "a library",
+        (DENSE,),
+        lacks_normaliser=True,
+        assumed=(UNKNOWN_NORMALISER, "b"),
+        observation_bounds=bounds,
     )
     found = with_normaliser(lacking, Path("n"), b"")
     assert found.stages == (FRONT, DENSE)
-    assert (found.lacks_normaliser, found.notes, found.observation_bounds) == (False, (), None)
+    assert (found.lacks_normaliser, found.observation_bounds) == (False, None)
+    assert found.assumed == ("b",)
     with pytest.raises(UsageError, match="the file has a normaliser of its own"):
         with_normaliser(found, Path("n"), b"")
     other = ForeignPolicy("a library", (Dense(np.ones((3, 1)), np.zeros(1)),))
