@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
-import typer
 
+from command_lines import is_line, problem
 from rltools_host import cli
 from rltools_host.commands import BENCHMARKS, COMMANDS, Command
 from rltools_host.commands import train as train_command
@@ -79,27 +79,6 @@ def parsed(module: Path) -> ast.Module:
 @cache
 def texts_of(module: Path) -> tuple[tuple[str, bool], ...]:
     return tuple(texts(parsed(module)))
-
-
-def is_line(words: list[str]) -> bool:
-    """More than a command's name: `bench train --quick`, not `train`."""
-    return len(words) > 1 + (words[0] == "bench")
-
-
-def problem(words: list[str]) -> str | None:
-    """What the command line has against these words; they are parsed, and nothing is run."""
-    group: Any = typer.main.get_command(cli.app)
-    context = typer.Context(group, info_name="rlt")
-    try:
-        name, command, rest = group.resolve_command(context, list(words))
-        if isinstance(command, cli.LazyGroup):
-            name, command, rest = command.resolve_command(context, rest)
-        command.make_context(name, rest)
-    except cli.CommandLineError as error:
-        return f"{shlex.join(words)}: {error}"
-    except typer.Exit:  # of --help
-        return None
-    return None
 
 
 def all_options() -> set[str]:

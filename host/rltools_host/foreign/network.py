@@ -10,9 +10,8 @@ and what it lacks for one.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -28,6 +27,8 @@ from rltools_host.build.description import (
 from rltools_host.documents import shown
 from rltools_host.foreign.pickles import Array, UnreadableError
 from rltools_host.policies.contract import GATES, GRU, LSTM, STATES, Contract
+from rltools_host.policies.double_precision import VALUES as VALUES
+from rltools_host.policies.double_precision import logistic
 
 UNITS, MINIMUM, MAXIMUM, FREQUENCY = "units", "minimum", "maximum", "frequency"
 
@@ -164,28 +165,6 @@ class Activate:
 Layer = Dense | Recurrent
 Stage = Normalise | Clip | Layer | Activate
 Starts = NDArray[np.bool_]  # which observations, of rows in time, begin an episode
-
-
-def erf(x: Array) -> Array:
-    values: Array = np.vectorize(math.erf, otypes=[float])(x)
-    return values
-
-
-def logistic(x: Array) -> Array:
-    return np.exp(-np.logaddexp(0.0, -x))
-
-
-# In double precision; the names are the core's.
-VALUES: Mapping[str, Callable[[Array], Array]] = {
-    "identity": lambda x: x,
-    "relu": lambda x: np.maximum(x, 0.0),
-    "gelu": lambda x: 0.5 * x * (1.0 + erf(x / math.sqrt(2.0))),
-    "tanh": np.tanh,
-    "sigmoid": logistic,
-    "softplus": lambda x: np.logaddexp(0.0, x),
-    "elu": lambda x: np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0))),
-    "silu": lambda x: x * logistic(x),
-}
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,9 @@ from rltools_host.policies.contract import (
     output_dim,
 )
 from rltools_host.policies.core import float_literal
+from rltools_host.policies.esp_idf import EMBEDDED as EMBEDDED
+from rltools_host.policies.esp_idf import EXAMPLE, asserts, fitted
+from rltools_host.policies.header_layers import stack_bytes
 from rltools_host.policies.image import PolicyImage
 from rltools_host.tree import TREE
 
@@ -32,8 +35,6 @@ VERSION = "0.1.0"
 URL = "https://arxiv.org/abs/2306.03530"
 ZEPHYR, ZEPHYR_MARK = INTEGRATIONS / "zephyr" / "policy", "zephyr/module.yml"
 ESP_IDF, ESP_IDF_MARK = INTEGRATIONS / "esp_idf" / "rlt_policy", "idf_component.yml"
-EXAMPLE = "examples/policy_task"
-EMBEDDED = f"{EXAMPLE}/main/policy.rltp"
 # Not what a build leaves behind.
 ESP_IDF_PARTS = (
     *("CMakeLists.txt", "Kconfig", ESP_IDF_MARK, "include", "src", f"{EXAMPLE}/CMakeLists.txt"),
@@ -336,6 +337,8 @@ def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
         "  // MOTORS": motor_lines(image),
     }
     files = filled(ZEPHYR, words)
+    stack = -(-stack_bytes(image) // 512) * 512  # of Zephyr's 1,024 there is little left else
+    files["samples/control/prj.conf"] += f"CONFIG_MAIN_STACK_SIZE={stack}\n".encode()
     files[f"include/{name}.h"] = export.encode_header(image)
     files["LICENSE"] = LICENSE.read_bytes()
     return name, files
@@ -346,12 +349,12 @@ def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
 
 def policy_header(image: PolicyImage) -> str:
     """Contract and image for rlt_policy_init(), in C."""
-    return ESP_IDF_HEADER.format_map(export.fields(image))
+    return ESP_IDF_HEADER.format_map({**export.fields(image), "asserts": asserts(image)})
 
 
 def esp_idf_component(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     """The component's name and files."""
-    files = folder_of(ESP_IDF, *ESP_IDF_PARTS)
+    files = fitted(image, folder_of(ESP_IDF, *ESP_IDF_PARTS))
     sources = [content for path, content in files.items() if path.endswith((".h", ".cpp"))]
     for header, content in library_headers(sources).items():
         files[f"include/{header}"] = content
@@ -366,7 +369,7 @@ ESP_IDF_HEADER = """\
 // The policy of {name}: step {step}, seed {seed}. Written by `rlt export RUN --to esp-idf`.
 #pragma once
 
-#include "rlt_policy.h"
+{asserts}
 
 static const rlt_channel_t {name}_observations[] = {{
 {observations}

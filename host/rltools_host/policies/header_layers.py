@@ -195,6 +195,16 @@ def remembering(image: PolicyImage, name: str, guard: str) -> dict[str, str]:
     }
 
 
+def stack_bytes(image: PolicyImage) -> int:
+    """What a call of the header's takes at most: its arrays, where a compiler lets none of them
+    share a place, and 1 KB for all else."""
+    floats = 2 * len(image.observations) + 2 * len(image.actions)
+    for layer in image.layers:
+        floats += layer.width + 2 * layer.state_dim
+        floats += 2 * layer.bias.size if layer.kind in GATES else 0
+    return 1024 + 4 * floats
+
+
 def input_source(name: str, image: PolicyImage) -> str:
     if image.normaliser is None:
         return "  const float* input = observation;"

@@ -204,15 +204,20 @@ def with_checksum(data: bytes) -> bytes:
     return data[: CRC32_PLACE.start] + checksum + data[CRC32_PLACE.stop :]
 
 
-def sampled(contract: Contract, count: int, reach: float = math.inf) -> NDArray[np.float32]:
+def sampled(
+    contract: Contract,
+    count: int,
+    middle: ArrayLike | None = None,
+    reach: ArrayLike = math.inf,
+) -> NDArray[np.float32]:
     """Observations spread evenly over the channels' ranges, of which `reach` to both sides of the
     middle counts; the same each time: multiples of the fractions of square roots of primes (Weyl
     1916)."""
     primes = first_primes(len(contract.observations))
     fractions = np.outer(np.arange(1, count + 1), np.sqrt(primes)) % 1.0
     low, high = ranges_of(contract.observations, np.float64)
-    middle = (low + high) / 2
-    low, high = np.maximum(low, middle - reach), np.minimum(high, middle + reach)
+    middle = np.asarray((low + high) / 2 if middle is None else middle)
+    low, high = np.clip(middle - reach, low, high), np.clip(middle + reach, low, high)
     observations: NDArray[np.float32] = (low + fractions * (high - low)).astype(np.float32)
     return observations
 

@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rltools_host.build.description import Channel, ranges_of
+from rltools_host.build import experiments
+from rltools_host.build.description import Channel, channels, ranges_of
 from rltools_host.errors import UsageError, VerificationError
+from rltools_host.lines import aside
 from rltools_host.policies.contract import (
     DENSE,
     GATES,
@@ -24,6 +26,8 @@ from rltools_host.policies.contract import (
     choices_of,
     masks_of,
 )
+from rltools_host.policies.double_precision import allowed
+from rltools_host.policies.episodes import core_episodes
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.image_writing import sampled
 from rltools_host.toolchain import tools
@@ -37,11 +41,12 @@ RESETS = {
 }
 GROUP = "onnx"
 OPSET, IR_VERSION = 17, 10  # that runtimes have read for long
-# Of half an action's range, between this machine's action and that of the model.
-LARGEST_DIFFERENCE = 1e-6
 SAMPLES = 1000
 COMPARED_STEPS = 8  # of a recurrent policy
-REACH = 1e3  # of an observation, from the middle of its range: some ranges have no end
+EPISODES, SEED, MOST_PLAYED = 4, 0, 1000  # that are played, and steps of them
+# Of an observation: how far from the middle of its range, as some ranges have no end; or where
+# there is a normaliser, how many standard deviations from its mean.
+REACHES, DEVIATIONS = (1.0, 1e1, 1e2, 1e3), 3
 # Activations of the core's list, each as operators of ONNX that take what the one before gave, with
 # a constant or x besides.
 X = "x"
@@ -84,7 +89,7 @@ def recurrence(of: Recurrence) -> dict[str, Any]:
 def contract(image: PolicyImage) -> dict[str, Any]:
     """What a user has to know of inputs and outputs."""
 
-    def rows(channels: Sequence[Channel]) -> list[dict[str, Any]]:
+    def rows(of: Sequence[Channel]) -> list[dict[str, Any]]:
         return [
             {
                 "name": c.name,
@@ -93,7 +98,7 @@ def contract(image: PolicyImage) -> dict[str, Any]:
                 "maximum": c.maximum,
                 **({"choices": [*c.choices]} if c.choices else {}),
             }
-            for c in channels
+            for c in of
         ]
 
     return {
@@ -108,8 +113,24 @@ def contract(image: PolicyImage) -> dict[str, Any]:
 
 
 def sampled_observations(image: PolicyImage) -> Float32Array:
-    """(SAMPLES, observations)."""
-    return sampled(image.inputs, SAMPLES, REACH)
+    """(SAMPLES, observations) in the ranges, and where policies act."""
+    if image.normaliser is not None:
+        mean, inverse_std = (part.astype(float) for part in image.normaliser)
+        return sampled(image.inputs, SAMPLES, mean, DEVIATIONS / inverse_std)
+    count = SAMPLES // len(REACHES)
+    return np.concatenate([sampled(image.inputs, count, reach=reach) for reach in REACHES])
+
+
+def played_observations(image: PolicyImage) -> Float32Array | None:
+    """Of its episodes, (n, observations); None where the core does not simulate them."""
+    if image.experiment not in experiments.list_experiments():
+        return None
+    environment = experiments.describe(image.experiment).environment
+    here = environment["name"], channels(environment["observations"])
+    if here != (image.environment, image.observations):
+        return None
+    episodes = core_episodes(image, EPISODES, SEED, {})
+    return np.concatenate([episode.observations for episode in episodes])
 
 
 class Graph:
@@ -290,39 +311,39 @@ def runtime_session(model: bytes) -> Any:
 
 
 def require_same_actions(image: PolicyImage, model: bytes) -> None:
-    """onnxruntime's actions are this machine's, within LARGEST_DIFFERENCE of half their range."""
+    """onnxruntime's actions are this machine's, but for what rounding makes of them."""
     session = runtime_session(model)
-    examples = [example.observation for example in image.examples]
-    inputs = np.concatenate([sampled_observations(image), np.array(examples, np.float32)])
-    low, high = ranges_of(image.actions)
-    states = image.runner.begin(len(inputs))
-    difference = 0.0
-    for _ in range(1 if image.recurrence is None else COMPARED_STEPS):
-        given = {"observation": inputs}
+    examples = np.array([example.observation for example in image.examples], np.float32)
+    inputs, where = np.concatenate([sampled_observations(image), examples]), "of its ranges"
+    played = played_observations(image)
+    if played is not None:
+        inputs, where = np.concatenate([inputs, played[:MOST_PLAYED]]), "of its episodes and ranges"
+    steps = COMPARED_STEPS if image.recurrence is not None else 1
+    rows = inputs[: len(inputs) // steps * steps].reshape(-1, steps, inputs.shape[1])
+    half = np.subtract(*ranges_of(image.actions, np.float64)[::-1]) / 2
+    states = image.runner.begin(len(rows))
+    differences, limits = [], []
+    for step in range(steps):
+        given = {"observation": np.ascontiguousarray(rows[:, step])}
         if image.recurrence is not None:
             given["state"] = states.copy()
+        most = allowed(image, given["observation"], states)
         actions, *after = session.run(None, given)
-        outputs, ours = image.runner.run(inputs, states)
-        differences = np.abs((actions - ours) / ((high - low) / 2))
-        differences = differences[~is_close_choice(image, outputs)]
-        difference = max(difference, float(differences.max(initial=0.0)))
-        for each in after:
-            difference = max(difference, float(np.abs(each - states).max()))
-    if not difference <= LARGEST_DIFFERENCE:
+        outputs, ours = image.runner.run(given["observation"], states)
+        decided = ~most.is_close_choice(image, outputs)
+        differences += [(np.abs(actions - ours.astype(float)) / half)[decided]]
+        limits += [most.actions[decided]]
+        differences += [np.abs(each - states.astype(float)).ravel() for each in after]
+        limits += [most.states.ravel() for _ in after]
+    difference, limit = np.concatenate(differences), np.concatenate(limits)
+    if not (difference <= limit).all():
+        worst = (difference / limit).argmax()
         raise VerificationError(
-            f"{image.origin}: onnxruntime's actions are off by {difference:.1e} of half their "
-            f"range, more than {LARGEST_DIFFERENCE:g}: nothing was written"
+            f"{image.origin}: onnxruntime's actions are off by {difference[worst]:.1e} of half "
+            f"their range, and rounding allows {limit[worst]:.1e}: nothing was written"
         )
-
-
-def is_close_choice(image: PolicyImage, outputs: Float32Array) -> Any:
-    """(rows, actions): where two outputs of a choice are so close that rounding decides."""
-    place, close = 0, []
-    for action in image.actions:
-        values = np.sort(outputs[:, place : place + len(action.choices)], axis=1)
-        place += len(action.choices) or 1
-        if action.choices:
-            close.append(values[:, -1] - values[:, -2] <= 1e-5 * (1 + np.abs(values[:, -1])))
-        else:
-            close.append(np.zeros(len(outputs), bool))
-    return np.stack(close, axis=1)
+    most_off = difference.argmax()
+    aside(
+        f"onnxruntime's actions for {rows.shape[0] * steps:,} observations {where} are within "
+        f"{difference[most_off]:.1e} of half their range, rounding allows {limit[most_off]:.1e}"
+    )

@@ -43,8 +43,8 @@ CHIP = ("--specs=picolibc.specs", "-march=rv32imc", "-mabi=ilp32")  # ESP32-C3
 STANDARD_HEADERS = ("-isystem", str(TREE.root / "lib/freestanding"))
 HOST_FLAGS = ("-std=gnu++2b", "-O1", "-ffp-contract=off", "-march=native")
 # Bytes for an ESP32-C3 with the defaults of the Kconfig: the core's, with what this adds to it.
-MOST_TEXT = 20_000
-MOST_RAM = 7_400  # 2,048 of them the last 64 actions, 2,688 for 16 recurrent units
+MOST_TEXT = 20_400
+MOST_RAM = 7_600  # 2,048 of them the last 64 actions, 2,688 for 16 recurrent units
 
 
 def component_flags() -> list[str]:
@@ -92,7 +92,7 @@ def test_it_compiles_with_the_flags_of_esp_idf_and_fits(component: Path) -> None
         if match := re.match(r"\.s?(text|rodata|data|bss)\S*\s+(\d+)", line):
             sizes[match[1]] = sizes.get(match[1], 0) + int(match[2])
     assert 0 < sizes["text"] <= MOST_TEXT
-    assert sizes["rodata"] <= 1100
+    assert sizes["rodata"] <= 1900  # the sentences of its errors, too
     assert sizes.get("data", 0) + sizes["bss"] <= MOST_RAM
 
 

@@ -70,6 +70,8 @@ enum {
   RLT_POLICY_ERR_INCOMPLETE,      // there are no bytes of an image
   RLT_POLICY_ERR_STORAGE_FAILED,  // the flash reported a failure, or reads back other bytes
   RLT_POLICY_ERR_REFUSED,         // the image: rlt_policy_verdict_t says why
+  // And the number of the reason (docs/policy_image.md): why the built-in image was refused.
+  RLT_POLICY_ERR_BUILT_IN = 0x52100,
 };
 
 typedef struct {
@@ -103,8 +105,11 @@ typedef struct {
 // built-in one, or none. ESP_ERR_NOT_FOUND: no such partition. ESP_ERR_NOT_SUPPORTED: it is
 // encrypted, read-only or has other sectors than 4,096 bytes. ESP_ERR_INVALID_SIZE: it has fewer
 // than four sectors. ESP_ERR_INVALID_ARG: the contract has no action, or more than
-// CONFIG_RLT_POLICY_MOST_ACTIONS. ESP_ERR_INVALID_STATE: it was called before.
+// CONFIG_RLT_POLICY_MOST_ACTIONS. ESP_ERR_INVALID_STATE: it was called before. Above
+// RLT_POLICY_ERR_BUILT_IN: the built-in policy is refused; all else works, and others may act.
 esp_err_t rlt_policy_init(const rlt_policy_config_t* config);
+// What an error of these functions means.
+const char* rlt_policy_error_text(esp_err_t error);
 
 // -- control task ---------------------------------------------------------------------------------
 

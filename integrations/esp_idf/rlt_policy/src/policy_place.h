@@ -58,9 +58,9 @@ class PolicyPlace {
         state_(state),
         deployment_(Device{}, flash_, contract, limits) {}
 
-  // Before the tasks start.
-  void begin(const std::uint8_t* built_in = nullptr, std::uint32_t bytes = 0) {
-    deployment_.begin(built_in, bytes);
+  // Before the tasks start. Returns why the built-in policy is refused.
+  PolicyVerdict begin(const std::uint8_t* built_in = nullptr, std::uint32_t bytes = 0) {
+    return deployment_.begin(built_in, bytes);
   }
 
   ExecutorStatus step(std::uint32_t now_us, const Observation& observation, float* action) {

@@ -56,11 +56,15 @@ class Partition {
 };
 
 constexpr int kMostActions = CONFIG_RLT_POLICY_MOST_ACTIONS;
+constexpr std::size_t kWidest = CONFIG_RLT_POLICY_WIDEST_LAYER;
 constexpr std::size_t kUnits = CONFIG_RLT_POLICY_RECURRENT_UNITS;
+// What no layer of these sizes exceeds: outputs and actions, of examples; hidden states and the
+// places of past actions, which are observations, of steps.
+constexpr std::size_t kToAccept = kWidest + kMostActions;
+constexpr std::size_t kToStep = 4 * kUnits + (kWidest + 1) / 2;
 constexpr std::size_t kScratchFloats =
-    rlt::scratch_floats_to_run(CONFIG_RLT_POLICY_WIDEST_LAYER,
-                               rlt::products_of(rlt::kLstmGates, kUnits), 2 * kUnits) +
-    4 * kUnits + 2 * kMostActions;
+    rlt::scratch_floats_to_run(kWidest, rlt::products_of(rlt::kLstmGates, kUnits), 2 * kUnits) +
+    (kToAccept > kToStep ? kToAccept : kToStep);
 using Place = esp_idf::PolicyPlace<ThisProcessor, Partition, Mutex, kMostActions, kScratchFloats>;
 
 Partition partition;
@@ -93,9 +97,33 @@ esp_err_t rlt_policy_init(const rlt_policy_config_t* config) {
   receiver.create();
   state_of_policies.create();
   static Place the_place(partition, receiver, state_of_policies, contract, config->limits);
-  the_place.begin(config->built_in, config->built_in_bytes);
+  const PolicyVerdict verdict = the_place.begin(config->built_in, config->built_in_bytes);
   place = &the_place;
-  return ESP_OK;
+  return verdict.accepted() ? ESP_OK : RLT_POLICY_ERR_BUILT_IN + static_cast<int>(verdict.reason);
+}
+
+const char* rlt_policy_error_text(esp_err_t error) {
+  if (error > RLT_POLICY_ERR_BUILT_IN) {
+    return policy_reason_text(static_cast<PolicyReason>(error - RLT_POLICY_ERR_BUILT_IN));
+  }
+  switch (error) {
+    case ESP_OK: return "done";
+    case ESP_ERR_NOT_FOUND: return "there is no such partition";
+    case ESP_ERR_NOT_SUPPORTED: return "the partition is encrypted, read-only or has other sectors";
+    case ESP_ERR_INVALID_SIZE: return "the partition has fewer than four sectors";
+    case ESP_ERR_INVALID_ARG: return "the contract has no action, or more than Kconfig says";
+    case ESP_ERR_INVALID_STATE: return "it was called before";
+    case RLT_POLICY_ERR_TOO_LARGE: return "the image exceeds a slot of the partition";
+    case RLT_POLICY_ERR_IN_TRIAL: return "a trial is under way";
+    case RLT_POLICY_ERR_NOT_IN_ORDER: return "bytes are missing before these";
+    case RLT_POLICY_ERR_NOT_STAGED: return "there is no image to try";
+    case RLT_POLICY_ERR_NO_TRIAL: return "there is no trial to confirm";
+    case RLT_POLICY_ERR_NO_PREVIOUS: return "there is nothing to roll back to";
+    case RLT_POLICY_ERR_INCOMPLETE: return "there are no bytes of an image";
+    case RLT_POLICY_ERR_STORAGE_FAILED: return "the flash reported a failure";
+    case RLT_POLICY_ERR_REFUSED: return "the image is refused: the verdict says why";
+    default: return "unknown";
+  }
 }
 
 rlt_policy_status_t rlt_policy_step(std::uint32_t now_us, const float* observation,

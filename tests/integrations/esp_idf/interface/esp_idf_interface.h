@@ -86,6 +86,7 @@ BaseType_t xTaskDelayUntil(TickType_t* woken, TickType_t ticks);
 #define CONFIG_RLT_POLICY_MOST_ACTIONS 8
 #define CONFIG_RLT_POLICY_WIDEST_LAYER 64
 #define CONFIG_RLT_POLICY_RECURRENT_UNITS 16
+#define CONFIG_RLT_POLICY_ACTIVATIONS 0x0b
 #endif
 
 #ifdef __cplusplus

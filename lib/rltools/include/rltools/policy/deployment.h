@@ -51,14 +51,17 @@ class PolicyDeployment {
         executor_(contract, limits) {}
 
   // After a reset. What acts is then the last good policy, checked again, or else the built-in one,
-  // whose image the firmware has (four-byte aligned, or null), or none.
-  void begin(const std::uint8_t* built_in = nullptr, std::uint32_t built_in_bytes = 0) {
-    if (built_in != nullptr) built_in_.accept(device_, built_in, built_in_bytes);
+  // whose image the firmware has (four-byte aligned, or null), or none. Returns why the built-in one
+  // is refused.
+  PolicyVerdict begin(const std::uint8_t* built_in = nullptr, std::uint32_t built_in_bytes = 0) {
+    PolicyVerdict verdict{PolicyReason::accepted, 0};
+    if (built_in != nullptr) verdict = built_in_.accept(device_, built_in, built_in_bytes);
     slots_.begin();
     while (slots_.active().data != nullptr && !accept(slots_.active_slot(), slots_.active())) {
       slots_.give_up_active(DropReason::refused);
     }
     if (slots_.candidate().data != nullptr) accept(slots_.other_slot(), slots_.candidate());
+    return verdict;
   }
 
   // -- a new image --------------------------------------------------------------------------------

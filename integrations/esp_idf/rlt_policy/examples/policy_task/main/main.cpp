@@ -11,14 +11,18 @@
 extern const uint8_t received[] asm("_binary_policy_rltp_start");
 extern const uint8_t received_end[] asm("_binary_policy_rltp_end");
 
+// CONTRACT: of an exported policy it is its own, and so is the task.
 static const rlt_channel_t kSensors[] = {
     {"cos_angle", "1", -1, 1}, {"sin_angle", "1", -1, 1}, {"velocity", "rad/s", -8, 8}};
 static const rlt_channel_t kMotors[] = {{"torque", "N*m", -2, 2}};
 static const rlt_contract_t kContract = {50000, 3, 1, kSensors, kMotors};
 
+// END CONTRACT
+
 // The linux target has no esp_timer; a chip may use esp_timer_get_time().
 static uint32_t now_us() { return xTaskGetTickCount() * (1000000 / configTICK_RATE_HZ); }
 
+// TASK
 static void control(void*) {
   float angle = 3.0f, velocity = 0, torque_nm = 0;
   TickType_t woken = xTaskGetTickCount();
@@ -32,6 +36,8 @@ static void control(void*) {
   }
 }
 
+// END TASK
+
 // As bytes come in: here all at once, by parts of 256.
 static esp_err_t receive(const uint8_t* image, uint32_t bytes) {
   esp_err_t error = rlt_policy_stage();
@@ -39,13 +45,16 @@ static esp_err_t receive(const uint8_t* image, uint32_t bytes) {
     error = rlt_policy_write(i, image + i, bytes - i < 256 ? bytes - i : 256);
   rlt_policy_verdict_t verdict = {0, 0, ""};
   if (error == ESP_OK) error = rlt_policy_finish(&verdict);
-  printf("received %u bytes: %d %s\n", (unsigned)bytes, (int)error, verdict.text);
+  printf("received %u bytes: %s. %s\n", (unsigned)bytes, rlt_policy_error_text(error), verdict.text);
   return error == ESP_OK ? rlt_policy_start_trial(now_us(), 10000000) : error;
 }
 
 extern "C" void app_main() {
   const rlt_policy_config_t config = {&kContract, "policies", {}, nullptr, 0};
-  ESP_ERROR_CHECK(rlt_policy_init(&config));
+  if (const esp_err_t error = rlt_policy_init(&config); error != ESP_OK) {
+    printf("no policy can act: %s\n", rlt_policy_error_text(error));
+    return;
+  }
   xTaskCreate(control, "control", 4096, nullptr, configMAX_PRIORITIES - 2, nullptr);
   rlt_policy_state_t state;
   rlt_policy_state(now_us(), &state);

@@ -1,0 +1,160 @@
+"""A policy's formulas in double precision, and how far single precision's rounding takes what
+other runtimes compute of them from what boards do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.build.description import ranges_of
+from rltools_host.policies.contract import DENSE, GATES, GRU, Layer
+from rltools_host.policies.image import Float32Array, PolicyImage
+
+Array = NDArray[np.float64]
+UNIT = 2.0**-24  # roundoff of single precision
+# Single precision's errors are drawn as many times, and their root mean square counts as often.
+# Trained policies' largest difference is 0.1 of that (tests/host/policies/test_same_actions.py).
+DRAWS, MOST_DEVIATIONS = 16, 8
+OF_FUNCTION = 4 * UNIT  # of tanh and others, of 1 or of the value where that is more
+# Of half an action's range, of a state of 1: where that is more, it is what is allowed.
+SMALLEST_LIMIT = 1e-6
+
+
+def erf(x: Array) -> Array:
+    values: Array = np.vectorize(math.erf, otypes=[float])(x)
+    return values
+
+
+def logistic(x: Array) -> Array:
+    return np.exp(-np.logaddexp(0.0, -x))
+
+
+# In double precision; the names are the core's.
+VALUES: Mapping[str, Callable[[Array], Array]] = {
+    "identity": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0.0),
+    "gelu": lambda x: 0.5 * x * (1.0 + erf(x / math.sqrt(2.0))),
+    "tanh": np.tanh,
+    "sigmoid": logistic,
+    "softplus": lambda x: np.logaddexp(0.0, x),
+    "elu": lambda x: np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0))),
+    "silu": lambda x: x * logistic(x),
+}
+EXACT = ("identity", "relu")  # which do not round
+
+
+class Pass:
+    """One pass of a policy, whose results have an error of single precision each: drawn at random,
+    as errors of sums in no known order are (Parker, Monte Carlo arithmetic, 1997)."""
+
+    def __init__(self, image: PolicyImage, draws: np.random.Generator) -> None:
+        self.image = image
+        self._draws = draws
+
+    def run(self, observations: Float32Array, states: Float32Array) -> tuple[Array, Array, Array]:
+        """Outputs (n, out), actions where 1 is half their range, (n, actions), and states after the
+        step, (n, state_dim)."""
+        x, place, after = observations.astype(float), 0, [states[:, :0].astype(float)]
+        if self.image.normaliser is not None:
+            mean, inverse_std = (part.astype(float) for part in self.image.normaliser)
+            x = (x - mean) * inverse_std
+            x = self._rounded(x, 2 * UNIT * np.abs(x))
+        for layer in self.image.layers:
+            if layer.kind == DENSE:
+                x = self._product(x, layer.weights, layer.bias)
+                x = self._function(VALUES[layer.activation], x, layer.activation not in EXACT)
+            else:
+                state = states[:, place : place + layer.state_dim].astype(float)
+                cell = self._gru if layer.kind == GRU else self._lstm
+                after += (following := cell(layer, x, state))
+                x, place = following[0], place + layer.state_dim
+        return x, self._actions(x), np.concatenate(after, axis=1)
+
+    def _rounded(self, values: Array, errors: Array) -> Array:
+        return values + errors * self._draws.standard_normal(values.shape)
+
+    def _product(self, x: Array, weights: Float32Array, bias: Float32Array) -> Array:
+        """Each product and addition rounds by up to a unit: here the additions, in random order, by
+        the mean square of what the sum has then come to."""
+        exact = weights.astype(float)
+        value = x @ exact + bias
+        squares = x**2 @ exact**2 + bias.astype(float) ** 2
+        of_additions = len(weights) * (value**2 / 3 + squares / 6)
+        return self._rounded(value, UNIT * np.sqrt((of_additions + squares) / 3))
+
+    def _function(self, function: Callable[[Array], Array], x: Array, rounds: bool = True) -> Array:
+        value = function(x)
+        return self._rounded(value, OF_FUNCTION * np.maximum(1, np.abs(value))) if rounds else value
+
+    def _gru(self, layer: Layer, x: Array, state: Array) -> list[Array]:
+        given, own = self._gates(layer, x, state)
+        reset, keep = (self._function(logistic, given[gate] + own[gate]) for gate in range(2))
+        candidate = self._function(np.tanh, given[2] + reset * own[2])
+        return [self._function(VALUES["identity"], (1 - keep) * candidate + keep * state)]
+
+    def _lstm(self, layer: Layer, x: Array, state: Array) -> list[Array]:
+        before, cells = np.split(state, 2, axis=1)
+        into, forget, candidate, out = (
+            self._function(np.tanh if gate == 2 else logistic, given + own)
+            for gate, (given, own) in enumerate(zip(*self._gates(layer, x, before), strict=True))
+        )
+        cells = self._function(VALUES["identity"], forget * cells + into * candidate)
+        return [self._function(VALUES["identity"], out * np.tanh(cells)), cells]
+
+    def _gates(self, layer: Layer, x: Array, before: Array) -> tuple[list[Array], list[Array]]:
+        """What the inputs and the outputs of before add to each gate."""
+        assert layer.hidden is not None
+        products = (
+            self._product(x, layer.weights, layer.bias),
+            self._product(before, *layer.hidden),
+        )
+        given, own = (np.split(each, GATES[layer.kind], axis=1) for each in products)
+        return given, own
+
+    def _actions(self, outputs: Array) -> Array:
+        """An output each; of a choice, which is one or another, the first of its outputs."""
+        low, high = ranges_of(self.image.actions, np.float64)
+        counts = [len(action.choices) or 1 for action in self.image.actions]
+        values = np.clip(outputs[:, np.cumsum([0, *counts[:-1]])], -1, 1)
+        errors = 2 * UNIT * np.maximum(np.abs(low), np.abs(high)) / ((high - low) / 2)
+        return self._rounded(values, np.broadcast_to(errors, values.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class Allowed:
+    """How far another runtime may be from what this machine computes for each observation."""
+
+    actions: Array  # (n, actions), of half their range
+    states: Array  # (n, state_dim)
+    outputs: Array  # (n, out)
+
+    def is_close_choice(self, image: PolicyImage, outputs: Float32Array) -> NDArray[np.bool_]:
+        """(n, actions): where outputs of a choice are so close that rounding decides."""
+        place, close = 0, []
+        rows = np.arange(len(outputs))
+        for action in image.actions:
+            part = slice(place, place := place + (len(action.choices) or 1))
+            values, errors = outputs[:, part].astype(float), self.outputs[:, part]
+            best = values.argmax(axis=1)
+            gaps = values[rows, best][:, None] - values
+            near = gaps <= errors + errors[rows, best][:, None]
+            close.append((near.sum(axis=1) > 1) & bool(action.choices))
+        return np.stack(close, axis=1)
+
+
+def allowed(image: PolicyImage, observations: Float32Array, states: Float32Array) -> Allowed:
+    """For observations (n, o), from states (n, state_dim)."""
+    one = Pass(image, np.random.default_rng(0))
+    draws = [one.run(observations, states) for _ in range(DRAWS)]
+
+    def deviations(part: int) -> Array:
+        spread = np.array([draw[part] for draw in draws]).std(axis=0)
+        limits: Array = np.maximum(SMALLEST_LIMIT, MOST_DEVIATIONS * spread)
+        return limits
+
+    outputs, actions, after = map(deviations, range(3))
+    return Allowed(actions, after, outputs)
