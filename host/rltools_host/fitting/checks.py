@@ -1,14 +1,14 @@
-"""Whether a log is what docs/fit.md says: units, frames, order of columns, gaps, motion.
+"""Whether a log is what docs/fit.md says: times, ranges, commands, motion.
 
-What is wrong is one sentence that says what to write instead. A quaternion and a gyroscope say the
-same of a rotation; by that agreement units, order of elements and frame are known.
+What is wrong is one sentence that says what to write instead. What one sensor says of another one
+is in sensors.py.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rltools_host.fitting.agreement import ACCELERATION_CAUSES, cause_of
 from rltools_host.fitting.log import (
     ACCELERATION,
     ANGULAR_VELOCITY,
@@ -17,9 +17,8 @@ from rltools_host.fitting.log import (
     VELOCITY,
     FlightLog,
 )
-from rltools_host.fitting.model import GRAVITY_M_S2, integral, rotation, turn
-
-Array = NDArray[np.float64]
+from rltools_host.fitting.model import GRAVITY_M_S2
+from rltools_host.fitting.sensors import check_agreement
 
 SLOWEST_STEP_S = 0.0205  # 50 rows a second, with jitter
 SHORTEST_S = 4.0
@@ -31,22 +30,17 @@ WIDEST_GAP = 4.0  # of the usual step
 UNIT_ERROR = 0.05
 HELD_AT_LIMIT = 0.4  # the part of the rows in which a command may be 0 or 1
 SMALLEST_COMMAND_CHANGE = 0.002  # standard deviation
-TURNING_WINDOW_S = 0.1
-SMALLEST_TURNING_RAD = 0.01  # in a window: standard deviation that says something
-VELOCITY_WINDOW_S = 0.4
-SMALLEST_SPEED_CHANGE_M_S = 0.15
-DEGREES = 180.0 / np.pi
 
 
-def check_log(log: FlightLog) -> None:
-    """DamagedFileError unless the log can be used."""
+def check_log(log: FlightLog) -> list[str]:
+    """DamagedFileError unless the log can be used; notes of what could not be checked."""
     check_time(log)
     check_ranges(log)
     check_attitude(log)
     check_commands(log)
-    check_gravity(log)
-    check_velocity(log)
     check_sensors(log)
+    check_gravity(log)
+    return check_agreement(log)
 
 
 def check_time(log: FlightLog) -> None:
@@ -114,7 +108,7 @@ def check_ranges(log: FlightLog) -> None:
 
 
 def check_attitude(log: FlightLog) -> None:
-    """Unit length; and that it turns as the gyroscope says."""
+    """Unit length."""
     lengths = np.linalg.norm(log.attitude, axis=1)
     if np.any(np.abs(lengths - 1.0) > UNIT_ERROR):
         row = int(np.argmax(np.abs(lengths - 1.0) > UNIT_ERROR))
@@ -123,77 +117,6 @@ def check_attitude(log: FlightLog) -> None:
             "w x y z",
             row,
         )
-    q = log.attitude / lengths[:, None]
-    length = max(round(TURNING_WINDOW_S / log.step_s), 1)
-    turned = integral(log.angular_velocity, log.time_s)
-    by_gyro = turned[length::length] - turned[:-length:length]
-    moving = float(by_gyro.std(axis=0).max())
-    best, why, fit = "", "", -np.inf
-    for name, order, remedy in ORDERS:
-        parts = q[:, order]
-        for conjugated in (False, True):
-            by_attitude = turning(parts, length, conjugated)
-            for scale_name, scale, scale_remedy in SCALES:
-                for frame_name, frame, frame_remedy in FRAMES:
-                    predicted = by_gyro * scale * frame
-                    value = agreement(by_attitude, predicted)
-                    faults = [
-                        (name, remedy),
-                        (INVERSE if conjugated else ("", "")),
-                        (scale_name, scale_remedy),
-                        (frame_name, frame_remedy),
-                    ]
-                    there = [fault for fault in faults if fault[0]]
-                    if value > fit + 0.05 * len(there):  # the documented one wins a draw
-                        fit = value
-                        best = " and ".join(fault[0] for fault in there)
-                        why = " and ".join(fault[1] for fault in there)
-    if best and fit > 0.5:
-        raise log.fault(f"{best}: {why}")
-    if fit < 0.3 and moving > SMALLEST_TURNING_RAD:  # else the fit says that it hardly turns
-        raise log.fault(
-            "the attitude does not turn as the angular velocity says: both are of the same body, "
-            "x forward, y left, z up, in rad/s and as w x y z"
-        )
-
-
-ORDERS = (
-    ("", [0, 1, 2, 3], ""),
-    ("the attitude's elements seem to be x y z w", [3, 0, 1, 2], "write w first"),
-)
-INVERSE = (
-    "the attitude seems to turn the world's vectors into the body",
-    "change the sign of x, y and z",
-)
-SCALES = (
-    ("", 1.0, ""),
-    ("the angular velocity seems to be in degrees a second", 1.0 / DEGREES, "divide it by 57.3"),
-)
-FRAMES = (
-    ("", np.array([1.0, 1.0, 1.0]), ""),
-    (
-        "the angular velocity and the attitude are of different frames",
-        np.array([1.0, -1.0, -1.0]),
-        "change the signs of data with y to the right and z down",
-    ),
-)
-
-
-def turning(q: Array, length: int, conjugated: bool) -> Array:
-    """Rotation vectors from window to window, in the body's frame: [window, 3]."""
-    rotations = rotation(q[::length])
-    if conjugated:
-        rotations = rotations.inv()
-    result: Array = (rotations[:-1].inv() * rotations[1:]).as_rotvec()
-    return result
-
-
-def agreement(measured: Array, predicted: Array) -> float:
-    """1 where they are equal, -1 where one says nothing of the other."""
-    count = min(len(measured), len(predicted))
-    measured, predicted = measured[:count], predicted[:count]
-    whole = float((measured**2).sum() + (predicted**2).sum()) / 2.0
-    return 1.0 - float(((measured - predicted) ** 2).sum()) / max(whole, 1e-12)
 
 
 def check_commands(log: FlightLog) -> None:
@@ -219,45 +142,32 @@ def check_commands(log: FlightLog) -> None:
 
 
 def check_gravity(log: FlightLog) -> None:
-    """The accelerometer's mean in the world is gravity's: 9.81 m/s^2 upwards."""
+    """The accelerometer has it, along the body's z; how much, sensors.py says."""
     if log.acceleration is None:
         return
-    mean = float(np.linalg.norm(log.acceleration, axis=1).mean())
-    if 0.3 < mean < 3.0:
+    length = float(np.linalg.norm(log.acceleration, axis=1).mean())
+    means = log.acceleration.mean(axis=0)
+    if 0.3 < length < 3.0:
         raise log.fault(
-            f"its accelerations are {mean:.2g} m/s^2 long on average: if they are in g, multiply "
+            f"its accelerations are {length:.2g} m/s^2 long on average: if they are in g, multiply "
             "them by 9.81; if gravity was taken off, leave it in"
         )
-    up = float(log.acceleration[:, 2].mean())
-    if up < -4.0:
+    if not 0.3 < length < 3.0 * GRAVITY_M_S2:
+        ratio = length / GRAVITY_M_S2
         raise log.fault(
-            f"acceleration_z is {up:.1f} m/s^2 on average: z is up and a body at rest measures "
-            "+9.81; of a frame with z down change the signs of all y and z"
+            f"its accelerations are {length:.3g} m/s^2 long on average, {ratio:.3g} times "
+            f"gravity's 9.81: {cause_of(ratio, ACCELERATION_CAUSES)}"
         )
-    if not 4.0 < mean < 25.0:
+    axis = int(np.argmax(np.abs(means)))
+    if axis != 2 and abs(means[axis]) > 0.5 * length:
         raise log.fault(
-            f"its accelerations are {mean:.3g} m/s^2 long on average, and gravity's is 9.81: write "
-            "what an accelerometer measures, in m/s^2"
+            f"{ACCELERATION[axis]} has gravity ({means[axis]:.1f} m/s^2 on average), and "
+            f"{ACCELERATION[2]} has not: its axes are in another order; x forward, y left, z up"
         )
-
-
-def check_velocity(log: FlightLog) -> None:
-    """It changes as the accelerometer says, where there are both."""
-    if log.acceleration is None or log.velocity is None:
-        return
-    length = max(round(VELOCITY_WINDOW_S / log.step_s), 1)
-    force = turn(log.attitude, log.acceleration) - np.array([0.0, 0.0, GRAVITY_M_S2])
-    gained = integral(force, log.time_s)
-    predicted = gained[length::length] - gained[:-length:length]
-    predicted -= predicted.mean(axis=0)  # a small tilt of the attitude
-    measured = log.velocity[length::length] - log.velocity[:-length:length]
-    if (
-        measured.std(axis=0).max() > SMALLEST_SPEED_CHANGE_M_S
-        and agreement(measured, predicted) < 0
-    ):
+    if means[2] < -0.4 * length:
         raise log.fault(
-            "its velocity does not change as acceleration and attitude say: it is the world's, z "
-            "up, with the x and y that the attitude turns to, in m/s"
+            f"acceleration_z is {means[2]:.1f} m/s^2 on average: z is up and a body at rest "
+            "measures +9.81; of a frame with z down change the signs of all y and z"
         )
 
 

@@ -90,7 +90,7 @@ class Fit:
 
 def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None = None) -> Fit:
     """The parameters that explain a log; RltError says why it cannot be."""
-    check_log(log)
+    unchecked = check_log(log)
     has_arms = rotor_x_m is not None and rotor_y_m is not None
     arms = (rotor_x_m or 1.0, rotor_y_m or 1.0)
     model = Model(log, *arms)
@@ -116,7 +116,10 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
         frozenset(held | {place for place in range(COUNT) if not is_in(log, place)}),
         frozenset(no_lag),
         knows_yaw,
-        tuple(warnings(log, found, held, knows_yaw, "" if is_calm else misfitting, misfit)),
+        (
+            *warnings(log, found, held, knows_yaw, "" if is_calm else misfitting, misfit),
+            *unchecked,
+        ),
         noise_table(model, found),
     )
 

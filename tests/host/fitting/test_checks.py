@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from quadrotor_flight import Array
 from rltools_host.errors import DamagedFileError
-from rltools_host.fitting import checks
+from rltools_host.fitting import agreement, checks, sensors
 from rltools_host.fitting.log import FlightLog
 
 STEP_S = 1 / 128  # whose multiples are exact
@@ -141,16 +142,13 @@ def test_commands_change_and_are_seldom_at_their_limits(
 @pytest.mark.parametrize(
     ("up", "reason"),
     [
-        (0.25, "its accelerations are 0.25 m/s^2 long on average, and gravity's is 9.81"),
+        (0.25, "its accelerations are 0.25 m/s^2 long on average, 0.0255 times gravity's 9.81"),
         (0.5, "its accelerations are 0.5 m/s^2 long on average: if they are in g"),
         (2.75, "its accelerations are 2.8 m/s^2 long on average: if they are in g"),
-        (3.0, "its accelerations are 3 m/s^2 long on average, and gravity's is 9.81"),
-        (4.0, "its accelerations are 4 m/s^2 long on average, and gravity's is 9.81"),
-        (4.125, None),
-        (24.75, None),
-        (25.0, "its accelerations are 25 m/s^2 long on average, and gravity's is 9.81"),
-        (-4.0, "its accelerations are 4 m/s^2 long on average, and gravity's is 9.81"),
-        (-4.125, "acceleration_z is -4.1 m/s^2 on average: z is up"),
+        (4.0, None),
+        (29.0, None),
+        (29.5, "its accelerations are 29.5 m/s^2 long on average, 3.01 times gravity's 9.81"),
+        (-4.0, "acceleration_z is -4.0 m/s^2 on average: z is up"),
     ],
 )
 def test_gravity(up: float, reason: str | None) -> None:
@@ -158,9 +156,33 @@ def test_gravity(up: float, reason: str | None) -> None:
     judged(checks.check_gravity, log, None if reason is None else f": {reason}")
 
 
-def test_agreement() -> None:
-    measured = np.arange(6.0).reshape(2, 3)
-    for predicted, expected in ((1.0, 1.0), (0.0, -1.0), (2.0, 0.6), (-1.0, -3.0)):
-        assert checks.agreement(measured, predicted * measured) == pytest.approx(expected)
-    assert checks.agreement(measured, measured[:1]) == 1.0
-    assert checks.agreement(0.0 * measured, 0.0 * measured) == 1.0
+@pytest.mark.parametrize(
+    ("up", "is_fault"), [(8.65, False), (8.6, True), (10.97, False), (11.0, True)]
+)
+def test_the_scale_of_gravity(up: float, is_fault: bool) -> None:
+    """12 % of it may be wrong; without a velocity it may also have gained 10 m/s meanwhile."""
+    log = log_of(acceleration=np.tile([0.0, 0.0, up], (ROWS, 1)))
+    start = f": the acceleration is {up / 9.81:.3g} times what gravity and attitude say"
+    judged(sensors.check_gravity_scale, log, start if is_fault else None)
+    judged(sensors.check_gravity_scale, replace(log, velocity=None), None)
+
+
+def test_a_scale_lies_between_two_regressions() -> None:
+    """Noise in either of two sensors, or in both, leaves the true scale within the bounds."""
+    rng = np.random.default_rng(3)
+    log = log_of(8 * ROWS)
+    windows = agreement.Windows(log, 0.1)
+    signal = np.cumsum(rng.normal(size=(8 * ROWS, 3)), axis=0)
+    for noise in (0.0, 0.3):
+        for other in (0.0, 0.3):
+            curve = 2.0 * signal + noise * rng.normal(size=signal.shape)
+            changes = windows.change(signal)
+            expected = changes + other * rng.normal(size=changes.shape)
+            found = agreement.match(windows, curve, expected, 0.01)
+            assert found.of == (0, 1, 2)
+            assert found.signs == (1, 1, 1)
+            assert found.delay_s == 0.0
+            for axis in range(3):
+                low, high = found.bounds(axis)
+                assert low * 0.999 < 2.0 < high * 1.001
+                assert high / low < 1.6

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quadrotor_fit import NAMES, columns_of
 from quadrotor_flight import Array
 from rltools_host import cli
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.fitting import checks
 from rltools_host.fitting.checks import check_log
 from rltools_host.fitting.log import LARGEST_FILE, FlightLog, read_log
+from rltools_host.fitting.model import back, turn
 from rltools_host.tree import TREE
 
 EXAMPLE = TREE.root / "examples" / "fit" / "flight.csv"
@@ -227,8 +229,7 @@ def other_rates(table: Columns) -> None:
         table[name] = np.roll(table[name], 500)
 
 
-def body_velocity(table: Columns) -> None:
-    """North, east, down: as a flight controller has it."""
+def north_east_down(table: Columns) -> None:
     table[SPEEDS[1]] *= -1.0
     table[SPEEDS[2]] *= -1.0
 
@@ -252,7 +253,10 @@ def body_velocity(table: Columns) -> None:
         (times(1.0 / 9.81, *FORCES), "are 1 m/s^2 long on average: if they are in g, multiply"),
         (no_gravity, "if gravity was taken off, leave it in"),
         (times(1000.0, *FORCES), "is more than any flight has: mm/s^2 are divided by 1000"),
-        (times(3.0, *FORCES), "and gravity's is 9.81: write what an accelerometer measures"),
+        (
+            times(3.0, *FORCES),
+            "its accelerations are 29.6 m/s^2 long on average, 3.02 times gravity's",
+        ),
         (times(-1.0, FORCES[1], FORCES[2]), "acceleration_z is -9.9 m/s^2 on average: z is up"),
         (times(65535.0, *COMMANDS), "is not a fraction, speed_* are 0 to 1: divide by 65535"),
         (times(100.0, *COMMANDS), "is not a fraction, speed_* are 0 to 1: divide by 100"),
@@ -265,9 +269,9 @@ def body_velocity(table: Columns) -> None:
             "the attitude's elements seem to be x y z w: write w first",
         ),
         (times(-1.0, *ATTITUDE[1:]), "the attitude seems to turn the world's vectors into the bo"),
-        (times(-1.0, *RATES[1:]), "the angular velocity and the attitude are of different frames"),
-        (other_rates, "the attitude does not turn as the angular velocity says"),
-        (body_velocity, "its velocity does not change as acceleration and attitude say"),
+        (times(-1.0, *RATES[1:]), "the angular velocity is of another frame than the attitude's"),
+        (other_rates, "the angular velocity does not turn as the attitude's change says"),
+        (north_east_down, "the velocity is of another frame than acceleration and attitude say"),
         (saturated, "the rear left rotor's command is at its limit, mostly 1, in 51 % of the rows"),
         (still_commands, "its commands do not change: it is not of a flight"),
         (still(COMMANDS[3], 0.5), "the front left rotor's command is 0.5 in all rows, and others"),
@@ -294,7 +298,10 @@ def test_gentle_turns_in_degrees_are_noticed(
     monkeypatch.setattr(checks, "LARGEST_RATE_RAD_S", 200.0)
     table = columns()
     times(180.0 / np.pi, *RATES)(table)
-    with pytest.raises(DamagedFileError, match="seems to be in degrees a second: divide it by 57"):
+    with pytest.raises(
+        DamagedFileError,
+        match=r"is 57\.2 times what .* says: degrees where radians are expected",
+    ):
         check_log(log_of(tmp_path / "log.csv", table))
 
 
@@ -302,4 +309,148 @@ def test_the_other_quaternion_of_an_attitude_is_the_same(tmp_path: Path) -> None
     table = columns()
     for name in ATTITUDE:
         table[name][::3] *= -1.0
+    check_log(log_of(tmp_path / "log.csv", table))
+
+
+# -- 30 logs whose sensors contradict each other ---------------------------------------------------
+
+
+def late(seconds: float, *names: str) -> Callable[[Columns], None]:
+    def change(table: Columns) -> None:
+        for name in names:
+            table[name] = np.interp(table["time_s"] - seconds, table["time_s"], table[name])
+
+    return change
+
+
+def turned(names: tuple[str, ...], inverse: bool) -> Callable[[Columns], None]:
+    """A vector of the body into the world, or back."""
+
+    def change(table: Columns) -> None:
+        q = np.stack([table[name] for name in ATTITUDE], axis=1)
+        function = back if inverse else turn
+        columns = function(q, np.stack([table[name] for name in names], axis=1)).T
+        table.update(zip(names, columns, strict=True))
+
+    return change
+
+
+def both(*changes: Callable[[Columns], None]) -> Callable[[Columns], None]:
+    def change(table: Columns) -> None:
+        for each in changes:
+            each(table)
+
+    return change
+
+
+def swapped(one: str, other: str) -> Callable[[Columns], None]:
+    return moved((one, other), (other, one))
+
+
+GYRO = "the angular velocity is {} times what the attitude's change says: {}"
+MOVES = "the velocity is {} times what acceleration and attitude say: {}"
+WEIGHS = "the acceleration is {} times what gravity and attitude say"
+DELAYED = "is {} than {} stamp each with the time at which it was measured"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (times(0.001, *RATES), GYRO.format("0.000998", "divided by 1000 once too often")),
+        (times(np.pi / 180, *RATES), GYRO.format("0.0174", "radians that were taken for degrees")),
+        (times(0.5, *RATES), GYRO.format("0.499", "another full scale of the sensor")),
+        (times(2.0, *RATES), GYRO.format("2", "another full scale of the sensor")),
+        (times(1.3, *RATES), GYRO.format("1.3", "of no unit that is known here; divide by 1.3")),
+        (times(0.75, *RATES), GYRO.format("0.748", "of no unit that is known here")),
+        (times(np.pi / 180, RATES[2]), "angular_velocity_z_rad_s is 0.0173 times what the attit"),
+        (times(-1.0, RATES[1]), "velocity has other signs than the attitude's change says (angula"),
+        (times(-1.0, RATES[2]), "(angular_velocity_z_rad_s follows minus z)"),
+        (swapped(*RATES[:2]), "has its axes in another order than the attitude's change says (ang"),
+        (late(0.06, *RATES), DELAYED.format("60 ms later", "the attitude's change says:")),
+        (late(0.05, *ATTITUDE), DELAYED.format("50 ms earlier", "the attitude's change says:")),
+        (times(-1.0, *ATTITUDE[2:]), "the angular velocity is of another frame than the attitude"),
+        (
+            both(
+                times(-1.0, *ATTITUDE[1:]),
+                moved(*zip(ATTITUDE, (*ATTITUDE[1:], ATTITUDE[0]), strict=True)),
+            ),
+            "be x y z w and the attitude seems to turn the world's vectors into the body",
+        ),
+        (times(0.5, *FORCES), WEIGHS.format("0.501")),
+        (times(2.0, *FORCES), WEIGHS.format("2")),
+        (times(0.8, *FORCES), WEIGHS.format("0.801")),
+        (times(9.81, *FORCES), "9.87 times gravity's 9.81: multiplied by 9.81 once too often"),
+        (times(0.001, *FORCES), "0.00101 times gravity's 9.81: divided by 1000 once too often"),
+        (swapped(FORCES[0], FORCES[2]), "acceleration_x_m_s2 has gravity (9.9 m/s^2 on average)"),
+        (turned(FORCES, False), "the acceleration seems to be of the world's axes: write the body"),
+        (late(0.1, *FORCES), DELAYED.format("100 ms earlier", "acceleration and attitude say:")),
+        (times(0.001, *SPEEDS), MOVES.format("0.00103", "divided by 1000 once too often")),
+        (times(0.01, *SPEEDS), MOVES.format("0.0103", "divided by 100 once too often")),
+        (times(0.5, *SPEEDS), MOVES.format("0.514", "another full scale of the sensor")),
+        (times(3.6, *SPEEDS), MOVES.format("3.7", "km/h where m/s are expected")),
+        (times(0.01, SPEEDS[2]), "velocity_z_m_s is 0.0102 times what acceleration and attitude"),
+        (times(-1.0, SPEEDS[2]), "(velocity_z_m_s follows minus z)"),
+        (
+            both(swapped(*SPEEDS[:2]), times(-1.0, SPEEDS[2])),  # east, north, up as north, east...
+            "(velocity_y_m_s follows x, velocity_x_m_s follows y, velocity_z_m_s follows minus z)",
+        ),
+        (late(0.1, *SPEEDS), DELAYED.format("100 ms later", "acceleration and attitude say:")),
+        (times(2.0, "time_s"), "time_s runs 1.97 times as fast as the clock, divide it by that"),
+    ],
+)
+def test_sensors_that_contradict_each_other_are_named(
+    tmp_path: Path, change: Callable[[Columns], None], reason: str
+) -> None:
+    table = columns()
+    change(table)
+    with pytest.raises(DamagedFileError) as caught:
+        check_log(log_of(tmp_path / "log.csv", table))
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (turned(RATES, False), "the angular velocity seems to be of the world's axes"),
+        (turned(SPEEDS, True), "the velocity seems to be of the body's axes"),
+    ],
+)
+def test_frames_are_told_where_it_leans(
+    tmp_path: Path, change: Callable[[Columns], None], reason: str
+) -> None:
+    """The example leans too little for that, and says so."""
+    wide, little = columns_of("raptor"), columns()
+    change(wide)
+    change(little)
+    with pytest.raises(DamagedFileError, match=reason):
+        check_log(log_of(tmp_path / "wide.csv", wide))
+    said = check_log(log_of(tmp_path / "little.csv", little))
+    assert f"it leans too little to tell whether {reason.replace('seems to be', 'is')}" in said
+
+
+def test_what_is_not_checked_is_said(tmp_path: Path) -> None:
+    table = columns()
+    for name in FORCES:
+        del table[name]
+    assert "without acceleration_* velocity_z_m_s is not checked" in check_log(
+        log_of(tmp_path / "log.csv", table)
+    )
+    table = columns()
+    for name in SPEEDS:
+        del table[name]
+    assert len(check_log(log_of(tmp_path / "log.csv", table))) == 1
+    said = check_log(log_of(tmp_path / "log.csv", columns_of("large")))
+    assert said[1].startswith("angular_velocity_z_rad_s: too little motion to check scale, sign")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_flights_in_noise_and_gusts_are_not_accused(tmp_path: Path, name: str) -> None:
+    table = columns_of(name)
+    check_log(log_of(tmp_path / "log.csv", table))
+    for name in RATES:
+        table[name] = table[name] + 0.05  # a bias
+    for name in FORCES:
+        table[name] = table[name] + 0.2
+    late(0.02, *ATTITUDE)(table)
+    late(0.02, *SPEEDS)(table)
     check_log(log_of(tmp_path / "log.csv", table))
