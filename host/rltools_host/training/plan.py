@@ -23,11 +23,6 @@ from rltools_host.runs.names import require_empty
 from rltools_host.runs.provenance import Sources
 from rltools_host.runs.saves import CHECKPOINT_FILE, is_whole, saves_to_resume
 from rltools_host.runs.task import Task
-from rltools_host.training.faults import (
-    SET_AFTER_FAULT,
-    changed_after_fault,
-    has_failed,
-)
 from rltools_host.training.hyperparameters import (
     OPTION,
     SetFile,
@@ -44,6 +39,11 @@ DEFAULT_BOARD = "qemu-cortex-m7"
 POINTS_OF_SHORT_RUNS = 20
 # A resumed run may set these; the others decide what the bits of the run are.
 SET_ON_RESUME = ("steps", "report_every")
+# So may one that a fault has stopped: sizes of steps, and bounds on them.
+SET_AFTER_FAULT = (
+    *("learning_rate", "student_rate", "kl_target"),
+    *("max_grad_norm", "clip_range", "adam_epsilon"),
+)
 
 
 @dataclass(frozen=True)
@@ -298,8 +298,7 @@ def for_resumption(request: TrainingRequest, run: RunFolder) -> TrainingRequest:
 def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
     """The run's own settings hold, from its checkpoint, whose hash covers them. One that a fault
     has stopped may take smaller steps."""
-    failed = has_failed(folder.content)
-    may_be_set = SET_ON_RESUME + (SET_AFTER_FAULT if failed else ())
+    may_be_set = SET_ON_RESUME + (SET_AFTER_FAULT if folder.content.has_failed else ())
     if fixed := [name for name in given if name not in may_be_set]:
         raise UsageError(
             f"a resumed run keeps its {fixed[0]}: only {', '.join(may_be_set[:-1])} and "
@@ -309,7 +308,11 @@ def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
     plan.resumed, plan.save, plan.checkpoint = folder, save, checkpoint
     values = plan.hyperparameters
     values |= dict(checkpoint.hyperparameters)
-    plan.changed = changed_after_fault(values, given)
+    plan.changed = {
+        name: (float(values[name]), float(given[name]))
+        for name in SET_AFTER_FAULT
+        if name in given and given[name] != values[name]
+    }
     own_steps = max(int(values["steps"]), folder.content.steps)
     values["steps"] = own_steps
     if plan.board.name != folder.content.board:

@@ -24,6 +24,7 @@ from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
+from rltools_host.training import faults
 from rltools_host.training.board import (
     BestPolicy,
     TimeInTraining,
@@ -36,12 +37,6 @@ from rltools_host.training.board import (
     share_of_evaluations,
     summary,
     train_s_before,
-)
-from rltools_host.training.faults import (
-    checkpoint_to_put,
-    note_of_resumption,
-    smaller_steps,
-    suspicion,
 )
 from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
 from rltools_host.training.plan import Plan, TrainingRequest, open_plan
@@ -149,7 +144,7 @@ class TrainingRun:
     def _train_to_rest(self, view: TrainingView) -> Result:
         """Starts or goes on, and takes in what the board reports until it is at rest."""
         session, plan = self._session, self._plan
-        if (checkpoint := checkpoint_to_put(plan)) is not None:
+        if (checkpoint := faults.checkpoint_to_put(plan)) is not None:
             put_on_board(session, checkpoint, self._transfer)
             self._screen.activity("")
         session.parameters.set(plan.table, plan.hyperparameters)
@@ -158,7 +153,7 @@ class TrainingRun:
         begin(self._best.largest)
         self._training_began = timestamp("milliseconds")
         if plan.checkpoint is not None:
-            self._take_all(self._notes.of_resumption(note_of_resumption(plan)))
+            self._take_all(self._notes.of_resumption(faults.note_of_resumption(plan)))
         self._interruption.armed = True
         result = self._watch(view)
         while not self._is_to_rest(result) and (self._asked_to_pause or result.is_best):
@@ -220,8 +215,7 @@ class TrainingRun:
         if self._interruption.requested and not self._screen.view.activity:
             self._screen.activity("pausing; Ctrl-C once more quits without saving")
         has_to = self._interruption.requested or self._reports.disk_error is not None
-        # An emulated board is saved where it rests by itself: a run takes the same number of
-        # instructions each time.
+        # Not an emulated board: a run takes the same number of instructions each time.
         is_due = self._is_save_due() and not self._identity.counts_instructions
         if not self._asked_to_pause and (has_to or is_due):
             self._asked_to_pause = True
@@ -362,9 +356,9 @@ class TrainingRun:
         if isinstance(error, LinkLostError | TrainingFaultError):
             lost = self._notes.failure()
             kind = EnvironmentLostError if lost else type(error)
-            why = f"{lost or error}{suspicion(self._plan, error, self._notes.outside)}"
-            remedy = self._remedy("; ", smaller_steps(self._plan, error, step))
-            return kind(f"{why}; {kept}{remedy}")
+            remedy = self._remedy("; ", faults.smaller_steps(self._plan, error, step))
+            blame = faults.suspicion(self._plan, error, self._notes.outside)
+            return kind(f"{lost or error}{blame}; {kept}{remedy}")
         return error
 
     def _remedy(self, before: str = "", changes: Mapping[str, float] | None = None) -> str:
