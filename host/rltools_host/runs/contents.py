@@ -200,6 +200,11 @@ class Run(Struct, frozen=True):
     length_mean: NotNegative | None = None  # steps of the last evaluation's episodes
 
     @property
+    def has_failed(self) -> bool:
+        """Whether a fault has stopped it, now or before."""
+        return self.state == "fault" or any(session.fault for session in self.sessions)
+
+    @property
     def is_recurrent(self) -> bool:
         """Whether its policy has a hidden state: earlier tools saved a run without it then."""
         return any(

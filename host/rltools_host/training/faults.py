@@ -6,40 +6,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from rltools_host.errors import BrokenEnvironmentError, TrainingFaultError
 from rltools_host.runs.checkpoint import Checkpoint
-from rltools_host.runs.contents import Run
+from rltools_host.training.plan import Plan
 from rltools_host.tree import command_line
 
-if TYPE_CHECKING:
-    from rltools_host.training.hyperparameters import Values
-    from rltools_host.training.plan import Plan
-
-# Sizes of steps, and bounds on them.
 RATE = "learning_rate"
-SET_AFTER_FAULT = (
-    RATE,
-    "student_rate",
-    "kl_target",
-    "max_grad_norm",
-    "clip_range",
-    "adam_epsilon",
-)
-
-
-def has_failed(run: Run) -> bool:
-    return run.state == "fault" or any(session.fault for session in run.sessions)
-
-
-def changed_after_fault(values: Values, given: Values) -> dict[str, tuple[float, float]]:
-    """What is set to go on, and what it was."""
-    return {
-        name: (float(values[name]), float(given[name]))
-        for name in SET_AFTER_FAULT
-        if name in given and given[name] != values[name]
-    }
 
 
 def checkpoint_to_put(plan: Plan) -> Checkpoint | None:
@@ -59,7 +32,7 @@ def checkpoint_to_put(plan: Plan) -> Checkpoint | None:
 def note_of_resumption(plan: Plan) -> str:
     """How a run that has failed goes on; empty of others."""
     run = plan.resumed
-    if run is None or not has_failed(run.content):
+    if run is None or not run.content.has_failed:
         return ""
     faults = [session.fault for session in run.content.sessions if session.fault]
     why = faults[-1] if faults else "a fault"

@@ -23,11 +23,6 @@ from rltools_host.runs.names import require_empty
 from rltools_host.runs.provenance import Sources
 from rltools_host.runs.saves import CHECKPOINT_FILE, holds_save, is_whole, saves_to_resume
 from rltools_host.runs.task import Task
-from rltools_host.training.faults import (
-    SET_AFTER_FAULT,
-    changed_after_fault,
-    has_failed,
-)
 from rltools_host.training.hyperparameters import (
     OPTION,
     SetFile,
@@ -45,6 +40,11 @@ THREADED_BOARD = "host-threads"
 POINTS_OF_SHORT_RUNS = 20
 # A resumed run may set these; the others decide what the bits of the run are.
 SET_ON_RESUME = ("steps", "report_every")
+# So may one that a fault has stopped: sizes of steps, and bounds on them.
+SET_AFTER_FAULT = (
+    *("learning_rate", "student_rate", "kl_target"),
+    *("max_grad_norm", "clip_range", "adam_epsilon"),
+)
 
 
 @dataclass(frozen=True)
@@ -309,8 +309,7 @@ def for_resumption(request: TrainingRequest, run: RunFolder) -> TrainingRequest:
 def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
     """The run's own settings hold, from its checkpoint, whose hash covers them. One that a fault
     has stopped may take smaller steps."""
-    failed = has_failed(folder.content)
-    may_be_set = SET_ON_RESUME + (SET_AFTER_FAULT if failed else ())
+    may_be_set = SET_ON_RESUME + (SET_AFTER_FAULT if folder.content.has_failed else ())
     if fixed := [name for name in given if name not in may_be_set]:
         raise UsageError(
             f"a resumed run keeps its {fixed[0]}: only {', '.join(may_be_set[:-1])} and "
@@ -326,7 +325,11 @@ def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
     save, checkpoint = checkpoint_to_resume(folder, plan.description)
     plan.save, plan.checkpoint = save, checkpoint
     values |= dict(checkpoint.hyperparameters)
-    plan.changed = changed_after_fault(values, given)
+    plan.changed = {
+        name: (float(values[name]), float(given[name]))
+        for name in SET_AFTER_FAULT
+        if name in given and given[name] != values[name]
+    }
     own_steps = max(int(values["steps"]), folder.content.steps)
     values["steps"] = own_steps
     if plan.board.name != folder.content.board:

@@ -24,6 +24,7 @@ from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
+from rltools_host.training import faults
 from rltools_host.training.board import (
     BestPolicy,
     build_program,
@@ -36,12 +37,6 @@ from rltools_host.training.board import (
     view_of,
 )
 from rltools_host.training.endings import paused, remedy, state_after, stopped_by_disk
-from rltools_host.training.faults import (
-    checkpoint_to_put,
-    note_of_resumption,
-    smaller_steps,
-    suspicion,
-)
 from rltools_host.training.held_run import held_step
 from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
 from rltools_host.training.plan import Plan, TrainingRequest, open_plan
@@ -169,7 +164,7 @@ class TrainingRun:
     def _begin(self, view: TrainingView) -> Result:
         """From the beginning, or from the run's save."""
         session, plan = self._session, self._plan
-        if (checkpoint := checkpoint_to_put(plan)) is not None:
+        if (checkpoint := faults.checkpoint_to_put(plan)) is not None:
             put_on_board(session, checkpoint, self._transfer)
             self._screen.activity("")
         session.parameters.set(plan.table, plan.hyperparameters)
@@ -178,7 +173,7 @@ class TrainingRun:
         begin(self._best.largest)
         self._note_beginning()
         if plan.checkpoint is not None:
-            self._take_all(self._notes.of_resumption(note_of_resumption(plan)))
+            self._take_all(self._notes.of_resumption(faults.note_of_resumption(plan)))
         return self._watch(view)
 
     def _note_beginning(self) -> None:
@@ -269,8 +264,7 @@ class TrainingRun:
         if self._interruption.requested and not self._screen.view.activity:
             self._screen.activity("pausing; Ctrl-C once more quits without saving")
         has_to = self._interruption.requested or self._reports.disk_error is not None
-        # An emulated board is saved where it rests by itself: a run takes the same number of
-        # instructions each time.
+        # Not an emulated board: a run takes the same number of instructions each time.
         is_due = self._is_save_due() and not self._identity.counts_instructions
         if not self._asked_to_pause and (has_to or is_due):
             self._asked_to_pause = True
@@ -393,8 +387,8 @@ class TrainingRun:
         if isinstance(error, LinkLostError | TrainingFaultError):
             lost = self._notes.failure()
             kind = EnvironmentLostError if lost else type(error)
-            why = f"{lost or error}{suspicion(self._plan, error, self._notes.outside)}"
-            clause = self._remedy("; ", smaller_steps(self._plan, error, step))
+            why = f"{lost or error}{faults.suspicion(self._plan, error, self._notes.outside)}"
+            clause = self._remedy("; ", faults.smaller_steps(self._plan, error, step))
             return kind(f"{why}; {kept}{clause}")
         return error
 
