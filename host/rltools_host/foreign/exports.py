@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from rltools_host.build.description import MOST_STEP_INTERVAL_US
+from rltools_host.files import parse_json
 from rltools_host.foreign.layers import module, only, tensors_of
 from rltools_host.foreign.network import (
     MOST_LAYERS,
@@ -24,6 +25,7 @@ from rltools_host.foreign.network import (
 from rltools_host.foreign.pickles import UnreadableError
 from rltools_host.foreign.state_dicts import Given
 
+TEXTS = ("activations", "contract")  # of the metadata
 EXPORTED = {"mean", "inverse_std", "lowest", "highest"}
 
 
@@ -106,10 +108,10 @@ class ExportedContract(msgspec.Struct):
 
 def exported_texts(texts: Mapping[str, str]) -> tuple[list[str], ExportedContract] | None:
     """Activations and contract; None where there are neither."""
-    if not texts.keys() & {"activations", "contract"}:
+    if not texts.keys() & set(TEXTS):
         return None
     try:
-        activations = msgspec.json.decode(texts["activations"], type=list[str])
-        return activations, msgspec.json.decode(texts["contract"], type=ExportedContract)
-    except (KeyError, msgspec.DecodeError, RecursionError, UnicodeError):
+        activations, contract = (parse_json(texts[key].encode()) for key in TEXTS)
+        return msgspec.convert(activations, list[str]), msgspec.convert(contract, ExportedContract)
+    except (KeyError, ValueError, msgspec.ValidationError):
         raise UnreadableError("its metadata is not that of rlt export") from None
