@@ -75,6 +75,11 @@ class RefusedPlant(Plant):
         self.action_space.high[:] = float("inf")  # type: ignore[attr-defined]
 
 
+class PlantThatNeverBegins(Plant):
+    def reset(self, **_: Any) -> Any:
+        time.sleep(3600)
+
+
 class UnresettablePlant(Plant):
     def reset(self, **_: Any) -> Any:
         raise RuntimeError("no air")

@@ -120,7 +120,7 @@ def examined(request: TaskRequest | CompiledRequest, state: PlayState) -> Examin
     require_agreement(request.source)  # this process has its own path
     ending = Ending()
     examiner = task.Examiner(maker_of(request.source), request, state)
-    ending.player = examiner
+    ending.take(examiner)
     try:
         return examiner.run()
     finally:

@@ -48,10 +48,14 @@ CREDENTIALS = struct.Struct("3i")  # process, user and group: unix(7), SO_PEERCR
 
 
 def begin(
-    make: MakeEnvironment, request: TaskRequest, task: Task | None, state: PlayState
+    make: MakeEnvironment,
+    request: TaskRequest,
+    task: Task | None,
+    state: PlayState,
+    taken: Callable[[Player], None] = lambda _: None,
 ) -> tuple[Task, Player]:
     """Makes the environments of a run, and begins an episode; `task` is that of a run that goes on,
-    whose environment must still be the same."""
+    whose environment must still be the same. `taken` is told who has what is made."""
     state.call(MAKE)
     first = make_first(make, request.name or request.source)
     state.answered()
@@ -63,6 +67,8 @@ def begin(
         task = task or found
         require_same(found, task)
         player = Player(make, task, state)
+        player.take(first)
+        taken(player)
         prepare(player, task, first)
     except BaseException:
         if player is None:
@@ -212,6 +218,9 @@ class Ending:
         self._has_begun = False
         threading.Thread(target=self._wait, daemon=True).start()
 
+    def take(self, player: Closing) -> None:
+        self.player = player
+
     def keep(self, opened: socket.socket) -> None:
         """Remembers a socket to shut down; at once if the end has come meanwhile."""
         self._open = [*(one for one in self._open if one.fileno() >= 0), opened]
@@ -249,13 +258,13 @@ def main() -> None:
     try:
         if task is not None:  # a run's, and not the user's word; this process has its own path
             require_agreement(request.source)
-        task, player = begin(maker_of(request.source), request, task, state)
+        make = maker_of(request.source)
+        task, player = begin(make, request, task, state, ending.take)
     except RltError as error:
         answer = {"error": str(error), "kind": type(error).__name__}
         os.write(output, (json.dumps(answer) + "\n").encode())
         is_closed()
         return
-    ending.player = player
     try:
         listener = listen(address)
         ending.keep(listener)

@@ -131,7 +131,7 @@ class ServerInThread(EnvironmentServer):
             if self._ending:
                 raise EnvironmentLostError(self._ending)
         except BaseException:
-            self._break_off()
+            self.close() if self._overdue else self._break_off()
             raise
 
     def _run(self, request: TaskRequest, task: Task | None) -> None:
@@ -139,8 +139,8 @@ class ServerInThread(EnvironmentServer):
 
         assert request.make_env is not None
         try:
-            self.task, self._player = begin(request.make_env, request, task, self._state)
-            player = self._player
+            make = request.make_env
+            self.task, player = begin(make, request, task, self._state, self._take)
             with listen(self.address) as listener:
                 self._keep(listener)
                 self._is_ready.set()
@@ -154,6 +154,9 @@ class ServerInThread(EnvironmentServer):
             self._is_ready.set()
             if self._player is not None:
                 self._player.close()
+
+    def _take(self, player: Player) -> None:
+        self._player = player
 
     def _keep(self, opened: socket.socket) -> None:
         """Remembers a socket to shut down; at once if the end has come meanwhile."""

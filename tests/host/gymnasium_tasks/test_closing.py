@@ -17,7 +17,7 @@ import pytest
 import closing_tasks
 from closing_tasks import VARIABLE, Plant, PlantThatHangs, PlantThatRaises
 from rltools_host.checks.process import examine_task
-from rltools_host.errors import RltError, UsageError
+from rltools_host.errors import EnvironmentLostError, RltError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import LIMIT_VARIABLE
 from rltools_host.gymnasium_tasks.player import flat_maker
 from rltools_host.gymnasium_tasks.server_start import ServerInThread, ServerProcess, open_task
@@ -62,6 +62,18 @@ def test_what_cannot_be_learnt_is_closed(name: str, noted: Path) -> None:
     with pytest.raises(UsageError):
         ServerInThread(TaskRequest("f", getattr(closing_tasks, name)))
     assert words(noted) == ["on", "off"] * 2
+
+
+@pytest.mark.parametrize("start", [ServerProcess, ServerInThread])
+def test_what_never_begins_is_closed(
+    start: Any, noted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LIMIT_VARIABLE, "1")
+    make = None if start is ServerProcess else closing_tasks.PlantThatNeverBegins
+    request = TaskRequest(source("PlantThatNeverBegins"), make, environments=2)
+    with pytest.raises(EnvironmentLostError, match="has not returned from reset for 1 s"):
+        start(request)
+    wait_for(lambda: words(noted) == ["on"] * 2 + ["off"] * 2, 30)
 
 
 PARENT = """
