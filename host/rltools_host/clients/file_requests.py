@@ -14,7 +14,9 @@ from rltools_host.clients.messages import Nak, Opcode, Packet
 from rltools_host.errors import BoardMismatchError, FileNotThereError, LinkLostError, RltError
 
 TICK_S = 1e-6  # less than that is no time to wait for
-PATIENCE = 60  # times the shortest timeout without anything new: then the board is taken for lost
+# Without anything new for so many times the shortest timeout, and half as often the link's own, the
+# board is taken for lost.
+PATIENCE = 60
 # Their answers carry the session's number.
 SESSION_OPERATIONS = (
     Opcode.READ_FILE,
@@ -39,14 +41,15 @@ class Pace:
     """How long answers take on this link, and how many requests it carries at once.
 
     The time after which a request counts as lost is RFC 6298's, from the answers' times, and not
-    below the shortest that is given. It doubles with each silence from the second on, up to
-    LONGEST_S. Under way are as many requests as are sent in the time of the fastest answer, one
-    each SPACING_S: a link without delay has one, and a narrow one is not filled up.
+    below the shortest that is given. It doubles with the second and the third silence, and is
+    LONGEST_S at most. Under way are as many requests as are sent in the time of the fastest answer,
+    one each SPACING_S: a link without delay has one, and a narrow one is not filled up.
     """
 
     SPACING_S = 0.015
     MOST_UNDER_WAY = 40
-    LONGEST_S = 20.0
+    LONGEST_S = 10.0
+    MOST_DOUBLED = 2
 
     def __init__(self, shortest_s: float) -> None:
         self._shortest_s = shortest_s
@@ -74,13 +77,17 @@ class Pace:
 
     @property
     def _patience(self) -> int:
-        return 1 << min(max(0, self._silences - 1), 10)
+        return 1 << min(max(0, self._silences - 1), self.MOST_DOUBLED)
+
+    @property
+    def usual_s(self) -> float:
+        """The timeout while the link carries something."""
+        estimate = 0.0 if self._mean_s is None else self._mean_s + 4 * self._deviation_s
+        return max(self._shortest_s, min(estimate, self.LONGEST_S))
 
     @property
     def timeout_s(self) -> float:
-        estimate = 0.0 if self._mean_s is None else self._mean_s + 4 * self._deviation_s
-        longest = max(self.LONGEST_S, self._shortest_s)
-        return min(max(self._shortest_s, estimate) * self._patience, longest)
+        return min(self.usual_s * self._patience, max(self.LONGEST_S, self._shortest_s))
 
     @property
     def under_way(self) -> int:
@@ -279,7 +286,8 @@ class FileRequests:
 
     def _progressed(self) -> None:
         """Something new has come."""
-        self._deadline = self._clock() + PATIENCE * self._reply_timeout_s
+        patience_s = PATIENCE * max(self._reply_timeout_s, self._pace.usual_s / 2)
+        self._deadline = self._clock() + patience_s
 
     def _refused(self, reply: Packet) -> RltError:
         code = reason_of(reply)

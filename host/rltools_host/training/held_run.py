@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from rltools_host.clients.messages import Identity, State
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rltools_host.clients.messages import Evaluation, Identity, Result, State, StatusText
 from rltools_host.clients.session import BoardSession, value_bits
 from rltools_host.errors import UsageError
+from rltools_host.link.framing import SEVERITY_WARNING
 from rltools_host.runs.saves import CHECKPOINT_FILE
 from rltools_host.training.plan import SET_ON_RESUME, Plan
 from rltools_host.tree import command_line, near_path
@@ -50,3 +54,17 @@ def why_not_held(session: BoardSession, identity: Identity, plan: Plan) -> str:
     if identity.state != State.TRAINING and session.training.result().step <= plan.first_step:
         return "holds no later state"
     return ""
+
+
+def unheard(
+    session: BoardSession, result: Result, rows: Sequence[Mapping[str, Any]]
+) -> list[Evaluation | StatusText]:
+    """The evaluations that the board states and the run has no reports of; a line where it states
+    none. `rows` are the run's."""
+    heard = {row["step"] for row in rows if row["kind"] == "evaluation"}
+    last = max([0, *(row["step"] for row in rows)])
+    stated = {kept.step: kept for kept in session.training.kept_evaluations()}
+    if not stated and result.step > last:
+        text = f"the board states no evaluation: what it reported from step {last} on is lost"
+        return [StatusText(SEVERITY_WARNING, text)]
+    return [kept for step, kept in stated.items() if step >= last and step not in heard]

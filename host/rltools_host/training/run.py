@@ -37,7 +37,7 @@ from rltools_host.training.board import (
     view_of,
 )
 from rltools_host.training.endings import paused, remedy, state_after, stopped_by_disk
-from rltools_host.training.held_run import held_step
+from rltools_host.training.held_run import held_step, unheard
 from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
 from rltools_host.training.plan import Plan, TrainingRequest, open_plan
 from rltools_host.training.progress import Screen, TrainingView
@@ -201,14 +201,13 @@ class TrainingRun:
         else:  # by the board's clock, as nobody watched
             board_s = result.counter / 1e6 - self._time.seconds
             self._train_s_before = max(self._train_s_before, board_s)
-        self._best.take_rows(self._folder.truncate_metrics(min(result.step, plan.first_step)))
+        rows = self._folder.truncate_metrics(min(result.step, plan.first_step))
+        self._best.take_rows(rows)
         if plan.checkpoint is not None and result.step < plan.checkpoint.step:
             plan.held_step = None
             return None
-        for evaluation in {kept.step: kept for kept in training.kept_evaluations()}.values():
-            if evaluation.step > plan.first_step:
-                self._take(evaluation)
-            self._best.take(evaluation)
+        for event in unheard(self._session, result, rows):
+            self._take(event)
         if result.finished and plan.steps <= self._folder.content.steps:
             return result
         self._save(result, "training")

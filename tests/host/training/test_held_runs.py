@@ -5,18 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, firmware
-from rltools_host.clients.messages import State
+from rltools_host.clients.messages import Evaluation, Result, State, StatusText
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import LinkLostError, UsageError
 from rltools_host.link import connection
 from rltools_host.link.transport import open_link
 from rltools_host.runs.folder import RunFolder
+from rltools_host.training import run as training_run
+from rltools_host.training.held_run import unheard
+from rltools_host.training.run import TrainingRun
 from slow_link import Line, SlowProxy
 from tcp_board import TcpBoard
 from training_calls import train_here
@@ -63,8 +67,6 @@ def proxy_to(board: TcpBoard, line: Line, *, pty: bool = False) -> SlowProxy:
 
 def lose_at(proxy: SlowProxy, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The link is gone from a report of this step on."""
-    from rltools_host.training.run import TrainingRun
-
     take = TrainingRun._take
 
     def taken(self: TrainingRun, event: Any) -> None:
@@ -85,8 +87,6 @@ def test_a_board_that_went_on_alone(
 ) -> None:
     """Also where the run has an earlier save, and the last evaluations were never heard of."""
     run = tmp_path / "run"
-    from rltools_host.training import run as training_run
-
     if saves:
         monkeypatch.setattr(training_run, "FIRST_SAVE_S", 0.0)
     with proxy_to(board, Line()) as proxy, monkeypatch.context() as patch:
@@ -130,6 +130,20 @@ def test_a_slow_link_brings_it_all(
     with proxy_to(board, line, pty=pty) as proxy:
         document = train(tmp_path / "run", port=proxy.port)
     assert document["state_sha256"] == straight["state_sha256"]
+
+
+def test_evaluations_that_nobody_heard() -> None:
+    """They are reports as the others; older firmware states none, which is said."""
+    rows = [{"kind": "evaluation", "step": 500}, {"kind": "progress", "step": 900}]
+    result = Result(0, 0, 2000, 0, 0, True, "5" * 64)
+    kept = [Evaluation(0, step, 10, -1.0, 0.0, 0.0, 0.0) for step in (500, 2000)]
+    session: Any = SimpleNamespace(training=SimpleNamespace(kept_evaluations=lambda: kept))
+    assert unheard(session, result, rows) == [kept[1]]
+    assert unheard(session, result, [*rows, {"kind": "evaluation", "step": 2000}]) == []
+    kept.clear()
+    (text,) = unheard(session, result, rows)
+    assert isinstance(text, StatusText)
+    assert "what it reported from step 900 on is lost" in text.text
 
 
 def test_the_state_of_another_run_is_refused(
