@@ -108,30 +108,11 @@ def test_no_run_is_saved_sooner_than_it_is_due(
     clocked = functools.partial(training_run.TrainingRun, clock=lambda: float(reached[0]))
     monkeypatch.setattr(training_run, "TrainingRun", clocked)
     monkeypatch.setattr(training_run, "SAVE_EVERY_S", 300.0)
-    monkeypatch.setattr(training_run, "FIRST_SAVE_S", 300.0)
     monkeypatch.setattr(train_command, "make_screen", CountingScreen)
     bench.train(tmp_path / "run", "report_every=20")
     steps = [step for step, _, state in seen if state == "training"]
     assert steps, "one is due at step 320"
     assert all(after - before > 300 for before, after in itertools.pairwise([0, *steps]))
-
-
-def test_the_first_save_comes_after_the_first_evaluation(
-    bench: Bench,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    seen: list[tuple[int, str, str]],
-) -> None:
-    """Of a run that is shorter than the time between two saves; a resumed one has its save."""
-    monkeypatch.setattr(training_run, "SAVE_EVERY_S", 600.0)
-    monkeypatch.setattr(training_run, "FIRST_SAVE_S", 0.0)
-    bench.train(tmp_path / "run")
-    first, *others = [step for step, _, state in seen if state == "training"]
-    assert 100 <= first <= 500
-    assert others == []
-    bench.options = {"seconds_per_step": 0.0005}
-    bench.train(tmp_path / "run", "steps=1200", resume=str(tmp_path / "run"))
-    assert [state for _, _, state in seen] == ["training", "finished", "finished"]
 
 
 def test_run_that_another_command_has_gone_on_with(
