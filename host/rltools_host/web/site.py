@@ -20,6 +20,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from rltools_host.boards.description import list_boards
 from rltools_host.build.cmake import load_dialect
 from rltools_host.build.description import ExperimentDescription, channels, shapes
 from rltools_host.build.experiments import describe, gate, list_experiments
@@ -139,7 +140,12 @@ def write_page(new: Path, experiments: Sequence[str]) -> None:
     (new / DIALECT_FILE).write_text(compact(dialect_document()), "utf-8")
     states = [state for state in known_states() if state["experiment"] in experiments]
     files = sorted({*files_of(new), MARK})
-    document = {"experiments": experiments, "states": states, "files": files}
+    document = {
+        "experiments": experiments,
+        "states": states,
+        "boards": boards_document(),
+        "files": files,
+    }
     (new / MARK).write_text(compact(document), "utf-8")
     write_service_worker(new)
 
@@ -255,6 +261,20 @@ def gate_document(name: str) -> dict[str, Any]:
         "needed": needed,
         "radius_m": found.radius_m,
     }
+
+
+def boards_document() -> list[dict[str, Any]]:
+    """The boards that a browser can reach, with what their ports need."""
+    return [
+        {
+            "name": board.name,
+            "title": board.title,
+            "baud": board.link.baud,
+            "usb_ids": board.link.usb_ids,
+        }
+        for board in list_boards()
+        if board.link.kind == "serial"
+    ]
 
 
 def dialect_document() -> dict[str, Any]:

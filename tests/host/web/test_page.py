@@ -79,6 +79,71 @@ def test_a_slider_changes_its_field_and_the_link_restores_it(site: str, page: An
     assert train(page) == first != HASH_300
 
 
+def test_the_verdict_is_of_what_ran(site: str, page: Any) -> None:
+    """Fields that are edited meanwhile, or later, neither turn it red nor silence it; the link has
+    what ran, and the fields say that they are not in force."""
+    open_page(page, f"{site}#experiment={EXPERIMENT}&steps=300&seed=0")
+    ran = f"{site}#experiment={EXPERIMENT}&steps=300"
+    page.evaluate(
+        """() => {
+          document.getElementById("train").click();
+          for (const [name, value] of [["seed", "7"], ["gamma", "0.9"], ["steps", ""]]) {
+            const field = document.getElementById(`set-${name}`);
+            field.value = value;
+            field.dispatchEvent(new Event("input"));
+          }
+        }"""
+    )
+    page.locator("#status", has_text="Finished").wait_for()
+    assert page.locator("#devices tr").first.get_attribute("data-hash") == HASH_300
+    assert "the bits of the devices below" in page.inner_text("#status")
+    assert page.locator("#devices tr.same td").last.inner_text() == HASH_300
+    page.click("#share")
+    page.locator("#status", has_text="as the run has it, not as the fields say").wait_for()
+    assert page.evaluate("() => location.href") == ran
+    assert page.locator(".not-in-force").count() == 3
+    note = page.locator("#settings-note")
+    assert note.inner_text().startswith("Not what the run has: seed, steps, gamma are edited.")
+    assert note.get_attribute("role") == "status"
+    described = page.get_attribute("#set-gamma", "aria-describedby")
+    assert described.split()[0] == "notice-set-gamma"
+    assert page.inner_text("#notice-set-gamma") == "Not in force: the run has 0.99."
+    page.fill("#set-gamma", "0.99")
+    page.fill("#set-seed", "0")
+    page.fill("#set-steps", "300")
+    assert page.locator(".not-in-force").count() == 0
+    page.fill("#set-gamma", "0.9")
+    page.click("#reset")
+    assert page.locator(".not-in-force").count() == 0
+    assert train(page) != HASH_300
+    assert page.locator("#devices tr.same, #devices tr.other").count() == 0
+    page.fill("#set-gamma", "0.99")  # of that run nothing is known, whatever the field says
+    page.click("#share")
+    assert page.evaluate("() => location.href") == f"{ran}&gamma=0.9"
+
+
+def test_a_run_that_is_resumed_stays_what_it_was(site: str, page: Any) -> None:
+    open_page(page, f"{site}#experiment={EXPERIMENT}")
+    page.click("#train")
+    page.locator("#numbers", has_text="steps/s").wait_for()
+    page.click("#train")  # pause
+    page.locator("#status", has_text="Paused").wait_for()
+    page.fill("#set-gamma", "0.5")
+    assert page.locator(".not-in-force").count() == 1
+    assert train(page).startswith("cb477b641fdc")
+    assert page.locator("#devices tr.same").count() == 1
+    assert page.locator(".not-in-force").count() == 1
+
+
+def test_before_the_first_step_the_fields_count(site: str, page: Any) -> None:
+    open_page(page, f"{site}#experiment={EXPERIMENT}&seed=3")
+    page.fill("#set-seed", "0")
+    page.fill("#set-steps", "300")
+    assert page.locator(".not-in-force").count() == 0
+    assert train(page) == HASH_300
+    assert "seed" not in page.evaluate("() => location.href")
+
+
 @pytest.mark.parametrize(
     ("fragment", "named"),
     [

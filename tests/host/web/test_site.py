@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from programs import in_node
 from rltools_host.build import picture
 from rltools_host.build.description import Shape
 from rltools_host.build.experiments import list_experiments
@@ -228,3 +229,18 @@ def test_an_unknown_experiment_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     with pytest.raises(UnknownNameError, match="pendulum-td4"):
         site.write_site(["pendulum-td4"], tmp_path / "web")
     assert not (tmp_path / "web").exists()
+
+
+def test_ports_are_opened_at_the_speed_of_the_boards_data() -> None:
+    boards = site.boards_document()
+    assert [board["name"] for board in boards] == ["esp32", "esp32c3", "teensy41"]
+    bridge = {"usbVendorId": 0x10C4, "usbProductId": 0xEA60}
+    other = {"usbVendorId": 0x1234, "usbProductId": 0x5678}
+    cases = [(bridge, ""), (bridge, "teensy41"), (other, "esp32"), (other, ""), ({}, "")]
+    here = Path(__file__).parent / "speed_in_node.mjs"
+    found = json.loads(
+        in_node(here, site.PAGE / "link.js", given={"boards": boards, "cases": cases})
+    )
+    assert [each["baud"] for each in found] == [460800, 115200, 460800, 115200, 115200]
+    assert [bool(each["assumed"]) for each in found] == [False, False, False, True, True]
+    assert "115,200 baud, as no board has USB 1234:5678" in found[3]["assumed"]

@@ -7,7 +7,7 @@ const status = document.getElementById("board-status");
  * is what BoardPanel asks of the page. */
 export function prepareBoard(page) {
   let panel = null;
-  button.hidden = !navigator.serial;
+  button.hidden = document.getElementById("board-kind-row").hidden = !navigator.serial;
   if (navigator.serial) status.textContent = "Not connected.";
   else if (!window.isSecureContext)
     status.textContent = "WebSerial needs this page by HTTPS, or from this machine.";

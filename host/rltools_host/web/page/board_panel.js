@@ -6,7 +6,7 @@ import { PolicyPart, element } from "./board_policies.js";
 import { Core, Refused } from "./core.js";
 import { FILE_NOT_FOUND, FileRefused } from "./files.js";
 import { Dialect } from "./frames.js";
-import { BoardError, openSerial } from "./link.js";
+import { BoardError, openSerial, speedOf } from "./link.js";
 
 const get = (id) => document.getElementById(`board-${id}`);
 
@@ -106,7 +106,7 @@ export class BoardPanel {
 
   show() {
     const { board } = this;
-    get("connect").hidden = Boolean(board);
+    get("connect").hidden = get("kind-row").hidden = Boolean(board);
     get("disconnect").hidden = !board;
     this.enable({ connect: true, disconnect: true });
     get("train").hidden = board?.identity.program !== "train";
@@ -151,12 +151,13 @@ export class BoardPanel {
       if (error.name !== "SecurityError") return this.say("No port was chosen.");
       throw new BoardError("the browser asks for a port only just after a press: press again");
     }
-    this.say("Asking the board who it is.");
+    const { baud, assumed } = speedOf(port, this.page.boards(), get("kind").value);
+    this.say(`Asking the board who it is. ${assumed}`);
     this.dialect ??= new Dialect(await (await fetch("dialect.json")).json());
-    this.board = await Board.connect(await openSerial(port), this.dialect);
+    this.board = await Board.connect(await openSerial(port, baud), this.dialect);
     const { board } = this;
     board.connection.onLost = () => this.#lost(board);
-    this.say(`Connected to ${board.identity.board} on ${board.name}.`);
+    this.say(`Connected to ${board.identity.board} on ${board.name}. ${assumed}`);
     await (board.identity.program === "infer" ? this.policies : this.training).begin();
   }
 

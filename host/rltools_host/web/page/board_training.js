@@ -49,7 +49,7 @@ export class TrainingPart {
 
   experimentChanged() {
     if (this.state !== TRAINING || this.#mismatch()) return;
-    if (this.isFollowing) this.panel.page.begin(this.values.steps);
+    if (this.isFollowing) this.panel.page.begin(this.values);
     else this.panel.run("Asking how the board stands.", () => this.#join());
   }
 
@@ -103,6 +103,7 @@ export class TrainingPart {
     const settings = this.panel.page.settings();
     const values = await this.panel.board.readParameters(this.#parameters);
     const wrong = Object.keys(values).filter((name) => !settings.set(name, values[name]));
+    this.panel.page.fieldsSet();
     if (wrong.length) {
       throw new BoardError(`the board's ${wrong.join(", ")} cannot be set here; the rest is`);
     }
@@ -121,7 +122,7 @@ export class TrainingPart {
 
   async #start() {
     this.values = await this.#setParameters();
-    this.panel.page.begin(this.values.steps);
+    this.panel.page.begin(this.values);
     this.#follow((await this.panel.board.start((message) => this.#report(message))).result);
   }
 
@@ -137,13 +138,14 @@ export class TrainingPart {
 
   async #resume() {
     this.values = await this.panel.board.readParameters(this.#parameters); // may have been set since
+    this.panel.page.resumed(this.values);
     this.#follow((await this.panel.board.resume((message) => this.#report(message))).result);
   }
 
   // One that was begun before the page was connected.
   async #join() {
     this.values = await this.panel.board.readParameters(this.#parameters);
-    this.panel.page.begin(this.values.steps);
+    this.panel.page.begin(this.values);
     this.#follow(this.panel.board.watch((message) => this.#report(message)));
   }
 
@@ -220,7 +222,7 @@ export class TrainingPart {
           `${short(there.hash)}… instead of step ${counted(step)} in ${short(hash)}…: send it again`,
       );
     }
-    page.goOn();
+    page.goOn(values);
     page.state(step, hash, `${board.identity.board} on ${board.name}`, values);
     this.panel.say(`The board has the run at step ${counted(step)}: state ${short(hash)}… verified.`);
   }

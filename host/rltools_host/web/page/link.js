@@ -8,7 +8,7 @@ const SILENCE_LIMIT_MS = 20_000; // without any message, heartbeats included
 // ms, after which a request is sent again, and after which the board is taken for lost.
 export const TIMES = { answer: 1000, limit: 15_000 };
 const WORST_ERROR = 3; // MAV_SEVERITY_ERROR: smaller numbers are worse
-export const BAUD = 115_200;
+export const USUAL_BAUD = 115_200; // as transport.py has it
 
 /** Something that a person is told, in a sentence. */
 export class BoardError extends Error {}
@@ -16,11 +16,23 @@ export class LinkLost extends BoardError {}
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** The speed of a port, {baud, assumed}: that of the board of this name, else of the one whose USB
+ * number the port has, else the usual one; `assumed` is a sentence where nothing states it. */
+export function speedOf(port, boards, name) {
+  const { usbVendorId, usbProductId } = port.getInfo?.() ?? {};
+  const hexadecimal = (number) => (number ?? 0).toString(16).padStart(4, "0").toUpperCase();
+  const id = `${hexadecimal(usbVendorId)}:${hexadecimal(usbProductId)}`;
+  const board = boards.find((each) => (name ? each.name === name : each.usb_ids.includes(id)));
+  if (board) return { baud: board.baud, assumed: "" };
+  const baud = USUAL_BAUD;
+  return { baud, assumed: `Assumed: ${baud.toLocaleString("en")} baud, as no board has USB ${id}; choose the board beside Connect to state it.` };
+}
+
 /** The link of a serial port of the browser's: {name, readable, writable, close()}. A link's
  * `readable` is another stream after an error that the port survives, and null once it is gone. */
-export async function openSerial(port) {
+export async function openSerial(port, baudRate) {
   try {
-    await port.open({ baudRate: BAUD, bufferSize: 1 << 16 });
+    await port.open({ baudRate, bufferSize: 1 << 16 });
   } catch {
     throw new BoardError(
       "the port cannot be opened: another tab or program has it, or its device is gone. " +

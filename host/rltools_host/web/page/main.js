@@ -3,6 +3,7 @@ import { prepareBoard } from "./board_entry.js";
 import { Refused } from "./core.js";
 import { Curve } from "./curve.js";
 import { EpisodePlayer } from "./episode.js";
+import { number, showMetrics, showStates } from "./results.js";
 import { Settings } from "./settings.js";
 
 const get = (id) => document.getElementById(id);
@@ -24,6 +25,8 @@ let reporter = "page"; // whose run the curve and the metrics show: page, board
 let lastImage = null, lastStep = 0; // of the run's policy
 let training = "none"; // none, at-rest, running, finished
 let ranWith = null; // the values of the run that is here
+let hasBegun = false; // that run: Train no longer takes the fields
+let boardValues = null; // of the board's run, which is shown
 let droneWords = {}; // of the address
 let wrongWords = []; // of it, by their names
 let seen = { episodes: 0 }, shown = "training", episode = 0, wait = 0, time = 0; // s, but for the frame's time
@@ -34,17 +37,35 @@ function say(text, isBad = false) {
   get("status").classList.toggle("bad", isBad);
 }
 
-const FORMATS = [0, 1].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));
-const number = (value, digits = 1) => (Number.isFinite(value) ? FORMATS[digits].format(value) : "–");
 
 // ---- The address ---------------------------------------------------------------------------------
 
 function address() {
   const words = new URLSearchParams({ experiment: description.name });
-  for (const [name, value] of Object.entries(settings.changes())) words.set(name, value);
+  for (const [name, value] of Object.entries(settings.changes(inForce() ?? undefined))) words.set(name, value);
   const changes = player ? player.changes() : droneWords;
   for (const [name, value] of Object.entries(changes)) words.set(OF_DRONE + name, value);
   return `#${words}`;
+}
+
+/** The values of the run that is shown, where it has begun; null where the fields' still count. */
+function inForce() {
+  if (reporter === "board") return boardValues;
+  return hasBegun ? ranWith : null;
+}
+
+/** Marks the fields that say other than the run that is shown. */
+function markFields() {
+  const names = settings.mark(inForce());
+  const [are, they] = names.length === 1 ? ["is", "It counts"] : ["are", "They count"];
+  get("settings-note").textContent = names.length
+    ? `Not what the run has: ${names.join(", ")} ${are} edited. ${they} from the next reset.`
+    : "They count from the next reset.";
+}
+
+function fieldChanged() {
+  markFields();
+  addressLater();
 }
 
 let addressTimer = 0;
@@ -97,6 +118,7 @@ function reset() {
   const values = settings.values();
   if (!values) return say("A hyperparameter is not within its bounds.", true);
   ranWith = values;
+  hasBegun = false;
   showRunOf("page", values.steps);
   worker.postMessage({ kind: "reset", values });
   history.replaceState(null, "", address());
@@ -110,6 +132,7 @@ function showProgress(step, steps) {
 /** Clears what the run before has shown. */
 function showRunOf(who, steps) {
   reporter = who;
+  markFields();
   seen = { episodes: 0 };
   curve.clear(steps);
   get("numbers").textContent = "";
@@ -124,7 +147,7 @@ function showReport({ step, steps, updates, episodes, lastReturn, rate, metrics 
   get("numbers").textContent = parts.join(" · ");
   if (episodes !== seen.episodes) curve.addEpisode(step, lastReturn);
   seen = { episodes };
-  showMetrics(metrics);
+  showMetrics(get("metrics"), description.metrics, metrics);
 }
 
 function showEvaluation({ step, mean, std }) {
@@ -132,45 +155,17 @@ function showEvaluation({ step, mean, std }) {
   say(`Step ${number(step)}: return ${number(mean)} ± ${number(std)}.`);
 }
 
-function showMetrics(values) {
-  if (!get("metrics").children.length) get("metrics").append(...description.metrics.map(metricRow));
-  for (const [index, place] of get("metrics").querySelectorAll("dd").entries()) {
-    place.textContent = Number.isFinite(values[index]) ? values[index].toPrecision(4) : "–";
-  }
-}
-
-function metricRow({ name, description: sentence }) {
-  const row = document.createElement("div"), term = document.createElement("dt");
-  term.textContent = name.replaceAll("_", " ");
-  row.title = sentence;
-  row.append(term, document.createElement("dd"));
-  return row;
-}
-
 function showState(step, hash, device = NAMES[moduleKind], values = ranWith) {
-  const isUsual = Object.keys(settings.changes()).every((name) => name === "seed" || name === "steps");
-  const steps = Math.min(step, values.steps); // a rollout may end beyond them
-  const rows = [{ device, seed: values.seed, steps, hash, mine: true }];
-  for (const known of site.states.filter((each) => each.experiment === description.name)) {
-    rows.push({ ...known, device: known.devices.join(", ") });
-  }
-  get("devices").replaceChildren(...rows.map((row) => {
-    const line = document.createElement("tr");
-    for (const value of [row.device, row.seed, number(row.steps), row.hash]) {
-      line.append(Object.assign(document.createElement("td"), { textContent: value }));
-    }
-    const isAlike = isUsual && row.seed === values.seed && row.steps === steps && steps === values.steps;
-    if (!row.mine && isAlike) line.className = row.hash === hash ? "same" : "other";
-    if (row.mine) line.dataset.hash = hash;
-    return line;
-  }));
+  const known = site.states.filter((each) => each.experiment === description.name);
+  const isUsual = Object.keys(settings.changes(values)).every((name) => name === "seed" || name === "steps");
+  showStates(get("devices"), { step, hash, device, values, known, isUsual });
 }
 
 const answers = {
   loaded(data) {
     ({ description, moduleKind, module: compiled } = data);
     lastImage = null;
-    settings = new Settings(get("settings"), description.hyperparameters, addressLater);
+    settings = new Settings(get("settings"), description.hyperparameters, fieldChanged);
     get("experiment").value = description.name;
     takeAddress();
     showPlayer();
@@ -217,14 +212,17 @@ const answers = {
   run(data) {
     giveRun(data);
   },
-  restored({ values }) {
+  restored({ values, assumed }) {
     for (const [name, value] of Object.entries(values)) settings.set(name, value);
     ranWith = settings.values();
+    hasBegun = true;
     showRunOf("page", ranWith.steps);
     history.replaceState(null, "", address());
     setTraining("at-rest");
     playTraining();
-    say("Checkpoint restored: Train goes on with it.");
+    const which = assumed.length === description.hyperparameters.length ? "the hyperparameters" : assumed.join(", ");
+    const said = assumed.length ? ` It does not state ${which}: the fields' values are taken.` : "";
+    say(`Checkpoint restored: Train goes on with it.${said}`);
   },
   refused({ what, reason }) {
     say(what ? `${what}: ${reason}.` : `${reason}.`, true);
@@ -334,7 +332,15 @@ function frame(now) {
 
 get("train").addEventListener("click", () => {
   if (training === "running") return worker.postMessage({ kind: "pause" });
+  if (!hasBegun) {
+    if (!settings.values()) return say("A hyperparameter is not within its bounds.", true);
+    const isEdited = settings.mark(ranWith).length > 0;
+    if (isEdited) reset(); // no step of it is done
+    hasBegun = true;
+  }
   if (reporter !== "page") showRunOf("page", ranWith.steps);
+  markFields();
+  history.replaceState(null, "", address());
   if (shown !== "training") playTraining();
   worker.postMessage({ kind: "train" });
   setTraining("running");
@@ -347,11 +353,13 @@ get("reset").addEventListener("click", () => {
 });
 get("share").addEventListener("click", async () => {
   history.replaceState(null, "", address());
+  const which = settings.mark(inForce()).length ? "as the run has it, not as the fields say" : "and every setting";
+  const restores = `it restores the experiment ${which}.`;
   try {
     await navigator.clipboard.writeText(location.href);
-    say("The link is copied: it restores the experiment and every setting.");
+    say(`The link is copied: ${restores}`);
   } catch {
-    say("The page's address is the link: it restores the experiment and every setting.");
+    say(`The page's address is the link: ${restores}`);
   }
 });
 get("save-checkpoint").addEventListener("click", () => worker.postMessage({ kind: "checkpoint", values: ranWith }));
@@ -373,11 +381,21 @@ boardChanged = prepareBoard({
   experiment: () => (description ? { description, compiled } : null),
   settings: () => settings,
   played: () => (shown === "file" ? { image: openedImage, name: "The opened policy" } : lastImage && { image: lastImage, name: "The run's policy" }),
-  begin(steps) {
+  boards: () => site.boards,
+  begin(values) {
     if (training === "running") worker.postMessage({ kind: "pause" });
-    showRunOf("board", steps);
+    boardValues = values;
+    showRunOf("board", values.steps);
   },
-  goOn: () => (reporter = "board"),
+  goOn(values) {
+    [reporter, boardValues] = ["board", values];
+    markFields();
+  },
+  resumed(values) {
+    boardValues = values; // may have been set meanwhile
+    markFields();
+  },
+  fieldsSet: fieldChanged,
   run() {
     if (training === "running" || training === "none") return null;
     const values = ranWith;
@@ -392,6 +410,7 @@ boardChanged = prepareBoard({
 });
 site = await (await fetch("site.json")).json();
 for (const name of site.experiments) get("experiment").append(new Option(name, name));
+for (const { name, title, baud } of site.boards) get("board-kind").append(new Option(`${title} (${number(baud)} baud)`, name));
 load(experimentOfAddress());
 requestAnimationFrame(frame);
 if ("serviceWorker" in navigator) navigator.serviceWorker.register("service-worker.js").catch(() => {});

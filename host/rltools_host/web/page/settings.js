@@ -53,9 +53,9 @@ export class Settings {
     return field.checkValidity() && field.value !== "" ? Number(field.value) : null;
   }
 
-  /** Those that are not the defaults. */
-  changes() {
-    const found = this.parameters.map((each) => [each, this.value(each.name)]);
+  /** Those that are not the defaults: of the fields, or of a run's values. */
+  changes(values) {
+    const found = this.parameters.map((each) => [each, values ? shortest(values[each.name]) : this.value(each.name)]);
     const changed = found.filter(([{ default: usual }, value]) => value !== null && value !== shortest(usual));
     return Object.fromEntries(changed.map(([{ name }, value]) => [name, value]));
   }
@@ -68,6 +68,26 @@ export class Settings {
     field.value = String(parameter.type === "U32" ? value : shortest(value));
     show();
     return true;
+  }
+
+  /** Marks the fields that say other than `values`, those in force; their names. */
+  mark(values) {
+    const names = [];
+    for (const { name } of this.parameters) {
+      const { field, box, notice } = this.inputs.get(name);
+      const said = this.value(name);
+      const isOther = values !== null && (said === null || Math.fround(said) !== Math.fround(values[name]));
+      if (isOther) names.push(name);
+      box.classList.toggle("not-in-force", isOther);
+      notice.hidden = !isOther;
+      notice.textContent = isOther ? `Not in force: the run has ${shortest(values[name])}.` : "";
+      field.setAttribute("aria-describedby", isOther ? `${notice.id} ${this.#about(name)}` : this.#about(name));
+    }
+    return names;
+  }
+
+  #about(name) {
+    return `about-${this.kind}-${name}`;
   }
 
   setDefaults() {
@@ -85,7 +105,8 @@ export class Settings {
     const slider = element("input", { type: "range", min: 0, max: POSITIONS });
     slider.setAttribute("aria-label", `${name}, slider`);
     const bounds = [minimum, maximum].map((bound) => (type === "U32" ? bound : shortest(bound))).join(" to ");
-    const said = element("p", { className: "note", id: `about-${this.kind}-${name}`, textContent: `${description} ${bounds}.` });
+    const said = element("p", { className: "note", id: this.#about(name), textContent: `${description} ${bounds}.` });
+    const notice = element("p", { className: "notice", id: `notice-${this.kind}-${name}`, hidden: true });
     field.setAttribute("aria-describedby", said.id);
     const show = () => {
       slider.value = Math.round(scale.position(Number(field.value)) * POSITIONS);
@@ -101,9 +122,9 @@ export class Settings {
       if (field.checkValidity()) show();
       changed(name);
     });
-    this.inputs.set(name, { field, show });
+    this.inputs.set(name, { field, show, box, notice });
     this.set(name, parameter.default);
-    box.append(label, field, slider, said);
+    box.append(label, field, slider, notice, said);
     slider.style.gridColumn = "1 / -1";
     return box;
   }

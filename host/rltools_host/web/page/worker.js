@@ -124,12 +124,15 @@ const commands = {
   restore({ file, values }) {
     const fresh = new Core(compiled);
     const found = checkpointOf(fresh, description, file);
-    set(fresh, { ...values, ...found.hyperparameters });
+    const names = description.hyperparameters.map(({ name }) => name);
+    const stated = names.filter((name) => Object.hasOwn(found.hyperparameters, name));
+    const all = { ...values, ...Object.fromEntries(stated.map((name) => [name, found.hyperparameters[name]])) };
+    set(fresh, all);
     fresh.restore(found.image);
     running = false;
     core = fresh;
     started = { time: 0, step: 0 };
-    send("restored", { values: found.hyperparameters });
+    send("restored", { values: all, assumed: names.filter((name) => !stated.includes(name)) });
     progress(performance.now());
     state("state");
   },
