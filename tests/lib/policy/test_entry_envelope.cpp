@@ -1,12 +1,18 @@
-// What a policy may be handed: bounds, what is not known, and a state out of an observation.
+// What a policy may be handed: bounds, what is not known, a state out of an observation, and in a
+// deployment the bounds of the policy that acts.
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <string>
 
-#include "rltools/policy/entry_envelope.h"
+#include "entry_images.h"
+#include "flash_model.h"
+#include "policy_networks.h"
+#include "rltools/devices/host.h"
+#include "rltools/policy/deployment.h"
 
 using namespace rlt;
+using namespace policy_networks;
 
 namespace {
 
@@ -18,23 +24,23 @@ std::string refusal(const EntryState& state) {
   return reason == nullptr ? "" : reason;
 }
 
-float next(float value) { return std::nextafterf(value, 100.0f); }
+float above(float value) { return std::nextafterf(value, 100.0f); }
 
 }  // namespace
 
 TEST_CASE("what is equal to a bound enters, and the next number does not, by name") {
   CHECK(refusal(kAtBounds) == "");
   EntryState state = kAtBounds;
-  state.speed_m_s = next(5.0f);
+  state.speed_m_s = above(5.0f);
   CHECK(refusal(state) == "too fast for this policy");
   state = kAtBounds;
-  state.offset_m = next(2.0f);
+  state.offset_m = above(2.0f);
   CHECK(refusal(state) == "target too far away for this policy");
   state = kAtBounds;
-  state.tilt_rad = next(0.5f);
+  state.tilt_rad = above(0.5f);
   CHECK(refusal(state) == "tilted too far for this policy");
   state = kAtBounds;
-  state.rate_rad_s = next(3.0f);
+  state.rate_rad_s = above(3.0f);
   CHECK(refusal(state) == "turns too fast for this policy");
   state = kAtBounds;
   state.height_m = std::nextafterf(1.5f, 0.0f);
@@ -89,4 +95,44 @@ TEST_CASE("a state out of an observation: lengths, and the angle from level what
       CHECK(std::fabs(double(state.tilt_rad) - tilt * pi / 180.0) < 4e-4);
     }
   }
+}
+
+TEST_CASE("in a deployment it is what the image of the policy that acts states") {
+  using Flash = flash_model::Flash<256, 4>;
+  using Deployment = PolicyDeployment<Host, Flash, 2, 64>;
+  const auto with = [](const EntryEnvelope& entry, std::uint32_t seed) {
+    return entry_images::with_entry(small_image(Host{}, seed), entry);
+  };
+  const Bytes built_in = with({1, 1, 1, 1, 1}, 1), first = with({2, 2, 2, 2, 2}, 2);
+  const Bytes second = small_image(Host{}, 3);  // which states none
+  Flash flash(2 + 2 * 8);
+  Deployment deployment(Host{}, flash, policy_contract<Contract>());
+  const auto speed = [&] { return deployment.entry_envelope().speed_m_s; };
+  const auto stage = [&](const Bytes& image) {
+    REQUIRE(deployment.stage() == SlotError::none);
+    const auto bytes = static_cast<std::uint32_t>(image.size());
+    REQUIRE(deployment.write(0, image.data(), bytes) == SlotError::none);
+    REQUIRE(deployment.finish().accepted());
+  };
+  CHECK(speed() == kEntryAtRest.speed_m_s);  // no policy
+  deployment.begin(built_in.data(), static_cast<std::uint32_t>(built_in.size()));
+  CHECK(speed() == 1.0f);
+  stage(first);
+  CHECK(speed() == 1.0f);
+  REQUIRE(deployment.start_trial(0, 1000) == SlotError::none);
+  CHECK(speed() == 2.0f);
+  deployment.poll(1000);  // nobody confirmed it
+  CHECK(speed() == 1.0f);
+  stage(first);
+  REQUIRE(deployment.start_trial(2000, 1000) == SlotError::none);
+  REQUIRE(deployment.confirm(2000) == SlotError::none);
+  stage(second);
+  REQUIRE(deployment.start_trial(3000, 1000) == SlotError::none);
+  CHECK(speed() == kEntryAtRest.speed_m_s);
+  REQUIRE(deployment.confirm(3000) == SlotError::none);
+  REQUIRE(deployment.roll_back() == SlotError::none);
+  CHECK(speed() == 2.0f);
+  const EntryEnvelope entry = deployment.entry_envelope();
+  CHECK(entry.height_m == 2.0f);
+  CHECK(entry.tilt_rad == 2.0f);
 }
