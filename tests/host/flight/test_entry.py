@@ -61,7 +61,7 @@ def test_a_tilt_that_is_too_large_ends_a_flight_and_lost_height_is_counted() -> 
     excursions = np.zeros(2, flight_library().records["Excursion"])
     calm = {"gust_m_s2": 0, "start_share": 0, "limit_position": 5, "limit_velocity": 20}
     outcomes, _ = fly(
-        lambda tick, index, seen: np.zeros((len(index), 4)),
+        lambda _tick, index, _seen: np.zeros((len(index), 4)),
         Rule(0.5, 0.1, 5.0, 1.0, 45.0),
         calm,
         3,
@@ -95,7 +95,7 @@ def test_the_largest_number_that_stands_is_found() -> None:
 def test_the_image_that_leaves_a_run_states_what_its_gate_has_measured(tmp_path: Path) -> None:
     image, said = quadrotor(), list[str]()
     assert image.contract.checksum == QUADROTOR == flight_library().contract.checksum
-    make_policy_run(tmp_path, image.data)
+    tmp_path = make_policy_run(tmp_path / "run", image.data)
     assert read_leaving_policy(str(tmp_path), say=said.append).data == image.data
     assert said.pop().startswith("assumed: entry at rest only (up to 0.5 m/s")
     path = tmp_path / "gate-entry.json"
@@ -112,6 +112,6 @@ def test_the_image_that_leaves_a_run_states_what_its_gate_has_measured(tmp_path:
 
 def test_another_policy_than_a_quadrotors_leaves_as_it_is(tmp_path: Path) -> None:
     image, said = parse_policy(sample_images()["pendulum"]), list[str]()
-    make_policy_run(tmp_path, image.data)
+    tmp_path = make_policy_run(tmp_path / "run", image.data)
     assert read_leaving_policy(str(tmp_path), say=said.append).data == image.data
     assert said == []
