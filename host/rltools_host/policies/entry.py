@@ -1,5 +1,5 @@
 """The image that leaves a run for a board: with what its policy may be handed, as the run's gate
-has measured it (docs/gate.md, "The gate entry")."""
+has measured it (docs/gate.md, "What a policy may be handed")."""
 
 from __future__ import annotations
 

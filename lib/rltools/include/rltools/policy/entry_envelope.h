@@ -1,6 +1,6 @@
 // What a quadrotor's policy may be handed: a vehicle that is slow, near, level and high enough for
-// it to recover. The bounds are measured (docs/gate.md, "The gate entry"), stand in the policy's
-// image, and are checked by a flight controller before the policy acts.
+// it to recover. The bounds are measured (docs/gate.md, "What a policy may be handed"), stand in
+// the policy's image, and are checked by a flight controller before the policy acts.
 #pragma once
 
 #include <cstdint>
