@@ -24,10 +24,10 @@ from rltools_host.errors import UsageError
 from rltools_host.files import plain_json, write_atomically
 from rltools_host.lines import aside, columns, folded, without_commands
 from rltools_host.policies.contract import safe_action_of
+from rltools_host.policies.entry import read_leaving_policy
 from rltools_host.policies.export import FORMATS, encode_array, identifier
 from rltools_host.policies.folders import FOLDERS, write_folder
 from rltools_host.policies.frameworks import FRAMEWORK_FOLDERS, FRAMEWORK_FORMATS
-from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.image_writing import restated
 from rltools_host.policies.statements import assumptions
 from rltools_host.report.comparison import Comparison, compare, difference_lines, write_comparison
@@ -59,7 +59,7 @@ def run(
     if to not in (*formats, *folders):
         known = ", ".join((*formats, *folders))
         raise UsageError(f'unknown export format "{to}": known are {known}')
-    image = read_run_policy(run_name, which)
+    image = read_leaving_policy(run_name, which, aside)
     image.verify()
     acts_safely = to in ACTING_SAFELY
     if safe_action is not None and not acts_safely:

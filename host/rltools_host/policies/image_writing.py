@@ -13,13 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from rltools_host.build.description import MOST_STEP_INTERVAL_US, ranges_of
 from rltools_host.errors import UsageError
 from rltools_host.policies.contract import (
+    CHANNEL,
     CHOICE,
+    ENTRY,
     HAS_CHOICES,
+    HAS_ENTRY,
     HAS_NORMALISER,
     SAFE_ACTION_ASSUMED,
     STEP_INTERVAL_ASSUMED,
     WORD,
     Contract,
+    EntryEnvelope,
     Layer,
     Recurrence,
     SafeAction,
@@ -202,6 +206,21 @@ def require_interval(step_interval_us: int) -> None:
 def with_checksum(data: bytes) -> bytes:
     checksum = image_crc32(data).to_bytes(4, "little")
     return data[: CRC32_PLACE.start] + checksum + data[CRC32_PLACE.stop :]
+
+
+def with_entry(image: PolicyImage, entry: EntryEnvelope) -> PolicyImage:
+    """The image, which states this of what its policy may be handed, in place of what it stated
+    before; all else of it stays."""
+    fields = list(HEADER.unpack_from(image.data))
+    channels = len(image.observations) + len(image.actions)
+    place = header_bytes(fields[1]) + len(image.layers) * LAYER.size + channels * CHANNEL.size
+    place += len(choices_of(image.actions)) * CHOICE.size
+    rest = place if image.entry is None else place + ENTRY.size
+    tables, numbers = image.data[HEADER.size : place], image.data[rest:]
+    fields[3] = place + ENTRY.size + len(numbers)
+    fields[9] |= HAS_ENTRY
+    data = HEADER.pack(*fields) + tables + entry.record + numbers
+    return replace(parse_policy(with_checksum(data), image.origin), stated=image.stated)
 
 
 def sampled(

@@ -51,8 +51,8 @@ class PolicyDeployment {
         executor_(contract, limits) {}
 
   // After a reset. What acts is then the last good policy, checked again, or else the built-in one,
-  // whose image the firmware has (four-byte aligned, or null), or none. Returns why the built-in one
-  // is refused.
+  // whose image the firmware has (four-byte aligned, or null), or none. Returns why the built-in
+  // one is refused.
   PolicyVerdict begin(const std::uint8_t* built_in = nullptr, std::uint32_t built_in_bytes = 0) {
     PolicyVerdict verdict{PolicyReason::accepted, 0};
     if (built_in != nullptr) verdict = built_in_.accept(device_, built_in, built_in_bytes);
@@ -164,6 +164,11 @@ class PolicyDeployment {
     const std::uint8_t slot = is_in_trial() ? slots_.other_slot() : slots_.active_slot();
     auto& runner = slot == PolicySlots<Storage>::kNoSlot ? built_in_ : runners_.of_slot[slot];
     return runner.view() == nullptr ? nullptr : &runner;
+  }
+  // What it may be handed; where there is none, that of an image that does not say.
+  EntryEnvelope entry_envelope() {
+    const Runner* runner = acting();
+    return runner == nullptr ? kEntryAtRest : runner->view()->entry;
   }
   bool has_built_in() const { return built_in_.view() != nullptr; }
   // The accepted image of a slot; null where there is none.

@@ -45,7 +45,8 @@ static esp_err_t receive(const uint8_t* image, uint32_t bytes) {
     error = rlt_policy_write(i, image + i, bytes - i < 256 ? bytes - i : 256);
   rlt_policy_verdict_t verdict = {0, 0, ""};
   if (error == ESP_OK) error = rlt_policy_finish(&verdict);
-  printf("received %u bytes: %s. %s\n", (unsigned)bytes, rlt_policy_error_text(error), verdict.text);
+  printf("received %u bytes: %s. %s\n", (unsigned)bytes, rlt_policy_error_text(error),
+         verdict.text);
   return error == ESP_OK ? rlt_policy_start_trial(now_us(), 10000000) : error;
 }
 
