@@ -5,12 +5,15 @@ What a policy image is made of (docs/policy_image.md).
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import astuple, dataclass, replace
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
 
 from rltools_host.build.description import (
     LONGEST_CHANNEL_NAME,
@@ -21,10 +24,11 @@ from rltools_host.build.description import (
     is_policy_text,
     is_subject_name,
 )
-from rltools_host.documents import shown
+from rltools_host.documents import LARGEST_BOUND, shown
 from rltools_host.errors import DamagedFileError
 from rltools_host.policies.core import Float32Array, activations
 
+Bound = Annotated[float, Meta(ge=0, le=LARGEST_BOUND)]
 CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
 CHOICE = struct.Struct("<24s")  # the name of one
 CHOICE_UNIT = "choice"  # of an action's record
@@ -204,13 +208,14 @@ def _text(field: bytes) -> str:
     return field.partition(b"\0")[0].decode("utf-8", "replace")
 
 
-HAS_NORMALISER, HAS_CHOICES = 1, 2
+HAS_NORMALISER, HAS_CHOICES, HAS_ENTRY = 1, 2, 4
 RESET_AT_ACTIVATION, RESET_AT_FAULT, RESET_AT_STALE_INPUT, RESET_AT_PAUSE = 1, 2, 4, 8
 RESET_AT_ALL = 15
 DENSE, GRU, LSTM = 0, 1, 2  # PolicyLayerKind
 GATES = {GRU: 3, LSTM: 4}  # of a recurrent layer
 STATES = {DENSE: 0, GRU: 1, LSTM: 2}  # numbers that each of its units remembers
 WORD = struct.Struct("<I")
+ENTRY = struct.Struct("<5fI")  # an EntryEnvelope, and a reserved word
 
 
 @dataclass(frozen=True)
@@ -252,6 +257,33 @@ class Recurrence:
     most_pause_us: int
     state_dim: int
     reset_at: int = RESET_AT_ALL  # PolicyStateReset of policy/format.h
+
+
+@dataclass(frozen=True)
+class EntryEnvelope:
+    """What a quadrotor's policy may be handed: it recovers from any state within all of these, and
+    a flight controller hands over no other one (policy/entry_envelope.h)."""
+
+    speed_m_s: Bound  # largest, against the target's
+    offset_m: Bound  # largest distance from the target
+    tilt_rad: Bound  # largest, from level
+    rate_rad_s: Bound  # largest turn rate, about any axis
+    height_m: Bound  # least, above ground, at these bounds
+
+    def __str__(self) -> str:
+        return (
+            f"up to {self.speed_m_s:.3g} m/s, {self.offset_m:.3g} m from the target, "
+            f"{math.degrees(self.tilt_rad):.0f} deg of tilt, {self.rate_rad_s:.3g} rad/s, from "
+            f"{self.height_m:.2g} m above ground"
+        )
+
+    @property
+    def record(self) -> bytes:
+        return ENTRY.pack(*astuple(self), 0)
+
+
+# kEntryAtRest: of an image that states none.
+ENTRY_AT_REST = EntryEnvelope(1.0, 1.0, 0.35, 1.0, 0.5)
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.build.description import MOST_STEP_INTERVAL_US, ranges_of
 from rltools_host.policies.contract import (
+    CHANNEL,
     CHOICE,
+    ENTRY,
     HAS_CHOICES,
+    HAS_ENTRY,
     HAS_NORMALISER,
     WORD,
     Contract,
+    EntryEnvelope,
     Layer,
     Recurrence,
     channel_record,
@@ -24,7 +28,7 @@ from rltools_host.policies.contract import (
     output_dim,
 )
 from rltools_host.policies.core import LAYER, activations
-from rltools_host.policies.image import parse_policy
+from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.runs.saves import (
     CRC32_PLACE,
     HEADER,
@@ -149,9 +153,27 @@ def assembled(
         *(origin.step, origin.seed, origin.fingerprint, 0, bytes.fromhex(origin.state_sha256)),
         *(origin.experiment.encode(), origin.environment.encode()),
     )
-    data = header + body
+    return with_checksum(header + body)
+
+
+def with_checksum(data: bytes) -> bytes:
     checksum = image_crc32(data).to_bytes(4, "little")
     return data[: CRC32_PLACE.start] + checksum + data[CRC32_PLACE.stop :]
+
+
+def with_entry(image: PolicyImage, entry: EntryEnvelope) -> PolicyImage:
+    """The image, which states this of what its policy may be handed, in place of what it stated
+    before; all else of it stays."""
+    fields = list(HEADER.unpack_from(image.data))
+    channels = len(image.observations) + len(image.actions)
+    place = header_bytes(fields[1]) + len(image.layers) * LAYER.size + channels * CHANNEL.size
+    place += len(choices_of(image.actions)) * CHOICE.size
+    rest = place if image.entry is None else place + ENTRY.size
+    tables, numbers = image.data[HEADER.size : place], image.data[rest:]
+    fields[3] = place + ENTRY.size + len(numbers)
+    fields[9] |= HAS_ENTRY
+    data = HEADER.pack(*fields) + tables + entry.record + numbers
+    return parse_policy(with_checksum(data), image.origin)
 
 
 def sampled(contract: Contract, count: int, reach: float = math.inf) -> NDArray[np.float32]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import json
 import math
+import re
 import struct
 import zlib
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +23,14 @@ from rltools_host import cli
 from rltools_host.build.native import host_library
 from rltools_host.errors import DamagedFileError, RltError, VerificationError
 from rltools_host.policies import image as image_module
+from rltools_host.policies.contract import ENTRY_AT_REST, EntryEnvelope
 from rltools_host.policies.core import REASONS, PolicyRunner
 from rltools_host.policies.image import DamagedPolicyError, parse_policy, read_policy
+from rltools_host.policies.image_writing import with_entry
 from rltools_host.runs.saves import (
     state_of_policy,
 )
+from rltools_host.tree import TREE
 
 HEADER_BYTES = 144
 PENDULUM_CHANNELS = HEADER_BYTES + 3 * 8
@@ -251,7 +255,10 @@ def test_reader_and_board_refuse_for_the_same_reason(data: st.DataObject) -> Non
     """Any change, with its checksum made to match, so that the tables themselves are tested."""
     recurrent = ["recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor"]
     names = ["pendulum", "choosing", *recurrent, *NETWORKS]
-    image = bytearray(sample_images()[data.draw(st.sampled_from(names))])
+    sample = sample_images()[data.draw(st.sampled_from(names))]
+    if data.draw(st.booleans()):
+        sample = with_entry(parse_policy(sample), ENTRY_AT_REST).data
+    image = bytearray(sample)
     tables_bytes = HEADER_BYTES + 8 * 4 + 48 * 7
     for _ in range(data.draw(st.integers(1, 3))):
         limit = data.draw(st.sampled_from([HEADER_BYTES, tables_bytes, len(image)]))
@@ -283,7 +290,20 @@ LAYER_BYTES = 8
 CHOICES = HEADER_BYTES + 2 * LAYER_BYTES + 8 * 48  # of "choosing"
 # Sample, fields that change, and where bytes are put in or left out.
 MALFORMED: dict[str, tuple[str, dict[int, tuple[str, int]], int, int]] = {
-    "unknown flag": ("relu", {24: ("I", 5)}, 0, 0),
+    "unknown flag": ("relu", {24: ("I", 0x41)}, 0, 0),
+    "no envelope where there is to be one": ("relu", {24: ("I", 5)}, 0, 0),
+    "a bound below zero": (
+        "pendulum",
+        {24: ("I", 4), PENDULUM_PARAMETERS + 4: ("f", -1e-9)},
+        PENDULUM_PARAMETERS,
+        24,
+    ),
+    "an envelope's reserved word": (
+        "pendulum",
+        {24: ("I", 4), PENDULUM_PARAMETERS + 20: ("I", 1)},
+        PENDULUM_PARAMETERS,
+        24,
+    ),
     "choices where none is": ("relu", {24: ("I", 3)}, 0, 0),
     "no choices where some are": ("choosing", {24: ("I", 1)}, 0, 0),
     "a bar in a unit": ("pendulum", {PENDULUM_CHANNELS + 24: ("B", ord("|"))}, 0, 0),
@@ -359,8 +379,46 @@ def test_each_rule_is_kept_by_reader_and_board() -> None:
     # As many layers as there is room for fit each other; the header counts more.
     layers = samples["pendulum"][:HEADER_BYTES] + 10 * struct.pack("<HHB3x", 3, 3, 1)
     cases["tables too long"] = rebuilt(layers, {20: ("H", 11)}, HEADER_BYTES, 0), "malformed"
+    for value in (math.nan, math.inf):
+        entry = {24: ("I", 4), PENDULUM_PARAMETERS + 16: ("f", value)}
+        image = rebuilt(samples["pendulum"], entry, PENDULUM_PARAMETERS, 24)
+        cases[f"a bound of {value}"] = image, "not_finite"
     for fault, (image, reason) in cases.items():
         assert reason_of_reader(image) == reason_of_board(image) == reason, fault
+
+
+@pytest.mark.parametrize("name", ["pendulum", "relu", "choosing", "recurrent_quadrotor"])
+def test_an_image_gets_what_its_policy_may_be_handed_and_stays_what_it_is(name: str) -> None:
+    image = parse_policy(sample_images()[name])
+    assert image.entry is None
+    entry = EntryEnvelope(5.5, 2.25, float(np.float32(0.7)), 0.0, 1.75)
+    stated = with_entry(image, entry)
+    assert stated.entry == entry
+    assert len(stated.data) == len(image.data) + 24
+    stated.verify()  # the same examples, bit for bit
+    assert (stated.state_sha256, stated.inputs) == (image.state_sha256, image.inputs)
+    assert stated.contract.checksum == image.contract.checksum
+    assert reason_of_board(stated.data) == "accepted"
+    assert with_entry(stated, entry).data == stated.data
+    assert with_entry(stated, ENTRY_AT_REST).entry == rounded(ENTRY_AT_REST)
+    # All that is not the envelope is there, byte by byte, but for flags, length and checksum.
+    place = stated.data.index(entry.record)
+    left = bytearray(stated.data[:place] + stated.data[place + 24 :])
+    left[8:16], left[24:28] = image.data[8:16], image.data[24:28]
+    assert bytes(left) == image.data
+
+
+def rounded(entry: EntryEnvelope) -> EntryEnvelope:
+    return EntryEnvelope(*map(float, np.float32(astuple(entry))))
+
+
+def test_what_an_image_without_an_envelope_may_be_handed_is_the_same_on_a_board() -> None:
+    header = (TREE.include / "rltools/policy/entry_envelope.h").read_text()
+    found = re.search(r"kEntryAtRest = \{(.*?)\}", header)
+    assert found is not None
+    assert tuple(float(number.rstrip("f")) for number in found[1].split(", ")) == astuple(
+        ENTRY_AT_REST
+    )
 
 
 def test_action_is_the_middle_of_the_range_where_there_is_no_finite_one() -> None:

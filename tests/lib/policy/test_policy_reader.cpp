@@ -22,10 +22,14 @@ struct Parts {
   std::uint16_t observation_dim = 2, action_dim = 1;
   std::uint16_t examples = 2;
   bool has_normaliser = false;
+  bool has_entry = false;
 
-  std::size_t numbers_offset() const {
+  std::size_t entry_offset() const {
     return sizeof(PolicyImageHeader) + layers.size() * sizeof(PolicyImageLayer) +
            channels() * sizeof(PolicyImageChannel);
+  }
+  std::size_t numbers_offset() const {
+    return entry_offset() + (has_entry ? sizeof(PolicyImageEntry) : 0);
   }
   std::size_t channels() const { return std::size_t{observation_dim} + action_dim; }
   std::size_t parameters() const {
@@ -51,7 +55,8 @@ class Image {
     header.action_dim = parts.action_dim;
     header.layer_count = static_cast<std::uint16_t>(parts.layers.size());
     header.example_count = parts.examples;
-    header.flags = parts.has_normaliser ? kPolicyHasNormaliser : 0;
+    header.flags =
+        (parts.has_normaliser ? kPolicyHasNormaliser : 0) | (parts.has_entry ? kPolicyHasEntry : 0);
     std::strcpy(header.experiment, "e");
     std::strcpy(header.environment, "v");
     for (std::size_t i = 0; i < parts.layers.size(); i++) {
@@ -71,20 +76,22 @@ class Image {
   }
   PolicyImageChannel& channel(std::size_t i) {
     const std::size_t first =
-        parts_.numbers_offset() - parts_.channels() * sizeof(PolicyImageChannel);
+        parts_.entry_offset() - parts_.channels() * sizeof(PolicyImageChannel);
     return at<PolicyImageChannel>(first + i * sizeof(PolicyImageChannel));
   }
+  PolicyImageEntry& entry() { return at<PolicyImageEntry>(parts_.entry_offset()); }
   void set_number(std::size_t i, float value) {
     std::memcpy(bytes_.data() + parts_.numbers_offset() + 4 * i, &value, 4);
   }
   std::size_t size() const { return bytes_.size(); }
   void append(std::size_t count) { bytes_.resize(bytes_.size() + count); }
 
-  // The verdict on the first `count` bytes, with length and checksum set to match.
+  // The verdict on the first `count` bytes, with length and checksum set to match, and what was
+  // read of them.
+  PolicyView view;
   PolicyVerdict verdict(std::size_t count) {
     header().total_bytes = static_cast<std::uint32_t>(count);
     header().crc32 = policy_image_crc32(bytes_.data(), count);
-    PolicyView view;
     return parse_policy(bytes_.data(), count, view);
   }
   PolicyVerdict verdict() { return verdict(size()); }
@@ -92,8 +99,8 @@ class Image {
   PolicyVerdict verdict_with_flipped(std::size_t bit) const {
     std::vector<std::uint8_t> bytes = bytes_;
     bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ (1u << bit % 8));
-    PolicyView view;
-    return parse_policy(bytes.data(), bytes.size(), view);
+    PolicyView other;
+    return parse_policy(bytes.data(), bytes.size(), other);
   }
 
  private:
@@ -236,6 +243,47 @@ TEST_CASE("the flags that exist are accepted, and nothing in their and the reser
   check_malformed(after([](Image& image) { image.header().flags = 2; }), 0);
   check_malformed(after([](Image& image) { image.header().flags = 0x80000000u; }), 0);
   check_malformed(after([](Image& image) { image.header().reserved = 1; }), 0);
+}
+
+TEST_CASE("an image may state what its policy may be handed, and else that is from rest") {
+  for (const bool has_normaliser : {false, true}) {
+    Parts parts;
+    parts.has_normaliser = has_normaliser;
+    Image without(parts);
+    REQUIRE(without.verdict().accepted());
+    CHECK_FALSE(without.view.states_entry);
+    CHECK(std::memcmp(&without.view.entry, &kEntryAtRest, sizeof(EntryEnvelope)) == 0);
+
+    parts.has_entry = true;
+    Image image(parts);
+    image.entry() = {5.0f, 2.5f, 0.75f, 0.0f, 1.5f, 0};
+    image.set_number(0, 42.0f);  // the first behind it
+    REQUIRE(image.verdict().accepted());
+    CHECK(image.view.states_entry);
+    constexpr EntryEnvelope kStated = {5.0f, 2.5f, 0.75f, 0.0f, 1.5f};
+    CHECK(std::memcmp(&image.view.entry, &kStated, sizeof(kStated)) == 0);
+    CHECK((has_normaliser ? image.view.mean : image.view.parameters)[0] == 42.0f);
+
+    float* bounds = &image.entry().speed_m_s;
+    for (std::uint32_t i = 0; i < 5; i++) {
+      CAPTURE(i);
+      const float stated = bounds[i];
+      for (const float value :
+           {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+        bounds[i] = value;
+        CHECK(image.verdict().reason == PolicyReason::not_finite);
+        CHECK(image.verdict().where == i);
+      }
+      bounds[i] = -1e-6f;
+      check_malformed(image.verdict(), i);
+      bounds[i] = stated;
+    }
+    image.entry().reserved = 1;
+    check_malformed(image.verdict(), 0);
+    image.entry().reserved = 0;
+    image.header().flags &= ~kPolicyHasEntry;  // its bytes are none of the other sections'
+    check_malformed(image.verdict(), 0);
+  }
 }
 
 TEST_CASE("each number but a trace is finite") {

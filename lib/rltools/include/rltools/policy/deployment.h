@@ -162,6 +162,11 @@ class PolicyDeployment {
     auto& runner = slot == PolicySlots<Storage>::kNoSlot ? built_in_ : runners_.of_slot[slot];
     return runner.view() == nullptr ? nullptr : &runner;
   }
+  // What it may be handed; where there is none, that of an image that does not say.
+  EntryEnvelope entry_envelope() {
+    const Runner* runner = acting();
+    return runner == nullptr ? kEntryAtRest : runner->view()->entry;
+  }
   bool has_built_in() const { return built_in_.view() != nullptr; }
   // The accepted image of a slot; null where there is none.
   const PolicyView* view(std::uint8_t slot) const { return runners_.of_slot[slot].view(); }

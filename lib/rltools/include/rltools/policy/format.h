@@ -17,7 +17,8 @@ namespace rlt {
 
 constexpr char kPolicyMagic[4] = {'R', 'L', 'T', 'P'};
 constexpr std::uint16_t kPolicyVersion = 1, kRecurrentPolicyVersion = 2;
-constexpr std::uint32_t kPolicyHasNormaliser = 1, kPolicyHasChoices = 2;  // header's flags
+// The header's flags.
+constexpr std::uint32_t kPolicyHasNormaliser = 1, kPolicyHasChoices = 2, kPolicyHasEntry = 4;
 // Examples that this library writes; a reader takes any number above 0. Those of a recurrent policy
 // are two sequences.
 constexpr std::uint16_t kPolicyExampleCount = 8, kRecurrentExampleCount = 16;
@@ -91,12 +92,23 @@ struct __attribute__((__may_alias__)) PolicyImageChoice {
   char name[kChannelNameBytes];
 };
 
+// What the policy may be handed: EntryEnvelope.
+struct __attribute__((__may_alias__)) PolicyImageEntry {
+  float speed_m_s;
+  float offset_m;
+  float tilt_rad;
+  float rate_rad_s;
+  float height_m;
+  std::uint32_t reserved;
+};
+
 static_assert(sizeof(PolicyImageHeader) == 144 && offsetof(PolicyImageHeader, state_sha256) == 48,
               "docs/policy_image.md gives the header's bytes");
 static_assert(sizeof(PolicyImageRecurrence) == 16, "docs/policy_image.md gives its bytes");
 static_assert(sizeof(PolicyImageLayer) == 8, "docs/policy_image.md gives the layer's bytes");
 static_assert(sizeof(PolicyImageChannel) == 48, "docs/policy_image.md gives the channel's bytes");
 static_assert(sizeof(PolicyImageChoice) == 24, "docs/policy_image.md gives the choice's bytes");
+static_assert(sizeof(PolicyImageEntry) == 24, "docs/policy_image.md gives the envelope's bytes");
 
 // Of the header and what lies behind it.
 constexpr std::uint16_t policy_header_bytes(bool is_recurrent) {

@@ -4,10 +4,9 @@
 
 #include "rltools/core/finite.h"
 #include "rltools/nn/recurrent_at_run_time.h"
-#include "rltools/policy/action_history.h"
 #include "rltools/policy/contract.h"
+#include "rltools/policy/entry_envelope.h"
 #include "rltools/policy/format.h"
-#include "rltools/policy/observation_sum.h"
 
 namespace rlt {
 
@@ -39,6 +38,8 @@ struct PolicyView {
   std::uint32_t most_products;  // of one recurrent layer; 0: there are none
   std::uint32_t output_dim;     // of the last layer: the actions' number where none chooses
   bool is_masked;               // an observation forbids a choice
+  bool states_entry;            // else `entry` is kEntryAtRest
+  EntryEnvelope entry;
 };
 
 inline int gate_count(const PolicyImageLayer& layer) {
@@ -75,7 +76,8 @@ inline const Record* record_at(const void* address) {
 inline bool same_value(float a, float b) { return !(a < b) && !(a > b); }
 
 // Accepted, or the number of the first value that is not finite.
-inline PolicyVerdict check_finite(const AliasingFloat* values, std::uint64_t count) {
+template <class Values>
+inline PolicyVerdict check_finite(Values values, std::uint64_t count) {
   const std::uint64_t first = finite_count(values, count);
   if (first == count) return {PolicyReason::accepted, 0};
   return {PolicyReason::not_finite, static_cast<std::uint32_t>(first)};
@@ -227,6 +229,19 @@ inline bool has_masks(const PolicyView& policy) {
   return found;
 }
 
+// What the policy may be handed, which lies within the image: finite, and none below 0.
+inline PolicyVerdict check_entry(const PolicyImageEntry& record, EntryEnvelope& entry) {
+  entry = {record.speed_m_s, record.offset_m, record.tilt_rad, record.rate_rad_s, record.height_m};
+  const float bounds[] = {entry.speed_m_s, entry.offset_m, entry.tilt_rad, entry.rate_rad_s,
+                          entry.height_m};
+  const PolicyVerdict verdict = check_finite(bounds, 5);
+  if (!verdict.accepted()) return verdict;
+  for (std::uint32_t i = 0; i < 5; i++) {
+    if (bounds[i] < 0.0f) return {PolicyReason::malformed, i};
+  }
+  return {record.reserved == 0 ? PolicyReason::accepted : PolicyReason::malformed, 0};
+}
+
 // Whether a recurrent policy's example begins with a hidden state of zeros: 1, else 0.
 inline std::uint32_t begins_word(const PolicyView& policy, std::uint32_t example) {
   std::uint32_t word;
@@ -267,9 +282,9 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   const auto& header = *detail::record_at<PolicyImageHeader>(image);
   if (header.observation_dim == 0 || header.action_dim == 0 || header.layer_count == 0 ||
       header.example_count == 0 ||
-      (header.flags & ~(kPolicyHasNormaliser | kPolicyHasChoices)) != 0 || header.reserved != 0 ||
-      !is_step_interval(header.step_interval_us) || !detail::is_text(header.experiment) ||
-      !detail::is_text(header.environment)) {
+      (header.flags & ~(kPolicyHasNormaliser | kPolicyHasChoices | kPolicyHasEntry)) != 0 ||
+      header.reserved != 0 || !is_step_interval(header.step_interval_us) ||
+      !detail::is_text(header.experiment) || !detail::is_text(header.environment)) {
     return {PolicyReason::malformed, 0};
   }
   const std::uint64_t channel_count = std::uint64_t{header.observation_dim} + header.action_dim;
@@ -290,6 +305,8 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   policy.actions = policy.observations + header.observation_dim;
   policy.choices = nullptr;
   policy.is_masked = false;
+  policy.states_entry = (header.flags & kPolicyHasEntry) != 0;
+  policy.entry = kEntryAtRest;
   policy.output_dim = header.action_dim;
   PolicyVerdict verdict{PolicyReason::accepted, 0};
   std::uint32_t choices = 0;
@@ -299,6 +316,8 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
     if (!verdict.accepted()) return verdict;
     tables_bytes += choices * sizeof(PolicyImageChoice);
   }
+  const std::uint64_t entry_place = tables_bytes;
+  if (policy.states_entry) tables_bytes += sizeof(PolicyImageEntry);
   std::uint64_t parameter_count;
   verdict = detail::check_layers(policy, parameter_count);
   if (!verdict.accepted()) return verdict;
@@ -313,6 +332,11 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
     if (!detail::is_text_without_bar(policy.choices[i].name)) return {PolicyReason::malformed, i};
   }
   policy.is_masked = detail::has_masks(policy);
+  if (policy.states_entry) {
+    const auto& record = *detail::record_at<PolicyImageEntry>(image + entry_place);
+    verdict = detail::check_entry(record, policy.entry);
+    if (!verdict.accepted()) return verdict;
+  }
 
   const auto* numbers = detail::record_at<AliasingFloat>(image + tables_bytes);
   policy.mean = has_normaliser ? numbers : nullptr;
@@ -320,81 +344,6 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   policy.parameters = numbers + (has_normaliser ? 2u * header.observation_dim : 0u);
   policy.examples = policy.parameters + parameter_count;
   return detail::check_numbers(policy, parameter_count);
-}
-
-namespace detail {
-
-inline bool same_channel(const PolicyImageChannel& channel, const Channel& expected) {
-  const char* unit = rlt::choice_count(expected) > 0 ? kChoiceUnit : expected.unit;
-  return same_text(channel.name, expected.name) && same_text(channel.unit, unit) &&
-         same_value(channel.minimum, expected.minimum) &&
-         same_value(channel.maximum, expected.maximum);
-}
-
-inline bool same_name(const PolicyImageChoice& choice, const char* name, int length) {
-  for (int i = 0; i < length; i++) {
-    if (choice.name[i] != name[i]) return false;
-  }
-  return choice.name[length] == '\0';
-}
-
-// The actions of both choose from the same names, given that their channels are the same.
-inline PolicyVerdict check_choices(const PolicyView& policy, const PolicyContract& contract) {
-  const PolicyImageChoice* choices = policy.choices;
-  for (int i = 0; i < contract.action_dim; i++) {
-    const int count = choices == nullptr ? 0 : choice_count(policy.actions[i]);
-    bool are_same = count == rlt::choice_count(contract.actions[i]);
-    for_each_choice(contract.actions[i], [&](const char* name, int length) {
-      are_same = are_same && same_name(*choices++, name, length);
-    });
-    if (!are_same) {
-      const auto first = std::uint32_t{policy.header->observation_dim};
-      return {PolicyReason::other_contract, first + static_cast<std::uint32_t>(i)};
-    }
-  }
-  return {PolicyReason::accepted, 0};
-}
-
-}  // namespace detail
-
-// Channels behind the contract's observations, which ask for past actions (action_history.h) and
-// for sums (observation_sum.h); of an image that check_contract() accepts.
-inline std::uint32_t added_input_count(const PolicyView& policy, const PolicyContract& contract) {
-  return policy.header->observation_dim - static_cast<std::uint32_t>(contract.observation_dim);
-}
-
-// The image's channels and rate are those of `contract`, and further observations ask for actions
-// of at most `history_ticks` ticks ago, and, where there is a history, for sums; `where` counts the
-// image's observations, then the actions.
-inline PolicyVerdict check_contract(const PolicyView& policy, const PolicyContract& contract,
-                                    std::uint32_t history_ticks = 0) {
-  const PolicyImageHeader& header = *policy.header;
-  if (header.observation_dim < contract.observation_dim ||
-      header.action_dim != contract.action_dim ||
-      header.step_interval_us != contract.step_interval_us) {
-    return {PolicyReason::other_contract, 0};
-  }
-  const std::uint32_t count = std::uint32_t{header.observation_dim} + header.action_dim;
-  const auto first_added = static_cast<std::uint32_t>(contract.observation_dim);
-  int sums = 0;
-  for (std::uint32_t i = 0; i < count; i++) {
-    const PolicyImageChannel& channel = policy.observations[i];
-    const bool is_action = i >= header.observation_dim;
-    if (i < first_added || is_action) {
-      const Channel& expected =
-          is_action ? contract.actions[i - header.observation_dim] : contract.observations[i];
-      if (!detail::same_channel(channel, expected)) return {PolicyReason::other_contract, i};
-      continue;
-    }
-    if (history_ticks > 0 && summed_observation(channel, contract) >= 0) {
-      if (++sums > kMostSums) return {PolicyReason::too_large, i};
-      continue;
-    }
-    const PastAction past = past_action(channel, contract);
-    if (past.ticks == 0) return {PolicyReason::other_contract, i};
-    if (past.ticks > history_ticks) return {PolicyReason::history_too_long, i};
-  }
-  return detail::check_choices(policy, contract);
 }
 
 }  // namespace rlt

@@ -3,7 +3,7 @@
 // forward_step() in nn/window_passes.h.
 #pragma once
 
-#include "rltools/policy/reader.h"
+#include "rltools/policy/contract_check.h"
 
 namespace rlt {
 

@@ -1,0 +1,107 @@
+// What a quadrotor's policy may be handed: a vehicle that is slow, near, level and high enough for
+// it to recover. The bounds are measured (docs/gate.md, "The gate entry"), stand in the policy's
+// image, and are checked by a flight controller before the policy acts.
+#pragma once
+
+#include <cstdint>
+
+#include "rltools/core/finite.h"
+#include "rltools/core/math.h"
+
+namespace rlt {
+
+// Bounds that hold together: a policy recovers from any state within all of them.
+struct EntryEnvelope {
+  float speed_m_s;   // largest, against the target's
+  float offset_m;    // largest distance from the target
+  float tilt_rad;    // largest, from level
+  float rate_rad_s;  // largest turn rate, about any axis
+  float height_m;    // least, above ground
+};
+
+// The same of a vehicle now. A height that is not known is not a number.
+struct EntryState {
+  float speed_m_s, offset_m, tilt_rad, rate_rad_s, height_m;
+};
+
+// Of an image that states none: from rest, near the target. Each shipped policy that flies stands
+// this with room to spare (docs/gate.md has the figures).
+constexpr EntryEnvelope kEntryAtRest = {1.0f, 1.0f, 0.35f, 1.0f, 0.5f};
+
+// What keeps a policy from being handed the vehicle, in the order in which it is looked for.
+enum class EntryObstacle : std::uint8_t {
+  none,
+  not_finite,
+  too_fast,
+  too_far,
+  too_tilted,
+  turns_too_fast,
+  too_low
+};
+constexpr int kEntryObstacleCount = 7;
+
+// At most 38 characters: PX4's log messages to the ground have 50.
+constexpr const char* entry_obstacle_text(EntryObstacle obstacle) {
+  switch (obstacle) {
+    case EntryObstacle::none: return "may be handed over";
+    case EntryObstacle::not_finite: return "a measurement is not finite";
+    case EntryObstacle::too_fast: return "too fast for this policy";
+    case EntryObstacle::too_far: return "target too far away for this policy";
+    case EntryObstacle::too_tilted: return "tilted too far for this policy";
+    case EntryObstacle::turns_too_fast: return "turns too fast for this policy";
+    case EntryObstacle::too_low: return "too low for this policy";
+  }
+  return "unknown reason";
+}
+
+// What is equal to a bound may enter. A height that is not known is no obstacle: not every vehicle
+// measures it, and its pilot sees the ground. All else must be known.
+inline EntryObstacle entry_obstacle(const EntryEnvelope& envelope, const EntryState& state) {
+  if (!is_finite(state.speed_m_s) || !is_finite(state.offset_m) || !is_finite(state.tilt_rad) ||
+      !is_finite(state.rate_rad_s)) {
+    return EntryObstacle::not_finite;
+  }
+  if (!(state.speed_m_s <= envelope.speed_m_s)) return EntryObstacle::too_fast;
+  if (!(state.offset_m <= envelope.offset_m)) return EntryObstacle::too_far;
+  if (!(state.tilt_rad <= envelope.tilt_rad)) return EntryObstacle::too_tilted;
+  if (!(state.rate_rad_s <= envelope.rate_rad_s)) return EntryObstacle::turns_too_fast;
+  if (state.height_m < envelope.height_m) return EntryObstacle::too_low;
+  return EntryObstacle::none;
+}
+
+// The same in words; null where it may enter.
+inline const char* entry_refusal(const EntryEnvelope& envelope, const EntryState& state) {
+  const EntryObstacle obstacle = entry_obstacle(envelope, state);
+  return obstacle == EntryObstacle::none ? nullptr : entry_obstacle_text(obstacle);
+}
+
+namespace detail {
+
+inline float length_of_3(const float* v) {
+  return math::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+}
+
+// The angle whose sine is in [0, 1], within 7e-5 (Abramowitz and Stegun, 4.4.45) where it is not
+// near 1.
+inline float arc_sine(float sine) {
+  const float series = 1.5707288f + sine * (-0.2121144f + sine * (0.0742610f + sine * -0.0187293f));
+  return 1.57079633f - math::sqrt(1.0f - sine) * series;
+}
+
+// The angle from level of a rotation (w, x, y, z).
+inline float tilt_of(const float* q) {
+  const float sine = math::sqrt(q[1] * q[1] + q[2] * q[2]);
+  const float cosine = math::sqrt(q[0] * q[0] + q[3] * q[3]);
+  return sine < cosine ? 2.0f * arc_sine(sine) : 3.14159265f - 2.0f * arc_sine(cosine);
+}
+
+}  // namespace detail
+
+// From the observation of policy/contracts/quadrotor.h (13 numbers), and the height above ground,
+// or math::kQuietNan where it is not known.
+inline EntryState entry_state(const float* observation, float height_m) {
+  return {detail::length_of_3(observation + 3), detail::length_of_3(observation),
+          detail::tilt_of(observation + 6), detail::length_of_3(observation + 10), height_m};
+}
+
+}  // namespace rlt
