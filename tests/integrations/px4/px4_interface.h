@@ -25,7 +25,8 @@ enum { PX4_OK = 0, PX4_ERROR = -1 };
 namespace px4_test {
 
 inline uint64_t now_us = 1000000;
-inline char log[256] = {};  // the last line
+inline char lines[4][256] = {};  // the last ones, the newest first
+inline char (&log)[256] = lines[0];
 inline bool speaks_to_ground = false;
 inline int said_to_ground = 0;  // how often
 inline int rotor_count = 4;
@@ -35,6 +36,7 @@ inline int rc_override = -1;  // COM_RC_OVERRIDE; -1: this PX4 has no such param
 inline float rotors[4][3] = {{1, 1, 0.05f}, {-1, -1, 0.05f}, {1, -1, -0.05f}, {-1, 1, -0.05f}};
 
 inline void say(const char* format, ...) {
+  memmove(lines[1], lines[0], sizeof(lines) - sizeof(lines[0]));
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(log, sizeof(log), format, arguments);

@@ -110,9 +110,7 @@ bool is_safe(const Command& command, float thrust = 0.4f) {
 
 // 13-64-64-4, whose policy may be handed this.
 Image stating(const EntryEnvelope& entry) {
-  static Mlp<float, Dimensions<13, 64, 64, 4>, Activation::relu, Activation::tanh> network;
-  initialize_kaiming(Generic{}, network, 1, 0);
-  return entry_images::with_entry(image_of_network(network), entry);
+  return entry_images::with_entry(image_of_network(network_of(1)), entry);
 }
 
 // -- frames ---------------------------------------------------------------------------------------
@@ -300,8 +298,7 @@ TEST_CASE("at its bounds the policy is handed the vehicle, on the ground and dis
 }
 
 TEST_CASE("an image that states no envelope is entered from rest; another policy, another one") {
-  static Mlp<float, Dimensions<13, 64, 64, 4>, Activation::relu, Activation::tanh> network;
-  Vehicle vehicle({}, image_of_network(network));
+  Vehicle vehicle({}, image_of_network(network_of(1)));
   CHECK(vehicle.tick().has_motors);
   vehicle.leave();
   vehicle.in.position.ned_m_s[0] = kEntryAtRest.speed_m_s + 0.01f;

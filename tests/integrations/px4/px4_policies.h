@@ -31,12 +31,13 @@ Image image_of_network(const Net& network) {
 inline Image any_entry(const Image& image) { return entry_images::with_entry(image, kAnyEntry); }
 
 // 13-64-64-4.
-inline Image image_of(std::uint32_t seed) {
-  using Net = Mlp<float, Dimensions<13, 64, 64, 4>, Activation::relu, Activation::tanh>;
-  static Net network;
+using Network = Mlp<float, Dimensions<13, 64, 64, 4>, Activation::relu, Activation::tanh>;
+inline const Network& network_of(std::uint32_t seed) {
+  static Network network;
   initialize_kaiming(Generic{}, network, seed, 0);
-  return any_entry(image_of_network(network));
+  return network;
 }
+inline Image image_of(std::uint32_t seed) { return any_entry(image_of_network(network_of(seed))); }
 
 // Whose actions are always these, in [-1, 1].
 inline Image constant_image(const float* actions) {
