@@ -283,7 +283,7 @@ class EntryEnvelope:
 
 
 # kEntryAtRest: of an image that states none.
-ENTRY_AT_REST = EntryEnvelope(1.0, 1.0, 0.35, 1.0, 0.5)
+ENTRY_AT_REST = EntryEnvelope(1.0, 1.5, 0.35, 1.0, 0.5)
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,19 @@ TEST_CASE("what is equal to a bound enters, and the next number does not, by nam
   CHECK(refusal(state) == "too low for this policy");
 }
 
+TEST_CASE("less height is needed the less of the bounds is used") {
+  const auto needed = [](const EntryState& state) { return height_needed(kBounds, state); };
+  CHECK(needed({0, 0, 0, 0, 9}) == 0.5f);
+  CHECK(needed(kAtBounds) == 1.5f);
+  CHECK(needed({2.5f, 0, 0, 0, 9}) == 1.0f);
+  CHECK(needed({2.5f, 1.5f, 0, 0, 9}) == 1.25f);
+  CHECK(refusal({2.5f, 0, 0, 0, 1.0f}) == "");
+  CHECK(refusal({2.5f, 0, 0, 0, 0.99f}) == "too low for this policy");
+  // A bound of 0, and a height below the margin.
+  CHECK(entry_refusal({0, 1, 0, 1, 0.25f}, {0, 1, 0, 1, 0.25f}) == nullptr);
+  CHECK(entry_refusal({0, 1, 0, 1, 0.25f}, {0, 0, 0, 0, 0.2f}) != nullptr);
+}
+
 TEST_CASE("what is not a number refuses, but for a height that nothing measures") {
   const float unknown[] = {math::kQuietNan, math::kInfinity, -math::kInfinity};
   for (const float value : unknown) {
@@ -91,7 +104,7 @@ TEST_CASE("a state out of an observation: lengths, and the angle from level what
       CHECK(state.speed_m_s == 3.0f);
       CHECK(state.offset_m == 13.0f);
       CHECK(state.rate_rad_s == 7.0f);
-      CHECK(state.height_m == 4.0f);
+      CHECK(state.height_m == -8.0f);  // the target's, which is 12 m lower
       CHECK(std::fabs(double(state.tilt_rad) - tilt * pi / 180.0) < 4e-4);
     }
   }

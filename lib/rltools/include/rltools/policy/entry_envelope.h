@@ -16,17 +16,23 @@ struct EntryEnvelope {
   float offset_m;    // largest distance from the target
   float tilt_rad;    // largest, from level
   float rate_rad_s;  // largest turn rate, about any axis
-  float height_m;    // least, above ground
+  float height_m;    // least, above ground, at these bounds: height_needed()
 };
 
-// The same of a vehicle now. A height that is not known is not a number.
+// The same of a vehicle now. The height is the lower one of the vehicle's and its target's; one
+// that is not known is not a number.
 struct EntryState {
   float speed_m_s, offset_m, tilt_rad, rate_rad_s, height_m;
 };
 
+// What is needed of `height_m` at rest, too. The rest is for what a recovery loses, and is needed
+// as far as the state goes to a bound: a vehicle that hovers need not be as high as one that is
+// fast.
+constexpr float kEntryMargin_m = 0.5f;
+
 // Of an image that states none: from rest, near the target. Each shipped policy that flies stands
 // this with room to spare (docs/gate.md has the figures).
-constexpr EntryEnvelope kEntryAtRest = {1.0f, 1.0f, 0.35f, 1.0f, 0.5f};
+constexpr EntryEnvelope kEntryAtRest = {1.0f, 1.5f, 0.35f, 1.0f, 0.5f};
 
 // What keeps a policy from being handed the vehicle, in the order in which it is looked for.
 enum class EntryObstacle : std::uint8_t {
@@ -54,6 +60,24 @@ constexpr const char* entry_obstacle_text(EntryObstacle obstacle) {
   return "unknown reason";
 }
 
+// How far a state goes to the bound that it is nearest to: 0 at rest, 1 at a bound.
+inline float part_of_bounds(const EntryEnvelope& envelope, const EntryState& state) {
+  const float values[] = {state.speed_m_s, state.offset_m, state.tilt_rad, state.rate_rad_s};
+  const float bounds[] = {envelope.speed_m_s, envelope.offset_m, envelope.tilt_rad,
+                          envelope.rate_rad_s};
+  float part = 0.0f;
+  for (int i = 0; i < 4; i++) {
+    if (values[i] > 0.0f) part = math::maximum(part, values[i] / bounds[i]);
+  }
+  return part;
+}
+
+// The least height for a state within the bounds.
+inline float height_needed(const EntryEnvelope& envelope, const EntryState& state) {
+  const float at_rest = math::minimum(envelope.height_m, kEntryMargin_m);
+  return at_rest + (envelope.height_m - at_rest) * part_of_bounds(envelope, state);
+}
+
 // What is equal to a bound may enter. A height that is not known is no obstacle: not every vehicle
 // measures it, and its pilot sees the ground. All else must be known.
 inline EntryObstacle entry_obstacle(const EntryEnvelope& envelope, const EntryState& state) {
@@ -65,7 +89,7 @@ inline EntryObstacle entry_obstacle(const EntryEnvelope& envelope, const EntrySt
   if (!(state.offset_m <= envelope.offset_m)) return EntryObstacle::too_far;
   if (!(state.tilt_rad <= envelope.tilt_rad)) return EntryObstacle::too_tilted;
   if (!(state.rate_rad_s <= envelope.rate_rad_s)) return EntryObstacle::turns_too_fast;
-  if (state.height_m < envelope.height_m) return EntryObstacle::too_low;
+  if (state.height_m < height_needed(envelope, state)) return EntryObstacle::too_low;
   return EntryObstacle::none;
 }
 
@@ -97,11 +121,12 @@ inline float tilt_of(const float* q) {
 
 }  // namespace detail
 
-// From the observation of policy/contracts/quadrotor.h (13 numbers), and the height above ground,
-// or math::kQuietNan where it is not known.
+// From the observation of policy/contracts/quadrotor.h (13 numbers), and the vehicle's height above
+// ground, or math::kQuietNan where it is not known.
 inline EntryState entry_state(const float* observation, float height_m) {
   return {detail::length_of_3(observation + 3), detail::length_of_3(observation),
-          detail::tilt_of(observation + 6), detail::length_of_3(observation + 10), height_m};
+          detail::tilt_of(observation + 6), detail::length_of_3(observation + 10),
+          height_m - math::maximum(observation[2], 0.0f)};
 }
 
 }  // namespace rlt
