@@ -54,6 +54,7 @@ PARAMETERS: dict[str, int | float] = {
     "PWM_MAIN_FUNC2": 0,
     **SIH,
     "IMU_GYRO_RATEMAX": 1000,
+    "THR_MDL_FAC": 0.0,
 }
 LEAD_S = 0.1  # that a vehicle on UDP may be ahead of the host
 TELLS_MODES_S = 0.4  # after it acknowledged that it was asked

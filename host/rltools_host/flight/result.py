@@ -33,6 +33,8 @@ from rltools_host.flight.simulator import (
     Cause,
     Flight,
     Rule,
+    SignalledFlight,
+    Signals,
     flight_library,
     settled_from,
 )
@@ -123,14 +125,17 @@ def undisturbed(settings: Mapping[str, float]) -> dict[str, float]:
     }
 
 
-def predictor(image: PolicyImage, settings: Mapping[str, float]) -> Predict:
-    """With these settings of quadrotor/settings.h, which say what vehicle it is."""
+def predictor(
+    image: PolicyImage, settings: Mapping[str, float], signals: Signals | None = None
+) -> Predict:
+    """With these settings of quadrotor/settings.h, which say what vehicle it is, and what its
+    flight controller makes of thrusts: None gives the rotors what reaches them."""
     given = undisturbed(settings)
     flight_library().setting_bits(given)  # an error in a sentence, before anything flies
 
     def predict(first: FloatArray, times_s: FloatArray) -> FloatArray:
         ticks = max(math.ceil(float(times_s[-1]) * TICKS_A_S), 1)
-        flight = Flight(0, 0, given)
+        flight = SignalledFlight(given, signals) if signals else Flight(0, 0, given)
         flight.place(first)
         link = DisturbedLink(Disturbances(), ticks)
         trace = fly(flight, HostPilot(image, in_trial=False), link, ticks)

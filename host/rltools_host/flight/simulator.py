@@ -243,6 +243,26 @@ class Flight:
         self.library.functions.rlt_flight_airframe(self._flight, record.ctypes.data)
 
 
+Signals = Callable[[ArrayLike], NDArray[np.float64]]  # of motors, in [0, 1], for thrusts
+
+
+class SignalledFlight(Flight):
+    """A flight whose rotors turn as fast as signals say, which a flight controller makes of the
+    policy's thrusts: where its curve is not the rotors' own, other thrusts come of them."""
+
+    def __init__(self, settings: Mapping[str, float], signals: Signals) -> None:
+        super().__init__(0, 0, settings)
+        self._signals = signals
+        record = np.zeros(1, self.library.records["Airframe"])
+        self.read_airframe(record)
+        self._curve = np.array(record["thrust"][0], np.float64)[::-1]  # of numpy's polynomials
+
+    def step(self, thrusts: ArrayLike) -> Cause | None:
+        """Takes the thrusts that the policy wants."""
+        reached = np.polyval(self._curve, self._signals(thrusts)) / self._curve.sum()
+        return super().step(reached)
+
+
 def airframes(settings: Mapping[str, float], seed: int, episodes: Sequence[int]) -> Array:
     """Records of Airframe (len(episodes)), as they begin."""
     library = flight_library()

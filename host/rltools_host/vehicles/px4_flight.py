@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 
 from rltools_host.clients.messages import Progress
 from rltools_host.errors import FlightError, Interrupted, RefusedError, RltError
 from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.result import Predict
+from rltools_host.flight.simulator import Signals
 from rltools_host.link.transport import Link, UdpLink
 from rltools_host.policies.entry import read_leaving_policy
 from rltools_host.policies.image import PolicyImage
@@ -40,9 +42,12 @@ from rltools_host.vehicles.px4_start import STARTS, StartFlight
 from rltools_host.vehicles.px4_state import (
     HOLD,
     SIH_PARAMETERS,
+    SIH_TABLE,
     TAKE_OFF,
+    THRUST_MODEL,
     Mode,
     Sample,
+    motor_signals,
     settings_of_sih,
 )
 
@@ -64,8 +69,8 @@ class Px4Request:
     run: str
     url: str  # udp:HOST:PORT
     starts: int = USUAL_STARTS  # the first of STARTS
-    # Our simulator with these settings, and what of them is not as the vehicle tells.
-    predictor: Callable[[Mapping[str, float]], Predict] | None = None
+    # Our simulator with these settings and signals, and what of them is not as the vehicle tells.
+    predictor: Callable[[Mapping[str, float], Signals], Predict] | None = None
     settings: Mapping[str, float] = field(default_factory=dict)
     which: str = LAST  # of the run's policies
 
@@ -239,10 +244,23 @@ class Px4Flight:
         request = self._request
         if request.predictor is None:
             return
-        told = self.vehicle.parameters(SIH_PARAMETERS)
+        told = self.vehicle.parameters((*SIH_PARAMETERS, THRUST_MODEL))
+        if missing := [name for name in SIH_PARAMETERS if name not in told]:
+            self._assume(f"the vehicle of the table {SIH_TABLE}", missing, "`--set NAME=VALUE`")
+        if THRUST_MODEL not in told:
+            self._assume(f"{THRUST_MODEL} 0", [THRUST_MODEL], "the parameter of that name")
         settings = {**settings_of_sih(told), **request.settings}
-        self._predict = request.predictor(settings)
-        self.result.predicted_with = settings
+        factor = told.get(THRUST_MODEL, 0.0)
+        self._predict = request.predictor(settings, partial(motor_signals, factor=factor))
+        self.result.predicted_with = {**settings, THRUST_MODEL: factor}
+
+    def _assume(self, what: str, missing: Sequence[str], how: str) -> None:
+        """Notes what the prediction takes where the vehicle does not tell it."""
+        untold = " and ".join((", ".join(missing[:-1]), missing[-1]) if missing[1:] else missing)
+        self.result.notes.append(
+            f"assumed for the prediction: {what}, because {self.vehicle.name} does not tell its "
+            f"{untold}; state it by {how}"
+        )
 
     def _listen(self) -> None:
         """Has the vehicle tell where it is, often enough."""

@@ -34,7 +34,6 @@ CANDIDATE = "candidate.rltp"
 SITL_FOLDER, CARD_FOLDER = "/rlt", "/fs/microsd/rlt"
 MOST_BYTES = 32768
 END_ATTEMPTS = 3
-FURTHEST_M = 2.5  # of the target from the vehicle, along an axis
 REFUSAL = re.compile(r"refused: reason (\d+), at (\d+)")
 TRIED = "^on trial for"
 READINESS = re.compile(r"mode (-?\d+): (.+?)(, acting)?")  # of `rlt_policy status`

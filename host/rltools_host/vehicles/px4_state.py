@@ -187,6 +187,7 @@ SIH_SETTINGS: Mapping[str, tuple[tuple[str, ...], float]] = {
 }
 SIH_RATE = "IMU_GYRO_RATEMAX"  # of its steps, Hz
 SIH_PARAMETERS = (*SIH_SETTINGS, SIH_RATE)
+THRUST_MODEL = "THR_MDL_FAC"  # of any vehicle: what PX4 makes of a thrust, on its way to a motor
 SIH_NOT_THERE = ("thrust_0", "thrust_2", "torque_0", "torque_2", "sag_load", "sag_per_min")
 
 
@@ -202,3 +203,15 @@ def settings_of_sih(parameters: Mapping[str, float]) -> dict[str, float]:
     for name in ("lag_up_s", "lag_down_s"):
         settings[name] *= steps_an_output
     return settings
+
+
+def motor_signals(thrusts: ArrayLike, factor: float) -> FloatArray:
+    """Return what PX4 gives motors for these parts of their greatest thrust: the signal u of
+    `factor` u^2 + (1 - `factor`) u, in [0, 1] (its FunctionMotors.hpp)."""
+    wanted = np.asarray(thrusts, np.float64)
+    if not 0.0 < factor <= 1.0:  # PX4 takes others for none
+        return wanted
+    linear = 1.0 - factor
+    root = np.sqrt(linear * linear + 4.0 * factor * np.maximum(wanted, 0.0))
+    signals: FloatArray = (root - linear) / (2.0 * factor)
+    return signals

@@ -136,8 +136,9 @@ def test_the_target_points_east_where_the_module_says_so() -> None:
 def test_the_prediction_is_beside_the_flight() -> None:
     asked: list[Any] = []
 
-    def predictor(settings: Any) -> Any:
+    def predictor(settings: Any, signals: Any) -> Any:
         asked.append(settings)
+        np.testing.assert_allclose(signals(np.array((0.0, 0.6, 1.0))), (0, np.sqrt(0.6), 1))
         return predict
 
     def predict(first: Any, times: Any) -> Any:
@@ -145,11 +146,14 @@ def test_the_prediction_is_beside_the_flight() -> None:
         asked.append((first, times))
         return np.outer(np.exp(-times), first)
 
-    flight = Flight(starts=2, predictor=predictor, settings={"mass_kg": 2.0})
+    parameters = {"THR_MDL_FAC": 1.0}
+    script = Script(parameters=parameters)
+    flight = Flight(script, starts=2, predictor=predictor, settings={"mass_kg": 2.0})
     result = flight.fly()
     settings, *starts = asked
     # The vehicle's own parameters, and over them what was given.
-    assert result.predicted_with == settings
+    assert result.predicted_with == {**settings, **parameters}
+    assert not result.notes
     assert settings["mass_kg"] == 2.0
     assert settings["inertia_z"] == pytest.approx(3e4)
     assert settings["lag_up_s"] == pytest.approx(0.1)
@@ -166,7 +170,7 @@ def test_the_prediction_is_beside_the_flight() -> None:
 
 
 def test_a_prediction_that_cannot_be_is_refused_on_the_ground() -> None:
-    def predictor(_: Any) -> Any:
+    def predictor(*_: Any) -> Any:
         raise UsageError("no such setting")
 
     flight = Flight(predictor=predictor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from rltools_host.vehicles.px4_state import (
     Sample,
     TargetFrame,
     enu_flu,
+    motor_signals,
     settings_of_sih,
     yaw_of,
 )
@@ -114,6 +116,35 @@ def test_each_parameter_changes_the_flight(parameter: str) -> None:
         for parameters in (SIH, {**SIH, parameter: 1.3 * SIH[parameter]})
     ]
     assert np.abs(flown[0] - flown[1]).max() > 1e-4
+
+
+def test_a_motor_gets_the_signal_that_px4_makes_of_a_thrust() -> None:
+    """`factor` u^2 + (1 - `factor`) u is the thrust again; none is nothing but the thrust."""
+    thrusts = np.linspace(0.0, 1.0, 101)
+    for factor in (0.1, 0.3, 1.0):
+        u = motor_signals(thrusts, factor)
+        np.testing.assert_allclose(factor * u**2 + (1.0 - factor) * u, thrusts, atol=1e-15)
+    for factor in (0.0, -1.0, 2.0):  # as PX4 takes them
+        assert (motor_signals(thrusts, factor) == thrusts).all()
+
+
+def test_signals_are_thrusts_of_the_vehicle_that_flies() -> None:
+    """SIH's thrust is proportional to the signal; with a signal that is another number, it is not
+    the policy's. Where PX4's curve is the rotors' own, it is."""
+    first = np.array((0.5, -0.3, 0.2, 1, -2, 1, 0.8, 0.0, 0.6, 0.0, 0.5, -1, 0.3), float)
+
+    def flown(factor: float | None, thrusts: tuple[float, ...], **settings: float) -> FloatArray:
+        signals = None if factor is None else partial(motor_signals, factor=factor)
+        image = parse_policy(constant_policy(*thrusts))
+        return predictor(image, {**settings_of_sih(SIH), **settings}, signals)(first, TIMES[:30])
+
+    wanted = (0.5, 0.48, 0.53, 0.47)
+    np.testing.assert_array_equal(flown(0.0, wanted), flown(None, wanted))
+    signals = motor_signals(np.array(wanted, np.float32), 0.3)
+    np.testing.assert_allclose(flown(0.3, wanted), flown(None, tuple(signals)), atol=1e-5)
+    assert np.abs(flown(0.3, wanted) - flown(None, wanted)).max() > 0.1
+    curve = {"thrust_1": 3.5, "thrust_2": 1.5}
+    np.testing.assert_allclose(flown(0.3, wanted, **curve), flown(None, wanted, **curve), atol=1e-5)
 
 
 # -- flight modes ----------------------------------------------------------------------------------

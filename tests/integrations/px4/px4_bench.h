@@ -96,6 +96,8 @@ struct Px4 {
     result.timestamp = px4_test::now_us;  // and no timestamp_sample
     result.xy_valid = result.z_valid = result.v_xy_valid = result.v_z_valid = true;
     result.z = -2.0f;
+    result.dist_bottom_valid = true;
+    result.dist_bottom = 2.0f;
     return result;
   }
   // The commander's answer to a registration.

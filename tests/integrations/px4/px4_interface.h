@@ -25,15 +25,18 @@ enum { PX4_OK = 0, PX4_ERROR = -1 };
 namespace px4_test {
 
 inline uint64_t now_us = 1000000;
-inline char log[256] = {};  // the last line
+inline char lines[4][256] = {};  // the last ones, the newest first
+inline char (&log)[256] = lines[0];
 inline bool speaks_to_ground = false;
 inline int said_to_ground = 0;  // how often
 inline int rotor_count = 4;
 inline float rotor_sign = 1.0f;
+inline int rc_override = -1;  // COM_RC_OVERRIDE; -1: this PX4 has no such parameter
 // CA_ROTORn_PX, _PY, _KM: those of airframe 4001; KM of the first two is its default.
 inline float rotors[4][3] = {{1, 1, 0.05f}, {-1, -1, 0.05f}, {1, -1, -0.05f}, {-1, 1, -0.05f}};
 
 inline void say(const char* format, ...) {
+  memmove(lines[1], lines[0], sizeof(lines) - sizeof(lines[0]));
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(log, sizeof(log), format, arguments);
@@ -109,6 +112,12 @@ using orb_advert_t = void*;
     px4_test::say(__VA_ARGS__);                  \
   } while (0)
 
+#define mavlink_log_info(advertisement, ...) \
+  do {                                       \
+    *(advertisement) = nullptr;              \
+    px4_test::say(__VA_ARGS__);              \
+  } while (0)
+
 // -- topics ---------------------------------------------------------------------------------------
 
 struct orb_metadata {
@@ -119,6 +128,7 @@ PX4_TEST_TOPIC(actuator_motors)
 PX4_TEST_TOPIC(arming_check_reply)
 PX4_TEST_TOPIC(arming_check_request)
 PX4_TEST_TOPIC(config_control_setpoints)
+PX4_TEST_TOPIC(manual_control_setpoint)
 PX4_TEST_TOPIC(parameter_update)
 PX4_TEST_TOPIC(register_ext_component_reply)
 PX4_TEST_TOPIC(register_ext_component_request)
@@ -175,13 +185,16 @@ class Publication {
 // -- parameters -----------------------------------------------------------------------------------
 
 using param_t = const char*;
+constexpr param_t PARAM_INVALID = nullptr;
 inline param_t param_find(const char* name) {
   static char found[17];
+  if (strcmp(name, "COM_RC_OVERRIDE") == 0 && px4_test::rc_override < 0) return PARAM_INVALID;
   snprintf(found, sizeof(found), "%s", name);
   return found;
 }
 inline int param_get(param_t name, int32_t* value) {
   if (strcmp(name, "CA_ROTOR_COUNT") == 0) *value = px4_test::rotor_count;
+  if (strcmp(name, "COM_RC_OVERRIDE") == 0) *value = px4_test::rc_override;
   return 0;
 }
 inline int param_get(param_t name, float* value) {

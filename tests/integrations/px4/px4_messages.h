@@ -23,6 +23,10 @@ struct arming_check_request_s {
   uint32_t valid_registrations_mask;
 #endif
 };
+struct manual_control_setpoint_s {
+  uint64_t timestamp;
+  bool valid, sticks_moving;
+};
 struct parameter_update_s {
   uint64_t timestamp;
 };
@@ -44,6 +48,7 @@ struct setpoint_config_s {
   uint16_t type;
   uint8_t source_id;
   bool should_apply;
+  uint16_t timeout_ms;
 };
 struct trajectory_setpoint_s {
   uint64_t timestamp;
@@ -89,9 +94,12 @@ struct vehicle_local_position_s {
   bool xy_valid, z_valid, v_xy_valid, v_z_valid;
   float x, y, z, delta_xy[2], delta_z, vx, vy, vz, heading, delta_heading;
   uint8_t xy_reset_counter, z_reset_counter, heading_reset_counter;
+  bool dist_bottom_valid;
+  float dist_bottom;
 };
 struct vehicle_status_s {
   static constexpr uint8_t ARMING_STATE_DISARMED = 1, ARMING_STATE_ARMED = 2;
+  static constexpr uint8_t NAVIGATION_STATE_POSCTL = 2;
   uint64_t timestamp;
   uint8_t arming_state, nav_state, system_id, component_id;
 };

@@ -55,6 +55,7 @@ struct Vehicle {
     in.position.ned_m[0] = 1.0f;
     in.position.ned_m[1] = -2.0f;
     in.position.ned_m[2] = -3.0f;
+    in.position.above_ground_m = 3.0f;
     measure();
   }
   void measure() {
@@ -106,6 +107,11 @@ bool is_safe(const Command& command, float thrust = 0.4f) {
 }
 
 }  // namespace
+
+// 13-64-64-4, whose policy may be handed this.
+Image stating(const EntryEnvelope& entry) {
+  return entry_images::with_entry(image_of_network(network_of(1)), entry);
+}
 
 // -- frames ---------------------------------------------------------------------------------------
 
@@ -197,6 +203,191 @@ TEST_CASE("armed, the vehicle keeps the rotors that it had") {
   CHECK(!mode.set_rotors(kGenericX, 4, true));
   CHECK(mode.set_rotors(swapped, 4, true));
   CHECK(vehicle.tick().motors[1] == 0.0f);
+}
+
+// -- what the policy may be handed ----------------------------------------------------------------
+
+namespace {
+
+constexpr EntryEnvelope kEntry = {5.0f, 2.0f, 0.5f, 3.0f, 1.5f};
+
+struct Entry {
+  const char* name;
+  Reason reason;
+  void (*make)(Vehicle&);
+};
+const Entry kOutside[] = {
+    {"too fast in the plane", Reason::too_fast,
+     [](Vehicle& v) { v.in.position.ned_m_s[0] = -5.01f; }},
+    {"too fast upwards and to the side", Reason::too_fast,
+     [](Vehicle& v) { v.in.position.ned_m_s[1] = 3.0f, v.in.position.ned_m_s[2] = -4.01f; }},
+    {"tilted, whatever its heading", Reason::too_tilted,
+     [](Vehicle& v) {  // 0.51 rad about the body's x, behind a turn of 2 rad
+       const double half = 0.255, yaw = 1.0;
+       v.in.attitude.q[0] = static_cast<float>(std::cos(yaw) * std::cos(half));
+       v.in.attitude.q[1] = static_cast<float>(std::cos(yaw) * std::sin(half));
+       v.in.attitude.q[2] = static_cast<float>(std::sin(yaw) * std::sin(half));
+       v.in.attitude.q[3] = static_cast<float>(std::sin(yaw) * std::cos(half));
+     }},
+    {"turning", Reason::turns_too_fast, [](Vehicle& v) { v.in.rates.frd_rad_s[2] = -3.01f; }},
+    {"near the ground, measured", Reason::too_low,
+     [](Vehicle& v) { v.in.position.above_ground_m = 0.49f; }},
+    {"fast, and not as high as that needs", Reason::too_low,
+     [](Vehicle& v) { v.in.position.above_ground_m = 1.49f, v.in.position.ned_m_s[0] = 5.0f; }},
+    {"a target near the ground", Reason::too_low,
+     [](Vehicle& v) {
+       const float offset[3] = {0.0f, 0.0f, -2.0f};
+       v.mode->set_offset(EntryOffset::pack(offset), v.in.now_us);
+     }},
+    {"a height that nobody knows", Reason::height_unknown,
+     [](Vehicle& v) { v.in.position.above_ground_m = kNan; }},
+    {"a target far away", Reason::too_far,
+     [](Vehicle& v) {
+       const float offset[3] = {1.5f, -1.33f, 0.0f};
+       v.mode->set_offset(EntryOffset::pack(offset), v.in.now_us);
+     }},
+};
+
+}  // namespace
+
+TEST_CASE("outside of the envelope the mode is refused by name, and what enters it goes on") {
+  for (const Entry& entry : kOutside) {
+    INFO(entry.name);
+    Vehicle vehicle({}, stating(kEntry));
+    vehicle.leave();
+    CHECK(vehicle.mode->refusal() == Reason::none);
+    vehicle.measure();
+    entry.make(vehicle);
+    CHECK(!vehicle.mode->update(vehicle.in).has_motors);
+    CHECK(vehicle.mode->refusal() == entry.reason);  // PX4 hears it before it is asked
+    vehicle.in.is_selected = true;
+    vehicle.measure();
+    entry.make(vehicle);
+    const Command command = vehicle.mode->update(vehicle.in);
+    CHECK(is_safe(command));
+    CHECK(command.asks_for_fallback);
+    CHECK(vehicle.mode->fault() == entry.reason);
+    CHECK(!vehicle.tick().asks_for_fallback);  // in 50 ms
+    CHECK(vehicle.mode->fault() == entry.reason);
+
+    Vehicle acting({}, stating(kEntry));
+    acting.fly(3);
+    acting.measure();
+    entry.make(acting);
+    CHECK(acting.mode->update(acting.in).has_motors);  // it was handed over before
+    CHECK(acting.mode->fault() == Reason::none);
+  }
+}
+
+TEST_CASE("at its bounds the policy is handed the vehicle, on the ground and disarmed nobody asks") {
+  Vehicle vehicle({}, stating(kEntry));
+  vehicle.leave();
+  const float offset[3] = {1.2f, 0.0f, 1.6f};  // 2 m
+  vehicle.mode->set_offset(EntryOffset::pack(offset), vehicle.in.now_us);
+  vehicle.measure();
+  vehicle.in.position.ned_m_s[0] = 3.0f;
+  vehicle.in.position.ned_m_s[1] = -4.0f;
+  vehicle.in.position.above_ground_m = 1.5f;
+  for (float& rate : vehicle.in.rates.frd_rad_s) rate = 0.0f;
+  vehicle.in.rates.frd_rad_s[1] = 3.0f;
+  vehicle.in.is_selected = true;
+  CHECK(vehicle.mode->update(vehicle.in).has_motors);
+  CHECK(vehicle.mode->fault() == Reason::none);
+
+  Vehicle carried({}, stating(kEntry));
+  carried.in.is_armed = carried.in.is_in_air = carried.in.is_selected = false;
+  carried.in.position.ned_m_s[0] = 6.0f;
+  carried.tick();
+  CHECK(carried.mode->refusal() == Reason::none);
+  carried.in.is_armed = true;
+  carried.tick();
+  CHECK(carried.mode->refusal() == Reason::on_ground);
+}
+
+TEST_CASE("an image that states no envelope is entered from rest; another policy, another one") {
+  Vehicle vehicle({}, image_of_network(network_of(1)));
+  CHECK(vehicle.tick().has_motors);
+  vehicle.leave();
+  vehicle.in.position.ned_m_s[0] = kEntryAtRest.speed_m_s + 0.01f;
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::too_fast);
+  push(*vehicle.mode, stating(kEntry));
+  REQUIRE(vehicle.mode->deployment().start_trial(static_cast<std::uint32_t>(vehicle.in.now_us),
+                                                 1000000) == SlotError::none);
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::none);
+  CHECK(vehicle.mode->envelope().speed_m_s == kEntry.speed_m_s);
+}
+
+TEST_CASE("without a measured height it is that above where the land detector saw the ground") {
+  Vehicle vehicle({}, stating(kEntry));
+  LocalPosition& position = vehicle.in.position;
+  position.above_ground_m = kNan;
+  position.has_height = true;
+  vehicle.in.is_selected = vehicle.in.is_in_air = false;
+  position.ned_m[2] = -10.0f;  // a start on a hill
+  vehicle.tick();
+  vehicle.in.is_in_air = true;
+  position.ned_m[2] = -10.45f;
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::too_low);
+  position.ned_m[2] = -10.55f;
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::none);
+  // The estimator's reset moves both.
+  position.delta_m[2] = 20.0f;
+  position.ned_m[2] += 20.0f;
+  position.z_resets++;
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::none);
+  position.ned_m[2] += 0.1f;
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::too_low);
+  // Where one was missed, the ground may be anywhere.
+  position.z_resets = static_cast<std::uint8_t>(position.z_resets + 2);
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::height_unknown);
+  // What is measured comes first, and what PX4 does not take for valid is none.
+  position.above_ground_m = 3.0f;
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::none);
+  position.above_ground_m = kNan;
+  position.has_height = false;
+  vehicle.in.is_in_air = false;
+  vehicle.tick();
+  vehicle.in.is_in_air = true;
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::height_unknown);
+}
+
+TEST_CASE("moved sticks have Position asked for, each 50 ms, while the policy acts on") {
+  Vehicle vehicle;
+  vehicle.in.sticks_move = true;
+  int asked = 0;
+  for (int i = 0; i < 100; i++) {
+    const Command command = vehicle.tick();
+    CHECK(command.has_motors);
+    CHECK(!command.asks_for_fallback);
+    CHECK(command.asks_for_position == (i % 25 == 0));
+    asked += command.asks_for_position;
+  }
+  CHECK(asked == 4);
+  CHECK(vehicle.mode->fault() == Reason::none);
+  vehicle.in.sticks_move = false;
+  for (int i = 0; i < 100; i++) CHECK(!vehicle.tick().asks_for_position);
+  // A fault's fallback does not wait for it, and then is what is asked for.
+  vehicle.in.sticks_move = true;
+  CHECK(vehicle.tick().asks_for_position);
+  vehicle.in.position.is_valid = false;
+  const Command command = vehicle.tick();
+  CHECK(command.asks_for_fallback);
+  CHECK(!command.asks_for_position);
+  // Entered anew, it is asked for at once; outside of the mode never.
+  vehicle.in.position.is_valid = true;
+  vehicle.in.is_selected = false;
+  CHECK(!vehicle.tick().asks_for_position);
+  vehicle.in.is_selected = true;
+  CHECK(vehicle.tick().asks_for_position);
 }
 
 // -- acting ---------------------------------------------------------------------------------------
@@ -625,8 +816,8 @@ TEST_CASE("an offset waits ten seconds, and does not move the target that there 
   }
 }
 
-TEST_CASE("offsets are packed to whole centimetres, and no further than 2.5 m") {
-  for (int steps = -250; steps <= 250; steps++) {
+TEST_CASE("offsets are packed to whole centimetres, and no further than 5 m") {
+  for (int steps = -500; steps <= 500; steps++) {
     const float value = 0.01f * static_cast<float>(steps);
     const float offset[3] = {value, -value, 0.004f};
     float seen[3];
@@ -635,7 +826,7 @@ TEST_CASE("offsets are packed to whole centimetres, and no further than 2.5 m") 
     CHECK(seen[1] == -value);
     CHECK(seen[2] == 0.0f);
   }
-  for (const float far : {2.51f, -2.51f, 1e30f, kInfinity, -kInfinity, kNan}) {
+  for (const float far : {5.01f, -5.01f, 1e30f, kInfinity, -kInfinity, kNan}) {
     for (int i = 0; i < 3; i++) {
       float offset[3] = {};
       offset[i] = far;
@@ -644,6 +835,8 @@ TEST_CASE("offsets are packed to whole centimetres, and no further than 2.5 m") 
   }
   const float zero[3] = {};
   CHECK(EntryOffset::pack(zero) != 0);
+  const float offset[3] = {-1.2f, 0.9f, 2.0f};
+  CHECK(EntryOffset::distance_m(EntryOffset::pack(offset)) == doctest::Approx(2.5));
 }
 
 TEST_CASE("setpoints that are old or far away are not followed") {
@@ -652,7 +845,7 @@ TEST_CASE("setpoints that are old or far away are not followed") {
   vehicle.in.setpoint = {vehicle.in.now_us - 600000, {2.0f, -2.0f, -3.0f}};
   vehicle.fly(1);
   CHECK(error(vehicle, 0) == 0.0f);
-  vehicle.in.setpoint = {vehicle.in.now_us, {1.5f, -2.0f, -5.6f}};
+  vehicle.in.setpoint = {vehicle.in.now_us, {1.5f, -2.0f, -8.1f}};
   vehicle.fly(2);
   CHECK(error(vehicle, 0) == 0.0f);
   CHECK(vehicle.mode->refused_setpoints() == 1);
@@ -663,7 +856,7 @@ TEST_CASE("setpoints that are old or far away are not followed") {
 }
 
 TEST_CASE("setpoints at their limits are followed, behind them not") {
-  Vehicle vehicle;
+  Vehicle vehicle({}, stating({10.0f, 2.5f, 1.0f, 5.0f, 1.0f}));
   vehicle.in.position.ned_m[0] = 1.0f;
   vehicle.fly(1);
   vehicle.measure();
@@ -678,6 +871,9 @@ TEST_CASE("setpoints at their limits are followed, behind them not") {
   vehicle.in.setpoint = {vehicle.in.now_us, {3.500001f, kNan, kNan}};
   vehicle.fly(1);
   CHECK(vehicle.mode->refused_setpoints() == 1);
+  vehicle.in.setpoint = {vehicle.in.now_us, {3.0f, -0.4f, kNan}};  // it is a distance
+  vehicle.fly(1);
+  CHECK(vehicle.mode->refused_setpoints() == 2);
 }
 
 TEST_CASE("a reset of the estimator shifts the target once, and one from before the entry never") {

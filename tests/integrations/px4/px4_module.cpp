@@ -41,6 +41,7 @@ TEST_CASE("PX4's controllers are told to rest at registration and whenever the m
 #if RLT_TEST_SETPOINT_CONFIG
   CHECK(Topic<Configuration>::message.type == setpoint_config_s::TYPE_DIRECT_ACTUATORS);
   CHECK(Topic<Configuration>::message.should_apply);
+  CHECK(Topic<Configuration>::message.timeout_ms == 100);
 #else
   CHECK(!Topic<Configuration>::message.flag_control_allocation_enabled);
   CHECK(Topic<Configuration>::message.flag_control_climb_rate_enabled);
@@ -537,11 +538,107 @@ TEST_CASE("an offset is taken in the air, for the next time that the mode is ent
                                                                  {"offset", "1", "0", "up"},
                                                                  {"offset", "1", "0", "0.5m"},
                                                                  {"offset", "1", "", "0"},
-                                                                 {"offset", "2.6", "0", "0"},
+                                                                 {"offset", "4", "3.01", "0"},
+                                                                 {"offset", "6", "0", "0"},
                                                                  {"offset", "nan", "0", "0"}}) {
     CHECK(command(words) != 0);
   }
-  CHECK(log_has("at most 2.5 m"));
+  CHECK(log_has("at most 5.00 m away"));
+  CHECK(command({"offset", "4", "3", "0"}) == 0);
+}
+
+TEST_CASE("an offset is bounded by the policy's envelope, which status tells") {
+  const Image image = image_of_network(network_of(1));
+  Px4 px4({{"policy.rltp", entry_images::with_entry(image, {5.0f, 2.0f, 0.5f, 3.0f, 1.5f})},
+           {"candidate.rltp", image}});
+  px4.ticks(1);
+  CHECK(command({"offset", "1.2", "-1.6", "0"}) == 0);
+  CHECK(command({"offset", "1.2", "-1.61", "0"}) != 0);
+  CHECK(log_has("at most 2.00 m away"));
+  const auto entry = [] {
+    CHECK(command("status") == 0);
+    return std::string(px4_test::lines[1]);
+  };
+  CHECK(entry() == "entry 5.00 m/s 2.00 m 29 deg 3.00 rad/s, from 1.50 m up: stated by the policy");
+  REQUIRE(command("try") == 0);
+  px4.ticks(1);
+  CHECK(entry() ==
+        "entry 1.00 m/s 1.50 m 20 deg 1.00 rad/s, from 0.50 m up: assumed, the policy states none");
+  CHECK(command({"offset", "1.6", "0", "0"}) != 0);
+}
+
+TEST_CASE("a vehicle outside of the envelope is refused before it is asked, and handed back") {
+  const auto entry = EntryEnvelope{5.0f, 2.0f, 0.5f, 3.0f, 1.5f};
+  Px4 px4({{"policy.rltp", entry_images::with_entry(image_of_network(network_of(1)), entry)}});
+  px4.register_and_set(true, kHold, 1);
+  CHECK(px4.ask().can_arm_and_run);
+  vehicle_local_position_s fast = Px4::position();
+  fast.vy = 5.1f;
+  px4.tick_with(fast);
+  arming_check_request_s request{};
+  request.request_id = ++px4.requests;
+#if RLT_PX4_HAS_DESCRIPTOR
+  request.valid_registrations_mask = 1u << 2;
+#endif
+  publish(request);
+  px4.tick_with(fast);
+  CHECK(!Topic<arming_check_reply_s>::message.can_arm_and_run);
+  // PX4 heard it too late: in the mode it is in the hands of the fallback at once.
+  const unsigned before = fallbacks();
+  px4.status.nav_state = kExternal1;
+  publish(px4.status);
+  px4.tick_with(fast);
+  CHECK(fallbacks() == before + 1);
+  CHECK(Topic<vehicle_command_s>::message.param1 == 4.0f);
+  CHECK(log_has("RL Policy: too fast for this policy"));
+  // Of a height: as PX4 measures it, or else above the place where it stood.
+  px4.set(true, kHold, 1);
+  vehicle_local_position_s low = Px4::position();
+  low.dist_bottom = 0.4f;
+  low.z = -9.0f;
+  for (const bool is_measured : {true, false}) {
+    low.dist_bottom_valid = is_measured;
+    px4.tick_with(low);
+    publish(request);
+    px4.tick_with(low);
+    CHECK(Topic<arming_check_reply_s>::message.can_arm_and_run == !is_measured);
+  }
+}
+
+TEST_CASE("moved sticks ask for Position, by PX4's own parameters") {
+  const auto moved = [](bool valid, bool moving) {
+    return manual_control_setpoint_s{px4_test::now_us, valid, moving};
+  };
+  for (const int rc_override : {-1, 0, 1, 2, 3}) {  // -1: MAN_OVERRIDE_SPD is in sticks_moving
+    px4_test::rc_override = rc_override;
+    Px4 px4;
+    px4.fly();
+    const unsigned before = fallbacks(), motors = motor_messages();
+    px4.tick_with(moved(true, false));
+    px4.tick_with(moved(false, true));
+    CHECK(fallbacks() == before);
+    px4.tick_with(moved(true, true));
+    const bool takes = rc_override < 0 || (rc_override & 1) != 0;
+    CHECK(fallbacks() == before + takes);
+    CHECK(motor_messages() == motors + 3);
+    if (!takes) continue;
+    CHECK(Topic<vehicle_command_s>::message.param1 == 2.0f);
+    CHECK(log_has("Pilot took over using sticks"));
+    px4.set(true, 2, 1);
+    px4.tick_with(moved(true, true));
+    CHECK(fallbacks() == before + 1);  // PX4 is in Position
+    CHECK(motor_messages() == motors + 3);
+    // The parameter counts from the moment on at which it changes.
+    if (rc_override < 0) continue;
+    px4.set(true, kExternal1, 3);
+    px4_test::rc_override = 0;
+    publish(parameter_update_s{px4_test::now_us});
+    px4.tick_with(moved(true, true));
+    const unsigned then = fallbacks();
+    px4.ticks(100);
+    CHECK(fallbacks() == then);
+  }
+  px4_test::rc_override = -1;
 }
 
 TEST_CASE("a candidate that is refused leaves the policy") {

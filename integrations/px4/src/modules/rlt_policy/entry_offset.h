@@ -12,9 +12,9 @@ namespace rlt::px4 {
 
 struct EntryOffset {
   static constexpr float kStep_m = 0.01f;
-  static constexpr int kMostSteps = 250;
-  static constexpr float kMost_m = kStep_m * kMostSteps;  // along an axis
-  static_assert(kMost_m <= 0.5f * contracts::Quadrotor::kMaxPositionError_m, "as a setpoint");
+  // Along an axis, by what it is packed into; the policy's entry envelope is narrower.
+  static constexpr int kMostSteps = 500;
+  static_assert(kStep_m * kMostSteps <= contracts::Quadrotor::kMaxPositionError_m, "observed");
 
   // To the nearest step; 0 where it is too far, or no number.
   static std::int32_t pack(const float* offset_m) {
@@ -33,6 +33,11 @@ struct EntryOffset {
       const int whole = static_cast<int>(bits >> (20 - 10 * i) & 1023u) - 512;
       offset_m[i] = kStep_m * static_cast<float>(whole);
     }
+  }
+  static float distance_m(std::int32_t packed) {
+    float v[3];
+    unpack(packed, v);
+    return math::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
   }
 };
 

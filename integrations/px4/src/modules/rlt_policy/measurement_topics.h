@@ -2,6 +2,7 @@
 #pragma once
 
 #include <uORB/topics/hover_thrust_estimate.h>
+#include <uORB/topics/manual_control_setpoint.h>
 #include <uORB/topics/trajectory_setpoint.h>
 #include <uORB/topics/vehicle_angular_velocity.h>
 #include <uORB/topics/vehicle_attitude.h>
@@ -39,6 +40,8 @@ class MeasurementTopics {
         to.ned_m_s[i] = velocity[i];
         to.delta_m[i] = delta[i];
       }
+      to.has_height = from.z_valid;
+      to.above_ground_m = from.dist_bottom_valid ? from.dist_bottom : math::kQuietNan;
       to.heading_rad = from.heading;
       to.delta_heading_rad = from.delta_heading;
       to.xy_resets = from.xy_reset_counter;
@@ -55,11 +58,13 @@ class MeasurementTopics {
     if (hover_sub_.update(&hover_)) {
       inputs.hover = {hover_.valid ? hover_.timestamp : 0, hover_.hover_thrust};
     }
+    if (sticks_sub_.update(&sticks_)) inputs.sticks_move = sticks_.valid && sticks_.sticks_moving;
   }
 
  private:
   // Messages are members: a work queue's stack is small.
   hover_thrust_estimate_s hover_{};
+  manual_control_setpoint_s sticks_{};
   trajectory_setpoint_s setpoint_{};
   vehicle_angular_velocity_s rates_{};
   vehicle_attitude_s attitude_{};
@@ -67,6 +72,7 @@ class MeasurementTopics {
   vehicle_local_position_s position_{};
 
   uORB::Subscription hover_sub_{ORB_ID(hover_thrust_estimate)};
+  uORB::Subscription sticks_sub_{ORB_ID(manual_control_setpoint)};
   uORB::Subscription setpoint_sub_{ORB_ID(trajectory_setpoint)};
   uORB::Subscription rates_sub_{ORB_ID(vehicle_angular_velocity)};
   uORB::Subscription attitude_sub_{ORB_ID(vehicle_attitude)};

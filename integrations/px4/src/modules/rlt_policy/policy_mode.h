@@ -11,6 +11,7 @@
 #include "rltools/core/finite.h"
 #include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/deployment.h"
+#include "rltools/policy/entry_envelope.h"
 #include "rltools/policy/vehicles/quadrotor.h"
 
 namespace rlt::px4 {
@@ -32,6 +33,8 @@ struct LocalPosition {
   float ned_m[3] = {};
   float ned_m_s[3] = {};
   float heading_rad = 0.0f;
+  bool has_height = false;                      // ned_m[2] counts, whatever the others do
+  float above_ground_m = math::kQuietNan;       // as PX4 measures it; else not a number
   // An estimator that jumps counts it, and says by how much.
   std::uint8_t xy_resets = 0, z_resets = 0, heading_resets = 0;
   float delta_m[3] = {}, delta_heading_rad = 0.0f;
@@ -47,6 +50,7 @@ struct Inputs {
   bool is_selected = false;  // PX4 is in this mode
   bool is_in_air = false;    // by PX4's land detector
   bool is_loading = false;   // somebody else works on the deployment
+  bool sticks_move = false;  // the pilot's, as PX4 has it, where they are to take the vehicle
   Rates rates;
   Attitude attitude;
   LocalPosition position;
@@ -57,6 +61,7 @@ struct Inputs {
 struct Command {
   bool has_motors = false;
   bool asks_for_fallback = false;  // PX4 is to leave this mode for the fallback
+  bool asks_for_position = false;  // ... for Position: the pilot's sticks have it
   float motors[kRotors] = {};      // PX4's order
   float collective = 0.0f;         // their mean
   std::uint64_t taken_us = 0;      // of the angular velocity that they answer
@@ -77,12 +82,10 @@ struct ModeSettings {
   float safe_thrust = 0.4f;       // of each rotor, from a fault until the fallback acts
 };
 
-// How often the fallback is asked for while PX4 stays in this mode.
+// How often another mode is asked for while PX4 stays in this one.
 constexpr std::uint32_t kAskAgain_us = 50000;
 // Samples of the angular velocity with the same bits, one after another: a real one has noise.
 constexpr std::uint32_t kMostEqualRates = 20;
-// A setpoint further away than this, along an axis, is not followed.
-constexpr float kFurthestSetpoint_m = 0.5f * contracts::Quadrotor::kMaxPositionError_m;
 // For how long an offset waits for the mode to be entered.
 constexpr std::uint32_t kOffsetLimit_us = 10000000;
 
@@ -132,7 +135,9 @@ class PolicyMode {
     const bool trial_ended = !in.is_loading && deployment_.poll(clock(in.now_us));
     const bool has_control = in.is_armed && in.is_selected;
     if (!has_control) is_acting_ = false;
+    if (!in.is_loading) envelope_ = deployment_.entry_envelope();
     follow_resets(in.position);
+    note_ground(in);
     count_equal(in.rates);
     obstacle_ = find_obstacle(in);
     Command command;
@@ -146,7 +151,11 @@ class PolicyMode {
                : trial_ended             ? Reason::trial_over
                                          : act(in, command);
     }
-    if (fault_ != Reason::none) fall_back(in, command);
+    if (fault_ != Reason::none) {
+      fall_back(in, command);
+    } else if (in.sticks_move) {
+      command.asks_for_position = may_ask(in.now_us, position_asked_us_);
+    }
     return command;
   }
 
@@ -155,6 +164,8 @@ class PolicyMode {
   Reason fault() const { return fault_; }
   bool is_acting() const { return is_acting_; }
   std::uint32_t refused_setpoints() const { return refused_setpoints_; }
+  // What the policy may be handed.
+  const EntryEnvelope& envelope() const { return envelope_; }
   // What the policy saw last.
   const float* observation() const { return observation_; }
 
@@ -192,8 +203,33 @@ class PolicyMode {
         !all_finite(in.position.ned_m_s, 3) || !is_finite(in.position.heading_rad)) {
       return Reason::not_finite;
     }
-    if (in.is_armed && !in.is_in_air && !is_acting_) return Reason::on_ground;
-    return Reason::none;
+    if (!in.is_armed || is_acting_) return Reason::none;
+    return in.is_in_air ? find_entry_obstacle(in) : Reason::on_ground;
+  }
+  // The policy is handed what its envelope has, and nothing else.
+  Reason find_entry_obstacle(const Inputs& in) const {
+    float seen[Contract::kObservationDim];
+    observe(in, in.position.ned_m, seen);
+    if (has_offset(in.now_us)) {
+      EntryOffset::unpack(offset_, seen);  // what the shell was told, to the last bit
+      for (int i = 0; i < 3; i++) seen[i] = -seen[i];
+    }
+    const EntryState state = entry_state(seen, height_m(in.position));
+    const Reason reason = reason_of_entry(entry_obstacle(envelope_, state));
+    if (reason != Reason::none) return reason;
+    return is_finite(state.height_m) ? Reason::none : Reason::height_unknown;
+  }
+  // Above ground: as PX4 measures it, or else above where its land detector saw the ground last.
+  float height_m(const LocalPosition& position) const {
+    if (is_finite(position.above_ground_m)) return position.above_ground_m;
+    return has_ground_ && position.has_height ? ground_down_m_ - position.ned_m[2]
+                                              : math::kQuietNan;
+  }
+  void note_ground(const Inputs& in) {
+    const LocalPosition& position = in.position;
+    if (in.is_in_air || !position.has_height || !is_finite(position.ned_m[2])) return;
+    has_ground_ = true;
+    ground_down_m_ = position.ned_m[2];
   }
   // A time in the future is as bad as one in the past.
   static bool is_old(std::uint64_t now_us, std::uint64_t taken_us, std::uint32_t most_us) {
@@ -213,12 +249,12 @@ class PolicyMode {
     is_acting_ = true;
     began_on_ground_ = !in.is_in_air;
     last_setpoint_us_ = in.setpoint.taken_us;  // those from before do not count
-    has_asked_ = false;
+    asked_us_ = position_asked_us_ = 0;
     if (in.is_loading) return;
     deployment_.reset_executor();
     for (int i = 0; i < 3; i++) target_[i] = in.position.ned_m[i];
     turn_to(in.position.heading_rad);
-    if (offset_ != 0 && !is_old(in.now_us, offset_us_, kOffsetLimit_us)) {
+    if (has_offset(in.now_us)) {
       float offset[3];
       EntryOffset::unpack(offset_, offset);
       world_.vector_back(offset);
@@ -227,6 +263,9 @@ class PolicyMode {
       for (int i = 0; i < 3; i++) target_[i] += ned[i];
     }
     offset_ = 0;
+  }
+  bool has_offset(std::uint64_t now_us) const {
+    return offset_ != 0 && !is_old(now_us, offset_us_, kOffsetLimit_us);
   }
   void turn_to(float heading_rad) {
     heading_rad_ = heading_rad;
@@ -248,6 +287,10 @@ class PolicyMode {
             position.delta_heading_rad);
       if (position.heading_resets != heading_resets_) turn_to(heading_rad);
     }
+    if (has_position_ && position.z_resets != z_resets_) {
+      has_ground_ = has_ground_ && static_cast<std::uint8_t>(position.z_resets - z_resets_) == 1;
+      ground_down_m_ += position.delta_m[2];
+    }
     has_position_ = true;
     xy_resets_ = position.xy_resets;
     z_resets_ = position.z_resets;
@@ -266,13 +309,16 @@ class PolicyMode {
       return;
     }
     last_setpoint_us_ = setpoint.taken_us;
-    float wanted[3];
+    float wanted[3], squared_m2 = 0.0f;
     for (int i = 0; i < 3; i++) {
       wanted[i] = is_finite(setpoint.ned_m[i]) ? setpoint.ned_m[i] : target_[i];
-      if (math::absolute(wanted[i] - in.position.ned_m[i]) > kFurthestSetpoint_m) {
-        refused_setpoints_++;
-        return;
-      }
+      const float away_m = wanted[i] - in.position.ned_m[i];
+      squared_m2 += away_m * away_m;
+    }
+    // No further away than where the policy may be handed its target.
+    if (!(squared_m2 <= envelope_.offset_m * envelope_.offset_m)) {
+      refused_setpoints_++;
+      return;
     }
     for (int i = 0; i < 3; i++) target_[i] = wanted[i];
   }
@@ -281,7 +327,7 @@ class PolicyMode {
 
   Reason act(const Inputs& in, Command& command) {
     follow_setpoint(in);
-    observe(in);
+    observe(in, target_, observation_);
     const bool was_in_trial = deployment_.is_in_trial();
     float action[kRotors];
     const ExecutorStatus status =
@@ -306,13 +352,13 @@ class PolicyMode {
       default: return Reason::clock;
     }
   }
-  void observe(const Inputs& in) {
+  void observe(const Inputs& in, const float* target_ned, float* observation) const {
     vehicles::QuadrotorTarget target;
-    vehicles::enu_of_ned(target_, target.position_m);
+    vehicles::enu_of_ned(target_ned, target.position_m);
     target.world = world_;
     vehicles::observe(vehicles::QuadrotorEstimate::of_px4(in.position.ned_m, in.position.ned_m_s,
                                                           in.attitude.q, in.rates.frd_rad_s),
-                      target, observation_);
+                      target, observation);
   }
   void set_motors(const float* action, Command& command) const {
     command.has_motors = true;
@@ -328,9 +374,12 @@ class PolicyMode {
     }
     set_motors(thrusts, command);
     command.taken_us = in.now_us;
-    if (has_asked_ && !is_old(in.now_us, asked_us_, kAskAgain_us - 1)) return;
-    has_asked_ = command.asks_for_fallback = true;
-    asked_us_ = in.now_us;
+    command.asks_for_fallback = may_ask(in.now_us, asked_us_);
+  }
+  static bool may_ask(std::uint64_t now_us, std::uint64_t& asked_us) {
+    if (asked_us != 0 && !is_old(now_us, asked_us, kAskAgain_us - 1)) return false;
+    asked_us = now_us;
+    return true;
   }
 
   const ModeSettings settings_;
@@ -342,14 +391,17 @@ class PolicyMode {
   float target_[3] = {};  // NED
   float heading_rad_ = 0.0f;
   Rates last_rates_;
-  std::uint64_t asked_us_ = 0, last_setpoint_us_ = 0, offset_us_ = 0;
+  EntryEnvelope envelope_ = kEntryAtRest;
+  float ground_down_m_ = 0.0f;
+  std::uint64_t asked_us_ = 0, position_asked_us_ = 0;  // 0: not since the mode was entered
+  std::uint64_t last_setpoint_us_ = 0, offset_us_ = 0;
   std::int32_t offset_ = 0;
   std::uint32_t equal_rates_ = 0, refused_setpoints_ = 0;
   std::uint8_t motors_[kRotors] = {};
   std::uint8_t xy_resets_ = 0, z_resets_ = 0, heading_resets_ = 0;
   bool has_motors_ = false;  // of motors_
   bool has_rotors_ = false;  // by the parameters as they are
-  bool has_position_ = false, has_asked_ = false;
+  bool has_position_ = false, has_ground_ = false;
   bool is_acting_ = false, began_on_ground_ = false, has_failed_ = false;
   Reason fault_ = Reason::none, obstacle_ = Reason::no_policy;
 };

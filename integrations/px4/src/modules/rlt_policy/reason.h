@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "rltools/policy/entry_envelope.h"
+
 namespace rlt::px4 {
 
 enum class Reason : std::uint8_t {
@@ -25,8 +27,14 @@ enum class Reason : std::uint8_t {
   out_of_range,
   clock,
   on_ground,
+  too_fast,
+  too_far,
+  too_tilted,
+  turns_too_fast,
+  height_unknown,
+  too_low,
 };
-constexpr int kReasonCount = 19;
+constexpr int kReasonCount = 25;
 
 // At most 38 characters: PX4's log messages to the ground have 50.
 constexpr const char* reason_text(Reason reason) {
@@ -50,8 +58,27 @@ constexpr const char* reason_text(Reason reason) {
     case Reason::out_of_range: return "outside the range of the policy";
     case Reason::clock: return "measurements out of order";
     case Reason::on_ground: return "on the ground: take off first";
+    case Reason::too_fast: return entry_obstacle_text(EntryObstacle::too_fast);
+    case Reason::too_far: return entry_obstacle_text(EntryObstacle::too_far);
+    case Reason::too_tilted: return entry_obstacle_text(EntryObstacle::too_tilted);
+    case Reason::turns_too_fast: return entry_obstacle_text(EntryObstacle::turns_too_fast);
+    case Reason::height_unknown: return "height above ground not known";
+    case Reason::too_low: return entry_obstacle_text(EntryObstacle::too_low);
   }
   return "unknown reason";
+}
+
+constexpr Reason reason_of_entry(EntryObstacle obstacle) {
+  switch (obstacle) {
+    case EntryObstacle::none: return Reason::none;
+    case EntryObstacle::not_finite: return Reason::not_finite;
+    case EntryObstacle::too_fast: return Reason::too_fast;
+    case EntryObstacle::too_far: return Reason::too_far;
+    case EntryObstacle::too_tilted: return Reason::too_tilted;
+    case EntryObstacle::turns_too_fast: return Reason::turns_too_fast;
+    case EntryObstacle::too_low: return Reason::too_low;
+  }
+  return Reason::not_finite;
 }
 
 }  // namespace rlt::px4

@@ -14,6 +14,8 @@ constexpr uint32_t kTick_us = rlt::contracts::Quadrotor::kStepInterval_us;
 // The commander looks at what has been given back a hundred times a second. A start must not come
 // first: the mode would be another one of PX4's external modes, and no switch would find it.
 constexpr uint32_t kHeard_us = 100000;
+// Of COM_RC_OVERRIDE: moved sticks end PX4's modes that fly by themselves.
+constexpr int32_t kOverridesAuto = 1;
 
 }  // namespace
 
@@ -58,7 +60,19 @@ bool RltPolicy::init() {
   folder_.make();
   print_verdict(kPolicyFile, load_policy(folder_, mode_->deployment()));
   read_rotors(false);
+  read_override();
   return true;
+}
+
+// PX4 takes the vehicle to Position when the sticks move, in its own modes and not in this one:
+// what it asks for, flag_control_auto_enabled, no mode from outside is given (PX4 of 2026-08-13;
+// older ones would give it, and then fly by their own controllers). So the module asks for it, by
+// the same parameters: MAN_OVERRIDE_SPD decides what moves; before it there was COM_RC_OVERRIDE.
+void RltPolicy::read_override() {
+  int32_t bits = kOverridesAuto;
+  const param_t parameter = param_find("COM_RC_OVERRIDE");
+  if (parameter != PARAM_INVALID) param_get(parameter, &bits);
+  sticks_take_it_ = (bits & kOverridesAuto) != 0;
 }
 
 void RltPolicy::read_rotors(bool is_armed) {
@@ -99,6 +113,7 @@ void RltPolicy::Run() {
   if (parameter_update_sub_.update(&parameter_update_)) {
     updateParams();
     read_rotors(inputs_.is_armed);
+    read_override();
   }
   read_topics();
   commander_.ask();
@@ -111,6 +126,7 @@ void RltPolicy::Run() {
 
 void RltPolicy::read_topics() {
   measurements_.read(inputs_);
+  inputs_.sticks_move = inputs_.sticks_move && sticks_take_it_;
   if (status_sub_.update(&status_)) {
     const bool was_selected = inputs_.is_selected, was_armed = inputs_.is_armed;
     inputs_.is_armed = status_.arming_state == vehicle_status_s::ARMING_STATE_ARMED;
@@ -144,7 +160,11 @@ void RltPolicy::act() {
     thrust_.xyz[2] = -command.collective;
     thrust_pub_.publish(thrust_);
   }
-  if (command.asks_for_fallback) ask_for_fallback();
+  if (command.asks_for_fallback) ask_for(fallback_.get());
+  if (command.asks_for_position) {
+    ask_for(vehicle_status_s::NAVIGATION_STATE_POSCTL);
+    mavlink_log_info(&mavlink_log_, "Pilot took over using sticks");
+  }
   const Reason fault = mode_->fault();
   if (fault != told_ && fault != Reason::none) {
     mavlink_log_critical(&mavlink_log_, "%s: %s", kModeName, reason_text(fault));
@@ -152,11 +172,11 @@ void RltPolicy::act() {
   told_ = fault;
 }
 
-void RltPolicy::ask_for_fallback() {
+void RltPolicy::ask_for(int32_t nav_state) {
   command_ = {};
   command_.timestamp = inputs_.now_us;
   command_.command = vehicle_command_s::VEHICLE_CMD_SET_NAV_STATE;
-  command_.param1 = static_cast<float>(fallback_.get());
+  command_.param1 = static_cast<float>(nav_state);
   command_.target_system = command_.source_system = status_.system_id;
   command_.target_component = status_.component_id;
   command_.source_component = status_.component_id;
@@ -211,7 +231,7 @@ int RltPolicy::custom_command(int argc, char* argv[]) {
     return PX4_ERROR;
   }
   if (command == kOffset) {
-    const int packed = packed_offset(argc, argv);
+    const int packed = packed_offset(argc, argv, module->mode_->envelope());
     if (packed == 0) return PX4_ERROR;
     module->offset_.store(packed);
     return PX4_OK;
@@ -231,6 +251,7 @@ int RltPolicy::print_status() {
   PX4_INFO("mode %d: %s%s", commander_.id(), reason_text(mode_->refusal()),
            mode_->is_acting() ? ", acting" : "");
   PX4_INFO("%s on trial", deployment.is_in_trial() ? "a policy" : "none");
+  print_envelope(*mode_);
   PX4_INFO("ticks %lu late %lu missed %lu, setpoints refused %lu",
            static_cast<unsigned long>(counts.ticks), static_cast<unsigned long>(counts.late),
            static_cast<unsigned long>(counts.missed),

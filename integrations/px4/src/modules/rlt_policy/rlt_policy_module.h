@@ -56,11 +56,12 @@ class RltPolicy :
   static RltPolicy* running();
   bool init();
   void read_rotors(bool is_armed);
+  void read_override();
   void Run() override;
   void stop();
   void read_topics();
   void act();
-  void ask_for_fallback();
+  void ask_for(int32_t nav_state);
   void answer_arming_check();
 
   bool let_in();
@@ -72,6 +73,7 @@ class RltPolicy :
   rlt::px4::CommanderMode commander_;
   rlt::px4::PolicyFolder folder_;
   uint64_t stops_us_ = 0;  // since when
+  bool sticks_take_it_ = true;  // by PX4's parameter
   // Who works on the deployment outside of Run(), which then leaves it alone.
   px4::atomic<int> guest_{kNobody};
   px4::atomic<int> offset_{0};  // that the shell was given, for Run()

@@ -61,7 +61,7 @@ int roll_back(Mode& mode, PolicyFolder& folder) {
   return PX4_OK;
 }
 
-int packed_offset(int argc, char* argv[]) {
+int packed_offset(int argc, char* argv[], const EntryEnvelope& envelope) {
   float offset[3];
   for (int i = 0; i < 3; i++) {
     char* end = nullptr;
@@ -72,14 +72,26 @@ int packed_offset(int argc, char* argv[]) {
     }
   }
   const int packed = EntryOffset::pack(offset);
-  if (packed == 0) {
-    PX4_ERR("an offset has at most %.1f m along an axis",
-            static_cast<double>(EntryOffset::kMost_m));
+  if (packed == 0 || EntryOffset::distance_m(packed) > envelope.offset_m) {
+    PX4_ERR("this policy may be handed a target at most %.2f m away",
+            static_cast<double>(envelope.offset_m));
     return 0;
   }
   PX4_INFO("next target %.2f %.2f %.2f", static_cast<double>(offset[0]),
            static_cast<double>(offset[1]), static_cast<double>(offset[2]));
   return packed;
+}
+
+// What the policy may be handed, and whether it says so itself.
+void print_envelope(Mode& mode) {
+  const EntryEnvelope& most = mode.envelope();
+  const auto* policy = mode.deployment().acting();
+  PX4_INFO("entry %.2f m/s %.2f m %.0f deg %.2f rad/s, from %.2f m up: %s",
+           static_cast<double>(most.speed_m_s), static_cast<double>(most.offset_m),
+           static_cast<double>(most.tilt_rad / vehicles::kRadians),
+           static_cast<double>(most.rate_rad_s), static_cast<double>(most.height_m),
+           policy != nullptr && policy->view()->states_entry ? "stated by the policy"
+                                                             : "assumed, the policy states none");
 }
 
 void print_verdict(const char* name, const FileVerdict& verdict) {

@@ -15,8 +15,10 @@ int try_candidate(Mode& mode, PolicyFolder& folder, int trial_s);
 int confirm(Mode& mode, PolicyFolder& folder);
 // Out of a trial, or to the policy before.
 int roll_back(Mode& mode, PolicyFolder& folder);
-// What EntryOffset packs of "offset X Y Z"; 0 where that is none.
-int packed_offset(int argc, char* argv[]);
+// What EntryOffset packs of "offset X Y Z"; 0 where that is none, or further than the policy may be
+// handed a target.
+int packed_offset(int argc, char* argv[], const EntryEnvelope& envelope);
+void print_envelope(Mode& mode);
 void print_verdict(const char* name, const FileVerdict& verdict);
 
 }  // namespace rlt::px4
