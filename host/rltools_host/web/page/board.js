@@ -132,7 +132,7 @@ export class Board {
 
   #command(asked, number, what, parameters, onAccepted) {
     const send = () =>
-      this.connection.sendCommand(number, { ...parameters, confirmation: asked.sent - 1 });
+      this.connection.sendCommand(number, { ...parameters, confirmation: Math.min(asked.sent - 1, 255) });
     const answerOf = ({ command, result }) => {
       if (command !== number) return null;
       const isAccepted = result === this.constants.MAV_RESULT_ACCEPTED;
