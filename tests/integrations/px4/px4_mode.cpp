@@ -231,7 +231,14 @@ const Entry kOutside[] = {
      }},
     {"turning", Reason::turns_too_fast, [](Vehicle& v) { v.in.rates.frd_rad_s[2] = -3.01f; }},
     {"near the ground, measured", Reason::too_low,
-     [](Vehicle& v) { v.in.position.above_ground_m = 1.49f; }},
+     [](Vehicle& v) { v.in.position.above_ground_m = 0.49f; }},
+    {"fast, and not as high as that needs", Reason::too_low,
+     [](Vehicle& v) { v.in.position.above_ground_m = 1.49f, v.in.position.ned_m_s[0] = 5.0f; }},
+    {"a target near the ground", Reason::too_low,
+     [](Vehicle& v) {
+       const float offset[3] = {0.0f, 0.0f, -2.0f};
+       v.mode->set_offset(EntryOffset::pack(offset), v.in.now_us);
+     }},
     {"a height that nobody knows", Reason::height_unknown,
      [](Vehicle& v) { v.in.position.above_ground_m = kNan; }},
     {"a target far away", Reason::too_far,
@@ -321,10 +328,10 @@ TEST_CASE("without a measured height it is that above where the land detector sa
   position.ned_m[2] = -10.0f;  // a start on a hill
   vehicle.tick();
   vehicle.in.is_in_air = true;
-  position.ned_m[2] = -11.45f;
+  position.ned_m[2] = -10.45f;
   vehicle.tick();
   CHECK(vehicle.mode->refusal() == Reason::too_low);
-  position.ned_m[2] = -11.55f;
+  position.ned_m[2] = -10.55f;
   vehicle.tick();
   CHECK(vehicle.mode->refusal() == Reason::none);
   // The estimator's reset moves both.

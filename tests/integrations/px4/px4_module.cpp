@@ -594,7 +594,7 @@ TEST_CASE("a vehicle outside of the envelope is refused before it is asked, and 
   // Of a height: as PX4 measures it, or else above the place where it stood.
   px4.set(true, kHold, 1);
   vehicle_local_position_s low = Px4::position();
-  low.dist_bottom = 1.4f;
+  low.dist_bottom = 0.4f;
   low.z = -9.0f;
   for (const bool is_measured : {true, false}) {
     low.dist_bottom_valid = is_measured;

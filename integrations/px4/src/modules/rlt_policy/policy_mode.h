@@ -210,8 +210,11 @@ class PolicyMode {
   Reason find_entry_obstacle(const Inputs& in) const {
     float seen[Contract::kObservationDim];
     observe(in, in.position.ned_m, seen);
-    EntryState state = entry_state(seen, height_m(in.position));
-    state.offset_m = has_offset(in.now_us) ? EntryOffset::distance_m(offset_) : 0.0f;
+    if (has_offset(in.now_us)) {
+      EntryOffset::unpack(offset_, seen);  // what the shell was told, to the last bit
+      for (int i = 0; i < 3; i++) seen[i] = -seen[i];
+    }
+    const EntryState state = entry_state(seen, height_m(in.position));
     const Reason reason = reason_of_entry(entry_obstacle(envelope_, state));
     if (reason != Reason::none) return reason;
     return is_finite(state.height_m) ? Reason::none : Reason::height_unknown;
