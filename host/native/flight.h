@@ -53,7 +53,7 @@ using Four = float[4];
   X(Three, gust_m_s2)
 RLT_DEFINE_FIELDS(Reading, RLT_FLIGHT_READING)
 
-enum Cause : std::uint32_t { kSuccess, kPosition, kVelocity, kRate, kFault, kTooFar };
+enum Cause : std::uint32_t { kSuccess, kPosition, kVelocity, kRate, kFault, kTooFar, kTilt };
 
 inline Environment environment_of(const std::uint32_t* settings) {
   Environment environment{};
@@ -67,6 +67,17 @@ inline void begin(const Environment& environment, std::uint32_t seed, std::uint3
   draw_parameters(device, environment, parameters, {seed, Purpose::evaluation_parameters, episode});
   reset(device, environment, parameters, state,
         RandomStream{seed, Purpose::evaluation_reset, episode});
+}
+
+// The body is where `observation` (kObservationDim) says, without noise, seen from the target; its
+// rotors go on as they do.
+inline void place(State& state, const float* observation) {
+  for (int i = 0; i < 3; i++) {
+    state.position_m[i] = state.target_position_m[i] + observation[i];
+    state.velocity_m_s[i] = state.target_velocity_m_s[i] + observation[3 + i];
+    state.angular_velocity_rad_s[i] = observation[10 + i];
+  }
+  for (int i = 0; i < 4; i++) state.attitude[i] = observation[6 + i];
 }
 
 // Before each tick of an episode.

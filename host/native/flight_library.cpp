@@ -22,16 +22,8 @@ void rlt_flight_begin(Flight* flight, const std::uint32_t* settings, std::uint32
   begin(flight->environment, seed, episode, flight->parameters, flight->state);
 }
 
-// The body is where `observation` (kObservationDim) says, without noise, seen from the target;
-// its rotors go on as they do.
 void rlt_flight_place(Flight* flight, const float* observation) {
-  State& state = flight->state;
-  for (int i = 0; i < 3; i++) {
-    state.position_m[i] = state.target_position_m[i] + observation[i];
-    state.velocity_m_s[i] = state.target_velocity_m_s[i] + observation[3 + i];
-    state.angular_velocity_rad_s[i] = observation[10 + i];
-  }
-  for (int i = 0; i < 4; i++) state.attitude[i] = observation[6 + i];
+  place(flight->state, observation);
 }
 
 // observation (kObservationDim) of this moment, the same whenever it is asked for
@@ -111,6 +103,7 @@ const char* rlt_describe() {
       rlt::describe::describe_record<FlownAirframe>(json, "Airframe");
       rlt::describe::describe_record<Sample>(json, "Sample");
       rlt::describe::describe_record<Outcome>(json, "Outcome");
+      rlt::describe::describe_record<Excursion>(json, "Excursion");
       rlt::describe::describe_record<Order>(json, "Order");
     });
     json.object("functions", [&] {

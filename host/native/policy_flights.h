@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <type_traits>
@@ -41,6 +42,13 @@ RLT_DEFINE_FIELDS(Sample, RLT_FLIGHT_SAMPLE)
   X(float, episode_return)
 RLT_DEFINE_FIELDS(Outcome, RLT_FLIGHT_OUTCOME)
 
+// How far a flight strayed: the largest tilt from level, and how far below the lower one of its
+// start and its first target it came.
+#define RLT_FLIGHT_EXCURSION(X) \
+  X(float, most_tilt_rad)       \
+  X(float, height_lost_m)
+RLT_DEFINE_FIELDS(Excursion, RLT_FLIGHT_EXCURSION)
+
 // A caller's policy at a tick of flights that began at once: thrusts (count, kActionDim) for
 // observations (count, kObservationDim) of the order's flights `index` (count). Up to kLanes fly
 // together, those of the next kLanes numbers. Not 0: no flight goes on.
@@ -49,11 +57,13 @@ using Act = std::uint32_t (*)(std::uint32_t tick, std::uint32_t count, const std
 
 // Flights of a policy: episodes `first_episode` to `first_episode + count - 1`. A flight succeeds
 // where it lasts `ticks`, and is within `radius_m` of its target in `needed_ticks` of the last
-// `judged_ticks`. Settings have four bytes each, in the order of the description; the image lies on
-// a four-byte boundary, and counts where `act` is null. outcomes (count); samples (count, ticks) as
-// far as they are flown, or null; hidden (count, ticks / hidden_ticks rounded up, hidden_dim), or
-// null: at each so many ticks, what the step of the image's policy has made of its hidden state.
-// next: the flight to begin.
+// `judged_ticks`. starts (count, kObservationDim): where the vehicle is placed, or null: where the
+// episode draws it. excursions (count), or null; with them a flight fails that tilts further than
+// `most_tilt_rad`. Settings have four
+// bytes each, in the order of the description; the image lies on a four-byte boundary, and counts
+// where `act` is null. outcomes (count); samples (count, ticks) as far as they are flown, or null;
+// hidden (count, ticks / hidden_ticks rounded up, hidden_dim), or null: at each so many ticks, what
+// the step of the image's policy has made of its hidden state. next: the flight to begin.
 #define RLT_FLIGHT_ORDER(X)         \
   X(const std::uint32_t*, settings) \
   X(const std::uint8_t*, image)     \
@@ -67,6 +77,9 @@ using Act = std::uint32_t (*)(std::uint32_t tick, std::uint32_t count, const std
   X(std::uint32_t, judged_ticks)    \
   X(std::uint32_t, needed_ticks)    \
   X(float, radius_m)                \
+  X(float, most_tilt_rad)           \
+  X(const float*, starts)           \
+  X(Excursion*, excursions)         \
   X(std::uint32_t, threads)         \
   X(Outcome*, outcomes)             \
   X(float*, hidden)                 \
@@ -117,7 +130,8 @@ struct Lanes {
   StepResult<float> result[kLanes];
   Outcome* outcome[kLanes];
   Sample* samples[kLanes];
-  float* errors_m[kLanes];  // (judged_ticks)
+  float reference_m[kLanes], lowest_m[kLanes], least_cosine[kLanes];  // of its Excursion
+  float* errors_m[kLanes];                                            // (judged_ticks)
   Pilot<Device>* pilot[kLanes];
 };
 
@@ -159,6 +173,11 @@ template <class Device>
   }
 }
 
+inline float cosine_of_tilt(const State& state) {
+  const float x = state.attitude[1], y = state.attitude[2];
+  return 1.0f - 2.0f * (x * x + y * y);
+}
+
 // The next flight of the order in lane `lane`; false where there is none.
 template <class Device>
 bool begin_next(Order& order, const Environment& environment, Lanes<Device>& lanes, int lane) {
@@ -167,6 +186,13 @@ bool begin_next(Order& order, const Environment& environment, Lanes<Device>& lan
   lanes.episode[lane] = order.first_episode + index;
   lanes.tick[lane] = 0;
   begin(environment, order.seed, lanes.episode[lane], lanes.parameters[lane], lanes.state[lane]);
+  State& state = lanes.state[lane];
+  if (order.starts != nullptr) {
+    place(state, order.starts + static_cast<std::size_t>(index) * kObservationDim);
+  }
+  lanes.reference_m[lane] = std::min(state.position_m[2], state.target_position_m[2]);
+  lanes.lowest_m[lane] = lanes.reference_m[lane];
+  lanes.least_cosine[lane] = cosine_of_tilt(state);
   Outcome& outcome = order.outcomes[index];
   outcome = {kSuccess, 0,   lanes.parameters[lane].table, lanes.parameters[lane].latency, 0, 0,
              0.0f,     0.0f};
@@ -187,6 +213,9 @@ void move_lane(Lanes<Device>& lanes, int from, int to) {
   lanes.episode[to] = lanes.episode[from];
   lanes.tick[to] = lanes.tick[from];
   lanes.outcome[to] = lanes.outcome[from];
+  lanes.reference_m[to] = lanes.reference_m[from];
+  lanes.lowest_m[to] = lanes.lowest_m[from];
+  lanes.least_cosine[to] = lanes.least_cosine[from];
   lanes.samples[to] = lanes.samples[from];
   std::swap(lanes.errors_m[to], lanes.errors_m[from]);
   std::swap(lanes.pilot[to], lanes.pilot[from]);
@@ -238,6 +267,18 @@ void take_action(Lanes<Device>& lanes, int lane, ExecutorStatus status) {
   sample.status = static_cast<std::uint32_t>(status);
 }
 
+// How far the flight has strayed; true where it tilts further than it may.
+template <class Device>
+bool follow_excursion(const Order& order, Lanes<Device>& lanes, int lane) {
+  const State& state = lanes.state[lane];
+  lanes.lowest_m[lane] = std::min(lanes.lowest_m[lane], state.position_m[2]);
+  lanes.least_cosine[lane] = std::min(lanes.least_cosine[lane], cosine_of_tilt(state));
+  const float tilt_rad = std::acos(std::clamp(lanes.least_cosine[lane], -1.0f, 1.0f));
+  const std::size_t flight = lanes.episode[lane] - order.first_episode;
+  order.excursions[flight] = {tilt_rad, lanes.reference_m[lane] - lanes.lowest_m[lane]};
+  return tilt_rad > order.most_tilt_rad;
+}
+
 // What the state reached means for the flight; true where that is over.
 template <class Device>
 bool judge_lane(const Order& order, const Settings& settings, Lanes<Device>& lanes, int lane) {
@@ -255,6 +296,10 @@ bool judge_lane(const Order& order, const Settings& settings, Lanes<Device>& lan
   }
   if (lanes.result[lane].terminated) {
     outcome.cause = broken_limit(settings, state);
+    return true;
+  }
+  if (order.excursions != nullptr && follow_excursion(order, lanes, lane)) {
+    outcome.cause = kTilt;
     return true;
   }
   float* errors_m = lanes.errors_m[lane];

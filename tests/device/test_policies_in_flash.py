@@ -51,7 +51,7 @@ def images(monkeypatch: pytest.MonkeyPatch) -> list[PolicyImage]:
     """Two policies; a "run" is the number of one."""
     first = sample_images()["small_pendulum"]
     both = [parse_policy(first), parse_policy(patched(first, STEP_OFFSET, "I", 77))]
-    monkeypatch.setattr(pushing, "read_run_policy", lambda number, *_: both[int(number)])
+    monkeypatch.setattr(pushing, "read_leaving_policy", lambda number, *_: both[int(number)])
     return both
 
 

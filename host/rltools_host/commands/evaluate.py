@@ -187,11 +187,13 @@ def evaluate_gate(
 def fly_run(
     folder: RunFolder, gate: Gate, is_kept: bool, which: str = LAST
 ) -> tuple[GateResult, list[str]]:
+    from rltools_host.flight.airframes import gate_for
     from rltools_host.flight.gate_result import fly_gate
 
     image = read_run_policy(folder, which)
     image.verify()
-    notes = unfinished(folder, image)
+    gate, notes = gate_for(gate, folder)
+    notes += unfinished(folder, image)
     result = fly_gate(gate, image, str(folder.path))
     if is_kept:
         try:

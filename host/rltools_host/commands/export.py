@@ -16,10 +16,10 @@ from rltools_host.commands.options import Json, Output, RunArgument, Which
 from rltools_host.errors import UsageError
 from rltools_host.files import plain_json, write_atomically
 from rltools_host.lines import aside, columns, folded, without_commands
+from rltools_host.policies.entry import read_leaving_policy
 from rltools_host.policies.export import FORMATS, encode_array, identifier
 from rltools_host.policies.folders import FOLDERS, write_folder
 from rltools_host.policies.frameworks import FRAMEWORK_FOLDERS, FRAMEWORK_FORMATS
-from rltools_host.policies.image import read_run_policy
 from rltools_host.report.comparison import Comparison, compare, difference_lines, write_comparison
 from rltools_host.runs.aggregates import RESAMPLES, Interval
 from rltools_host.runs.group import GroupFolder, statistics_of
@@ -35,7 +35,7 @@ def run(run_name: str, to: str = "image", output: Path | None = None, which: str
     if to not in (*formats, *folders):
         known = ", ".join((*formats, *folders))
         raise UsageError(f'unknown export format "{to}": known are {known}')
-    image = read_run_policy(run_name, which)
+    image = read_leaving_policy(run_name, which, aside)
     image.verify()
     if to in folders:
         files_of, mark = folders[to]

@@ -24,7 +24,7 @@ from rltools_host.commands.options import (
 )
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.files import write_atomically
-from rltools_host.flight.airframes import read_airframe
+from rltools_host.flight.airframes import read_airframe, settings_of
 from rltools_host.flight.disturbances import FAULTS, Disturbances, parse_fault
 from rltools_host.flight.gate import hover_rule, load_gate
 from rltools_host.flight.in_the_loop import (
@@ -172,16 +172,6 @@ def command(
     fly_px4(run_name, px4, starts, settings or (), json_output, out, which)
 
 
-# -- settings --------------------------------------------------------------------------------------
-
-
-def settings_of(run: RunFolder) -> dict[str, float]:
-    """Of quadrotor/settings.h, as the run has them; none of a run of something else."""
-    known = {setting.name for setting in flight_library().settings}
-    hyperparameters = run.content.hyperparameters
-    return {name: float(value) for name, value in hyperparameters.items() if name in known}
-
-
 # -- over a board ----------------------------------------------------------------------------------
 
 
@@ -203,6 +193,10 @@ def request_of(
     given = given_numbers(conditions.settings)
     run = RunFolder.open(run_name)
     gate = load_gate(conditions.gate) if conditions.gate is not None else None
+    if gate is not None and gate.entry is not None:
+        raise UsageError(
+            f"--gate {gate.name}: its starts are no settings; evaluate it, and fly another one"
+        )
     known = dict(gate.settings) if gate is not None else settings_of(run)
     if conditions.airframe is not None:
         known |= read_airframe(conditions.airframe)

@@ -21,6 +21,7 @@ from rltools_host.training.hyperparameters import AIRFRAME, load_set_file
 
 if TYPE_CHECKING:
     from rltools_host.fitting.result import FitResult  # with SciPy
+    from rltools_host.runs.folder import RunFolder
 
 
 GRAVITY_M_S2 = 9.81
@@ -178,3 +179,28 @@ def fitted_of(result: FitResult) -> Fitted:
             if value.low is not None and value.high is not None
         },
     )
+
+
+def settings_of(run: RunFolder) -> dict[str, float]:
+    """Of quadrotor/settings.h, as the run has them; none of a run of something else."""
+    known = {setting.name for setting in flight_library().settings}
+    hyperparameters = run.content.hyperparameters
+    return {name: float(value) for name, value in hyperparameters.items() if name in known}
+
+
+ANY_CRAZYFLIE = 8  # of the setting `airframe`
+
+
+def gate_for(gate: Gate, run: RunFolder) -> tuple[Gate, list[str]]:
+    """The gate with what it leaves to the run, and what must be known of that: the airframe, where
+    it finds what a policy may be handed."""
+    if gate.entry is None:
+        return gate, []
+    own = settings_of(run)
+    if "airframe" in own or "airframe" in gate.settings:
+        return structs.replace(gate, settings={**own, **gate.settings}), []
+    note = (
+        "assumed: any Crazyflie (airframe 8), state it by a file entry.json that has "
+        '{"like": "entry", "title": "...", "settings": {"airframe": ...}}, and --gate ./entry.json'
+    )
+    return structs.replace(gate, settings={**gate.settings, "airframe": ANY_CRAZYFLIE}), [note]

@@ -14,7 +14,9 @@ from msgspec import Meta, Struct, structs, to_builtins
 from rltools_host.documents import Line, NotNegative, Title, Unfit, Value, Whole, typed
 from rltools_host.errors import DamagedFileError, RltError, UsageError, unknown_name
 from rltools_host.files import parse_json
+from rltools_host.flight.entry_box import EntryBox, starts_within
 from rltools_host.flight.simulator import (
+    MOST_TILT,
     ActFunction,
     Array,
     ExecutorLimits,
@@ -23,7 +25,7 @@ from rltools_host.flight.simulator import (
     flight_library,
     fly,
 )
-from rltools_host.policies.image import PolicyImage
+from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.tree import PROJECT, TREE
 
 MOST_EPISODES = 100_000
@@ -55,6 +57,8 @@ class Definition(Struct, frozen=True, forbid_unknown_fields=True):
     share: NotNegative
     settings: Settings
     about: Line = ""  # a sentence
+    most_tilt: NotNegative = MOST_TILT  # degrees; of the Rule as well
+    entry: EntryBox | None = None  # in which the starts are drawn, in place of the settings'
     executor: ExecutorLimits = ExecutorLimits()
     parts: dict[PartName, Part] = {}  # each has all of the episodes, of the same airframes
 
@@ -74,7 +78,7 @@ class Gate(Definition, frozen=True, kw_only=True):
 
     @property
     def rule(self) -> Rule:
-        return Rule(self.seconds, self.last_seconds, self.radius_m, self.share)
+        return Rule(self.seconds, self.last_seconds, self.radius_m, self.share, self.most_tilt)
 
     def with_starts(self, episodes: int | None, seed: int | None) -> Gate:
         """The same with fewer or other starts, where these are given."""
@@ -93,7 +97,9 @@ class Gate(Definition, frozen=True, kw_only=True):
         """Its definition, as a gate's file has it."""
         stated = {name: getattr(self, name) for name in Definition.__struct_fields__}
         stated |= {"executor": structs.asdict(self.executor), "parts": to_builtins(self.parts)}
-        return stated if self.parts else {k: v for k, v in stated.items() if k != "parts"}
+        stated["entry"] = to_builtins(self.entry)
+        usual: dict[str, Any] = {"parts": {}, "entry": None, "most_tilt": MOST_TILT}
+        return {key: value for key, value in stated.items() if value != usual.get(key, ...)}
 
     @property
     def kinds(self) -> dict[str, Gate]:
@@ -125,24 +131,37 @@ class Gate(Definition, frozen=True, kw_only=True):
 
     def airframes(self) -> Array:
         """Records of Airframe of its episodes; of a gate without parts."""
-        return airframes(self.settings, self.seed, range(self.episodes))
+        first = self.first_episode
+        return airframes(self.settings, self.seed, range(first, first + self.episodes))
 
-    def fly(self, policy: PolicyImage | ActFunction) -> Array:
+    def fly(self, policy: PolicyImage | ActFunction, excursions: Array | None = None) -> Array:
         """The outcome of each flight, on all processors that the process may use: those of the
-        first part, then of the next."""
-        return np.concatenate([kind._fly(policy) for kind in self.kinds.values()])
+        first part, then of the next. `excursions`, of a gate without parts, gets how far each
+        strayed."""
+        return np.concatenate([kind._fly(policy, excursions) for kind in self.kinds.values()])
 
-    def _fly(self, policy: PolicyImage | ActFunction) -> Array:
+    def _fly(self, policy: PolicyImage | ActFunction, excursions: Array | None = None) -> Array:
         outcomes, _ = fly(
             policy,
             self.rule,
             self.settings,
             self.seed,
+            first_episode=self.first_episode,
             count=self.episodes,
             limits=self.executor,
             threads=len(os.sched_getaffinity(0)),
+            starts=self.starts(),
+            excursions=excursions,
         )
         return outcomes
+
+    @property
+    def first_episode(self) -> int:
+        return 0 if self.entry is None else self.entry.first_episode
+
+    def starts(self) -> Float32Array | None:
+        """Where its flights begin, (episodes, 13); None: where the settings draw them."""
+        return None if self.entry is None else starts_within(self.entry, self.seed, self.episodes)
 
     def flight(self, number: int) -> tuple[str, Gate, int]:
         """Of a flight's number, its part, that as a gate, and the episode."""
@@ -153,12 +172,14 @@ class Gate(Definition, frozen=True, kw_only=True):
     def trace(self, image: PolicyImage, number: int) -> tuple[Any, Array]:
         """One of the flights again: its record of Outcome, and one of Sample for each tick."""
         _, kind, episode = self.flight(number)
+        starts = kind.starts()
         (outcome,), (trace,) = fly(
             image,
             kind.rule,
             kind.settings,
             kind.seed,
-            first_episode=episode,
+            first_episode=kind.first_episode + episode,
+            starts=None if starts is None else starts[episode : episode + 1],
             limits=kind.executor,
             traced=True,
         )

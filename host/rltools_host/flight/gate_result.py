@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from rltools_host.documents import Digest, FromOne, Line, NotNegative, Number, Unfit, Whole, typed
 from rltools_host.files import parse_json, plain_json, write_atomically
 from rltools_host.flight.airframes import AirframeMap, map_of
+from rltools_host.flight.entry import EntrySearch
 from rltools_host.flight.gate import Definition, Gate, gate_of
 from rltools_host.flight.simulator import FAILURES, Array, Cause, flight_library
 from rltools_host.lines import UNLIMITED, aligned, folded
+from rltools_host.policies.contract import EntryEnvelope, entry_text
 from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.aggregates import wilson_interval
 from rltools_host.runs.names import GATE, result_file
@@ -74,6 +76,7 @@ class GateResult:
     environment: str
     policy_sha256: str
     outcomes: Array
+    envelope: EntryEnvelope | None = None  # of a gate that finds it
 
     @property
     def all(self) -> Share:
@@ -171,6 +174,8 @@ class GateResult:
             ]
         if (found := self.map) is not None:
             document["map"] = found.document()
+        if self.envelope is not None:
+            document["entry"] = asdict(self.envelope)
         return document
 
     def _settled(self, quantile: float) -> float | None:
@@ -186,6 +191,8 @@ class GateResult:
             f"  success  {percent(share.rate)}   95 % interval {percent(low)} to {percent(high)}   "
             + ("in all parts together" if gate.parts else rule.text),
         ]
+        if self.envelope is not None:
+            lines.append(f"  entry    {entry_text(self.envelope)}")
         if self.settles:
             settling = self.settling_s
             lines.append(
@@ -216,6 +223,8 @@ class GateResult:
             "policy_sha256": self.policy_sha256,
             "flights": {name: plain_json(self.outcomes[name].tolist()) for name in columns()},
         }
+        if self.envelope is not None:
+            document["entry"] = asdict(self.envelope)
         write_atomically(path, (json.dumps(document) + "\n").encode())
         return path
 
@@ -229,7 +238,13 @@ DRAWN = "drawn"  # the airframes that are no table's
 
 def fly_gate(gate: Gate, image: PolicyImage, run: str) -> GateResult:
     """Flies a policy through a gate; an error in a sentence where it is none of a quadrotor."""
-    return GateResult(gate, run, image.experiment, image.environment, image.sha256, gate.fly(image))
+    envelope = None
+    if gate.entry is None:
+        outcomes = gate.fly(image)
+    else:
+        gate, outcomes, envelope = EntrySearch(gate, image).found()
+    fields = (image.experiment, image.environment, image.sha256)
+    return GateResult(gate, run, *fields, outcomes, envelope)
 
 
 def percent(rate: float) -> str:
@@ -290,6 +305,7 @@ class StoredResult(Struct, frozen=True):
     environment: Line
     policy_sha256: Digest
     flights: dict[str, Any]  # by columns()
+    entry: EntryEnvelope | None = None
 
 
 def column_type(name: str) -> Any:
@@ -328,4 +344,5 @@ def read_result(path: Path) -> GateResult:
         stored.environment,
         stored.policy_sha256,
         outcomes,
+        stored.entry,
     )

@@ -30,7 +30,8 @@ from rltools_host.flight.loop import BoardPilot, HostPilot, Trace, fly
 from rltools_host.flight.result import LoopResult, lines
 from rltools_host.flight.simulator import Flight, Rule, check_policy, flight_library
 from rltools_host.policies.board import PolicyPlace, policy_session
-from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.policies.entry import read_leaving_policy
+from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.push import LONGEST_TRIAL_S, Push, PushRequest, PushResult, Say
 from rltools_host.runs.names import LAST
 
@@ -218,7 +219,7 @@ def fly_over_board(
     """The whole of it. `keep` is told what came of a flight that began, also where it failed; an
     error has that as its details."""
     request.check()
-    image = read_run_policy(request.run, request.which)
+    image = read_leaving_policy(request.run, request.which, say)
     check_policy(image)
     image.verify()
     board = request.place.described_board()

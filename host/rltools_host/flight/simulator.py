@@ -39,6 +39,7 @@ class Cause(enum.IntEnum):
     RATE_LIMIT = 3
     EXECUTOR_FAULT = 4
     TOO_FAR = 5
+    TILT_LIMIT = 6
 
     @property
     def key(self) -> str:
@@ -66,26 +67,37 @@ TEXTS = {
     Cause.RATE_LIMIT: ("spin", "the limit of the angular velocity was broken"),
     Cause.EXECUTOR_FAULT: ("fault", "the executor found a fault, and the policy did not act"),
     Cause.TOO_FAR: ("far", "it was not within the radius when it had to be"),
+    Cause.TILT_LIMIT: ("tilt", "it tilted further than it may"),
 }
 FAILURES = tuple(cause for cause in Cause if cause != Cause.SUCCESS)
 
 
+MOST_TILT = 180.0  # degrees: upside down
+
+
 @dataclass(frozen=True)
 class Rule:
-    """A flight succeeds where it lasts `seconds`, no limit broken and no fault on the way, and is
-    within `radius_m` of its target for the part `share` of the ticks of the last `last_seconds`."""
+    """A flight succeeds where it lasts `seconds`, no limit broken, no fault on the way, is within
+    `radius_m` of its target for the part `share` of the ticks of the last `last_seconds`, and
+    never tilts further than `most_tilt`, in degrees."""
 
     seconds: float
     last_seconds: float
     radius_m: float
     share: float = 1.0
+    most_tilt: float = MOST_TILT
 
     @property
     def text(self) -> str:
         share = "" if self.share == 1 else f"{100 * self.share:g} % of "
+        tilt = (
+            ""
+            if self.most_tilt >= MOST_TILT
+            else f", never tilted by more than {self.most_tilt:g} deg"
+        )
         return (
             f"within {self.radius_m:g} m for {share}the last {self.last_seconds:g} s "
-            f"of {self.seconds:g} s"
+            f"of {self.seconds:g} s{tilt}"
         )
 
     def in_ticks(self, tick_s: float) -> tuple[int, int, int]:
@@ -124,7 +136,7 @@ class ExecutorLimits(Struct, frozen=True, forbid_unknown_fields=True):
 class FlightLibrary:
     """`records`: Airframe is what a flight is counted by; Reading what is true of a moment, without
     noise; Sample a moment, what was observed of it and what was done; Outcome how a flight of a
-    policy ended (host/native/flight.h and policy_flights.h)."""
+    policy ended, and Excursion how far it strayed (host/native/flight.h and policy_flights.h)."""
 
     functions: ctypes.CDLL
     records: Mapping[str, np.dtype[Any]]
@@ -340,10 +352,16 @@ def fly(
     threads: int = 1,
     traced: bool = False,
     hidden: Float32Array | None = None,
+    starts: Float32Array | None = None,
+    excursions: Array | None = None,
 ) -> tuple[Array, list[Array]]:
     """Whole flights of a policy: records of Outcome (count) and, where `traced`, of each flight
     its records of Sample, one a tick. `limits` are of the executor, which has an image's policy.
-    `hidden` (count, ticks / HIDDEN_TICKS, state_dim) gets to what its hidden state came."""
+    `hidden` (count, ticks / HIDDEN_TICKS, state_dim) gets to what its hidden state came. `starts`
+    (count, 13) places the vehicles as the contract's numbers say; `excursions` (count) gets how
+    far they strayed."""
+    if excursions is None and rule.most_tilt < MOST_TILT:
+        excursions = np.zeros(count, flight_library().records["Excursion"])
     data, caller = np.zeros(0, np.uint8), None
     if isinstance(policy, PolicyImage):
         check_policy(policy)
@@ -353,6 +371,7 @@ def fly(
     library = flight_library()
     ticks, judged, needed = rule.in_ticks(library.tick_s)
     bits = library.setting_bits(settings)
+    assert starts is None or starts.shape == (count, len(library.contract.observations))
     assert hidden is None or hidden.shape[:2] == (count, -(-ticks // HIDDEN_TICKS))
     outcomes = np.zeros(count, library.records["Outcome"])
     samples = np.zeros((count, ticks) if traced else 0, library.records["Sample"])
@@ -369,6 +388,9 @@ def fly(
         "judged_ticks": judged,
         "needed_ticks": needed,
         "radius_m": rule.radius_m,
+        "most_tilt_rad": math.radians(rule.most_tilt),
+        "starts": 0 if starts is None else starts.ctypes.data,
+        "excursions": 0 if excursions is None else excursions.ctypes.data,
         "threads": min(max(threads, 1), library.most_threads, count),
         "outcomes": outcomes.ctypes.data,
         "samples": samples.ctypes.data if traced else 0,

@@ -282,8 +282,13 @@ class EntryEnvelope:
         return ENTRY.pack(*astuple(self), 0)
 
 
+def entry_text(entry: EntryEnvelope) -> str:
+    """In words; where all bounds are 0, that there is nothing."""
+    return str(entry) if entry.speed_m_s > 0 else "none: it recovers from no entry that was tried"
+
+
 # kEntryAtRest: of an image that states none.
-ENTRY_AT_REST = EntryEnvelope(1.0, 1.5, 0.35, 1.0, 0.5)
+ENTRY_AT_REST = EntryEnvelope(0.5, 1.0, 0.35, 1.0, 0.5)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ from rltools_host.errors import (
 )
 from rltools_host.policies.board import PolicyPlace, Storage, policy_session
 from rltools_host.policies.contract import Example, parse_contract
-from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.policies.entry import read_leaving_policy
+from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.names import LAST
 from rltools_host.tree import command_line
 
@@ -103,7 +104,7 @@ def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Pu
     """Carries the request out; an RltError says why the policy has not become the active one."""
     with reported(request.place.board) as outcome:
         check_push(request)
-        image = read_run_policy(request.run, request.which)
+        image = read_leaving_policy(request.run, request.which, say)
         image.verify()
         with policy_session(request.place) as (session, identity):
             Push(request, image, session, identity, outcome).carry_out(say, progress)

@@ -22,7 +22,8 @@ from rltools_host.clients.messages import (
 from rltools_host.clients.policies import Slots
 from rltools_host.errors import DamagedFileError, RefusedError, UsageError, VerificationError
 from rltools_host.policies.board import PolicyPlace
-from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
+from rltools_host.policies.entry import read_leaving_policy
+from rltools_host.policies.image import PolicyImage, parse_foreign_policy
 from rltools_host.policies.push import (
     BoardPolicies,
     PushRequest,
@@ -161,7 +162,7 @@ def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Pu
     check_push(request)
     place, trial_s = request.place, request.trial_s
     with reported(place.board) as outcome:
-        image = read_run_policy(request.run, request.which)
+        image = read_leaving_policy(request.run, request.which, say)
         image.verify()
         with connected(place) as app:
             values = app.grounded()

@@ -20,7 +20,8 @@ from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.result import Predict
 from rltools_host.flight.simulator import Signals
 from rltools_host.link.transport import Link, UdpLink
-from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.policies.entry import read_leaving_policy
+from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.push import Say, headline
 from rltools_host.runs.names import LAST
 from rltools_host.vehicles.px4 import NAN, Px4Vehicle
@@ -381,7 +382,7 @@ def fly(
     clock: Callable[[], float] = time.monotonic,
 ) -> FlightResult:
     """The whole flight with the policy of a run; `keep` gets what came of it, also of a failure."""
-    image = read_run_policy(request.run, request.which)
+    image = read_leaving_policy(request.run, request.which, say)
     image.verify()
     vehicle = Px4Vehicle(open_link(request.url), clock)
     flight = Px4Flight(vehicle, image, request, say, progress)

@@ -110,7 +110,7 @@ def links_made(monkeypatch: pytest.MonkeyPatch, wrap: Any = None) -> list[Proces
 def with_image(monkeypatch: pytest.MonkeyPatch, image: bytes) -> PolicyImage:
     """Whatever run is pushed, this is its policy."""
     policy = parse_policy(image, "the run's policy")
-    monkeypatch.setattr(pushing, "read_run_policy", lambda *_: policy)
+    monkeypatch.setattr(pushing, "read_leaving_policy", lambda *_: policy)
     return policy
 
 

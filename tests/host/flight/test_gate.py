@@ -471,7 +471,7 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path, pilot: PolicyImage) 
         ({"policy_sha256": "x"}, 'policy_sha256 is "x", not a SHA-256'),
         ({"flights": {}}, "flights.cause is missing"),
         ({"cause": [0] * 8}, "flights.cause has 8 values, not 9"),
-        ({"cause": [6] * 9}, "flights.cause has 6, not 5 at most"),
+        ({"cause": [7] * 9}, "flights.cause has 7, not 6 at most"),
         ({"status": [12] * 9}, "flights.status has 12, not 11 at most"),
         ({"table": [8] * 9}, "flights.table has 8, not 7 at most"),
         ({"ticks": [-1] * 9}, "flights.ticks[0] is -1, not a whole number"),

@@ -15,7 +15,7 @@ from rltools_host.flight.gate_result import GateResult, Share, cause_lines, fail
 from rltools_host.flight.simulator import flight_library
 
 NONE = dict.fromkeys(
-    ("position_limit", "velocity_limit", "rate_limit", "executor_fault", "too_far"), 0
+    ("position_limit", "velocity_limit", "rate_limit", "executor_fault", "too_far", "tilt_limit"), 0
 )
 
 

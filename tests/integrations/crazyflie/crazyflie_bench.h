@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "../../lib/policy/entry_images.h"
 #include "controller_logic.h"
 #include "rltools/devices/host.h"
 #include "rltools/policy/image.h"
@@ -23,8 +24,12 @@ using Large = Mlp<float, Dimensions<Contract::kObservationDim, 64, 64, Contract:
 constexpr std::uint32_t kSlotBytes = 112 * 256;
 using Controller = crazyflie::Controller<Host, kSlotBytes, 144>;
 
+// The contract's ranges: what these tests are about is what comes after the entry.
+constexpr EntryEnvelope kAnyEntry = {20.0f, 10.0f, 3.15f, 70.0f, 0.0f};
+
 template <class Network>
-Bytes image_of(const Network& network, bool has_normaliser = false) {
+Bytes image_of(const Network& network, bool has_normaliser = false,
+               const EntryEnvelope& entry = kAnyEntry) {
   static const std::uint8_t sha[32] = {};
   static const PolicyOrigin origin{"hover-test", "Quadrotor-v0", 1, 2, 3, sha};
   static float mean[Contract::kObservationDim], inverse_std[Contract::kObservationDim];
@@ -34,7 +39,7 @@ Bytes image_of(const Network& network, bool has_normaliser = false) {
   Bytes image(policy_image_bytes<Network>(has_normaliser));
   write_policy_image(Host{}, network, policy_contract<Contract>(), normaliser, origin,
                      image.data());
-  return image;
+  return entry_images::with_entry(image, entry);
 }
 
 // Whatever it sees, it gives rotor i the thrust thrusts[i].

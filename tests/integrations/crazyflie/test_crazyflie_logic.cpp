@@ -170,7 +170,7 @@ TEST_CASE("how far from the target a policy flies is a parameter, along each axi
     for (const float side : {-1.0f, 1.0f}) {
       Bench bench(constant_policy(0.6f));
       bench.settings.most_error_cm = 300;
-      bench.settings.enable = 1;
+      bench.fly(2);
       bench.sensed.position_m[axis] = side * 2.9f;
       CHECK(bench.turns(10) == RLT_PILOT_POLICY);
       bench.sensed.position_m[axis] = side * 3.1f;
@@ -602,7 +602,80 @@ TEST_CASE("a network of 13-64-64-4 fits its slot, with a normaliser") {
   initialize_kaiming(Host{}, network, 1, 0);
   Bench bench;
   const Bytes image = image_of(network, true);
-  CHECK(image.size() == 23056);
+  CHECK(image.size() == 23056 + sizeof(PolicyImageEntry));
   CHECK(bench.push(image) == RLT_UPLOAD_ACCEPTED);
   bench.fly(100);
+}
+
+TEST_CASE("outside of what the policy may be handed the stock controller stays, by name") {
+  static Linear network;
+  for (float& value : network.values) value = 0.0f;
+  constexpr EntryEnvelope kEntry = {2.0f, 1.0f, 0.5f, 3.0f, 1.5f};
+  const Bytes image = image_of(network, false, kEntry);
+  const struct {
+    RltReason reason;
+    void (*make)(Bench&);
+  } entries[] = {
+      {RLT_REASON_TOO_FAST, [](Bench& b) { b.sensed.velocity_m_s[1] = -2.01f; }},
+      {RLT_REASON_TOO_FAR, [](Bench& b) { b.sensed.target_m[0] = 1.01f; }},
+      {RLT_REASON_TOO_TILTED,
+       [](Bench& b) {
+         b.sensed.quaternion[0] = std::cos(0.255f);
+         b.sensed.quaternion[1] = std::sin(0.255f);
+       }},
+      {RLT_REASON_TURNS_TOO_FAST, [](Bench& b) { b.sensed.gyro_deg_s[0] = 173.0f; }},
+      {RLT_REASON_TOO_LOW, [](Bench& b) { b.sensed.position_m[2] = b.sensed.target_m[2] = 0.49f; }},
+  };
+  for (const auto& entry : entries) {
+    CAPTURE(entry.reason);
+    Bench bench(image);
+    bench.sensed.position_m[2] = bench.sensed.target_m[2] = 3.0f;
+    const RltSensed good = bench.sensed;
+    entry.make(bench);
+    bench.settings.enable = 1;
+    CHECK(bench.turns(5) == RLT_PILOT_STOCK);
+    CHECK(bench.reason() == entry.reason);
+    bench.sensed = good;
+    CHECK(bench.turns(100) == RLT_PILOT_STOCK);  // not by itself, and the reason stays
+    CHECK(bench.reason() == entry.reason);
+    CHECK(bench.report.take_overs == 0);
+    bench.land();
+    bench.fly(50);
+    entry.make(bench);
+    CHECK(bench.turn() == RLT_PILOT_POLICY);  // it was handed over before
+  }
+}
+
+TEST_CASE("the envelope is that of the policy that would fly: staged, given up, built in") {
+  static Linear network;
+  for (float& value : network.values) value = 0.0f;
+  Bench bench(image_of(network, false, {3.0f, 1.0f, 0.5f, 3.0f, 0.0f}));
+  const auto enters_at = [&](float speed) {
+    bench.sensed.velocity_m_s[0] = speed;
+    bench.settings.enable = 1;
+    const bool enters = bench.turn() == RLT_PILOT_POLICY;
+    bench.settings.enable = 0;
+    bench.turn();
+    return enters;
+  };
+  CHECK(enters_at(3.0f));
+  REQUIRE(bench.push(image_of(network, false, {1.0f, 1.0f, 0.5f, 3.0f, 0.0f})) ==
+          RLT_UPLOAD_ACCEPTED);
+  CHECK_FALSE(enters_at(1.5f));
+  CHECK(bench.report.candidate == static_cast<std::uint8_t>(Candidate::staged));  // no trial
+  CHECK(enters_at(1.0f));
+  CHECK(bench.report.candidate == static_cast<std::uint8_t>(Candidate::trial));
+  CHECK_FALSE(enters_at(1.5f));  // in its trial, enabled anew
+  bench.settings.roll_back = 1;
+  bench.work();
+  CHECK(enters_at(3.0f));  // the built-in one again
+  // Of an image that states none: from rest.
+  static const std::uint8_t sha[32] = {};
+  Bytes silent(policy_image_bytes<Linear>(false));
+  write_policy_image(Host{}, network, policy_contract<Contract>(), {nullptr, nullptr},
+                     {"hover-test", "Quadrotor-v0", 1, 2, 3, sha}, silent.data());
+  REQUIRE(bench.push(silent) == RLT_UPLOAD_ACCEPTED);
+  bench.sensed.position_m[2] = bench.sensed.target_m[2] = 1.0f;
+  CHECK_FALSE(enters_at(kEntryAtRest.speed_m_s + 0.01f));
+  CHECK(enters_at(kEntryAtRest.speed_m_s));
 }

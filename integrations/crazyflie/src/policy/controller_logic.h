@@ -202,6 +202,13 @@ class Controller {
     if (is_over_) return RLT_REASON_NOT_ENABLED;
     if (!sensed.is_position_target) return RLT_REASON_NO_TARGET;
     if (!take(Owner::stabilizer)) return RLT_REASON_UPLOAD;
+    const RltReason refusal = entry_refused(sensed);
+    if (refusal != RLT_REASON_NONE) {
+      is_over_ = true;  // a policy that comes in later, by itself, is none that the pilot asked for
+      report_.reason = static_cast<std::uint8_t>(refusal);
+      give_back();
+      return refusal;
+    }
     if (deployment_.slots().candidate_state() == Candidate::staged) {
       deployment_.start_trial(sensed.now_us, std::uint32_t{settings_.trial_s} * 1000000u);
       report_slots();
@@ -219,6 +226,29 @@ class Controller {
     flies_ = true;
     has_acted_ = false;
     return go_on(sensed);
+  }
+
+  // Whether the policy that would fly may be handed the vehicle: the one that is staged, or else
+  // the one that acts. Where the observation cannot be used, or there is no policy, the first tick
+  // says so.
+  RltReason entry_refused(const RltSensed& sensed) {
+    const bool is_staged = deployment_.slots().candidate_state() == Candidate::staged;
+    const PolicyView* staged =
+        is_staged ? deployment_.view(deployment_.slots().other_slot()) : nullptr;
+    if (staged == nullptr && deployment_.acting() == nullptr) return RLT_REASON_NONE;
+    float observation[Contract::kObservationDim];
+    if (!observe(sensed, observation)) return RLT_REASON_NONE;
+    const EntryEnvelope envelope = staged != nullptr ? staged->entry : deployment_.entry_envelope();
+    switch (entry_obstacle(envelope, entry_state(observation, sensed.position_m[2]))) {
+      case EntryObstacle::none:
+      case EntryObstacle::not_finite: return RLT_REASON_NONE;
+      case EntryObstacle::too_fast: return RLT_REASON_TOO_FAST;
+      case EntryObstacle::too_far: return RLT_REASON_TOO_FAR;
+      case EntryObstacle::too_tilted: return RLT_REASON_TOO_TILTED;
+      case EntryObstacle::turns_too_fast: return RLT_REASON_TURNS_TOO_FAST;
+      case EntryObstacle::too_low: return RLT_REASON_TOO_LOW;
+    }
+    return RLT_REASON_NONE;
   }
 
   // A trial was over before the first tick: the policy that is there instead is none that the pilot

@@ -49,6 +49,12 @@ enum RltReason {
   RLT_REASON_OUTPUT,        // not finite; at once
   RLT_REASON_TRIAL_OVER,    // its time, or it was rolled back
   RLT_REASON_RESTARTED,     // another controller has flown meanwhile
+  // Of an entry outside of what the policy may be handed (policy/entry_envelope.h).
+  RLT_REASON_TOO_FAST,
+  RLT_REASON_TOO_FAR,
+  RLT_REASON_TOO_TILTED,
+  RLT_REASON_TURNS_TOO_FAST,
+  RLT_REASON_TOO_LOW,
 };
 
 enum RltUpload {

@@ -1,6 +1,6 @@
 // What a quadrotor's policy may be handed: a vehicle that is slow, near, level and high enough for
-// it to recover. The bounds are measured (docs/gate.md, "The gate entry"), stand in the policy's
-// image, and are checked by a flight controller before the policy acts.
+// it to recover. The bounds are measured (docs/gate.md, "What a policy may be handed"), stand in
+// the policy's image, and are checked by a flight controller before the policy acts.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ struct EntryState {
 // fast.
 constexpr float kEntryMargin_m = 0.5f;
 
-// Of an image that states none: from rest, near the target. Each shipped policy that flies stands
-// this with room to spare (docs/gate.md has the figures).
-constexpr EntryEnvelope kEntryAtRest = {1.0f, 1.5f, 0.35f, 1.0f, 0.5f};
+// Of an image that states none: from rest, near the target. The shipped recipes' policies lose at
+// most 0.2 m of height from there (docs/gate.md).
+constexpr EntryEnvelope kEntryAtRest = {0.5f, 1.0f, 0.35f, 1.0f, 0.5f};
 
 // What keeps a policy from being handed the vehicle, in the order in which it is looked for.
 enum class EntryObstacle : std::uint8_t {

@@ -1,0 +1,62 @@
+"""The image that leaves a run for a board: with what its policy may be handed, as the run's gate
+has measured it (docs/gate.md, "What a policy may be handed")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from rltools_host.documents import Digest, typed
+from rltools_host.errors import DamagedFileError
+from rltools_host.files import parse_json
+from rltools_host.policies.contract import ENTRY_AT_REST, EntryEnvelope, entry_text
+from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.policies.image_writing import with_entry
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.names import GATE, LAST, result_file
+from rltools_host.tree import command_line
+
+ENTRY = "entry"  # the gate
+QUADROTOR = 0x61C8D10A  # the checksum of policy/contracts/quadrotor.h
+
+
+class Measured(Struct, frozen=True):
+    """Of gate-entry.json, what an image states of it."""
+
+    policy_sha256: Digest
+    entry: EntryEnvelope
+
+
+def read_leaving_policy(
+    run: str | RunFolder, which: str = LAST, say: Callable[[str], None] = lambda _: None
+) -> PolicyImage:
+    """The policy of a run as it leaves for a board; of a quadrotor's, what it may be handed is
+    said. The image states that where the run's gate has measured this policy."""
+    folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
+    image = read_run_policy(folder, which)
+    if image.contract.checksum != QUADROTOR:
+        return image
+    if image.entry is None and (entry := measured_entry(folder, image)) is not None:
+        image = with_entry(image, entry)
+    if image.entry is not None:
+        say(f"entry: {entry_text(image.entry)}")
+        return image
+    command = command_line("evaluate", str(run), "--gate", ENTRY)
+    say(f"assumed: entry at rest only ({ENTRY_AT_REST}), state it by `{command}`")
+    return image
+
+
+def measured_entry(folder: RunFolder, image: PolicyImage) -> EntryEnvelope | None:
+    """What the run's gate has found of this policy; None where it has flown another, or none."""
+    path = folder.path / result_file(GATE, ENTRY)
+    try:
+        found: Measured = typed(parse_json(path.read_bytes()), Measured)
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as error:
+        again = command_line("evaluate", str(folder.path), "--gate", ENTRY)
+        raise DamagedFileError(
+            f"{path} does not say what the policy may be handed ({error}): `{again}`"
+        ) from None
+    return found.entry if found.policy_sha256 == image.sha256 else None
