@@ -611,6 +611,7 @@ TEST_CASE("moved sticks ask for Position, by PX4's own parameters") {
   };
   for (const int rc_override : {-1, 0, 1, 2, 3}) {  // -1: MAN_OVERRIDE_SPD is in sticks_moving
     px4_test::rc_override = rc_override;
+    publish(moved(true, false));
     Px4 px4;
     px4.fly();
     const unsigned before = fallbacks(), motors = motor_messages();
