@@ -307,7 +307,7 @@ def test_moved_sticks_take_the_vehicle(px4: RealPx4) -> None:
         for _ in range(2):
             px4.enter_the_policy()
             px4.wait_until(lambda: "ready, acting" in px4.status)
-            for pitch in range(1500, 1350, -10):  # backwards, in 0.75 s
+            for pitch in range(1500, 1100, -40):  # backwards, 1.6 of its way a second
                 remote.pitch = pitch
                 time.sleep(0.05)
             px4.wait_until(lambda: px4.mode == POSITION)
