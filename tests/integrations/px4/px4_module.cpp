@@ -563,7 +563,7 @@ TEST_CASE("an offset is bounded by the policy's envelope, which status tells") {
   REQUIRE(command("try") == 0);
   px4.ticks(1);
   CHECK(entry() ==
-        "entry 1.00 m/s 1.50 m 20 deg 1.00 rad/s, from 0.50 m up: assumed, the policy states none");
+        "entry 0.50 m/s 1.00 m 20 deg 1.00 rad/s, from 0.50 m up: assumed, the policy states none");
   CHECK(command({"offset", "1.6", "0", "0"}) != 0);
 }
 

@@ -3,6 +3,7 @@ px4_sitl_nolockstep with EXTERNAL_MODULES_LOCATION (integrations/px4/README.md).
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import socket
@@ -41,7 +42,7 @@ PARAMETERS = {
 }
 STARTS_BY_S = 60.0
 DOES_IT_BY_S = 60.0
-EXTERNAL_1, HOLD = "23", "4"
+EXTERNAL_1, HOLD, POSITION = "23", "4", "2"
 KILL_CHANNEL = 8
 REMOTE_CONTROL = {  # its channels, and that it is one's own
     **{f"RC_MAP_{name}": i for i, name in enumerate(("ROLL", "PITCH", "THROTTLE", "YAW"), 1)},
@@ -110,6 +111,12 @@ class RealPx4:
         return -float(self.of("vehicle_local_position", "z") or 0.0)
 
     @property
+    def speed(self) -> float:
+        return math.hypot(
+            *(float(self.of("vehicle_local_position", v) or 0.0) for v in ("vx", "vy"))
+        )
+
+    @property
     def motors(self) -> list[float]:
         said = self.run("listener actuator_motors -n 1")[1].partition("control: [")[2]
         return [float(value) for value in said.partition("]")[0].split(",")[:4]]
@@ -138,6 +145,7 @@ class RealPx4:
     def take_off(self) -> None:
         self.run("commander takeoff")
         self.wait_until(lambda: self.height > 1.5 and self.mode == HOLD)
+        self.wait_until(lambda: "ready" in self.status)  # it comes to rest
 
     def enter_the_policy(self) -> None:
         self.run("commander mode ext1")
@@ -242,11 +250,12 @@ def test_other_rotors_are_seen_in_the_air_and_after_it(px4: RealPx4) -> None:
 
 
 class RemoteControl(threading.Thread):
-    """Over MAVLink, with its sticks in the middle and a kill switch."""
+    """Over MAVLink, with its sticks in the middle, one that moves, and a kill switch."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.is_killing = False
+        self.pitch = 1500
         self._ends = threading.Event()
 
     def __enter__(self) -> RemoteControl:
@@ -261,7 +270,7 @@ class RemoteControl(threading.Thread):
         mavlink = d.MAVLink(None, srcSystem=255, srcComponent=190)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as to:
             while not self._ends.wait(0.05):
-                channels = [1500] * 4 + [1000] * 4
+                channels = [1500, self.pitch, 1500, 1500] + [1000] * 4
                 channels[KILL_CHANNEL - 1] = 2000 if self.is_killing else 1000
                 said = d.MAVLink_rc_channels_override_message(0, 0, *channels)
                 to.sendto(said.pack(mavlink), ("127.0.0.1", GROUND_PORT))
@@ -285,6 +294,50 @@ def test_the_kill_switch_is_above_the_policy(px4: RealPx4) -> None:
         px4.take_off()
         px4.enter_the_policy()
         px4.wait_until(lambda: "acting" in px4.status)
+        px4.land()
+
+
+def test_moved_sticks_take_the_vehicle(px4: RealPx4) -> None:
+    """As they do in PX4's own modes, where these parameters allow it."""
+    for name, value in REMOTE_CONTROL.items():
+        px4.run(f"param set {name} {value}")
+    with RemoteControl() as remote:
+        px4.wait_until(lambda: px4.is_so("manual_control_setpoint", "valid"))
+        px4.take_off()
+        for _ in range(2):
+            px4.enter_the_policy()
+            px4.wait_until(lambda: "ready, acting" in px4.status)
+            for pitch in range(1500, 1100, -40):  # backwards, 1.6 of its way a second
+                remote.pitch = pitch
+                time.sleep(0.05)
+            px4.wait_until(lambda: px4.mode == POSITION)
+            remote.pitch = 1500
+            px4.wait_until(lambda: px4.speed < 0.2)
+        px4.land()
+
+
+def test_a_fast_vehicle_is_not_handed_over(px4: RealPx4) -> None:
+    """PX4 stays in Position, and the policy gets the vehicle when it is at rest again."""
+    for name, value in REMOTE_CONTROL.items():
+        px4.run(f"param set {name} {value}")
+    with RemoteControl() as remote:
+        px4.wait_until(lambda: px4.is_so("manual_control_setpoint", "valid"))
+        px4.take_off()
+        px4.run("commander mode posctl")
+        px4.wait_until(lambda: px4.mode == POSITION)
+        remote.pitch = 1750
+        px4.wait_until(lambda: px4.speed > 3.0)
+        assert "too fast for this policy" in px4.status
+        px4.run("commander mode ext1")
+        time.sleep(1.0)
+        assert px4.mode == POSITION
+        assert "acting" not in px4.status
+        remote.pitch = 1500
+        px4.wait_until(lambda: px4.speed < 0.2)
+        assert "most" not in px4.run("rlt_policy offset 0.5 0 0")[1]
+        assert "at most 1.00 m away" in px4.run("rlt_policy offset 2.5 -2.5 0")[1]
+        px4.enter_the_policy()
+        px4.wait_until(lambda: "ready, acting" in px4.status)
         px4.land()
 
 

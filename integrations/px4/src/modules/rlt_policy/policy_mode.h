@@ -33,8 +33,8 @@ struct LocalPosition {
   float ned_m[3] = {};
   float ned_m_s[3] = {};
   float heading_rad = 0.0f;
-  bool has_height = false;                      // ned_m[2] counts, whatever the others do
-  float above_ground_m = math::kQuietNan;       // as PX4 measures it; else not a number
+  bool has_height = false;                 // ned_m[2] counts, whatever the others do
+  float above_ground_m = math::kQuietNan;  // as PX4 measures it; else not a number
   // An estimator that jumps counts it, and says by how much.
   std::uint8_t xy_resets = 0, z_resets = 0, heading_resets = 0;
   float delta_m[3] = {}, delta_heading_rad = 0.0f;

@@ -72,7 +72,7 @@ class RltPolicy :
   rlt::px4::MeasurementTopics measurements_;
   rlt::px4::CommanderMode commander_;
   rlt::px4::PolicyFolder folder_;
-  uint64_t stops_us_ = 0;  // since when
+  uint64_t stops_us_ = 0;       // since when
   bool sticks_take_it_ = true;  // by PX4's parameter
   // Who works on the deployment outside of Run(), which then leaves it alone.
   px4::atomic<int> guest_{kNobody};
