@@ -5,6 +5,7 @@ and the groups of Python packages: what they are known by, and how much there is
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import os
 import platform
@@ -24,7 +25,7 @@ from rltools_host.tree import HIDE_OPTIONAL, PROJECT, TREE
 
 BUILDERS = {"cmake": "CMake", "platformio": "PlatformIO"}  # build/firmware.py calls them
 COMPILER_CACHE = "ccache"  # cmake/compiler_cache.cmake; `rlt test` installs it where it can
-WITHOUT_OPTIONAL = "without-optional"  # in build/, a folder of links
+WITHOUT_OPTIONAL = "without-optional"  # in build/, folders of links
 # What tests look for besides the optional tools that toolchains name.
 HIDDEN_BESIDE = ("avr-*", "debootstrap", "llvm-*", "nodejs", "npm", "npx")
 EGL_VENDORS = "__EGL_VENDOR_LIBRARY_FILENAMES"  # where libglvnd looks for libraries to draw with
@@ -290,9 +291,12 @@ def hide_optional_tools() -> None:
     """Take the optional tools from this process and from those that it starts, where HIDE_OPTIONAL
     says so: PATH becomes a folder of links to the other programs, and EGL finds no library."""
     directories = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    shown = PROJECT.build / WITHOUT_OPTIONAL
-    if not optional_tools_are_hidden() or str(shown) in directories:
+    is_done = any(Path(directory).parent.name == WITHOUT_OPTIONAL for directory in directories)
+    if not optional_tools_are_hidden() or is_done:
         return
+    # Of this PATH: a program that is started with another one leaves it alone.
+    digest = hashlib.sha256(os.pathsep.join(directories).encode(errors="surrogateescape"))
+    shown = PROJECT.build / WITHOUT_OPTIONAL / digest.hexdigest()[:16]
     patterns, folders = list(HIDDEN_BESIDE), set[str]()
     for toolchain in list_toolchains():
         tools = (*toolchain.tools, *toolchain.libraries, *toolchain.emulators)
