@@ -233,7 +233,8 @@ def command(
         str | None,
         typer.Option(
             metavar="BOARD",
-            help="Where to train: a name of `rlt boards`. [default: host, this machine]",
+            help="Where to train: a name of `rlt boards`. [default: this machine: host, "
+            "or host-threads for what no microcontroller has room for]",
             autocompletion=options.boards,
         ),
     ] = None,

@@ -1,5 +1,5 @@
-"""What `rlt export --to safetensors` and `--to pytorch` write (policies/frameworks.py), as a policy
-whose image gives the same bits."""
+"""What `rlt export RUN --to safetensors` and `--to pytorch` write (policies/frameworks.py), as a
+policy whose image gives the same bits."""
 
 from __future__ import annotations
 

@@ -34,8 +34,9 @@ from rltools_host.training.hyperparameters import (
 )
 from rltools_host.tree import command_line, near_path
 
-DEFAULT_BOARD = "host"  # this machine; with --threads the one of its boards that takes them
-THREADED_BOARD = "host-threads"
+# This machine, and the one of its boards that takes threads: --threads means it, and so does an
+# experiment that no microcontroller has room for, whose networks are large.
+DEFAULT_BOARD, THREADED_BOARD = "host", "host-threads"
 # A run that would end before its first evaluation is evaluated so often: no bit depends on that.
 POINTS_OF_SHORT_RUNS = 20
 # A resumed run may set these; the others decide what the bits of the run are.
@@ -246,8 +247,7 @@ def make_plan(
         raise UsageError(f"name an experiment ({listed}), or a run with --resume")
     require_player(request, experiment, server)
     subject = experiment if server is None else headers_of(server.task).experiment
-    default = DEFAULT_BOARD if request.threads is None else THREADED_BOARD
-    board = load_board(default if request.board is None else request.board)
+    board = load_board(default_board(request, subject) if request.board is None else request.board)
     if request.out is not None and not request.anew:
         require_empty(request.out)
     require_threads(request, board)
@@ -385,6 +385,13 @@ def require_player(
             "--port does not go with a task of Gymnasium's: its program is started here, beside "
             "the environment"
         )
+
+
+def default_board(request: TrainingRequest, subject: str) -> str:
+    """Return the name of the board where it is trained unless somebody says."""
+    is_known = subject in experiments.list_experiments() or experiments.is_generated(subject)
+    is_large = is_known and bool(experiments.requirements(subject))
+    return THREADED_BOARD if is_large or request.threads is not None else DEFAULT_BOARD
 
 
 def report_interval(description: ExperimentDescription, board: Board) -> int:

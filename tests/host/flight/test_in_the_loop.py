@@ -212,7 +212,7 @@ def test_an_active_policy_flies_without_a_trial(either: Path) -> None:
     said: list[str] = []
     fly_here(either)
     result = fly_over_board(request_of(either), said.append, Watcher())
-    assert said[1].startswith("active already in slot 0")
+    assert any(text.startswith("active already in slot 0") for text in said)
     assert result.success
     assert result.kept
     sentence, document = failed(either, disturbances=Disturbances(loss=1.0))

@@ -232,6 +232,7 @@ def test_a_rule_in_ticks() -> None:
 def test_causes_have_words() -> None:
     assert {cause.key for cause in FAILURES} == {
         *("position_limit", "velocity_limit", "rate_limit", "executor_fault", "too_far"),
+        "tilt_limit",
     }
     assert all(Cause.of(cause.key) == cause for cause in Cause)
-    assert len({cause.short for cause in Cause}) == len({cause.text for cause in Cause}) == 6
+    assert len({cause.short for cause in Cause}) == len({cause.text for cause in Cause}) == 7

@@ -20,6 +20,7 @@ from rltools_host.runs import provenance
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.provenance import Sources, read_sources
 from rltools_host.toolchain import tools
+from rltools_host.toolchain.description import WITHOUT_OPTIONAL
 from rltools_host.training import board
 from rltools_host.training.plan import Built
 from rltools_host.tree import PROJECT, TREE
@@ -62,7 +63,8 @@ def commands(tree: Path, board: str, build: Path) -> list[list[str]]:
     ]
     ninja = [tools.program("ninja"), "-C", configured(tree, board, build), "-t", "commands"]
     result = subprocess.run([*ninja, *targets], capture_output=True, text=True, check=True)
-    folders = ((sys.prefix, "PYTHON"), (build, "BUILD"), (tree, "TREE"))
+    links = PROJECT.build / WITHOUT_OPTIONAL
+    folders = ((links, "LINKS"), (sys.prefix, "PYTHON"), (build, "BUILD"), (tree, "TREE"))
 
     def neutral(word: str) -> str:
         for folder, name in folders:

@@ -27,7 +27,7 @@ from rltools_host.toolchain.description import (
     system_tools,
     toolchain_names,
 )
-from rltools_host.tree import TREE
+from rltools_host.tree import HIDE_OPTIONAL, TREE
 from tree_copies import copy_of_tree
 
 LOCKED_GROUPS = sorted(tools.GROUPS | tools.STAND_INS)
@@ -366,6 +366,7 @@ def test_doctor_says_how_to_get_what_is_missing(
 
 def test_libraries_are_found_by_their_toolchains_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(description, "compiler_file", lambda compiler, name: f"/{compiler}/{name}")
+    monkeypatch.delenv(HIDE_OPTIONAL, raising=False)
     known = system_tools()
     assert known["openblas"].path() == "/g++/libopenblas.so"
     machine = platform.machine()  # x86_64

@@ -29,6 +29,7 @@ def test_the_board_that_nobody_named_is_this_machine() -> None:
     """An emulated one, which it was, took 200 times as long."""
     assert make_plan(TrainingRequest("pendulum-td3")).board.name == "host"
     assert make_plan(TrainingRequest("pendulum-td3", threads=2)).board.name == "host-threads"
+    assert make_plan(TrainingRequest("ant-ppo")).board.name == "host-threads"
 
 
 def test_many_environments_report_as_often_as_one_does() -> None:
