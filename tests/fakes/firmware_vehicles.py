@@ -112,6 +112,7 @@ class Crazyflie:
         self.tick(AT_TARGET)
         assert self.library.flight_push(image, len(image))
         self.library.flight_enable(True)
+        assert self.tick(AT_TARGET) is not None  # it is handed over at rest
 
     def enter_again(self) -> Floats | None:
         self.library.flight_enable(False)

@@ -85,7 +85,8 @@ def test_another_vehicle_is_predicted_where_it_is_said(
     policy: Callable[[], bytes], most_m: float, tmp_path: Path, fly_over: FlyOver
 ) -> None:
     run = make_policy_run(tmp_path / "run", policy())
-    with UdpPx4(ScriptedPx4()) as px4:
+    # That airframe's thrust is the square of its signal: with 1, PX4 gives the root of a thrust.
+    with UdpPx4(ScriptedPx4(Script(parameters={"THR_MDL_FAC": 1.0}))) as px4:
         fly_over(px4)
         assert fly(run, px4.url, "--starts", "1", "--set", "airframe=1") == 0
     document = json.loads((run / "flight-px4.json").read_text())

@@ -56,6 +56,8 @@ RltDecision decision;
     sensed.position_m[i] = 0.25f * static_cast<float>(i + 1);
     sensed.gyro_deg_s[i] = 10.0f;
   }
+  sensed.position_m[2] += 1.0f;  // high enough to be handed over
+  sensed.target_m[2] = 1.0f;
   sensed.quaternion[0] = 1.0f;
   sensed.is_position_target = true;
   turn();

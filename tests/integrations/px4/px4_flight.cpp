@@ -95,6 +95,8 @@ bool flight_tick(const Measured* m, float* motors) {
   position.vy = m->velocity[1];
   position.vz = m->velocity[2];
   position.heading = m->heading;
+  position.dist_bottom_valid = true;
+  position.dist_bottom = -m->position[2];  // the ground is at 0
   publish(position);
   const unsigned commands = Topic<vehicle_command_s>::generation;
   const unsigned before = Topic<actuator_motors_s>::generation;
