@@ -30,6 +30,7 @@ typedef struct {
   const rlt_channel_t* observations;
   const rlt_channel_t* actions;
   const float* safe_action;  // null: the middle of every range
+  uint32_t assumed;          // what of these nobody stated; 0: everything is
 } rlt_contract_t;
 // What the executor puts up with; 0 is the default of each: policy/executor.h.
 typedef struct {
