@@ -286,7 +286,7 @@ def test_optional_tools_can_be_hidden(tmp_path: Path, monkeypatch: pytest.Monkey
         (tmp_path / name).symlink_to("llvm/clang")
     names = ("clang++", "clang-tidy", "node", "riscv64-unknown-elf-objcopy")
     monkeypatch.setattr(PROJECT, "root", tmp_path / "project")
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.defpath}")
     for variable in (HIDE_OPTIONAL, EGL_VENDORS):
         monkeypatch.setenv(variable, "0")
     hide_optional_tools()
