@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -147,9 +148,19 @@ def require_each_export(run: Path, folder: Path) -> None:
 SHORTER = {"foundation-quadrotor": ("teacher_steps=50000",)}  # of 30 million
 
 
+# Trained and exported in seconds; the others, a minute each and more, with --slow.
+QUICK = ("acrobot-dqn", "pendulum-ppo-masked")
+
+
+def quick_or_slow(*values: str, quick: bool) -> Any:
+    return pytest.param(*values, marks=() if quick else pytest.mark.slow)
+
+
 @pytest.mark.all
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("experiment", list_experiments())
+@pytest.mark.parametrize(
+    "experiment", [quick_or_slow(name, quick=name in QUICK) for name in list_experiments()]
+)
 def test_every_export_of_a_shipped_experiment(experiment: str, tmp_path: Path) -> None:
     needs_onnx()
     settings = SHORTER.get(experiment, ())
@@ -163,8 +174,11 @@ def test_every_export_of_a_shipped_experiment(experiment: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("task", "algorithm"),
     [
-        *(("gym:HalfCheetah-v5", "sac"), ("gym:Hopper-v5", "td3"), ("gym:Humanoid-v5", "ppo")),
-        *(("gym:Pendulum-v1", "sac"), ("gym:CartPole-v1", "dqn")),
+        quick_or_slow("gym:HalfCheetah-v5", "sac", quick=False),
+        quick_or_slow("gym:Hopper-v5", "td3", quick=False),
+        quick_or_slow("gym:Humanoid-v5", "ppo", quick=False),
+        quick_or_slow("gym:Pendulum-v1", "sac", quick=True),
+        quick_or_slow("gym:CartPole-v1", "dqn", quick=True),
     ],
 )
 def test_every_export_of_a_task_of_gymnasium(task: str, algorithm: str, tmp_path: Path) -> None:
