@@ -17,8 +17,8 @@ from rltools_host.clients.session import BoardSession
 from rltools_host.errors import LinkLostError, UsageError
 from rltools_host.link import connection
 from rltools_host.link.transport import open_link
+from rltools_host.runs import saves as run_saves
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training import run as training_run
 from rltools_host.training.held_run import unheard
 from rltools_host.training.run import TrainingRun
 from slow_link import Line, SlowProxy
@@ -88,7 +88,7 @@ def test_a_board_that_went_on_alone(
     """Also where the run has an earlier save, and the last evaluations were never heard of."""
     run = tmp_path / "run"
     if saves:
-        monkeypatch.setattr(training_run, "FIRST_SAVE_S", 0.0)
+        monkeypatch.setattr(run_saves, "FIRST_SAVE_S", 0.0)
     with proxy_to(board, Line()) as proxy, monkeypatch.context() as patch:
         lose_at(proxy, 900, patch)
         with pytest.raises(LinkLostError, match="go on"):
