@@ -112,7 +112,7 @@ def test_it_needs_nothing_but_the_interface(component: Path) -> None:
 def test_the_example_compiles_for_a_chip_and_is_short(tmp_path: Path) -> None:
     source = EXAMPLE / "main/main.cpp"
     compile_for_chip(source, tmp_path / "main.o", "-Og")
-    assert len(source.read_text().splitlines()) < 60
+    assert len(source.read_text().splitlines()) < 70
 
 
 def test_the_header_is_c_and_its_structs_are_those_of_the_library(tmp_path: Path) -> None:
