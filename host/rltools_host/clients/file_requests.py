@@ -26,6 +26,10 @@ SESSION_OPERATIONS = (
 )
 
 
+class SessionClosedError(LinkLostError):
+    """The board has ended the session of a transfer."""
+
+
 class Channel(Protocol):
     """Carries the payloads of FILE_TRANSFER_PROTOCOL messages."""
 
@@ -292,7 +296,7 @@ class FileRequests:
     def _refused(self, reply: Packet) -> RltError:
         code = reason_of(reply)
         if code == Nak.INVALID_SESSION:
-            return LinkLostError(
+            return SessionClosedError(
                 f"the board on {self._channel.description} closed {self._path} during its "
                 "transfer, as it does after a reset or a long silence: check the cable, then run "
                 "the command again"

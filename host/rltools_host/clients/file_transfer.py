@@ -13,7 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 
 from rltools_host.clients.file_parts import Keeping, Part
-from rltools_host.clients.file_requests import Channel, FileRequests, answers, reason_of
+from rltools_host.clients.file_requests import (
+    Channel,
+    FileRequests,
+    SessionClosedError,
+    answers,
+    reason_of,
+)
 from rltools_host.clients.messages import (
     DATA_BYTES,
     Nak,
@@ -41,6 +47,7 @@ NETWORK_AND_TARGET_BYTES = 3  # of a FILE_TRANSFER_PROTOCOL message, before its 
 REPLY_TIMEOUT_S = 1.0
 SESSION_LIMIT_S = 15.0  # that another program may hold the board's sessions: they expire earlier
 BURST_PACKETS = 4096  # of one burst, at most: docs/protocol.md
+UPLOADS = 4  # of one file, each where the board has closed the session of the last one
 VAIN_BURSTS = 3  # one after another that bring nothing: then there are no more
 
 
@@ -82,6 +89,7 @@ class FileTransfer(FileRequests):
         """
         self._begin(path)
         self._part = Part(0)
+        self._burst_packets = 0  # those of the last file that come late are no part of this one
         size = self._open(Opcode.OPEN_FILE_RO)
         stated: int | None = None
         with self._closing():
@@ -109,8 +117,20 @@ class FileTransfer(FileRequests):
         return self._stated_crc32()
 
     def upload(self, path: str, content: bytes, progress: Progress | None = None) -> None:
-        """Writes a file on the board, which checks it when the session is closed."""
+        """Writes a file on the board, which checks it when the session is closed.
+
+        Where the board has closed the session after a silence, the file is written anew.
+        """
         self._begin(path)
+        for begun in range(1, UPLOADS + 1):
+            try:
+                self._upload(content, progress)
+                return
+            except SessionClosedError:
+                if begun == UPLOADS:
+                    raise
+
+    def _upload(self, content: bytes, progress: Progress | None) -> None:
         self._open(Opcode.CREATE_FILE)
         done = 0
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from disorderly_channel import FILES, DisorderlyChannel, on, server_in_memory
@@ -22,6 +22,7 @@ from rltools_host.errors import BoardMismatchError, LinkLostError
     st.sampled_from([0.0, 0.02, 0.1]),
     st.lists(st.sampled_from(sorted(FILES)), min_size=1, max_size=4),
 )
+@example(1091, 0.1, ["/a", "/d", "/d", "/a"])  # a late packet of the last file's burst was taken
 def test_transfers_over_a_disorderly_link(seed: int, disorder: float, paths: list[str]) -> None:
     """One transfer after another, each with packets of the ones before; no byte is wrong.
 
