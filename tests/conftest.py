@@ -1,4 +1,4 @@
-"""Which tests run, which of them first, and what each file takes of the processors.
+"""Which tests run.
 
 Tests marked `all` run with `--all` only, as with `rlt test --all`; slow, exhaustive and hil ones
 with the options of these names.
@@ -25,59 +25,6 @@ OPT_IN = {
     "exhaustive": "goes through all floats, or through many seeds",
     "hil": "needs a real board, connected",
 }
-# The files that take longest. `rlt test` gives whole files to its workers: with these first, none
-# is left alone with one of them at the end.
-FIRST_FILES = (
-    "host/documentation/test_site.py",
-    "host/web/test_board_panel.py",
-    "host/test_next_steps.py",
-    "host/test_your_environment.py",
-    "host/test_wheel.py",
-    "host/training/test_tune.py",
-    "tree/test_programs.py",
-    "host/training/test_ray.py",
-    "host/commands/test_train_seeds.py",
-    "host/web/test_web_module.py",
-    "fuzz/test_fuzz.py",
-    "device/test_imported_policies.py",
-    "host/training/test_foundation_quadrotor.py",
-    "host/commands/test_new.py",
-    "host/test_own_project.py",
-    "device/test_processor.py",
-    "host/web/test_audits.py",
-    "host/web/test_flight_page.py",
-    "host/web/test_page.py",
-    "host/build/test_sizes.py",
-    "device/test_normalised_training_on_boards.py",
-    "device/test_environments_on_board.py",
-    "host/commands/test_check.py",
-    "host/bench/test_ppo.py",
-    "host/bench/test_vertical.py",
-    "integrations/px4/test_px4.py",
-    "host/toolchain/test_set_up.py",
-    "host/gymnasium_tasks/test_training.py",
-    "host/vehicles/test_px4_flight.py",
-    "host/commands/test_push.py",
-    "host/commands/test_adapt.py",
-    "host/foreign/test_import.py",
-    "host/mutants/test_mutants.py",
-    "host/commands/test_fly_px4.py",
-    "host/test_lines.py",
-    "host/web/test_board.py",
-    "host/fitting/test_fit.py",
-    "host/report/test_report.py",
-    "host/training/test_group_training.py",
-    "device/test_training_on_board.py",
-    "device/test_policies_in_flash.py",
-    "host/runs/test_saves.py",
-    "host/flight/test_in_the_loop.py",
-    "host/gymnasium_tasks/test_groups.py",
-    "device/test_emulator.py",
-    "hil/test_suite.py",
-    "host/bench/test_bench.py",
-    "host/vehicles/test_crazyflie.py",
-    "host/training/test_saves_on_the_way.py",
-)
 FOLDER = Path(__file__).parent
 os.environ.pop(VARIABLE, None)  # the tests' project is the checkout
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a worker for each processor already
@@ -86,7 +33,6 @@ ALL = "all"
 ONLY_WITH = "only with"  # begins the reason why a test of OPT_IN is skipped
 # The tests of a whole run that lacked something: `rlt test --rest` runs them with all that it has.
 SKIPPED_TESTS = PROJECT.build / "skipped_tests.txt"
-PROCESSOR_TIMES = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -110,8 +56,6 @@ def pytest_configure(config: pytest.Config) -> None:
     for marker, description in OPT_IN.items():
         config.addinivalue_line("markers", f"{marker}: {description}; only with --{marker}")
     config.addinivalue_line("markers", f"{ALL}: for `rlt test --all`; only with --{ALL}")
-    if missing := [name for name in FIRST_FILES if not (FOLDER / name).is_file()]:
-        raise pytest.UsageError(f"FIRST_FILES: there is no tests/{missing[0]}")
     # How long an example takes depends on who else has the processors.
     slow = [hypothesis.HealthCheck.too_slow]
     hypothesis.settings.register_profile("rlt", deadline=None, suppress_health_check=slow)
@@ -156,9 +100,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker(marker) is not None:
                 item.add_marker(skip)
-    if hasattr(config, "workerinput"):
-        places = {FOLDER / name: place for place, name in enumerate(FIRST_FILES)}
-        items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -203,26 +144,6 @@ def project_in_tree() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="project-", dir=PROJECT.build) as folder:
         (Path(folder) / MARKER).touch()
         yield Path(folder)
-
-
-def processor_s() -> float:
-    """Of this process and of those that it has waited for."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    item.stash[PROCESSOR_TIMES] = processor_s()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """For the report that `rlt test` reads: a property of each test."""
-    if call.when == "teardown":
-        used = processor_s() - item.stash[PROCESSOR_TIMES]
-        item.user_properties.append(("processor_s", f"{used:.3f} {item.path.relative_to(FOLDER)}"))
-    return (yield)
 
 
 @pytest.fixture(scope="session")

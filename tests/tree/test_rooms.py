@@ -26,7 +26,6 @@ ORDER = (
     "link",
     "clients",
     "runs",
-    "mutants",
     "environments",
     "gymnasium_tasks",
     "policies",

@@ -296,8 +296,6 @@ def host_library(name: str) -> Path:
 
 # -- the C++ tests, in a build tree of their own (cmake/host.cmake) --------------------------------
 
-TEST_FOLDERS = ("lib", "firmware", "integrations")  # of tests/
-MORE = re.compile(r"^// Test: .*\bmore\b")  # a first line: there is a second program
 BACKGROUND = 10  # niceness of the C++ tests, which are built beside the Python tests
 
 
@@ -305,73 +303,41 @@ def tests_directory() -> Path:
     return PROJECT.build / "tests"
 
 
-def matches(expression: str, name: str) -> bool:
-    """As pytest's -k: words that a name contains or not, with and, or, not and parentheses."""
-
-    def word(match: re.Match[str]) -> str:
-        text = match.group()
-        return text if text in ("and", "or", "not") else str(text.lower() in name.lower())
-
-    truth = re.sub(r"[^\s()]+", word, expression)
-    try:
-        return bool(eval(truth, {"__builtins__": {}}))
-    except SyntaxError:  # pytest says what is wrong
-        return False
-
-
-def tests_of(expression: str) -> list[Path]:
-    """The tests whose path matches."""
-    root = TREE.root / "tests"
-    return [
-        path
-        for folder in TEST_FOLDERS
-        for path in sorted((root / folder).rglob("test_*.cpp"))
-        if matches(expression, str(path.relative_to(root)))
-    ]
-
-
 def tests_named(expression: str) -> list[str]:
-    """The programs of the tests whose path matches."""
-    names = []
-    for path in tests_of(expression):
-        names.append(path.stem)
-        with open(path, encoding="utf-8") as file:
-            if MORE.match(file.readline()):
-                names.append(f"{path.stem}_all")
-    return names
+    """Return the C++ tests whose name has one of the words of "a or b"."""
+    tools.require("doctest")
+    generate_protocol()
+    with build_lock(tests_directory()):
+        configure(load_board("host"), tests_directory(), test_options())
+    words = [re.escape(word) for word in expression.split(" or ")]
+    command = ctest_command(["--show-only", "-R", "|".join(words)])
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return re.findall(r"Test +#\d+: (\w+)", listed)
+
+
+def test_options() -> dict[str, str]:
+    """Return what the build tree of the C++ tests is configured with."""
+    openblas = "OFF" if tools.missing_names(["openblas"]) else "ON"
+    return {"RLT_TESTS": "ON", "RLT_OPENBLAS": openblas}
 
 
 def build_tests(targets: Sequence[str]) -> None:
+    """Build targets of the C++ tests, with what the other programs leave of the processors."""
     tools.require("doctest")
-    openblas = "OFF" if tools.missing_names(["openblas"]) else "ON"
     build_targets(
         load_board("host"),
         targets,
         directory=tests_directory(),
-        options={"RLT_TESTS": "ON", "RLT_OPENBLAS": openblas},
+        options=test_options(),
         announcement="Building the C++ tests",
         niceness=BACKGROUND,
     )
 
 
-def ctest_command(report: Path, selection: Sequence[str]) -> list[str]:
+def ctest_command(selection: Sequence[str]) -> list[str]:
+    """Return the command that runs the built C++ tests that `selection` names."""
     ctest = str(Path(tools.program("cmake")).with_name("ctest"))
     return [
         *(ctest, "--test-dir", str(tests_directory()), "--output-on-failure"),
-        *("--output-junit", str(report), f"-j{os.cpu_count() or 1}", *selection),
+        *(f"-j{os.cpu_count() or 1}", *selection),
     ]
-
-
-def processor_s_of_tests(since: float) -> dict[str, float]:
-    """What compiling and running each test took of the processors since this time.
-
-    cmake/measured.sh leaves a file for each command: the shell's `times`.
-    """
-    used: dict[str, float] = {}
-    for path in (tests_directory() / "measured").glob("*"):
-        if path.stat().st_mtime >= since:
-            own_and_children = path.read_text().splitlines()
-            name = path.name.partition(".")[0]
-            for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", own_and_children[-1]):
-                used[name] = used.get(name, 0.0) + 60 * float(minutes) + float(seconds)
-    return used

@@ -164,7 +164,7 @@ COMMAND = "rlt docs"
 GROUPS = ("docs", "test", "tune")  # of Python packages; tutorials use the last two
 # What tutorials depend on: with another digest of these, all are executed again.
 EXECUTED = ("boards", "cmake", "experiments", "firmware", "host", "integrations", "lib")
-NOT_EXECUTED = tuple(f"host/rltools_host/{room}/" for room in ("documentation", "mutants", "web"))
+NOT_EXECUTED = tuple(f"host/rltools_host/{room}/" for room in ("documentation", "web"))
 COMPILED = (".h", ".cpp", ".py", ".json", ".cmake", ".xml", ".txt")
 INDEX = f"""<!doctype html>
 <meta charset="utf-8">

@@ -89,7 +89,6 @@ WAYS = (
     of("study pendulum-ppo-ablation", "study.run_group", when="with a study's NAME"),
     of("test", "test.run", when="in the checkout"),
     of("test", "test.run_own", when=IN_A_PROJECT),
-    of("test --mutants", "test.measure_tests", when="in the checkout with --mutants"),
     of("tune pendulum-td3", "study.run_tune"),
     of("train pendulum-td3", "train.run", "train.run_seeds"),
     of("train gym:Pendulum-v1", "train.run", "train.run_seeds"),

@@ -1,1 +1,0 @@
-"""Small faults that the tests must notice, and the measure of how many they do."""
