@@ -95,6 +95,7 @@ def test_port_that_cannot_be_opened_while_its_emulator_runs(
     assert emulator.has_ended(0.0)
 
 
+@pytest.mark.all
 @pytest.mark.usefixtures("program")
 def test_emulate_command_prints_a_port_that_train_uses(tmp_path: Path) -> None:
     options: dict[str, Any] = {"seed": 5, "steps": 20, "settings": ["report_every=5"]}

@@ -23,7 +23,12 @@ BOARDS = ("qemu-cortex-m7", "qemu-stm32f405")
 SETTINGS = {"start_share": 1.0, "start_tilt": 20.0, "start_position": 0.1}
 
 
-@pytest.fixture(params=[controller, recurrent_controller], ids=["dense", "recurrent"])
+@pytest.fixture(
+    params=[
+        pytest.param(controller, id="dense"),
+        pytest.param(recurrent_controller, id="recurrent", marks=pytest.mark.all),
+    ]
+)
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return make_policy_run(tmp_path / "run", request.param())
 

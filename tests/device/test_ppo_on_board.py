@@ -77,6 +77,7 @@ def resume_from(
     return result.state_sha256
 
 
+@pytest.mark.all
 def test_this_machine_goes_on_where_the_emulated_board_was_learning(
     connect: Connect, description: ExperimentDescription
 ) -> None:

@@ -197,6 +197,7 @@ def test_pause_checkpoint_and_resume_on_a_fresh_board(
     assert result.state_sha256 == expected.state_sha256
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("board", BOARDS)
 def test_a_board_says_which_step_of_its_environment_is_broken(
     board: str, connect: Connect, description: ExperimentDescription
@@ -220,6 +221,7 @@ def test_a_board_says_which_step_of_its_environment_is_broken(
     assert session.node.identity().state == State.FAULT
 
 
+@pytest.mark.all
 def test_the_best_policy_is_kept_where_a_board_says_that_it_has_memory(
     connect: Connect, description: ExperimentDescription
 ) -> None:

@@ -56,9 +56,9 @@ def saved(run: Path, state: str) -> dict[str, Any]:
     ("redirection", "reason"),
     [
         ("| head -1", "Broken pipe"),
-        ("> /dev/full", "No space left on device"),
         ("--json > /dev/full", "No space left on device"),
-        ("--json >&9", "Broken pipe"),
+        pytest.param("> /dev/full", "No space left on device", marks=pytest.mark.all),
+        pytest.param("--json >&9", "Broken pipe", marks=pytest.mark.all),
     ],
 )
 def test_output_that_cannot_be_written(redirection: str, reason: str, tmp_path: Path) -> None:
@@ -72,6 +72,7 @@ def test_output_that_cannot_be_written(redirection: str, reason: str, tmp_path: 
     assert saved(run, "finished")["step"] == 4000
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("redirection", [">&- 2>&-", "<&- >&- 2>/dev/full", "2>/dev/full"])
 def test_streams_that_are_closed_or_full(redirection: str, tmp_path: Path) -> None:
     """No file of the run takes the number of a closed stream, and nothing else goes wrong."""

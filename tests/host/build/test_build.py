@@ -432,6 +432,7 @@ def test_building_for_a_board_without_its_library_says_what_to_install(
     assert len(str(error.value).splitlines()) == 1
 
 
+@pytest.mark.all
 def test_cmake_without_the_library_names_it_and_builds_every_other_board(tmp_path: Path) -> None:
     missing = "-DRLT_LIBRARY_openblas="
     refused = configured(TREE.root, tmp_path / "host-blas", "host-blas", missing)

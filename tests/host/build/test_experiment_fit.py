@@ -123,6 +123,7 @@ def targets(tree: Path, board: str) -> set[str]:
     return {part[:-4] for entry in files for part in entry["output"].split("/") if ".dir" in part}
 
 
+@pytest.mark.all
 def test_cmake_makes_no_target_of_an_experiment_that_does_not_fit(tree: Path) -> None:
     header = tree / "experiments/robot_arm.h"
     on_board = targets(tree, EMULATED.name)
@@ -214,6 +215,7 @@ def test_a_program_that_a_board_is_not_built_with_is_one_sentence(
     )
 
 
+@pytest.mark.all
 def test_cmake_makes_targets_of_the_boards_programs(tree: Path) -> None:
     write_programs(tree, ["train"])
     assert "train-pendulum-td3" in targets(tree, EMULATED.name)

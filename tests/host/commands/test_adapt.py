@@ -427,6 +427,7 @@ def test_a_disk_that_is_full_after_the_training(
     assert "confirmed" in captured.out
 
 
+@pytest.mark.all
 def test_a_board_that_another_command_holds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

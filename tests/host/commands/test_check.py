@@ -110,6 +110,7 @@ def checked(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.all
 def test_it_is_checked_as_it_is_to_be_learnt(capsys: pytest.CaptureFixture[str]) -> None:
     usual = checked(capsys, "pendulum-td3")
     short = checked(capsys, "pendulum-td3", "--set", "steps=100", "--set", "gamma=0.9")
@@ -289,6 +290,7 @@ def test_memory_is_that_of_the_linked_program(
         assert linked <= computed[memory["name"]] <= linked + bank + 0.03
 
 
+@pytest.mark.all
 def test_what_is_to_learn_a_task_is_said(short: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert short.is_dir()
     assert cli.run(["check", "gym:CartPole-v1"]) == 0

@@ -181,6 +181,7 @@ def test_a_header_without_its_struct_is_one_sentence(project: Path) -> None:
         require_experiment("cart")
 
 
+@pytest.mark.all
 def test_the_tests_of_a_project_are_its_own(tmp_path: Path) -> None:
     """Those of tests/ and of a task's own file; nothing of the checkout is run."""
     for folder in ("tests", "experiments"):

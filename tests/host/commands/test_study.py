@@ -103,6 +103,7 @@ def test_page(trained: Path) -> None:
     assert not re.search(r"<script|https?://(?!www\.w3\.org)", content)
 
 
+@pytest.mark.all
 def test_table(
     trained: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

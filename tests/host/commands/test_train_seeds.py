@@ -74,6 +74,7 @@ def test_each_seed_is_an_ordinary_run(tmp_path: Path) -> None:
     assert stored["summary"] == document["summary"]
 
 
+@pytest.mark.all
 def test_plain_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = rlt(*TRAIN, "--seeds", "0-1", "--steps", "4000", "--out", tmp_path / "g")
     assert result.returncode == 0, result.stderr
@@ -199,6 +200,7 @@ def test_pause_at_any_moment(tmp_path: Path, delay_s: float) -> None:
     assert state_of(group / "s1") == whole["state_sha256"]
 
 
+@pytest.mark.all
 def test_second_interrupt_quits(tmp_path: Path) -> None:
     """Nothing is saved, nothing is left running, and the same command goes on."""
     group = tmp_path / "group"
@@ -226,6 +228,7 @@ def test_second_interrupt_quits(tmp_path: Path) -> None:
     assert RunFolder.open(group / "s5").metadata["step"] == 6144
 
 
+@pytest.mark.all
 def test_terminal_that_closes(tmp_path: Path) -> None:
     """On a terminal there is a table; when it goes all are paused, whatever may be printed."""
     group = tmp_path / "group"
@@ -333,6 +336,7 @@ def test_a_process_that_is_killed_is_a_run_that_failed(tmp_path: Path) -> None:
     assert [run["state"] for run in stored] == ["failed", "finished"]
 
 
+@pytest.mark.all
 def test_a_damaged_run_of_a_group(tmp_path: Path) -> None:
     group = tmp_path / "group"
     assert rlt(*TRAIN, "--seeds", "0-1", "--steps", "3000", "--out", group).returncode == 0

@@ -20,7 +20,7 @@ from rltools_host.errors import UsageError
 
 # Others of these families are for --all: each is compiled.
 LATER = (
-    *("HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Walker2d-v4"),
+    *("Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Humanoid-v4", "Walker2d-v4"),
     *("AnyQuadrotor", "KnownQuadrotor", "WindyQuadrotor"),
 )
 NAMES = [

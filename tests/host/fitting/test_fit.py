@@ -74,6 +74,7 @@ def test_what_was_simulated_is_found(name: str, commands: str) -> None:
         assert curve == pytest.approx(sum(drone.thrust[i] * hover**i for i in range(3)), rel=0.02)
 
 
+@pytest.mark.all
 def test_drag_is_found_where_there_is_some() -> None:
     values = fitted(flown("with-drag"))
     for axis, truth in zip("xy", DRONES["with-drag"].drag, strict=False):
@@ -93,6 +94,7 @@ def test_latency_does_not_become_lag() -> None:
     assert off(values["lag_down_s"], drone.lag[1]) < 0.03
 
 
+@pytest.mark.all
 def test_velocity_in_place_of_an_accelerometer() -> None:
     columns = without_accelerometer(columns_of("decks", "speed"))
     drone = DRONES["decks"]
@@ -290,6 +292,7 @@ def test_commands_after_their_effect_are_noticed(tmp_path: Path) -> None:
     assert "the rotors answer 16 ms before the command" in " ".join(result.warnings)
 
 
+@pytest.mark.all
 def test_noise_alone_is_what_is_left() -> None:
     result = flown("raptor").fit
     for name, (left, noise) in result.residuals.items():

@@ -54,6 +54,7 @@ def test_noisy_logs() -> None:
     assert share >= 0.85
 
 
+@pytest.mark.all
 def test_what_is_assumed_is_not_taken_as_known() -> None:
     """The curve and inertia_z have intervals, and so have those that follow from them."""
     result = flown("raptor", "speed", NOISY)
@@ -98,6 +99,7 @@ def test_gusts_widen_the_intervals() -> None:
     assert calm.fit.warnings == ()
 
 
+@pytest.mark.all
 def test_gusts_without_an_accelerometer() -> None:
     columns = without_accelerometer(columns_of("decks", "thrust", SMALL_GUSTS))
     result = result_of_columns(columns, DRONES["decks"])
@@ -105,6 +107,7 @@ def test_gusts_without_an_accelerometer() -> None:
     assert "velocity differed" in " ".join(result.fit.warnings)
 
 
+@pytest.mark.all
 def test_gusts_that_only_an_accelerometer_shows() -> None:
     result = flown("large", flight=SMALL_GUSTS)
     said = " ".join(result.fit.warnings)

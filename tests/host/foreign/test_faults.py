@@ -238,6 +238,7 @@ def test_a_mistake_is_found_and_its_remedy_is_taken(word: str) -> None:
     prove(image_of(restored, place, policy, "pilot", "0" * 64), restored)
 
 
+@pytest.mark.all
 def test_the_command_names_a_fault_and_its_remedy_mends_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,6 +51,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return line.removeprefix("error: ")
 
 
+@pytest.mark.all
 def test_a_policy_with_an_environment_is_played_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,6 +189,7 @@ def test_recorded_steps_are_compared_in_time(
     assert "episode_starts must be 1 where an episode begins" in refusal(capsys, *words)
 
 
+@pytest.mark.all
 def test_a_policy_that_chooses_is_played_and_pushed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -284,6 +284,7 @@ def test_folding_changes_nothing(
     assert (fold(stages, WIDE).normaliser is not None) == has_normaliser
 
 
+@pytest.mark.all
 def test_a_clip_takes_only_what_may_leave_it() -> None:
     clip = Clip(np.array([-4.0, -3.0, -5.0]), np.array([4.0, 5.0, 3.0]))
     assert reached(clip, WIDE).tolist() == [False, True, True]

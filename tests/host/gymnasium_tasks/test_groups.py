@@ -184,6 +184,7 @@ def test_a_player_that_is_lost_does_not_stop_the_others(tmp_path: Path) -> None:
     assert RunFolder.open(group / "s1").metadata["step"] == int(LONG)
 
 
+@pytest.mark.all
 def test_faults_are_counted_and_a_task_may_be_registered_by_a_module(tmp_path: Path) -> None:
     """gym:MODULE:ID, from the folder in which the module lies, as for one run."""
     (tmp_path / "faulty_tasks.py").write_text(

@@ -157,6 +157,7 @@ def test_more_threads_than_the_board_can_have(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("train", [TRAIN, PPO_TOO])
 def test_a_run_that_is_saved_on_its_way_is_the_same_run(
     tmp_path: Path, train: Any, monkeypatch: pytest.MonkeyPatch
@@ -386,6 +387,7 @@ def test_a_step_that_does_not_return_ends_the_run_with_a_checkpoint(
     assert (run / RunFolder.open(run).checkpoint_path).is_file()
 
 
+@pytest.mark.all
 def test_an_environment_that_always_fails_is_given_up_and_the_run_saved(tmp_path: Path) -> None:
     sentence = (
         r"the environment failed 20 times in a row; first: step raised RuntimeError: its licence "

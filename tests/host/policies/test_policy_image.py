@@ -235,6 +235,7 @@ def test_state_of_an_image_without_numpy() -> None:
         assert state_of_policy(damaged) is None
 
 
+@pytest.mark.all
 def test_a_file_of_an_older_writer_is_read_proven_and_pushed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

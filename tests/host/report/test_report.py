@@ -272,6 +272,7 @@ def test_runs_on_other_boards_are_compared(finished: str) -> None:
     assert "teensy41" not in compared  # paused
 
 
+@pytest.mark.all
 def test_a_run_with_another_state_is_shown_as_such(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "20260101-000000-a", sample_images()["pendulum"])
     make_run(tmp_path / "20260101-000001-b", None, board="host", state_sha256="11" * 32)
@@ -597,6 +598,7 @@ def test_a_section_is_one_line_more(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert ".mine{}\n</style>" in page
 
 
+@pytest.mark.all
 def test_of_many_observations_the_first_are_shown(
     data: RunData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -608,6 +610,7 @@ def test_of_many_observations_the_first_are_shown(
         assert (label in shown) == is_shown
 
 
+@pytest.mark.all
 def test_an_episode_shows_its_channels_and_the_environments_picture(data: RunData) -> None:
     shown = section_html(episodes.one_episode(data))
     assert shown.count("<figure") == 1

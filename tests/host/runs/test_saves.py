@@ -138,6 +138,7 @@ def test_killed_while_saving(bench: Bench, paused: Path, tmp_path: Path) -> None
     assert min(seen.count(old), seen.count(new)) > 5
 
 
+@pytest.mark.all
 def test_killed_while_saving_for_the_first_time(
     bench: Bench, started: Path, tmp_path: Path
 ) -> None:

@@ -181,7 +181,14 @@ def test_run_that_is_lost_goes_on_from_its_save(bench: Bench, tmp_path: Path) ->
     assert DIALECT.MAV_CMD_RLT_START not in bench.boards[1].commands
 
 
-@pytest.mark.parametrize("moment", ["fetching the checkpoint", "fetching the policy", ""])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "fetching the checkpoint",
+        pytest.param("fetching the policy", marks=pytest.mark.all),
+        pytest.param("", marks=pytest.mark.all),
+    ],
+)
 def test_interrupt_while_saving_pauses(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:

@@ -48,6 +48,7 @@ def html_of(folder: Path, image: PolicyImage | None) -> str:
     return section_html(section, folder, image)
 
 
+@pytest.mark.all
 def test_rates_causes_and_pictures(
     folder: Path, image: PolicyImage, result: GateResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
