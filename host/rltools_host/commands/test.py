@@ -26,6 +26,8 @@ from rltools_host.tree import PROJECT, TREE, VARIABLE
 PYTHON_FOLDERS = ("host", "peers", "lib", "cmake", "firmware", "platforms", "tests", "examples")
 GROUPS = ("default", "mujoco", "test")  # of Python packages, for any test
 NO_TESTS_COLLECTED = 5
+# Its script in .venv/bin breaks where the tree is moved.
+LINT_IMPORTS = "from importlinter.cli import lint_imports_command as main; main()"
 MOST_WORKERS = 4
 
 
@@ -68,6 +70,7 @@ def style_checks() -> dict[str, list[str]]:
         "mypy": [*python, "mypy", "--no-error-summary", "--cache-dir", "build/mypy"],
         "ruff check": [*python, "ruff", "check", "--quiet", *folders],
         "ruff format": [*python, "ruff", "format", "--check", "--quiet", *folders],
+        "imports": [*python[:1], "-c", LINT_IMPORTS, "--no-cache", "--no-logo"],
         "clang-format": [tools.program("clang-format"), "--dry-run", "-Werror", *filter(None, cpp)],
     }
 
