@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -69,6 +71,10 @@ PRESENT_WITHOUT_LOCK = {
         "torch==2.13.0",
     ),  # regenerates the goldens only; not locked, its wheels' sources vary
 }
+# Brings pip where Python lacks ensurepip, as Debian's does, and apt-get is not allowed.
+PIP_WHEEL = "pip-26.3-py3-none-any.whl"
+PIP_SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
+PIP_MEGABYTES = 2
 INTERRUPTED_INSTALLER_S = 20.0  # until one that does not end on Ctrl-C is killed
 
 
@@ -325,8 +331,13 @@ def create_environment(lock: int) -> None:
     if Path(sys.prefix) == TREE.virtual_environment:
         raise MissingToolError(f"{sys.prefix} is damaged: delete it, ./rlt sets it up again")
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    pip = None
     if not ensurepip_exists():
-        install_packages([Tool(f"the venv module of {version}", f"{version}-venv", "set-up")])
+        package = Tool(f"the venv module of {version}", f"{version}-venv", "set-up")
+        if apt_prefix() is None:
+            pip = fetch_pip(package)
+        else:
+            install_packages([package])
     was_there = environment_stamp().is_file() or group_stamp("default").is_file()
     again = " again, as it is damaged" if was_there else ""
     print(f"Setting up .venv{again}", file=sys.stderr)
@@ -334,7 +345,9 @@ def create_environment(lock: int) -> None:
     interpreter = os.path.realpath(sys.executable)
     command = [interpreter, "-I", "-m", "venv", "--clear", str(TREE.virtual_environment)]
     environment_stamp().unlink(missing_ok=True)
-    result = run_quietly(command, dict(os.environ), lock)
+    result = run_quietly([*command, *(["--without-pip"] if pip else [])], dict(os.environ), lock)
+    if result.returncode == 0 and pip:
+        result = install_pip(pip, lock)
     if result.returncode != 0:
         sys.stderr.write(result.stdout)
         raise MissingToolError(f"{interpreter} cannot create {TREE.virtual_environment}: see above")
@@ -348,6 +361,39 @@ def ensurepip_exists() -> bool:
     """Debian splits ensurepip off into python3.X-venv."""
     check = "import ensurepip, venv"
     return subprocess.run([sys.executable, "-I", "-c", check], capture_output=True).returncode == 0
+
+
+def fetch_pip(package: Tool) -> bytes:
+    """Return pip's wheel from the package index, checked against its locked hash.
+
+    Raises MissingToolError with the Debian package to install where there is no network.
+    """
+    from urllib.parse import urljoin  # takes longer to load than most commands need
+    from urllib.request import urlopen
+
+    print(f"Fetching pip ({PIP_MEGABYTES} MB), as {package.name} is missing", file=sys.stderr)
+    index = os.environ.get("PIP_INDEX_URL") or "https://pypi.org/simple"
+    try:
+        listing = f"{index.rstrip('/')}/pip/"
+        with urlopen(listing, timeout=60) as page:
+            links = re.findall(r'href="([^"]+)"', page.read().decode())
+        link = next(link for link in links if f"/{PIP_WHEEL}" in link)
+        with urlopen(urljoin(listing, link), timeout=60) as file:
+            wheel: bytes = file.read()
+    except (OSError, ValueError, StopIteration):
+        raise MissingToolError(how_to_get([package])) from None
+    if hashlib.sha256(wheel).hexdigest() != PIP_SHA256:
+        raise MissingToolError(f"{index} gives another {PIP_WHEEL} than the locked one")
+    return wheel
+
+
+def install_pip(wheel: bytes, lock: int) -> subprocess.CompletedProcess[str]:
+    """Install pip into .venv from its own wheel."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, PIP_WHEEL)
+        path.write_bytes(wheel)
+        command = [str(environment_python()), "-I", str(path / "pip"), "install", "--quiet"]
+        return run_quietly([*command, "--no-index", str(path)], dict(os.environ), lock)
 
 
 def ensure_group(group: str) -> None:

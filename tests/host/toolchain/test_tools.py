@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import http.server
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -125,6 +130,7 @@ def test_debian_has_the_venv_module_in_a_package(monkeypatch: pytest.MonkeyPatch
     calls(monkeypatch)
     monkeypatch.setattr(tools, "environment_works", lambda: False)
     monkeypatch.setattr(tools, "ensurepip_exists", lambda: False)
+    monkeypatch.setattr(tools, "apt_prefix", list)
     monkeypatch.setattr(
         tools,
         "install_packages",
@@ -132,6 +138,63 @@ def test_debian_has_the_venv_module_in_a_package(monkeypatch: pytest.MonkeyPatch
     )
     tools.create_environment(7)
     assert asked == [(f"the venv module of {VERSION}", f"{VERSION}-venv", "set-up")]
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package index with the wheel that ensurepip brings, for a user who may not call apt-get."""
+    module = importlib.util.find_spec("ensurepip")
+    places = [Path("/usr/share/python-wheels")]  # Debian's
+    places += [Path(module.origin).parent / "_bundled"] if module and module.origin else []
+    wheels = [wheel for place in places for wheel in place.glob("pip-*.whl")]
+    if not wheels:
+        pytest.skip("Python brings no pip")
+    wheel = wheels[0]
+    monkeypatch.setattr(tools, "PIP_WHEEL", wheel.name)
+    monkeypatch.setattr(tools, "PIP_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
+    monkeypatch.setattr(tools, "ensurepip_exists", lambda: False)
+    monkeypatch.setattr(tools, "environment_works", lambda: False)
+    monkeypatch.setattr(tools, "apt_prefix", lambda: None)
+    folder = tmp_path / "index"
+    (folder / "pip").mkdir(parents=True)
+    (folder / "pip/index.html").write_text(f'<a href="../files/{wheel.name}#sha256=0">pip</a>')
+    (folder / "files").mkdir()
+    shutil.copy(wheel, folder / "files")
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("localhost", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://localhost:{server.server_address[1]}")
+        yield folder
+        server.shutdown()
+
+
+@pytest.mark.all
+@pytest.mark.usefixtures("index")
+def test_pip_comes_from_the_index_where_debian_lacks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tree, "virtual_environment", tmp_path / ".venv")
+    with tools.environment_lock() as lock:
+        tools.create_environment(lock)
+    command = [str(tools.environment_python()), "-I", "-m", "pip", "--version"]
+    assert subprocess.run(command, capture_output=True, check=True).stdout.startswith(b"pip ")
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"), [("other", "than the locked one"), ("none", f"{VERSION}-venv")]
+)
+def test_another_pip_is_refused(
+    fault: str, sentence: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tree, "virtual_environment", tmp_path / ".venv")
+    (wheel,) = (index / "files").glob("*.whl")
+    if fault == "other":
+        wheel.write_bytes(b"something else")
+    else:
+        wheel.unlink()
+    with pytest.raises(MissingToolError, match=sentence):
+        tools.create_environment(7)
+    assert not (tmp_path / ".venv").exists()
 
 
 @pytest.mark.parametrize("is_begun", [False, True])
