@@ -22,8 +22,11 @@ from pymavlink.dialects.v20 import development as d
 from fake_files import FakeFileServer
 from px4_model import GROUND, POLICY, STEP_S, Model, Wrong
 from rltools_host.clients.messages import PACKET_BYTES, Opcode
+from rltools_host.errors import DamagedFileError
 from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
 from rltools_host.link.transport import Link, UdpLink
+from rltools_host.policies.contract import ENTRY_AT_REST, EntryEnvelope
+from rltools_host.policies.image import parse_policy
 from rltools_host.vehicles.px4_state import HOLD, LAND, TAKE_OFF, TERMINATION, Mode
 
 HOST = (255, 190)
@@ -369,12 +372,21 @@ class ScriptedPx4:
             else:
                 self.send(d.MAVLink_serial_control_message(*fields, list(part.ljust(70, b"\0"))))
 
+    @property
+    def _entry(self) -> EntryEnvelope:
+        """What the policy that would fly may be handed."""
+        name = "candidate.rltp" if self.on_trial else "policy.rltp"
+        try:
+            return parse_policy(self.files[name]).entry or ENTRY_AT_REST
+        except DamagedFileError:  # a test's stand-in for an image
+            return ENTRY_AT_REST
+
     def _module(self, words: list[str]) -> tuple[str, str]:
         script, model, verb = self.script, self.model, words[0]
         if verb == "offset" and self.script.knows_offset:
             offset = np.array([float(word) for word in words[1:]])
-            if np.abs(offset).max() > 2.5:
-                return "ERROR", "at most 2.5 m along an axis"
+            if not np.linalg.norm(offset) <= (most_m := np.float32(self._entry.offset_m)):
+                return "ERROR", f"this policy may be handed a target at most {most_m:.2f} m away"
             model.offset, model.offset_at = offset, model.now
             return "INFO", f"next target {' '.join(words[1:])}"
         if verb == "status":

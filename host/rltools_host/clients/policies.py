@@ -140,8 +140,11 @@ class PolicyClient:
 
     # -- staging -----------------------------------------------------------------------------------
 
-    def upload(self, image: bytes, sha256: str, progress: Progress | None = None) -> PolicySlot:
-        """Stages an image: the board checks it, and reads it back right."""
+    def upload(
+        self, image: bytes, sha256: str, progress: Progress | None = None, unknown: str = ""
+    ) -> PolicySlot:
+        """Stages an image: the board checks it, and reads it back right. unknown: a clause about
+        what it states, for a board that calls it malformed."""
         try:
             self._files.upload(CANDIDATE_PATH, image, progress)
         except BoardMismatchError:  # which the files cannot explain
@@ -153,7 +156,8 @@ class PolicyClient:
         staged = slots.with_use(SlotUse.STAGED)
         if staged is None:
             why = slots.refusal or "it arrived damaged"
-            raise RefusedError(f"the board on {self._name} refuses the policy ({why})")
+            clause = unknown if why.startswith("malformed") else ""
+            raise RefusedError(f"the board on {self._name} refuses the policy ({why}){clause}")
         stated = self._files.crc32(CANDIDATE_PATH)
         if staged.sha256 != sha256 or stated != mavlink_crc32(image):
             raise VerificationError(

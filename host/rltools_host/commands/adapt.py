@@ -1,6 +1,6 @@
 """`rlt adapt`: from the log of a flight to a policy for that drone, tried and confirmed on a board.
 
-Each step is what another command does: fit, train, evaluate --gate, push.
+Each step is what another command does: fit, train, evaluate --gate (twice), push.
 """
 
 from __future__ import annotations
@@ -43,9 +43,11 @@ from rltools_host.flight.airframes import (
     Recipe,
     fitted_of,
     fitted_settings,
+    gate_for,
     gate_of,
     turns_quickly,
 )
+from rltools_host.flight.gate import Gate, load_gate
 from rltools_host.flight.gate_result import GateResult, fly_gate, percent
 from rltools_host.flight.in_the_loop import CONTRACT
 from rltools_host.flight.simulator import flight_library
@@ -53,6 +55,7 @@ from rltools_host.interruption import Interruption
 from rltools_host.lines import aside, say
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import PROGRAM, PolicyPlace
+from rltools_host.policies.contract import entry_text
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest, PushResult
 from rltools_host.runs.folder import RunFolder
@@ -69,9 +72,9 @@ if TYPE_CHECKING:
     from rltools_host.fitting.log import FlightLog
     from rltools_host.fitting.result import FitResult
 
-FIT, TRAIN, GATE, PUSH = "fit", "train", "gate", "push"
+FIT, TRAIN, GATE, ENTRY, PUSH = "fit", "train", "gate", "entry", "push"
 LEAST = 0.95
-REST_S = 5.0  # without training, on an idle machine of two cores
+REST_S = 9.0  # without training, on an idle machine of two cores
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,7 @@ class Adaptation:
                 Step(FIT, "the drone's parameters and their intervals, from the log"),
                 Step(TRAIN, "a policy for drones within these intervals, on this machine"),
                 Step(GATE, f"{percent(request.least)} of 1,000 held-out flights must succeed"),
+                Step(ENTRY, "what the policy may be handed in flight, from short flights"),
                 Step(PUSH, f"the policy to {board}: checked there, tried, and then confirmed"),
             ],
             stream,
@@ -189,6 +193,8 @@ class Adaptation:
                 run = self._train(step, result)
             with self._ends_without_push(GATE) as step:
                 self._fly_gate(step, RunFolder.open(run), result)
+            with self._ends_without_push(ENTRY) as step:
+                self._find_entry(step, RunFolder.open(run))
             with self._screen.step(PUSH) as step:
                 self._push(step, run)
         except RltError as error:
@@ -250,14 +256,7 @@ class Adaptation:
 
     def _fly_gate(self, step: Step, folder: RunFolder, result: FitResult) -> None:
         gate = gate_of(result)
-        image = read_run_policy(folder)
-        image.verify()
-        self._screen.say(step, f"{gate.episodes:,} flights of the fitted drone")
-        flown = fly_gate(gate, image, str(folder.path))
-        try:
-            flown.write(folder.path)
-        except DiskError as error:
-            self._notes.append(f"the report will not have the flights: {error}")
+        flown = self._flown(step, gate, folder, f"{gate.episodes:,} flights of the fitted drone")
         share = flown.all
         low, high = share.interval
         self._document |= {
@@ -272,6 +271,25 @@ class Adaptation:
         )
         if share.rate < self._request.least:
             raise self._not_passed(flown, folder)
+
+    def _find_entry(self, step: Step, folder: RunFolder) -> None:
+        """What flight controllers refuse follows from it, not whether it is pushed."""
+        gate, _ = gate_for(load_gate(ENTRY), folder)
+        envelope = self._flown(step, gate, folder, "some ten thousand short flights").envelope
+        assert envelope is not None
+        step.text = entry_text(envelope)
+
+    def _flown(self, step: Step, gate: Gate, folder: RunFolder, what: str) -> GateResult:
+        """The flights of a gate, which are kept in the run's folder."""
+        image = read_run_policy(folder)
+        image.verify()
+        self._screen.say(step, what)
+        flown = fly_gate(gate, image, str(folder.path))
+        try:
+            flown.write(folder.path)
+        except DiskError as error:
+            self._notes.append(f"the report will not have the flights: {error}")
+        return flown
 
     def _not_passed(self, flown: GateResult, folder: RunFolder) -> GateError:
         share, request = flown.all, self._request
@@ -375,9 +393,10 @@ def command(
     json_output: Json = False,
 ) -> None:
     """It fits the drone's parameters to the log, trains a policy on this machine for drones within
-    their intervals, flies it through 1,000 held-out flights of that drone, and pushes it: the board
-    checks it, tries it, and keeps it if it has this machine's bits. The first step that fails ends
-    all; then nothing is pushed, or the board returns to the previous policy.
+    their intervals, flies it through 1,000 held-out flights of that drone, measures what it may be
+    handed in flight, and pushes it: the board checks it, tries it, and keeps it if it has this
+    machine's bits. The first step that fails ends all; then nothing is pushed, or the board returns
+    to the previous policy.
 
     A policy commands fractions of the greatest thrust, so mass and size need not be known.
     Rotors that do not form a square need --rotor-x and --rotor-y.

@@ -4,9 +4,11 @@ group of runs each one's, and what they come to."""
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -36,6 +38,7 @@ from rltools_host.ui.group_screen import summary_lines
 if TYPE_CHECKING:
     from rltools_host.flight.gate import Gate
     from rltools_host.flight.gate_result import GateResult
+    from rltools_host.policies.contract import EntryEnvelope
 
 Found = TypeVar("Found", Evaluation, "GateResult")
 
@@ -206,9 +209,12 @@ def fly_run(
 def gate_lines(
     gate: Gate, found: Mapping[RunName, GateResult], mean: float, width: int = UNLIMITED
 ) -> list[str]:
-    """Each seed's rate, and their mean."""
+    """Each seed's rate, and their mean; what each may be handed, where the gate finds that."""
     from rltools_host.flight.gate_result import percent
 
+    entries = {name: each.envelope for name, each in found.items() if each.envelope is not None}
+    if entries:
+        return entry_lines(gate, entries, width)
     rows: list[tuple[str, ...]] = [("run", "success", "95 % interval", "settled, median")]
     for name, result in found.items():
         low, high = result.all.interval
@@ -225,6 +231,24 @@ def gate_lines(
         "",
         f"  mean of {len(found)} runs {percent(mean)}, worst {percent(worst)}; "
         + ("in all parts together" if gate.parts else f"a success is {gate.rule.text}"),
+    ]
+
+
+def entry_lines(gate: Gate, entries: Mapping[RunName, EntryEnvelope], width: int) -> list[str]:
+    """What each run's policy may be handed, 0 where that is nothing, and the median."""
+    rows: list[tuple[str, ...]] = [("run", "m/s", "m", "tilt, deg", "rad/s", "from m up")]
+    for name, entry in entries.items():
+        speed, offset, tilt, rate, height = astuple(entry)
+        bounds = (speed, offset, math.degrees(tilt), rate, height)
+        rows.append((str(name.folder), *(f"{bound:.3g}" for bound in bounds)))
+    speeds = [entry.speed_m_s for entry in entries.values()]
+    offset_m = statistics.median(entry.offset_m for entry in entries.values())
+    return [
+        f"{gate.title}, as the gate {gate.name} finds it (seed {gate.seed}): at most",
+        *(f"  {line}" for line in folded(rows, width - 2)),
+        "",
+        f"  median of {len(entries)} runs {statistics.median(speeds):.3g} m/s, {offset_m:.3g} m; "
+        f"{min(speeds):g} to {max(speeds):g} m/s; {speeds.count(0.0)} may be handed nothing",
     ]
 
 

@@ -32,6 +32,7 @@ from rltools_host.hil.result import Found, HilResult, histogram_lines, lines
 from rltools_host.lines import UNLIMITED, aside, columns, folded
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run
+from rltools_host.policies.contract import ENTRY_AT_REST, entry_text
 from rltools_host.policies.push import (
     DEFAULT_TRIAL_S,
     BoardPolicies,
@@ -39,6 +40,7 @@ from rltools_host.policies.push import (
     PushResult,
     short,
 )
+from rltools_host.policies.statements import INTERVAL_IN, SAFE_IN, assumed_values, assumptions
 from rltools_host.runs.names import LAST
 from rltools_host.vehicles import crazyflie
 
@@ -197,15 +199,27 @@ def slot_lines(found: BoardPolicies, width: int = UNLIMITED) -> list[str]:
     text = folded([HEADER, *(row_of(slot) for slot in slots.slots)], width)
     if found.has_built_in:
         text.append("without one of these, a compiled-in policy acts")
+    text += stated_lines(found)
     if slots.last_drop:
         text.append(f"last policy dropped: {text_of_number(slots.last_drop, DROP_REASONS)}")
     return [*text, "the board is armed"] if found.armed else text
 
 
+def stated_lines(found: BoardPolicies) -> list[str]:
+    """What the acting policy states, and what is assumed."""
+    image = found.acting
+    if image is None:
+        return [f"the acting policy cannot be read here: {found.unread}"] if found.unread else []
+    lines = [f"entry: {entry_text(image.entry)}"] if image.entry is not None else []
+    if "entry" in assumed_values(image):
+        lines.append(f"assumed: entry at rest only ({ENTRY_AT_REST})")
+    return lines + assumptions(image, SAFE_IN if found.assumes_safe else None, INTERVAL_IN)
+
+
 def list_policies(place: PolicyPlace, json_output: bool = False) -> dict[str, Any]:
     """Prints the slots; returns what `--json` prints."""
-    found: BoardPolicies = policies_of(place).policies_on(place)
-    slots = found.slots
+    found: BoardPolicies = policies_of(place).policies_on(place, reads_acting=True)
+    slots, acting = found.slots, found.acting
     document = {
         "board": place.board,
         "contract": found.contract,
@@ -215,6 +229,9 @@ def list_policies(place: PolicyPlace, json_output: bool = False) -> dict[str, An
         "slots": [entry_of(slot) for slot in slots.slots],
         "last_drop": name_of(slots.last_drop, DROP_REASONS),
         "built_in": found.has_built_in,
+        # Of the acting policy; null where there is none, or where it cannot be read here.
+        "entry": asdict(acting.entry) if acting is not None and acting.entry is not None else None,
+        "assumed": assumed_values(acting, found.assumes_safe) if acting is not None else None,
     }
     print("\n".join(slot_lines(found, columns(sys.stdout))))
     if json_output:

@@ -19,6 +19,7 @@ from rltools_host.flight.simulator import (
     MOST_TILT,
     ActFunction,
     Array,
+    Cause,
     ExecutorLimits,
     Rule,
     airframes,
@@ -140,17 +141,32 @@ class Gate(Definition, frozen=True, kw_only=True):
         strayed."""
         return np.concatenate([kind._fly(policy, excursions) for kind in self.kinds.values()])
 
-    def _fly(self, policy: PolicyImage | ActFunction, excursions: Array | None = None) -> Array:
+    def is_flown_without_failure(self, policy: PolicyImage, first: int) -> bool:
+        """Whether each flight succeeds; the others are flown where the `first` ones do. Of a gate
+        without parts."""
+        return all(
+            bool((self._fly(policy, episodes=episodes)["cause"] == Cause.SUCCESS).all())
+            for episodes in (range(first), range(first, self.episodes))
+        )
+
+    def _fly(
+        self,
+        policy: PolicyImage | ActFunction,
+        excursions: Array | None = None,
+        episodes: range | None = None,
+    ) -> Array:
+        episodes = range(self.episodes) if episodes is None else episodes
+        starts = self.starts()
         outcomes, _ = fly(
             policy,
             self.rule,
             self.settings,
             self.seed,
-            first_episode=self.first_episode,
-            count=self.episodes,
+            first_episode=self.first_episode + episodes.start,
+            count=len(episodes),
             limits=self.executor,
             threads=len(os.sched_getaffinity(0)),
-            starts=self.starts(),
+            starts=None if starts is None else starts[episodes.start : episodes.stop],
             excursions=excursions,
         )
         return outcomes

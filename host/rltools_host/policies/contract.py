@@ -365,6 +365,7 @@ def entry_text(entry: EntryEnvelope) -> str:
     return str(entry) if entry.speed_m_s > 0 else "none: it recovers from no entry that was tried"
 
 
+QUADROTOR = 0x61C8D10A  # the checksum of policy/contracts/quadrotor.h
 # kEntryAtRest: of an image that states none.
 ENTRY_AT_REST = EntryEnvelope(0.5, 1.0, 0.35, 1.0, 0.5)
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from rltools_host.documents import Digest, typed
 from rltools_host.errors import DamagedFileError
 from rltools_host.files import parse_json
-from rltools_host.policies.contract import ENTRY_AT_REST, EntryEnvelope, entry_text
+from rltools_host.policies.contract import ENTRY_AT_REST, QUADROTOR, EntryEnvelope, entry_text
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.policies.image_writing import with_entry
 from rltools_host.runs.folder import RunFolder
@@ -18,7 +18,6 @@ from rltools_host.runs.names import GATE, LAST, result_file
 from rltools_host.tree import command_line
 
 ENTRY = "entry"  # the gate
-QUADROTOR = 0x61C8D10A  # the checksum of policy/contracts/quadrotor.h
 
 
 class Measured(Struct, frozen=True):

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from rltools_host.clients.file_transfer import CANDIDATE_PATH, POLICY_PATH
 from rltools_host.clients.messages import DROP_REASONS, Action, Identity, Progress, text_of_number
 from rltools_host.clients.policies import PolicyClient, Slots
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import (
     BoardMismatchError,
+    DamagedFileError,
     Interrupted,
     LinkLostError,
     RefusedError,
@@ -24,11 +27,23 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
-from rltools_host.policies.board import PolicyPlace, Storage, policy_session
-from rltools_host.policies.contract import Example, parse_contract
+from rltools_host.policies.board import PolicyPlace, Storage, load_remedy, policy_session
+from rltools_host.policies.contract import (
+    SAFE_ACTION_ASSUMED,
+    EntryEnvelope,
+    Example,
+    parse_contract,
+)
+from rltools_host.policies.core import Float32Array
 from rltools_host.policies.entry import read_leaving_policy
-from rltools_host.policies.image import PolicyImage
-from rltools_host.policies.statements import assumptions
+from rltools_host.policies.image import PolicyImage, parse_foreign_policy
+from rltools_host.policies.statements import (
+    INTERVAL_IN,
+    SAFE_IN,
+    assumed_values,
+    assumptions,
+    unknown_to_earlier,
+)
 from rltools_host.runs.names import LAST
 from rltools_host.tree import command_line
 
@@ -48,6 +63,9 @@ class PushResult:
     active_sha256: str | None = None  # null where none is active
     slot: int | None = None
     reason: str = ""
+    # Of a policy that was pushed: what it states that it may be handed, and what nobody states.
+    entry: EntryEnvelope | None = None
+    assumed: dict[str, Any] | None = None
 
     def take(self, slots: Slots) -> None:
         active = slots.active
@@ -77,6 +95,9 @@ class BoardPolicies:
     contract: str
     device: str
     has_built_in: bool | None = None  # compiled in, and accepted; None: it does not say
+    acting: PolicyImage | None = None  # where it was read, and can be read
+    unread: str = ""  # why it cannot
+    assumes_safe: bool = False  # what is done where something is wrong, of the acting policy
 
 
 def headline(image: PolicyImage) -> str:
@@ -175,7 +196,7 @@ class Push:
             if self._prove is not None:
                 self._prove(False)
             return
-        staged = policies.upload(image.data, image.sha256, progress)
+        staged = policies.upload(image.data, image.sha256, progress, self._unknown())
         say(f"staged in slot {staged.slot}, checked by the board")
         try:
             trial_s = self._request.trial_limit_s
@@ -232,6 +253,13 @@ class Push:
             )
         return slots
 
+    def _unknown(self) -> str:
+        """What the firmware may be too old for, where it calls the image malformed."""
+        place = self._request.place
+        remedy = load_remedy(place.described_board(), place.contract)
+        firmware = f"firmware of revision {self._identity.revision or 'unknown'}"
+        return unknown_to_earlier(self._image, firmware, remedy)
+
     # -- the trial ---------------------------------------------------------------------------------
 
     @property
@@ -252,15 +280,12 @@ class Push:
 
     def _say_assumptions(self, say: Say) -> None:
         """What nobody states of the contract, and a safe action that is not the run's."""
-        image = self._image
-        nothing = [np.nan] * len(image.observations)
-        words = self._policies.forward(nothing).action_bits  # the safe action, of any board
-        theirs = np.array(words, np.uint32).view(np.float32)
+        image, outcome = self._image, self._outcome
+        theirs = safe_action_of(self._policies, image)
         ours = image.runner.safe_action()[0]
         is_ours = theirs.tobytes() == ours.tobytes()
-        safe = '"safe" in the channels of the task, or kSafeAction of the contract in C++'
-        interval = "step_interval_us in the channels of the task"
-        for line in assumptions(image, safe if is_ours else None, interval):
+        outcome.entry, outcome.assumed = image.entry, assumed_values(image, is_ours)
+        for line in assumptions(image, SAFE_IN if is_ours else None, INTERVAL_IN):
             say(line)
         if not is_ours and len(theirs) == len(ours):
             there, here = (
@@ -327,6 +352,12 @@ class Push:
             return f"and {failure}"
 
 
+def safe_action_of(policies: PolicyClient, image: PolicyImage) -> Float32Array:
+    """What a board does where something is wrong, by its own contract."""
+    nothing = [np.nan] * len(image.observations)
+    return np.array(policies.forward(nothing).action_bits, np.uint32).view(np.float32)
+
+
 MOST_LAYERS = 16  # whose checksums an RLT_ACTION carries
 
 
@@ -366,9 +397,22 @@ def confirm(place: PolicyPlace) -> PushResult:
     return outcome
 
 
-def policies_on(place: PolicyPlace) -> BoardPolicies:
+def policies_on(place: PolicyPlace, reads_acting: bool = False) -> BoardPolicies:
     """What it has; nothing of it is changed."""
     with policy_session(place, Storage.COPY) as (session, identity):
         slots = session.policies.slots()
         counts = session.policies.executor()
-    return BoardPolicies(slots, counts.armed, identity.experiment, identity.device)
+        found = BoardPolicies(slots, counts.armed, identity.experiment, identity.device)
+        if not reads_acting or slots.acting is None:
+            return found
+        path = POLICY_PATH if slots.trial is None else CANDIDATE_PATH
+        content = session.files.download(path)
+        try:
+            image = parse_foreign_policy(content, f"the policy of {session.description}")
+        except DamagedFileError as error:
+            return replace(found, unread=str(error))
+        assumes_safe = bool(image.stated.assumed & SAFE_ACTION_ASSUMED)
+        if assumes_safe and not counts.armed:
+            theirs = safe_action_of(session.policies, image)
+            assumes_safe = theirs.tobytes() == image.runner.safe_action()[0].tobytes()
+        return replace(found, acting=image, assumes_safe=assumes_safe)

@@ -4,9 +4,33 @@ safe action, and where the time of a step is from. What nobody states is assumed
 
 from __future__ import annotations
 
-from rltools_host.policies.contract import STEP_INTERVAL_ASSUMED, SafeAction, choices_of
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rltools_host.policies.contract import (
+    ENTRY_AT_REST,
+    HAS_CHOICES,
+    HAS_ENTRY,
+    QUADROTOR,
+    SAFE_ACTION_ASSUMED,
+    STEP_INTERVAL_ASSUMED,
+    SafeAction,
+    choices_of,
+)
 from rltools_host.policies.image import PolicyImage
+from rltools_host.runs.saves import HEADER
 from rltools_host.runs.task import INTERVAL_SOURCES
+
+# Words that state another one, of a policy on a board.
+SAFE_IN = '"safe" in the channels of the task, or kSafeAction of the contract in C++'
+INTERVAL_IN = "step_interval_us in the channels of the task"
+LATER = {  # flags of an image, which are not as old as the format
+    HAS_CHOICES: "the names of choices",
+    HAS_ENTRY: "what it may be handed",
+    STEP_INTERVAL_ASSUMED: "that its time of a step is assumed",
+    SAFE_ACTION_ASSUMED: "that its safe action is assumed",
+}
 
 
 def stated_safe_action(image: PolicyImage, given: SafeAction = ()) -> SafeAction:
@@ -18,27 +42,52 @@ def stated_safe_action(image: PolicyImage, given: SafeAction = ()) -> SafeAction
     return tuple(before if now is None else now for before, now in both)
 
 
+def assumed_values(image: PolicyImage, has_safe_action: bool = True) -> dict[str, Any]:
+    """What is taken where nobody states it, by the keys of `--json`; of a safe action, null where
+    somebody does."""
+    found: dict[str, Any] = {}
+    if image.stated.assumed & STEP_INTERVAL_ASSUMED:
+        found["step_interval_us"] = image.step_interval_us
+    stated = stated_safe_action(image)
+    if has_safe_action and None in stated:
+        taken = image.runner.safe_action()[0].tolist()
+        found["safe_action"] = [
+            value if given is None else None for value, given in zip(taken, stated, strict=True)
+        ]
+    if image.contract.checksum == QUADROTOR and image.entry is None:
+        found["entry"] = asdict(ENTRY_AT_REST)
+    return found
+
+
 def assumptions(image: PolicyImage, safe: str | None, interval: str) -> list[str]:
     """What nobody states of its contract, a line each: what is taken, and the words that state
     another; safe: None where the safe action has no part."""
     lines = []
-    if image.stated.assumed & STEP_INTERVAL_ASSUMED:
+    values: Mapping[str, Any] = assumed_values(image, safe is not None)
+    if "step_interval_us" in values:
         source = INTERVAL_SOURCES[image.stated.interval_from]
         lines.append(
             f"assumed: a step takes {image.step_interval_us:,} us, {source}; state it by {interval}"
         )
-    taken = image.runner.safe_action()[0].tolist()
     unstated = [
         f"{channel.name} {channel.choices[int(value)] if channel.choices else f'{value:g}'}"
-        for channel, value, stated in zip(
-            image.actions, taken, stated_safe_action(image), strict=True
-        )
-        if stated is None
+        for channel, value in zip(image.actions, values.get("safe_action", ()), strict=False)
+        if value is not None
     ]
-    if unstated and safe is not None:
+    if unstated:
         what = "the first choice" if choices_of(image.actions) else "the middle of its range"
         lines.append(
             f"assumed: where something is wrong the action is {', '.join(unstated)}, {what}; "
             f"state it by {safe}"
         )
     return lines
+
+
+def unknown_to_earlier(image: PolicyImage, firmware: str, remedy: str) -> str:
+    """A clause behind its refusal as *malformed*, which is what firmware says of an image that
+    states more than it knows; empty where it states nothing of that kind."""
+    flags = HEADER.unpack_from(image.data)[9]
+    stated = [words for flag, words in LATER.items() if flags & flag]
+    if not stated:
+        return ""
+    return f"; it states {' and '.join(stated)}, which {firmware} may not know: {remedy}"

@@ -32,6 +32,7 @@ from rltools_host.policies.push import (
     headline,
     reported,
 )
+from rltools_host.policies.statements import assumed_values, unknown_to_earlier
 from rltools_host.runs.saves import (
     HEADER,
     MAGIC,
@@ -135,6 +136,10 @@ def refusal(values: Values, image: PolicyImage) -> str:
     channels = (*image.observations, *image.actions)
     if name in ("other_contract", "history_too_long") and place < len(channels):
         text += f' (channel {place}, here "{channels[place].name}" in {channels[place].unit})'
+    if name == "malformed":
+        text += unknown_to_earlier(
+            image, "its app", "flash it with integrations/crazyflie of this revision"
+        )
     return text
 
 
@@ -187,6 +192,8 @@ def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Pu
                 f"  keep it:  {keep}\n  drop it:  {drop}"
             )
             outcome.slot, outcome.reason = 0, "staged"
+            # Where something is wrong the stock controller flies.
+            outcome.entry, outcome.assumed = image.entry, assumed_values(image, False)
     return outcome
 
 
@@ -227,7 +234,8 @@ def roll_back(place: PolicyPlace) -> PushResult:
     return outcome
 
 
-def policies_on(place: PolicyPlace) -> BoardPolicies:
+def policies_on(place: PolicyPlace, reads_acting: bool = False) -> BoardPolicies:
+    """What it has. The image is read in any case."""
     with connected(place) as app:
         values = app.link.values()
         image = app.image()
@@ -258,4 +266,6 @@ def policies_on(place: PolicyPlace) -> BoardPolicies:
             refused_at=values["rlt.refusalAt"],
         )
         armed = flies(values) or is_armed(values)
-        return BoardPolicies(Slots((slot,)), armed, CONTRACT, DEVICE, bool(values["rlt.builtIn"]))
+        acting = kept if reads_acting and use in (SlotUse.TRIAL, SlotUse.ACTIVE) else None
+        has_built_in = bool(values["rlt.builtIn"])
+        return BoardPolicies(Slots((slot,)), armed, CONTRACT, DEVICE, has_built_in, acting)

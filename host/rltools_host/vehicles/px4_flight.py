@@ -38,7 +38,7 @@ from rltools_host.vehicles.px4_guard import (
 )
 from rltools_host.vehicles.px4_module import MODE_NAME, Px4Policies
 from rltools_host.vehicles.px4_result import DONE, FlightResult, StartResult
-from rltools_host.vehicles.px4_start import STARTS, StartFlight
+from rltools_host.vehicles.px4_start import StartFlight, Starts, starts_for
 from rltools_host.vehicles.px4_state import (
     HOLD,
     SIH_PARAMETERS,
@@ -68,7 +68,7 @@ LINK_LOSS = "NAV_DLL_ACT"  # what PX4 does without a ground station
 class Px4Request:
     run: str
     url: str  # udp:HOST:PORT
-    starts: int = USUAL_STARTS  # the first of STARTS
+    starts: int = USUAL_STARTS  # the first of px4_start.STARTS
     # Our simulator with these settings and signals, and what of them is not as the vehicle tells.
     predictor: Callable[[Mapping[str, float], Signals], Predict] | None = None
     settings: Mapping[str, float] = field(default_factory=dict)
@@ -105,6 +105,7 @@ class Px4Flight:
         self._policies: Px4Policies
         self._policy_mode: Mode
         self._turns_to_heading: bool
+        self._starts: Starts
         self._air: Air
         self._crash: CrashWatch | None = None
         self._trial_s = self._trial_ends = 0.0
@@ -120,6 +121,7 @@ class Px4Flight:
 
     def look_at_it(self) -> None:
         vehicle = self.vehicle
+        self._starts = starts_for(self._image, self._request.starts, self.say)
         if vehicle.is_armed:
             is_acting = vehicle.modes().get(MODE_NAME) == vehicle.mode
             acting = ", and its policy is acting" if is_acting else ""
@@ -186,9 +188,10 @@ class Px4Flight:
         air.has_climbed = True
 
     def fly_the_starts(self) -> None:
-        self.result.starts = [StartResult(offset) for offset in STARTS[: self._request.starts]]
+        self.result.starts = [StartResult(offset) for offset in self._starts.offsets_m]
+        near_m, mode = self._starts.arrived_m, self._policy_mode
         for start in self.result.starts:
-            flight = StartFlight(self._air, self._policies, self._policy_mode, start)
+            flight = StartFlight(self._air, self._policies, mode, start, near_m)
             try:
                 self._require_time()
                 flight.carry_out()
@@ -363,7 +366,7 @@ def failure_of(error: BaseException, result: FlightResult) -> RltError:
 
 def line_of(start: StartResult) -> str:
     assert start.measures is not None
-    offset = ", ".join(f"{value:+.1f}" for value in start.offset_m)
+    offset = ", ".join(f"{value:+.2g}" for value in start.offset_m)
     near = f"within {hover_rule().radius_m:g} m"
     verdict = near if start.success else f"not {near}"
     return f"({offset}) m: {verdict}, {start.measures.last_second_error_m:.3f} m at the end"

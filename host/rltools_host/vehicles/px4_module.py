@@ -24,6 +24,7 @@ from rltools_host.errors import (
 )
 from rltools_host.link.framing import payload_of
 from rltools_host.policies.image import PolicyImage
+from rltools_host.policies.statements import unknown_to_earlier
 from rltools_host.vehicles.px4 import Px4Vehicle
 from rltools_host.vehicles.px4_state import Mode
 
@@ -253,5 +254,9 @@ def refusal(lines: list[tuple[str, str]], image: PolicyImage) -> str:
         text = f"{name}: {text_of_number(number, POLICY_REASONS)}"
         if name == "other_contract" and place < len(channels):
             text += f' (channel {place}, here "{channels[place].name}")'
+        if name == "malformed":
+            text += unknown_to_earlier(
+                image, "its module", "build PX4 with integrations/px4 of this revision"
+            )
         return text
     return said

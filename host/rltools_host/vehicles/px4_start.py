@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from rltools_host.errors import FlightError, RltError
+from rltools_host.errors import FlightError, RefusedError, RltError
 from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.result import Series, limit_broken, measure
 from rltools_host.flight.simulator import POSITION
+from rltools_host.policies.contract import ENTRY_AT_REST, entry_text
+from rltools_host.policies.image import PolicyImage
+from rltools_host.policies.push import Say
+from rltools_host.tree import command_line
 from rltools_host.vehicles.px4 import Px4Vehicle
-from rltools_host.vehicles.px4_guard import POLICY_SILENCE_S, Air
+from rltools_host.vehicles.px4_guard import HEIGHT_M, POLICY_SILENCE_S, Air
 from rltools_host.vehicles.px4_module import MODE_NAME, Px4Policies
 from rltools_host.vehicles.px4_result import (
     LOOK_S,
@@ -24,8 +30,9 @@ from rltools_host.vehicles.px4_result import (
 )
 from rltools_host.vehicles.px4_state import HOLD, TAKE_OFF, FloatArray, Mode, Sample, TargetFrame
 
-# Where the vehicle is when the policy takes over, from its target: forward, left, up.
-STARTS: tuple[tuple[float, float, float], ...] = (
+Offset = tuple[float, float, float]  # from the target: forward, left, up
+# Where the vehicle is when the policy takes over, where it may be handed over there.
+STARTS: tuple[Offset, ...] = (
     (0.0, 0.0, 0.0),
     (0.5, 0.0, 0.0),
     (0.0, -0.5, 0.0),
@@ -41,6 +48,39 @@ TRANSIT_LIMIT_S = 40.0
 SLOWEST = 6.0  # PX4's time may pass slower than ours, by this factor
 STUCK_S = 1.0  # after what the module said, in which PX4 takes the vehicle
 SAID_S = 3.0  # ago, at most, that the module said why it gave up
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Those of a flight: where they are, and how near to one PX4 has to bring the vehicle."""
+
+    offsets_m: Sequence[Offset]
+    arrived_m: float
+
+
+def starts_for(image: PolicyImage, count: int, say: Say = lambda _: None) -> Starts:
+    """The first of STARTS; nearer to the target where the policy may not be handed a vehicle that
+    is about as far away as the furthest of them, which is said. RefusedError where it may not be
+    handed one that rests near its target."""
+    most = ENTRY_AT_REST if image.entry is None else image.entry
+    arrived_m = min(ARRIVED_M, most.offset_m / 2)
+    furthest_m = max(math.hypot(*offset) for offset in STARTS)
+    part = min(1.0, (most.offset_m - arrived_m) / furthest_m)
+    lowest_m = HEIGHT_M + part * min(up for _, _, up in STARTS) - arrived_m
+    if most.speed_m_s < ARRIVED_M_S or arrived_m == 0.0 or most.height_m > lowest_m:
+        raise RefusedError(
+            f"PX4 hands over at up to {ARRIVED_M_S:g} m/s and {lowest_m:.1f} m above ground, and "
+            f"the policy may be handed {entry_text(most)}: train another one, and measure it by "
+            f"`{command_line('evaluate', 'RUN', '--gate', 'entry')}`"
+        )
+    if part < 1.0:
+        say(
+            f"starts up to {part * furthest_m:.2f} m from the target, not {furthest_m:g} m: the "
+            f"policy may be handed a vehicle up to {most.offset_m:.3g} m away, and PX4 stops "
+            f"within {arrived_m:.2g} m of a start"
+        )
+    offsets = [(part * x, part * y, part * z) for x, y, z in STARTS[:count]]
+    return Starts([(round(x, 2), round(y, 2), round(z, 2)) for x, y, z in offsets], arrived_m)
 
 
 class StartRecorder:
@@ -113,13 +153,19 @@ class StartFlight:
     """Flies one start; what is known of it is in `start`, also where it is broken off."""
 
     def __init__(
-        self, air: Air, policies: Px4Policies, policy_mode: Mode, start: StartResult
+        self,
+        air: Air,
+        policies: Px4Policies,
+        policy_mode: Mode,
+        start: StartResult,
+        arrived_m: float,
     ) -> None:
         self._air = air
         self._vehicle = air.vehicle
         self._policies = policies
         self._policy_mode = policy_mode
         self._start = start
+        self._arrived_m = arrived_m
         self._record: StartRecorder
         self._asked_at = math.inf  # for the policy's mode
 
@@ -149,7 +195,7 @@ class StartFlight:
         def has_arrived() -> bool:
             nonlocal rests_since
             sample = air.sample
-            if sample.distance(there) > ARRIVED_M or sample.speed > ARRIVED_M_S:
+            if sample.distance(there) > self._arrived_m or sample.speed > ARRIVED_M_S:
                 rests_since = math.inf
             elif rests_since == math.inf:
                 rests_since = sample.time_s

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,8 @@ from rltools_host.flight.gate_result import GateResult, read_result
 from rltools_host.link.board_link import STORAGE_VARIABLE
 from rltools_host.link.transport import ProcessLink
 from rltools_host.policies import board as policy_board
+from rltools_host.policies.contract import EntryEnvelope
+from rltools_host.policies.entry import read_leaving_policy
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import Push
 from rltools_host.runs.folder import RunFolder
@@ -59,6 +61,7 @@ LOG = TREE.root / "examples" / "fit" / "flight.csv"
 KEYS = {
     *("log", "log_sha256", "spread", "experiment", "seed", "run", "step", "gate", "success_rate"),
     *("interval", "causes", "board", "activated", "active_sha256", "slot", "reason", "seconds"),
+    *("entry", "assumed"),
 }
 STEPS = 8192
 DRONE = (0.0306, 0.028, 0.028)  # of that log: mass and the rotors' place
@@ -121,7 +124,7 @@ def test_from_the_log_to_a_run_that_can_be_repeated_and_a_confirmed_policy(
     digest = hashlib.sha256(LOG.read_bytes()).hexdigest()
     assert (document["log_sha256"], document["activated"]) == (digest, True)
     total = document["seconds"].pop("total")
-    assert set(document["seconds"]) == {"fit", "train", "gate", "push"}
+    assert set(document["seconds"]) == {"fit", "train", "gate", "entry", "push"}
     assert sum(document["seconds"].values()) <= total <= took
 
     folder = RunFolder.open(out)
@@ -129,14 +132,17 @@ def test_from_the_log_to_a_run_that_can_be_repeated_and_a_confirmed_policy(
     assert content.state == "finished"
     assert content.fitted is not None
     assert (content.fitted.log, content.fitted.sha256) == ("flight.csv", digest)
-    assert document["active_sha256"] == read_run_policy(folder).sha256
+    entry = read_result(out / "gate-entry.json").envelope
+    assert entry == EntryEnvelope(0, 0, 0, 0, 0)  # it has learnt nothing
+    assert (document["entry"], document["assumed"]) == (asdict(entry), {})
+    assert document["active_sha256"] == read_leaving_policy(folder).sha256
     settings = FitResult(fit_of_log(LOG, 0.1), 1.0, 0.1, 0.1).known_settings()
     for name, value in settings.items():
         assert np.float32(content.hyperparameters[name]) == np.float32(value), name
         low, high = content.fitted.intervals.get(name, (value, value))
         assert low <= value <= high
     gate = read_result(out / "gate-hover-fitted.json")
-    assert gate.policy_sha256 == document["active_sha256"]
+    assert gate.policy_sha256 == read_run_policy(folder).sha256
     assert gate.all.rate == document["success_rate"]
     assert (
         gate.gate.settings.items()
@@ -147,7 +153,7 @@ def test_from_the_log_to_a_run_that_can_be_repeated_and_a_confirmed_policy(
     while lines[0].startswith(("Building", "Installing")):
         del lines[0]
     assert lines[0].startswith(f"{near_path(LOG)} to host: about ")
-    assert [line.split()[0] for line in lines[1:5]] == ["fit", "train", "gate", "push"]
+    assert [line.split()[0] for line in lines[1:6]] == ["fit", "train", "gate", "entry", "push"]
     assert [line for line in lines if "from the log to the confirmed policy" in line]
 
 
@@ -213,8 +219,8 @@ def test_how_long_both_recipes_take_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(adapt, "QUICK", Recipe("a", 6_000_000, 1.5e6))
     monkeypatch.setattr(adapt, "SLOW", Recipe("b", 12_000_000, 6e5))
     text = "about {} s on an idle machine, {} s for a drone that turns slowly"
-    assert adapt.duration_text(None) == text.format(9, 25)
-    assert adapt.duration_text(3_000_000) == text.format(7, 10)
+    assert adapt.duration_text(None) == text.format(13, 29)
+    assert adapt.duration_text(3_000_000) == text.format(11, 14)
 
 
 def test_the_last_lines_say_what_to_do_next() -> None:

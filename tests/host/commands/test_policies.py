@@ -10,10 +10,20 @@ from typing import Any
 
 import pytest
 
+from policy_samples import patched, sample_images
 from rltools_host.clients.messages import PolicySlot
 from rltools_host.clients.policies import Slots
 from rltools_host.commands import policies
 from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.contract import (
+    ENTRY_AT_REST,
+    HAS_NORMALISER,
+    SAFE_ACTION_ASSUMED,
+    STEP_INTERVAL_ASSUMED,
+    EntryEnvelope,
+)
+from rltools_host.policies.image import parse_policy
+from rltools_host.policies.image_writing import with_entry
 from rltools_host.policies.push import BoardPolicies, PushResult
 
 SHA, STATE = 32 * "ab", 32 * "cd"
@@ -80,10 +90,32 @@ def test_what_else_is_of_the_board(fields: dict[str, Any], drop: int, said: list
     assert policies.slot_lines(board(slot(0, last_drop=drop), **fields))[2:] == said
 
 
+def test_what_the_acting_policy_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = parse_policy(sample_images()["lstm_quadrotor"])
+    text = policies.slot_lines(board(slot(0), acting=image))
+    assert text[2:] == [f"assumed: entry at rest only ({ENTRY_AT_REST})"]
+    entry = EntryEnvelope(2.0, 0.5, 0.5, 1.5, 1.25)
+    stating = with_entry(image, entry)
+    assert policies.slot_lines(board(slot(0), acting=stating))[2:] == [f"entry: {entry}"]
+    flags = STEP_INTERVAL_ASSUMED | SAFE_ACTION_ASSUMED | HAS_NORMALISER
+    assuming = parse_policy(patched(sample_images()["relu"], 24, "I", flags))
+    found = board(slot(0), acting=assuming, assumes_safe=True)
+    interval, safe = policies.slot_lines(found)[2:]
+    assert interval.startswith("assumed: a step takes 2,500 us")
+    assert "the action is" in safe
+    made = SimpleNamespace(policies_on=lambda *_, **__: found)
+    monkeypatch.setattr(policies, "policies_of", lambda _: made)
+    document = policies.list_policies(PLACE)
+    assert document["entry"] is None
+    assert document["assumed"] == {"step_interval_us": 2_500, "safe_action": [0.5, 0.25]}
+    damaged = board(slot(0), unread="malformed")
+    assert policies.slot_lines(damaged)[2:] == ["the acting policy cannot be read here: malformed"]
+
+
 def test_slots_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     slots = (slot(0, 4, trial_left_ms=1250, last_drop=3), slot(1, 0, **EMPTY), slot(2, 5))
     found = board(*slots, has_built_in=True)
-    made = SimpleNamespace(policies_on=lambda place: found if place is PLACE else None)
+    made = SimpleNamespace(policies_on=lambda place, **_: found if place is PLACE else None)
     monkeypatch.setattr(policies, "policies_of", lambda _: made)
     document = policies.list_policies(PLACE, json_output=True)
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == document
@@ -96,6 +128,8 @@ def test_slots_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         "slot_bytes": 65536,
         "last_drop": "fault",
         "built_in": True,
+        "entry": None,
+        "assumed": None,
     }
     assert first == {
         "slot": 0,

@@ -57,7 +57,7 @@ from waiting import wait_for
 pytestmark = pytest.mark.usefixtures("storage")
 
 HERE = PolicyPlace("host")
-Keys = ["board", "activated", "active_sha256", "slot", "reason"]
+Keys = ["board", "activated", "active_sha256", "slot", "reason", "entry", "assumed"]
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +131,8 @@ def test_two_pushes_and_the_way_back(
             "active_sha256": shas[slot],
             "slot": slot,
             "reason": "confirmed",
+            "entry": None,  # of a quadrotor's policy
+            "assumed": {},
         }
     assert storage.stat().st_size > 0
     assert uses() == ["previous", "active"]
@@ -143,6 +145,7 @@ def test_two_pushes_and_the_way_back(
     *lines, last = capsys.readouterr().out.splitlines()
     document = json.loads(last)
     assert (document["contract"], document["last_drop"]) == ("pendulum", "rolled_back")
+    assert (document["entry"], document["assumed"]) == (None, {})
     assert document["slots"][0]["experiment"] == "pendulum-td3"
     assert document["slots"][0]["step"] == 120
     assert document["slots"][1] == {

@@ -16,8 +16,8 @@ from rltools_host.flight.entry import envelope, largest, parts_of
 from rltools_host.flight.entry_box import MOST_YAW, EntryBox, starts_within
 from rltools_host.flight.gate import load_gate
 from rltools_host.flight.simulator import Rule, flight_library, fly
-from rltools_host.policies.contract import EntryEnvelope
-from rltools_host.policies.entry import QUADROTOR, read_leaving_policy
+from rltools_host.policies.contract import QUADROTOR, EntryEnvelope
+from rltools_host.policies.entry import read_leaving_policy
 from rltools_host.policies.image import PolicyImage, parse_policy
 
 BOX = EntryBox(5.0, 2.0, 30.0, 3.0)

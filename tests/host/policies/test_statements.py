@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,20 @@ from msgspec.structs import replace as with_fields
 from foreign_runs import make_foreign_run, pendulum_task
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
+from rltools_host.build.cmake import load_dialect
+from rltools_host.clients.messages import POLICY_REASONS
+from rltools_host.clients.session import BoardSession
 from rltools_host.commands.export import run as export
-from rltools_host.errors import DamagedFileError, UsageError
+from rltools_host.errors import DamagedFileError, RefusedError, UsageError
 from rltools_host.gymnasium_tasks.headers import headers_of
+from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.contract import contract_of
 from rltools_host.policies.core import DamagedPolicyError
 from rltools_host.policies.image import PolicyImage, parse_policy, read_run_policy
 from rltools_host.policies.image_writing import restated
+from rltools_host.policies.push import Push, PushRequest, PushResult
 from rltools_host.policies.statements import assumptions
+from scripted_policies import ScriptedPolicies
 
 FLAGS_AT, STEP_ASSUMED, SAFE_ASSUMED = 24, 8, 16
 HOLDS = {  # where an export holds its safe action
@@ -186,3 +193,23 @@ def test_a_run_says_where_its_step_is_from(tmp_path: Path) -> None:
     assert assumptions(of_task(tmp_path, "stated", step_interval_from="channels"), "x", "y") == []
     image = of_task(tmp_path, "safe", safe_action=(1.5,), step_interval_from="channels")
     assert image.evaluate([np.nan] * 3).tolist() == [1.5]
+
+
+@pytest.mark.parametrize("flags", [0, STEP_ASSUMED | SAFE_ASSUMED])
+def test_earlier_firmware_that_calls_an_image_malformed_is_explained(flags: int) -> None:
+    board = ScriptedPolicies(load_dialect())
+    board.refuses = (0, list(POLICY_REASONS).index("malformed"))
+    image = parse_policy(assumed(sample_images()["relu"], flags))
+    identity: Any = SimpleNamespace(fingerprint=image.contract.checksum, revision="6d6c5000")
+    request, session = PushRequest("run", PolicyPlace("host")), BoardSession(board.connection)
+    push = Push(request, image, session, identity, PushResult("host"))
+    with pytest.raises(RefusedError) as caught:
+        push.carry_out(lambda _: None, None)
+    said = str(caught.value)
+    clause = (
+        "; it states that its time of a step is assumed and that its safe action is assumed, which "
+        "firmware of revision 6d6c5000 may not know: leave out --port"
+    )
+    assert "refuses the policy (malformed: a table contradicts itself)" in said
+    assert (clause in said) == bool(flags)
+    assert ("; it states" in said) == bool(flags)

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,6 +27,7 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.contract import ENTRY_AT_REST
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.push import PushRequest, PushResult
 from rltools_host.tree import TREE
@@ -101,6 +103,8 @@ def test_pushed_flown_confirmed(
         "active_sha256": None,
         "slot": 0,
         "reason": "staged",
+        "entry": None,
+        "assumed": {"entry": asdict(ENTRY_AT_REST)},
     }
     assert "staged, checked by the Crazyflie and read back" in lines
     assert crazyflie.parameter("trial").number == 30
@@ -123,7 +127,9 @@ def test_pushed_flown_confirmed(
         push_to(crazyflie, runs[1])
     outcome = confirm(place)
     assert (outcome.activated, outcome.active_sha256) == (True, sha256)
-    assert list_policies(place)["slots"][0]["use"] == "active"
+    document = list_policies(place)
+    assert document["slots"][0]["use"] == "active"
+    assert (document["entry"], list(document["assumed"])) == (None, ["entry"])
     with pytest.raises(RefusedError, match="no compiled-in policy to return to"):
         roll_back(place)
     with pytest.raises(RefusedError, match="tries no policy"):

@@ -11,6 +11,7 @@ from pymavlink.dialects.v20 import development as d
 
 from px4_model import GROUND, HEADING, POLICY, POSITION, Model, Wrong, to_world
 from px4_vehicle import Px4Link, Script, ScriptedPx4
+from quadrotor_policies import controller
 from rltools_host.errors import (
     BoardMismatchError,
     FlightError,
@@ -22,6 +23,9 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
+from rltools_host.policies.contract import EntryEnvelope
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.policies.image_writing import with_entry
 from rltools_host.vehicles.px4 import Px4Vehicle
 from rltools_host.vehicles.px4_flight import Px4Flight, Px4Request, carry_out
 from rltools_host.vehicles.px4_module import Px4Policies
@@ -38,6 +42,7 @@ IMAGE: Any = SimpleNamespace(
     shape="13-64-64-4",
     observations=(SimpleNamespace(name="position_error_x"),),
     actions=(),
+    entry=None,
 )
 BESIDE = np.array((0.25, 0.0, 0.0))
 
@@ -45,13 +50,19 @@ BESIDE = np.array((0.25, 0.0, 0.0))
 class Flight:
     """A flight with a scripted vehicle, in the vehicle's time."""
 
-    def __init__(self, script: Script | None = None, starts: int = 1, **options: Any) -> None:
+    def __init__(
+        self,
+        script: Script | None = None,
+        starts: int = 1,
+        image: PolicyImage = IMAGE,
+        **options: Any,
+    ) -> None:
         self.vehicle = ScriptedPx4(script)
         self.link = Px4Link(self.vehicle)
         self.said: list[str] = []
         self._request = Px4Request("run", self.link.description, starts, **options)
         vehicle = Px4Vehicle(self.link, self.link.clock)
-        self.flight = Px4Flight(vehicle, IMAGE, self._request, self.said.append)
+        self.flight = Px4Flight(vehicle, image, self._request, self.said.append)
 
     def fly(self) -> FlightResult:
         return carry_out(self.flight)
@@ -93,6 +104,30 @@ def test_a_flight_from_its_beginning_to_its_end() -> None:
     assert flight.vehicle.heartbeats_heard == pytest.approx(flight.model.now - 100.0, rel=0.1)
 
 
+def test_starts_lie_within_what_the_policy_may_be_handed() -> None:
+    """The module refuses a target that is further away."""
+    image = with_entry(parse_policy(controller()), EntryEnvelope(0.5, 0.3125, 0.36, 1.75, 0.6))
+    flight = Flight(starts=2, image=image)
+    assert flight.fly().all_succeeded
+    assert flight.said[1].startswith("starts up to 0.16 m from the target, not 1 m")
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        (EntryEnvelope(0.0, 0.0, 0.0, 0.0, 0.0), "may be handed none: it recovers from no entry"),
+        (EntryEnvelope(1.0, 1.3, 0.36, 1.75, 4.5), "0.2 m/s and 4.2 m above ground, and the polic"),
+    ],
+)
+def test_a_policy_that_px4_cannot_hand_over_to_is_not_flown(
+    entry: EntryEnvelope, sentence: str
+) -> None:
+    flight = Flight(image=with_entry(parse_policy(controller()), entry))
+    assert sentence in flight.fails(RefusedError)
+    assert flight.vehicle.files["policy.rltp"] == b"old"
+    assert not flight.model.armed
+
+
 @pytest.mark.parametrize("waits_s", [0.0, 2.5])
 def test_each_start_is_where_it_is_said_to_be_and_has_the_same_target(waits_s: float) -> None:
     flight = Flight(Script(wrong=Wrong(waits_s=waits_s)), starts=4)
@@ -126,8 +161,9 @@ def test_the_target_points_east_where_the_module_says_so() -> None:
     flight.fails(FlightError)  # the scripted policy flies to the vehicle's forward
     start = flight.flight.result.starts[1]
     assert start.series is not None
-    east = np.array((0.0, 0.5, 0.0))  # of its first row the x, as north, east, down
-    np.testing.assert_allclose(start.series.rows[0, :3], (0.5, 0, 0), atol=0.06)
+    away_m = start.offset_m[0]
+    east = np.array((0.0, away_m, 0.0))  # of its first row the x, as north, east, down
+    np.testing.assert_allclose(start.series.rows[0, :3], (away_m, 0, 0), atol=0.06)
     np.testing.assert_allclose(flight.model.entries[1], GROUND - (0.0, 0.0, 5.0) + east, atol=0.06)
     w, _, _, z = start.series.rows[0, 6:10]
     assert 2.0 * np.arctan2(z, w) == pytest.approx(np.pi / 2 - HEADING, abs=0.02)
@@ -166,7 +202,7 @@ def test_the_prediction_is_beside_the_flight() -> None:
     assert start.most_apart_m is not None
     assert 0.0 < start.most_apart_m < 0.5
     document = start.document(with_series=True)
-    assert document["prediction"]["rows"][0][0] == pytest.approx(0.5, abs=0.06)
+    assert document["prediction"]["rows"][0][0] == pytest.approx(start.offset_m[0], abs=0.06)
 
 
 def test_a_prediction_that_cannot_be_is_refused_on_the_ground() -> None:
@@ -331,6 +367,15 @@ def test_a_vehicle_that_is_refused(name: str) -> None:
     assert flight.vehicle.files["previous.rltp"] == b"older"
     if not script.armed:
         assert flight.is_on_the_ground()
+
+
+def test_a_module_that_calls_an_image_malformed_may_be_older_than_what_it_states() -> None:
+    image = with_entry(parse_policy(controller()), EntryEnvelope(1.0, 1.0, 0.36, 1.75, 0.6))
+    flight = Flight(Script(policy_refusal="candidate.rltp refused: reason 7, at 0"), image=image)
+    assert flight.fails(RefusedError).endswith(
+        "it states what it may be handed, which its module may not know: build PX4 with "
+        "integrations/px4 of this revision"
+    )
 
 
 def test_another_autopilot_is_refused() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rltools_host.policies.contract import EntryEnvelope
 from rltools_host.vehicles.px4_result import StartResult
-from rltools_host.vehicles.px4_start import StartRecorder
+from rltools_host.vehicles.px4_start import STARTS, StartRecorder, starts_for
 from rltools_host.vehicles.px4_state import HOLD, LAND, Mode, Sample, TargetFrame
 
 POLICY = Mode(4, 11)
@@ -72,3 +73,20 @@ def test_another_mode_ends_it(other: Mode) -> None:
     np.testing.assert_allclose(start.series.times_s, [0.0, 0.3])
     assert start.hand_back is not None
     assert start.hand_back.height_m == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("stated_m", "furthest_m", "arrived_m"),
+    [(None, 0.7, 0.3), (0.3125, 0.156, 0.156), (0.625, 0.325, 0.3), (1.3, 1.0, 0.3)],
+)
+def test_a_vehicle_near_a_start_may_be_handed_over(
+    stated_m: float | None, furthest_m: float, arrived_m: float
+) -> None:
+    entry = None if stated_m is None else EntryEnvelope(0.5, stated_m, 0.36, 1.75, 0.6)
+    image: Any = SimpleNamespace(entry=entry)
+    said = list[str]()
+    starts = starts_for(image, len(STARTS), said.append)
+    assert starts.arrived_m == pytest.approx(arrived_m, abs=0.001)
+    distances = np.linalg.norm(np.array(starts.offsets_m), axis=1)
+    assert distances.max() == pytest.approx(furthest_m, abs=0.01)
+    assert bool(said) == (furthest_m < 1.0)

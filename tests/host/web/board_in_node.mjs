@@ -56,6 +56,44 @@ function lossy(link, share) {
   return { ...link, readable: link.readable.pipeThrough(damage()), writable: out.writable };
 }
 
+/** The same, with so many bytes a second to the page. */
+function slow(link, bytesPerSecond) {
+  const readable = link.readable.pipeThrough(
+    new TransformStream({
+      async transform(chunk, controller) {
+        for (let from = 0; from < chunk.length; from += 250) {
+          const part = chunk.subarray(from, from + 250);
+          await new Promise((resolve) =>
+            setTimeout(resolve, (1000 * part.length) / bytesPerSecond),
+          );
+          controller.enqueue(part);
+        }
+      },
+    }),
+  );
+  return { ...link, readable };
+}
+
+/** The same, without what the board sends from a request of a burst to the next request. */
+function withoutBursts(link) {
+  const decoder = new FrameDecoder(dialect);
+  let isLost = false;
+  const out = new TransformStream({
+    transform(chunk, controller) {
+      for (const { kind, payload } of decoder.feed(chunk))
+        isLost = kind === "FILE_TRANSFER_PROTOCOL" && payload[3] === 15;
+      controller.enqueue(chunk);
+    },
+  });
+  out.readable.pipeTo(link.writable).catch(() => {});
+  const readable = link.readable.pipeThrough(
+    new TransformStream({
+      transform: (chunk, controller) => (isLost ? undefined : controller.enqueue(chunk)),
+    }),
+  );
+  return { ...link, readable, writable: out.writable };
+}
+
 /** The same, unplugged behind so many bytes to the board. */
 function unpluggedAfter(link, bytes) {
   const out = new TransformStream({
@@ -288,6 +326,26 @@ const scenarios = {
       skipped: decoder.bytesSkipped,
       lost: decoder.messagesLost,
     };
+  },
+  // A slow link has time, of which the page's clock counts twenty times as much as there is.
+  async fetchOverAPoorLink() {
+    const link = linkOf();
+    const poor = given.bytesPerSecond ? slow(link, given.bytesPerSecond) : withoutBursts(link);
+    const policies = new Policies(await connect(poor));
+    const push = await pushOf(policies);
+    await push.begin(
+      () => {},
+      () => {},
+    );
+    await push.confirm();
+    const now = performance.now.bind(performance);
+    const times = given.bytesPerSecond ? 20 : 1;
+    performance.now = () => times * now();
+    try {
+      return { fetched: await sha256Of(await policies.board.files.download("/policy.rltp")) };
+    } finally {
+      performance.now = now;
+    }
   },
   async pushThatIsRefused() {
     const policies = new Policies(await connect());

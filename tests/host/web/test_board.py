@@ -229,6 +229,14 @@ def test_a_push_over_a_link_that_loses_bytes_ends_as_one_over_a_good_one(
     assert found["skipped"] + found["lost"] > 0
 
 
+@pytest.mark.parametrize("given", [{"bytesPerSecond": 6000}, {"answerMs": 100}])
+def test_a_file_arrives_however_slow_its_link_is_and_without_bursts(
+    policy_board: list[str], policies: list[dict[str, Any]], given: dict[str, Any]
+) -> None:
+    found = play("fetchOverAPoorLink", policy_board, policies=policies, **given)
+    assert found["fetched"] == policies[0]["sha256"]
+
+
 def test_other_bits_than_this_machines_end_the_trial(
     policy_board: list[str], policies: list[dict[str, Any]]
 ) -> None:

@@ -35,11 +35,14 @@ const INVALID_SESSION = 4,
   NO_SESSIONS = 5,
   END_OF_FILE = 6;
 export const FILE_NOT_FOUND = 10;
-const ATTEMPTS = 8;
+// Without anything new for so many times as long as an answer takes at most, the board is taken for
+// lost. Nothing limits the time of a transfer otherwise, however slow its link is.
+const PATIENCE = 60;
 const LONGEST_FILE = 1 << 28;
 const SESSION_LIMIT_MS = 15_000; // that another program may hold the board's session
-const SLOWEST_BYTES_PER_S = 4000,
-  LIMIT_AT_LEAST_MS = 30_000;
+const BURST_PACKETS = 4096; // of one burst, at most
+const VAIN_BURSTS = 3; // one after another that bring nothing: then there are no more
+const UPLOADS = 4; // of one file, each where the board has closed the session of the last one
 
 /** The board does not do what was asked of a file; `code` says why. */
 export class FileRefused extends BoardError {
@@ -48,6 +51,9 @@ export class FileRefused extends BoardError {
     this.code = code;
   }
 }
+
+/** The board has ended the session of a transfer. */
+class SessionClosed extends LinkLost {}
 
 /** MAVLink's CRC-32: zlib's, but from 0 and not inverted. */
 export const mavlinkCrc32 = (bytes) => ~crc32(bytes, 0) >>> 0;
@@ -100,6 +106,7 @@ export class Files {
     this.sequence = sequence;
     this.wish = wish & 0xff; // the session number that an open asks for
     this.session = 0; // the number that the board answered
+    this.burstsLeft = VAIN_BURSTS;
     this.packets = [];
     this.arrived = () => {};
   }
@@ -113,7 +120,6 @@ export class Files {
           `the board on ${this.connection.name} says that ${path} has ${size} bytes: reset it, ` +
             "then try again",
         );
-      this.#extend(size);
       const content = new Uint8Array(size);
       try {
         await this.#fetch(content, progress);
@@ -134,18 +140,28 @@ export class Files {
     });
   }
 
-  /** Writes a file on the board, which checks it when the session is closed. */
+  /** Writes a file on the board, which checks it when the session is closed; anew where the board
+   * has closed it after a silence. */
   upload(path, content, progress = () => {}) {
     return this.#transfer(path, async () => {
-      this.#extend(content.length);
-      await this.#open(CREATE);
-      for (let offset = 0; offset < content.length; offset += DATA_BYTES) {
-        const data = content.subarray(offset, offset + DATA_BYTES);
-        await this.#request(WRITE, { session: this.session, offset, data });
-        progress(offset + data.length, content.length);
+      for (let begun = 1; ; begun++) {
+        try {
+          return await this.#write(content, progress);
+        } catch (error) {
+          if (!(error instanceof SessionClosed) || begun === UPLOADS) throw error;
+        }
       }
-      await this.#request(TERMINATE, { session: this.session });
     });
+  }
+
+  async #write(content, progress) {
+    await this.#open(CREATE);
+    for (let offset = 0; offset < content.length; offset += DATA_BYTES) {
+      const data = content.subarray(offset, offset + DATA_BYTES);
+      await this.#request(WRITE, { session: this.session, offset, data });
+      progress(offset + data.length, content.length);
+    }
+    await this.#request(TERMINATE, { session: this.session });
   }
 
   /** MAVLink's CRC-32 of a file, as the board computes it. */
@@ -155,7 +171,7 @@ export class Files {
 
   async #transfer(path, work) {
     this.path = path;
-    this.deadline = performance.now() + LIMIT_AT_LEAST_MS;
+    this.#progressed();
     this.packets = [];
     const stop = this.connection.listen(["FILE_TRANSFER_PROTOCOL"], ({ payload }) => {
       const packet = packetOf(Uint8Array.from(payload));
@@ -168,8 +184,9 @@ export class Files {
     }
   }
 
-  #extend(bytes) {
-    this.deadline += (bytes / SLOWEST_BYTES_PER_S) * 1000;
+  /** Something new has come. */
+  #progressed() {
+    this.deadline = performance.now() + PATIENCE * TIMES.answer;
   }
 
   async #statedCrc32() {
@@ -196,20 +213,17 @@ export class Files {
     }
   }
 
-  // Fills `content`: a burst up to the end of the file, then the gaps one by one.
+  // Fills `content`: a burst up to the end of the file, then the gaps one by one. Where a link has
+  // no room for bursts, all is read.
   async #fetch(content, progress) {
     const size = content.length;
-    let missing = size ? [[0, size]] : [],
-      fruitless = 0;
+    let missing = size ? [[0, size]] : [];
     while (missing.length) {
-      const before = total(missing);
       const [begin, end] = missing[0];
       missing =
-        end === size
+        end === size && this.burstsLeft
           ? await this.#burst(content, missing, progress)
           : await this.#read(content, missing, Math.min(DATA_BYTES, end - begin));
-      fruitless = total(missing) === before ? fruitless + 1 : 0;
-      if (fruitless === ATTEMPTS) throw this.#silent();
       progress(size - total(missing), size);
     }
   }
@@ -223,24 +237,35 @@ export class Files {
 
   async #burst(content, missing, progress) {
     const size = content.length,
-      begin = missing[0][0];
+      begin = missing[0][0],
+      before = total(missing);
     const request = this.#send(BURST, { session: this.session, offset: begin, size: DATA_BYTES });
     // Its packets count on from the request; the next request's number lies behind theirs.
-    const packets = 2 + Math.floor((size - begin) / DATA_BYTES);
+    const packets = 2 + Math.min(Math.floor((size - begin) / DATA_BYTES), BURST_PACKETS);
     this.sequence = (request.sequence + 1 + packets) & 0xffff;
-    while (missing.length) {
+    let isEnded = false;
+    while (missing.length && !isEnded) {
       const reply = await this.#receive();
-      if (!reply) return missing;
+      if (!reply) break;
       const distance = (reply.sequence - request.sequence) & 0xffff;
       if (distance < 1 || distance > packets || !answers(reply, request)) continue;
       if (reply.opcode === NAK) {
         if (reasonOf(reply) !== END_OF_FILE) await this.#reopen(reply, size);
-        return missing;
+        isEnded = true;
+        continue;
       }
+      const left = total(missing);
       missing = place(reply, content, missing);
+      if (total(missing) < left) this.#progressed();
       progress(size - total(missing), size);
-      if (reply.isComplete) break;
+      isEnded = reply.isComplete;
     }
+    // A link may have lost the request, or the last packet, but one that loses most of a burst has
+    // no room for it.
+    const came = before - total(missing),
+      most = Math.min(before, BURST_PACKETS * DATA_BYTES);
+    if (!came) this.burstsLeft--;
+    else this.burstsLeft = isEnded || 2 * came >= most ? VAIN_BURSTS : 0;
     return missing;
   }
 
@@ -259,14 +284,15 @@ export class Files {
   // Sends a request until its answer comes; a board does not do a repeated one again.
   async #ask(opcode, fields = {}) {
     const request = this.#send(opcode, fields);
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    for (;;) {
       for (let reply; (reply = await this.#receive());) {
-        if (reply.sequence === ((request.sequence + 1) & 0xffff) && answers(reply, request))
-          return reply;
+        if (reply.sequence !== ((request.sequence + 1) & 0xffff) || !answers(reply, request))
+          continue;
+        this.#progressed();
+        return reply;
       }
       this.#transmit(request.payload);
     }
-    throw this.#silent();
   }
 
   #send(opcode, { session = 0, offset = 0, data = [], size = data.length } = {}) {
@@ -288,12 +314,7 @@ export class Files {
   // The next packet; null after a while without any.
   async #receive() {
     const left = this.deadline - performance.now();
-    if (left <= 0) {
-      throw new LinkLost(
-        `the transfer of ${this.path} with ${this.connection.name} takes too long: check the ` +
-          "cable, then try again",
-      );
-    }
+    if (left <= 0) throw this.#silent();
     if (!this.packets.length) {
       const arrived = new Promise((resolve) => (this.arrived = resolve));
       await this.connection.within(arrived, Math.min(TIMES.answer, left));
@@ -309,7 +330,7 @@ export class Files {
     const code = reasonOf(reply),
       { name } = this.connection;
     if (code === INVALID_SESSION) {
-      return new LinkLost(
+      return new SessionClosed(
         `the board on ${name} closed ${this.path} during its transfer, as it does after a reset ` +
           "or a long silence: check the cable, then try again",
       );
