@@ -366,7 +366,7 @@ def entry_text(entry: EntryEnvelope) -> str:
 
 
 # kEntryAtRest: of an image that states none.
-ENTRY_AT_REST = EntryEnvelope(0.5, 1.0, 0.35, 1.0, 0.5)
+ENTRY_AT_REST = EntryEnvelope(0.5, 0.3, 0.35, 1.0, 0.5)
 
 
 @dataclass(frozen=True)
