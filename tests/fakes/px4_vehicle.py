@@ -46,7 +46,6 @@ SIH: dict[str, int | float] = {
 }
 PARAMETERS: dict[str, int | float] = {
     "SYS_HITL": 0,
-    "RLT_HEADING": 1,
     "RLT_TRIAL": 300,
     "RLT_SAFE_THR": 0.4,
     "NAV_DLL_ACT": 2,

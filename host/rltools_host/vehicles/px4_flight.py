@@ -8,6 +8,7 @@ sentence says what it was and how the vehicle was left.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.result import Predict
 from rltools_host.flight.simulator import Signals
 from rltools_host.link.transport import Link, UdpLink
+from rltools_host.policies.contract import ENTRY_AT_REST, entry_text
 from rltools_host.policies.entry import read_leaving_policy
 from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.push import Say, headline
@@ -58,9 +60,12 @@ LEAST_RATE_HZ = 10.0
 ARM_LIMIT_S, CLIMB_LIMIT_S = 5.0, 40.0
 CLIMBED_M = HEIGHT_M - 0.5
 MOST_AWAY_M = 3.0  # of the landing from the take-off; the starts are up to 1 m from it
+# PX4 does not bring the vehicle to a start exactly, and the module takes no target that is further
+# away than the policy may be handed.
+NEAR_START_M = 0.1
 # Of the trial: from its beginning to the first start, and of a start. Measured: docs/flight.md.
 BEFORE_S, START_S = 40.0, 25.0
-MODULE_PARAMETERS = ("RLT_HEADING", "RLT_TRIAL")
+TRIAL = "RLT_TRIAL"
 LINK_LOSS = "NAV_DLL_ACT"  # what PX4 does without a ground station
 
 
@@ -102,9 +107,9 @@ class Px4Flight:
         self._progress = progress
         # Known after the first steps.
         self._simulation: Simulation
+        self._starts: list[tuple[float, float, float]]
         self._policies: Px4Policies
         self._policy_mode: Mode
-        self._turns_to_heading: bool
         self._air: Air
         self._crash: CrashWatch | None = None
         self._trial_s = self._trial_ends = 0.0
@@ -127,29 +132,43 @@ class Px4Flight:
                 f"{vehicle.name} is armed{acting}: land it first, by `commander land` in PX4's "
                 "shell"
             )
+        self._choose_starts()
         self._policies = Px4Policies(vehicle, self._simulation.is_sitl)
         self._policy_mode = self._policies.mode()
         self._prepare_prediction()
-        values = vehicle.parameters((*MODULE_PARAMETERS, LINK_LOSS))
-        if missing := [name for name in MODULE_PARAMETERS if name not in values]:
-            raise RefusedError(f"{vehicle.name} does not tell its {' and '.join(missing)}")
-        self._turns_to_heading = values["RLT_HEADING"] == 1
-        self._require_trial(values["RLT_TRIAL"])
+        values = vehicle.parameters((TRIAL, LINK_LOSS))
+        if TRIAL not in values:
+            raise RefusedError(f"{vehicle.name} does not tell its {TRIAL}")
+        self._require_trial(values[TRIAL])
         if values.get(LINK_LOSS) == 0:
             self.result.notes.append(
                 f"{LINK_LOSS} is 0: had this program ended, PX4 would have stayed in its mode"
             )
         self._listen()
 
+    def _choose_starts(self) -> None:
+        """Those whose target is as near as the policy may be handed one."""
+        asked = STARTS[: self._request.starts]
+        entry = self._image.entry or ENTRY_AT_REST
+        most_m = entry.offset_m - NEAR_START_M
+        self._starts = [start for start in asked if math.hypot(*start) <= most_m]
+        if not self._starts:
+            raise RefusedError(f"the policy may be handed nothing: {entry_text(entry)}")
+        if left_out := len(asked) - len(self._starts):
+            self.say(
+                f"left out: {left_out} of {len(asked)} starts, further from the target than the "
+                f"policy may be handed ({entry.offset_m:.2g} m)"
+            )
+
     def _require_trial(self, trial_s: float) -> None:
-        needed = BEFORE_S + START_S * self._request.starts
+        needed = BEFORE_S + START_S * len(self._starts)
         self._trial_s = float(trial_s)
         if trial_s < needed:
             fitting = int((trial_s - BEFORE_S) / START_S)
             fewer = f"give --starts {fitting}, or" if fitting > 0 else ""
             raise RefusedError(
                 f"a trial of {self.vehicle.name} takes {trial_s:g} s (RLT_TRIAL), and "
-                f"{self._request.starts} starts take {needed:g} s: {fewer} set it to {needed:g}"
+                f"{len(self._starts)} starts take {needed:g} s: {fewer} set it to {needed:g}"
             )
 
     def push(self) -> None:
@@ -163,9 +182,7 @@ class Px4Flight:
         vehicle = self.vehicle
         assert vehicle.sample is not None
         assert vehicle.place is not None
-        self._air = air = Air(
-            vehicle, self._simulation, self._turns_to_heading, vehicle.sample, vehicle.place
-        )
+        self._air = air = Air(vehicle, self._simulation, vehicle.sample, vehicle.place)
         self._crash = air.crash
         altitude = vehicle.place.altitude_m + HEIGHT_M
         nowhere = (NAN, NAN, NAN)  # yaw and place as they are
@@ -186,7 +203,7 @@ class Px4Flight:
         air.has_climbed = True
 
     def fly_the_starts(self) -> None:
-        self.result.starts = [StartResult(offset) for offset in STARTS[: self._request.starts]]
+        self.result.starts = [StartResult(offset) for offset in self._starts]
         for start in self.result.starts:
             flight = StartFlight(self._air, self._policies, self._policy_mode, start)
             try:

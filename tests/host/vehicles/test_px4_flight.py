@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pymavlink.dialects.v20 import development as d
 
-from px4_model import GROUND, HEADING, POLICY, POSITION, Model, Wrong, to_world
+from px4_model import GROUND, POLICY, POSITION, Model, Wrong, to_world
 from px4_vehicle import Px4Link, Script, ScriptedPx4
 from rltools_host.errors import (
     BoardMismatchError,
@@ -22,6 +22,7 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
+from rltools_host.policies.contract import EntryEnvelope
 from rltools_host.vehicles.px4 import Px4Vehicle
 from rltools_host.vehicles.px4_flight import Px4Flight, Px4Request, carry_out
 from rltools_host.vehicles.px4_module import Px4Policies
@@ -38,6 +39,7 @@ IMAGE: Any = SimpleNamespace(
     shape="13-64-64-4",
     observations=(SimpleNamespace(name="position_error_x"),),
     actions=(),
+    entry=EntryEnvelope(5.0, 2.0, 0.37, 1.75, 0.8),
 )
 BESIDE = np.array((0.25, 0.0, 0.0))
 
@@ -45,13 +47,15 @@ BESIDE = np.array((0.25, 0.0, 0.0))
 class Flight:
     """A flight with a scripted vehicle, in the vehicle's time."""
 
-    def __init__(self, script: Script | None = None, starts: int = 1, **options: Any) -> None:
+    def __init__(
+        self, script: Script | None = None, starts: int = 1, image: Any = IMAGE, **options: Any
+    ) -> None:
         self.vehicle = ScriptedPx4(script)
         self.link = Px4Link(self.vehicle)
         self.said: list[str] = []
         self._request = Px4Request("run", self.link.description, starts, **options)
         vehicle = Px4Vehicle(self.link, self.link.clock)
-        self.flight = Px4Flight(vehicle, IMAGE, self._request, self.said.append)
+        self.flight = Px4Flight(vehicle, image, self._request, self.said.append)
 
     def fly(self) -> FlightResult:
         return carry_out(self.flight)
@@ -120,17 +124,17 @@ def test_each_start_is_where_it_is_said_to_be_and_has_the_same_target(waits_s: f
     np.testing.assert_allclose(flight.model.target, target, atol=0.03)
 
 
-def test_the_target_points_east_where_the_module_says_so() -> None:
-    """Then its frame is not the vehicle's, whose heading is the same as before."""
-    flight = Flight(Script(parameters={"RLT_HEADING": 0}), starts=2)
-    flight.fails(FlightError)  # the scripted policy flies to the vehicle's forward
-    start = flight.flight.result.starts[1]
-    assert start.series is not None
-    east = np.array((0.0, 0.5, 0.0))  # of its first row the x, as north, east, down
-    np.testing.assert_allclose(start.series.rows[0, :3], (0.5, 0, 0), atol=0.06)
-    np.testing.assert_allclose(flight.model.entries[1], GROUND - (0.0, 0.0, 5.0) + east, atol=0.06)
-    w, _, _, z = start.series.rows[0, 6:10]
-    assert 2.0 * np.arctan2(z, w) == pytest.approx(np.pi / 2 - HEADING, abs=0.02)
+def test_starts_further_away_than_the_policy_may_be_handed_are_left_out() -> None:
+    image = SimpleNamespace(**vars(IMAGE))
+    image.entry = EntryEnvelope(1.5, 0.62, 0.37, 1.75, 0.8)
+    flight = Flight(starts=5, image=image)
+    result = flight.fly()
+    assert [start.offset_m for start in result.starts] == [*STARTS[:3], STARTS[4]]
+    assert any("left out: 1 of 5 starts" in line for line in flight.said)
+    image.entry = None  # it may be entered at the target
+    assert len(Flight(starts=5, image=image).fly().starts) == 1
+    image.entry = EntryEnvelope(0, 0, 0, 0, 0)
+    assert "may be handed nothing" in Flight(image=image).fails(RefusedError)
 
 
 def test_the_prediction_is_beside_the_flight() -> None:
