@@ -42,7 +42,7 @@ PARAMETERS = {
 }
 STARTS_BY_S = 60.0
 DOES_IT_BY_S = 60.0
-EXTERNAL_1, HOLD, POSITION = "23", "4", "2"
+EXTERNAL_1, HOLD, POSITION, LAND = "23", "4", "2", "18"
 KILL_CHANNEL = 8
 REMOTE_CONTROL = {  # its channels, and that it is one's own
     **{f"RC_MAP_{name}": i for i, name in enumerate(("ROLL", "PITCH", "THROTTLE", "YAW"), 1)},
@@ -157,8 +157,14 @@ class RealPx4:
         self.wait_until(has_entered)
 
     def land(self) -> None:
-        self.run("commander land")
-        self.wait_until(lambda: not self.is_armed)
+        """Asks again: sticks that have just moved would take it back."""
+
+        def has_landed() -> bool:
+            if self.mode != LAND:
+                self.run("commander land")
+            return not self.is_armed
+
+        self.wait_until(has_landed)
 
 
 @pytest.fixture
