@@ -49,7 +49,6 @@ SIH: dict[str, int | float] = {
 }
 PARAMETERS: dict[str, int | float] = {
     "SYS_HITL": 0,
-    "RLT_HEADING": 1,
     "RLT_TRIAL": 300,
     "RLT_SAFE_THR": 0.4,
     "NAV_DLL_ACT": 2,
@@ -379,7 +378,7 @@ class ScriptedPx4:
         try:
             return parse_policy(self.files[name]).entry or ENTRY_AT_REST
         except DamagedFileError:  # a test's stand-in for an image
-            return ENTRY_AT_REST
+            return EntryEnvelope(5.0, 2.0, 0.37, 1.75, 0.8)  # of what is no image
 
     def _module(self, words: list[str]) -> tuple[str, str]:
         script, model, verb = self.script, self.model, words[0]

@@ -14,9 +14,15 @@ from numpy.typing import NDArray
 from rltools_host.build.description import Channel
 from rltools_host.flight.loop import HostPilot
 from rltools_host.flight.simulator import flight_library
-from rltools_host.policies.contract import GATES, GRU, Contract, Layer
-from rltools_host.policies.image import PolicyImage
-from rltools_host.policies.image_writing import Network, Origin, sampled, write_image
+from rltools_host.policies.contract import GATES, GRU, Contract, EntryEnvelope, Layer
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.policies.image_writing import (
+    Network,
+    Origin,
+    sampled,
+    with_entry,
+    write_image,
+)
 
 Array = NDArray[np.float32]
 Dense = tuple[str, Array, Array]  # activation, weights (in, out), bias
@@ -33,6 +39,12 @@ def image_of(layers: Sequence[Dense], contract: Contract | None = None) -> bytes
     observations = np.zeros((1, len(contract.observations)), np.float32)
     network = Network(None, [Layer(*layer) for layer in layers])
     return write_image(network, contract, origin, observations)
+
+
+def with_wide_entry(image: bytes) -> bytes:
+    """The image, which says that it may be handed a target 2 m away."""
+    entry = EntryEnvelope(0.5, 2.0, 0.35, 1.0, 0.5)
+    return with_entry(parse_policy(image, "a test's"), entry).data
 
 
 def constant_policy(*thrusts: float) -> bytes:

@@ -367,7 +367,7 @@ def entry_text(entry: EntryEnvelope) -> str:
 
 QUADROTOR = 0x61C8D10A  # the checksum of policy/contracts/quadrotor.h
 # kEntryAtRest: of an image that states none.
-ENTRY_AT_REST = EntryEnvelope(0.5, 1.0, 0.35, 1.0, 0.5)
+ENTRY_AT_REST = EntryEnvelope(0.5, 0.3, 0.35, 1.0, 0.5)
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ CLIMBED_M = HEIGHT_M - 0.5
 MOST_AWAY_M = 3.0  # of the landing from the take-off; the starts are up to 1 m from it
 # Of the trial: from its beginning to the first start, and of a start. Measured: docs/flight.md.
 BEFORE_S, START_S = 40.0, 25.0
-MODULE_PARAMETERS = ("RLT_HEADING", "RLT_TRIAL")
+TRIAL = "RLT_TRIAL"
 LINK_LOSS = "NAV_DLL_ACT"  # what PX4 does without a ground station
 
 
@@ -104,7 +104,6 @@ class Px4Flight:
         self._simulation: Simulation
         self._policies: Px4Policies
         self._policy_mode: Mode
-        self._turns_to_heading: bool
         self._starts: Starts
         self._air: Air
         self._crash: CrashWatch | None = None
@@ -132,11 +131,10 @@ class Px4Flight:
         self._policies = Px4Policies(vehicle, self._simulation.is_sitl)
         self._policy_mode = self._policies.mode()
         self._prepare_prediction()
-        values = vehicle.parameters((*MODULE_PARAMETERS, LINK_LOSS))
-        if missing := [name for name in MODULE_PARAMETERS if name not in values]:
-            raise RefusedError(f"{vehicle.name} does not tell its {' and '.join(missing)}")
-        self._turns_to_heading = values["RLT_HEADING"] == 1
-        self._require_trial(values["RLT_TRIAL"])
+        values = vehicle.parameters((TRIAL, LINK_LOSS))
+        if TRIAL not in values:
+            raise RefusedError(f"{vehicle.name} does not tell its {TRIAL}")
+        self._require_trial(values[TRIAL])
         if values.get(LINK_LOSS) == 0:
             self.result.notes.append(
                 f"{LINK_LOSS} is 0: had this program ended, PX4 would have stayed in its mode"
@@ -144,14 +142,15 @@ class Px4Flight:
         self._listen()
 
     def _require_trial(self, trial_s: float) -> None:
-        needed = BEFORE_S + START_S * self._request.starts
+        starts = len(self._starts.offsets_m)
+        needed = BEFORE_S + START_S * starts
         self._trial_s = float(trial_s)
         if trial_s < needed:
             fitting = int((trial_s - BEFORE_S) / START_S)
             fewer = f"give --starts {fitting}, or" if fitting > 0 else ""
             raise RefusedError(
                 f"a trial of {self.vehicle.name} takes {trial_s:g} s (RLT_TRIAL), and "
-                f"{self._request.starts} starts take {needed:g} s: {fewer} set it to {needed:g}"
+                f"{starts} starts take {needed:g} s: {fewer} set it to {needed:g}"
             )
 
     def push(self) -> None:
@@ -165,9 +164,7 @@ class Px4Flight:
         vehicle = self.vehicle
         assert vehicle.sample is not None
         assert vehicle.place is not None
-        self._air = air = Air(
-            vehicle, self._simulation, self._turns_to_heading, vehicle.sample, vehicle.place
-        )
+        self._air = air = Air(vehicle, self._simulation, vehicle.sample, vehicle.place)
         self._crash = air.crash
         altitude = vehicle.place.altitude_m + HEIGHT_M
         nowhere = (NAN, NAN, NAN)  # yaw and place as they are

@@ -193,7 +193,6 @@ class Air:
         self,
         vehicle: Px4Vehicle,
         simulation: Simulation,
-        turns_to_heading: bool,
         ground: Sample,
         place: GlobalPosition,
     ) -> None:
@@ -201,7 +200,6 @@ class Air:
         self.allowed: set[Mode] = set()  # PX4's modes, as the flight stands
         self.target_ned: FloatArray = np.subtract(ground.position_ned, (0.0, 0.0, HEIGHT_M))
         self._simulation = simulation
-        self._turns_to_heading = turns_to_heading
         self._ground = ground
         self._place = place
         self.crash = CrashWatch(ground)
@@ -252,8 +250,8 @@ class Air:
 
     @property
     def yaw(self) -> float:
-        """Which way the policy's frame points: as the vehicle does, or east."""
-        return yaw_of(self.sample.attitude) if self._turns_to_heading else 0.0
+        """Which way the policy's frame points when it is handed the vehicle: as the vehicle."""
+        return yaw_of(self.sample.attitude)
 
     def place_of(self, ned: FloatArray) -> GlobalPosition:
         """A place near the ground's, as the globe has it."""

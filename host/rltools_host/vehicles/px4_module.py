@@ -37,6 +37,7 @@ MOST_BYTES = 32768
 END_ATTEMPTS = 3
 REFUSAL = re.compile(r"refused: reason (\d+), at (\d+)")
 TRIED = "^on trial for"
+ON_TRIAL, NONE_ON_TRIAL = "a policy on trial", "none on trial"  # of `rlt_policy status`
 READINESS = re.compile(r"mode (-?\d+): (.+?)(, acting)?")  # of `rlt_policy status`
 READY = "ready"
 READY_BY_S, ASK_AGAIN_S = 5.0, 0.5  # a measurement may come late
@@ -235,8 +236,11 @@ class Px4Policies:
         raise LinkLostError(f"{self._vehicle.name} {failure}: its shell does not answer")
 
     def _is_on_trial(self) -> bool:
-        lines = self._shell.ask("status", "^ticks")
-        return any(said == "a policy on trial" for _, said in lines)
+        for _ in range(ATTEMPTS):  # the line of it may be lost, where the last one is not
+            for _, said in self._shell.ask("status", "^ticks"):
+                if said in (ON_TRIAL, NONE_ON_TRIAL):
+                    return said == ON_TRIAL
+        raise LinkLostError(f"{self._vehicle.name} does not say whether a policy is on trial")
 
     def close(self) -> None:
         self._shell.close()

@@ -16,7 +16,7 @@ import pytest
 from policy_run import make_policy_run
 from px4_model import POLICY, Wrong
 from px4_vehicle import Script, ScriptedPx4, UdpPx4
-from quadrotor_policies import controller, recurrent_controller
+from quadrotor_policies import controller, recurrent_controller, with_wide_entry
 from rltools_host import cli
 from rltools_host.errors import BoardMismatchError, FlightError, Interrupted, PortError
 from rltools_host.vehicles import px4_flight
@@ -37,7 +37,7 @@ def fly_over(monkeypatch: pytest.MonkeyPatch) -> FlyOver:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return make_policy_run(tmp_path / "run", controller())
+    return make_policy_run(tmp_path / "run", with_wide_entry(controller()))
 
 
 def fly(run: Path, url: str, *words: str) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pymavlink.dialects.v20 import development as d
 
-from px4_model import GROUND, HEADING, POLICY, POSITION, Model, Wrong, to_world
+from px4_model import GROUND, POLICY, POSITION, Model, Wrong, to_world
 from px4_vehicle import Px4Link, Script, ScriptedPx4
 from quadrotor_policies import controller
 from rltools_host.errors import (
@@ -42,7 +42,7 @@ IMAGE: Any = SimpleNamespace(
     shape="13-64-64-4",
     observations=(SimpleNamespace(name="position_error_x"),),
     actions=(),
-    entry=None,
+    entry=EntryEnvelope(5.0, 2.0, 0.37, 1.75, 0.8),
 )
 BESIDE = np.array((0.25, 0.0, 0.0))
 
@@ -153,20 +153,6 @@ def test_each_start_is_where_it_is_said_to_be_and_has_the_same_target(waits_s: f
     assert far.settling_s is not None
     assert 0.3 < far.settling_s < 2.0
     np.testing.assert_allclose(flight.model.target, target, atol=0.03)
-
-
-def test_the_target_points_east_where_the_module_says_so() -> None:
-    """Then its frame is not the vehicle's, whose heading is the same as before."""
-    flight = Flight(Script(parameters={"RLT_HEADING": 0}), starts=2)
-    flight.fails(FlightError)  # the scripted policy flies to the vehicle's forward
-    start = flight.flight.result.starts[1]
-    assert start.series is not None
-    away_m = start.offset_m[0]
-    east = np.array((0.0, away_m, 0.0))  # of its first row the x, as north, east, down
-    np.testing.assert_allclose(start.series.rows[0, :3], (away_m, 0, 0), atol=0.06)
-    np.testing.assert_allclose(flight.model.entries[1], GROUND - (0.0, 0.0, 5.0) + east, atol=0.06)
-    w, _, _, z = start.series.rows[0, 6:10]
-    assert 2.0 * np.arctan2(z, w) == pytest.approx(np.pi / 2 - HEADING, abs=0.02)
 
 
 def test_the_prediction_is_beside_the_flight() -> None:

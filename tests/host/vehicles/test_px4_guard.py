@@ -159,7 +159,7 @@ def air_of(**changes: Any) -> tuple[Air, Any]:
         "wait": lambda *_: False,
     }
     vehicle: Any = SimpleNamespace(**(told | changes))
-    air = Air(vehicle, Simulation("", True), False, sample(0.0), GlobalPosition(10, 20, 30.0))
+    air = Air(vehicle, Simulation("", True), sample(0.0), GlobalPosition(10, 20, 30.0))
     air.allowed = {HOLD}
     return air, vehicle
 
@@ -168,7 +168,7 @@ def test_a_flight_as_it_is_to_be() -> None:
     air, vehicle = air_of()
     air.watch()
     assert air.height_m == 5.0
-    assert air.yaw == 0.0
+    assert air.yaw == pytest.approx(math.pi / 2)  # as the vehicle points
     np.testing.assert_array_equal(air.target_ned, (3.0, -2.0, -4.5))  # 5 m above the ground
     told: list[Sample] = []
     air.on_sample = told.append
@@ -221,7 +221,7 @@ def test_a_place_on_the_globe() -> None:
     away = air.place_of(np.array((3.0 + 111.195, -2.0 - 111.195, -1.5)))
     assert away == GlobalPosition(10 + 10000, 20 - 10000, 32.0)
     north = GlobalPosition(600_000_000, 20, 30.0)
-    air = Air(vehicle, Simulation("", True), True, sample(0.0), north)
+    air = Air(vehicle, Simulation("", True), sample(0.0), north)
     assert air.place_of(np.array((3.0, 109.195, 0.5))).longitude_1e7 == 20 + 20000
     assert air.yaw == pytest.approx(math.pi / 2)  # its nose points north
 

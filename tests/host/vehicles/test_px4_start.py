@@ -77,7 +77,7 @@ def test_another_mode_ends_it(other: Mode) -> None:
 
 @pytest.mark.parametrize(
     ("stated_m", "furthest_m", "arrived_m"),
-    [(None, 0.7, 0.3), (0.3125, 0.156, 0.156), (0.625, 0.325, 0.3), (1.3, 1.0, 0.3)],
+    [(None, 0.15, 0.15), (0.3125, 0.156, 0.156), (0.625, 0.325, 0.3), (1.3, 1.0, 0.3)],
 )
 def test_a_vehicle_near_a_start_may_be_handed_over(
     stated_m: float | None, furthest_m: float, arrived_m: float

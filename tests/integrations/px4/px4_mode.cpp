@@ -38,7 +38,10 @@ void install(Mode& mode, const Image& image) {
   REQUIRE(mode.deployment().confirm(0) == SlotError::none);
 }
 
-// A vehicle that hovers where it is: measurements that are well, new in every tick.
+constexpr double kEast = vehicles::kHalfPi;
+
+// A vehicle that hovers where it is, its nose to the east: measurements that are well, new in every
+// tick.
 struct Vehicle {
   std::unique_ptr<Mode> mode;
   Inputs in;
@@ -50,7 +53,7 @@ struct Vehicle {
     CHECK(mode->set_rotors(kGenericX, 4, false));
     in.now_us = 10000000;
     in.is_armed = in.is_selected = in.is_in_air = true;
-    in.attitude.q[0] = 1.0f;
+    turn_to(kEast);
     in.position.is_valid = true;
     in.position.ned_m[0] = 1.0f;
     in.position.ned_m[1] = -2.0f;
@@ -138,6 +141,7 @@ TEST_CASE("in the world along the heading a level vehicle has no rotation") {
 TEST_CASE("what the policy sees: every channel with its sign") {
   Vehicle vehicle;
   vehicle.fly(1);
+  vehicle.turn_to(0.0);
   // 0.1 m north, 0.2 m east, 0.3 m down of the target
   vehicle.in.position.ned_m[0] += 0.1f;
   vehicle.in.position.ned_m[1] += 0.2f;
@@ -153,6 +157,35 @@ TEST_CASE("what the policy sees: every channel with its sign") {
   for (int i = 0; i < 13; i++) {
     INFO(Contract::kObservations[i].name);
     CHECK(vehicle.mode->observation()[i] == doctest::Approx(expected[i]).epsilon(1e-5).scale(1));
+  }
+}
+
+TEST_CASE("the yaw to hold is led to the east the shorter way, from where the vehicle points") {
+  const double step = 0.5 * static_cast<double>(kLead_rad_s) * 2e-3;  // of half the angle
+  for (double heading = -3.0; heading < 3.1; heading += 0.5) {
+    Vehicle vehicle;
+    vehicle.turn_to(heading);
+    vehicle.fly(1);
+    const float* seen = vehicle.mode->observation();
+    const auto half_turn = [seen] { return std::atan2(double{seen[9]}, double{seen[6]}); };
+    CHECK(std::fabs(half_turn()) < 1.01 * step);  // nothing to turn at first
+    double most = 0.0, before = half_turn();
+    const double away = std::remainder(kEast - heading, 4.0 * kEast);
+    const int ticks = static_cast<int>(std::fabs(away) / (2.0 * step));
+    for (int tick = 0; tick < ticks + 2; tick++) {
+      if (tick == ticks / 2) {  // and where it is told to stay, it stays
+        vehicle.mode->hold_heading(true);
+        vehicle.fly(3);
+        CHECK(half_turn() == before);
+        vehicle.mode->hold_heading(false);
+      }
+      vehicle.fly(1);
+      most = std::fmax(most, std::fabs(half_turn() - before));
+      before = half_turn();
+    }
+    CHECK(most < 1.01 * step);
+    // The vehicle has not followed.
+    CHECK(half_turn() == doctest::Approx(0.5 * away).epsilon(1e-4).scale(1));
   }
 }
 
@@ -778,11 +811,12 @@ TEST_CASE("an offset says where the next target is, seen from the vehicle, once"
       vehicle.enter(1);
       // The vehicle is where the target is not.
       const float* seen = vehicle.mode->observation();
-      CHECK(seen[0] == doctest::Approx(-1.25).epsilon(1e-5));
-      CHECK(seen[1] == doctest::Approx(0.50).epsilon(1e-5));
+      const double led = turns ? 1e-5 : 2e-3;  // by a tick, to the east
+      CHECK(seen[0] == doctest::Approx(-1.25).epsilon(led).scale(1));
+      CHECK(seen[1] == doctest::Approx(0.50).epsilon(led).scale(1));
       CHECK(seen[2] == doctest::Approx(-2.0).epsilon(1e-5));
-      // The vehicle moves to it, in the world: forward along the heading, or east.
-      const double along = turns ? static_cast<double>(heading) : 1.5707963268;
+      // The vehicle moves to it, in the world: forward along the heading.
+      const double along = static_cast<double>(heading);
       const Vector forward{std::cos(along), std::sin(along), 0};
       const Vector left{std::sin(along), -std::cos(along), 0};
       const float here[3] = {1.0f, -2.0f, -3.0f};
@@ -923,7 +957,7 @@ TEST_CASE("the world along the heading turns with the estimator's resets") {
   Vehicle vehicle({{}, true, 0.4f});
   vehicle.fly(2);
   const float w = vehicle.mode->observation()[6];
-  vehicle.turn_to(1.0);
+  vehicle.turn_to(kEast + 1.0);
   vehicle.in.position.delta_heading_rad = 1.0f;
   vehicle.in.position.heading_resets++;
   vehicle.fly(1);

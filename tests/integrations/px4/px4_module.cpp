@@ -159,18 +159,22 @@ TEST_CASE("the estimator's resets and the setpoint reach the policy axis by axis
                      setpoint));
 }
 
+using ::px4::params;
+struct RestoredParameters {
+  ~RestoredParameters() {
+    ParamInt<params::RLT_AGE_RATES>::value = 10;
+    ParamInt<params::RLT_AGE_ATT>::value = 30;
+    ParamInt<params::RLT_AGE_POS>::value = 100;
+    ParamInt<params::RLT_AGE_SP>::value = 500;
+    ParamInt<params::RLT_FALLBACK>::value = 4;
+    ParamFloat<params::RLT_SAFE_THR>::value = 0.4f;
+    ParamInt<params::RLT_HEADING>::value = 1;
+    ParamInt<params::RLT_TRIAL>::value = 300;
+  }
+};
+
 TEST_CASE("parameters: each has its own meaning") {
-  using ::px4::params;
-  struct Restored {
-    ~Restored() {
-      ParamInt<params::RLT_AGE_ATT>::value = 30;
-      ParamInt<params::RLT_AGE_POS>::value = 100;
-      ParamInt<params::RLT_AGE_SP>::value = 500;
-      ParamInt<params::RLT_FALLBACK>::value = 4;
-      ParamFloat<params::RLT_SAFE_THR>::value = 0.4f;
-      ParamInt<params::RLT_HEADING>::value = 1;
-    }
-  } restored;
+  const RestoredParameters restored;
   ParamInt<params::RLT_AGE_ATT>::value = 20;
   ParamInt<params::RLT_AGE_POS>::value = 60;
   ParamInt<params::RLT_AGE_SP>::value = 40;
@@ -208,11 +212,60 @@ TEST_CASE("parameters: each has its own meaning") {
   }
   CHECK(motors[0] != motors[2]);
   CHECK(motors[1] == motors[2]);
-  ParamInt<params::RLT_HEADING>::value = 0;
-  Px4 px4;  // nose to the north: by the heading there is no rotation
-  px4.fly();
-  motors[0] = thrusts();
+  for (std::size_t i = 0; i < 3; i++) {  // nose to the north: held, led to the east, from now on
+    ParamInt<params::RLT_HEADING>::value = i == 1 ? 0 : 1;
+    Px4 px4;
+    px4.fly();
+    ParamInt<params::RLT_HEADING>::value = i == 0 ? 1 : 0;
+    publish(parameter_update_s{px4_test::now_us});
+    px4.ticks(100);
+    motors[i] = thrusts();
+  }
   CHECK(motors[0] != motors[1]);
+  for (std::size_t i = 0; i < 4; i++) {
+    CHECK(motors[2][i] == doctest::Approx(motors[1][i]).epsilon(0.01));
+  }
+}
+
+// PX4 keeps any number that a parameter is given.
+TEST_CASE("parameters outside of their range: no start, and in the air nothing changes") {
+  const RestoredParameters restored;
+  Px4 px4({{"policy.rltp", image_of(1)}, {"candidate.rltp", image_of(2)}});
+  for (const int wrong : {9, 1801, -1}) {
+    ParamInt<params::RLT_TRIAL>::value = wrong;
+    CHECK(command("try") != 0);
+    CHECK(log_has("RLT_TRIAL is"));
+  }
+  ParamInt<params::RLT_TRIAL>::value = 1800;
+  CHECK(command("try") == 0);
+  px4.fly();
+  ParamInt<params::RLT_FALLBACK>::value = 23;  // itself
+  ParamInt<params::RLT_HEADING>::value = 2;
+  ParamInt<params::RLT_AGE_RATES>::value = -1;
+  ParamFloat<params::RLT_SAFE_THR>::value = NAN;
+  publish(parameter_update_s{px4_test::now_us});
+  px4.ticks(2);
+  CHECK(log_has("RLT_HEADING stays"));
+  px4.rates_come = false;
+  px4.ticks(10);
+  CHECK(Topic<vehicle_command_s>::message.param1 == 4.0f);
+  CHECK(thrusts()[0] == 0.4f);
+  px4.set(false, kHold, 1);
+  REQUIRE(command("stop") == 0);
+  px4.ticks(60);
+  CHECK(command("start") != 0);
+  CHECK(log_has("RLT_HEADING is 2, not 0 to 1"));
+  ParamInt<params::RLT_HEADING>::value = 1;
+  CHECK(command("start") != 0);
+  CHECK(log_has("RLT_SAFE_THR is"));
+  ParamFloat<params::RLT_SAFE_THR>::value = 0.4f;
+  CHECK(command("start") != 0);
+  CHECK(log_has("RLT_AGE_RATES is -1, not 1 to 100"));
+  ParamInt<params::RLT_AGE_RATES>::value = 100;
+  CHECK(command("start") != 0);
+  CHECK(log_has("RLT_FALLBACK is 23, none of its modes"));
+  ParamInt<params::RLT_FALLBACK>::value = 18;
+  CHECK(command("start") == 0);
 }
 
 TEST_CASE("a fault is said once, and the next one too") {
@@ -563,7 +616,7 @@ TEST_CASE("an offset is bounded by the policy's envelope, which status tells") {
   REQUIRE(command("try") == 0);
   px4.ticks(1);
   CHECK(entry() ==
-        "entry 0.50 m/s 1.00 m 20 deg 1.00 rad/s, from 0.50 m up: assumed, the policy states none");
+        "entry 0.50 m/s 0.30 m 20 deg 1.00 rad/s, from 0.50 m up: assumed, the policy states none");
   CHECK(command({"offset", "1.6", "0", "0"}) != 0);
 }
 

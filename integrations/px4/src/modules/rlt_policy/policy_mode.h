@@ -78,7 +78,7 @@ struct TimeLimits {
 
 struct ModeSettings {
   TimeLimits limits;
-  bool turns_to_heading = false;  // the yaw to hold is that at entry, and east otherwise
+  bool turns_to_heading = false;  // the yaw to hold is that at entry, and otherwise led to the east
   float safe_thrust = 0.4f;       // of each rotor, from a fault until the fallback acts
 };
 
@@ -88,6 +88,9 @@ constexpr std::uint32_t kAskAgain_us = 50000;
 constexpr std::uint32_t kMostEqualRates = 20;
 // For how long an offset waits for the mode to be entered.
 constexpr std::uint32_t kOffsetLimit_us = 10000000;
+// The yaw to hold is led to the east at this rate: policies are handed no turn that they were not
+// measured with (the gate's is 60 degrees).
+constexpr float kLead_rad_s = 0.5f;
 
 template <class Device, std::uint32_t ImageBytes = 32768, std::size_t ScratchFloats = 520>
 class PolicyMode {
@@ -99,7 +102,9 @@ class PolicyMode {
   using Deployment = PolicyDeployment<Device, Storage, kRotors, ScratchFloats>;
 
   explicit PolicyMode(const ModeSettings& settings)
-      : settings_(settings), deployment_(Device{}, storage_, contract(), limits()) {
+      : settings_(settings),
+        deployment_(Device{}, storage_, contract(), limits()),
+        turns_to_heading_(settings.turns_to_heading) {
     for (float& thrust : safe_) thrust = math::clamp(settings.safe_thrust, 0.0f, 1.0f);
     deployment_.begin();
   }
@@ -109,6 +114,8 @@ class PolicyMode {
   // Policies come and go by the deployment; not while update() may run, but for Inputs::is_loading.
   Deployment& deployment() { return deployment_; }
   void policy_changed() { has_failed_ = false; }
+  // In flight, too: what is led to the east turns no faster than kLead_rad_s, or stays.
+  void hold_heading(bool of_entry) { turns_to_heading_ = of_entry; }
   // What the parameters say of the rotors. Nobody wires motors anew in the air: those of the last
   // call that was not armed are the vehicle's, and others than those are refused until it is not.
   bool set_rotors(const Rotor* airframe, int count, bool is_armed) {
@@ -269,9 +276,16 @@ class PolicyMode {
   }
   void turn_to(float heading_rad) {
     heading_rad_ = heading_rad;
-    if (settings_.turns_to_heading) {
-      world_ = vehicles::TurnedWorld::along(vehicles::kHalfPi - heading_rad);
-    }
+    world_ = vehicles::TurnedWorld::along(vehicles::kHalfPi - heading_rad);
+  }
+  // By a tick, where the yaw to hold is the east's.
+  void lead_to_east() {
+    constexpr float kStep_rad = 1e-6f * kLead_rad_s * Contract::kStepInterval_us;
+    constexpr float kPi = 2.0f * vehicles::kHalfPi;
+    float away_rad = heading_rad_ - vehicles::kHalfPi;  // -3/2 to 1/2 of pi
+    if (away_rad < -kPi) away_rad += 2.0f * kPi;
+    if (turns_to_heading_ || !(math::absolute(away_rad) > 0.0f)) return;
+    turn_to(vehicles::kHalfPi + away_rad - math::clamp(away_rad, -kStep_rad, kStep_rad));
   }
   // The target and the heading stay where they are on the ground when the estimator jumps.
   void follow_resets(const LocalPosition& position) {
@@ -327,6 +341,7 @@ class PolicyMode {
 
   Reason act(const Inputs& in, Command& command) {
     follow_setpoint(in);
+    lead_to_east();
     observe(in, target_, observation_);
     const bool was_in_trial = deployment_.is_in_trial();
     float action[kRotors];
@@ -402,6 +417,7 @@ class PolicyMode {
   bool has_motors_ = false;  // of motors_
   bool has_rotors_ = false;  // by the parameters as they are
   bool has_position_ = false, has_ground_ = false;
+  bool turns_to_heading_;
   bool is_acting_ = false, began_on_ground_ = false, has_failed_ = false;
   Reason fault_ = Reason::none, obstacle_ = Reason::no_policy;
 };

@@ -17,6 +17,23 @@ constexpr uint32_t kHeard_us = 100000;
 // Of COM_RC_OVERRIDE: moved sticks end PX4's modes that fly by themselves.
 constexpr int32_t kOverridesAuto = 1;
 
+constexpr int32_t kFallbacks[] = {1, 2, 4, 12, 15, 18};  // as module.yaml has them
+
+bool is_fallback(int32_t nav_state) {
+  for (const int32_t mode : kFallbacks) {
+    if (nav_state == mode) return true;
+  }
+  return false;
+}
+
+// PX4 stores what it is given, whatever module.yaml says. Says which does not fit.
+bool is_within(const char* name, float value, float least, float most) {
+  if (value >= least && value <= most) return true;
+  PX4_ERR("%s is %g, not %g to %g: set it, then start again", name, static_cast<double>(value),
+          static_cast<double>(least), static_cast<double>(most));
+  return false;
+}
+
 }  // namespace
 
 // -- start and stop -------------------------------------------------------------------------------
@@ -30,8 +47,8 @@ RltPolicy* RltPolicy::running() { return get_instance(); }
 
 int RltPolicy::task_spawn(int, char*[]) {
   RltPolicy* instance = new RltPolicy();
+  if (instance == nullptr) PX4_ERR("not enough memory");
   if (instance == nullptr || !instance->init()) {
-    PX4_ERR("not enough memory");
     delete instance;
     return PX4_ERROR;
   }
@@ -48,6 +65,17 @@ int RltPolicy::task_spawn(int, char*[]) {
 
 // Files are read here, in the shell's task, before Run() is called.
 bool RltPolicy::init() {
+  const bool fits = is_within("RLT_HEADING", heading_.get(), 0, 1) &&
+                    is_within("RLT_SAFE_THR", safe_thrust_.get(), 0, 1) &&
+                    is_within("RLT_AGE_RATES", age_rates_ms_.get(), 1, 100) &&
+                    is_within("RLT_AGE_ATT", age_attitude_ms_.get(), 1, 200) &&
+                    is_within("RLT_AGE_POS", age_position_ms_.get(), 1, 1000) &&
+                    is_within("RLT_AGE_SP", age_setpoint_ms_.get(), 1, 5000);
+  if (!fits) return false;
+  if (!is_fallback(fallback_.get())) {
+    PX4_ERR("RLT_FALLBACK is %d, none of its modes", static_cast<int>(fallback_.get()));
+    return false;
+  }
   ModeSettings settings;
   settings.limits.rates_us = 1000u * static_cast<uint32_t>(age_rates_ms_.get());
   settings.limits.attitude_us = 1000u * static_cast<uint32_t>(age_attitude_ms_.get());
@@ -56,12 +84,30 @@ bool RltPolicy::init() {
   settings.turns_to_heading = heading_.get() == 1;
   settings.safe_thrust = safe_thrust_.get();
   mode_ = new Mode(settings);
-  if (mode_ == nullptr) return false;
+  if (mode_ == nullptr) {
+    PX4_ERR("not enough memory");
+    return false;
+  }
   folder_.make();
   print_verdict(kPolicyFile, load_policy(folder_, mode_->deployment()));
   read_rotors(false);
   read_override();
+  read_own();
   return true;
+}
+
+// Those that count at once. Another value than theirs changes nothing, and the ground hears it.
+void RltPolicy::read_own() {
+  if (is_fallback(fallback_.get())) {
+    fallback_mode_ = fallback_.get();
+  } else {
+    mavlink_log_critical(&mavlink_log_, "RLT_FALLBACK stays %d", static_cast<int>(fallback_mode_));
+  }
+  if (heading_.get() == 0 || heading_.get() == 1) {
+    mode_->hold_heading(heading_.get() == 1);
+  } else {
+    mavlink_log_critical(&mavlink_log_, "RLT_HEADING stays as it was");
+  }
 }
 
 // PX4 takes the vehicle to Position when the sticks move, in its own modes and not in this one:
@@ -114,6 +160,7 @@ void RltPolicy::Run() {
     updateParams();
     read_rotors(inputs_.is_armed);
     read_override();
+    read_own();
   }
   read_topics();
   commander_.ask();
@@ -160,7 +207,7 @@ void RltPolicy::act() {
     thrust_.xyz[2] = -command.collective;
     thrust_pub_.publish(thrust_);
   }
-  if (command.asks_for_fallback) ask_for(fallback_.get());
+  if (command.asks_for_fallback) ask_for(fallback_mode_);
   if (command.asks_for_position) {
     ask_for(vehicle_status_s::NAVIGATION_STATE_POSCTL);
     mavlink_log_info(&mavlink_log_, "Pilot took over using sticks");

@@ -57,6 +57,7 @@ class RltPolicy :
   bool init();
   void read_rotors(bool is_armed);
   void read_override();
+  void read_own();
   void Run() override;
   void stop();
   void read_topics();
@@ -74,6 +75,7 @@ class RltPolicy :
   rlt::px4::PolicyFolder folder_;
   uint64_t stops_us_ = 0;       // since when
   bool sticks_take_it_ = true;  // by PX4's parameter
+  int32_t fallback_mode_ = 4;   // of RLT_FALLBACK, as far as it was one of its values
   // Who works on the deployment outside of Run(), which then leaves it alone.
   px4::atomic<int> guest_{kNobody};
   px4::atomic<int> offset_{0};  // that the shell was given, for Run()

@@ -7,6 +7,10 @@
 namespace rlt::px4 {
 
 int try_candidate(Mode& mode, PolicyFolder& folder, int trial_s) {
+  if (trial_s < 10 || trial_s > 1800) {
+    PX4_ERR("RLT_TRIAL is %d, not 10 to 1800", trial_s);
+    return PX4_ERROR;
+  }
   auto& deployment = mode.deployment();
   const FileVerdict verdict = stage_file(folder, kCandidateFile, deployment);
   print_verdict(kCandidateFile, verdict);
