@@ -37,7 +37,6 @@ ORDER = (
     "flight",
     "vehicles",
     "web",
-    "bench",
     "report",
     "documentation",
     "commands",
@@ -160,7 +159,7 @@ def test_the_public_package_is_thin() -> None:
         ("link/a.py", "from rltools_host.clients import session", "link imports clients"),
         ("boards/a.py", "def f():\n    from rltools_host import build", "boards imports build"),
         ("errors.py", "import rltools_host.tree", "errors imports tree"),
-        ("bench/a.py", "from rlt.api import Policy", "bench imports rlt"),
+        ("web/a.py", "from rlt.api import Policy", "web imports rlt"),
         ("attic/a.py", "", "attic: no place"),
     ],
 )
