@@ -445,6 +445,8 @@ class Contender:
         return document
 
     def _failed(self) -> MeasurementError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(10.0)  # its pipe is closed, so that it is about to end
         how = ending(self._process)
         said = last_line(self._log.read_text(encoding="utf-8", errors="replace"))
         return MeasurementError(f"{self.name}: {how}: {said}")

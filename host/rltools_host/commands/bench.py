@@ -33,13 +33,13 @@ def command(
     ] = None,
 ) -> None:
     """\b
-    train          the training time of TD3 and SAC, beside other libraries
-    ppo            steps a second of PPO on Ant-v4, beside other libraries
-    inference      a forward pass, beside other libraries; --board counts instructions
-    vertical       the same training on every device that is here
-    roofline       a TD3 step beside the core's peak, by phase
-    any-airframe   flights of airframes that no training saw, beside RAPTOR
-    web            the page that trains in the browser, in Chromium
+    - train: the training time of TD3 and SAC, beside other libraries
+    - ppo: steps a second of PPO on Ant-v4, beside other libraries
+    - inference: a forward pass, beside other libraries; --board counts instructions
+    - vertical: the same training on every device that is here
+    - roofline: a TD3 step beside the core's peak, by phase
+    - any-airframe: flights of airframes that no training saw, beside RAPTOR
+    - web: the page that trains in the browser, in Chromium
 
     Each takes --json. benchmarks/README.md says how they measure.
     """
