@@ -59,15 +59,12 @@ def test_a_peer_that_is_used_wrong_is_no_figure(
     script: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     peers, environments = tmp_path / "peers", tmp_path / "environments"
-    add_peer(
-        *(peers / "airframes", environments / "airframes", "wrong", STUB % script, "run.py"),
-    )
+    script = STUB % script
+    add_peer(peers / "airframes", environments / "airframes", "wrong", script, "run.py")
     monkeypatch.setattr(harness, "PEERS", peers)
     monkeypatch.setattr(harness, "ENVIRONMENTS", environments)
     gate = airframes.gate_of(2, {})
-    (row,) = airframes.fly_all(
-        {"wrong": lambda: airframes.fly_peer("wrong", "", gate)},
-    )
+    (row,) = airframes.fly_all({"wrong": lambda: airframes.fly_peer("wrong", "", gate)})
     assert reason in row["error"]
 
 

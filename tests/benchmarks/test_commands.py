@@ -21,7 +21,7 @@ from rltools_host.build import experiments
 from rltools_host.commands.bench import BENCHMARKS
 from rltools_host.flight.gate import load_gate
 from rltools_host.toolchain import tools
-from rltools_host.tree import TREE, Tree
+from rltools_host.tree import TREE
 
 EMULATED_STEPS = 120  # twenty updates, of 10 million instructions each
 HASH_120 = "f658ec6c3a62a1952779b41655e043c521809d51019e33c9f6b7c00457489461"
@@ -54,7 +54,7 @@ def test_names_are_those_of_the_folder() -> None:
 def test_a_wheel_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Tree, "root", tmp_path)
+    monkeypatch.setattr(TREE, "root", tmp_path)
     assert cli.run(["bench", "train"]) == 2
     assert "the benchmarks are in the checkout" in capsys.readouterr().err
 
