@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from rltools_host import cli
+from rltools_host.commands.bench import BENCHMARKS
 
 
 def is_line(words: list[str]) -> bool:
@@ -23,10 +24,12 @@ def problem(words: list[str]) -> str | None:
     try:
         name, command, rest = group.resolve_command(context, list(words))
         command.make_context(name, list(rest))
-        if name == "bench" and rest and not rest[0].startswith("-"):
+        if name == "bench" and rest and rest[0] in BENCHMARKS:
             function = rest[0].replace("-", "_")
             benchmark = getattr(import_module(f"benchmarks.{function}"), function)
             cli.one_command(benchmark, rest[0], "", "").make_context(rest[0], rest[1:])
+        elif name == "bench" and rest and rest[0] != "NAME" and not rest[0].startswith("-"):
+            return f"{shlex.join(words)}: there is no benchmark {rest[0]}"
     except cli.CommandLineError as error:
         return f"{shlex.join(words)}: {error}"
     except typer.Exit:  # of --help
