@@ -124,6 +124,22 @@ def test_second_thread_with_other_bits_is_refused() -> None:
 # ---- Training ------------------------------------------------------------------------------------
 
 
+def test_times_of_training_are_medians_against_ours() -> None:
+    usual = {"version": "1", "setup_s": 2.0, "return_mean": -150.0, "cpu_s": None}
+    rows: list[dict[str, Any]] = [
+        {"name": train.OURS, **usual, "train_s": 2.0},
+        {"name": "sbx", **usual, "train_s": 12.0},
+        {"name": "skrl", "error": "first"},
+        {"name": train.OURS, **usual, "train_s": 4.0},
+        {"name": "sbx", **usual, "train_s": 6.0, "return_mean": -100.0},
+        {"name": "sbx", "error": "third time"},
+    ]
+    ours, sbx, skrl = train.summary(rows)
+    assert (ours["train_s"], ours["times_ours"], ours["runs"]) == (3.0, 1.0, 2)
+    assert (sbx["train_s"], sbx["times_ours"], sbx["return_mean"]) == (9.0, 3.0, -125.0)
+    assert skrl == {"name": "skrl", "title": "skrl", "error": "first"}
+
+
 def test_overhead_is_neither_loop_nor_evaluation() -> None:
     rows: list[dict[str, Any]] = [
         {"name": train.OURS, "train_s": 1.13, "host_cpu_s": 0.02},
