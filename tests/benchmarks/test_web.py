@@ -31,7 +31,7 @@ def test_processor_seconds_of_a_thread_by_its_name() -> None:
     name = Path("/proc/self/comm").read_text().strip()
     child = os.fork()
     if child == 0:
-        while sum(os.times()[:2]) < 0.05:
+        while sum(os.times()[:2]) < 0.2:  # the two clocks round differently
             pass
         time.sleep(60)
         os._exit(0)
