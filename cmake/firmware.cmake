@@ -105,8 +105,8 @@ function(rlt_add_firmware program header)
   rlt_use_requirements(${program}-${name} ${header})
 endfunction()
 
-# host/rltools_host/bench/programs/board_<name>.h, a program for the board that prints what it measures: the target bench-<name>, built as
-# <build tree>/bench/<name> when something asks for it. RLT_CMSIS_DSP is the folder of CMSIS-DSP's sources, to compare
+# benchmarks/programs/board_<name>.h, a program for the board that prints what it measures: the target bench-<name>,
+# built as <build tree>/bench/<name> when something asks for it. RLT_CMSIS_DSP is the folder of CMSIS-DSP's sources, to compare
 # with: compiled as its users compile it, with products and sums fused.
 set(RLT_CMSIS_DSP "" CACHE PATH "Sources of CMSIS-DSP for the boards' benchmarks, or empty")
 function(rlt_add_board_benchmark header)

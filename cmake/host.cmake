@@ -134,9 +134,7 @@ function(rlt_mirrored_tests result)
 endfunction()
 
 # Each of these files becomes a program of its name, built when something asks for it: examples, what `rlt bench`
-# runs, and the programs beside the tests (not test_<name>.cpp, which rlt_add_cpp_tests takes). A line
-# "// One program for each RLT_WIDTH: 16 32" makes <name>_16 and <name>_32 of it, where RLT_WIDTH is 16 and 32: what
-# takes the compiler long is built as far as it is used.
+# runs, and the programs beside the tests (not test_<name>.cpp, which rlt_add_cpp_tests takes).
 # Lines "// Also <name>_scalar: -fno-tree-vectorize" add programs of the same source with further flags; where the name is
 # followed by "on x86", on such processors alone.
 function(rlt_add_programs)
@@ -145,18 +143,7 @@ function(rlt_add_programs)
   list(FILTER sources EXCLUDE REGEX "/test_[^/]*$")
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
-    file(STRINGS ${source} line REGEX "^// One program for each [A-Z_]+: [0-9 ]+$")
-    if(line)
-      string(REGEX REPLACE "^.* each ([A-Z_]+): .*$" "\\1" macro "${line}")
-      string(REGEX REPLACE "^.*: ([0-9 ]+)$" "\\1" values "${line}")
-      string(REPLACE " " ";" values "${values}")
-      foreach(value IN LISTS values)
-        rlt_add_program(${name}_${value} ${source})
-        target_compile_definitions(${name}_${value} PRIVATE ${macro}=${value})
-      endforeach()
-    else()
-      rlt_add_program(${name} ${source})
-    endif()
+    rlt_add_program(${name} ${source})
     file(STRINGS ${source} lines REGEX "^// Also [a-z0-9_]+( on x86)?: ")
     if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
       list(FILTER lines EXCLUDE REGEX " on x86: ")

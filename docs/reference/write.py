@@ -1,6 +1,6 @@
 """Writes the pages of this folder from what they are about: the lists of hyperparameters in C++,
-the commands as typer has them, and the documentation of `rlt` in Python; the tables of metrics in
-the pages of the algorithms; and of ../results.md the tables of benchmarks whose document is kept.
+the commands as typer has them, and the documentation of `rlt` in Python; and the tables of metrics
+in the pages of the algorithms.
 
 .venv/bin/python docs/reference/write.py
 """
@@ -8,7 +8,6 @@ the pages of the algorithms; and of ../results.md the tables of benchmarks whose
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import subprocess
 import tempfile
@@ -18,21 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host import cli
-from rltools_host.bench import inference, layers, roofline
 from rltools_host.build.catalogue import algorithms
-from rltools_host.commands import BENCHMARKS, COMMANDS
+from rltools_host.commands import COMMANDS
 from rltools_host.tree import TREE
 
 FOLDER = Path(__file__).resolve().parent
 # Between them stands an algorithm's table of metrics, in its page.
 BEGIN, END = "<!-- metrics: docs/reference/write.py -->", "<!-- end of metrics -->"
-# Of each of these ../results/NAME.json is the last line of `rlt bench NAME --json`, and what the
-# command printed of it stands in ../results.md between the marks.
-BENCHMARKS_KEPT = {
-    "roofline": roofline.lines,
-    "inference": inference.lines,
-    "layers": layers.lines,
-}
 GENERATED = (
     "Written by `docs/reference/write.py`; `tests/tree/test_reference.py` says when it is stale."
 )
@@ -77,19 +68,6 @@ def with_metrics(name: str) -> str:
     return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
 
 
-def with_figures(name: str) -> str:
-    """The sheet of results as it is, with the tables of the benchmarks that are kept."""
-    text = (FOLDER / name).read_text(encoding="utf-8")
-    for benchmark, lines in BENCHMARKS_KEPT.items():
-        document = json.loads((FOLDER.parent / "results" / f"{benchmark}.json").read_bytes())
-        begin, end = f"<!-- rlt bench {benchmark} -->", f"<!-- end of {benchmark} -->"
-        before, _, rest = text.partition(begin)
-        _, _, after = rest.partition(end)
-        table = "\n".join(line.rstrip() for line in lines(document))
-        text = f"{before}{begin}\n\n```text\n{document['date']}: {table}\n```\n\n{end}{after}"
-    return text
-
-
 def commands() -> str:
     lines = ["# Commands", "", GENERATED, "", "| command | what it does |", "|---|---|"]
     entries = list(all_commands())
@@ -104,8 +82,6 @@ def all_commands() -> Iterator[tuple[str, str, Any]]:
     """The words behind `rlt`, the summary and the command, as typer runs it."""
     for name, entry in COMMANDS.items():
         yield name, entry.summary, cli.load(name, entry)
-    for name, entry in BENCHMARKS.items():
-        yield f"bench {name}", entry.summary, cli.load(name, entry)
 
 
 def described(command: Any) -> Iterator[str]:
@@ -193,7 +169,6 @@ PAGES = {
     "hyperparameters.md": hyperparameters,
     "commands.md": commands,
     "python.md": python,
-    "../results.md": partial(with_figures, "../results.md"),
     **{
         f"../algorithms/{path.name}": partial(with_metrics, f"../algorithms/{path.name}")
         for path in sorted(FOLDER.parent.glob("algorithms/*.md"))

@@ -8,8 +8,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
@@ -18,7 +19,7 @@ from typer.completion import completion_init  # type: ignore[attr-defined]
 from typer.models import TyperPath
 
 import rltools_host
-from rltools_host.commands import BENCH_SUMMARY, BENCHMARKS, COMMANDS, Command
+from rltools_host.commands import COMMANDS, Command
 from rltools_host.commands.options import VARIABLE, take_whole_numbers
 from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
 from rltools_host.files import FULL
@@ -93,7 +94,6 @@ class LazyGroup(typer.core.TyperGroup):
     """A group whose commands stand in a table; a command's module is imported when it is called."""
 
     table: ClassVar[Mapping[str, Command]] = {}
-    groups: ClassVar[Mapping[str, str]] = {}  # name -> summary, of the groups that typer has
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*self.table, *super().list_commands(ctx)]
@@ -109,25 +109,36 @@ class LazyGroup(typer.core.TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as typer calls
         rows = [(name, entry.summary) for name, entry in self.table.items()]
         with formatter.section("Commands"):
-            formatter.write_dl([*rows, *self.groups.items()])
+            formatter.write_dl(rows)
 
 
 def load(name: str, entry: Command) -> Any:
-    """The command of a module, as typer runs it."""
+    """Return the command of a module, as typer runs it."""
     function = entry.part("command")
     details = inspect.getdoc(function)
+    text = f"{entry.summary}\n\n{details}" if details else entry.summary
+    return one_command(function, name, text, entry.part("EXAMPLE"), entry.part("CONTEXT", {}))
+
+
+def one_command(
+    function: Callable[..., Any],
+    name: str,
+    text: str,
+    example: str,
+    context: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Return a command with the text and the example of its help, as typer runs it."""
     single = typer.Typer(
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": HELP_NAMES, "max_content_width": WIDTH},
+        context_settings={
+            "help_option_names": HELP_NAMES,
+            "max_content_width": WIDTH,
+            **context,
+        },
     )
-    single.command(
-        name,
-        help=f"{entry.summary}\n\n{details}" if details else entry.summary,
-        epilog=f"\b\nExample: rlt {entry.part('EXAMPLE')}",
-        cls=OneCommand,
-    )(function)
+    single.command(name, help=text, epilog=f"\b\nExample: rlt {example}", cls=OneCommand)(function)
     command = typer.main.get_command(single)
     for parameter in command.params:
         take_whole_numbers(parameter)
@@ -136,11 +147,6 @@ def load(name: str, entry: Command) -> Any:
 
 class TopGroup(LazyGroup):
     table = COMMANDS
-    groups: ClassVar = {"bench": BENCH_SUMMARY}
-
-
-class BenchGroup(LazyGroup):
-    table = BENCHMARKS
 
 
 app = typer.Typer(
@@ -180,26 +186,22 @@ def top(
     pass
 
 
-bench = typer.Typer(
-    name="bench",
-    cls=BenchGroup,
-    help=BENCH_SUMMARY,
-    rich_markup_mode=None,
-    context_settings=app.info.context_settings,
-    epilog="\b\nExample: rlt bench train --quick",
-)
-app.add_typer(bench)
+def main(
+    arguments: list[str] | None = None, command: Any = None, name: Sequence[str] = ()
+) -> NoReturn:
+    """Run the command line and end the process with the command's exit code.
 
-
-def main(arguments: list[str] | None = None) -> NoReturn:
-    """Runs the command line and ends the process with the command's exit code."""
+    A command beside those of `rlt` is run in their place, under its name behind the launcher's.
+    """
     words = sys.argv[1:] if arguments is None else arguments
+    if command is None:
+        words = words or ["--help"]
     try:
         interrupt_by_ctrl_c()
         open_missing_streams()
         take_any_text()
         sys.stderr = Output(sys.stderr)  # what cannot be shown is dropped
-        code = deliver(run(words or ["--help"]))
+        code = deliver(run(words, command, name))
     except KeyboardInterrupt:
         code = Interrupted.exit_code
     sys.exit(code)
@@ -228,8 +230,8 @@ def output_lost(error: OSError) -> int:
     return DiskError.exit_code
 
 
-def run(words: Sequence[str]) -> int:
-    """The exit code of a command; whatever goes wrong is one line on the error stream."""
+def run(words: Sequence[str], command: Any = None, name: Sequence[str] = ()) -> int:
+    """Return the exit code of a command; whatever goes wrong is one line on the error stream."""
     try:
         if HIDE_OPTIONAL in os.environ:
             from rltools_host.toolchain.description import hide_optional_tools
@@ -237,8 +239,8 @@ def run(words: Sequence[str]) -> int:
             hide_optional_tools()
         if VARIABLE in os.environ:
             completion_init()
-        code = app(
-            list(words), prog_name=command_line(), complete_var=VARIABLE, standalone_mode=False
+        code = (command or app)(
+            list(words), prog_name=command_line(*name), complete_var=VARIABLE, standalone_mode=False
         )
         if code == Interrupted.exit_code:  # how typer passes a KeyboardInterrupt on
             raise KeyboardInterrupt
@@ -296,11 +298,11 @@ def print_error(line: str) -> None:
 def command_line_message(error: Any) -> str:
     """What typer says about a wrong command line, as one sentence that names the help."""
     context = getattr(error, "ctx", None)
-    words: list[str] = []
-    while context is not None and context.parent is not None:
+    words = ["--help"]
+    while context is not None:
         words.insert(0, context.info_name)
         context = context.parent
-    command = command_line(*words, "--help")
+    command = " ".join(words)
     message = " ".join(str(error.format_message()).split()).rstrip(".?").replace(". ", ", ")
     return f"{message[:1].lower()}{message[1:]}; see `{command}`"
 

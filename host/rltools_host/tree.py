@@ -155,11 +155,6 @@ class Project:
         return self.build / "named_tasks"
 
     @property
-    def benchmarks(self) -> Path:
-        """Results, and environments of what is compared with."""
-        return self.build / "bench"
-
-    @property
     def is_elsewhere(self) -> bool:
         """Whether it is another folder than the tree."""
         return self.root != TREE.root

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from importlib import import_module
 from typing import Any
 
 import typer
 
 from rltools_host import cli
+from rltools_host.commands.bench import BENCHMARKS
 
 
 def is_line(words: list[str]) -> bool:
@@ -16,14 +18,18 @@ def is_line(words: list[str]) -> bool:
 
 
 def problem(words: list[str]) -> str | None:
-    """None where there is none; they are parsed, and nothing is run."""
+    """Return what is wrong with these words, which are parsed and not run, or None."""
     group: Any = typer.main.get_command(cli.app)
     context = typer.Context(group, info_name="rlt")
     try:
         name, command, rest = group.resolve_command(context, list(words))
-        if isinstance(command, cli.LazyGroup):
-            name, command, rest = command.resolve_command(context, rest)
-        command.make_context(name, rest)
+        command.make_context(name, list(rest))
+        if name == "bench" and rest and rest[0] in BENCHMARKS:
+            function = rest[0].replace("-", "_")
+            benchmark = getattr(import_module(f"benchmarks.{function}"), function)
+            cli.one_command(benchmark, rest[0], "", "").make_context(rest[0], rest[1:])
+        elif name == "bench" and rest and rest[0] != "NAME" and not rest[0].startswith("-"):
+            return f"{shlex.join(words)}: there is no benchmark {rest[0]}"
     except cli.CommandLineError as error:
         return f"{shlex.join(words)}: {error}"
     except typer.Exit:  # of --help

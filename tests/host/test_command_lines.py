@@ -14,7 +14,7 @@ import pytest
 
 from command_lines import is_line, problem
 from rltools_host import cli
-from rltools_host.commands import BENCHMARKS, COMMANDS, Command
+from rltools_host.commands import COMMANDS
 from rltools_host.commands import train as train_command
 from rltools_host.errors import UsageError
 from rltools_host.tree import TREE
@@ -22,10 +22,7 @@ from rltools_host.tree import TREE
 PACKAGE = TREE.root / "host" / "rltools_host"
 ANY = "…"  # in place of a value that is known when the program runs only
 WRITES_FILES = PACKAGE / "policies" / "folders.py"  # which name it in a comment
-ALL_WORDS = [
-    *([name] for name in COMMANDS),
-    *(["bench", name] for name in BENCHMARKS),
-]
+ALL_WORDS = [[name] for name in COMMANDS]
 QUOTED = re.compile(r"`(?:\./)?rlt ([^`]+)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
@@ -42,10 +39,6 @@ def text_of(node: ast.expr) -> str | None:
         parts = [text_of(part) if isinstance(part, ast.Constant) else ANY for part in node.values]
         return "".join(part or "" for part in parts)
     return None
-
-
-def entry_of(words: list[str]) -> Command:
-    return BENCHMARKS[words[1]] if words[0] == "bench" else COMMANDS[words[0]]
 
 
 def made_lines(tree: ast.AST) -> Iterator[list[str]]:
@@ -83,10 +76,9 @@ def texts_of(module: Path) -> tuple[tuple[str, bool], ...]:
 
 def all_options() -> set[str]:
     options = {"--help"}
-    for table in (COMMANDS, BENCHMARKS):
-        for name, entry in table.items():
-            for parameter in cli.load(name, entry).params:
-                options |= {*parameter.opts, *parameter.secondary_opts}
+    for name, entry in COMMANDS.items():
+        for parameter in cli.load(name, entry).params:
+            options |= {*parameter.opts, *parameter.secondary_opts}
     return options
 
 
@@ -126,7 +118,7 @@ def test_options_that_errors_name_exist() -> None:
 
 def annotated_paths(words: list[str]) -> list[str]:
     """The parameters of a command's function that are paths or runs."""
-    function = entry_of(words).part("command")
+    function = COMMANDS[words[0]].part("command")
     hints = get_type_hints(function, include_extras=True)
     found = []
     for name, hint in hints.items():
@@ -148,7 +140,7 @@ def test_empty_path_is_refused(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As `--out "$DIR"` gives where DIR is not set: it would be the present folder."""
-    command = cli.load(words[-1], entry_of(words))
+    command = cli.load(words[-1], COMMANDS[words[0]])
     monkeypatch.setattr(type(command), "invoke", lambda *_: pytest.fail("it was called"))
     by_name = {parameter.name: parameter for parameter in command.params}
     for name in annotated_paths(words):
@@ -170,12 +162,12 @@ def test_present_folder_is_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("words", ALL_WORDS, ids=" ".join)
 def test_example_exists(words: list[str]) -> None:
-    example = shlex.split(entry_of(words).part("EXAMPLE"))
+    example = shlex.split(COMMANDS[words[0]].part("EXAMPLE"))
     assert example[: len(words)] == words
     assert problem(example) is None
 
 
-@pytest.mark.parametrize("words", [[], ["bench"], *ALL_WORDS], ids=" ".join)
+@pytest.mark.parametrize("words", [[], *ALL_WORDS], ids=" ".join)
 def test_help_names_the_launcher_as_it_was_called(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -134,6 +134,8 @@ def test_a_command_that_there_is_not_is_noticed() -> None:
         "evaluate RUN --episodes many",
         "export RUN --to onxx",
         "fit examples/fit/none.csv",
+        "bench layers",
+        "bench vertical --step 300",
         f"test -k no_test_{'has'}_this",
     ):
         assert complaints(line), line

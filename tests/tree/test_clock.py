@@ -6,7 +6,7 @@ import re
 
 from rltools_host.tree import TREE
 
-PACKAGES = ("host", "peers", "integrations", "examples", "lib/protocol", "cmake")
+PACKAGES = ("host", "benchmarks", "integrations", "examples", "lib/protocol", "cmake")
 LOCAL = re.compile(
     r"datetime\.now|utcnow|\.today\(|localtime|strftime|fromtimestamp|fromisoformat|ctime\("
 )

@@ -12,7 +12,6 @@ HOST = TREE.root / "host"
 # started by, what a library that it has loaded says of itself, or a document that was parsed
 # already.
 OF_PROCESSES = {
-    *("bench/board_forward.py", "bench/contenders.py", "bench/harness.py"),
     *("build/experiments.py", "build/native.py"),
     "gymnasium_tasks/server_start.py",
     *(

@@ -12,9 +12,9 @@ class Command(NamedTuple):
     """Its line in the help of `rlt`, and the module of rltools_host.commands that defines it.
 
     The module has a function `command`, whose parameters are the options and whose docstring adds
-    to the help, the text `EXAMPLE`: the words of a line, after the launcher's, and `MODES`, where
-    it can be called in several ways. A module of several commands has a prefix for each:
-    `push_command`, `PUSH_EXAMPLE`.
+    to the help, the text `EXAMPLE`: the words of a line, after the launcher's, `MODES`, where it
+    can be called in several ways, and `CONTEXT`, where typer is to read its words otherwise. A
+    module of several commands has a prefix for each: `push_command`, `PUSH_EXAMPLE`.
     """
 
     summary: str
@@ -80,33 +80,8 @@ COMMANDS = {
     ),
     "web": Command("Writes a page that trains in the browser, with the same bits.", "web", "web"),
     "docs": Command("Writes this documentation as pages, and runs its tutorials.", "web", "docs"),
+    "bench": Command("Runs a benchmark of the checkout, mostly against other libraries.", "bench"),
     "completion": Command(
         "Prints what makes a shell complete commands and names.", "options", "completion"
     ),
 }
-BENCHMARKS = {
-    "roofline": Command("Compares a TD3 step with the core's peak, by phase.", "bench", "roofline"),
-    "train": Command("Compares the training time with other libraries.", "bench", "train"),
-    "vertical": Command("Trains the same on every device that is here.", "bench", "vertical"),
-    "ppo": Command("Compares PPO's steps a second on Ant-v4 with other libraries.", "bench", "ppo"),
-    "environments": Command(
-        "Measures the steps a second of every environment.", "bench", "environments"
-    ),
-    "gymnasium": Command(
-        "Compares learning of Gymnasium's tasks with other libraries.", "bench", "gymnasium"
-    ),
-    "build": Command(
-        "Measures how long an experiment takes to build and to start.", "bench", "build"
-    ),
-    "inference": Command(
-        "Measures latency and throughput of a 13-64-64-4 policy.", "bench", "inference"
-    ),
-    "layers": Command(
-        "Compares our kernels for dense layers with OpenBLAS, by width.", "bench", "layers"
-    ),
-    "any-airframe": Command(
-        "Flies airframes that no training saw, by our policy and others.", "bench", "any_airframe"
-    ),
-    "web": Command("Measures the page that trains in the browser, in Chromium.", "bench", "web"),
-}
-BENCH_SUMMARY = "Measures how fast this machine trains and infers, against other libraries."

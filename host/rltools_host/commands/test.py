@@ -23,7 +23,9 @@ from rltools_host.errors import RltError, UsageError
 from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE, VARIABLE
 
-PYTHON_FOLDERS = ("host", "peers", "lib", "cmake", "firmware", "platforms", "tests", "examples")
+PYTHON_FOLDERS = (
+    *("host", "benchmarks", "lib", "cmake", "firmware", "platforms", "tests", "examples"),
+)
 GROUPS = ("default", "mujoco", "test")  # of Python packages, for any test
 NO_TESTS_COLLECTED = 5
 # Its script in .venv/bin breaks where the tree is moved.

@@ -40,7 +40,7 @@ ROOT = "docs/index"
 CONFIGURATION = "conf.py"  # of docs/, which says for Sphinx what it is told
 SOURCES = "sources.json"  # the files and folders that documents link to
 SCHEME = "tree:"
-FOLDERS = ("docs", "examples", "firmware", "host", "integrations")
+FOLDERS = ("benchmarks", "docs", "examples", "firmware", "host", "integrations")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md")
 PICTURES = (".svg", ".webp", ".png")
 # Fenced code stays as it is; a link's target has no spaces in these documents.
@@ -76,7 +76,7 @@ SECTIONS = {
         *("examples/python/README", "examples/digits/README"),
     ),
     "Results and reasons": (
-        *("results", "host/rltools_host/bench/README", "design", "kernels", "experiments"),
+        *("results", "benchmarks/README", "design", "kernels", "experiments"),
         *("trust", "CONTRIBUTING"),
     ),
 }

@@ -68,24 +68,6 @@ def preferences(first: Sequence[float], second: Sequence[float]) -> Values:
     return np.asarray((rows > columns) + 0.5 * (rows == columns))
 
 
-def interval_of_difference(first: Sequence[float], second: Sequence[float]) -> Interval | None:
-    """Percentile bootstrap of the first's mean less the second's, with the runs of both drawn
-    independently; None where one has fewer than two."""
-    both = [np.array(values, float) for values in (first, second)]
-    random = np.random.default_rng(0)
-    if min(values.size for values in both) < 2:
-        return None
-
-    def draw(count: int) -> Values:
-        one, other = (
-            values[random.integers(0, values.size, (count, values.size))].mean(axis=1)
-            for values in both
-        )
-        return np.asarray(one - other)
-
-    return bootstrap(draw, sum(values.size for values in both))
-
-
 def bootstrap(draw: Callable[[int], Values], width: int) -> Interval:
     """The percentiles of what `draw` makes of so many resamples, each of `width` values."""
     each = max(1, MOST_AT_ONCE // width)

@@ -190,7 +190,7 @@ class Toolchain:
     link_flags: tuple[str, ...] = ()
     link_libraries: tuple[str, ...] = ()  # linked last, in this order
     system_include_directories: tuple[str, ...] = ()  # from the root of the repository
-    cortex_m: bool = False  # whether CMSIS-DSP is for its processors, and llvm-mca knows them
+    cortex_m: bool = False  # whether CMSIS-DSP is for its processors
     provides: tuple[str, ...] = ()  # what an experiment may require
     tools: tuple[Tool, ...] = ()  # for every build
     libraries: tuple[Tool, ...] = ()  # for builds that name them

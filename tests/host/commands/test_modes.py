@@ -19,17 +19,14 @@ from typing import Any
 import pytest
 
 from rltools_host import cli
-from rltools_host.commands import BENCHMARKS, COMMANDS, Command
+from rltools_host.commands import COMMANDS
 from rltools_host.errors import UsageError
 from rltools_host.tree import PROJECT
 
 PACKAGE = "rltools_host.commands"
 STORED = Path(__file__).with_name("calls.json")
 IN_A_PROJECT = "in a project of your own"
-ALL_WORDS = [
-    *([name] for name in COMMANDS),
-    *(["bench", name] for name in BENCHMARKS),
-]
+ALL_WORDS = [[name] for name in COMMANDS]
 
 
 @dataclass(frozen=True)
@@ -42,12 +39,7 @@ class Way:
 
     @property
     def command(self) -> str:
-        first, second, *_ = [*self.words.split(), ""]
-        return f"{first} {second}" if first == "bench" else first
-
-
-def bench(name: str, *words: str, noted: str, when: str = "") -> Way:
-    return Way(" ".join(["bench", name, *words]), (f"rltools_host.bench.{noted}.run",), when)
+        return self.words.split()[0]
 
 
 def of(words: str, *noted: str, when: str = "") -> Way:
@@ -97,19 +89,7 @@ WAYS = (
     of("docs --serve", "web.docs", when="with --serve"),
     of("web", "web.web", when="without --serve"),
     of("web --serve", "web.web", when="with --serve"),
-    bench("any-airframe", noted="airframes"),
-    bench("build", noted="build_times"),
-    bench("environments", noted="environments"),
-    bench("gymnasium", noted="gymnasium_tasks"),
-    bench("inference", noted="inference", when="without --board"),
-    bench("inference", "--board qemu-cortex-m7", noted="board_forward", when="with --board"),
-    bench("layers", noted="layers"),
-    bench("ppo", noted="ppo", when="without --to-return"),
-    bench("ppo", "--to-return", noted="ppo", when="with --to-return"),
-    bench("roofline", noted="roofline"),
-    bench("train", noted="training"),
-    Way("bench web", ("rltools_host.bench.web.run",)),
-    bench("vertical", noted="vertical"),
+    of("bench train --quick --chart x", "bench.start"),
 )
 # Values that are read before anything is called.
 VALUES = {
@@ -124,13 +104,8 @@ VALUES = {
 BY_TYPE = {"integer": "9", "int": "9", "float": "0.5"}
 
 
-def entry_of(command: str) -> Command:
-    first, _, second = command.partition(" ")
-    return BENCHMARKS[second] if first == "bench" else COMMANDS[first]
-
-
 def options_of(command: str) -> list[Any]:
-    loaded = cli.load(command.split()[-1], entry_of(command))
+    loaded = cli.load(command, COMMANDS[command])
     return [each for each in loaded.params if each.opts[0].startswith("-") and each.name != "help"]
 
 
@@ -229,7 +204,7 @@ def test_an_option_is_refused_or_has_an_effect(
     words = words_of(option, tmp_path)
     given = note(way, words)
     assert "invalid value" not in given.error
-    modes = {mode.when: mode for mode in entry_of(way.command).part("MODES", ())}
+    modes = {mode.when: mode for mode in COMMANDS[way.command].part("MODES", ())}
     if modes and option.name not in modes[way.when].takes:
         assert given.code == UsageError.exit_code
         assert given.done == "[]" or json.loads(given.done.removeprefix("[]"))["error"]
@@ -256,7 +231,7 @@ def test_every_way_is_tried() -> None:
     there = []
     for words in ALL_WORDS:
         command = " ".join(words)
-        modes = entry_of(command).part("MODES", (SimpleNamespace(when=""),))
+        modes = COMMANDS[command].part("MODES", (SimpleNamespace(when=""),))
         there += [(command, mode.when) for mode in modes]
     assert set(tried) == set(there)
 
@@ -265,6 +240,6 @@ def test_every_option_goes_with_something() -> None:
     """And MODES name parameters that there are."""
     for words in ALL_WORDS:
         command = " ".join(words)
-        if modes := entry_of(command).part("MODES", ()):
-            names = {each.name for each in cli.load(words[-1], entry_of(command)).params}
+        if modes := COMMANDS[command].part("MODES", ()):
+            names = {each.name for each in cli.load(words[-1], COMMANDS[command]).params}
             assert set().union(*(mode.takes for mode in modes)) == names - {"help"}

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from rltools_host.bench.web import PENDULUM, chromium
+from benchmarks.web import PENDULUM, chromium
 from rltools_host.documentation import site
 from rltools_host.errors import BuildError, DiskError, UsageError
 from rltools_host.files import write_changed

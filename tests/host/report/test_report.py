@@ -8,9 +8,7 @@ import math
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ import pytest
 from drawn import check_drawn, drawn
 from html_page import Page
 from policy_samples import sample_images
-from rltools_host.bench import training as bench_training
 from rltools_host.build import firmware
 from rltools_host.documents import typed
 from rltools_host.errors import VerificationError
@@ -136,60 +133,6 @@ def make_run(path: Path, policy: bytes | None, **changes: Any) -> RunFolder:
     if policy is not None:
         (path / "policy.rltp").write_bytes(policy)
     return RunFolder.open(path)
-
-
-BENCHMARK = {
-    "algorithm": "td3",
-    "summary": [
-        {
-            "name": "ours",
-            "title": "this repository, rlt train",
-            "version": "0.1.0",
-            "runs": 1,
-            "setup_s": 0.4,
-            "train_s": 1.25,
-            "cpu_s": None,
-            "return_mean": -165.25,
-            "times_ours": 1.0,
-        },
-        {
-            "name": "sbx",
-            "title": "sbx",
-            "version": "0.28.0",
-            "runs": 1,
-            "setup_s": 11.6,
-            "train_s": 9.5,
-            "cpu_s": 9.4,
-            "return_mean": -175.75,
-            "times_ours": 7.6,
-        },
-        {"name": "skrl", "title": "skrl", "error": "no <network>"},
-    ],
-    "build": {
-        "experiment": "pendulum-td3",
-        "header": "td3.h",
-        "repetitions": 1,
-        "from_nothing_s": 5.0,
-        "unchanged_start_s": 0.2,
-        "changed_header_start_s": 3.0,
-    },
-    "overhead": {"wall": 0.02, "host_cpu": 0.015},
-    "steps": 10000,
-    "episodes": 100,
-    "repetitions": 1,
-    "machine": {"processor": "Some CPU & Co.", "cores": 2, "system": "Linux"},
-    "load_average": 0.5,
-    "date": "2026-02-03",
-}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def benchmark_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the tests' results of `rlt bench train` lie, and not those of this machine."""
-    directory = tmp_path_factory.mktemp("results")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Project, "benchmarks", directory)
-        yield directory
 
 
 @pytest.fixture(scope="module")
@@ -374,12 +317,10 @@ def test_what_is_drawn(data: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
         group_page.VariantCurve(name, name, (0, 1), np.array([10.0, 20.0]), returns * factor)
         for name, factor in (("a", 1.0), ("b", -2.0))
     ]
-    bars = [bench_training.Bar("us", 1.0, "1 s", True), bench_training.Bar("b", 2.0, "2 s", False)]
     with drawn(monkeypatch) as found:
         for section in SECTIONS:
             section(data)
         episodes.return_strip([3.0, 1.0, 1.1, 1.2], None)
-        learning.library_bars(bars, "seconds", "Bars")
         group_page.learning_curves(curves, "x", "y")
     with drawn(monkeypatch) as others:
         episodes.episode_panels(panels, 0.05)
@@ -656,63 +597,6 @@ def test_nothing_of_the_report_knows_of_pendulums() -> None:
     sources = [*report.glob("*.py"), *report.glob("sections/*.py"), *report.glob("*.css")]
     knowing = [path.name for path in sources if "endulum" in path.read_text()]
     assert knowing == []
-
-
-# -- benchmarks against other libraries ------------------------------------------------------------
-
-
-def benchmark_html(section: Callable[[Any], Section | None], **metadata: str) -> str:
-    data: Any = SimpleNamespace(run=stated(metadata))
-    found = section(data)
-    return found.html() if found else ""
-
-
-def test_newest_benchmark_of_the_runs_algorithm(benchmark_results: Path) -> None:
-    stored = bench_training.result_path("td3", benchmark_results)
-    for unusable in (
-        *("{", "[]", "{}"),
-        json.dumps({**BENCHMARK, "summary": BENCHMARK["summary"][2:]}),
-    ):
-        assert not benchmark_html(learning.times, algorithm="TD3")
-        stored.write_text(unusable)
-    assert not benchmark_html(learning.times, algorithm="TD3")
-    stored.write_text(json.dumps(BENCHMARK))
-    shown = benchmark_html(learning.times, algorithm="TD3")
-    for part in (
-        *("TD3 on Pendulum-v1, 10,000 steps", "Some CPU &amp; Co.", "2026-02-03", "0.28.0"),
-        *("9.50 s", "7.6 \N{MULTIPLICATION SIGN} ours", "return \N{MINUS SIGN}165.2"),
-        *("setup 11.6 s", "not measured: no &lt;network&gt;"),
-    ):
-        assert part in shown
-    assert shown.count("<svg ") == 2
-    for svg in re.findall(r"<svg .*?</svg>", shown, re.DOTALL):
-        assert "1.25 s" in svg
-        assert svg.index("this repository") < svg.index(">sbx<") or "narrow" in svg
-        assert "skrl" not in svg
-    assert not benchmark_html(learning.times, algorithm="SAC"), "another algorithm's result"
-
-
-def test_newest_benchmark_of_ppo_is_for_its_experiment(benchmark_results: Path) -> None:
-    stored = benchmark_results / "ppo" / "result.json"
-    stored.parent.mkdir()
-    entry = {"learns": True, "version": "0.1.0", "simulator": "MuJoCo & Co.", "cpu_us_a_step": 9.0}
-    summary = [
-        {**entry, "name": "ours", "title": "this", "steps_s": 8123.4, "of_rollout": 0.85},
-        {"name": "lost", "title": "lost", "error": "no <network>"},
-    ]
-    summary[0]["ours_times"] = 1.0
-    document = {key: BENCHMARK[key] for key in ("machine", "load_average", "date")}
-    document.update(threads=2, rounds=7, turn_steps=20480, summary=summary)
-    stored.write_text(json.dumps(document))
-    shown = benchmark_html(learning.rates_of_ppo, experiment="ant-ppo")
-    for part in (
-        *("8,123 steps/s", "85 % of mujoco.rollout", "MuJoCo &amp; Co.", "2026-02-03"),
-        "not measured: no &lt;network&gt;",
-    ):
-        assert part in shown
-    assert not benchmark_html(learning.rates_of_ppo, experiment="pendulum-td3")
-    stored.write_text(json.dumps({**document, "summary": summary[1:]}))
-    assert not benchmark_html(learning.rates_of_ppo, experiment="ant-ppo")
 
 
 def test_settings_of_a_variant_are_named() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host.bench.web import DRONE, PENDULUM, chromium, opened_site
+from benchmarks.web import DRONE, PENDULUM, chromium, opened_site
 from rltools_host.build.native import COMPILER_GROUP
 from rltools_host.toolchain import tools
 

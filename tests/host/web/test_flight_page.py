@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.web import DRONE, PENDULUM
 from quadrotor_policies import constant_policy, controller
-from rltools_host.bench.web import DRONE, PENDULUM
 from rltools_host.web.site import SLIDERS
 from web_page import open_file, open_page
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.web import DRONE, PENDULUM
 from programs import in_node
-from rltools_host.bench.web import DRONE, PENDULUM
 from rltools_host.build.description import Channel, Shape, channels, shapes
 from rltools_host.build.experiments import describe
 from rltools_host.build.picture import picture_of

@@ -20,8 +20,6 @@ SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
     board.memory,
     board.timings,
     board.hardware_in_loop,
-    learning.times,
-    learning.rates_of_ppo,
     learning.metrics,
     provenance.hyperparameters,
     provenance.provenance,

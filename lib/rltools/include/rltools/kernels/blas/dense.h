@@ -22,7 +22,7 @@ struct SingleThread {
 inline const SingleThread kSingleThread;
 
 // The shapes that the tag Blas leaves to BLAS; all others select the kernels of HostSimd and keep
-// their bits. Measured with `rlt bench layers`, batches 100 and 256 (docs/results.md, "Large
+// their bits. Measured with 6d6c5000's `bench layers`, batches 100 and 256 (docs/results.md, "Large
 // layers"): with AVX-512 BLAS takes 0.99 to 1.29 times our time in these shapes, and more where
 // factors are zero, which ours leave out; with AVX2 it took 0.4 to 1.1 times that of our kernels
 // before they worked in blocks. In smaller shapes there is little to gain, as our kernels are near

@@ -1,1 +1,0 @@
-"""Benchmarks: what is timed against what."""

@@ -1,0 +1,120 @@
+"""`rlt bench any-airframe`: thrusts of a peer, and that a peer is used as it is meant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from benchmarks import any_airframe as airframes
+from benchmarks import harness
+from benchmarks.any_airframe import MOST_TOGETHER, Pilot, flown, thrust_parts
+from rltools_host.errors import MissingToolError
+from rltools_host.flight.gate import load_gate
+from rltools_host.flight.simulator import flight_library
+from stub_peers import add_peer
+
+# 4 (.0035 + .0144 w + .0922 w^2) N carry the 30.6 g of the table crazyflie-raptor.
+HOVER = (-0.0144 + math.sqrt(0.0144**2 + 4 * 0.0922 * (0.0306 * 9.81 / 4 - 0.0035))) / (2 * 0.0922)
+STUB = """
+import sys
+print('{"version": "3.1"}', flush=True)
+while header := sys.stdin.buffer.read(4):
+    sys.stdin.buffer.read(4 * 13 * 32)
+    %s
+    sys.stdout.buffer.flush()
+"""
+
+
+def test_the_thrust_of_a_speed_is_that_of_the_airframes_curve() -> None:
+    found = np.zeros(2, flight_library().records["Airframe"])
+    found["thrust"] = [[0.0035, 0.0144, 0.0922], [0, 5, 0]]
+    parts = thrust_parts(found, np.array([[HOVER] * 4, [0, 0.25, 0.5, 1]]))
+    assert parts[0] == pytest.approx([0.0306 * 9.81 / 4 / 0.1101] * 4, rel=1e-6)
+    assert parts[1].tolist() == [0, 0.25, 0.5, 1]
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (
+            "sys.stdout.buffer.write(bytes(512))",
+            "does not hold a Crazyflie at rest in still air: it is not used as it is meant",
+        ),
+        (
+            "sys.stdout.buffer.write(b'\\xff' * 512)",
+            "wrong answered something that is not a number",
+        ),
+        ("sys.exit('no motors')", "no motors"),
+        ("break", "wrong: "),
+    ],
+)
+def test_a_peer_that_is_used_wrong_is_no_figure(
+    script: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peers, environments = tmp_path / "peers", tmp_path / "environments"
+    script = STUB % script
+    add_peer(peers / "airframes", environments / "airframes", "wrong", script, "run.py")
+    monkeypatch.setattr(harness, "PEERS", peers)
+    monkeypatch.setattr(harness, "ENVIRONMENTS", environments)
+    gate = airframes.gate_of(2, {})
+    (row,) = airframes.fly_all({"wrong": lambda: airframes.fly_peer("wrong", "", gate)})
+    assert reason in row["error"]
+
+
+@pytest.fixture(scope="module")
+def raptor(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """RAPTOR's process, with this option of its rate; skipped where it cannot be installed."""
+    folder = harness.PEERS / "airframes" / "raptor"
+    try:
+        python = harness.python_of("airframes", "raptor")
+    except MissingToolError as error:
+        pytest.skip(str(error))
+
+    @contextmanager
+    def start(*options: str) -> Iterator[Pilot]:
+        command = [str(python), str(folder / "run.py"), *options]
+        pilot = Pilot("raptor", command, tmp_path_factory.mktemp("raptor"))
+        try:
+            yield pilot
+        finally:
+            pilot.end()
+
+    return start
+
+
+@pytest.mark.all
+def test_raptor_in_each_tick_begins_with_the_state_of_its_step(raptor: Any) -> None:
+    """So that in the ticks of its own rate it does what it does at that alone, and in those between
+    answers what it sees as though the step were only now."""
+    rows = np.random.default_rng(1).uniform(-0.2, 0.2, (11, MOST_TOGETHER, 13)).astype("<f4")
+    rows[:, :, 6] = 1.0
+    rows[3] = rows[0]
+    place = np.arange(MOST_TOGETHER, dtype=np.uint32)
+    answers = []
+    for options in (("--each-tick",), ()):
+        with raptor(*options) as pilot:
+            answers.append([pilot.speeds(tick, place, seen) for tick, seen in enumerate(rows)])
+    often, seldom = answers
+    for tick in range(11):
+        assert (often[tick] == seldom[tick]).all() == (tick in (0, 3, 5, 10)), tick
+        assert (seldom[tick] == seldom[tick // 5 * 5]).all()
+    assert not (often[5] == often[0]).any()
+
+
+@pytest.mark.all
+def test_raptor_in_each_tick_flies_most_airframes(raptor: Any) -> None:
+    """As `rlt bench any-airframe` flies it, where commands are not late."""
+    gate = load_gate("any-airframe")
+    part = gate.kinds["hover"]
+    settings = {**part.settings, "latency_ms": 0}
+    with raptor("--each-tick") as pilot:
+        airframes.check_use(pilot, gate)
+        result = flown(pilot, structs.replace(part, episodes=20, settings=settings))
+    assert result.all.successes >= 10

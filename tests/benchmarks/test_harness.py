@@ -1,0 +1,269 @@
+"""The harness: turns of contenders, programs that end with it, peers as they are pinned."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import harness, ppo, train
+from benchmarks.harness import Contender
+from rltools_host.build import experiments
+from rltools_host.tree import TREE
+from waiting import is_running, wait_for
+
+IMPORTS = """
+import os, sys, time
+import numpy as np
+from turns import TrainingTurns, Turns
+"""
+ECHO = """
+turns = Turns()
+print("a library says something")
+turns.say({"version": "1"})
+while True:
+    words = turns.order()
+    print("and more", flush=True)
+    if words[0] == "die":
+        sys.exit("out of luck")
+    if words[0] == "sleep":
+        time.sleep(60)
+    if words[0] == "text":
+        turns._answers.write("no JSON\\n")
+        turns._answers.flush()
+        continue
+    time.sleep(float(words[0]))
+    turns.say({"said": words, "pid": os.getpid()})
+"""
+# Two environments: an episode of 0 ends in every step with the number of the step, one of 1 never.
+TRAINING = """
+turns = TrainingTurns(2)
+turns.say({})
+step = 0
+while True:
+    turns.begin_iteration()
+    for _ in range(30):
+        step += 1
+        turns.add_step(np.array([step, 7.0]), np.array([True, False]))
+"""
+
+
+class Made:
+    """Contenders of a test, ended with it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.all: list[Contender] = []
+
+    def __call__(self, script: str, limit_s: float = 60.0) -> Contender:
+        path = self.directory / f"{len(self.all)}.py"
+        path.write_text(IMPORTS + script)
+        variables = {"PYTHONPATH": str(harness.PEERS)}
+        command = [sys.executable, str(path)]
+        contender = Contender("it", command, variables, path.with_suffix(".log"), limit_s)
+        self.all.append(contender)
+        return contender
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Made]:
+    made = Made(tmp_path)
+    yield made
+    for contender in made.all:
+        contender.end()
+
+
+def state_of(pid: int) -> str:
+    """T where it is stopped."""
+    for _ in range(3000):  # a minute
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+        if state == "T":
+            return state
+        time.sleep(0.02)
+    return state
+
+
+def test_a_turn_is_timed_from_the_order_to_the_answer(make: Made) -> None:
+    contender = make(ECHO)
+    assert contender.introduction == {"version": "1"}
+    short, long = contender.turn("0 a", 60), contender.turn("0.2 b", 60)
+    assert (short["said"], long["said"]) == (["0", "a"], ["0.2", "b"])
+    assert long["wall_s"] >= 0.2
+    assert short["wall_s"] > 0
+    assert "and more" in contender._log.read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+def test_who_waits_is_stopped(make: Made) -> None:
+    one, other = make(ECHO), make(ECHO)
+    pids = [contender.turn("0", 60)["pid"] for contender in (one, other)]
+    assert [state_of(pid) for pid in pids] == ["T", "T"]
+    assert one.turn("0", 60)["pid"] == pids[0], "it does not go on"
+    one.end()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+
+
+@pytest.mark.parametrize(
+    ("order", "limit_s", "reason"),
+    [
+        ("die", 60, "it: it ended with exit code 1: out of luck"),
+        ("sleep", 0.3, "it did not answer in 0 s"),
+        ("text", 60, "it answered something else than JSON"),
+    ],
+)
+def test_who_fails_is_named(order: str, limit_s: float, reason: str, make: Made) -> None:
+    contender = make(ECHO)
+    with pytest.raises(harness.MeasurementError, match=reason):
+        contender.turn(order, limit_s)
+
+
+def test_who_does_not_begin_is_named(make: Made) -> None:
+    with pytest.raises(harness.MeasurementError, match="No module named 'nowhere'"):
+        make("import nowhere")
+    with pytest.raises(harness.MeasurementError, match="did not answer"):
+        make("time.sleep(60)", 0.3)
+
+
+def test_training_turns_are_whole_iterations(make: Made) -> None:
+    contender = make(TRAINING)
+    first = contender.turn("61", 60)
+    assert first["steps"] == 120, "60 of an iteration are not enough"
+    assert first["episodes"] == 60
+    assert [point["return_mean"] for point in first["iterations"]] == [None, None]
+    second = contender.turn("120", 60)
+    assert second["steps"] == 120
+    assert [point["steps"] for point in second["iterations"]] == [180, 240]
+    # the last hundred returns of 120 are 21 .. 120; the other environment's episode goes on
+    assert second["iterations"][1]["return_mean"] == pytest.approx(70.5)
+    seconds = [point["wall_s"] for point in second["iterations"]]
+    assert 0 < seconds[0] < seconds[1] <= second["wall_s"]
+    assert second["cpu_s"] > 0
+
+
+IN_A_POOL = """
+import multiprocessing, os, sys
+from concurrent.futures import ProcessPoolExecutor
+from benchmarks.harness import run_to_end
+from rltools_host.interruption import die_with
+SLEEPS = "import os, time; print(os.getppid(), os.getpid(), file=open(sys.argv[1] + '.new', 'w'));"
+SLEEPS = "import sys;" + SLEEPS + "os.rename(sys.argv[1] + '.new', sys.argv[1]); time.sleep(60)"
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, die_with, (os.getpid(),), max_tasks_per_child=1) as pool:
+        pool.submit(run_to_end, "p", [sys.executable, "-c", SLEEPS, sys.argv[1]], 60.0).result()
+"""
+
+
+def test_who_is_killed_leaves_no_program_behind(tmp_path: Path) -> None:
+    (tmp_path / "bench.py").write_text(IN_A_POOL)
+    said = tmp_path / "pids"
+    command = [sys.executable, str(tmp_path / "bench.py"), str(said)]
+    folders = os.pathsep.join([str(TREE.root), str(TREE.root / "host")])
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": folders}) as bench:
+        wait_for(said.exists)
+        bench.kill()
+    pids = [int(word) for word in said.read_text().split()]
+    wait_for(lambda: not any(is_running(pid) for pid in pids), 30.0)
+
+
+def test_evaluation_of_peers_is_gymnasium_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All episodes at once give the returns of one after another."""
+    import gymnasium
+    import numpy as np
+
+    monkeypatch.syspath_prepend(str(harness.PEERS))
+    import peer_run
+
+    def policy(observations: Any) -> Any:
+        return -observations[:, 1:2]
+
+    expected = []
+    for seed in range(2):
+        environment = gymnasium.make("Pendulum-v1")
+        observation, _ = environment.reset(seed=seed)
+        total, ended = 0.0, False
+        while not ended:
+            action = policy(np.asarray(observation, np.float32)[None])[0]
+            observation, reward, terminated, truncated, _ = environment.step(action)
+            total += float(reward)
+            ended = terminated or truncated
+        expected.append(total)
+    assert peer_run.episode_returns(policy, "Pendulum-v1", 2) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "names"),
+    [
+        ("pendulum-td3", "policy_delay action_noise policy_noise noise_clip"),
+        ("pendulum-sac", "alpha target_entropy"),
+    ],
+)
+def test_peers_have_the_experiment_s_settings(
+    experiment: str, names: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(harness.PEERS))
+    import peer_run
+
+    settings = peer_run.Settings(seed=0, steps=1)
+    description = experiments.describe(experiment)
+    for name in ("learning_starts", "learning_rate", "gamma", "tau", *names.split()):
+        default = description.hyperparameter(name).default
+        assert getattr(settings, name) == pytest.approx(default), name
+    document = description.document
+    sizes = document["sizes"]
+    assert settings.batch_size == sizes["batch_size"]
+    assert settings.buffer_size == sizes["replay_capacity"]
+    assert settings.hidden == tuple(document["networks"]["actor"]["dimensions"][1:-1])
+    assert description.hyperparameter("steps").default == train.STEPS
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(path.parent, id=f"{path.parent.parent.name}/{path.parent.name}")
+        for path in sorted(harness.PEERS.glob("*/*/requirements.txt"))
+    ],
+)
+def test_every_peer_is_pinned_and_parses(folder: Path) -> None:
+    scripts = sorted(path.name for path in folder.glob("*.py"))
+    assert {"run.py", "td3.py"} & set(scripts)
+    for script in scripts:
+        compile((folder / script).read_text(), script, "exec")
+    for line in (folder / "requirements.txt").read_text().splitlines():
+        assert re.fullmatch(r"[a-z][\w.-]*(\[[\w,]+\])?==\d[\w.]*", line), line
+
+
+def test_peers_of_ppo_have_the_experiment_s_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mujoco", reason="MuJoCo is not installed")
+    monkeypatch.syspath_prepend(str(harness.PEERS))
+    import ppo_run
+
+    settings = ppo_run.Settings(seed=0, threads=1, published=False, steps=1)
+    description = experiments.describe("ant-ppo")
+    names = (
+        *("epochs", "learning_rate", "gamma", "gae_lambda", "clip_range", "value_weight"),
+        *("max_grad_norm", "initial_log_std", "reward_scale", "kl_target"),
+    )
+    for name in names:
+        default = description.hyperparameter(name).default
+        assert getattr(settings, name) == pytest.approx(default), name
+    document = description.document
+    assert settings.rollout_steps == 2 * document["sizes"]["rollout_steps"]
+    assert settings.batch_size == 2 * document["sizes"]["batch_size"]
+    for network in ("actor", "critic"):
+        assert settings.hidden == tuple(document["networks"][network]["dimensions"][1:-1])
+    assert settings.environments * settings.rollout_steps == ppo.ITERATION_STEPS
+    assert ppo_run.OBSERVATION_DIM == ppo.OBSERVATION_DIM
+
+
+def test_median_of_an_even_count_is_between_the_middle_two() -> None:
+    assert harness.median([10.0, 1.0, 4.0, 2.0]) == 3.0
+    assert harness.median([5.0, 1.0, 2.0]) == 2.0
