@@ -31,6 +31,15 @@ function(rlt_use_board target)
   target_compile_definitions(${target} PRIVATE ${RLT_DEFINITIONS})
 endfunction()
 
+# Programs of this machine whose bits are compared with a board's: cmake/forbid_contraction.sh. `source` is named in the error.
+function(rlt_forbid_contraction target source)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$" AND CMAKE_OBJDUMP
+     AND NOT rlt_sanitizer_flags)
+    add_custom_command(TARGET ${target} POST_BUILD VERBATIM COMMAND
+      "${CMAKE_CURRENT_SOURCE_DIR}/cmake/forbid_contraction.sh" "${CMAKE_OBJDUMP}" $<TARGET_FILE:${target}> "${source}")
+  endif()
+endfunction()
+
 # The name by which a target includes a header of the project: relative to its folder, so that ccache knows what it has
 # compiled in another.
 function(rlt_include_of_project result target header)
@@ -101,6 +110,7 @@ function(rlt_add_firmware program header)
   endif()
   rlt_add_board_program(${program}-${name} ${program} ${name} ${RLT_PROGRAM_HEADER_${program}}
     ${RLT_PROGRAM_SOURCES_${program}})
+  rlt_forbid_contraction(${program}-${name} "${header}")
   rlt_use_subject(${program}-${name} ${RLT_PROGRAM_SUBJECT_${program}} ${header})
   rlt_use_requirements(${program}-${name} ${header})
 endfunction()

@@ -89,7 +89,7 @@ def test_progress_that_cannot_be_shown_fails_nothing() -> None:
     """As where something has to be compiled first, which a line on the error stream says."""
     script = (
         "import sys; from rltools_host import cli\n"
-        "def run(words):\n"
+        "def run(words, *_):\n"
         "    for _ in range(2): print('Building', file=sys.stderr, flush=True)\n"
         "    print('done'); return 0\n"
         "cli.run = run; cli.main(['boards'])"
@@ -260,7 +260,7 @@ def test_interrupt_lets_a_command_clean_up_and_another_ends_it(
     program = (
         "import os, signal, time\n"
         "from rltools_host import cli\n"
-        f"def run(words):{interrupts}    time.sleep(10)\n"
+        f"def run(words, *_):{interrupts}    time.sleep(10)\n"
         "cli.run = run\n"
         "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
         "cli.main(['boards'])\n"

@@ -49,7 +49,7 @@ def test_a_row_for_each_run(other: str, what: str) -> None:
 def test_each_seeds_rate_through_a_gate_and_their_mean(parts: dict[str, int]) -> None:
     def result(successes: int, rate: float, settling: list[float]) -> Any:
         share = made(successes=successes, rate=rate, interval=(rate - 0.1, rate))
-        return made(all=share, settling_s=np.array(settling))
+        return made(all=share, settling_s=np.array(settling), envelope=None)
 
     gate = made(
         flights=1000,

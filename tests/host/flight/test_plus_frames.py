@@ -3,6 +3,7 @@ takes the direction between two arms for forward."""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,14 @@ ROUGH = {
 }
 
 
+def test_the_bits_are_those_of_other_compilers() -> None:
+    """GCC 14.2's; GCC 12 joined products and sums to vfmaddsub, against -ffp-contract=off."""
+    rule = Rule(seconds=4, last_seconds=1, radius_m=2)
+    pilot = parse_policy(controller())
+    outcomes, _ = fly(pilot, rule, {**ROUGH, "plus_frame": 1}, 7, count=20, threads=1)
+    assert hashlib.sha256(outcomes.tobytes()).hexdigest()[:12] == "3d125383b8f6"
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_where_inertias_are_equal_it_is_an_x_frame(threads: int) -> None:
     rule = Rule(seconds=4, last_seconds=1, radius_m=2)
@@ -107,7 +116,7 @@ def test_where_inertias_are_equal_it_is_an_x_frame(threads: int) -> None:
     assert of_plus["cause"].tolist() == of_x["cause"].tolist() == [0] * 20
     assert len({*of_x["latency"]}) > 2
     np.testing.assert_allclose(of_plus["error_m"], of_x["error_m"], atol=1e-4)
-    np.testing.assert_allclose(of_plus["episode_return"], of_x["episode_return"], rtol=1e-5)
+    np.testing.assert_allclose(of_plus["episode_return"], of_x["episode_return"], rtol=5e-5)
     assert of_plus["error_m"].tobytes() != of_x["error_m"].tobytes()
 
 

@@ -53,7 +53,7 @@ RltDecision decision;
   rlt_begin();
   print(rlt_report.has_built_in);
   for (int i = 0; i < 3; i++) {
-    sensed.position_m[i] = 0.25f * static_cast<float>(i + 1);
+    sensed.position_m[i] = 0.0625f * static_cast<float>(i + 1);
     sensed.gyro_deg_s[i] = 10.0f;
   }
   sensed.position_m[2] += 1.0f;  // high enough to be handed over

@@ -2,6 +2,7 @@
 // operating system are played by this program.
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <string>

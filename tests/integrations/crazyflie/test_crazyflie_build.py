@@ -144,7 +144,7 @@ def test_the_compiled_in_policy_flies_on_an_emulated_cortex_m4(
     accepted, pilot, *thrusts, tick, held, stack = run_on_cortex_m4(tmp_path, objects[1:])
     assert (accepted, pilot) == (1, 1)
     turning = np.float32(10) * np.float32(0.017453292519943295)
-    observation = np.array([0.25, 0.5, 0.75, 0, 0, 0, 1, 0, 0, 0, *[turning] * 3], np.float32)
+    observation = np.array([0.0625, 0.125, 0.1875, 0, 0, 0, 1, 0, 0, 0, *[turning] * 3], np.float32)
     here = HostPilot(image, in_trial=False)
     for now_us in range(2000, 24001, 2000):
         expected = here.act(now_us, now_us, observation).action
