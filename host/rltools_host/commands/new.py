@@ -13,6 +13,7 @@ import contextlib
 import json
 import re
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +26,7 @@ from rltools_host.build.firmware import link_for_platformio
 from rltools_host.commands.options import Json, mode, require
 from rltools_host.errors import RltError, UsageError, unknown_name
 from rltools_host.files import disk_error, write_atomically
-from rltools_host.lines import plural
+from rltools_host.lines import plural, say
 from rltools_host.tree import MARKER, PROJECT, TREE, command_line, near_path
 
 FOLDER = TREE.experiments / "templates"
@@ -277,7 +278,7 @@ def run(
     for path in written:
         count = len(path.read_text().splitlines())
         print(f"wrote {near_path(path)}, {plural(count, 'line')}")
-    print(assumption([*files.values()]))
+    say(sys.stdout, assumption([*files.values()]))
     file = near_path(written[-1]) if folder is None else written[-1].relative_to(folder)
     task = f"gym:{file}:{struct_of(name)}" if gymnasium else name
     options = ["--board", "host"]

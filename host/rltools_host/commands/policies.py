@@ -29,7 +29,7 @@ from rltools_host.files import write_atomically
 from rltools_host.hil import board as hil
 from rltools_host.hil.board import DEFAULT_INPUTS, HilRequest
 from rltools_host.hil.result import Found, HilResult, histogram_lines, lines
-from rltools_host.lines import UNLIMITED, aside, columns, folded
+from rltools_host.lines import UNLIMITED, aside, columns, folded, in_columns
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run
 from rltools_host.policies.contract import ENTRY_AT_REST, entry_text
@@ -199,7 +199,7 @@ def slot_lines(found: BoardPolicies, width: int = UNLIMITED) -> list[str]:
     text = folded([HEADER, *(row_of(slot) for slot in slots.slots)], width)
     if found.has_built_in:
         text.append("without one of these, a compiled-in policy acts")
-    text += stated_lines(found)
+    text += in_columns(stated_lines(found), width)
     if slots.last_drop:
         text.append(f"last policy dropped: {text_of_number(slots.last_drop, DROP_REASONS)}")
     return [*text, "the board is armed"] if found.armed else text
