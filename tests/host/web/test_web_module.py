@@ -20,7 +20,7 @@ from rltools_host.web.site import known_states
 
 HERE = TREE.root / "tests" / "host" / "web"
 CORE = TREE.root / "host" / "rltools_host" / "web" / "page" / "core.js"
-TRAIN_IN_WASM = TREE.root / "host" / "rltools_host" / "bench" / "programs" / "train_in_wasm.mjs"
+TRAIN_IN_WASM = TREE.root / "benchmarks" / "programs" / "train_in_wasm.mjs"
 # One with a replay buffer that is full in the end, and one with many rollouts, episodes and
 # evaluations; the others begin here, for 300 steps or one rollout.
 WHOLE_RUNS = ("pendulum-td3", "cartpole-ppo")
