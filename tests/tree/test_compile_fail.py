@@ -233,7 +233,7 @@ def test_every_file_states_a_mistake() -> None:
     [
         "error: another sentence",
         "error: the sentence\nerror: a second one",
-        "error: the sentence" + " and so on" * 200,
+        "error: the sentence" + " and so on" * 250,
     ],
 )
 def test_message_that_is_long_or_not_alone_is_noticed(output: str) -> None:

@@ -20,6 +20,7 @@ from rltools_host.clients.session import BoardSession
 from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
+    FileNotThereError,
     Interrupted,
     LinkLostError,
     RefusedError,
@@ -406,7 +407,14 @@ def policies_on(place: PolicyPlace, reads_acting: bool = False) -> BoardPolicies
         if not reads_acting or slots.acting is None:
             return found
         path = POLICY_PATH if slots.trial is None else CANDIDATE_PATH
-        content = session.files.download(path)
+        try:
+            content = session.files.download(path)
+        except FileNotThereError:  # its trial ended meanwhile
+            slots = session.policies.slots()
+            found = replace(found, slots=slots)
+            if slots.acting is None:
+                return found
+            content = session.files.download(POLICY_PATH)
         try:
             image = parse_foreign_policy(content, f"the policy of {session.description}")
         except DamagedFileError as error:
