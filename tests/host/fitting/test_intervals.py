@@ -96,7 +96,7 @@ def test_gusts_widen_the_intervals() -> None:
         value = fitted(gusts)[f"inertia_{'xy'[axis]}"]
         assert off(value, 1e6 * DRONES["decks"].inertia[axis]) < 0.08
     assert "times its sensor's noise: gusts" in gusts.fit.warnings[-1]
-    assert calm.fit.warnings == ()
+    assert "gusts" not in " ".join(calm.fit.warnings)
 
 
 @pytest.mark.all
