@@ -55,11 +55,10 @@ def run_cpp_tests(targets: Sequence[str], selection: Sequence[str]) -> bool:
 
 def run_pytest(
     arguments: Iterable[str], environment: dict[str, str], folder: Path = TREE.root
-) -> bool:
-    """Run pytest with its output on the screen; return whether no test failed."""
+) -> int:
+    """Run pytest with its output on the screen; return its exit code."""
     command = [sys.executable, "-m", "pytest", "-q", *arguments]
-    code = subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL).returncode
-    return code in (0, NO_TESTS_COLLECTED)
+    return subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL).returncode
 
 
 def style_checks() -> dict[str, list[str]]:
@@ -106,7 +105,7 @@ def run(daily: bool, rest: bool, expression: str | None, options: Sequence[str])
             for name, command in style_checks().items():
                 background.submit(do, name, run_quietly, command)
         environment = firmware.platformio_environment("pendulum-td3")
-        do("Python tests", run_pytest, pytest, environment)
+        do("Python tests", lambda: run_pytest(pytest, environment) in (0, NO_TESTS_COLLECTED))
     for name, (succeeded, seconds) in results.items():
         print(f"{name:<14} {'passed' if succeeded else 'FAILED'} ({seconds:.0f} s)")
     failed = [name for name, (succeeded, _) in results.items() if not succeeded]
@@ -126,7 +125,7 @@ def run_own(expression: str | None) -> int:
     tools.ensure_group("test")
     arguments = ["--import-mode=importlib", f"--rootdir={root}", *map(str, places)]
     arguments += ["-k", expression] if expression else []
-    return int(not run_pytest(arguments, {**os.environ, VARIABLE: str(root)}, root))
+    return int(run_pytest(arguments, {**os.environ, VARIABLE: str(root)}, root) != 0)
 
 
 EXAMPLE = "test -k framing"
