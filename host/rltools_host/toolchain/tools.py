@@ -364,15 +364,20 @@ def ensurepip_exists() -> bool:
 
 
 def fetch_pip(package: Tool) -> bytes:
-    """Return pip's wheel from the package index, checked against its locked hash.
+    """Return pip's wheel from the package index of PIP_INDEX_URL, checked against its locked hash.
 
-    Raises MissingToolError with the Debian package to install where there is no network.
+    Raises MissingToolError with the Debian package to install where no index is named, or where it
+    does not answer.
     """
     from urllib.parse import urljoin  # takes longer to load than most commands need
     from urllib.request import urlopen
 
+    index = os.environ.get("PIP_INDEX_URL")
+    if not index:
+        raise MissingToolError(
+            f"{how_to_get([package])}; or set PIP_INDEX_URL to a package index, which has pip"
+        )
     print(f"Fetching pip ({PIP_MEGABYTES} MB), as {package.name} is missing", file=sys.stderr)
-    index = os.environ.get("PIP_INDEX_URL") or "https://pypi.org/simple"
     try:
         listing = f"{index.rstrip('/')}/pip/"
         with urlopen(listing, timeout=60) as page:

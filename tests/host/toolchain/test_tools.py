@@ -181,7 +181,12 @@ def test_pip_comes_from_the_index_where_debian_lacks_it(
 
 
 @pytest.mark.parametrize(
-    ("fault", "sentence"), [("other", "than the locked one"), ("none", f"{VERSION}-venv")]
+    ("fault", "sentence"),
+    [
+        ("other", "than the locked one"),
+        ("none", f"{VERSION}-venv"),
+        ("no index", "or set PIP_INDEX_URL"),
+    ],
 )
 def test_another_pip_is_refused(
     fault: str, sentence: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -190,6 +195,8 @@ def test_another_pip_is_refused(
     (wheel,) = (index / "files").glob("*.whl")
     if fault == "other":
         wheel.write_bytes(b"something else")
+    elif fault == "no index":
+        monkeypatch.delenv("PIP_INDEX_URL")
     else:
         wheel.unlink()
     with pytest.raises(MissingToolError, match=sentence):
