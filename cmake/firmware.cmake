@@ -35,7 +35,7 @@ endfunction()
 function(rlt_forbid_contraction target source)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$" AND CMAKE_OBJDUMP
      AND NOT rlt_sanitizer_flags)
-    add_custom_command(TARGET ${target} POST_BUILD VERBATIM COMMAND
+    add_custom_command(TARGET ${target} POST_BUILD VERBATIM COMMAND sh
       "${CMAKE_CURRENT_SOURCE_DIR}/cmake/forbid_contraction.sh" "${CMAKE_OBJDUMP}" $<TARGET_FILE:${target}> "${source}")
   endif()
 endfunction()

@@ -63,8 +63,10 @@ def run_pytest(
 
 def style_checks() -> dict[str, list[str]]:
     """Return the commands of the style checks by their names."""
-    listed = ["git", "-C", str(TREE.root), "ls-files", "-z", "*.h", "*.cpp"]
-    cpp = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split("\0")
+    listed = ["git", "-C", str(TREE.root), "ls-files", "-z", "--cached", "--others"]
+    listed += ["--exclude-standard", "*.h", "*.cpp"]
+    names = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split("\0")
+    cpp = [name for name in names if (TREE.root / name).is_file()]
     folders = [folder for folder in PYTHON_FOLDERS if (TREE.root / folder).is_dir()]
     python = [sys.executable, "-m"]
     return {
@@ -72,7 +74,7 @@ def style_checks() -> dict[str, list[str]]:
         "ruff check": [*python, "ruff", "check", "--quiet", *folders],
         "ruff format": [*python, "ruff", "format", "--check", "--quiet", *folders],
         "imports": [*python[:1], "-c", LINT_IMPORTS, "--no-cache", "--no-logo"],
-        "clang-format": [tools.program("clang-format"), "--dry-run", "-Werror", *filter(None, cpp)],
+        "clang-format": [tools.program("clang-format"), "--dry-run", "-Werror", *cpp],
     }
 
 
@@ -98,14 +100,17 @@ def run(daily: bool, rest: bool, expression: str | None, options: Sequence[str])
         started = time.monotonic()
         results[name] = function(*arguments), time.monotonic() - started
 
+    beside = []
     with ThreadPoolExecutor(2) as background:
         if targets:
-            background.submit(do, "C++ tests", run_cpp_tests, targets, labels)
+            beside.append(background.submit(do, "C++ tests", run_cpp_tests, targets, labels))
         if daily and not expression:
             for name, command in style_checks().items():
-                background.submit(do, name, run_quietly, command)
+                beside.append(background.submit(do, name, run_quietly, command))
         environment = firmware.platformio_environment("pendulum-td3")
         do("Python tests", lambda: run_pytest(pytest, environment) in (0, NO_TESTS_COLLECTED))
+    for step in beside:
+        step.result()  # raises what kept it from having one
     for name, (succeeded, seconds) in results.items():
         print(f"{name:<14} {'passed' if succeeded else 'FAILED'} ({seconds:.0f} s)")
     failed = [name for name, (succeeded, _) in results.items() if not succeeded]

@@ -10,7 +10,7 @@ import pytest
 from rltools_host import cli
 from rltools_host.build import cmake, firmware
 from rltools_host.commands import test as test_command
-from rltools_host.errors import BuildError
+from rltools_host.errors import BuildError, MissingToolError
 from rltools_host.toolchain import tools
 from rltools_host.tree import MARKER, PROJECT, TREE
 
@@ -96,3 +96,12 @@ def test_a_fault_is_shown_and_tells_by_the_exit_code(
 
 def refuse(_: object) -> None:
     raise BuildError("building for host failed")
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_step_that_cannot_run_is_not_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: object) -> None:
+        raise MissingToolError("ctest is not installed")
+
+    monkeypatch.setattr(cmake, "ctest_command", missing)
+    assert cli.run(["test"]) == MissingToolError.exit_code
