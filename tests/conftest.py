@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,7 +18,8 @@ from typing import Any
 import hypothesis
 import pytest
 
-from rltools_host.toolchain.description import hide_optional_tools
+from rltools_host.errors import MissingToolError
+from rltools_host.toolchain.description import hide_optional_tools, system_tools
 from rltools_host.tree import MARKER, PROJECT, TREE, VARIABLE, Tree
 
 OPT_IN = {
@@ -113,6 +115,35 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     ]
     SKIPPED_TESTS.parent.mkdir(exist_ok=True)
     SKIPPED_TESTS.write_text("".join(f"{name}\n" for name in skipped))
+
+
+MISSING = {tool.name for tool in system_tools().values() if tool.path() is None}
+
+
+def skip_where_missing(error: MissingToolError | FileNotFoundError) -> None:
+    """Skip a test that ends with the name of a tool that this machine lacks."""
+    named = str(error) if isinstance(error, MissingToolError) else str(error.filename)
+    lacked = sorted(name for name in MISSING if re.search(rf"(?<!\S){re.escape(name)}\b", named))
+    if lacked:
+        pytest.skip(f"{', '.join(lacked)} not found")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Iterator[None]:
+    try:
+        return (yield)
+    except (MissingToolError, FileNotFoundError) as error:
+        skip_where_missing(error)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    try:
+        return (yield)
+    except (MissingToolError, FileNotFoundError) as error:
+        skip_where_missing(error)
+        raise
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ def test_the_wheel_trains_in_a_project_to_the_bits_of_the_checkout(
     requirements.write_text(requirements.read_text().replace("[compiler]", ""))  # 100 MB
     machine.environment["PATH"] = f"{machine.program('rlt').parent}:{machine.environment['PATH']}"
     machine.call("sh", "-c", install, folder=project)
-    assert "1 passed, 0 failed" in machine.call("sh", "-c", test, folder=project)
+    assert "1 passed" in machine.call("sh", "-c", test, folder=project)
     # A task of theirs imports a package of their environment, in the isolated processes, too.
     (tree.parents[1] / "dynamics_of_mine.py").write_text("FORCE = 2.0\n")
     machine.call(rlt, "new", "glider", "--gymnasium", folder=project)

@@ -295,11 +295,11 @@ class FileRequests:
 
     def _refused(self, reply: Packet) -> RltError:
         code = reason_of(reply)
-        if code == Nak.INVALID_SESSION:
+        if code in (Nak.INVALID_SESSION, Nak.END_OF_FILE):  # asked for is only what was stated
             return SessionClosedError(
                 f"the board on {self._channel.description} closed {self._path} during its "
-                "transfer, as it does after a reset or a long silence: check the cable, then run "
-                "the command again"
+                "transfer, as it does after a reset, a long silence or the end of a trial: check "
+                "the cable, then run the command again"
             )
         reason = Nak(code).name.lower().replace("_", " ") if code in set(Nak) else f"error {code}"
         remedy = "flash it with firmware of this revision"

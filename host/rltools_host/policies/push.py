@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rltools_host.clients.file_requests import SessionClosedError
 from rltools_host.clients.file_transfer import CANDIDATE_PATH, POLICY_PATH
 from rltools_host.clients.messages import DROP_REASONS, Action, Identity, Progress, text_of_number
 from rltools_host.clients.policies import PolicyClient, Slots
@@ -409,7 +410,7 @@ def policies_on(place: PolicyPlace, reads_acting: bool = False) -> BoardPolicies
         path = POLICY_PATH if slots.trial is None else CANDIDATE_PATH
         try:
             content = session.files.download(path)
-        except FileNotThereError:  # its trial ended meanwhile
+        except (FileNotThereError, SessionClosedError):  # its trial ended meanwhile
             slots = session.policies.slots()
             found = replace(found, slots=slots)
             if slots.acting is None:

@@ -156,20 +156,27 @@ def install_stand_in(tool: Tool) -> None:
         raise MissingToolError(f"{tool.stand_in} does not work here: see its message above")
 
 
-def install_system_packages(*, optional: bool) -> None:
-    """What `rlt test` needs: every package of the table that is not optional, and a compiler cache
-    or all optional ones where that is possible."""
+def install_system_packages(*, optional: bool) -> str:
+    """Install what `rlt test` uses: every package of the table that is not optional, and a compiler
+    cache or all optional ones where that is possible.
+
+    Returns what is missing and how to get it, where this user may install nothing; the tests that
+    need it are skipped then. Raises MissingToolError where there is no compiler at all.
+    """
     table = {name: tool for name, tool in system_tools().items() if tool.package}
     needed = tuple(name for name, tool in table.items() if not tool.optional)
+    if apt_prefix() is None:
+        require("g++")
+        missing = missing_tools(needed)
+        return how_to_get(missing) if missing else ""
     if missing := missing_tools(needed):
         install_packages(missing)  # the tests call the system's compiler by its name
     require(*needed)
-    if apt_prefix() is None:
-        return
     try:
         require(*(name for name in table if optional or name == COMPILER_CACHE))
     except MissingToolError as error:  # another release of the system may lack a package
         print(f"{error}; going on without", file=sys.stderr)
+    return ""
 
 
 def apt_prefix() -> list[str] | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from disorderly_channel import FILES, DisorderlyChannel, on, server_in_memory
 from fake_files import EXPIRY_S
-from rltools_host.clients.file_requests import PATIENCE
+from rltools_host.clients.file_requests import PATIENCE, SessionClosedError
 from rltools_host.clients.file_transfer import REPLY_TIMEOUT_S, VAIN_BURSTS
 from rltools_host.clients.messages import DATA_BYTES, Opcode, Packet
 from rltools_host.errors import BoardMismatchError, LinkLostError
@@ -80,6 +80,18 @@ def test_file_that_changes_while_its_session_is_expired() -> None:
     channel.server.read = lambda _: next(sizes)
     with pytest.raises(LinkLostError, match="the disorderly board closed /a during its transfer"):
         on(channel).download("/a", lambda *_: setattr(channel, "now", channel.now + EXPIRY_S + 1.0))
+
+
+def test_file_that_is_dropped_while_it_is_read() -> None:
+    """As a policy whose trial ends: the session is there, and its file is empty."""
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+
+    def drop(*_: int) -> None:
+        for session in channel.server.sessions.values():
+            session.content.clear()
+
+    with pytest.raises(SessionClosedError, match="closed /a during its transfer"):
+        on(channel).download("/a", drop)
 
 
 def test_session_left_by_an_earlier_program_is_reset() -> None:

@@ -65,13 +65,17 @@ def proxy_to(board: TcpBoard, line: Line, *, pty: bool = False) -> SlowProxy:
     return SlowProxy(board.port, line, cmake.load_dialect(), pty=pty)
 
 
-def lose_at(proxy: SlowProxy, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The link is gone from a report of this step on."""
+def lose_at(
+    proxy: SlowProxy, step: int, monkeypatch: pytest.MonkeyPatch, saved: Path | None = None
+) -> None:
+    """Lose the link at the first report of this step or a later one, once the run `saved` has a
+    save."""
     take = TrainingRun._take
 
     def taken(self: TrainingRun, event: Any) -> None:
         take(self, event)
-        if getattr(event, "step", 0) >= step:
+        is_saved = saved is None or bool(RunFolder.open(saved).content.save)
+        if getattr(event, "step", 0) >= step and is_saved:
             proxy.is_gone = True
 
     monkeypatch.setattr(TrainingRun, "_take", taken)
@@ -90,7 +94,7 @@ def test_a_board_that_went_on_alone(
     if saves:
         monkeypatch.setattr(run_saves, "FIRST_SAVE_S", 0.0)
     with proxy_to(board, Line()) as proxy, monkeypatch.context() as patch:
-        lose_at(proxy, 900, patch)
+        lose_at(proxy, 900, patch, run if saves else None)
         with pytest.raises(LinkLostError, match="go on"):
             train(run, port=proxy.port)
     assert bool(RunFolder.open(run).content.save) == saves
