@@ -179,7 +179,7 @@ TARGET = "bench-forward"
 BOARD_LIMIT_S = 120.0
 LARGEST_DIFFERENCE = 1e-5  # of another order of additions
 CMSIS_DSP = harness.PROGRAMS / "cmsis_dsp.txt"
-BOARDS_OURS = ("generic", "optimised", "policy image")
+BOARDS_OURS = ("generic", "optimized", "policy image")
 
 
 def chosen_boards(name: str) -> list[Board]:

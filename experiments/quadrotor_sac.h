@@ -1,5 +1,5 @@
 // The task of quadrotor_ppo.h with SAC: 16 environments, an update for each step of all, and ten
-// seconds of training. Observations are normalised; actor and critics are the same in the drone's
+// seconds of training. Observations are normalized; actor and critics are the same in the drone's
 // two mirrors. The actions keep noise enough to show the critics what an action changes, and living
 // is rewarded less than there, so that values are no larger than what they are to tell apart. The
 // replay buffer holds the whole run; steps are large, and the policy is the actor's average:
@@ -36,7 +36,7 @@ struct QuadrotorSac : TaskExperiment<Sac, WithActionHistory<Quadrotor<float>, 3>
   static constexpr int kBatchSize = 128;
   static constexpr int kTileRows = 128;
   static constexpr int kReplayCapacity = 460000;
-  static constexpr bool kNormalised = true, kMirrored = true;
+  static constexpr bool kNormalized = true, kMirrored = true;
   static constexpr int kAveragedUpdates = 5000;
 };
 

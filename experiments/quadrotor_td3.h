@@ -1,4 +1,4 @@
-// The task of quadrotor_sac.h with TD3: normalised and mirrored as there, with the same critics.
+// The task of quadrotor_sac.h with TD3: normalized and mirrored as there, with the same critics.
 // Requires: hosted
 // Gate: hover
 #pragma once

@@ -171,14 +171,14 @@ void measure(Bench<Hidden>& bench, const char* name, bool without_zeros) {
         dsp_product_layer<Activation::tanh, kHidden, kOut>);
   });
 #endif
-  run("optimised",
+  run("optimized",
       [&] { forward(RLT_DEVICE{}, bench.network, bench.input, bench.output, bench.buffer); });
 
   for (Channel& channel : bench.observations) channel = Place::kElement;
   for (Channel& channel : bench.actions) channel = Place::kElement;
   const PolicyContract contract{2000, kIn, kOut, bench.observations, bench.actions};
   constexpr std::uint8_t kNoState[32] = {};
-  write_policy_image(RLT_DEVICE{}, bench.network, contract, PolicyNormaliser{nullptr, nullptr},
+  write_policy_image(RLT_DEVICE{}, bench.network, contract, PolicyNormalizer{nullptr, nullptr},
                      PolicyOrigin{Place::kName, Place::kName, 0, 0, 0, kNoState}, bench.image);
   PolicyView view;
   if (!parse_policy(bench.image, sizeof(bench.image), view).accepted()) return;

@@ -45,7 +45,7 @@ enum Phase {
 
 constexpr const char* kPhaseNames[kPhaseCount] = {
     "act",   "simulate",  "sample", "target values", "critic forward", "critic backward",
-    "actor", "optimiser", "targets"};
+    "actor", "optimizer", "targets"};
 
 inline std::uint64_t ticks() {
 #if defined(__x86_64__)

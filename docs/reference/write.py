@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host import cli
-from rltools_host.build.catalogue import algorithms
+from rltools_host.build.catalog import algorithms
 from rltools_host.commands import COMMANDS
 from rltools_host.tree import TREE
 

@@ -46,7 +46,7 @@ DataSet read_data_set(std::FILE* file) {
 }
 
 // Everything that training needs beside the network: the batch, activations, gradients and the
-// optimiser's moments.
+// optimizer's moments.
 struct Trainer {
   rlt::AdamState<Network> optimizer;
   Network gradient;

@@ -46,7 +46,7 @@ enum Autoreset : std::uint32_t { kDisabled, kSameStep, kNextStep };
 
 // `count` environments and what came of their last step. A seed's first step has number 0; settings
 // have four bytes each, in the order of the description. The caller's actions (count, kActionDim)
-// are normalised by step(), which takes choices as the nearest number of one. observation (count,
+// are normalized by step(), which takes choices as the nearest number of one. observation (count,
 // kRow) is of the present state, final_observation of the state in which an episode has ended
 // (kSameStep).
 using Parameters = Environment::Parameters;
@@ -181,7 +181,7 @@ void step_with(Device device, const Batch& batch) {
   });
 }
 
-void normalise_actions(const Batch& batch) {
+void normalize_actions(const Batch& batch) {
   T* action = batch.action;
   for (std::uint32_t i = 0; i < batch.count; i++) {
     for (int k = 0; k < kActionDim; k++) {
@@ -189,7 +189,7 @@ void normalise_actions(const Batch& batch) {
       *action = rlt::kIsChosen<Environment>
                     ? rlt::math::clamp(rlt::math::floor(*action + T(0.5)), T(0),
                                        static_cast<T>(channel.maximum))
-                    : rlt::normalised_action(*action, channel.minimum, channel.maximum);
+                    : rlt::normalized_action(*action, channel.minimum, channel.maximum);
       action++;
     }
   }
@@ -233,7 +233,7 @@ void rlt_environment_observe(Batch* batch) {
 
 // Every environment takes its action. Returns how many episodes have ended.
 std::uint32_t rlt_environment_step(Batch* batch) {
-  normalise_actions(*batch);
+  normalize_actions(*batch);
   with_device(*batch, [&](auto device) { step_with(device, *batch); });
   batch->step_number++;
   std::uint32_t ended = 0;

@@ -102,10 +102,10 @@ inline StepResult<float> fly_on(const Environment& environment, const Parameters
 }
 
 // The environment's action from thrusts in [0, 1], which beyond count as the bound.
-inline void normalise(const float* thrusts, float* action) {
+inline void normalize(const float* thrusts, float* action) {
   for (int i = 0; i < kActionDim; i++) {
     const Channel& channel = Environment::kActions[i];
-    action[i] = normalised_action(thrusts[i], channel.minimum, channel.maximum);
+    action[i] = normalized_action(thrusts[i], channel.minimum, channel.maximum);
   }
 }
 

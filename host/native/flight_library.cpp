@@ -38,7 +38,7 @@ void rlt_flight_observe(const Flight* flight, float* observation) {
 // One tick with thrusts (kActionDim) in [0, 1]. The Cause of a limit that it broke, or 0.
 std::uint32_t rlt_flight_step(Flight* flight, const float* thrusts) {
   float action[kActionDim];
-  normalise(thrusts, action);
+  normalize(thrusts, action);
   change(flight->environment, flight->seed, flight->episode, flight->tick, flight->parameters);
   const auto result = fly_on(flight->environment, flight->parameters, flight->state, action,
                              rlt::RandomStream{flight->seed, rlt::Purpose::evaluation_step,

@@ -126,7 +126,7 @@ RLT_EXPORT(fly) std::uint32_t fly(std::uint32_t ticks) {
                               flight.episode});
     const std::uint32_t now_us = flight.tick * Environment::kStepInterval_us;
     const auto status = executor.step(device, now_us, {observation, now_us}, thrusts, &pilot);
-    normalise(thrusts, action);
+    normalize(thrusts, action);
     change(flight.environment, flight.seed, flight.episode, flight.tick, flight.parameters);
     const auto result = fly_on(
         flight.environment, flight.parameters, flight.state, action,

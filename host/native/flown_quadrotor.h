@@ -17,7 +17,7 @@ struct Drawn : quadrotor::Distribution {
 // X(type, name, default, minimum, maximum, unit, description)
 #define RLT_FLIGHT_CHANGES(X)                                                             \
   X(float, change_s, 5, 0, 600, "s", "When the airframe changes in flight.")              \
-  X(float, payload, 0, 0, 0.9, "1", "Part of the mass that drops then, from its centre.") \
+  X(float, payload, 0, 0, 0.9, "1", "Part of the mass that drops then, from its center.") \
   X(float, rotor_loss, 0, 0, 1, "1",                                                      \
     "Part of its thrust that one rotor, which is drawn, loses then.")                     \
   X(std::uint32_t, plus_frame, 0, 0, 1, "",                                               \
@@ -48,7 +48,7 @@ inline void sample_parameters(Generic device, const FlownQuadrotor& environment,
 }
 
 // What becomes of an episode's airframe in flight. Its inertia stays, as the payload was in its
-// centre; gusts stay accelerations.
+// center; gusts stay accelerations.
 inline void change_airframe(const Changes& changes, RandomStream random,
                             FlownQuadrotor::Parameters& parameters) {
   const float left = 1.0f - changes.payload, more = 1.0f / left;
@@ -67,7 +67,7 @@ inline void change_airframe(const Changes& changes, RandomStream random,
 // arm that points ahead, and so the rotors are those of the contract. What is about the body's axes
 // in the airframe, inertias and drag, is about the arms then, and body axes through them are the
 // principal ones: observations and what is drawn know nothing of them. An arm is as long as the
-// distance of the X frame's rotors from the centre.
+// distance of the X frame's rotors from the center.
 
 // The airframe's parameters as those about the arms.
 struct PlusFrame : FlownQuadrotor::Parameters {
@@ -120,11 +120,11 @@ inline StepResult<float> step_plus(const FlownQuadrotor& environment,
   float fraction[4], commanded[4], setpoint[4], force[3], change = 0.0f;
   const float no_torque[3] = {0.0f, 0.0f, 0.0f};
   for (int i = 0; i < 4; i++) {
-    const float normalised = math::clamp(action[i], -1.0f, 1.0f);
-    const float difference = normalised - state.last_action[i];
+    const float normalized = math::clamp(action[i], -1.0f, 1.0f);
+    const float difference = normalized - state.last_action[i];
     change = math::fma(difference, difference, change);
-    state.last_action[i] = normalised;
-    fraction[i] = parameters.gain[i] * math::fma(0.5f, normalised, 0.5f);
+    state.last_action[i] = normalized;
+    fraction[i] = parameters.gain[i] * math::fma(0.5f, normalized, 0.5f);
   }
   quadrotor::rotor_setpoints<float>(parameters, fraction, commanded);
   const bool is_lost = uniform<float>(random, quadrotor::kLossIndex, 0.0f, 1.0f) < settings.loss;

@@ -258,7 +258,7 @@ void take_action(Lanes<Device>& lanes, int lane, ExecutorStatus status) {
   const float* thrusts = lanes.thrusts + lane * kActionDim;
   const std::uint32_t tick = lanes.tick[lane];
   lanes.outcome[lane]->status = static_cast<std::uint32_t>(status);
-  normalise(thrusts, lanes.action + lane * kActionDim);
+  normalize(thrusts, lanes.action + lane * kActionDim);
   if (lanes.samples[lane] == nullptr) return;
   Sample& sample = lanes.samples[lane][tick];
   read(lanes.parameters[lane], lanes.state[lane], tick, sample.reading);

@@ -74,16 +74,16 @@ int rlt_policy_check_examples(const rlt::PolicyView* policy, float* scratch,
 }
 
 // Elements of action (action_dim) that are NaN become those of the safe action of the image's
-// contract, and normalised (action_dim) all of it as a place keeps it for a policy that sees its
+// contract, and normalized (action_dim) all of it as a place keeps it for a policy that sees its
 // own last actions. Returns whether a contract states a safe action.
-int rlt_policy_safe_action(const rlt::PolicyView* policy, float* action, float* normalised) {
+int rlt_policy_safe_action(const rlt::PolicyView* policy, float* action, float* normalized) {
   const std::size_t action_dim = policy->header->action_dim;
   std::vector<float> contracts(action_dim);
   const bool is_stated = take_safe_action(*policy, contracts.data());
   for (std::size_t i = 0; i < action_dim; i++) {
     const rlt::PolicyImageChannel& channel = policy->actions[i];
     if (!rlt::is_finite(action[i])) action[i] = contracts[i];
-    normalised[i] = rlt::normalised_action(action[i], channel.minimum, channel.maximum);
+    normalized[i] = rlt::normalized_action(action[i], channel.minimum, channel.maximum);
   }
   return is_stated;
 }

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 
-from rltools_host.build import catalogue, experiments
+from rltools_host.build import catalog, experiments
 from rltools_host.build.description import Channel
 from rltools_host.documents import (
     LARGEST_U32,
@@ -44,7 +44,7 @@ MOST_THREADS = 1024
 
 def list_environments() -> list[str]:
     """Names that make() takes; each is also Gymnasium's, with rlt/ before it."""
-    return [environment.name for environment in catalogue.list_environments()]
+    return [environment.name for environment in catalog.list_environments()]
 
 
 def make(

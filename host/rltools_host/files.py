@@ -101,7 +101,7 @@ def write_durably(path: Path, data: bytes) -> None:
         os.close(descriptor)
 
 
-def synchronise_folder(path: Path) -> None:
+def synchronize_folder(path: Path) -> None:
     """Has the folder's names on the disk: those that were made, renamed and removed in it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -121,7 +121,7 @@ def write_atomically(path: Path, data: bytes) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(partial)
             raise
-        synchronise_folder(path.parent)
+        synchronize_folder(path.parent)
     except OSError as error:
         raise disk_error(path, error) from None
 

@@ -28,7 +28,7 @@ HASH_120 = "f658ec6c3a62a1952779b41655e043c521809d51019e33c9f6b7c00457489461"
 HASH_300 = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
 PHASES = [
     *("act", "simulate", "sample", "target values", "critic forward", "critic backward"),
-    *("actor", "optimiser", "targets"),
+    *("actor", "optimizer", "targets"),
 ]
 
 

@@ -36,7 +36,7 @@ RAW: dict[str, Any] = {
 }
 
 
-def test_medians_become_shares_of_neighbouring_peaks() -> None:
+def test_medians_become_shares_of_neighboring_peaks() -> None:
     found = roofline.evaluated(RAW)
     actor, sample, never = found.pop("phases")
     assert found.pop("shares") == pytest.approx([0.5, 0.5, 0.5])

@@ -47,13 +47,13 @@ def test_a_pass_takes_no_more_than_its_limit(name: str) -> None:
         if row["hidden"] == "relu"
     }
     for given, limit in zip((ZEROS, NO_ZEROS), LIMITS[name], strict=True):
-        assert rows[given, "optimised"] <= limit
-        assert rows[given, "policy image"] <= MOST_OF_AN_IMAGE * rows[given, "optimised"]
-        assert rows[given, "optimised"] < rows[given, "generic"]
+        assert rows[given, "optimized"] <= limit
+        assert rows[given, "policy image"] <= MOST_OF_AN_IMAGE * rows[given, "optimized"]
+        assert rows[given, "optimized"] < rows[given, "generic"]
 
 
 @pytest.mark.parametrize(
-    "wrong", [row("optimised", crc=2), row("policy image", crc=2), row("dsp", 2, 20_000)]
+    "wrong", [row("optimized", crc=2), row("policy image", crc=2), row("dsp", 2, 20_000)]
 )
 def test_other_numbers_are_not_compared(wrong: dict[str, object]) -> None:
     with pytest.raises(MeasurementError, match="computes something else"):

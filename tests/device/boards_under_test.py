@@ -27,7 +27,7 @@ LIMIT_S = 250.0  # of an emulator; below pytest's own limit for a test
 REFERENCE_DEVICE = {"header": "rltools/devices/generic.h", "name": "Generic"}
 # Updates begin after `learning_starts`; each costs an emulated board some 10 million instructions,
 # and so do two episodes of an evaluation.
-# The seed's bits, as those of a float, are a signalling NaN's.
+# The seed's bits, as those of a float, are a signaling NaN's.
 SHORT_RUN = {
     "seed": 0x7FA00001,
     "steps": 60,

@@ -56,7 +56,7 @@ def connect(programs: Programs, dialect: ModuleType) -> Iterator[Connect]:
 
 @pytest.fixture(scope="session")
 def reference_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The host's firmware with the reference kernels in place of the vectorised ones."""
+    """The host's firmware with the reference kernels in place of the vectorized ones."""
     board = load_board("host")
     program = json.loads(TREE.build_file.read_text())["programs"]["train"]
     sources = [*program["sources"], *board.sources]

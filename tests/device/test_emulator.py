@@ -141,7 +141,7 @@ def test_emulator_dies_with_a_command_that_is_killed() -> None:
 def test_run_paused_on_the_emulated_board_goes_on_here_with_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C behind the warm-up, so that optimiser moments and replay buffer travel too. The best
+    """Ctrl-C behind the warm-up, so that optimizer moments and replay buffer travel too. The best
     policy is one that the board, which has no memory for two, has rested for."""
 
     class PressingScreen(PlainScreen):

@@ -19,7 +19,7 @@ from rltools_host.policies.board import PROGRAM, PolicyPlace
 pytestmark = pytest.mark.all  # other processors
 
 INPUTS, SAMPLES = 30, 4
-# One of each source; ELU, SiLU, GELU, tanh and ReLU, GRU and LSTM, normalisers and what cuts off
+# One of each source; ELU, SiLU, GELU, tanh and ReLU, GRU and LSTM, normalizers and what cuts off
 # observations.
 FILES = (
     "sb3_ppo_vec_normalize.zip",

@@ -23,7 +23,7 @@ BOARD = load_board("qemu-cortex-m7")
 HERE = Path(__file__).parent
 IMAGE_ADDRESS = 0x60000000
 PENDULUM_PARAMETERS = 144 + 3 * 8 + 4 * 48
-ANT_PARAMETERS = 144 + 3 * 8 + 35 * 48  # the normaliser's means first
+ANT_PARAMETERS = 144 + 3 * 8 + 35 * 48  # the normalizer's means first
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_an_ants_policy_gives_the_same_bits(
     ant_image: bytes, program: Path, tmp_path: Path
 ) -> None:
     assert verdict_of_board(program, ant_image, tmp_path) == ("accepted", "accepted")
-    assert struct.unpack_from("<I", ant_image, 24) == (1,)  # there is a normaliser
+    assert struct.unpack_from("<I", ant_image, 24) == (1,)  # there is a normalizer
     (mean,) = struct.unpack_from("<f", ant_image, ANT_PARAMETERS)
     assert 0.3 < mean < 0.75  # of the torso's height in m
     image = patched(ant_image, ANT_PARAMETERS, "f", mean + 0.001)

@@ -108,13 +108,13 @@ class Durability:
         elif name == "write":
             self.contents.add(path_of(arguments[0]))
         elif name == "fsync":
-            self._synchronise(path_of(arguments[0]))
+            self._synchronize(path_of(arguments[0]))
         elif name == "mkdir":
             self.made.add(Path(arguments[0]))
         elif name in ("replace", "rename"):
             self._rename(Path(arguments[0]), Path(arguments[1]))
 
-    def _synchronise(self, path: Path) -> None:
+    def _synchronize(self, path: Path) -> None:
         self.contents.discard(path)
         for names in (self.made, self.renamed):
             names -= {name for name in names if name.parent == path}

@@ -23,15 +23,15 @@ class Golden:
     library: str
     shape: str
     given: Given = NOTHING
-    normaliser: str | None = None
+    normalizer: str | None = None
     actions: str | None = None
 
     def request(self, output: Path | None = None) -> ImportRequest:
-        normaliser = None if self.normaliser is None else FOLDER / self.normaliser
+        normalizer = None if self.normalizer is None else FOLDER / self.normalizer
         return ImportRequest(
             FOLDER / self.file,
             contract=self.contract,
-            normaliser=normaliser,
+            normalizer=normalizer,
             given=self.given,
             actions=self.actions,
             output=output,
@@ -65,7 +65,7 @@ GOLDENS: Sequence[Golden] = (
         "quadrotor",
         "Stable-Baselines3 PPO",
         "13-52-12-8-4",  # with what clips the observations
-        normaliser="sb3_ppo_vec_normalize.pkl",
+        normalizer="sb3_ppo_vec_normalize.pkl",
     ),
     Golden("sb3_sac.zip", "pendulum", "Stable-Baselines3 SAC", "3-12-8-1"),
     Golden("sb3_sac_sde.zip", "quadrotor", "Stable-Baselines3 SAC", "13-12-8-16-4"),
@@ -143,7 +143,7 @@ RECURRENT: Sequence[Golden] = (
         "quadrotor",
         "sb3-contrib RecurrentPPO",
         "13-LSTM10-LSTM10-12-8-4",
-        normaliser="sb3_recurrent_ppo.pkl",
+        normalizer="sb3_recurrent_ppo.pkl",
     ),
     Golden("rsl_rl_lstm.pt", "quadrotor", "RSL-RL", "13-LSTM10-12-8-4", actions="same"),
     Golden("rsl_rl_2_lstm.pt", "quadrotor", "RSL-RL", "13-LSTM10-12-8-4", actions="same"),

@@ -66,7 +66,7 @@ class DyingPoint(Point):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         if self.steps_in_all >= 100:
-            raise RuntimeError("its licence has expired")
+            raise RuntimeError("its license has expired")
         return super().step(action)
 
 

@@ -75,12 +75,12 @@ def lstm_image(like: bytes) -> bytes:
     origin = Origin("lstm", image.environment, image.step, image.seed, image.state_sha256)
     observations = np.array([example.observation for example in image.examples])
     return write_image(
-        Network(image.normaliser, layers, ticks), image.contract, origin, observations
+        Network(image.normalizer, layers, ticks), image.contract, origin, observations
     )
 
 
 def sample_images() -> dict[str, bytes]:
-    """One image per activation, with a normaliser; "pendulum", an untrained pendulum policy, and
+    """One image per activation, with a normalizer; "pendulum", an untrained pendulum policy, and
     "small_pendulum", a third as large; "remembering_*" of policies that see their last actions,
     "recurrent_*" of policies with a hidden state, and "lstm_quadrotor"."""
     return write_samples()[0]

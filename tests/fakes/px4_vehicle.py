@@ -342,8 +342,8 @@ class ScriptedPx4:
         text = "Invalid command: " + words[0]
         if self.script.has_module and words[0] == "rlt_policy":
             level, said = self._module(words[1:])
-            colour = "\x1b[32m" if level == "INFO" else "\x1b[31m"
-            text = f"{colour}{level:<5} \x1b[37m[rlt_policy] {colour}{said}\x1b[0m"
+            color = "\x1b[32m" if level == "INFO" else "\x1b[31m"
+            text = f"{color}{level:<5} \x1b[37m[rlt_policy] {color}{said}\x1b[0m"
         self._shell_answers += 1
         is_dropped = len(words) > 1 and words[1] == self.script.drops_verb
         if is_dropped:

@@ -31,7 +31,7 @@ class Executor:
     def __init__(self, image: PolicyImage) -> None:
         self.image = image
         self.blind_to: set[str] = set()
-        self.safe, self.normalised_safe = image.runner.safe_action()
+        self.safe, self.normalized_safe = image.runner.safe_action()
         self.forgets = False  # its last actions
         self.reset()
 
@@ -39,7 +39,7 @@ class Executor:
         self.due: int | None = None
         self.taken: int | None = None
         self.last = self.safe
-        self.given: list[Float32Array] = []  # normalised, the latest last
+        self.given: list[Float32Array] = []  # normalized, the latest last
         self.state = HiddenState(self.image)
 
     def call(self, now: int, taken: int, values: Float32Array) -> tuple[str, Float32Array]:
@@ -50,7 +50,7 @@ class Executor:
             return "held", self.last
         self.due = (self.due + interval) & 0xFFFFFFFF
         status = next((name for name in self.faults(now, taken, values)), "acted")
-        self.last, given = self.safe, self.normalised_safe
+        self.last, given = self.safe, self.normalized_safe
         if status == "acted":
             inputs = np.array([[*values, *self.past()]], np.float32)
             output, action = self.state.run(now, inputs)

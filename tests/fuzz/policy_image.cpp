@@ -27,18 +27,18 @@ constexpr std::size_t kImageBytes = 4096, kScratchFloats = 256;
 constexpr int kHistory = 6, kMostActions = 8;
 
 template <Activation Hidden, Activation Output>
-Bytes image_of(const PolicyNormaliser& normaliser) {
+Bytes image_of(const PolicyNormalizer& normalizer) {
   using N = Network<Hidden, Output>;
-  Bytes image(policy_image_bytes<N>(normaliser.mean != nullptr));
-  write<N>(Generic{}, normaliser, image.data());
+  Bytes image(policy_image_bytes<N>(normalizer.mean != nullptr));
+  write<N>(Generic{}, normalizer, image.data());
   return image;
 }
 
 const Bytes& valid_image(std::size_t number) {
-  static const Bytes images[] = {image_of<Activation::relu, Activation::tanh>(kNormaliser),
-                                 image_of<Activation::gelu, Activation::identity>(kNoNormaliser),
-                                 image_of<Activation::softplus, Activation::sigmoid>(kNormaliser),
-                                 image_of<Activation::identity, Activation::relu>(kNoNormaliser)};
+  static const Bytes images[] = {image_of<Activation::relu, Activation::tanh>(kNormalizer),
+                                 image_of<Activation::gelu, Activation::identity>(kNoNormalizer),
+                                 image_of<Activation::softplus, Activation::sigmoid>(kNormalizer),
+                                 image_of<Activation::identity, Activation::relu>(kNoNormalizer)};
   return images[number];
 }
 const Bytes& image_with_past_actions(std::size_t number) {

@@ -1,4 +1,4 @@
-"""Fuzz targets: libFuzzer, with the address and undefined-behaviour sanitizers.
+"""Fuzz targets: libFuzzer, with the address and undefined-behavior sanitizers.
 
 They run the headers that boards run: each its corpus, then a fixed number of inputs made from it.
 """

@@ -1,4 +1,4 @@
-"""Makes the goldens of tests/lib with PyTorch: networks, losses, optimisers and whole TD3 updates.
+"""Makes the goldens of tests/lib with PyTorch: networks, losses, optimizers and whole TD3 updates.
 
 Run it where torch 2.13.0 and numpy are installed: python tests/goldens/generate.py
 It writes *.bin beside itself, in the format of tests/lib/rl/golden_file.h, and gives the same bytes
@@ -146,7 +146,7 @@ def losses() -> dict[str, Array]:
     }
 
 
-# ---- Optimisers ----------------------------------------------------------------------------------
+# ---- Optimizers ----------------------------------------------------------------------------------
 
 
 def adam_trace(

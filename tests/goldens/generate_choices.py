@@ -78,7 +78,7 @@ class ChoicesIteration(Iteration):
         observation = self.rollout.observation.flatten(0, 1)
         self.allowed = allowed(observation, MASKS_OF_TWO)
         with torch.no_grad():
-            self.logits = self.actor(self.rollout.normalised(observation))
+            self.logits = self.actor(self.rollout.normalized(observation))
         action = self.rollout.action.flatten(0, 1)
         chance = Choices(self.logits, self.allowed).log_prob(action)
         assert torch.isfinite(chance).all(), "the core has drawn what is forbidden"

@@ -26,17 +26,17 @@ STEPS, ENVIRONMENTS, TRUNCATIONS = 16, 4, 4
 MINIBATCHES = 4  # of an epoch
 STRIDE = 7
 TERMINATED, TRUNCATED = 1, 2
-NORMALISER_EPSILON = 1e-4
+NORMALIZER_EPSILON = 1e-4
 RATE_FACTOR, SMALLEST_RATE, LARGEST_RATE = 1.5, 1e-6, 1e-2
 HYPERPARAMETERS = (
     *("learning_rate", "beta1", "beta2", "epsilon", "gamma", "gae_lambda", "clip_range"),
     *("value_weight", "entropy_weight", "max_grad_norm", "reward_scale", "kl_target"),
-    *("normalise_obs", "normalise_adv", "recompute_adv", "adapt_rate"),
+    *("normalize_obs", "normalize_adv", "recompute_adv", "adapt_rate"),
 )
 
 
 class Rollout:
-    """The rows of a rollout, (steps, environments, …), and an observation's normalisation."""
+    """The rows of a rollout, (steps, environments, …), and an observation's normalization."""
 
     def __init__(self, inputs: Mapping[str, torch.Tensor], hyper: Mapping[str, float]) -> None:
         rows = (STEPS, ENVIRONMENTS)
@@ -50,18 +50,18 @@ class Rollout:
         self.final_observation = inputs["final_observation"].view(ENVIRONMENTS, TRUNCATIONS, dim)
         seen = inputs["seen"].view(-1, dim)
         self.shift, self.scale = torch.zeros(dim), torch.ones(dim)
-        if hyper["normalise_obs"]:
+        if hyper["normalize_obs"]:
             variance = seen.var(dim=0, correction=0)
-            self.shift, self.scale = seen.mean(0), (variance + NORMALISER_EPSILON).rsqrt()
+            self.shift, self.scale = seen.mean(0), (variance + NORMALIZER_EPSILON).rsqrt()
 
-    def normalised(self, observation: torch.Tensor) -> torch.Tensor:
+    def normalized(self, observation: torch.Tensor) -> torch.Tensor:
         return (observation - self.shift) * self.scale
 
     def next_values(self, critic: Network) -> torch.Tensor:
         """Of the state after each row's step: none after a terminal one."""
         following = torch.cat([self.observation[1:], self.present_observation[None]])
-        values = critic(self.normalised(following)).squeeze(-1)
-        final_values = critic(self.normalised(self.final_observation)).squeeze(-1)
+        values = critic(self.normalized(following)).squeeze(-1)
+        final_values = critic(self.normalized(self.final_observation)).squeeze(-1)
         for environment in range(ENVIRONMENTS):
             truncated = (self.ending[:, environment] == TRUNCATED).nonzero().flatten().tolist()
             for number, step in enumerate(truncated):
@@ -74,7 +74,7 @@ def advantages(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Schulman et al. 2016, equation 16, and the values' targets; (steps, environments) each."""
     with torch.no_grad():
-        value = critic(rollout.normalised(rollout.observation)).squeeze(-1)
+        value = critic(rollout.normalized(rollout.observation)).squeeze(-1)
         delta = rollout.reward + gamma * rollout.next_values(critic) - value
     advantage = torch.zeros(STEPS, ENVIRONMENTS)
     for step in reversed(range(STEPS)):
@@ -151,9 +151,9 @@ class Iteration:
         """Schulman et al. 2017, equations 7 and 9, on a minibatch."""
         hyper, rollout = self.hyper, self.rollout
         advantage = self.advantage.flatten()[rows]
-        if hyper["normalise_adv"]:
+        if hyper["normalize_adv"]:
             advantage = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
-        observation = rollout.normalised(rollout.observation.flatten(0, 1)[rows])
+        observation = rollout.normalized(rollout.observation.flatten(0, 1)[rows])
         action = rollout.action.flatten(0, 1)[rows]
         old, new = self.policies(rows, self.actor(observation))
         ratio = (new.log_prob(action) - old.log_prob(action)).exp()
@@ -233,12 +233,12 @@ def results_of(
             for ours, theirs in (("first_moment", "exp_avg"), ("second_moment", "exp_avg_sq")):
                 stored = state[theirs].numpy()[::STRIDE].copy()
                 results[f"{update}/{name}_optimizer/{ours}"] = stored
-    # What the next iteration normalises by.
-    if iteration.hyper["normalise_obs"]:
+    # What the next iteration normalizes by.
+    if iteration.hyper["normalize_obs"]:
         dim = iteration.rollout.observation.shape[-1]
         seen = torch.cat([inputs["seen"], inputs["observation"]]).view(-1, dim)
-        results["normaliser/mean"] = seen.mean(0).numpy()
-        results["normaliser/variance"] = seen.var(dim=0, correction=0).numpy()
+        results["normalizer/mean"] = seen.mean(0).numpy()
+        results["normalizer/variance"] = seen.var(dim=0, correction=0).numpy()
     return {f"{case}/{name}": values for name, values in results.items()}
 
 

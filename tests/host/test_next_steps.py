@@ -102,7 +102,7 @@ def user() -> Iterator[User]:
 
 
 PPO = FOREIGN / "sb3_ppo_vec_normalize"
-PPO = ("import", f"{PPO}.zip", "--normaliser", f"{PPO}.pkl", "--contract", "quadrotor")
+PPO = ("import", f"{PPO}.zip", "--normalizer", f"{PPO}.pkl", "--contract", "quadrotor")
 SAC = ("import", FOREIGN / "sb3_sac.zip", "--environment", "gym:Pendulum-v1")
 TRAIN_FEW = ("--steps", "300", "--board")
 KINDS = {

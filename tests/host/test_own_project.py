@@ -144,7 +144,7 @@ def test_the_other_commands_work_in_a_project_elsewhere(installed: Path, tmp_pat
     assert "twin" in rlt("study")
     assert "a larger rate" in rlt("study", "twin", "--out", "runs/twin")
     assert "nothing is wrong" in rlt("check", "mover-td3")
-    rlt("import", f"{FOREIGN}.zip", "--normaliser", f"{FOREIGN}.pkl", "--contract", "quadrotor")
+    rlt("import", f"{FOREIGN}.zip", "--normalizer", f"{FOREIGN}.pkl", "--contract", "quadrotor")
     (imported,) = (its.folder / "runs").glob("imported-*")
     hil = rlt("hil", "--run", "two/s0", "--board", "bench", "--samples", "100", "--json")
     assert json.loads(hil.splitlines()[-1])["max_abs_diff"] == 0

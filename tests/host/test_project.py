@@ -9,7 +9,7 @@ import pytest
 
 from rltools_host.boards.description import board_names, load_board
 from rltools_host.build import experiments
-from rltools_host.build.catalogue import environments_in, find_environment
+from rltools_host.build.catalog import environments_in, find_environment
 from rltools_host.commands import doctor
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.flight.gate import gate_names

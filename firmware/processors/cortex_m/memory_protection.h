@@ -29,7 +29,7 @@ void protect(const ProtectedRegion (&regions)[Count]) {
   __asm__ volatile("dsb\n isb" : : : "memory");
 }
 
-// What startup.cpp asks of a board, once before main(), with faults enabled and memory initialised:
+// What startup.cpp asks of a board, once before main(), with faults enabled and memory initialized:
 // that accesses fault where it has no memory, so that an overflow of the stack is noticed.
 void protect_memory();
 

@@ -47,7 +47,7 @@ void protect(const ProtectedRegion (&regions)[Count]) {
   set_bits<detail::kPmpConfiguration + 3>((detail::kPowerOfTwo | detail::kLocked) << 24);
 }
 
-// What startup.cpp asks of a board, once before main(), with memory initialised:
+// What startup.cpp asks of a board, once before main(), with memory initialized:
 // that accesses fault where it has no memory, so that an overflow of the stack is noticed.
 void protect_memory();
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from rltools_host.boards.description import Board, MemoryRegion, list_boards
 from rltools_host.build import cmake, experiments, firmware
-from rltools_host.build.catalogue import algorithms
+from rltools_host.build.catalog import algorithms
 from rltools_host.build.firmware import memory_usage
 from rltools_host.errors import BuildError
 from rltools_host.policies.contract import Contract, Layer, output_dim
@@ -184,11 +184,11 @@ def image_sizes(task: Task, hidden: Sequence[int]) -> dict[str, int]:
         Layer("identity", np.zeros(pair, np.float32), np.zeros(pair[1], np.float32))
         for pair in pairwise(widths)
     ]
-    is_normalised = algorithms()[task.algorithm].has_rollouts
-    normaliser = (np.zeros(inputs), np.zeros(inputs)) if is_normalised else None
+    is_normalized = algorithms()[task.algorithm].has_rollouts
+    normalizer = (np.zeros(inputs), np.zeros(inputs)) if is_normalized else None
     example_words = inputs + 1 + outputs + len(task.actions)  # docs/policy_image.md
     image = assembled(
-        Network(normaliser, layers),
+        Network(normalizer, layers),
         contract,
         Origin("", "", 0, 0, "00" * 32),
         EXAMPLES,
@@ -233,7 +233,7 @@ class Learning:
     gamma: float = 0.99
     steps: int | None = None  # of a run
     reward_scale: float = 1.0
-    is_normalised: bool = False  # observations are, on their way into the networks
+    is_normalized: bool = False  # observations are, on their way into the networks
     can_scale: bool = False  # there is a hyperparameter reward_scale
 
 
@@ -300,9 +300,9 @@ def listed(names: list[str], most: int = 4) -> str:
 
 MOST_WRAPPERS = 50
 # By the names of Gymnasium's classes, whose texts a task's own classes may derive from.
-NORMALISED = (
+NORMALIZED = (
     "its running mean and deviation are neither saved with a run nor exported with a policy",
-    "take it away: learn by PPO, which normalises and exports it, or scale by constants",
+    "take it away: learn by PPO, which normalizes and exports it, or scale by constants",
 )
 REWARDED = (
     "returns are of rewards that change while it learns, and compare with no others",
@@ -333,7 +333,7 @@ STOCHASTIC = (
     "take it away, if the place of use has nothing of the kind",
 )
 KNOWN = {
-    "NormalizeObservation": (FAULT, NORMALISED),
+    "NormalizeObservation": (FAULT, NORMALIZED),
     "NormalizeReward": (ADVICE, REWARDED),
     "FrameStackObservation": (FAULT, STACKED),
     "FrameStack": (FAULT, STACKED),

@@ -216,7 +216,7 @@ def observation_scale(play: Play, learning: Learning) -> list[Finding]:
                 ADVICE,
             )
         )
-    if learning.is_normalised:
+    if learning.is_normalized:
         return found
     size = np.maximum(np.abs(play.mean), play.deviation)
     for large, chosen in (
@@ -236,7 +236,7 @@ def observation_scale(play: Play, learning: Learning) -> list[Finding]:
                 f"the networks ({names[first]}: {number(float(play.mean[first]))} ± "
                 f"{number(float(play.deviation[first]))})",
                 f"multiply {names[first]} by {factor:g}, choose another unit, or learn by PPO, "
-                "which normalises observations",
+                "which normalizes observations",
                 ADVICE,
             )
         )

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rltools_host.build.catalogue import algorithms
+from rltools_host.build.catalog import algorithms
 from rltools_host.build.description import LARGEST_FLOAT32, ranges_of
 from rltools_host.checks import findings, rules
 from rltools_host.checks.findings import (
@@ -72,8 +72,8 @@ class Examiner:
             self.close()
             raise
         state.answered()
-        is_normalised = algorithms()[self.task.algorithm].has_rollouts
-        self.learning = Learning(is_normalised=is_normalised, can_scale=is_normalised)
+        is_normalized = algorithms()[self.task.algorithm].has_rollouts
+        self.learning = Learning(is_normalized=is_normalized, can_scale=is_normalized)
         self.box = self.environment.observation_space
         self.actions = ActionSpace(self.environment.action_space)
         self.names = [channel.name for channel in self.task.actions]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rltools_host.build.catalogue import listed
+from rltools_host.build.catalog import listed
 from rltools_host.build.experiments import describe, is_of_task, requirements
 from rltools_host.checks.findings import (
     ADVICE,

@@ -125,7 +125,7 @@ def tell(story: Story) -> None:
     with contextlib.redirect_stdout(story.stream):
         while number < len(steps := steps_of(story)):
             step, number = steps[number], number + 1
-            heading = emphasised(f"[{number}] {step.heading}", story.stream)
+            heading = emphasized(f"[{number}] {step.heading}", story.stream)
             print(f"\n{heading}", file=story.stream, flush=True)
             step.act(story)
 
@@ -150,7 +150,7 @@ def steps_of(story: Story) -> list[Step]:
     return [*steps, Step("Compare", compare)]
 
 
-def emphasised(text: str, stream: TextIO) -> str:
+def emphasized(text: str, stream: TextIO) -> str:
     """Bold on a terminal."""
     return f"\033[1m{text}\033[0m" if stream.isatty() else text
 
@@ -300,7 +300,7 @@ def compare(story: Story) -> None:
     name = story.board.name
     begun = name if story.whole else f"{name}, then {HOST_BOARD}"
     steps = story.document["steps"]
-    story.say(f"weights, optimiser moments and replay buffer after {steps:,} steps:")
+    story.say(f"weights, optimizer moments and replay buffer after {steps:,} steps:")
     for place, digest in ((HOST_BOARD, ours), (begun, theirs)):
         story.say(f"{place}:")
         story.say(f"  {digest}")
@@ -350,8 +350,8 @@ def close(story: Story) -> None:
         f"    {command_line('train', EXPERIMENT, '--board', 'host', '--seed', '1')}",
         f"    {command_line('export', near_path(Path(document['run'])), '--to', 'c')}",
         "",
-        emphasised(f"The report: {near_path(Path(document['report']))}", story.stream),
-        emphasised(f"The state: {document['state_sha256']}", story.stream),
+        emphasized(f"The report: {near_path(Path(document['report']))}", story.stream),
+        emphasized(f"The state: {document['state_sha256']}", story.stream),
     ]
     print("\n".join(lines), file=story.stream, flush=True)
 

@@ -25,15 +25,15 @@ from rltools_host.lines import aside, columns, in_columns
 from rltools_host.runs.folder import RunFolder
 from rltools_host.tree import command_line, near_path
 
-EXAMPLE = "import ppo.zip --environment gym:Pendulum-v1 --normaliser vec_normalize.pkl"
+EXAMPLE = "import ppo.zip --environment gym:Pendulum-v1 --normalizer vec_normalize.pkl"
 ACTIVATION_NAMES = ", ".join(VALUES)
 
 
 def lines_of(imported: Imported) -> list[str]:
     image = imported.image
-    normaliser = "" if image.normaliser is None else ", normaliser"
+    normalizer = "" if image.normalizer is None else ", normalizer"
     return [
-        f"{imported.policy.library}, {image.shape}{normaliser}, for {imported.place.name}",
+        f"{imported.policy.library}, {image.shape}{normalizer}, for {imported.place.name}",
         *(f"  {proof.line()}" for proof in imported.proofs),
     ]
 
@@ -122,7 +122,7 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
 
 
 EITHER = (
-    *("file", "normaliser", "activation_name", "output_activation", "output_name", "actions"),
+    *("file", "normalizer", "activation_name", "output_activation", "output_name", "actions"),
     *("correct", "rate", "recorded", "output", "json_output", "safe_action", "step_interval_us"),
 )
 CONTRACT = mode("without --environment", "contract", *EITHER)
@@ -147,7 +147,7 @@ def command(
             help="Or the environment in which it acts: gym:…, or one of the core's.",
         ),
     ] = None,
-    normaliser: Annotated[
+    normalizer: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="What VecNormalize.save() wrote beside the policy."),
     ] = None,
@@ -219,7 +219,7 @@ def command(
         file,
         contract,
         environment,
-        normaliser,
+        normalizer,
         recorded,
         given,
         tuple(correct or ()),

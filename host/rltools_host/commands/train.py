@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rltools_host.build.catalogue import listed
+from rltools_host.build.catalog import listed
 from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands import options
 from rltools_host.commands.options import Channels, EpisodeSteps, Jobs, Json

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from rltools_host.build.catalogue import NAMESPACE, list_environments
+from rltools_host.build.catalog import NAMESPACE, list_environments
 from rltools_host.build.description import Channel, ranges_of
 from rltools_host.environments.library import (
     NEXT_STEP,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, description, experiments
-from rltools_host.build.catalogue import Environment, find_environment
+from rltools_host.build.catalog import Environment, find_environment
 from rltools_host.build.description import Parameter
 from rltools_host.build.native import NativeLibrary
 from rltools_host.documents import LARGEST_U32, optional_whole_number, repr_of, table, whole_number

@@ -18,7 +18,7 @@ from rltools_host.foreign.network import (
     Activate,
     Dense,
     ForeignPolicy,
-    Normalise,
+    Normalize,
     Stage,
     widths,
 )
@@ -56,7 +56,7 @@ def exported_policy(
     stages: list[Stage] = []
     mean, scale = (np.ravel(table[name]) for name in ("mean", "inverse_std"))
     if mean.any() or (scale != 1).any():
-        stages.append(Normalise(mean, scale))
+        stages.append(Normalize(mean, scale))
     for name, activation in zip(names, activations, strict=True):
         layers = module(table, name)
         stages += layers
@@ -77,7 +77,7 @@ def exported_policy(
     return ForeignPolicy(
         "rlt export",
         tuple(stages),
-        is_normalised=not choices,
+        is_normalized=not choices,
         choices=choices,
         observation_bounds=(low, high),
         action_bounds=None if choices else bounds,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.build.catalogue import NAMESPACE
+from rltools_host.build.catalog import NAMESPACE
 from rltools_host.build.description import ranges_of
 from rltools_host.environments.compiled import CompiledVectorEnv
 from rltools_host.foreign.place import Correction, Place, blocks_of, known_corrections
@@ -53,7 +53,7 @@ class Finding:
     fault: Hypothesis | None = None
     restored: float = 0.0
     is_bad: bool = False  # no better than with no action
-    has_normaliser: bool = True
+    has_normalizer: bool = True
 
     def lines(self, environment: str) -> list[str]:
         mean, std = self.returns.mean(), self.returns.std()
@@ -74,10 +74,10 @@ class Finding:
     def reason(self) -> str:
         """Where a policy does badly and nothing restores it."""
         tried = f"none of {self.tried} likely faults is the reason"
-        if self.has_normaliser:
+        if self.has_normalizer:
             return tried
         return (
-            f"{tried}; the file has no normaliser: if the policy was trained with one, that is "
+            f"{tried}; the file has no normalizer: if the policy was trained with one, that is "
             "missing"
         )
 
@@ -273,7 +273,7 @@ class Search:
                 best, restored = each, found
         nothing = float(idle.mean())
         finding = Finding(usual, nothing, len(screened), is_bad=is_bad(usual, nothing))
-        finding = replace(finding, has_normaliser=self.image.normaliser is not None)
+        finding = replace(finding, has_normalizer=self.image.normalizer is not None)
         if best is None:
             return finding
         others = [score for score, each in screened if not (best.is_rate and each.is_rate)]

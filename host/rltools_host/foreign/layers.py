@@ -1,7 +1,7 @@
 """Layers in tables of tensors by the names that PyTorch gives them: dense ones and recurrent ones,
 which are read, and the order in which they follow on each other.
 
-Folds the stages of a foreign policy into what an image holds: a normaliser and layers.
+Folds the stages of a foreign policy into what an image holds: a normalizer and layers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rltools_host.foreign.network import (
     Clip,
     Dense,
     Layer,
-    Normalise,
+    Normalize,
     Recurrent,
     Stage,
     ends_of,
@@ -245,25 +245,25 @@ class FoldedLayer:
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """What an image holds: a normaliser, or none, and layers."""
+    """What an image holds: a normalizer, or none, and layers."""
 
-    normaliser: tuple[Array, Array] | None  # mean and inverse standard deviation
+    normalizer: tuple[Array, Array] | None  # mean and inverse standard deviation
     layers: tuple[FoldedLayer, ...]
 
 
 def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
-    """Normaliser and layers that compute the stages.
+    """Normalizer and layers that compute the stages.
 
     ranges: of the observations (low, high), within which a clip that nothing reaches is left out.
     """
     rest = list(stages)
-    normaliser = None
-    if isinstance(rest[0], Normalise):
+    normalizer = None
+    if isinstance(rest[0], Normalize):
         first = rest.pop(0)
-        assert isinstance(first, Normalise)
-        while isinstance(rest[0], Normalise):
+        assert isinstance(first, Normalize)
+        while isinstance(rest[0], Normalize):
             first = both(first, rest.pop(0))
-        normaliser = (first.mean, first.inverse_std)
+        normalizer = (first.mean, first.inverse_std)
         ranges = (
             (ranges[0] - first.mean) * first.inverse_std,
             (ranges[1] - first.mean) * first.inverse_std,
@@ -293,7 +293,7 @@ def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
         layers.append(FoldedLayer("identity", open_layer.weights, open_layer.bias))
     if any(max(len(each.weights), each.width) > WIDEST for each in layers):
         raise UnreadableError(f"a layer of it is wider than {WIDEST}, with what its clipping takes")
-    return Folded(normaliser, tuple(layers))
+    return Folded(normalizer, tuple(layers))
 
 
 def reached(clip: Clip, ranges: tuple[Array, Array]) -> NDArray[np.bool_]:
@@ -305,7 +305,7 @@ def plain_stages(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> list[L
     """The same with layers and activations alone."""
     plain: list[Layer | Activate] = []
     for index, stage in enumerate(stages):
-        if isinstance(stage, Normalise):
+        if isinstance(stage, Normalize):
             scale = stage.inverse_std
             plain.append(Dense(np.diag(scale), -stage.mean * scale))
         elif isinstance(stage, Clip):
@@ -342,11 +342,11 @@ def clip_layers(clip: Clip, may_leave: NDArray[np.bool_]) -> list[Dense | Activa
     return [spread, Activate("relu"), Dense(np.array(rows), np.zeros(width))]
 
 
-def both(first: Normalise, second: Stage) -> Normalise:
+def both(first: Normalize, second: Stage) -> Normalize:
     """One for two, the second behind the first."""
-    assert isinstance(second, Normalise)
+    assert isinstance(second, Normalize)
     mean = first.mean + second.mean / first.inverse_std
-    return Normalise(mean, first.inverse_std * second.inverse_std)
+    return Normalize(mean, first.inverse_std * second.inverse_std)
 
 
 def product(first: Dense, second: Dense) -> Dense:
@@ -358,10 +358,10 @@ def trimmed(stages: Sequence[Stage]) -> list[Stage]:
     """Without scaling and clipping behind the last layer that come to nothing, as the output is cut
     off at -1 and 1 anyway: what is there is clip(scale x + offset, low, high)."""
     rest = list(stages)
-    tail: list[Normalise | Clip] = []
-    while rest and isinstance(rest[-1], Normalise | Clip):
+    tail: list[Normalize | Clip] = []
+    while rest and isinstance(rest[-1], Normalize | Clip):
         last = rest.pop()
-        assert isinstance(last, Normalise | Clip)
+        assert isinstance(last, Normalize | Clip)
         tail.insert(0, last)
     if not tail or not rest:
         return list(stages)
@@ -369,13 +369,13 @@ def trimmed(stages: Sequence[Stage]) -> list[Stage]:
     scale, offset = np.ones(width), np.zeros(width)
     low, high = np.full(width, -np.inf), np.full(width, np.inf)
     for each in tail:
-        if isinstance(each, Normalise):
+        if isinstance(each, Normalize):
             scale, offset = scale * each.inverse_std, (offset - each.mean) * each.inverse_std
             low, high = (low - each.mean) * each.inverse_std, (high - each.mean) * each.inverse_std
         else:
             low, high = np.clip(low, each.low, each.high), np.clip(high, each.low, each.high)
     if np.abs(scale - 1).max() > ROUNDED or np.abs(offset).max() > ROUNDED:
-        rest.append(Normalise(-offset / scale, scale))
+        rest.append(Normalize(-offset / scale, scale))
     if (low > -1 + ROUNDED).any() or (high < 1 - ROUNDED).any():
         rest.append(Clip(low, high))
     return rest

@@ -1,7 +1,7 @@
 """A foreign policy as a list of stages.
 
 Each format becomes such a list. `run` computes it stage by stage in double precision, as the
-library's formulas stand; foreign/layers.py makes a normaliser and layers of it, which the image
+library's formulas stand; foreign/layers.py makes a normalizer and layers of it, which the image
 has. One is compared with the other (foreign/proof.py).
 
 What a description of a policy states of the contract by which it acts: names, units, ranges, rate;
@@ -114,7 +114,7 @@ MOST_STATE = 2**16 - 1  # numbers of a hidden state
 
 
 @dataclass(frozen=True, eq=False)
-class Normalise:
+class Normalize:
     """(x - mean) * inverse_std, element by element."""
 
     mean: Array
@@ -163,7 +163,7 @@ class Activate:
 
 
 Layer = Dense | Recurrent
-Stage = Normalise | Clip | Layer | Activate
+Stage = Normalize | Clip | Layer | Activate
 Starts = NDArray[np.bool_]  # which observations, of rows in time, begin an episode
 
 
@@ -172,14 +172,14 @@ class ForeignPolicy:
     """What a file says of a policy: from observations in the environment's units to an action.
 
     The stages' output is an action in [-1, 1], which is taken to the environment's ranges, where
-    `is_normalised`; where it is False, the output is in the environment's units and cut off at the
+    `is_normalized`; where it is False, the output is in the environment's units and cut off at the
     ranges; where it is None, the file does not tell. Bounds are those that the file states of the
     environment's spaces, where it does.
     """
 
     library: str  # for example "Stable-Baselines3 PPO"
     stages: tuple[Stage, ...]
-    is_normalised: bool | None = None
+    is_normalized: bool | None = None
     # How many each of its actions chooses from, where the file says that it chooses; its outputs
     # are then a number for each of these, of which the largest is chosen.
     choices: tuple[int, ...] = ()
@@ -190,11 +190,11 @@ class ForeignPolicy:
     expected_return: float | None = None  # of the last episodes of training, where it is stated
     algorithm: str = ""  # ours of the same name, where there is one
     step_interval_us: int | None = None
-    lacks_normaliser: bool = False  # it was trained with one, which lies in another file
+    lacks_normalizer: bool = False  # it was trained with one, which lies in another file
     notes: tuple[str, ...] = ()
     # What it does not state and is taken to be so: "<what>, state it by <how>".
     assumed: tuple[str, ...] = ()
-    # Whether `is_normalised` is one of these: a tanh is its end, and nothing says what that means.
+    # Whether `is_normalized` is one of these: a tanh is its end, and nothing says what that means.
     is_scaling_assumed: bool = False
     # What the library itself gives for observations, where it is at hand: (n, out) for (n, in).
     reference: Callable[[NDArray[np.float32]], Array] | None = None
@@ -233,13 +233,13 @@ def widths(stages: Sequence[Stage]) -> tuple[int, int]:
     return first, width
 
 
-def ends_of(stage: Normalise | Clip | Layer) -> tuple[int, int]:
+def ends_of(stage: Normalize | Clip | Layer) -> tuple[int, int]:
     """How many numbers it takes, and gives."""
     if isinstance(stage, Dense):
         return stage.weights.shape[0], stage.weights.shape[1]
     if isinstance(stage, Recurrent):
         return stage.weights.shape[0], stage.hidden_weights.shape[0]
-    width = stage.mean.size if isinstance(stage, Normalise) else stage.low.size
+    width = stage.mean.size if isinstance(stage, Normalize) else stage.low.size
     return width, width
 
 
@@ -265,8 +265,8 @@ def check_stages(stages: Sequence[Stage]) -> None:
             raise UnreadableError("a number of its network is infinite or not a number")
         if isinstance(each, Clip) and (each.low >= each.high).any():
             raise UnreadableError("it clips to a range that is empty")
-        if isinstance(each, Normalise) and not (each.inverse_std > 0).all():
-            raise UnreadableError("its normaliser divides by a number that is not above 0")
+        if isinstance(each, Normalize) and not (each.inverse_std > 0).all():
+            raise UnreadableError("its normalizer divides by a number that is not above 0")
     widths(stages)
 
 
@@ -290,7 +290,7 @@ def run(stages: Sequence[Stage], x: Array, starts: Starts | None = None) -> Arra
     None: each does.
     """
     for stage in stages:
-        if isinstance(stage, Normalise):
+        if isinstance(stage, Normalize):
             x = (x - stage.mean) * stage.inverse_std
         elif isinstance(stage, Clip):
             x = np.clip(x, stage.low, stage.high)

@@ -21,7 +21,7 @@ from rltools_host.foreign.network import (
     Clip,
     Dense,
     ForeignPolicy,
-    Normalise,
+    Normalize,
     Stage,
     ends_of,
 )
@@ -79,11 +79,11 @@ def policy_in(content: bytes, output: str | None = None) -> ForeignPolicy:
         raise UnreadableError("it is not an ONNX model, or it is damaged") from None
     own = [entry.value for entry in model.metadata_props if entry.key == "contract"]
     ends_in_tanh = stages[-1] == Activate("tanh")
-    is_normalised = True if ends_in_tanh else False if own else None
+    is_normalized = True if ends_in_tanh else False if own else None
     return ForeignPolicy(
         "ONNX",
         stages,
-        is_normalised=is_normalised,
+        is_normalized=is_normalized,
         is_scaling_assumed=ends_in_tanh,
         assumed=assumed_output(reader.names, reader.output, output),
         reference=runtime_of(content, reader.output),
@@ -216,13 +216,13 @@ class _Reader:
             place = slice(starts[index], starts[index + 1])
             order += range(starts[index], starts[index + 1])
             for stage in chain:
-                if not isinstance(stage, Normalise):
+                if not isinstance(stage, Normalize):
                     raise UnreadableError("it does more to an input than scale it")
                 mean[place] += stage.mean / scale[place]
                 scale[place] *= stage.inverse_std
         joined = Dense(np.eye(self.width)[:, order], np.zeros(self.width))
         is_plain = not mean.any() and (scale == 1).all()
-        front: Chain = () if is_plain else (Normalise(mean, scale),)
+        front: Chain = () if is_plain else (Normalize(mean, scale),)
         return front if order == sorted(order) else (*front, joined)
 
     def product(self, first: str, second: str) -> Chain:
@@ -247,7 +247,7 @@ class _Reader:
             return (*chain, Activate(ACTIVATIONS[operator]))
         if operator == "Erf":
             last = chain[-1] if chain else None
-            if not isinstance(last, Normalise) or last.mean.any():
+            if not isinstance(last, Normalize) or last.mean.any():
                 raise UnreadableError("it has an Erf that is not part of GELU")
             if not np.allclose(last.inverse_std, math.sqrt(0.5), rtol=1e-6):
                 raise UnreadableError("it has an Erf that is not part of GELU")
@@ -318,7 +318,7 @@ def width_of(chain: Chain, first: int) -> int:
     for part in reversed(chain):
         if isinstance(part, Dense):
             return part.bias.size
-        if isinstance(part, Normalise | Clip):
+        if isinstance(part, Normalize | Clip):
             return ends_of(part)[0]
     return first
 
@@ -335,7 +335,7 @@ def affine(width: int, scale: Array, offset: Array) -> Stage:
     if not np.isfinite(scale).all() or (scale == 0).any():
         raise UnreadableError("it multiplies by 0, or by something that is not a number")
     if (scale > 0).all():
-        return Normalise(-offset / scale, scale)
+        return Normalize(-offset / scale, scale)
     return Dense(np.diag(np.broadcast_to(scale, (width,))), offset)
 
 

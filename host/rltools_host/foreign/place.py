@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.build import experiments
-from rltools_host.build.catalogue import NAMESPACE, algorithms, list_environments
+from rltools_host.build.catalog import NAMESPACE, algorithms, list_environments
 from rltools_host.build.description import LONGEST_NAME, Channel, channels
 from rltools_host.environments.library import load_library
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
@@ -30,7 +30,7 @@ from rltools_host.foreign.network import (
     Clip,
     Dense,
     ForeignPolicy,
-    Normalise,
+    Normalize,
     Recurrent,
     Stage,
     ends_of,
@@ -301,7 +301,7 @@ def of_block(name: str, block: Sequence[int], channels: Sequence[Channel]) -> It
 
 
 def of_actions(width: int) -> Iterator[Correction]:
-    """On actions normalised to [-1, 1]."""
+    """On actions normalized to [-1, 1]."""
     everything = range(width)
     yield changed(
         width,
@@ -368,19 +368,19 @@ def corrected(stages: Sequence[Stage], corrections: Sequence[Correction]) -> lis
 
 
 def in_front(stages: list[Stage], each: Correction) -> list[Stage]:
-    """Behind a normaliser, which takes the observations as they come, where there is one."""
+    """Behind a normalizer, which takes the observations as they come, where there is one."""
     width = each.place.size
     weights = np.zeros((width, width))
     rest = list(stages)
-    if not isinstance(rest[0], Normalise):
+    if not isinstance(rest[0], Normalize):
         weights[each.place, np.arange(width)] = each.scale
         return [Dense(weights, np.zeros(width)), *rest]
     first = rest.pop(0)
-    assert isinstance(first, Normalise)
+    assert isinstance(first, Normalize)
     mean, inverse_std = np.empty(width), np.empty(width)
     mean[each.place] = first.mean / each.scale
     inverse_std[each.place] = first.inverse_std * np.abs(each.scale)
-    front: list[Stage] = [Normalise(mean, inverse_std)]
+    front: list[Stage] = [Normalize(mean, inverse_std)]
     sign = np.sign(each.scale)
     if isinstance(rest[0], Clip):
         clip = rest.pop(0)

@@ -14,7 +14,7 @@ from rltools_host.errors import BoardMismatchError, UsageError, VerificationErro
 from rltools_host.foreign.layers import fold, trimmed
 from rltools_host.foreign.network import (
     ForeignPolicy,
-    Normalise,
+    Normalize,
     Stage,
     Starts,
     is_recurrent,
@@ -44,7 +44,7 @@ from rltools_host.policies.image_writing import (
 
 SAMPLES = 1000
 EPISODE_STEPS = 100  # of the samples, of a recurrent policy
-LARGEST_DIFFERENCE = 1e-6  # of actions normalised to [-1, 1]; of logits by the largest, or by 1
+LARGEST_DIFFERENCE = 1e-6  # of actions normalized to [-1, 1]; of logits by the largest, or by 1
 ROUNDINGS = 4  # of single precision: sums in another order round otherwise
 FORMULAS = "the file's formulas"
 SAME, SCALED = "same", "scaled"  # what a file's actions are: in the place's units, or in [-1, 1]
@@ -52,7 +52,7 @@ SAME, SCALED = "same", "scaled"  # what a file's actions are: in the place's uni
 
 @dataclass(frozen=True)
 class Proof:
-    """The largest difference of a number of actions, normalised to [-1, 1]; of a policy that
+    """The largest difference of a number of actions, normalized to [-1, 1]; of a policy that
     chooses, of its outputs, by the largest of them where that is above 1."""
 
     what: str  # the image was compared with
@@ -87,15 +87,15 @@ class Proof:
         return f"{line}, whose own rounding is up to {self.rounding:.1e}"
 
 
-def normalised_stages(
+def normalized_stages(
     policy: ForeignPolicy, contract: Contract, actions: str | None
 ) -> list[Stage]:
-    """The stages with an output that is an action normalised to the contract's ranges.
+    """The stages with an output that is an action normalized to the contract's ranges.
 
     UsageError, BoardMismatchError: the policy's actions are not the contract's.
     """
     require_shapes(policy, contract)
-    stages = [*policy.stages, *to_normalised(policy, contract, actions)]
+    stages = [*policy.stages, *to_normalized(policy, contract, actions)]
     return without_idle_end(stages, contract)
 
 
@@ -104,24 +104,24 @@ def without_idle_end(stages: Sequence[Stage], contract: Contract) -> list[Stage]
     return list(stages) if choices_of(contract.actions) else trimmed(stages)
 
 
-def to_normalised(policy: ForeignPolicy, contract: Contract, actions: str | None) -> list[Stage]:
+def to_normalized(policy: ForeignPolicy, contract: Contract, actions: str | None) -> list[Stage]:
     """What takes the policy's output to [-1, 1]; a policy that chooses is left as it is."""
     if choices_of(contract.actions):
         if actions is not None:
             raise UsageError(f"--actions {actions}: the actions here are choices: leave it out")
         return []
     low, high = ranges_of(contract.actions, np.float64)
-    if policy.is_normalised and actions == SAME and not policy.is_scaling_assumed:
+    if policy.is_normalized and actions == SAME and not policy.is_scaling_assumed:
         raise UsageError(
             "--actions same: the file's actions are from -1 to 1, which stand for the ranges here: "
             "leave it out"
         )
-    if (policy.is_normalised and actions != SAME) or actions == SCALED:
+    if (policy.is_normalized and actions != SAME) or actions == SCALED:
         if actions != SCALED:
             require_bounds(policy, low, high)
         return unscaled(policy)
     if (
-        policy.is_normalised is None
+        policy.is_normalized is None
         and actions is None
         and not (low == -1).all() * (high == 1).all()
     ):
@@ -132,7 +132,7 @@ def to_normalised(policy: ForeignPolicy, contract: Contract, actions: str | None
         )
     require_bounds(policy, low, high)
     half, middle = (high - low) / 2, (high + low) / 2
-    return [Normalise(middle, 1 / half)]
+    return [Normalize(middle, 1 / half)]
 
 
 def assumed_scaling(
@@ -150,18 +150,18 @@ def assumed_scaling(
 
 def unscaled(policy: ForeignPolicy) -> list[Stage]:
     """From actions in the file's own units to [-1, 1], where they are not that already."""
-    if policy.is_normalised or policy.action_bounds is None:
+    if policy.is_normalized or policy.action_bounds is None:
         return []
     low, high = policy.action_bounds
     if not np.isfinite(high - low).all():
         raise UsageError("--actions scaled: the file's actions have no bounds to scale them by")
     half, middle = (high - low) / 2, (high + low) / 2
-    return [Normalise(middle, 1 / half)]
+    return [Normalize(middle, 1 / half)]
 
 
 def require_shapes(policy: ForeignPolicy, contract: Contract) -> None:
     here = tuple(len(channel.choices) for channel in contract.actions if channel.choices)
-    if here and policy.is_normalised:
+    if here and policy.is_normalized:
         raise BoardMismatchError(
             "the actions here are choices among names, and the file's policy gives numbers from -1 "
             "to 1"
@@ -248,7 +248,7 @@ def image_of(
     ]
     origin = Origin(place.experiment(stem), place.environment, policy.step, policy.seed, sha256)
     rows, second = example_rows(*(seen or sampled_steps(contract, SAMPLES, is_recurrent(stages))))
-    network = Network(folded.normaliser, layers, steps_between)
+    network = Network(folded.normalizer, layers, steps_between)
     data = write_image(network, contract, origin, rows, second)
     return parse_policy(data, stem)
 
@@ -383,8 +383,8 @@ def prove_by_library(
     assert policy.reference is not None
     observations = sampled(contract, SAMPLES)
     given = policy.reference(observations)
-    expected = run(to_normalised(policy, contract, actions), given)
-    stages = normalised_stages(policy, contract, actions)
+    expected = run(to_normalized(policy, contract, actions), given)
+    stages = normalized_stages(policy, contract, actions)
     return compared(image, stages, observations, None, expected, "the library's own")
 
 

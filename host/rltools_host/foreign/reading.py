@@ -119,7 +119,7 @@ def with_stated(policy: ForeignPolicy, stated: Stated) -> ForeignPolicy:
         observation_bounds=bounds[0],
         action_bounds=bounds[1],
         # Who states the outputs' ranges has the outputs in these units.
-        is_normalised=policy.is_normalised if bounds[1] is None else False,
+        is_normalized=policy.is_normalized if bounds[1] is None else False,
         step_interval_us=interval_us,
         # Who states them does not leave it to a tanh.
         is_scaling_assumed=policy.is_scaling_assumed and bounds[1] is None,
@@ -290,13 +290,13 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
     raise UnreadableError(f"it is of no kind that is read: {KNOWN} are")
 
 
-def read_normaliser(path: Path, content: bytes) -> list[Stage]:
+def read_normalizer(path: Path, content: bytes) -> list[Stage]:
     """The stages of a VecNormalize that was saved beside a policy."""
     try:
         with np.errstate(all="ignore"):
             return stable_baselines3.vec_normalize(content)
     except UnreadableError as error:
-        raise DamagedFileError(f"{path} cannot be read as a normaliser: {error}") from None
+        raise DamagedFileError(f"{path} cannot be read as a normalizer: {error}") from None
 
 
 def arrays_in_npz(path: Path) -> dict[str, Array]:

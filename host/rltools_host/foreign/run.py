@@ -23,7 +23,7 @@ from rltools_host.foreign import proof, reading
 from rltools_host.foreign.faults import Finding, Search
 from rltools_host.foreign.network import (
     ForeignPolicy,
-    Normalise,
+    Normalize,
     Stage,
     Starts,
     check_stages,
@@ -40,8 +40,8 @@ from rltools_host.foreign.place import (
     place_of_environment,
 )
 from rltools_host.foreign.proof import FORMULAS, Proof, alike, compared, computed, single
-from rltools_host.foreign.reading import arrays_in_npz, content_of, read_foreign, read_normaliser
-from rltools_host.foreign.state_dicts import NO_NORMALISER, Given
+from rltools_host.foreign.reading import arrays_in_npz, content_of, read_foreign, read_normalizer
+from rltools_host.foreign.state_dicts import NO_NORMALIZER, Given
 from rltools_host.policies.contract import (
     STEP_INTERVAL_ASSUMED,
     Contract,
@@ -137,7 +137,7 @@ class ImportRequest:
     file: Path
     contract: str | None = None
     environment: str | None = None
-    normaliser: Path | None = None
+    normalizer: Path | None = None
     recorded: Path | None = None
     given: Given = NOTHING_GIVEN
     corrections: tuple[str, ...] = ()  # words of foreign/place.py
@@ -189,14 +189,14 @@ def read_policy(request: ImportRequest) -> Imported:
     content = content_of(file)
     policy = read_foreign(file, content, request.given)
     digest = hashlib.sha256(content)
-    if request.normaliser is not None:
-        added = content_of(request.normaliser)
+    if request.normalizer is not None:
+        added = content_of(request.normalizer)
         digest.update(added)
-        policy = with_normaliser(policy, request.normaliser, added)
-    elif policy.lacks_normaliser:
+        policy = with_normalizer(policy, request.normalizer, added)
+    elif policy.lacks_normalizer:
         raise UsageError(
             f"{request.file} was trained with a VecNormalize, which lies in a file of its own: "
-            "give what its save() wrote with --normaliser FILE"
+            "give what its save() wrote with --normalizer FILE"
         )
     rate_hz = rate_of(policy) if request.rate_hz is None else request.rate_hz
     place = place_of(request, policy, rate_hz)
@@ -204,7 +204,7 @@ def read_policy(request: ImportRequest) -> Imported:
     # An environment is stepped at its own rate; a board's executor knows the two apart.
     may_differ = is_recurrent(policy.stages) and place.task is None
     steps = steps_between(rate_hz, place, may_differ=may_differ)
-    stages = proof.normalised_stages(policy, place.contract, request.actions)
+    stages = proof.normalized_stages(policy, place.contract, request.actions)
     corrections = corrections_of(request.corrections, place.contract)
     stages = proof.without_idle_end(corrected(stages, corrections), place.contract)
     given = None  # what the library was given, and what it gave
@@ -303,22 +303,22 @@ def require_rate(rate_hz: float) -> None:
         raise UsageError(f"--rate {rate_hz:g}: a step takes 1 us at least")
 
 
-def with_normaliser(policy: ForeignPolicy, path: Path, content: bytes) -> ForeignPolicy:
+def with_normalizer(policy: ForeignPolicy, path: Path, content: bytes) -> ForeignPolicy:
     """The policy behind a VecNormalize that was saved beside it."""
-    if isinstance(policy.stages[0], Normalise):
-        raise UsageError(f"--normaliser {path}: the file has a normaliser of its own")
-    stages = (*read_normaliser(path, content), *policy.stages)
+    if isinstance(policy.stages[0], Normalize):
+        raise UsageError(f"--normalizer {path}: the file has a normalizer of its own")
+    stages = (*read_normalizer(path, content), *policy.stages)
     try:
         check_stages(stages)
     except UnreadableError:
         raise UsageError(
-            f"--normaliser {path}: it is of another number of observations than the policy"
+            f"--normalizer {path}: it is of another number of observations than the policy"
         ) from None
     return dataclasses.replace(
         policy,
         stages=stages,
-        lacks_normaliser=False,
-        assumed=tuple(each for each in policy.assumed if not each.startswith(NO_NORMALISER)),
+        lacks_normalizer=False,
+        assumed=tuple(each for each in policy.assumed if not each.startswith(NO_NORMALIZER)),
         observation_bounds=None,
     )
 

@@ -10,12 +10,12 @@ from rltools_host.documents import shown
 from rltools_host.foreign.network import MOST_LAYERS, VALUES, Activate, Dense, ForeignPolicy, Stage
 from rltools_host.foreign.pickles import Array, Made, Named, UnreadableError, array_of
 from rltools_host.foreign.stable_baselines3 import (
-    UNKNOWN_NORMALISER,
+    UNKNOWN_NORMALIZER,
     bounds_of,
     class_of,
     count_of,
     mean_return,
-    normalises,
+    normalizes,
     parsed,
     refuse_images,
     serialized,
@@ -56,15 +56,15 @@ def sbx_policy_in(archive: Archive, given: Given) -> ForeignPolicy:
     return ForeignPolicy(
         f"sbx {algorithm}",
         tuple(stages),
-        is_normalised=algorithm != "PPO",
+        is_normalized=algorithm != "PPO",
         observation_bounds=bounds_of(data, "observation_space"),
         action_bounds=bounds_of(data, "action_space"),
         step=count_of(data.get("num_timesteps")),
         seed=count_of(data.get("seed")),
         expected_return=mean_return(serialized(data, "ep_info_buffer")),
         algorithm=algorithm.lower(),
-        lacks_normaliser=algorithm == "PPO" and normalises(data),
-        assumed=(*assumed, *(() if algorithm == "PPO" else (UNKNOWN_NORMALISER,))),
+        lacks_normalizer=algorithm == "PPO" and normalizes(data),
+        assumed=(*assumed, *(() if algorithm == "PPO" else (UNKNOWN_NORMALIZER,))),
     )
 
 

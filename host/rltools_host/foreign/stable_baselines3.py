@@ -30,7 +30,7 @@ from rltools_host.foreign.network import (
     widths,
 )
 from rltools_host.foreign.pickles import Array, Made, Named, UnreadableError, array_of, read_pickle
-from rltools_host.foreign.state_dicts import NO_NORMALISER, root, standardised
+from rltools_host.foreign.state_dicts import NO_NORMALIZER, root, standardized
 from rltools_host.foreign.tensor_files import Archive, read_torch
 
 LIBRARY, RECURRENT_PPO = "Stable-Baselines3", "sb3-contrib RecurrentPPO"
@@ -46,9 +46,9 @@ ACTIVATIONS = {
     "Softplus": "softplus",
     "Identity": "identity",
 }
-UNKNOWN_NORMALISER = (
-    f"{NO_NORMALISER} (the archive does not say whether it was trained with VecNormalize), state "
-    "it by --normaliser FILE"
+UNKNOWN_NORMALIZER = (
+    f"{NO_NORMALIZER} (the archive does not say whether it was trained with VecNormalize), state "
+    "it by --normalizer FILE"
 )
 UNKNOWN_CLASS = (
     "policy class MlpPolicy (the archive has no policy_class), state it by an archive of the "
@@ -83,17 +83,17 @@ def policy_in(archive: Archive) -> ForeignPolicy:
     known_class = has_known_class(data, MODULES)
     refuse_images(data)
     keywords = keywords_of(data)
-    kind, stages, is_normalised = network_of(tensors, keywords)
+    kind, stages, is_normalized = network_of(tensors, keywords)
     require_known(keywords, kind)
     algorithm = {"TD3": "td3", "SAC": "sac", "DQN": "dqn"}.get(kind, "ppo")
     choices = choices_of(data)
-    if choices and (kind not in CHOOSING or is_normalised or sum(choices) != widths(stages)[1]):
+    if choices and (kind not in CHOOSING or is_normalized or sum(choices) != widths(stages)[1]):
         raise UnreadableError("its action space and its network contradict each other")
     seed = data.get("seed")
     return ForeignPolicy(
         RECURRENT_PPO if is_recurrent(stages) else f"{LIBRARY} {kind}",
         tuple(stages),
-        is_normalised=is_normalised,
+        is_normalized=is_normalized,
         choices=choices,
         observation_bounds=bounds_of(data, "observation_space"),
         action_bounds=None if choices else bounds_of(data, "action_space"),
@@ -101,10 +101,10 @@ def policy_in(archive: Archive) -> ForeignPolicy:
         seed=count_of(seed),
         expected_return=mean_return(serialized(data, "ep_info_buffer")),
         algorithm=algorithm,
-        lacks_normaliser=kind == "PPO" and normalises(data),
+        lacks_normalizer=kind == "PPO" and normalizes(data),
         assumed=(
             *(() if known_class else (UNKNOWN_CLASS,)),
-            *(() if kind == "PPO" else (UNKNOWN_NORMALISER,)),
+            *(() if kind == "PPO" else (UNKNOWN_NORMALIZER,)),
         ),
     )
 
@@ -196,7 +196,7 @@ def count_of(value: Any) -> int:
     return value if type(value) is int and 0 <= value < 2**32 else 0
 
 
-def normalises(data: Mapping[str, Any]) -> bool:
+def normalizes(data: Mapping[str, Any]) -> bool:
     """Whether the environment was a VecNormalize: PPO keeps what that saw."""
     return isinstance(data.get("_last_original_obs"), dict)
 
@@ -292,7 +292,7 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
         names = [*layers_under(tensors, "actor.latent_pi."), last]
         only(tensors, names, critics, "SAC policy")
         stages = perceptron(tensors, names, activation, "tanh")
-        if last == "actor.mu.0":  # generalised state-dependent exploration
+        if last == "actor.mu.0":  # generalized state-dependent exploration
             limit = keywords.get("clip_mean", SDE_CLIP)
             is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
             if not is_number or not 0 < limit < 1e6:
@@ -330,4 +330,4 @@ def vec_normalize(content: bytes) -> list[Stage]:
     epsilon, clip = (array_of(state.get(key)) for key in ("epsilon", "clip_obs"))
     if mean is None or variance is None or epsilon is None or clip is None or clip.size != 1:
         raise UnreadableError("it has no mean, variance, epsilon or clip_obs")
-    return standardised(mean, root(variance + epsilon), float(clip.item()))
+    return standardized(mean, root(variance + epsilon), float(clip.item()))

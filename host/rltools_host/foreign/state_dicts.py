@@ -30,7 +30,7 @@ from rltools_host.foreign.network import (
     VALUES,
     Clip,
     ForeignPolicy,
-    Normalise,
+    Normalize,
     Stage,
     is_recurrent,
     widths,
@@ -44,7 +44,7 @@ SCALER_DEFAULTS = (
     f"(skrl's defaults; the file does not state them), state it by --recorded FILE"
 )
 RSL_RL_EPSILON = 1e-2
-NO_NORMALISER = "no normalizer of observations"  # how an assumption begins
+NO_NORMALIZER = "no normalizer of observations"  # how an assumption begins
 UNSEEN = 0.011  # of a deviation of 1, which the libraries add 1e-8 to 1e-2 to
 
 
@@ -103,17 +103,17 @@ class Given:
             )
 
 
-def standardised(mean: Array, std: Array, clip: float | None) -> list[Stage]:
+def standardized(mean: Array, std: Array, clip: float | None) -> list[Stage]:
     """(x - mean) / std, cut off at the clip."""
     mean, std = np.ravel(mean), np.ravel(std)
     if mean.shape != std.shape or not (std > 0).all():
-        raise UnreadableError("its normaliser's mean and deviation do not fit together")
+        raise UnreadableError("its normalizer's mean and deviation do not fit together")
     if not mean.any() and np.abs(std - 1.0).max() <= UNSEEN:
         raise UnreadableError(
-            "its normaliser has seen nothing, its means are 0 and its deviations 1: save the "
-            "policy with the normaliser that it was trained with"
+            "its normalizer has seen nothing, its means are 0 and its deviations 1: save the "
+            "policy with the normalizer that it was trained with"
         )
-    stages: list[Stage] = [Normalise(mean, 1.0 / std)]
+    stages: list[Stage] = [Normalize(mean, 1.0 / std)]
     if clip is not None:
         stages.append(Clip(np.full(mean.shape, -clip), np.full(mean.shape, clip)))
     return stages
@@ -121,7 +121,7 @@ def standardised(mean: Array, std: Array, clip: float | None) -> list[Stage]:
 
 def root(variance: Array) -> Array:
     if not (variance >= 0).all():
-        raise UnreadableError("its normaliser has a variance that is negative, or no number")
+        raise UnreadableError("its normalizer has a variance that is negative, or no number")
     return np.sqrt(variance)
 
 
@@ -150,7 +150,7 @@ def rl_games(document: Any, given: Given) -> ForeignPolicy:
     if "running_mean_std.running_mean" in tensors:
         variance = tensors["running_mean_std.running_var"]
         deviation = root(variance + RL_GAMES_EPSILON)
-        stages = standardised(tensors["running_mean_std.running_mean"], deviation, RL_GAMES_CLIP)
+        stages = standardized(tensors["running_mean_std.running_mean"], deviation, RL_GAMES_CLIP)
     stages += perceptron(tensors, names, activation, given.output())
     assumed = given.assumed("rl_games", None, "identity")
     step = whole(document, "frame")
@@ -173,7 +173,7 @@ def skrl(document: Any, given: Given) -> ForeignPolicy:
         scaler = tensors_of(document.get(key) or {}, key)
         if {"running_mean", "running_variance"} <= scaler.keys():
             deviation = root(scaler["running_variance"]) + SKRL_EPSILON
-            stages = standardised(scaler["running_mean"], deviation, SKRL_CLIP)
+            stages = standardized(scaler["running_mean"], deviation, SKRL_CLIP)
             scaling = (SCALER_DEFAULTS,)
             break
     activation = given.behind(names, tensors, "skrl agent")
@@ -183,13 +183,13 @@ def skrl(document: Any, given: Given) -> ForeignPolicy:
 
 
 def rsl_rl(document: Any, given: Given) -> ForeignPolicy:
-    """RSL-RL from 4: the actor's own normaliser over std + 1e-2 (EmpiricalNormalization)."""
+    """RSL-RL from 4: the actor's own normalizer over std + 1e-2 (EmpiricalNormalization)."""
     tensors = tensors_of(document["actor_state_dict"], "actor_state_dict")
     return rsl_rl_actor(document, tensors, ("rnn.", "mlp."), tensors, "obs_normalizer.", given)
 
 
 def old_rsl_rl(document: Any, given: Given) -> ForeignPolicy:
-    """RSL-RL before: actor and critic in one table, the normaliser beside it or in it."""
+    """RSL-RL before: actor and critic in one table, the normalizer beside it or in it."""
     tensors = tensors_of(document["model_state_dict"], "model_state_dict")
     beside = tensors_of(document.get("obs_norm_state_dict") or {}, "obs_norm_state_dict")
     of_critic = ("critic", "memory_c.")
@@ -205,7 +205,7 @@ def rsl_rl_actor(
     document: Any,
     tensors: Tensors,
     prefixes: tuple[str, str],
-    normaliser: Tensors,
+    normalizer: Tensors,
     place: str,
     given: Given,
 ) -> ForeignPolicy:
@@ -215,18 +215,18 @@ def rsl_rl_actor(
     known = r"(actor_)?obs_normalizer\..*|distribution\.(log_)?std_param|(log_)?std"
     only(tensors, names, known, "RSL-RL checkpoint")
     stages: list[Stage] = []
-    if f"{place}_mean" in normaliser:
-        deviation = normaliser[f"{place}_std"] + RSL_RL_EPSILON
-        stages = standardised(normaliser[f"{place}_mean"], deviation, None)
+    if f"{place}_mean" in normalizer:
+        deviation = normalizer[f"{place}_std"] + RSL_RL_EPSILON
+        stages = standardized(normalizer[f"{place}_mean"], deviation, None)
     stages += perceptron(tensors, names, given.hidden("RSL-RL checkpoint", "elu"), given.output())
     assumed = given.assumed("RSL-RL", "elu", "identity")
     step = whole(document, "iter")
     return ForeignPolicy("RSL-RL", tuple(stages), algorithm="ppo", step=step, assumed=assumed)
 
 
-UNSAVED_NORMALISER = (
-    f"{NO_NORMALISER} (CleanRL does not save that of NormalizeObservation), state it by "
-    "--normaliser FILE, as VecNormalize.save() writes it"
+UNSAVED_NORMALIZER = (
+    f"{NO_NORMALIZER} (CleanRL does not save that of NormalizeObservation), state it by "
+    "--normalizer FILE, as VecNormalize.save() writes it"
 )
 
 
@@ -236,7 +236,7 @@ def cleanrl_ppo(document: Any, given: Given) -> ForeignPolicy:
     only(tensors, names, r"critic\..*|actor_logstd", "CleanRL PPO agent")
     hidden = given.hidden("CleanRL PPO agent", "tanh")
     stages = perceptron(tensors, names, hidden, given.output())
-    assumed = (*given.assumed("CleanRL's PPO", "tanh", "identity"), UNSAVED_NORMALISER)
+    assumed = (*given.assumed("CleanRL's PPO", "tanh", "identity"), UNSAVED_NORMALIZER)
     return ForeignPolicy("CleanRL PPO", tuple(stages), algorithm="ppo", assumed=assumed)
 
 
@@ -263,7 +263,7 @@ def cleanrl_choices(
         )
     stages = perceptron(tensors, names, given.hidden(f"CleanRL {what}", usual))
     choices = (widths(stages)[1],)  # one action, as in ppo.py and dqn.py
-    assumed = (*given.assumed(f"CleanRL's {algorithm}", usual), UNSAVED_NORMALISER)
+    assumed = (*given.assumed(f"CleanRL's {algorithm}", usual), UNSAVED_NORMALIZER)
     library, name = f"CleanRL {algorithm}", algorithm.lower()
     return ForeignPolicy(library, tuple(stages), False, choices, algorithm=name, assumed=assumed)
 
@@ -298,9 +298,9 @@ def cleanrl_squashed(
         library,
         tuple(stages),
         action_bounds=(bias - scale, bias + scale),
-        is_normalised=True,
+        is_normalized=True,
         algorithm=algorithm.lower(),
-        assumed=(*given.assumed(f"CleanRL's {algorithm}", "relu"), UNSAVED_NORMALISER),
+        assumed=(*given.assumed(f"CleanRL's {algorithm}", "relu"), UNSAVED_NORMALIZER),
     )
 
 
@@ -320,14 +320,14 @@ def plain(document: Any, given: Given, *, keeps_order: bool) -> ForeignPolicy:
     return ForeignPolicy(
         "PyTorch",
         tuple(stages),
-        is_normalised=True if ends_in_tanh else None,
+        is_normalized=True if ends_in_tanh else None,
         is_scaling_assumed=ends_in_tanh,
-        assumed=(*in_order_of(names, stages), PLAIN_NORMALISER),
+        assumed=(*in_order_of(names, stages), PLAIN_NORMALIZER),
     )
 
 
-PLAIN_NORMALISER = (
-    f"{NO_NORMALISER} (the file has none), state it by --normaliser FILE, as VecNormalize.save() "
+PLAIN_NORMALIZER = (
+    f"{NO_NORMALIZER} (the file has none), state it by --normalizer FILE, as VecNormalize.save() "
     "writes it"
 )
 

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rltools_host.build.catalogue import algorithms
+from rltools_host.build.catalog import algorithms
 from rltools_host.build.description import (
     LONGEST_NAME,
     Channel,

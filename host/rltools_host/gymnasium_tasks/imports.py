@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from rltools_host.build.catalogue import NAMESPACE
+from rltools_host.build.catalog import NAMESPACE
 from rltools_host.errors import RltError, UnknownNameError, UsageError, near_matches
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, is_task

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rltools_host.build.catalogue import CHOICE, CHOICES, NUMBERS, algorithms
+from rltools_host.build.catalog import CHOICE, CHOICES, NUMBERS, algorithms
 from rltools_host.build.description import (
     LARGEST_FLOAT32,
     LONGEST_CHANNEL_NAME,

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import asdict
 from msgspec.structs import replace as with_fields
 
-from rltools_host.build.catalogue import NUMBERS, algorithms
+from rltools_host.build.catalog import NUMBERS, algorithms
 from rltools_host.build.description import (
     LONGEST_NAME,
     MOST_STEP_INTERVAL_US,
@@ -131,7 +131,7 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
     observation_space = box(environment, "observation_space", name)
     actions = action_space(environment, name, algorithm)
     metadata = getattr(environment, "metadata", None) or {}
-    own_table = metadata.get("channels")  # a number of colours, of some that draw
+    own_table = metadata.get("channels")  # a number of colors, of some that draw
     table = checked_table(request.channels) or checked_table(
         own_table if isinstance(own_table, Mapping) else {}
     )

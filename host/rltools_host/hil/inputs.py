@@ -51,9 +51,9 @@ def at_ends(ranges: Ranges, words: Words) -> Float32Array:
     up, down = np.float32(np.inf), np.float32(-np.inf)
     with np.errstate(over="ignore"):  # a range may end with the largest number
         ends = [
-            np.nextafter(end, towards) if towards else end
+            np.nextafter(end, toward) if toward else end
             for end in (ranges.minimum, ranges.maximum)
-            for towards in (None, down, up)
+            for toward in (None, down, up)
         ]
     shape = words.shape
     choices = [np.nan_to_num(np.broadcast_to(end, shape)) for end in ends]

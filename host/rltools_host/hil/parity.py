@@ -16,7 +16,7 @@ from rltools_host.build.description import ranges_of
 from rltools_host.clients.messages import EXECUTOR_STATUSES, Action, Progress, name_of
 from rltools_host.clients.policies import PolicyClient, Tick
 from rltools_host.hil.inputs import Inputs, make_inputs, make_not_finite
-from rltools_host.policies.acting import WRAP, HiddenState, History, given_out, normalised
+from rltools_host.policies.acting import WRAP, HiddenState, History, given_out, normalized
 from rltools_host.policies.contract import PastAction, PlaceInput
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.push import MOST_LAYERS, words_of
@@ -164,8 +164,8 @@ class Scenarios:
     def all(self) -> Iterator[Scenario]:
         interval = self._interval
         for index, channel in enumerate(self._observed):
-            for end, towards in ((self._low, -np.inf), (self._high, np.inf)):
-                beyond = np.nextafter(end[index], np.float32(towards), dtype=np.float32)
+            for end, toward in ((self._low, -np.inf), (self._high, np.inf)):
+                beyond = np.nextafter(end[index], np.float32(toward), dtype=np.float32)
                 if np.isfinite(beyond):
                     name = f'"{channel.name}" is {beyond:.9g}'
                     yield self._fault(name, OUT_OF_RANGE, self._with(index, beyond))
@@ -249,7 +249,7 @@ class Scenarios:
                 history.add(given, acted_on=call.observation)
                 action = actions[0]
             elif call.status != HELD:
-                history.add(normalised(self._safe, self._image.actions))
+                history.add(normalized(self._safe, self._image.actions))
                 state.fail(call.status)
                 action = self._safe
             values = tuple(call.observation.tolist())

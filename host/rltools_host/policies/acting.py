@@ -66,7 +66,7 @@ class History:
         places: Sequence[int] = (0,),
         acted_on: Float32Array | None = None,
     ) -> None:
-        """The network's outputs, or another normalised action, (places, action_dim).
+        """The network's outputs, or another normalized action, (places, action_dim).
 
         `acted_on`: the observations by which the policy acted; None, or a row of them that is not
         finite: it did not.
@@ -101,11 +101,11 @@ def given_out(
 ) -> Float32Array:
     """What a place keeps of a policy's actions: the network's outputs, or of choices their numbers,
     from -1 for the first to 1 for the last."""
-    return normalised(actions, channels) if choices_of(channels) else outputs
+    return normalized(actions, channels) if choices_of(channels) else outputs
 
 
-def normalised(action: Float32Array, channels: Sequence[Channel]) -> Float32Array:
-    """normalised_action() of policy/contract.h."""
+def normalized(action: Float32Array, channels: Sequence[Channel]) -> Float32Array:
+    """normalized_action() of policy/contract.h."""
     low, high = ranges_of(channels)
     half = np.float32(0.5)
     values = (np.clip(action, low, high) - half * (high + low)) / (half * (high - low))

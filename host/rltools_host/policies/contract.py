@@ -61,7 +61,7 @@ def require_texts(origin: str, channels: Sequence[Channel], *subjects: str, name
 
 @dataclass(frozen=True)
 class PastAction:
-    """An element of the action that was given out so many ticks ago, normalised to [-1, 1]."""
+    """An element of the action that was given out so many ticks ago, normalized to [-1, 1]."""
 
     action: int
     ticks: int
@@ -286,7 +286,7 @@ def _text(field: bytes) -> str:
     return field.partition(b"\0")[0].decode("utf-8", "replace")
 
 
-HAS_NORMALISER, HAS_CHOICES, HAS_ENTRY = 1, 2, 4
+HAS_NORMALIZER, HAS_CHOICES, HAS_ENTRY = 1, 2, 4
 RESET_AT_ACTIVATION, RESET_AT_FAULT, RESET_AT_STALE_INPUT, RESET_AT_PAUSE = 1, 2, 4, 8
 RESET_AT_ALL = 15
 DENSE, GRU, LSTM = 0, 1, 2  # PolicyLayerKind

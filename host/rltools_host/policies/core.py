@@ -207,11 +207,11 @@ class PolicyRunner:
         self.scratch = np.empty(self.library.rlt_policy_scratch_floats(self.policy), np.float32)
         stated = [np.nan if value is None else value for value in safe_action]
         self.safe = np.array(stated or [np.nan] * self.action_dim, np.float32)
-        self.normalised_safe = np.empty(self.action_dim, np.float32)
+        self.normalized_safe = np.empty(self.action_dim, np.float32)
         # Whether the contract that the image is made for states one.
         self.has_safe_action = bool(
             self.library.rlt_policy_safe_action(
-                self.policy, self.safe.ctypes.data, self.normalised_safe.ctypes.data
+                self.policy, self.safe.ctypes.data, self.normalized_safe.ctypes.data
             )
         )
 
@@ -227,8 +227,8 @@ class PolicyRunner:
             )
 
     def safe_action(self) -> tuple[Float32Array, Float32Array]:
-        """What is done where there is no finite action: in the channels' units, and normalised."""
-        return self.safe.copy(), self.normalised_safe.copy()
+        """What is done where there is no finite action: in the channels' units, and normalized."""
+        return self.safe.copy(), self.normalized_safe.copy()
 
     def begin(self, count: int = 1) -> Float32Array:
         """Hidden states of zeros (count, state_dim), as at the beginning of an episode."""

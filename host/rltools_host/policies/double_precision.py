@@ -59,8 +59,8 @@ class Pass:
         """Outputs (n, out), actions where 1 is half their range, (n, actions), and states after the
         step, (n, state_dim)."""
         x, place, after = observations.astype(float), 0, [states[:, :0].astype(float)]
-        if self.image.normaliser is not None:
-            mean, inverse_std = (part.astype(float) for part in self.image.normaliser)
+        if self.image.normalizer is not None:
+            mean, inverse_std = (part.astype(float) for part in self.image.normalizer)
             x = (x - mean) * inverse_std
             x = self._rounded(x, 2 * UNIT * np.abs(x))
         for layer in self.image.layers:

@@ -193,9 +193,9 @@ def choosing(image: PolicyImage, guard: str) -> dict[str, str]:
 
 def safe_output(image: PolicyImage) -> Float32Array:
     """Outputs that mean the safe action: of a choice 1 for what is chosen, and 0."""
-    action, normalised = image.runner.safe_action()
+    action, normalized = image.runner.safe_action()
     found: list[float] = []
-    for channel, value, scaled in zip(image.actions, action, normalised, strict=True):
+    for channel, value, scaled in zip(image.actions, action, normalized, strict=True):
         names = range(len(channel.choices))
         found += [float(number == value) for number in names] or [float(scaled)]
     return np.array(found, np.float32)
@@ -214,7 +214,7 @@ def observation_comment(image: PolicyImage) -> str:
     if past:
         text += (
             f"\n// From [{past[0]}] on they are its own outputs: `<action>_t-<n>` is what\n"
-            "// evaluate_normalised() gave n steps ago, clamped to -1 and 1; 0 before there were "
+            "// evaluate_normalized() gave n steps ago, clamped to -1 and 1; 0 before there were "
             "as many."
         )
     return text
@@ -271,8 +271,8 @@ def c_header(image: PolicyImage) -> str:
         for index, layer in enumerate(image.layers)
         for part, values in zip(PARTS, layer.tensors, strict=False)
     )
-    if image.normaliser is not None:
-        mean, inverse_std = image.normaliser
+    if image.normalizer is not None:
+        mean, inverse_std = image.normalizer
         parameters = (
             f"{array(f'{name}_mean', mean)}\n\n{array(f'{name}_inverse_std', inverse_std)}\n\n"
             f"{parameters}"

@@ -1,6 +1,6 @@
 """A policy for other frameworks: an ONNX model, safetensors, a module of PyTorch that reads these.
 
-Each takes an observation in its units and gives the action in its own; normaliser, scaling and
+Each takes an observation in its units and gives the action in its own; normalizer, scaling and
 range are inside. They round in another order than the core: what they compute is not its bits.
 """
 
@@ -43,7 +43,7 @@ def tensors(image: PolicyImage) -> dict[str, Float32Array]:
     """The names are those of PyTorch's state of the module; weights are (out, in), as there."""
     low, high = ranges_of(image.actions)
     count = len(image.observations)
-    mean, inverse_std = image.normaliser or (np.zeros(count), np.ones(count))
+    mean, inverse_std = image.normalizer or (np.zeros(count), np.ones(count))
     found = {"mean": mean, "inverse_std": inverse_std, "lowest": low, "highest": high}
     for index, layer in enumerate(image.layers):
         names = DENSE_NAMES if layer.hidden is None else CELL_NAMES

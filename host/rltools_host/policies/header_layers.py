@@ -206,7 +206,7 @@ def stack_bytes(image: PolicyImage) -> int:
 
 
 def input_source(name: str, image: PolicyImage) -> str:
-    if image.normaliser is None:
+    if image.normalizer is None:
         return "  const float* input = observation;"
     count = len(image.observations)
     return (

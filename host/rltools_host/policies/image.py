@@ -28,7 +28,7 @@ from rltools_host.policies.contract import (
     GRU,
     HAS_CHOICES,
     HAS_ENTRY,
-    HAS_NORMALISER,
+    HAS_NORMALIZER,
     LSTM,
     NOTHING_STATED,
     Contract,
@@ -74,7 +74,7 @@ class PolicyImage:
     environment: str
     observations: tuple[Channel, ...]
     actions: tuple[Channel, ...]
-    normaliser: tuple[Float32Array, Float32Array] | None  # mean and inverse standard deviation
+    normalizer: tuple[Float32Array, Float32Array] | None  # mean and inverse standard deviation
     layers: tuple[Layer, ...]
     examples: tuple[Example, ...]
     recurrence: Recurrence | None = None  # None: there is no hidden state
@@ -130,7 +130,7 @@ class PolicyImage:
         return self.runner.run(observation)[1]
 
     def output(self, observation: ArrayLike) -> Float32Array:
-        """The network's output: an action normalised to [-1, 1], shapes as in `evaluate`; where it
+        """The network's output: an action normalized to [-1, 1], shapes as in `evaluate`; where it
         chooses, a number for each choice."""
         return self.runner.run(observation)[0]
 
@@ -177,7 +177,7 @@ class ImageReader(SectionReader):
         self.position = HEADER.size
         observation_dim, action_dim, layer_count, example_count, flags = header[5:10]
         counts = (observation_dim, action_dim, layer_count, example_count)
-        known = HAS_NORMALISER | HAS_CHOICES | HAS_ENTRY | ASSUMPTIONS
+        known = HAS_NORMALIZER | HAS_CHOICES | HAS_ENTRY | ASSUMPTIONS
         if 0 in counts or flags & ~known or header[14]:
             raise self.refuse(
                 "malformed", "a count of its header is zero, or a reserved field is not"
@@ -199,7 +199,7 @@ class ImageReader(SectionReader):
         tables_bytes += sum(choices) * CHOICE.size + (ENTRY.size if flags & HAS_ENTRY else 0)
         shapes = self.read_layer_table(observation_dim, width, layer_count, recurrence)
         parameters = sum(shape.parameters for shape in shapes)
-        floats = (2 * observation_dim if flags & HAS_NORMALISER else 0) + parameters
+        floats = (2 * observation_dim if flags & HAS_NORMALIZER else 0) + parameters
         words = (0 if recurrence is None else 1) + observation_dim + 1 + width + action_dim
         if first + tables_bytes + 4 * (floats + example_count * words) != len(self.data):
             raise self.refuse("malformed", "its sections do not add up to its length")
@@ -209,10 +209,10 @@ class ImageReader(SectionReader):
             for channel, count in zip(channels[observation_dim:], choices, strict=True)
         ]
         entry = self.read_entry() if flags & HAS_ENTRY else None
-        normaliser = None
-        if flags & HAS_NORMALISER:
-            mean = self.read_floats(observation_dim, "normaliser")
-            normaliser = (mean, self.read_floats(observation_dim, "normaliser"))
+        normalizer = None
+        if flags & HAS_NORMALIZER:
+            mean = self.read_floats(observation_dim, "normalizer")
+            normalizer = (mean, self.read_floats(observation_dim, "normalizer"))
         layers = tuple(self.read_layer(index, shape) for index, shape in enumerate(shapes))
         examples = tuple(
             self.read_example(index, (observation_dim, width, action_dim), recurrence is not None)
@@ -230,7 +230,7 @@ class ImageReader(SectionReader):
             environment=environment,
             observations=tuple(channels[:observation_dim]),
             actions=tuple(actions),
-            normaliser=normaliser,
+            normalizer=normalizer,
             layers=layers,
             examples=examples,
             recurrence=recurrence,

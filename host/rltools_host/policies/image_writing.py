@@ -18,7 +18,7 @@ from rltools_host.policies.contract import (
     ENTRY,
     HAS_CHOICES,
     HAS_ENTRY,
-    HAS_NORMALISER,
+    HAS_NORMALIZER,
     SAFE_ACTION_ASSUMED,
     STEP_INTERVAL_ASSUMED,
     WORD,
@@ -65,11 +65,11 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """What an image computes; normaliser: mean and inverse standard deviation, or None.
+    """What an image computes; normalizer: mean and inverse standard deviation, or None.
     ticks_per_step: a step of training, with which a hidden state moves on, in the contract's
     intervals."""
 
-    normaliser: tuple[ArrayLike, ArrayLike] | None
+    normalizer: tuple[ArrayLike, ArrayLike] | None
     layers: Sequence[Layer]
     ticks_per_step: int = 1
 
@@ -128,7 +128,7 @@ def assembled(
 ) -> bytes:
     names = list(activations())
     choices = choices_of(contract.actions)
-    flags = (HAS_NORMALISER if network.normaliser else 0) | (HAS_CHOICES if choices else 0)
+    flags = (HAS_NORMALIZER if network.normalizer else 0) | (HAS_CHOICES if choices else 0)
     flags |= contract.assumed
     parts = [
         *(
@@ -143,7 +143,7 @@ def assembled(
         ),
         *(channel_record(each) for each in (*contract.observations, *contract.actions)),
         *(CHOICE.pack(name.encode()) for name in choices),
-        *(np.asarray(part, "<f4").tobytes() for part in network.normaliser or ()),
+        *(np.asarray(part, "<f4").tobytes() for part in network.normalizer or ()),
         *(np.asarray(part, "<f4").tobytes() for each in network.layers for part in each.tensors),
         examples,
     ]

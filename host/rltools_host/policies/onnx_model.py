@@ -45,7 +45,7 @@ SAMPLES = 1000
 COMPARED_STEPS = 8  # of a recurrent policy
 EPISODES, SEED, MOST_PLAYED = 4, 0, 1000  # that are played, and steps of them
 # Of an observation: how far from the middle of its range, as some ranges have no end; or where
-# there is a normaliser, how many standard deviations from its mean.
+# there is a normalizer, how many standard deviations from its mean.
 REACHES, DEVIATIONS = (1.0, 1e1, 1e2, 1e3), 3
 # Activations of the core's list, each as operators of ONNX that take what the one before gave, with
 # a constant or x besides.
@@ -114,8 +114,8 @@ def contract(image: PolicyImage) -> dict[str, Any]:
 
 def sampled_observations(image: PolicyImage) -> Float32Array:
     """(SAMPLES, observations) in the ranges, and where policies act."""
-    if image.normaliser is not None:
-        mean, inverse_std = (part.astype(float) for part in image.normaliser)
+    if image.normalizer is not None:
+        mean, inverse_std = (part.astype(float) for part in image.normalizer)
         return sampled(image.inputs, SAMPLES, mean, DEVIATIONS / inverse_std)
     count = SAMPLES // len(REACHES)
     return np.concatenate([sampled(image.inputs, count, reach=reach) for reach in REACHES])
@@ -258,8 +258,8 @@ def encode_onnx(image: PolicyImage) -> bytes:
     from onnx import TensorProto, checker
 
     graph = Graph("observation")
-    if image.normaliser is not None:
-        mean, inverse_std = image.normaliser
+    if image.normalizer is not None:
+        mean, inverse_std = image.normalizer
         graph.add("Sub", graph.constant(mean))
         graph.add("Mul", graph.constant(inverse_std))
     place = 0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-COLOURS = (markup.FIRST, markup.SECOND, markup.GOAL)
+COLORS = (markup.FIRST, markup.SECOND, markup.GOAL)
 Values = NDArray[np.float64]
 FLIGHTS = 800  # half of them for the fit, the other half for what is told
 SECONDS = 3.0
@@ -89,8 +89,8 @@ def knowledge(result: GateResult, image: PolicyImage) -> str:
 
     def draw(figure: Figure, _is_wide: bool) -> None:
         axes = figure.add_subplot()
-        for colour, (name, determined) in zip(COLOURS, found.found.items(), strict=True):
-            axes.plot(found.time_s, determined, color=colour, linewidth=1.8, label=name)
+        for color, (name, determined) in zip(COLORS, found.found.items(), strict=True):
+            axes.plot(found.time_s, determined, color=color, linewidth=1.8, label=name)
         axes.set_xlim(0, found.time_s[-1])
         axes.set_ylim(-0.2, 1.02)
         axes.set_xlabel("time, s")

@@ -30,8 +30,8 @@ from rltools_host.runs.names import is_run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# One after the other; who cannot tell two colours apart has the dashes.
-COLOURS = (markup.FIRST, markup.SECOND, markup.INK, markup.THIRD, markup.GOAL)
+# One after the other; who cannot tell two colors apart has the dashes.
+COLORS = (markup.FIRST, markup.SECOND, markup.INK, markup.THIRD, markup.GOAL)
 DASHES: tuple[Any, ...] = (
     "solid",
     (0, (6, 2.5)),
@@ -287,18 +287,18 @@ def learning_curves(curves: Sequence[VariantCurve], x_axis: str, y_axis: str) ->
     def draw(figure: Figure, is_wide: bool) -> None:
         axes = figure.add_subplot()
         for index, curve in enumerate(curves):
-            colour = COLOURS[index % len(COLOURS)]
+            color = COLORS[index % len(COLORS)]
             if len(curves) == 1:
                 for values in curve.returns:
-                    axes.plot(curve.steps, values, color=colour, linewidth=0.8, alpha=0.45)
+                    axes.plot(curve.steps, values, color=color, linewidth=0.8, alpha=0.45)
             mean, std = curve.mean, curve.std
             axes.fill_between(
-                curve.steps, mean - std, mean + std, color=colour, alpha=0.15, linewidth=0
+                curve.steps, mean - std, mean + std, color=color, alpha=0.15, linewidth=0
             )
             axes.plot(
                 curve.steps,
                 mean,
-                color=colour,
+                color=color,
                 linewidth=2.2,
                 linestyle=DASHES[index % len(DASHES)],
                 marker="o" if curve.steps.size < MANY_POINTS else "",

@@ -1,8 +1,8 @@
 """Text, numbers and tiles as HTML.
 
-Plots as inline SVG: drawn by matplotlib, coloured by the page's style sheet.
+Plots as inline SVG: drawn by matplotlib, colored by the page's style sheet.
 
-matplotlib writes colours into the SVG. The ones used here are placeholders that become CSS
+matplotlib writes colors into the SVG. The ones used here are placeholders that become CSS
 variables, so that a plot follows the page from light to dark. Each plot is drawn twice, for a wide
 and for a narrow page, as text that is scaled down with its plot cannot be read.
 """
@@ -147,8 +147,8 @@ def document(
 """
 
 
-# Placeholder colours, and the variable of report.css that takes the place of each.
-COLOURS = {
+# Placeholder colors, and the variable of report.css that takes the place of each.
+COLORS = {
     "ink": "#000101",
     "soft": "#000102",
     "line": "#000103",
@@ -158,7 +158,7 @@ COLOURS = {
     "goal": "#000107",
     "card": "#000108",
 }
-INK, SOFT, LINE, FIRST, SECOND, THIRD, GOAL, CARD = COLOURS.values()
+INK, SOFT, LINE, FIRST, SECOND, THIRD, GOAL, CARD = COLORS.values()
 WIDE, NARROW = 980, 400  # CSS pixels
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -259,8 +259,8 @@ def svg_of(figure: Figure, css_class: str, label: str) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1">', text, count=1)
-    for name, colour in COLOURS.items():
-        text = text.replace(colour, f"var(--{name})")
+    for name, color in COLORS.items():
+        text = text.replace(color, f"var(--{name})")
     text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", text)
     text = unique_names(text, f"{css_class}-{zlib.crc32(label.encode()):x}")
     return text.replace(
@@ -300,7 +300,7 @@ def title(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left", color=SOFT, pad=8)
 
 
-def label_line(axes: Axes, value: float, text: str, colour: str, *, to_left: bool) -> None:
+def label_line(axes: Axes, value: float, text: str, color: str, *, to_left: bool) -> None:
     """Text at the top of a vertical line, beside it."""
     axes.annotate(
         text,
@@ -309,5 +309,5 @@ def label_line(axes: Axes, value: float, text: str, colour: str, *, to_left: boo
         xytext=(-5 if to_left else 5, -10),
         textcoords="offset points",
         ha="right" if to_left else "left",
-        color=colour,
+        color=color,
     )

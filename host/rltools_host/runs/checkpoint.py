@@ -345,7 +345,7 @@ def _tensor_entries(tensors: Sequence[StateTensor]) -> dict[str, TensorEntry]:
 MOST_NAMED = 3
 # Items that are hashes over much: they are named where no other item says what has changed.
 HASHES = {
-    "environment.behaviour": "the environment's step has changed",
+    "environment.behavior": "the environment's step has changed",
     "state_layout": "the layout of the training state has changed",
 }
 # Of environments with settings. Runs from before there was this item are of a fingerprint that saw

@@ -1,6 +1,6 @@
 """The folder of a run: run.json, metrics.jsonl, the newest save and so on.
 
-Files appear whole or not at all: they are written beside their place, synchronised and renamed.
+Files appear whole or not at all: they are written beside their place, synchronized and renamed.
 run.json is what counts: a save belongs to the run from the run.json on that names it
 (runs/saves.py). metrics.jsonl grows by whole lines.
 """

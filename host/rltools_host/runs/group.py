@@ -131,7 +131,7 @@ def statistics_of(returns: Sequence[float]) -> dict[str, float | int | None]:
 
 
 def spoken(seeds: Sequence[int]) -> str:
-    """`0 to 9`, `0, 3 and 5 to 7`: what is neighbouring taken together."""
+    """`0 to 9`, `0, 3 and 5 to 7`: what is neighboring taken together."""
     ranges: list[list[int]] = []
     for seed in seeds:
         if ranges and seed == ranges[-1][-1] + 1:

@@ -1,6 +1,6 @@
 """Saves: checkpoint and policies of one training state, in a folder that is named after it.
 
-A save is one step. Its files are written into a hidden folder, synchronised, and appear together by
+A save is one step. Its files are written into a hidden folder, synchronized, and appear together by
 one rename, as save-<step>-<state's hash>; the save is the run's from the run.json on that names it,
 and what was saved before is removed after that. So a process that is killed at any point leaves the
 save before or the new one, and besides at most what the next save removes.
@@ -25,7 +25,7 @@ from rltools_host.files import (
     is_partial,
     partial_path,
     reserve,
-    synchronise_folder,
+    synchronize_folder,
     write_durably,
 )
 from rltools_host.runs.contents import SAVE_NAME, Run
@@ -91,12 +91,12 @@ def write_save(run: Path, step: int, state_sha256: str, files: Mapping[str, byte
             for name in SAVED_FILES:
                 if name not in files:  # its place was reserved
                     (partial / name).unlink(missing_ok=True)
-            synchronise_folder(partial)
+            synchronize_folder(partial)
             os.rename(partial, path)
         except BaseException:
             remove_save(partial)
             raise
-        synchronise_folder(run)
+        synchronize_folder(run)
     except OSError as error:
         raise disk_error(path, error) from None
     return path.name

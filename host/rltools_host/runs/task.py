@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from rltools_host.build.catalogue import algorithms, listed
+from rltools_host.build.catalog import algorithms, listed
 from rltools_host.build.description import (
     LONGEST_CHANNEL_NAME,
     LONGEST_NAME,

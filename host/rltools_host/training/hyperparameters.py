@@ -49,8 +49,8 @@ SAME: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("ent_coef", "entropy_coef", "entropy_loss_scale"), ("entropy_weight",)),
     **dict.fromkeys(("target_kl", "desired_kl", "kl_threshold"), ("kl_target",)),
     **dict.fromkeys(("log_std_init", "init_noise_std"), ("initial_log_std",)),
-    **dict.fromkeys(("normalize_advantage", "norm_adv"), ("normalise_adv",)),
-    **dict.fromkeys(("normalize_obs", "norm_obs", "normalize_observations"), ("normalise_obs",)),
+    **dict.fromkeys(("normalize_advantage", "norm_adv"), ("normalize_adv",)),
+    **dict.fromkeys(("normalize_obs", "norm_obs", "normalize_observations"), ("normalize_obs",)),
     **dict.fromkeys(("polyak_tau", "soft_update_tau"), ("tau",)),
     **dict.fromkeys(("exploration_noise", "action_noise_std"), ("action_noise",)),
     "target_policy_noise": ("policy_noise",),
@@ -82,7 +82,7 @@ SIZE_WORDS: Mapping[str, str] = {
 CONSTANTS = {**OF_HEADERS, "hidden": "Actor and Critic"}  # of an experiment's header
 SENTENCES: Mapping[str, str] = {
     "polyak": "tau is 1 - polyak: set that, as in tau=0.005",
-    "ent_coef": "this algorithm finds the entropy's weight itself, from alpha on and towards "
+    "ent_coef": "this algorithm finds the entropy's weight itself, from alpha on and toward "
     "target_entropy: set these",
     "train_freq": "one update follows each step of the environments",
     "gradient_steps": "one update follows each step of the environments",

@@ -28,7 +28,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rltools_host.errors import LinkLostError, RltError, UsageError
-from rltools_host.files import disk_error, partial_path, synchronise_folder, write_durably
+from rltools_host.files import disk_error, partial_path, synchronize_folder, write_durably
 from rltools_host.interruption import end_child, ending, start_child
 from rltools_host.runs.provenance import version as version_here
 from rltools_host.toolchain import tools
@@ -68,10 +68,10 @@ def write_files(folder: Path, files: Files) -> None:
                 raise UsageError(f"a node sent a run with a file {name}: it is not taken")
             (partial / path).parent.mkdir(parents=True, exist_ok=True)
             write_durably(partial / path, data)
-            synchronise_folder((partial / path).parent)
+            synchronize_folder((partial / path).parent)
         shutil.rmtree(folder, ignore_errors=True)
         os.rename(partial, folder)
-        synchronise_folder(folder.parent)
+        synchronize_folder(folder.parent)
     except OSError as error:
         raise disk_error(folder, error) from None
 

@@ -47,7 +47,7 @@ DATA_PLACE = 9  # of the data in SERIAL_CONTROL, behind baud rate, timeout, devi
 ANSWER_TIMEOUT_S = 3.0  # then it is asked again
 LAST_TIMEOUT_S = 12.0  # of the last attempt: a busy machine is late, and nothing is gained by haste
 ATTEMPTS = 3
-CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\x00]")  # colours, and what a terminal moves by
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\x00]")  # colors, and what a terminal moves by
 LINE = re.compile(rf"(INFO|WARN|ERROR)\s+\[{MODULE}\]\s*(.*)")
 NOT_THERE = re.compile(r"(?i)command not found|Invalid command|unknown command|not running")
 
@@ -206,7 +206,7 @@ class Px4Policies:
         self, offset_m: tuple[float, float, float], guard: Callable[[], None] = lambda: None
     ) -> None:
         """Where the target is, seen from the vehicle, when the mode is entered next: in the frame
-        of the contract, to whole centimetres."""
+        of the contract, to whole centimeters."""
         words = " ".join(f"{value:.2f}" for value in offset_m)
         lines = self._shell.ask(f"offset {words}", "next target", guard)
         if lines[-1][0] == "ERROR":

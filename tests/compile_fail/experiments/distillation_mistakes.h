@@ -6,10 +6,10 @@
 namespace rlt {
 
 struct DistillationMistakes : PendulumDistillation {
-  // variant: RLT_NORMALISED_TWICE
-  // says: the experiment states kNormalised, which its algorithm does not read
-#if defined(RLT_NORMALISED_TWICE)
-  static constexpr bool kNormalised = true;
+  // variant: RLT_NORMALIZED_TWICE
+  // says: the experiment states kNormalized, which its algorithm does not read
+#if defined(RLT_NORMALIZED_TWICE)
+  static constexpr bool kNormalized = true;
 #endif
   // variant: RLT_MIRRORED_STUDENT
   // says: the experiment states kMirrored, which its algorithm does not read: TD3, SAC and PPO do

@@ -38,10 +38,10 @@ struct DqnMistakes : CartpoleDqn {
 #if defined(RLT_HYPERPARAMETERS_OF_TD3)
   using Hyperparameters = Td3Hyperparameters;
 #endif
-  // variant: RLT_NORMALISED_ALGORITHM
-  // says: the experiment states kNormalised, which its algorithm does not read: TD3 and SAC do
-#if defined(RLT_NORMALISED_ALGORITHM)
-  static constexpr bool kNormalised = true;
+  // variant: RLT_NORMALIZED_ALGORITHM
+  // says: the experiment states kNormalized, which its algorithm does not read: TD3 and SAC do
+#if defined(RLT_NORMALIZED_ALGORITHM)
+  static constexpr bool kNormalized = true;
 #endif
   // variant: RLT_MIRRORED_ALGORITHM
   // says: the experiment states kMirrored, which its algorithm does not read: TD3, SAC and PPO do

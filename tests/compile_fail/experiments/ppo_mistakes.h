@@ -22,11 +22,11 @@ struct PpoMistakes : PendulumPpo {
 #if defined(RLT_ENVIRONMENT_WITHOUT_MIRRORS)
   static constexpr bool kMirrored = true;
 #endif
-  // variant: RLT_NORMALISED_TWICE
-  // says: the experiment states kNormalised, which its algorithm does not read
-  // says: PPO and distillation have a hyperparameter, normalise_obs
-#if defined(RLT_NORMALISED_TWICE)
-  static constexpr bool kNormalised = true;
+  // variant: RLT_NORMALIZED_TWICE
+  // says: the experiment states kNormalized, which its algorithm does not read
+  // says: PPO and distillation have a hyperparameter, normalize_obs
+#if defined(RLT_NORMALIZED_TWICE)
+  static constexpr bool kNormalized = true;
 #endif
   // variant: RLT_AVERAGED_ALGORITHM
   // says: the experiment states kAveragedUpdates, which its algorithm does not read: TD3 and SAC do

@@ -101,7 +101,7 @@ constexpr std::uint32_t kSpecial[] = {0x00000000, 0x00000001, 0x007fffff, 0x0080
                                       0x80800000, 0xff7fffff, 0xff800000, 0xff800001};
 constexpr int kSpecialCount = sizeof kSpecial / sizeof *kSpecial;
 
-// Each special number in each of four neighbouring places.
+// Each special number in each of four neighboring places.
 void fill_specials(float (&values)[kWidth]) {
   for (int i = 0; i < kWidth; i++) {
     values[i] = math::from_bits(kSpecial[(i + i / kSpecialCount) % kSpecialCount]);

@@ -4,7 +4,7 @@ actions that these libraries give.
 Run it where requirements.txt is installed: python tests/goldens/foreign/generate.py [NAME ...]
 It writes beside itself <name>.<ending>, as the library saves it, and <name>.npy: the actions
 (1000, action_dim) in float32 for `observations`, in the environment's units. Networks are small and
-drawn at random: nothing is learnt, but normalisers have seen numbers.
+drawn at random: nothing is learnt, but normalizers have seen numbers.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def drawn(module: nn.Module, contract: str | None = None, scale: float = 0.9) ->
             parameter.copy_(noise)
 
 
-def centred(last: nn.Linear) -> None:
+def centered(last: nn.Linear) -> None:
     """Has the actions in the middle of 0 to 1, where they are in these units."""
     with torch.no_grad():
         last.weight.mul_(0.4)
@@ -239,7 +239,7 @@ def safetensors(stem: Path) -> Array:
 
 
 class Scaled(nn.Module):
-    """A network with its normaliser, and with actions in the environment's units."""
+    """A network with its normalizer, and with actions in the environment's units."""
 
     def __init__(self, contract: str, activation: type[nn.Module]) -> None:
         super().__init__()
@@ -346,11 +346,11 @@ def leapp(*, stated: bool) -> Case:
     return make
 
 
-# ---- libraries with a normaliser in the file -----------------------------------------------------
+# ---- libraries with a normalizer in the file -----------------------------------------------------
 
 
 def seen_before(contract: str) -> Any:
-    """Observations that a normaliser has seen, (300, observation_dim)."""
+    """Observations that a normalizer has seen, (300, observation_dim)."""
     low, high = RANGES[contract][0]
     generator = np.random.default_rng(3)
     return torch.tensor(generator.normal((low + high) / 3, (high - low) / 5, (300, low.size)))
@@ -377,7 +377,7 @@ def rsl_rl(stem: Path) -> Array:
 
 def save_rsl_rl(actor: Any, stem: Path) -> None:
     drawn(actor, scale=0.5)
-    centred(actor.mlp[-1])
+    centered(actor.mlp[-1])
     actor.obs_normalizer.train()
     actor.obs_normalizer.update(seen_before("quadrotor").float())
     actor.eval()
@@ -386,19 +386,19 @@ def save_rsl_rl(actor: Any, stem: Path) -> None:
 
 
 def save_rsl_rl_2(network: Any, stem: Path) -> Any:
-    """The normaliser that is saved with it."""
+    """The normalizer that is saved with it."""
     from rsl_rl.modules.normalizer import EmpiricalNormalization
 
     drawn(network, scale=0.5)
-    centred(network.actor[-1])
-    normaliser = EmpiricalNormalization([13], until=100_000_000)
-    normaliser.train()
-    normaliser(seen_before("quadrotor").float())
-    normaliser.eval()
+    centered(network.actor[-1])
+    normalizer = EmpiricalNormalization([13], until=100_000_000)
+    normalizer.train()
+    normalizer(seen_before("quadrotor").float())
+    normalizer.eval()
     saved = {"model_state_dict": network.state_dict(), "optimizer_state_dict": {}, "iter": 5}
-    saved["obs_norm_state_dict"] = normaliser.state_dict()
+    saved["obs_norm_state_dict"] = normalizer.state_dict()
     torch.save({**saved, "infos": None}, stem.with_suffix(".pt"))
-    return normaliser
+    return normalizer
 
 
 def rsl_rl_2(stem: Path) -> Array:
@@ -410,8 +410,8 @@ def rsl_rl_2(stem: Path) -> Array:
     network = ActorCritic(
         13, 13, 4, actor_hidden_dims=HIDDEN, critic_hidden_dims=[8], activation="elu"
     )
-    normaliser = save_rsl_rl_2(network, stem)
-    return recorded(lambda x: network.act_inference(normaliser(x)), "quadrotor")
+    normalizer = save_rsl_rl_2(network, stem)
+    return recorded(lambda x: network.act_inference(normalizer(x)), "quadrotor")
 
 
 def rl_games_model(stem: Path, sequences: int = 1, **memory: Any) -> Any:
@@ -449,7 +449,7 @@ def rl_games_model(stem: Path, sequences: int = 1, **memory: Any) -> Any:
         )
     )
     drawn(model, scale=0.5)
-    centred(model.a2c_network.mu)
+    centered(model.a2c_network.mu)
     model.running_mean_std.train()
     # Less spread than what is asked: some are cut off.
     model.running_mean_std(0.4 * seen_before("quadrotor").float())
@@ -518,7 +518,7 @@ def skrl(stem: Path) -> Array:
         ),
     )
     drawn(models["policy"], scale=0.5)
-    centred(models["policy"].policy_layer)
+    centered(models["policy"].policy_layer)
     agent._observation_preprocessor(0.4 * seen_before("quadrotor").float(), train=True)
     agent.save(str(stem.with_suffix(".pt")))
 

@@ -20,7 +20,7 @@ from generate import (
     Array,
     Case,
     Task,
-    centred,
+    centered,
     compress,
     drawn,
     observations,
@@ -149,7 +149,7 @@ def recurrent_ppo(stem: Path) -> Array:
     )
     model.learn(128)
     drawn(model.policy, scale=0.9)
-    centred(model.policy.action_net)
+    centered(model.policy.action_net)
     model.save(stem.with_suffix(".zip"))
     compress(stem.with_suffix(".zip"))
     env.save(str(stem.with_suffix(".pkl")))
@@ -206,8 +206,8 @@ def rsl_rl_2(kind: str) -> Case:
             rnn_type=kind,
             rnn_hidden_dim=WIDTH,
         )
-        normaliser = save_rsl_rl_2(network, stem)
-        return recorded(lambda x: network.act_inference(normaliser(x)), "quadrotor")
+        normalizer = save_rsl_rl_2(network, stem)
+        return recorded(lambda x: network.act_inference(normalizer(x)), "quadrotor")
 
     return make
 
@@ -277,7 +277,7 @@ def skrl(kind: str) -> Case:
             ),
         )
         drawn(models["policy"], scale=0.5)
-        centred(models["policy"].net[-1])
+        centered(models["policy"].net[-1])
         agent._observation_preprocessor(0.4 * seen_before("quadrotor").float(), train=True)
         agent.save(str(stem.with_suffix(".pt")))
         states: Any = [torch.zeros(2, EPISODES, WIDTH)] * 2

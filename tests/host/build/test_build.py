@@ -293,7 +293,7 @@ def test_the_probe_itself_builds(copied_tree: Path) -> None:
 @pytest.mark.all
 def test_only_what_has_changed_is_compiled(copied_tree: Path, tmp_path: Path) -> None:
     """Counted are the compiler's calls, for what `rlt train` on this machine needs. They do not
-    optimise: that is the longest part of them, and changes nothing of what is counted."""
+    optimize: that is the longest part of them, and changes nothing of what is counted."""
     calls = tmp_path / "calls"
     launcher = tmp_path / "compile"
     launcher.write_text(f'#!/bin/sh\necho "$*" >> "{calls}"\nexec "$@" -O0\n')

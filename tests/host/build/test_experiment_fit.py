@@ -16,7 +16,7 @@ import pytest
 
 from rltools_host.boards.description import list_boards, load_board
 from rltools_host.build import cmake, experiments, firmware
-from rltools_host.build.catalogue import list_environments
+from rltools_host.build.catalog import list_environments
 from rltools_host.errors import BuildError, UnknownNameError, UsageError
 from rltools_host.flight.gate import load_gate
 from rltools_host.policies.episodes import gymnasium_has

@@ -94,7 +94,7 @@ main()
 """
 ASKED = """import json, sys
 sys.path.insert(0, sys.argv[1])
-from rltools_host.build.catalogue import algorithms
+from rltools_host.build.catalog import algorithms
 from rltools_host.build.experiments import describe
 from rltools_host.gymnasium_tasks.task import TaskRequest
 experiment = describe("pendulum-eager")

@@ -222,7 +222,7 @@ def test_memory_of_a_tasks_policy() -> None:
 @pytest.mark.all
 @pytest.mark.parametrize("experiment", ["cartpole-ppo", "cartpole-dqn"])
 def test_a_tasks_image_is_as_large_as_the_cores(experiment: str) -> None:
-    """With PPO's normaliser, and with the choices' names."""
+    """With PPO's normalizer, and with the choices' names."""
     library = experiment_library(experiment)
     described = library_at(library).experiment
     task = structs.replace(

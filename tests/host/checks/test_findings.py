@@ -97,4 +97,4 @@ def test_an_examination_counts_faults_and_names_what_is_in_order() -> None:
 def test_the_usual_learning_is_that_of_a_task() -> None:
     usual = Learning()
     assert (usual.gamma, usual.steps, usual.reward_scale) == (0.99, None, 1.0)
-    assert (usual.is_normalised, usual.can_scale) == (False, False)
+    assert (usual.is_normalized, usual.can_scale) == (False, False)

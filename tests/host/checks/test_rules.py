@@ -50,7 +50,7 @@ def test_a_range_that_is_left_often_is_a_fault(outside: int, level: str | None) 
 
 
 @pytest.mark.parametrize(
-    ("size", "normalised", "checks"),
+    ("size", "normalized", "checks"),
     [
         (99.0, False, []),
         (101.0, False, ["observation-scale"]),
@@ -62,11 +62,11 @@ def test_a_range_that_is_left_often_is_a_fault(outside: int, level: str | None) 
         (0.0, True, ["constant-observation"]),
     ],
 )
-def test_observations_are_about_one(size: float, normalised: bool, checks: list[str]) -> None:
+def test_observations_are_about_one(size: float, normalized: bool, checks: list[str]) -> None:
     play = play_of([(-1.0, -size), (1.0, size)])
-    found = rules.observation_scale(play, Learning(is_normalised=normalised))
+    found = rules.observation_scale(play, Learning(is_normalized=normalized))
     assert [each.check for each in found] == checks
-    if not normalised:
+    if not normalized:
         assert found == rules.observation_scale(play, Learning()), "as learners of tasks are"
     if checks == ["observation-scale"]:
         factor = "0.01" if size > 1 else "1000"

@@ -29,7 +29,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         {"seed": 0, "steps": 1, "learning_rate": 0.0},
         {"seed": 0xFFFFFFFF, "learning_rate": 3e-4, "adam_epsilon": 1e-30},
-        {"seed": 0x7F800001},  # as a float a signalling NaN, which a Python float does not keep
+        {"seed": 0x7F800001},  # as a float a signaling NaN, which a Python float does not keep
         {"seed": 0xFFBFFFFF},
     ],
 )

@@ -17,7 +17,7 @@ from rltools_host.report import comparison
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 
-LEARNING = {"experiment": "x", "environment.gravity_m_s2": 10, "environment.behaviour": 7}
+LEARNING = {"experiment": "x", "environment.gravity_m_s2": 10, "environment.behavior": 7}
 RUN: dict[str, Any] = {
     "format": 2,
     "experiment": "pendulum-td3",
@@ -160,7 +160,7 @@ def test_a_groups_variants(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_other_environments_are_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made(runs / "other", [-1.0], learning={**LEARNING, "environment.behaviour": 8})
+    made(runs / "other", [-1.0], learning={**LEARNING, "environment.behavior": 8})
     clause = "the environment's step has changed"
     assert cli.run(["compare", "one", "other"]) == 2
     error = capsys.readouterr().err

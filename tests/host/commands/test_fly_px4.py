@@ -61,7 +61,7 @@ def test_a_flight(
     assert whole == json.loads((run / "flight-px4.json").read_text())
     assert len(whole["starts"][1]["series"]["rows"]) > 100
     # Our simulator has the vehicle that the parameters state: a controller for another one lets it
-    # sink by half a metre.
+    # sink by half a meter.
     assert document["predicted_with"]["mass_kg"] == 1.0
     for start in document["starts"]:
         assert start["predicted"]["last_second_error_m"] == pytest.approx(0.5, abs=0.2)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rltools_host
-from rltools_host.build.catalogue import environments_in, find_environment
+from rltools_host.build.catalog import environments_in, find_environment
 from rltools_host.build.experiments import require_experiment
 from rltools_host.commands import new
 from rltools_host.errors import BuildError, DiskError, UnknownNameError, UsageError

@@ -17,7 +17,7 @@ from rltools_host.commands import policies
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.contract import (
     ENTRY_AT_REST,
-    HAS_NORMALISER,
+    HAS_NORMALIZER,
     SAFE_ACTION_ASSUMED,
     STEP_INTERVAL_ASSUMED,
     EntryEnvelope,
@@ -97,7 +97,7 @@ def test_what_the_acting_policy_states(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryEnvelope(2.0, 0.5, 0.5, 1.5, 1.25)
     stating = with_entry(image, entry)
     assert policies.slot_lines(board(slot(0), acting=stating))[2:] == [f"entry: {entry}"]
-    flags = STEP_INTERVAL_ASSUMED | SAFE_ACTION_ASSUMED | HAS_NORMALISER
+    flags = STEP_INTERVAL_ASSUMED | SAFE_ACTION_ASSUMED | HAS_NORMALIZER
     assuming = parse_policy(patched(sample_images()["relu"], 24, "I", flags))
     found = board(slot(0), acting=assuming, assumes_safe=True)
     interval, safe = policies.slot_lines(found)[2:]

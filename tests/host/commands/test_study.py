@@ -22,10 +22,10 @@ from training_calls import train_here
 
 NAME = "pendulum-ppo-ablation"
 VARIANTS = {
-    "both": {"adapt_rate": 1, "normalise_obs": 1},
-    "no-adaptive-rate": {"adapt_rate": 0, "normalise_obs": 1},
-    "no-normalisation": {"adapt_rate": 1, "normalise_obs": 0},
-    "neither": {"adapt_rate": 0, "normalise_obs": 0},
+    "both": {"adapt_rate": 1, "normalize_obs": 1},
+    "no-adaptive-rate": {"adapt_rate": 0, "normalize_obs": 1},
+    "no-normalization": {"adapt_rate": 1, "normalize_obs": 0},
+    "neither": {"adapt_rate": 0, "normalize_obs": 0},
 }
 
 
@@ -58,7 +58,7 @@ def test_variants_times_seeds(trained: Path, tmp_path: Path) -> None:
         "host",
         seed=2,
         steps=16000,
-        settings=["adapt_rate=0", "normalise_obs=0"],
+        settings=["adapt_rate=0", "normalize_obs=0"],
         out=tmp_path / "alone",
     )
     folder = RunFolder.open(trained / "neither" / "s2")
@@ -96,10 +96,10 @@ def test_page(trained: Path) -> None:
     for entry in summary.values():
         numbers = [f"{entry[key]:,.1f}".replace("-", "\N{MINUS SIGN}") for key in ("mean", "std")]
         assert f"{entry['label']} 2 {' '.join(numbers)}" in shown
-    for colour in ("first", "second", "third", "ink"):
-        assert f"stroke: var(--{colour})" in content
+    for color in ("first", "second", "third", "ink"):
+        assert f"stroke: var(--{color})" in content
     dashes = set(re.findall(r"stroke-dasharray: ([\d. ,]+)", content))
-    assert len(dashes) >= 3, "lines differ in more than their colour"
+    assert len(dashes) >= 3, "lines differ in more than their color"
     assert not re.search(r"<script|https?://(?!www\.w3\.org)", content)
 
 

@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from rltools_host.build.catalogue import list_environments
+from rltools_host.build.catalog import list_environments
 from rltools_host.environments.compiled import CompiledVectorEnv, register
 from rltools_host.errors import UsageError
 

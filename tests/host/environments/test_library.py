@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rltools_host.build import catalogue
-from rltools_host.build.catalogue import find_environment, list_environments
+from rltools_host.build import catalog
+from rltools_host.build.catalog import find_environment, list_environments
 from rltools_host.build.description import Parameter
 from rltools_host.environments import library
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError, UsageError
@@ -59,13 +59,13 @@ def test_an_unknown_name_is_one_sentence() -> None:
 
 
 def test_a_header_that_says_what_is_not_compiled_is_refused() -> None:
-    other = catalogue.Environment("Pendulum-v1", PENDULUM.header, 300)
+    other = catalog.Environment("Pendulum-v1", PENDULUM.header, 300)
     with pytest.raises(BuildError, match="with 300 steps an episode, and its compiled code"):
         library.loaded(other, False)
 
 
 def test_an_installation_that_fails_names_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = catalogue.Environment("Ant-v4", find_environment("Ant-v4").header, 998)
+    environment = catalog.Environment("Ant-v4", find_environment("Ant-v4").header, 998)
 
     def fail(_: str) -> None:
         raise MissingToolError("pip could not install it: check the network")

@@ -23,7 +23,7 @@ from rltools_host.errors import RltError
 from rltools_host.foreign.onnx_files import GROUP, policy_in
 from rltools_host.foreign.pickles import Made, Named, UnreadableError
 from rltools_host.foreign.place import Place, place_of_contract
-from rltools_host.foreign.proof import image_of, normalised_stages
+from rltools_host.foreign.proof import image_of, normalized_stages
 from rltools_host.foreign.reading import read_foreign
 from rltools_host.foreign.run import Imported, ImportRequest, read_policy
 from rltools_host.foreign.sbx import function_name
@@ -341,7 +341,7 @@ def test_what_is_exported_comes_back_with_the_same_bits(
     interval_us = ours.step_interval_us if recurrence is None else recurrence.trained_interval_us
     assert policy.step_interval_us == interval_us
     place = Place(ours.inputs)  # with what a place adds to an observation
-    stages = normalised_stages(policy, place.contract, None)
+    stages = normalized_stages(policy, place.contract, None)
     between = interval_us // ours.step_interval_us
     back = image_of(stages, place, policy, "back", "0" * 64, between)
     assert back.shape == ours.shape

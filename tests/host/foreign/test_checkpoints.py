@@ -15,7 +15,7 @@ from rltools_host.foreign.proof import (
     LARGEST_DIFFERENCE,
     SAMPLES,
     image_of,
-    normalised_stages,
+    normalized_stages,
     ranges_of,
 )
 from rltools_host.foreign.run import read_policy
@@ -105,13 +105,13 @@ def test_other_layers_of_jax_than_dense_ones_are_refused(names: tuple[str, ...],
 
 @pytest.mark.parametrize("name", ["relu", "gelu", "silu", "elu", "tanh", "pendulum"])
 def test_what_is_exported_as_onnx_comes_back(name: str) -> None:
-    """But for rounding: normaliser and ranges are in the model."""
+    """But for rounding: normalizer and ranges are in the model."""
     needs_onnx(".onnx")
     image = parse_policy(sample_images()[name])
     policy = policy_in(encode_onnx(image))
-    assert policy.is_normalised is False or image.layers[-1].activation == "tanh"
+    assert policy.is_normalized is False or image.layers[-1].activation == "tanh"
     place = Place(image.contract)
-    stages = normalised_stages(policy, place.contract, None)
+    stages = normalized_stages(policy, place.contract, None)
     back = image_of(stages, place, policy, "back", image.state_sha256)
     assert back.shape == image.shape
     assert [layer.activation for layer in back.layers] == [

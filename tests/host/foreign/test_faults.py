@@ -19,7 +19,7 @@ from foreign_files import FOLDER
 from rltools_host import cli
 from rltools_host.errors import RltError
 from rltools_host.foreign.faults import Finding, Search
-from rltools_host.foreign.network import Activate, Dense, ForeignPolicy, Normalise, Stage, run
+from rltools_host.foreign.network import Activate, Dense, ForeignPolicy, Normalize, Stage, run
 from rltools_host.foreign.pickles import UnreadableError
 from rltools_host.foreign.place import (
     Correction,
@@ -30,9 +30,9 @@ from rltools_host.foreign.place import (
     known_corrections,
     place_of_environment,
 )
-from rltools_host.foreign.proof import image_of, normalised_stages, prove
+from rltools_host.foreign.proof import image_of, normalized_stages, prove
 from rltools_host.foreign.run import steps_between
-from rltools_host.foreign.state_dicts import standardised
+from rltools_host.foreign.state_dicts import standardized
 from rltools_host.policies.frameworks import safetensors_file
 from rltools_host.policies.image import read_policy, read_run_policy
 from rltools_host.policies.image_writing import sampled
@@ -45,13 +45,13 @@ PARTS = 4  # of which each is a test
 def pilot() -> tuple[ForeignPolicy, Place]:
     """A policy that was trained by PPO on the quadrotor, as if another library had trained it."""
     image = read_policy(FOLDER / "quadrotor.rltp")
-    assert image.normaliser is not None
-    mean, inverse_std = (values.astype(float) for values in image.normaliser)
-    stages: list[Stage] = [Normalise(mean, inverse_std)]
+    assert image.normalizer is not None
+    mean, inverse_std = (values.astype(float) for values in image.normalizer)
+    stages: list[Stage] = [Normalize(mean, inverse_std)]
     for layer in image.layers:
         stages.append(Dense(layer.weights.astype(float), layer.bias.astype(float)))
         stages.append(Activate(layer.activation))
-    policy = ForeignPolicy("a library", tuple(stages), is_normalised=True, algorithm="ppo")
+    policy = ForeignPolicy("a library", tuple(stages), is_normalized=True, algorithm="ppo")
     return policy, place_of_environment("Quadrotor", policy)
 
 
@@ -90,7 +90,7 @@ class InAnotherFrame:
     """An image that is to be given a vector in another frame, by a turn of Search's."""
 
     def __init__(self, image: Any, block: list[int], inverse: bool) -> None:
-        self._runner, self.normaliser = image.runner, image.normaliser
+        self._runner, self.normalizer = image.runner, image.normalizer
         self.runner, self.block, self.inverse = self, block, inverse
 
     def begin(self, count: int) -> Any:
@@ -135,15 +135,15 @@ def name_correction(each: Correction) -> None:
     assert is_same or finding.restored > 0.95 * sound_return(), (each.word, named.word)
 
 
-def name_missing_normaliser() -> None:
+def name_missing_normalizer() -> None:
     finding = found(list(pilot()[0].stages[1:]))
     assert finding.fault is None
     assert "if the policy was trained with one, that is missing" in finding.lines("x")[1]
 
 
-def refuse_reset_normaliser() -> None:
+def refuse_reset_normalizer() -> None:
     with pytest.raises(UnreadableError, match="has seen nothing"):
-        standardised(np.zeros(13), np.ones(13), 5.0)
+        standardized(np.zeros(13), np.ones(13), 5.0)
 
 
 def refuse_rate(draw: random.Random) -> None:
@@ -157,7 +157,7 @@ def refuse_bounds(draw: random.Random) -> None:
     bounds = (np.full(4, low), np.ones(4))
     other = dataclasses.replace(policy, action_bounds=bounds)
     with pytest.raises(RltError, match="action 0 is from"):
-        normalised_stages(other, place.contract, None)
+        normalized_stages(other, place.contract, None)
 
 
 def refuse_dimensions(draw: random.Random) -> None:
@@ -166,7 +166,7 @@ def refuse_dimensions(draw: random.Random) -> None:
     front = Dense(np.ones((13 + more, 13)), np.zeros(13))
     other = dataclasses.replace(policy, stages=(front, *policy.stages))
     with pytest.raises(RltError, match="observations, and there are 13 here"):
-        normalised_stages(other, place.contract, None)
+        normalized_stages(other, place.contract, None)
 
 
 def kind_of(word: str) -> str:
@@ -190,8 +190,8 @@ def mistakes() -> dict[str, list[Callable[[random.Random], None]]]:
     for word, each in known().items():
         kinds.setdefault(kind_of(word), []).append(lambda _, each=each: name_correction(each))
     kinds["a frame"] = [lambda _, each=each: name_frame(*each) for each in FRAMES]
-    kinds["no normaliser"] = [lambda _: name_missing_normaliser()]
-    kinds["a reset normaliser"] = [lambda _: refuse_reset_normaliser()]
+    kinds["no normalizer"] = [lambda _: name_missing_normalizer()]
+    kinds["a reset normalizer"] = [lambda _: refuse_reset_normalizer()]
     for refuse in (refuse_rate, refuse_bounds, refuse_dimensions):
         kinds[refuse.__name__] = [refuse]
     return kinds
@@ -244,12 +244,12 @@ def test_the_command_names_a_fault_and_its_remedy_mends_it(
 ) -> None:
     """A file whose first layer takes velocity before position, and is given position first."""
     policy, place = pilot()
-    normalise, first, *rest = policy.stages
-    assert isinstance(normalise, Normalise)
+    normalize, first, *rest = policy.stages
+    assert isinstance(normalize, Normalize)
     assert isinstance(first, Dense)
-    scaled = normalise.inverse_std[:, None] * first.weights
+    scaled = normalize.inverse_std[:, None] * first.weights
     swapped = known()["order:velocity_error,position_error,attitude,angular_velocity"]
-    front = Dense(scaled[swapped.place], first.bias - normalise.mean @ scaled)
+    front = Dense(scaled[swapped.place], first.bias - normalize.mean @ scaled)
     values = {}
     for index, layer in enumerate((front, *(each for each in rest if isinstance(each, Dense)))):
         values[f"{2 * index}.weight"] = np.ascontiguousarray(layer.weights.T, "<f4")
@@ -277,18 +277,18 @@ def test_the_command_names_a_fault_and_its_remedy_mends_it(
     np.testing.assert_allclose(np.clip(given, -1, 1), expected, atol=2e-6)
 
 
-def test_corrections_keep_a_normaliser_and_its_clip() -> None:
+def test_corrections_keep_a_normalizer_and_its_clip() -> None:
     """In front of it they would cost layers, and digits."""
     policy, place = pilot()
     first, *rest = policy.stages
-    assert isinstance(first, Normalise)
-    front = standardised(first.mean, 1 / first.inverse_std, 1.5)
+    assert isinstance(first, Normalize)
+    front = standardized(first.mean, 1 / first.inverse_std, 1.5)
     seen = sampled(place.contract, 200).astype(float)
     for each in known().values():
         if each.of_actions:
             continue
         stages = corrected([*front, *rest], [each])
-        assert isinstance(stages[0], Normalise)
+        assert isinstance(stages[0], Normalize)
         expected = run([*front, *rest], each.apply(seen))
         np.testing.assert_allclose(run(stages, seen), expected, atol=1e-9)
 

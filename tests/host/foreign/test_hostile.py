@@ -25,7 +25,7 @@ from rltools_host.foreign import pickles, state_dicts, tensor_files
 from rltools_host.foreign.network import ForeignPolicy
 from rltools_host.foreign.onnx_files import GROUP
 from rltools_host.foreign.pickles import UnreadableError, read_pickle
-from rltools_host.foreign.reading import arrays_in_npz, policy_in, read_foreign, read_normaliser
+from rltools_host.foreign.reading import arrays_in_npz, policy_in, read_foreign, read_normalizer
 from rltools_host.foreign.state_dicts import Given
 from rltools_host.toolchain import tools
 
@@ -124,7 +124,7 @@ def damaged_file(content: bytes, draw: random.Random) -> bytes:
     return with_member(content, path, damaged(member, draw))
 
 
-# With 600 in the daily tests and 3,000 normalisers, 10,100 in all, and 20,200 more of the
+# With 600 in the daily tests and 3,000 normalizers, 10,100 in all, and 20,200 more of the
 # exhaustive ones; sbx's, whose pickles have 5,000 operations, take eight times as long.
 MORE = {**dict.fromkeys(FILES, 450), "sbx_ppo.zip": 200}
 MANY = {**dict.fromkeys(FILES, 1400), "sbx_ppo.zip": 600}
@@ -178,13 +178,13 @@ def test_a_tensor_that_is_missing_is_named(table: dict[str, Any], said: str) -> 
 
 
 @pytest.mark.parametrize("count", [100, pytest.param(2900, marks=pytest.mark.all)])
-def test_a_damaged_normaliser_is_read_or_refused(count: int) -> None:
+def test_a_damaged_normalizer_is_read_or_refused(count: int) -> None:
     content = (FOLDER / "sb3_ppo_vec_normalize.pkl").read_bytes()
     draw = random.Random(1)
     sentences = []
     for _ in range(count):
         broken = damaged(content, draw)
-        sentences.append(outcome(partial(read_normaliser, Path("vec.pkl"), broken)))
+        sentences.append(outcome(partial(read_normalizer, Path("vec.pkl"), broken)))
     assert sum(map(bool, sentences)) > count / 10
 
 
@@ -215,7 +215,7 @@ def test_a_pickle_executes_nothing(tmp_path: Path, protocol: int) -> None:
     content = (FOLDER / "sb3_ppo.zip").read_bytes()
     spaces = json.dumps({"observation_space": {":serialized:": serialized}}).encode()
     outcome(lambda: reads("sb3.zip", with_member(content, ["data"], spaces)))
-    outcome(lambda: read_normaliser(Path("vec.pkl"), data))
+    outcome(lambda: read_normalizer(Path("vec.pkl"), data))
     assert not mark.exists()
 
 

@@ -23,7 +23,7 @@ from rltools_host.errors import RltError
 from rltools_host.foreign.network import run as run_stages
 from rltools_host.foreign.onnx_files import GROUP
 from rltools_host.foreign.place import place_of_contract
-from rltools_host.foreign.proof import normalised_stages
+from rltools_host.foreign.proof import normalized_stages
 from rltools_host.foreign.reading import read_foreign
 from rltools_host.foreign.state_dicts import Given
 from rltools_host.gymnasium_tasks.headers import headers_of
@@ -251,7 +251,7 @@ STATED = FOLDER / "leapp_stated.yaml"
 def test_a_description_has_a_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = imported(tmp_path, str(STATED))
     printed = capsys.readouterr()
-    assert printed.out.startswith("LEAPP, 13-12-8-4, normaliser, for the contract of its descript")
+    assert printed.out.startswith("LEAPP, 13-12-8-4, normalizer, for the contract of its descript")
     assert re.fullmatch(r"assumed: where something is wrong the action is [^\n]*\n", printed.err)
     assert printed.out.endswith("--to c\n")
     contract = read_run_policy(run).contract
@@ -351,7 +351,7 @@ REFUSALS = {
     "{SAC} --environment gym:Nothing-v0": "gymnasium has no environment",
     "{SAC} --contract quadrotor": "has 3 observations, and there are 13 here",
     "{SAC} --contract pendulum --activation relu": "says what its activations are",
-    "{SAC} --contract pendulum --normaliser {SAC}": "cannot be read as a normaliser",
+    "{SAC} --contract pendulum --normalizer {SAC}": "cannot be read as a normalizer",
     "{PPO} --contract quadrotor": "was trained with a VecNormalize",
     "{FOLDER}/pytorch_gelu.pt --contract pendulum": "name it with --activation",
     "{FOLDER}/pytorch_gelu.pt --contract pendulum --activation gelu": "name it with --output-act",
@@ -401,11 +401,11 @@ def test_other_bounds_of_actions_are_refused() -> None:
     place = place_of_contract("quadrotor")
     other = dataclasses.replace(policy, action_bounds=(-np.ones(4), np.ones(4)))
     with pytest.raises(RltError, match="action 0 is from -1 to 1 in the file, and from 0 to 1"):
-        normalised_stages(other, place.contract, None)
-    assert normalised_stages(other, place.contract, "scaled") == [*policy.stages]
-    in_units = dataclasses.replace(other, is_normalised=False)
-    scaled = normalised_stages(in_units, place.contract, "scaled")
+        normalized_stages(other, place.contract, None)
+    assert normalized_stages(other, place.contract, "scaled") == [*policy.stages]
+    in_units = dataclasses.replace(other, is_normalized=False)
+    scaled = normalized_stages(in_units, place.contract, "scaled")
     assert scaled == [*policy.stages]
     wide = dataclasses.replace(in_units, action_bounds=(-2 * np.ones(4), 2 * np.ones(4)))
-    last = normalised_stages(wide, place.contract, "scaled")[-1]
+    last = normalized_stages(wide, place.contract, "scaled")[-1]
     assert run_stages([last], np.array([[-2.0, -1.0, 0.0, 2.0]])).tolist() == [[-1, -0.5, 0, 1]]

@@ -151,7 +151,7 @@ def test_an_activation_is_asked_for_where_a_dense_layer_is_hidden() -> None:
     assert widths(policy.stages) == (3, 1)
     assert UNKNOWN_BEHIND in policy.assumed
     one = state_dicts.policy_in(dense("a", 3, 1), Given("relu", "tanh")).assumed
-    assert one == (state_dicts.PLAIN_NORMALISER,)
+    assert one == (state_dicts.PLAIN_NORMALIZER,)
     with pytest.raises(UnreadableError, match="name it with --activation"):
         state_dicts.policy_in({**dense("first", 3, 3), **behind}, Given(None, "tanh"))
 

@@ -15,7 +15,7 @@ from rltools_host.foreign.network import (
     Activate,
     Clip,
     Dense,
-    Normalise,
+    Normalize,
     Recurrent,
     Stage,
     check_stages,
@@ -43,8 +43,8 @@ def ends(width: int, low: float, high: float) -> Clip:
     return Clip(np.full(width, low), np.full(width, high))
 
 
-def norm(width: int, mean: float, inverse_std: float) -> Normalise:
-    return Normalise(np.full(width, mean), np.full(width, inverse_std))
+def norm(width: int, mean: float, inverse_std: float) -> Normalize:
+    return Normalize(np.full(width, mean), np.full(width, inverse_std))
 
 
 @pytest.mark.parametrize(
@@ -204,14 +204,14 @@ BEFORE: list[Stage] = [dense(3, 2)]
         ([norm(2, 0.0, 1.0), ends(2, -1.0, 1.0)], []),
         ([norm(2, 0.5, 2.0), norm(2, -1.0, 0.5)], []),  # (2 (x - 0.5) + 1) 0.5 = x
         ([norm(2, 0.0, 1.0 + 0.9 * ROUNDED)], []),
-        ([norm(2, 0.0, 1.0 + 2.0 * ROUNDED)], [Normalise]),
-        ([norm(2, 0.1, 1.0)], [Normalise]),
-        ([norm(2, 0.1, 2.0), norm(2, 0.3, 0.25)], [Normalise]),
+        ([norm(2, 0.0, 1.0 + 2.0 * ROUNDED)], [Normalize]),
+        ([norm(2, 0.1, 1.0)], [Normalize]),
+        ([norm(2, 0.1, 2.0), norm(2, 0.3, 0.25)], [Normalize]),
         ([ends(2, -1.0 + 2.0 * ROUNDED, 1.0)], [Clip]),
         ([ends(2, -1.0, 1.0 - 2.0 * ROUNDED)], [Clip]),
         ([ends(2, -1.0 + 0.9 * ROUNDED, 1.0 - 0.9 * ROUNDED)], []),
-        ([ends(2, -0.25, 0.5), norm(2, 0.25, 2.0)], [Normalise, Clip]),  # to [-1, 0.5]
-        ([ends(2, -0.5, 0.5), norm(2, 0.0, 2.0)], [Normalise]),  # to [-1, 1]
+        ([ends(2, -0.25, 0.5), norm(2, 0.25, 2.0)], [Normalize, Clip]),  # to [-1, 0.5]
+        ([ends(2, -0.5, 0.5), norm(2, 0.0, 2.0)], [Normalize]),  # to [-1, 1]
         ([ends(2, -0.5, 0.5), ends(2, 0.25, 2.0)], [Clip]),
     ],
 )
@@ -237,8 +237,8 @@ STARTS = np.arange(200) % 40 == 0
 def computed(stages: Sequence[Stage], x: Array) -> tuple[Array, list[str]]:
     """By what an image holds, and its activations."""
     folded = fold(stages, WIDE)
-    if folded.normaliser is not None:
-        mean, inverse_std = folded.normaliser
+    if folded.normalizer is not None:
+        mean, inverse_std = folded.normalizer
         x = (x - mean) * inverse_std
     for each in folded.layers:
         if each.hidden is None:
@@ -249,7 +249,7 @@ def computed(stages: Sequence[Stage], x: Array) -> tuple[Array, list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("stages", "has_normaliser", "names"),
+    ("stages", "has_normalizer", "names"),
     [
         ([dense(3, 2)], False, ["identity"]),
         ([norm(3, 0.2, 3.0), dense(3, 2), Activate("tanh")], True, ["tanh"]),
@@ -275,13 +275,13 @@ def computed(stages: Sequence[Stage], x: Array) -> tuple[Array, list[str]]:
     ],
 )
 def test_folding_changes_nothing(
-    stages: list[Stage], has_normaliser: bool, names: list[str]
+    stages: list[Stage], has_normalizer: bool, names: list[str]
 ) -> None:
     x = RANDOM.uniform(-4.0, 4.0, size=(200, 3))
     found, found_names = computed(stages, x)
     np.testing.assert_allclose(found, run(stages, x, STARTS), atol=1e-12)
     assert found_names == names
-    assert (fold(stages, WIDE).normaliser is not None) == has_normaliser
+    assert (fold(stages, WIDE).normalizer is not None) == has_normalizer
 
 
 @pytest.mark.all

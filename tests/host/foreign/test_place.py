@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rltools_host.build.description import Channel
-from rltools_host.foreign.network import Dense, Normalise, run
+from rltools_host.foreign.network import Dense, Normalize, run
 from rltools_host.foreign.place import Correction, blocks_of, corrected, known_corrections
 from rltools_host.policies.contract import Contract
 
@@ -130,7 +130,7 @@ def test_what_there_is_for_other_places() -> None:
 
 def test_several_are_taken_from_the_first_to_the_last() -> None:
     """The last named is next to the network."""
-    front = [Normalise(0.1 * SEEN, 1 / SEEN), Dense(np.eye(11), np.zeros(11))]
+    front = [Normalize(0.1 * SEEN, 1 / SEEN), Dense(np.eye(11), np.zeros(11))]
     first, second = KNOWN["velocity:zxy"], KNOWN["velocity_y:negated"]
     stages = corrected(front, [first, second])
     expected = run(front, second.apply(first.apply(SEEN[None])))

@@ -16,7 +16,7 @@ from rltools_host.foreign.network import (
     Clip,
     Dense,
     ForeignPolicy,
-    Normalise,
+    Normalize,
     Recurrent,
     Stage,
     run,
@@ -28,10 +28,10 @@ from rltools_host.foreign.proof import (
     checked,
     choose,
     image_of,
-    normalised_stages,
+    normalized_stages,
     other_ranges,
     prove,
-    to_normalised,
+    to_normalized,
     without_idle_end,
 )
 from rltools_host.foreign.run import recorded
@@ -132,27 +132,27 @@ def bounds(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("given", "contract", "actions", "scaling"),
     [
-        (policy(is_normalised=True), UNLIKE, None, None),
-        (policy(is_normalised=True), UNLIKE, "scaled", None),
-        (policy(is_normalised=False), UNLIKE, None, (2.0, 0.5)),
+        (policy(is_normalized=True), UNLIKE, None, None),
+        (policy(is_normalized=True), UNLIKE, "scaled", None),
+        (policy(is_normalized=False), UNLIKE, None, (2.0, 0.5)),
         (policy(), ALL_ONE, None, (0.0, 1.0)),
         (policy(), UNLIKE, "same", (2.0, 0.5)),
         (policy(), UNLIKE, "scaled", None),
         (policy(action_bounds=bounds(0.0, 4.0)), UNLIKE, "same", (2.0, 0.5)),
         (policy(action_bounds=bounds(-3.0, 5.0)), UNLIKE, "scaled", (1.0, 0.25)),
-        (policy(is_normalised=True, action_bounds=bounds(-3.0, 5.0)), UNLIKE, "scaled", None),
+        (policy(is_normalized=True, action_bounds=bounds(-3.0, 5.0)), UNLIKE, "scaled", None),
         (policy(outputs=3), CHOICES, None, None),
     ],
 )
 def test_what_takes_an_output_to_the_range(
     given: ForeignPolicy, contract: Contract, actions: str | None, scaling: Any
 ) -> None:
-    found = to_normalised(given, contract, actions)
+    found = to_normalized(given, contract, actions)
     if scaling is None:
         assert found == []
         return
     (stage,) = found
-    assert isinstance(stage, Normalise)
+    assert isinstance(stage, Normalize)
     assert (stage.mean.item(), stage.inverse_std.item()) == scaling
 
 
@@ -166,15 +166,15 @@ def test_what_takes_an_output_to_the_range(
             *(UNLIKE, "scaled", UsageError, "the file's actions have no bounds to scale them by"),
         ),
         (
-            policy(is_normalised=False, action_bounds=bounds(0.0, 5.0)),
+            policy(is_normalized=False, action_bounds=bounds(0.0, 5.0)),
             *(UNLIKE, None, BoardMismatchError, "action 0 is from 0 to 5 in the file, and from 0 "),
         ),
         (
-            policy(is_normalised=True, action_bounds=bounds(-0.1, 4.0)),
+            policy(is_normalized=True, action_bounds=bounds(-0.1, 4.0)),
             *(UNLIKE, None, BoardMismatchError, "action 0 is from -0.1 to 4 in the file, and from"),
         ),
         (
-            policy(outputs=3, is_normalised=True),
+            policy(outputs=3, is_normalized=True),
             *(CHOICES, None, BoardMismatchError, "the actions here are choices among names"),
         ),
         (
@@ -203,7 +203,7 @@ def test_what_is_not_the_places(
     given: ForeignPolicy, contract: Contract, actions: str | None, error: Any, sentence: str
 ) -> None:
     with pytest.raises(error) as caught:
-        normalised_stages(given, contract, actions)
+        normalized_stages(given, contract, actions)
     assert sentence in str(caught.value)
 
 

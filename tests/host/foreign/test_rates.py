@@ -47,7 +47,7 @@ def named(finding: Finding, times: int, rate_hz: float) -> None:
 )
 def test_a_policy_that_counts_its_steps(times: int) -> None:
     place = place_of("Metronome", 1)
-    policy = ForeignPolicy("a library", tuple(swinging(0.005 * times)), is_normalised=True)
+    policy = ForeignPolicy("a library", tuple(swinging(0.005 * times)), is_normalized=True)
     image = image_of(list(policy.stages), place, policy, "swinging", "0" * 64)
     finding = Search(image, place).run()
     named(finding, times, 200 / times)

@@ -1,4 +1,4 @@
-"""What an import asks of rates and normalisers, and when a policy's fault is one."""
+"""What an import asks of rates and normalizers, and when a policy's fault is one."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 from rltools_host.errors import UsageError
 from rltools_host.foreign import run as importing
 from rltools_host.foreign.faults import Finding, Hypothesis, is_bad, is_fault
-from rltools_host.foreign.network import Dense, ForeignPolicy, Normalise
-from rltools_host.foreign.run import ImportRequest, rate_of, steps_between, with_normaliser
-from rltools_host.foreign.stable_baselines3 import UNKNOWN_NORMALISER
+from rltools_host.foreign.network import Dense, ForeignPolicy, Normalize
+from rltools_host.foreign.run import ImportRequest, rate_of, steps_between, with_normalizer
+from rltools_host.foreign.stable_baselines3 import UNKNOWN_NORMALIZER
 
 HERE: Any = SimpleNamespace(
     name="here", contract=SimpleNamespace(step_interval_us=10_000, assumed=0)
 )  # 100 Hz
 DENSE = Dense(np.ones((2, 1)), np.zeros(1))
-FRONT = Normalise(np.zeros(2), np.ones(2))
+FRONT = Normalize(np.zeros(2), np.ones(2))
 
 
 @pytest.mark.parametrize("rate_hz", [None, 100.0, 100.9, 99.1])
@@ -62,25 +62,25 @@ def test_a_rate_is_of_the_steps_interval() -> None:
     assert rate_of(ForeignPolicy("a library", (DENSE,))) is None
 
 
-def test_a_normaliser_comes_in_front(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "read_normaliser", lambda *_: [FRONT])
+def test_a_normalizer_comes_in_front(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "read_normalizer", lambda *_: [FRONT])
     bounds = np.zeros(2), np.ones(2)
     lacking = ForeignPolicy(
         "a library",
         (DENSE,),
-        lacks_normaliser=True,
-        assumed=(UNKNOWN_NORMALISER, "b"),
+        lacks_normalizer=True,
+        assumed=(UNKNOWN_NORMALIZER, "b"),
         observation_bounds=bounds,
     )
-    found = with_normaliser(lacking, Path("n"), b"")
+    found = with_normalizer(lacking, Path("n"), b"")
     assert found.stages == (FRONT, DENSE)
-    assert (found.lacks_normaliser, found.observation_bounds) == (False, None)
+    assert (found.lacks_normalizer, found.observation_bounds) == (False, None)
     assert found.assumed == ("b",)
-    with pytest.raises(UsageError, match="the file has a normaliser of its own"):
-        with_normaliser(found, Path("n"), b"")
+    with pytest.raises(UsageError, match="the file has a normalizer of its own"):
+        with_normalizer(found, Path("n"), b"")
     other = ForeignPolicy("a library", (Dense(np.ones((3, 1)), np.zeros(1)),))
     with pytest.raises(UsageError, match="another number of observations than the policy"):
-        with_normaliser(other, Path("n"), b"")
+        with_normalizer(other, Path("n"), b"")
 
 
 def test_one_place_is_named() -> None:
@@ -136,8 +136,8 @@ def test_a_finding_in_words() -> None:
     reason = "none of 20 likely faults is the reason"
     bad = Finding(returns(5, 1), 0.0, 20, is_bad=True)
     assert bad.lines("Cart") == [first, f"that is not better than no action, and {reason}"]
-    bare = Finding(returns(5, 1), 0.0, 20, is_bad=True, has_normaliser=False)
-    assert bare.reason().startswith(f"{reason}; the file has no normaliser: ")
+    bare = Finding(returns(5, 1), 0.0, 20, is_bad=True, has_normalizer=False)
+    assert bare.reason().startswith(f"{reason}; the file has no normalizer: ")
     assert Finding(returns(5, 1), 0.0, 0, is_bad=True).lines("Cart") == [first]
     fault = Hypothesis("its x is y", "give it x", lambda: pytest.fail("it is not flown"))
     assert Finding(returns(5, 1), 0.0, 20, fault, 99.96, is_bad=True).lines("Cart") == [

@@ -94,7 +94,7 @@ class Nan(Base):
 
 class Never(Base):
     def __init__(self):
-        raise RuntimeError("no licence")
+        raise RuntimeError("no license")
 
 class Ends(Base):
     def __init__(self):
@@ -125,7 +125,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("{file}:Raises", Usage, "Raises cannot be learnt: its first reset raised ValueError: no"),
         ("{file}:Shape", Usage, r"an observation of shape \(3,\), and its space has \(2,\)"),
         ("{file}:Nan", Usage, "reset gave an observation with a number that is not finite"),
-        ("{file}:Never", Usage, "cannot be made: it raised RuntimeError: no licence"),
+        ("{file}:Never", Usage, "cannot be made: it raised RuntimeError: no license"),
         ("{file}:Nothing", Unknown, 'has nothing to call that is named "Nothing"'),
         ("{file}:number", Unknown, 'has nothing to call that is named "number"'),
         ("missing.py:Task", Usage, "there is no file .*missing.py"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from rltools_host.build.catalogue import CHOICE, CHOICES, NUMBERS
+from rltools_host.build.catalog import CHOICE, CHOICES, NUMBERS
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.spaces import (
     action_bounds,

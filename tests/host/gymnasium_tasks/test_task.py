@@ -297,7 +297,7 @@ def test_a_space_that_cannot_be_learnt_is_named(environment: Any, sentence: str)
         ({"channels": {"observations": ["a", 3]}}, r"observations\[1\] is neither a name nor"),
         ({"channels": {"observations": ["a", "b" * 24]}}, "plain text of 1 to 23"),
         ({"channels": {"observations": ["a", 'b"']}}, "plain text of 1 to 23"),
-        ({"channels": {"actions": [{"unit": "newton metres per radian"}]}}, "text of 1 to 15"),
+        ({"channels": {"actions": [{"unit": "newton meters per radian"}]}}, "text of 1 to 15"),
         ({"channels": {"actions": [{"minimum": 0}]}}, '"minimum", .* range is its space'),
         ({"channels": {"observations": ["a", {"minimum": 2}]}}, "no range: minimum must be below"),
         ({"channels": {"observations": ["a", {"maximum": float("inf")}]}}, "no range"),

@@ -390,7 +390,7 @@ def test_a_step_that_does_not_return_ends_the_run_with_a_checkpoint(
 @pytest.mark.all
 def test_an_environment_that_always_fails_is_given_up_and_the_run_saved(tmp_path: Path) -> None:
     sentence = (
-        r"the environment failed 20 times in a row; first: step raised RuntimeError: its licence "
+        r"the environment failed 20 times in a row; first: step raised RuntimeError: its license "
         r"has expired, at observation \(.+\) by action \(.+\); paused at step \d+ of 2,000, "
         r"checkpoint saved; go on with "
         r"`rlt.train_gymnasium\(make_env, resume="

@@ -344,9 +344,9 @@ def test_a_boards_own_safe_action_is_taken_where_it_is_always_the_same() -> None
     assert safe_action(image, board.client.forward(nan)).tolist() == [0.25] * 4
     assert checked(board, image).first.startswith("the action differs: call 2 of the executor")
     board.executor.safe = stated
-    board.executor.normalised_safe = np.full(4, -0.5, np.float32)
+    board.executor.normalized_safe = np.full(4, -0.5, np.float32)
     assert checked(board, image).holds
-    board.executor.normalised_safe = np.full(4, -1, np.float32)
+    board.executor.normalized_safe = np.full(4, -1, np.float32)
     assert checked(board, image).first.startswith("the action differs: call 3 of the executor")
     stated[:] = np.nan  # is none
     assert safe_action(image, board.client.forward(nan)).tolist() == [0.0] * 4

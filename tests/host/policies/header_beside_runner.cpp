@@ -81,7 +81,7 @@ int in_time() {
     const bool acts = header::evaluate(input, action);
     all_same = same(acts, action, !rlt::is_fault(status), expected) && all_same;
     std::memmove(given + 1, given, sizeof(float) * kTicks * kActions);
-    header::evaluate_normalised(input, given[0]);
+    header::evaluate_normalized(input, given[0]);
     for (float& value : given[0]) value = value < -1.0f ? -1.0f : value > 1.0f ? 1.0f : value;
   }
   return all_same ? 0 : 1;

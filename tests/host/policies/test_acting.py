@@ -15,7 +15,7 @@ from rltools_host.build.description import Channel, shapes
 from rltools_host.errors import BoardMismatchError, RefusedError
 from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.policies import episodes
-from rltools_host.policies.acting import History, normalised
+from rltools_host.policies.acting import History, normalized
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.contract import ObservationSum, PastAction, past_action
 from rltools_host.policies.export import c_header
@@ -86,10 +86,10 @@ def test_the_history_against_a_list_of_all_actions() -> None:
             given[place].append(np.clip(outputs[row], -1, 1).tolist())
 
 
-def test_a_physical_action_normalised() -> None:
+def test_a_physical_action_normalized() -> None:
     channels = [Channel("a", "N", -2.0, 2.0), Channel("b", "1", 0.0, 1.0)]
     actions = np.array([[1.0, 0.25], [-3.0, 2.0], [0.0, 0.5]], np.float32)
-    assert normalised(actions, channels).tolist() == [[0.5, -0.5], [-1.0, 1.0], [0.0, 0.0]]
+    assert normalized(actions, channels).tolist() == [[0.5, -0.5], [-1.0, 1.0], [0.0, 0.0]]
 
 
 # -- boards ----------------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ def test_both_simulators_agree_on_the_same_task(pendulum: PolicyImage) -> None:
 
 def described(**learning: Any) -> Any:
     """The experiment of another tree."""
-    document: dict[str, Any] = {"learning": {"environment.behaviour": 7, **learning}}
+    document: dict[str, Any] = {"learning": {"environment.behavior": 7, **learning}}
     return replace(fake_experiment("pendulum-td3"), document=document)
 
 
@@ -196,7 +196,7 @@ def run_with(run_folder: Path, **metadata: Any) -> None:
 def test_an_edit_of_the_physics_is_noticed(
     run_folder: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, simulator: str
 ) -> None:
-    run_with(run_folder, learning={"environment.behaviour": 3, "environment.gravity_m_s2": 10})
+    run_with(run_folder, learning={"environment.behavior": 3, "environment.gravity_m_s2": 10})
     there = described(**{"environment.gravity_m_s2": 9.8100004196})
     monkeypatch.setattr(experiments, "describe", lambda _: there)
     evaluate.run(str(run_folder), EvaluationRequest(2, 0, simulator), as_json=True)

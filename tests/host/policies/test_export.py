@@ -44,7 +44,7 @@ int main() {{
   float observation[policy::kObservationDim];
   float output[policy::kOutputDim], action[policy::kActionDim];
   while (std::fread(observation, sizeof(observation), 1, stdin) == 1) {{
-    policy::evaluate_normalised(observation, output);
+    policy::evaluate_normalized(observation, output);
     policy::evaluate(observation, action);
     std::fwrite(output, sizeof(output), 1, stdout);
     std::fwrite(action, sizeof(action), 1, stdout);
@@ -62,7 +62,7 @@ int main(void) {{
   float observation[{guard}_OBSERVATION_DIM];
   float output[{guard}_OUTPUT_DIM], action[{guard}_ACTION_DIM];
   while (fread(observation, sizeof(observation), 1, stdin) == 1) {{
-    {name}_evaluate_normalised(observation, output);
+    {name}_evaluate_normalized(observation, output);
     {name}_evaluate(observation, action);
     fwrite(output, sizeof(output), 1, stdout);
     fwrite(action, sizeof(action), 1, stdout);
@@ -96,9 +96,9 @@ def run_program(
 def observations_of(image: PolicyImage, count: int) -> np.ndarray:
     minimum = np.array([channel.minimum for channel in image.observations])
     maximum = np.array([channel.maximum for channel in image.observations])
-    centre, span = (minimum + maximum) / 2, maximum - minimum
+    center, span = (minimum + maximum) / 2, maximum - minimum
     draws = np.random.default_rng(5).uniform(-1.5, 1.5, (count, len(minimum)))
-    return (centre + span * draws).astype(np.float32)
+    return (center + span * draws).astype(np.float32)
 
 
 @pytest.mark.parametrize("name", ["pendulum", "choosing", "masked", *NETWORKS])
@@ -112,7 +112,7 @@ def test_the_header_gives_the_bits_of_the_image(name: str, tmp_path: Path) -> No
     np.testing.assert_array_equal(results[1], image.evaluate(observations))
 
 
-def test_the_header_needs_no_optimisation_and_no_fma_instruction(tmp_path: Path) -> None:
+def test_the_header_needs_no_optimization_and_no_fma_instruction(tmp_path: Path) -> None:
     image = parse_policy(sample_images()["pendulum"])
     program = compile_header(image, tmp_path, "-O0", *(["-march=x86-64"] if is_x86() else []))
     observations = observations_of(image, 50)

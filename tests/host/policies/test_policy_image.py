@@ -72,7 +72,7 @@ def test_an_untrained_pendulum_policy_reads_as_documented() -> None:
     assert image.shape == "3-64-64-1"
     assert image.parameter_count == 4481
     assert [layer.activation for layer in image.layers] == ["relu", "relu", "tanh"]
-    assert image.normaliser is None
+    assert image.normalizer is None
     assert len(image.examples) == 8
     image.verify()
 
@@ -81,8 +81,8 @@ def test_an_untrained_pendulum_policy_reads_as_documented() -> None:
 def test_every_activation_is_reproduced_and_agrees_with_double_precision(name: str) -> None:
     image = parse_policy(sample_images()[name])
     image.verify()
-    assert image.normaliser is not None
-    mean, inverse_std = image.normaliser
+    assert image.normalizer is not None
+    mean, inverse_std = image.normalizer
     for example in image.examples:
         values = (example.observation.astype(float) - mean) * inverse_std
         for layer in image.layers:
@@ -133,9 +133,9 @@ def activation(name: str, x: np.ndarray) -> np.ndarray:
 def test_the_trace_is_the_checksum_of_all_layers_outputs() -> None:
     """With exact fused multiply-adds in rational arithmetic, independent of the core's code."""
     image = parse_policy(sample_images()["relu"])
-    assert image.normaliser is not None
+    assert image.normalizer is not None
     for example in image.examples[:2]:
-        values = (example.observation - image.normaliser[0]) * image.normaliser[1]
+        values = (example.observation - image.normalizer[0]) * image.normalizer[1]
         trace = 0
         for layer in image.layers:
             values = np.maximum(exact_dense(values, layer.weights, layer.bias), np.float32(0))

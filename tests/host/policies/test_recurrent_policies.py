@@ -99,7 +99,7 @@ def test_runs_go_on_from_states_of_their_own(image: PolicyImage) -> None:
 def test_the_hosts_writer_writes_the_cores_bytes(image: PolicyImage) -> None:
     assert image.recurrence is not None
     ticks = image.recurrence.trained_interval_us // image.step_interval_us
-    network = Network(image.normaliser, image.layers, ticks)
+    network = Network(image.normalizer, image.layers, ticks)
     origin = Origin(
         *(image.experiment, image.environment, image.step, image.seed),
         *(image.state_sha256, image.fingerprint),

@@ -104,8 +104,8 @@ def test_a_run_states_it_for_whatever_acts_here(valves: Path) -> None:
     (valves / "run.json").write_text(json.dumps({**document, "safe_action": [0.0, None]}))
     image = read_run_policy(valves)
     assert image.evaluate([np.nan] * len(image.observations)).tolist() == [0.0, 0.25]
-    action, normalised = image.runner.safe_action()
-    assert (action.tolist(), normalised.tolist()) == ([0.0, 0.25], [-1.0, 0.0])
+    action, normalized = image.runner.safe_action()
+    assert (action.tolist(), normalized.tolist()) == ([0.0, 0.25], [-1.0, 0.0])
     for wrong in ([0.0], [2.0, 0.0]):
         (valves / "run.json").write_text(json.dumps({**document, "safe_action": wrong}))
         with pytest.raises(DamagedFileError, match=r"safe_action in its run\.json is none"):

@@ -241,7 +241,7 @@ def test_a_run_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     assert group_page.finished_runs(its_group) == {name: Run(state="finished")}
 
 
-def test_curves_have_colours_and_dashes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_have_colors_and_dashes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sixth has the first's again; points of long curves are not marked."""
     calls: list[dict[str, Any]] = []
     axes: Any = SimpleNamespace(
@@ -265,7 +265,7 @@ def test_curves_have_colours_and_dashes_of_their_own(monkeypatch: pytest.MonkeyP
         return list(calls)
 
     lines = [each for each in drawn(6, 39) if "marker" in each]
-    assert [each["color"] for each in lines[:5]] == list(group_page.COLOURS)
+    assert [each["color"] for each in lines[:5]] == list(group_page.COLORS)
     assert [each["linestyle"] for each in lines[:5]] == list(group_page.DASHES)
     assert (lines[5]["color"], lines[5]["linestyle"]) == (lines[0]["color"], "solid")
     assert {each["marker"] for each in lines} == {"o"}

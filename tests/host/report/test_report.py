@@ -179,8 +179,8 @@ def test_identifiers_are_unique_and_all_references_lead_somewhere(finished: str)
     assert set(references) <= set(identifiers)
 
 
-def test_every_placeholder_colour_has_become_a_variable_of_the_style_sheet(finished: str) -> None:
-    for name, placeholder in markup.COLOURS.items():
+def test_every_placeholder_color_has_become_a_variable_of_the_style_sheet(finished: str) -> None:
+    for name, placeholder in markup.COLORS.items():
         assert placeholder not in finished
         assert finished.count(f"--{name}:") == 3  # light, dark, print
     drawn = re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", finished)

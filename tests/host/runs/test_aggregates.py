@@ -45,8 +45,8 @@ def test_interval_of_a_mean_is_as_wide_as_the_normal_one() -> None:
     found = interval_of_mean(values)
     assert found is not None
     half = NormalDist().inv_cdf(0.975) * 1.09 / 20
-    centre = float(interquartile_mean(np.array(values)))
-    assert found == pytest.approx((centre - half, centre + half), abs=0.02)
+    center = float(interquartile_mean(np.array(values)))
+    assert found == pytest.approx((center - half, center + half), abs=0.02)
     assert interval_of_mean(values) == found, "the same seed draws the same"
     assert interval_of_mean(values, seed=1) != found
 

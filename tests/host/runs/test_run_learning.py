@@ -17,7 +17,7 @@ from rltools_host.runs.checkpoint import (
     to_safetensors,
 )
 
-BEFORE = {"gravity": 10, "mass": 1.0, "actor.activations[0]": "relu", "environment.behaviour": 5}
+BEFORE = {"gravity": 10, "mass": 1.0, "actor.activations[0]": "relu", "environment.behavior": 5}
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ BEFORE = {"gravity": 10, "mass": 1.0, "actor.activations[0]": "relu", "environme
     [
         ({}, ""),
         ({"gravity": 9.8100004196}, "gravity was 10, is 9.81"),
-        ({"gravity": 9.81, "environment.behaviour": 6}, "gravity was 10, is 9.81"),
-        ({"environment.behaviour": 6}, "the environment's step has changed"),
+        ({"gravity": 9.81, "environment.behavior": 6}, "gravity was 10, is 9.81"),
+        ({"environment.behavior": 6}, "the environment's step has changed"),
         ({"mass": 1.0000000001}, "mass was 1.0, is 1.0000000001"),
         ({"actor.activations[0]": "tanh"}, "actor.activations[0] was relu, is tanh"),
         ({"drag": 0.5}, "drag is new, 0.5"),
@@ -46,8 +46,8 @@ def test_what_is_gone_is_named() -> None:
     assert learning_difference({}, now) == learning_difference(BEFORE, {}) == ""
 
 
-OLD = {"environment.latency": 0, "environment.behaviour": 5, "environment": "Quadrotor", "size": 2}
-TODAY = {**OLD, "environment.latency": 2, "environment.behaviour": 6, "environment.probes": 10}
+OLD = {"environment.latency": 0, "environment.behavior": 5, "environment": "Quadrotor", "size": 2}
+TODAY = {**OLD, "environment.latency": 2, "environment.behavior": 6, "environment.probes": 10}
 NOT_COVERED = (
     "the run's fingerprint does not cover the effects of the environment's settings, "
     "which may have changed since"
@@ -58,7 +58,7 @@ NOT_COVERED = (
     ("before", "now", "expected"),
     [
         (OLD, TODAY, NOT_COVERED),
-        (OLD, {**TODAY, "environment.behaviour": 5, "environment.latency": 0}, NOT_COVERED),
+        (OLD, {**TODAY, "environment.behavior": 5, "environment.latency": 0}, NOT_COVERED),
         (OLD, {**TODAY, "size": 3}, "size was 2, is 3"),
         (OLD, {**TODAY, "environment": "Kite"}, "environment was Quadrotor, is Kite"),
         (TODAY, {**TODAY, "environment.latency": 1}, "environment.latency was 2, is 1"),

@@ -17,7 +17,7 @@ from disk_calls import Durability, FullDisk, ends_killed_at, watched
 from fake_board import policy_of
 from fake_experiment import FINGERPRINT, TENSORS
 from rltools_host.errors import DiskError, UnknownNameError, UsageError, VerificationError
-from rltools_host.files import synchronise_folder
+from rltools_host.files import synchronize_folder
 from rltools_host.runs.checkpoint import Checkpoint, state_of_checkpoint, to_safetensors
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.saves import (
@@ -220,7 +220,7 @@ def test_power_failure_is_noticed(tmp_path: Path) -> None:
         os.close(descriptor)
         os.replace(f"{path}.new", path)
         if sync_folder:
-            synchronise_folder(path.parent)
+            synchronize_folder(path.parent)
 
     def faults(sync: bool, sync_folder: bool) -> list[str]:
         disk = Durability()

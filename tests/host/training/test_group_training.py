@@ -275,7 +275,7 @@ def test_full_disk_at_every_point(tmp_path: Path) -> None:
             assert sentence.endswith(
                 f"; free some space, then go on with `{command_line('train', '--resume', path)}`"
             )
-            if stored(path)["state"] != "finished":  # it was written, its folder not synchronised
+            if stored(path)["state"] != "finished":  # it was written, its folder not synchronized
                 train(path)
         assert_finished(path)
         shutil.rmtree(path)

@@ -142,8 +142,8 @@ def test_our_studies(name: str) -> None:
     assert switches == {
         "both": set(),
         "no-adaptive-rate": {"adapt_rate=0"},
-        "no-normalisation": {"normalise_obs=0"},
-        "neither": {"adapt_rate=0", "normalise_obs=0"},
+        "no-normalization": {"normalize_obs=0"},
+        "neither": {"adapt_rate=0", "normalize_obs=0"},
     }
 
 

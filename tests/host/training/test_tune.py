@@ -168,7 +168,7 @@ def test_a_trial_whose_training_breaks_off_is_told_as_failed(tmp_path: Path) -> 
         "host",
         out=tmp_path / "t",
         steps=5000,
-        settings=("max_grad_norm=0", "normalise_adv=0", "adapt_rate=0"),
+        settings=("max_grad_norm=0", "normalize_adv=0", "adapt_rate=0"),
     )
     asked = TuneRequest(training, trials=2, jobs=1, search=("reward_scale=1e6,1",), prunes=False)
     document = tune(asked, GroupScreen)

@@ -129,7 +129,7 @@ def test_dots_of_a_line(points: list[Point], expected: set[tuple[int, int]]) -> 
         assert dots_of(single) == expected
 
 
-def test_the_line_has_its_colour_where_an_episode_is_too() -> None:
+def test_the_line_has_its_color_where_an_episode_is_too() -> None:
     cells = [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert [style_of(cell) for cell in cells] == ["", "yellow", "bold cyan", "bold cyan"]
 

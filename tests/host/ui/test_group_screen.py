@@ -39,7 +39,7 @@ from rltools_host.ui.group_screen import (
 )
 from rltools_host.ui.training_screen import PLAIN_LINE_S
 
-LABELS = ("", "without observation normalisation")
+LABELS = ("", "without observation normalization")
 
 
 def view_of(states: list[str], label: str = "") -> GroupView:

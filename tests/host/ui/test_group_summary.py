@@ -8,7 +8,7 @@ import pytest
 
 from rltools_host.ui.group_screen import result_lines, summary_lines, with_deviation
 
-LONG = "without observation normalisation"
+LONG = "without observation normalization"
 
 
 def document(labels: tuple[str, ...] = ("",)) -> dict[str, Any]:

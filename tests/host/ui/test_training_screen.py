@@ -229,7 +229,7 @@ def test_live_screen_shows_at_once_what_goes_on(terminal: Terminal) -> None:
     assert "fetching the policy" in text
 
 
-def test_colours_can_be_switched_off(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colors_can_be_switched_off(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[36m" in screen_after(terminal, 0.5)
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[36m" not in screen_after(Terminal(), 0.5)

@@ -28,16 +28,16 @@ using Controller = crazyflie::Controller<Host, kSlotBytes, 144>;
 constexpr EntryEnvelope kAnyEntry = {20.0f, 10.0f, 3.15f, 70.0f, 0.0f};
 
 template <class Network>
-Bytes image_of(const Network& network, bool has_normaliser = false,
+Bytes image_of(const Network& network, bool has_normalizer = false,
                const EntryEnvelope& entry = kAnyEntry) {
   static const std::uint8_t sha[32] = {};
   static const PolicyOrigin origin{"hover-test", "Quadrotor-v0", 1, 2, 3, sha};
   static float mean[Contract::kObservationDim], inverse_std[Contract::kObservationDim];
   for (float& value : inverse_std) value = 1.0f;
-  const PolicyNormaliser normaliser{has_normaliser ? mean : nullptr,
-                                    has_normaliser ? inverse_std : nullptr};
-  Bytes image(policy_image_bytes<Network>(has_normaliser));
-  write_policy_image(Host{}, network, policy_contract<Contract>(), normaliser, origin,
+  const PolicyNormalizer normalizer{has_normalizer ? mean : nullptr,
+                                    has_normalizer ? inverse_std : nullptr};
+  Bytes image(policy_image_bytes<Network>(has_normalizer));
+  write_policy_image(Host{}, network, policy_contract<Contract>(), normalizer, origin,
                      image.data());
   return entry_images::with_entry(image, entry);
 }

@@ -20,7 +20,7 @@ TEST_CASE("the observation is that of the target's frame") {
   sensed.quaternion[0] = half;
   sensed.quaternion[3] = half;
   sensed.target_yaw_deg = 90.0f;
-  // A metre in front of its target as it looks, which is +y of the world
+  // A meter in front of its target as it looks, which is +y of the world
   sensed.target_m[0] = 3.0f;
   sensed.position_m[0] = 3.0f;
   sensed.position_m[1] = 1.0f;
@@ -597,7 +597,7 @@ TEST_CASE("the clock wraps, and is set back") {
   CHECK(bench.reason() == RLT_REASON_OBSERVATION);
 }
 
-TEST_CASE("a network of 13-64-64-4 fits its slot, with a normaliser") {
+TEST_CASE("a network of 13-64-64-4 fits its slot, with a normalizer") {
   static Large network;
   initialize_kaiming(Host{}, network, 1, 0);
   Bench bench;

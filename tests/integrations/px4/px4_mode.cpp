@@ -851,7 +851,7 @@ TEST_CASE("an offset waits ten seconds, and does not move the target that there 
   }
 }
 
-TEST_CASE("offsets are packed to whole centimetres, and no further than 5 m") {
+TEST_CASE("offsets are packed to whole centimeters, and no further than 5 m") {
   for (int steps = -500; steps <= 500; steps++) {
     const float value = 0.01f * static_cast<float>(steps);
     const float offset[3] = {value, -value, 0.004f};

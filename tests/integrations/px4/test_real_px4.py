@@ -54,7 +54,7 @@ REMOTE_CONTROL = {  # its channels, and that it is one's own
 
 def sih_policy(place: float = 1.6, is_recurrent: bool = False) -> bytes:
     """A linear controller of the SIH quadrotor (1 kg, rotors of 5 N, 0.2 m from the axes); `place`:
-    m/s^2 for each metre that it is off; `is_recurrent`: its wishes go through a hidden state."""
+    m/s^2 for each meter that it is off; `is_recurrent`: its wishes go through a hidden state."""
     hover, gravity = 0.4905, 9.81
     speed, tilt, rate = 2.2, 40.0, 9.0  # m/s^2 for each m/s, rad/s^2 for each radian ...
     angular, yaw, lift = 0.00625, 0.075, hover / gravity  # parts of a thrust for one of each

@@ -49,7 +49,7 @@ inline constexpr std::uint32_t kPatterns[] = {
     0x7f000000u,  // 2^127
     0x7f7fffffu,  // largest
     0x7f800000u,  // infinity
-    0x7f800001u,  // signalling NaN
+    0x7f800001u,  // signaling NaN
     0x7fc00000u,  // NaN
 };
 inline constexpr std::uint32_t kPatternCount = sizeof kPatterns / sizeof kPatterns[0];
@@ -106,7 +106,7 @@ inline Arguments random_case(std::uint64_t index) {
   const std::int32_t b_exponent = product_exponent + 127 - a_exponent;
   const std::uint32_t x = number(a_exponent, a, digits), y = number(b_exponent, b, digits);
   const float product = rlt::math::from_bits(x) * rlt::math::from_bits(y);
-  if (kind == 3u || kind == 4u) {  // the opposite of the product, or a neighbour of it
+  if (kind == 3u || kind == 4u) {  // the opposite of the product, or a neighbor of it
     const std::uint32_t opposite = rlt::math::to_bits(product) ^ rlt::math::kSignBit;
     return {x, y, opposite + static_cast<std::uint32_t>(offset / 8)};
   }

@@ -49,16 +49,16 @@ inline constexpr std::uint32_t kSpecialBits[] = {
     0x7fc00000u,  // NaN
 };
 inline constexpr std::uint32_t kSpecialCount = sizeof kSpecialBits / sizeof kSpecialBits[0];
-inline constexpr std::uint32_t kNeighbours = 33u;
-inline constexpr std::uint32_t kCount = kDenseCount + kSpecialCount * kNeighbours * 2u;
+inline constexpr std::uint32_t kNeighbors = 33u;
+inline constexpr std::uint32_t kCount = kDenseCount + kSpecialCount * kNeighbors * 2u;
 
 // Argument number `index` of the sample, 0 <= index < kCount.
 inline float argument(std::uint32_t index) {
   if (index < kDenseCount) return rlt::math::from_bits(index * kStride);
   const std::uint32_t rest = (index - kDenseCount) / 2u;
-  const std::uint32_t offset = rest % kNeighbours - kNeighbours / 2u;
+  const std::uint32_t offset = rest % kNeighbors - kNeighbors / 2u;
   const std::uint32_t sign = index % 2u == 0u ? 0u : rlt::math::kSignBit;
-  return rlt::math::from_bits((kSpecialBits[rest / kNeighbours] + offset) ^ sign);
+  return rlt::math::from_bits((kSpecialBits[rest / kNeighbors] + offset) ^ sign);
 }
 
 // The processor's own NaN of an invalid operation differs between processors.

@@ -7,7 +7,7 @@
 
 namespace math = rlt::math;
 
-TEST_CASE_TEMPLATE("the angle is normalised to half a turn on either side, after many turns", T,
+TEST_CASE_TEMPLATE("the angle is normalized to half a turn on either side, after many turns", T,
                    float, double) {
   constexpr double kPi = math::kPi<double>;
   const double largest = sizeof(T) == 4 ? 1000 : 1e6;

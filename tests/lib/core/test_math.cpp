@@ -1,6 +1,6 @@
 // Test: -O1
 // core/math.h: the error against double precision over a dense sample of all floats (over all of
-// them: exhaustive_math.cpp); equal bits from vectorised, scalar and other devices' code; edges.
+// them: exhaustive_math.cpp); equal bits from vectorized, scalar and other devices' code; edges.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -79,7 +79,7 @@ TEST_CASE("every function is within 2 ulp over the sample") {
   }
 }
 
-TEST_CASE("vectorised loops and scalar calls give the same bits") {
+TEST_CASE("vectorized loops and scalar calls give the same bits") {
   check_scalar<math::exp>("exp");
   check_scalar<math::log>("log");
   check_scalar<math::log1p>("log1p");

@@ -58,7 +58,7 @@ TEST_CASE("a stream's key is {seed, purpose}, its counter {block, step, substrea
     CHECK(random_word(kStream, index) == words.word[index % 4]);
   }
   CHECK(RandomStream{1, Purpose::shuffle, 2}.substream == 0u);
-  CHECK(static_cast<std::uint32_t>(Purpose::initialise) == 1u);
+  CHECK(static_cast<std::uint32_t>(Purpose::initialize) == 1u);
   CHECK(static_cast<std::uint32_t>(Purpose::environment_reset) == 2u);
   CHECK(static_cast<std::uint32_t>(Purpose::exploration) == 3u);
   CHECK(static_cast<std::uint32_t>(Purpose::warmup_action) == 4u);
@@ -207,7 +207,7 @@ TEST_CASE("a draw in double precision is the draw in float, less rounded") {
 template <class T>
 void check_fill() {
   const T untouched = static_cast<T>(-77.25);
-  for (const RandomStream& stream : {kStream, RandomStream{0, Purpose::initialise, 0}}) {
+  for (const RandomStream& stream : {kStream, RandomStream{0, Purpose::initialize, 0}}) {
     for (int count = 0; count <= 150; ++count) {
       CAPTURE(count);
       const std::size_t size = static_cast<std::size_t>(count);

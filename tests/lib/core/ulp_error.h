@@ -58,7 +58,7 @@ inline double exact_softplus(double x) {
 
 inline double exact_elu(double x) { return x > 0.0 ? x : std::expm1(x) + 0.0; }
 
-// Calls the vectorisable float function for each x[i].
+// Calls the vectorizable float function for each x[i].
 template <float (*kFunction)(float)>
 void apply(const float* __restrict x, float* __restrict y, int count) {
   for (int i = 0; i < count; ++i) y[i] = kFunction(x[i]);

@@ -1,5 +1,5 @@
 // Compile-time assertions of the kernel that a device selects: each operation returns the tag that
-// it implements. A lost optimisation is a failed build.
+// it implements. A lost optimization is a failed build.
 #pragma once
 
 #include <type_traits>
@@ -9,7 +9,7 @@
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/batch.h"
-#include "rltools/rl/normaliser.h"
+#include "rltools/rl/normalizer.h"
 
 namespace dispatch {
 
@@ -21,7 +21,7 @@ inline float* to;
 inline const std::uint32_t* number;
 inline const std::uint8_t* begins;
 inline const AdamStep<float> adam_parameters{};
-inline const Normaliser<float, 3> normaliser{};
+inline const Normalizer<float, 3> normalizer{};
 inline void task(int) {}
 
 #define RLT_SELECTED(operation, ...) \
@@ -59,7 +59,7 @@ RLT_SELECTED(scale, scale<20>(device, 0.0f, to));
 RLT_SELECTED(add_scaled, add_scaled<20>(device, 0.0f, from, to));
 RLT_SELECTED(minimum_backward, minimum_backward<20>(device, from, from, 0.0f, to, to));
 RLT_SELECTED(discounted_targets, discounted_targets<20>(device, 0.0f, from, from, from, to));
-RLT_SELECTED(normalise_rows, normalise_rows<20>(device, normaliser, from, number, to));
+RLT_SELECTED(normalize_rows, normalize_rows<20>(device, normalizer, from, number, to));
 
 #undef RLT_SELECTED
 
@@ -98,4 +98,4 @@ RLT_SELECTED(normalise_rows, normalise_rows<20>(device, normaliser, from, number
   RLT_ASSERT_SELECTED(Device, add_scaled, Generic);                               \
   RLT_ASSERT_SELECTED(Device, minimum_backward, Generic);                         \
   RLT_ASSERT_SELECTED(Device, discounted_targets, Generic);                       \
-  RLT_ASSERT_SELECTED(Device, normalise_rows, Generic)
+  RLT_ASSERT_SELECTED(Device, normalize_rows, Generic)

@@ -1,5 +1,5 @@
-// Networks, contract and normaliser whose policy images the tests write: every activation, widths
-// that are no multiples of a kernel's block, with and without a normaliser; and small policies,
+// Networks, contract and normalizer whose policy images the tests write: every activation, widths
+// that are no multiples of a kernel's block, with and without a normalizer; and small policies,
 // of which any number may be had.
 #pragma once
 
@@ -47,8 +47,8 @@ using ChoosingNetwork =
 
 constexpr float kMean[Contract::kObservationDim] = {1.5f, 0.25f, -0.125f, 9.5f, 101325.0f};
 constexpr float kInverseStd[Contract::kObservationDim] = {1.25f, 0.5f, 0.75f, 0.1f, 1.7e-4f};
-constexpr PolicyNormaliser kNormaliser{kMean, kInverseStd};
-constexpr PolicyNormaliser kNoNormaliser{nullptr, nullptr};
+constexpr PolicyNormalizer kNormalizer{kMean, kInverseStd};
+constexpr PolicyNormalizer kNoNormalizer{nullptr, nullptr};
 
 template <Activation Hidden, Activation Output>
 using Network = Mlp<float, Dimensions<Contract::kObservationDim, 13, 24, 7, Contract::kActionDim>,
@@ -61,10 +61,10 @@ constexpr PolicyOrigin kOrigin{"valve-test", "Valve-v0", 1234, 7, 0xfeedf00du, k
 
 // A network of this type with Kaiming-uniform weights, as the bytes of its image.
 template <class N, class Device>
-void write(Device device, const PolicyNormaliser& normaliser, std::uint8_t* image) {
+void write(Device device, const PolicyNormalizer& normalizer, std::uint8_t* image) {
   static N network;
   initialize_kaiming(device, network, 7, 0);
-  write_policy_image(device, network, policy_contract<Contract>(), normaliser, kOrigin, image);
+  write_policy_image(device, network, policy_contract<Contract>(), normalizer, kOrigin, image);
 }
 
 using Bytes = std::vector<std::uint8_t>;
@@ -73,10 +73,10 @@ using Bytes = std::vector<std::uint8_t>;
 template <class Device, class N>
 Bytes image_of_network(Device device, const N& network,
                        const PolicyContract& contract = policy_contract<Contract>(),
-                       const PolicyNormaliser& normaliser = kNoNormaliser) {
-  Bytes image(policy_image_bytes<N>(normaliser.mean != nullptr, contract.action_dim,
+                       const PolicyNormalizer& normalizer = kNoNormalizer) {
+  Bytes image(policy_image_bytes<N>(normalizer.mean != nullptr, contract.action_dim,
                                     choice_count(contract.actions, contract.action_dim)));
-  write_policy_image(device, network, contract, normaliser, kOrigin, image.data());
+  write_policy_image(device, network, contract, normalizer, kOrigin, image.data());
   return image;
 }
 
@@ -93,7 +93,7 @@ template <class Device>
 Bytes small_image(Device device, std::uint32_t seed) {
   static SmallNetwork network;
   initialize_kaiming(device, network, seed, 0);
-  return image_of_network(device, network, policy_contract<Contract>(), kNormaliser);
+  return image_of_network(device, network, policy_contract<Contract>(), kNormalizer);
 }
 
 // An observation within its limits.

@@ -7,7 +7,7 @@ namespace recurrent_networks {
 
 using policy_networks::Bytes;
 using policy_networks::Contract;
-using policy_networks::kNormaliser;
+using policy_networks::kNormalizer;
 using policy_networks::kOrigin;
 
 using Small =
@@ -35,7 +35,7 @@ inline const Overflowing& network_of<Overflowing>(std::uint32_t seed) {
   static Overflowing network;
   initialize_kaiming(rlt::Generic{}, network, seed, 0);
   for (int in = 0; in < Contract::kObservationDim; in++) network.weights(0)[6 * in] = 0.0f;
-  network.weights(0)[0] = 1.0f;  // of the normalised height, which is 2.5 at most
+  network.weights(0)[0] = 1.0f;  // of the normalized height, which is 2.5 at most
   network.bias(0)[0] = -2.45f;
   for (int unit = 0; unit < 2; unit++) {  // two units of the state are at 1 then, else at 0
     const int keep = 4 + unit, candidate = 8 + unit;
@@ -54,7 +54,7 @@ template <class Network>
 Bytes image_of(std::uint32_t seed, std::uint32_t ticks_per_step) {
   Bytes image(rlt::policy_image_bytes<Network>(true));
   write_policy_image(rlt::Generic{}, network_of<Network>(seed), rlt::policy_contract<Contract>(),
-                     kNormaliser, kOrigin, image.data(), ticks_per_step);
+                     kNormalizer, kOrigin, image.data(), ticks_per_step);
   return image;
 }
 

@@ -145,9 +145,9 @@ TEST_CASE("a policy may see its own last choices, from -1 for the first to 1 for
   PolicyRunner<kFloats, 4> runner(kPlace);
   REQUIRE(runner.accept(Generic{}, image.data(), image.size()).accepted());
   const ActionHistory<4, 3> history(3);
-  float normalised[3], action[3];
-  REQUIRE(runner.forward_in_time(Generic{}, kGood, history, {}, normalised, action));
-  CHECK((normalised[0] == 1 && normalised[1] == 0 && normalised[2] == 1));
+  float normalized[3], action[3];
+  REQUIRE(runner.forward_in_time(Generic{}, kGood, history, {}, normalized, action));
+  CHECK((normalized[0] == 1 && normalized[1] == 0 && normalized[2] == 1));
 }
 
 TEST_CASE("an image is refused for other choices, and a place without choices refuses it") {

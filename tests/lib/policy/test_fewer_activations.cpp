@@ -18,7 +18,7 @@ template <Activation Hidden, Activation Output>
 std::vector<std::uint8_t> image_of() {
   using N = Network<Hidden, Output>;
   std::vector<std::uint8_t> image(policy_image_bytes<N>());
-  write<N>(Host{}, kNoNormaliser, image.data());
+  write<N>(Host{}, kNoNormalizer, image.data());
   return image;
 }
 

@@ -44,7 +44,7 @@ TEST_CASE("a runner keeps outputs and cells of an LSTM, and goes on from both") 
   ActionHistory<1, kOut> history(kOut);
   ObservationSums sums;
   float state[2 * kWidth] = {}, products[8 * kWidth];
-  float normalised[kOut], action[kOut], output[kWidth];
+  float normalized[kOut], action[kOut], output[kWidth];
   for (std::uint32_t i = 0; i < 20; i++) {
     float observation[kIn];
     for (std::uint32_t k = 0; k < kIn; k++) {
@@ -54,7 +54,7 @@ TEST_CASE("a runner keeps outputs and cells of an LSTM, and goes on from both") 
       runner.reset_state();
       for (float& each : state) each = 0.0f;
     }
-    REQUIRE(runner.forward_in_time(Host{}, observation, history, sums, normalised, action));
+    REQUIRE(runner.forward_in_time(Host{}, observation, history, sums, normalized, action));
     recurrent_forward_at_run_time(Generic{}, kLstmGates, kIn, kWidth,
                                   recurrent_parameters(kLstmGates, kIn, kWidth, view.parameters),
                                   observation, state, products, state, output);

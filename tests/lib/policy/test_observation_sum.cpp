@@ -34,7 +34,7 @@ PolicyVerdict verdict_on(const std::vector<Channel>& asked) {
   return runner.accept(Host{}, image.data(), image.size());
 }
 
-// A board whose policy gives out the sum that it sees, as the normalised torque.
+// A board whose policy gives out the sum that it sees, as the normalized torque.
 class Board {
  public:
   explicit Board(const Channel& asked)
@@ -57,7 +57,7 @@ class Board {
     const float observation[] = {1.0f, speed, 0.5f, 3.0f, 1e5f};
     float action[2];
     CHECK(deployment.step(now_us, {observation, now_us}, action) == expected);
-    return normalised_action(action[1], -0.25f, 0.75f);  // exact: half of that range is 0.5
+    return normalized_action(action[1], -0.25f, 0.75f);  // exact: half of that range is 0.5
   }
 
   Bytes image;
@@ -159,7 +159,7 @@ TEST_CASE("each sum has a place of its own, whatever else is asked for") {
   for (std::uint32_t i = 1; i <= 4; i++) {
     deployment.step(i * kStep_us, {observation, i * kStep_us}, action);
   }
-  CHECK(normalised_action(action[0], 0.0f, 1.0f) ==
+  CHECK(normalized_action(action[0], 0.0f, 1.0f) ==
         doctest::Approx(sum_of(-1.0f, 3)).epsilon(1e-4));
-  CHECK(normalised_action(action[1], -0.25f, 0.75f) == doctest::Approx(sum_of(2.0f, 3)));
+  CHECK(normalized_action(action[1], -0.25f, 0.75f) == doctest::Approx(sum_of(2.0f, 3)));
 }

@@ -84,7 +84,7 @@ class Board {
     REQUIRE(deployment.start_trial(now_us, 1u << 30) == SlotError::none);
     REQUIRE(deployment.confirm(now_us) == SlotError::none);
     REQUIRE(reference_.accept(Host{}, image.data(), image.size()).accepted());
-    safe_ = {normalised_action(0.5f, 0.0f, 1.0f), normalised_action(0.25f, -0.25f, 0.75f)};
+    safe_ = {normalized_action(0.5f, 0.0f, 1.0f), normalized_action(0.25f, -0.25f, 0.75f)};
   }
 
   // One call after this time; false where an action is another one than it must be.

@@ -17,13 +17,13 @@ using namespace policy_networks;
 namespace {
 
 template <class N>
-Bytes image_of(const PolicyNormaliser& normaliser = kNoNormaliser) {
-  Bytes image(policy_image_bytes<N>(normaliser.mean != nullptr));
-  write<N>(Host{}, normaliser, image.data());
+Bytes image_of(const PolicyNormalizer& normalizer = kNoNormalizer) {
+  Bytes image(policy_image_bytes<N>(normalizer.mean != nullptr));
+  write<N>(Host{}, normalizer, image.data());
   return image;
 }
 
-// Offsets in the default network's image, without a normaliser (docs/policy_image.md).
+// Offsets in the default network's image, without a normalizer (docs/policy_image.md).
 constexpr std::size_t kChannels = 144 + 8 * 4;
 constexpr std::size_t kParameters = kChannels + 48 * 7;
 constexpr std::size_t kExamples = kParameters + 4 * (6 * 13 + 14 * 24 + 25 * 7 + 8 * 2);
@@ -58,8 +58,8 @@ PolicyVerdict verdict_after(std::size_t offset, T value) {
 
 // runtime.h gives the bits of the network's own forward pass with the host's kernels.
 template <class N>
-void check_same_bits(const PolicyNormaliser& normaliser) {
-  const Bytes image = image_of<N>(normaliser);
+void check_same_bits(const PolicyNormalizer& normalizer) {
+  const Bytes image = image_of<N>(normalizer);
   static N network;
   initialize_kaiming(Host{}, network, 7, 0);
   PolicyView policy;
@@ -76,7 +76,7 @@ void check_same_bits(const PolicyNormaliser& normaliser) {
       observation.values[i] =
           uniform<float>({1, Purpose::shuffle, sample}, static_cast<std::uint32_t>(i),
                          3.0f * channel.minimum, 3.0f * channel.maximum);
-      input.values[i] = normaliser.mean == nullptr
+      input.values[i] = normalizer.mean == nullptr
                             ? observation.values[i]
                             : (observation.values[i] - kMean[i]) * kInverseStd[i];
     }
@@ -95,9 +95,9 @@ void check_same_bits(const PolicyNormaliser& normaliser) {
 
 template <Activation A>
 void check_activation() {
-  check_same_bits<Network<A, A>>(kNoNormaliser);
-  check_same_bits<Network<A, A>>(kNormaliser);
-  CHECK(accept(image_of<Network<A, A>>(kNormaliser)).accepted());
+  check_same_bits<Network<A, A>>(kNoNormalizer);
+  check_same_bits<Network<A, A>>(kNormalizer);
+  CHECK(accept(image_of<Network<A, A>>(kNormalizer)).accepted());
 }
 
 }  // namespace
@@ -145,7 +145,7 @@ TEST_CASE("the examples lie within the ranges and differ from each other") {
   }
 }
 
-TEST_CASE("a normalised action maps to its range, and is clamped") {
+TEST_CASE("a normalized action maps to its range, and is clamped") {
   CHECK(physical_action(-1.0f, -0.25f, 0.75f) == -0.25f);
   CHECK(physical_action(0.0f, -0.25f, 0.75f) == 0.25f);
   CHECK(physical_action(1.0f, -0.25f, 0.75f) == 0.75f);
@@ -154,20 +154,20 @@ TEST_CASE("a normalised action maps to its range, and is clamped") {
   CHECK(physical_action(0.3f, -2.0f, 2.0f) == 0.3f * 2.0f);
 }
 
-TEST_CASE("a normalised action is the way back from a physical one") {
+TEST_CASE("a normalized action is the way back from a physical one") {
   for (int i = -1000; i <= 1000; i++) {
     const float action = static_cast<float>(i) * 1e-3f;
-    CHECK(normalised_action(physical_action(action, -2.0f, 2.0f), -2.0f, 2.0f) == action);
-    CHECK(normalised_action(physical_action(action, -1.0f, 1.0f), -1.0f, 1.0f) == action);
-    const float back = normalised_action(physical_action(action, -0.4f, 0.4f), -0.4f, 0.4f);
+    CHECK(normalized_action(physical_action(action, -2.0f, 2.0f), -2.0f, 2.0f) == action);
+    CHECK(normalized_action(physical_action(action, -1.0f, 1.0f), -1.0f, 1.0f) == action);
+    const float back = normalized_action(physical_action(action, -0.4f, 0.4f), -0.4f, 0.4f);
     CHECK(math::absolute(back - action) <= 0x1p-23f * math::absolute(action));
-    CHECK(math::absolute(normalised_action(physical_action(action, 1.0f, 4.0f), 1.0f, 4.0f) -
+    CHECK(math::absolute(normalized_action(physical_action(action, 1.0f, 4.0f), 1.0f, 4.0f) -
                          action) <= 0x1p-22f);
   }
-  CHECK(normalised_action(3.0f, -2.0f, 2.0f) == 1.0f);
-  CHECK(normalised_action(-3.0f, -2.0f, 2.0f) == -1.0f);
-  CHECK(normalised_action(0.0f, 0.0f, 4.0f) == -1.0f);
-  CHECK(normalised_action(1.5, -2.0f, 2.0f) == 0.75);
+  CHECK(normalized_action(3.0f, -2.0f, 2.0f) == 1.0f);
+  CHECK(normalized_action(-3.0f, -2.0f, 2.0f) == -1.0f);
+  CHECK(normalized_action(0.0f, 0.0f, 4.0f) == -1.0f);
+  CHECK(normalized_action(1.5, -2.0f, 2.0f) == 0.75);
 }
 
 TEST_CASE("what is no image is refused by name") {
@@ -191,7 +191,7 @@ TEST_CASE("what is no image is refused by name") {
 }
 
 TEST_CASE("a policy that computes other bits than its examples is refused") {
-  const Bytes original = image_of<Default>(kNormaliser);
+  const Bytes original = image_of<Default>(kNormalizer);
   const std::size_t parameters = kParameters + 2 * 4 * 5;
   const std::size_t examples = kExamples + 2 * 4 * 5;
   REQUIRE(accept(original).accepted());

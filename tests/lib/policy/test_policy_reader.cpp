@@ -21,7 +21,7 @@ struct Parts {
   std::vector<Layer> layers = {{2, 3}, {3, 1}};
   std::uint16_t observation_dim = 2, action_dim = 1;
   std::uint16_t examples = 2;
-  bool has_normaliser = false;
+  bool has_normalizer = false;
   bool has_entry = false;
 
   std::size_t entry_offset() const {
@@ -37,14 +37,14 @@ struct Parts {
     for (const Layer& layer : layers) count += (layer.input + std::size_t{1}) * layer.output;
     return count;
   }
-  std::size_t normaliser() const { return has_normaliser ? 2u * observation_dim : 0u; }
+  std::size_t normalizer() const { return has_normalizer ? 2u * observation_dim : 0u; }
 };
 
 class Image {
  public:
   explicit Image(const Parts& parts) : parts_(parts) {
     const std::size_t example = parts.observation_dim + 1u + 2u * parts.action_dim;
-    const std::size_t numbers = parts.normaliser() + parts.parameters() + parts.examples * example;
+    const std::size_t numbers = parts.normalizer() + parts.parameters() + parts.examples * example;
     bytes_.resize(parts.numbers_offset() + 4 * numbers);
     PolicyImageHeader& header = this->header();
     std::memcpy(header.magic, kPolicyMagic, sizeof(kPolicyMagic));
@@ -56,7 +56,7 @@ class Image {
     header.layer_count = static_cast<std::uint16_t>(parts.layers.size());
     header.example_count = parts.examples;
     header.flags =
-        (parts.has_normaliser ? kPolicyHasNormaliser : 0) | (parts.has_entry ? kPolicyHasEntry : 0);
+        (parts.has_normalizer ? kPolicyHasNormalizer : 0) | (parts.has_entry ? kPolicyHasEntry : 0);
     std::strcpy(header.experiment, "e");
     std::strcpy(header.environment, "v");
     for (std::size_t i = 0; i < parts.layers.size(); i++) {
@@ -128,10 +128,10 @@ PolicyVerdict after(Change&& change, const Parts& parts = {}) {
 
 }  // namespace
 
-TEST_CASE("an image that breaks no rule is accepted, with and without a normaliser") {
+TEST_CASE("an image that breaks no rule is accepted, with and without a normalizer") {
   Parts parts;
   CHECK(Image(parts).verdict().accepted());
-  parts.has_normaliser = true;
+  parts.has_normalizer = true;
   CHECK(Image(parts).verdict().accepted());
 }
 
@@ -223,9 +223,9 @@ TEST_CASE("every flipped bit is noticed, and what cannot be read first is named 
 }
 
 TEST_CASE("an image is as long as its tables say") {
-  for (const bool has_normaliser : {false, true}) {
+  for (const bool has_normalizer : {false, true}) {
     Parts parts;
-    parts.has_normaliser = has_normaliser;
+    parts.has_normalizer = has_normalizer;
     Image longer(parts), shorter(parts);
     longer.append(4);
     check_malformed(longer.verdict(), 0);
@@ -246,9 +246,9 @@ TEST_CASE("the flags that exist are accepted, and nothing in their and the reser
 }
 
 TEST_CASE("an image may state what its policy may be handed, and else that is from rest") {
-  for (const bool has_normaliser : {false, true}) {
+  for (const bool has_normalizer : {false, true}) {
     Parts parts;
-    parts.has_normaliser = has_normaliser;
+    parts.has_normalizer = has_normalizer;
     Image without(parts);
     REQUIRE(without.verdict().accepted());
     CHECK_FALSE(without.view.states_entry);
@@ -262,7 +262,7 @@ TEST_CASE("an image may state what its policy may be handed, and else that is fr
     CHECK(image.view.states_entry);
     constexpr EntryEnvelope kStated = {5.0f, 2.5f, 0.75f, 0.0f, 1.5f};
     CHECK(std::memcmp(&image.view.entry, &kStated, sizeof(kStated)) == 0);
-    CHECK((has_normaliser ? image.view.mean : image.view.parameters)[0] == 42.0f);
+    CHECK((has_normalizer ? image.view.mean : image.view.parameters)[0] == 42.0f);
 
     float* bounds = &image.entry().speed_m_s;
     for (std::uint32_t i = 0; i < 5; i++) {
@@ -288,8 +288,8 @@ TEST_CASE("an image may state what its policy may be handed, and else that is fr
 
 TEST_CASE("each number but a trace is finite") {
   Parts parts;
-  parts.has_normaliser = true;
-  const std::size_t examples = parts.normaliser() + parts.parameters();
+  parts.has_normalizer = true;
+  const std::size_t examples = parts.normalizer() + parts.parameters();
   const std::size_t of_example = 2 + 1 + 2;
   for (const float value :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
@@ -299,8 +299,8 @@ TEST_CASE("each number but a trace is finite") {
       const bool is_trace = i >= examples && (i - examples) % of_example == 2;
       CHECK((verdict.reason == PolicyReason::not_finite) == !is_trace);
       CHECK(verdict.accepted() == is_trace);
-      // Its number in the normaliser or among the parameters, or that of its example.
-      const std::size_t own = i < parts.normaliser() ? i : i - parts.normaliser();
+      // Its number in the normalizer or among the parameters, or that of its example.
+      const std::size_t own = i < parts.normalizer() ? i : i - parts.normalizer();
       if (!is_trace) CHECK(verdict.where == (i < examples ? own : (i - examples) / of_example));
     }
   }

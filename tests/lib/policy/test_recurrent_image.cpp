@@ -252,7 +252,7 @@ TEST_CASE("ten thousand damaged images are refused, or act like any other") {
   const auto random = [&draw](std::size_t below) {
     return random_word({9, Purpose::shuffle, draw++}, 0) % below;
   };
-  // Of an image: header with what it says of the hidden state, layers, channels, normaliser and
+  // Of an image: header with what it says of the hidden state, layers, channels, normalizer and
   // parameters, examples.
   enum Part { header, layers, channels, parameters, examples, kParts };
   const auto begin_of = [](Bytes& image, std::size_t part) -> std::size_t {

@@ -1,6 +1,6 @@
 // Writes policy images to the folder argv[1], for the Python tests: of an untrained pendulum policy
 // and of a smaller one, of a policy two of whose actions are choices, of policies that see their
-// own last actions and sums, of recurrent ones, and one for each activation with a normaliser.
+// own last actions and sums, of recurrent ones, and one for each activation with a normalizer.
 // Prints mean, smallest and largest return of evaluate() for the first.
 #include <cstdio>
 #include <string>
@@ -30,7 +30,7 @@ template <Activation A>
 bool save_network(const std::string& folder, const char* name) {
   using N = Network<A, A>;
   static std::uint8_t image[policy_image_bytes<N>(true)];
-  write<N>(Generic{}, kNormaliser, image);
+  write<N>(Generic{}, kNormalizer, image);
   return save(folder + "/" + name + ".rltp", image, sizeof(image));
 }
 
@@ -56,7 +56,7 @@ bool save_small_pendulum(const std::string& folder) {
   static N network;
   static std::uint8_t image[policy_image_bytes<N>()];
   initialize_kaiming(Generic{}, network, 7, 0);
-  write_policy_image(Generic{}, network, policy_contract<Pendulum>(), kNoNormaliser, kOrigin,
+  write_policy_image(Generic{}, network, policy_contract<Pendulum>(), kNoNormalizer, kOrigin,
                      image);
   return save(folder + "/small_pendulum.rltp", image, sizeof(image));
 }
@@ -71,7 +71,7 @@ bool save_remembering(const std::string& path) {
   static std::uint8_t image[policy_image_bytes<N>()];
   initialize_kaiming(Generic{}, network, 7, 0);
   const PolicyOrigin origin{"remembering", Environment::kName, 1234, 7, 1, kStateSha256};
-  write_policy_image(Generic{}, network, policy_contract<Environment>(), kNoNormaliser, origin,
+  write_policy_image(Generic{}, network, policy_contract<Environment>(), kNoNormalizer, origin,
                      image);
   return save(path, image, sizeof(image));
 }
@@ -79,7 +79,7 @@ bool save_remembering(const std::string& path) {
 bool save_chooser(const std::string& folder) {
   static ChoosingNetwork network;
   initialize_kaiming(Generic{}, network, 7, 0);
-  const Bytes image = image_of_network(Generic{}, network, policy_contract<Chooser>(), kNormaliser);
+  const Bytes image = image_of_network(Generic{}, network, policy_contract<Chooser>(), kNormalizer);
   const Bytes masked = image_of_network(Generic{}, network, policy_contract<MaskedChooser>());
   return save(folder + "/choosing.rltp", image.data(), image.size()) &&
          save(folder + "/masked.rltp", masked.data(), masked.size());
@@ -93,7 +93,7 @@ bool save_recurrent(const std::string& path, const char* environment,
   static std::uint8_t image[policy_image_bytes<N>()];
   initialize_kaiming(Generic{}, network, 7, 0);
   const PolicyOrigin origin{"recurrent", environment, 1234, 7, 1, kStateSha256};
-  write_policy_image(Generic{}, network, policy_contract<Place>(), kNoNormaliser, origin, image,
+  write_policy_image(Generic{}, network, policy_contract<Place>(), kNoNormalizer, origin, image,
                      ticks_per_step);
   return save(path, image, sizeof(image));
 }

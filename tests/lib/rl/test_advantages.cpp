@@ -1,5 +1,5 @@
 // Test: address
-// Generalised advantages by hand: what follows a step, a terminal state, and an episode that was
+// Generalized advantages by hand: what follows a step, a terminal state, and an episode that was
 // cut off; their moments, and the variance that the values explain.
 #include <doctest/doctest.h>
 

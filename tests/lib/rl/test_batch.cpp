@@ -59,10 +59,10 @@ Own scale(Own device, T factor, T* value) {
   return device;
 }
 template <int Rows, class T, int D>
-Own normalise_rows(Own device, const Normaliser<T, D>& normaliser, const T* observations,
+Own normalize_rows(Own device, const Normalizer<T, D>& normalizer, const T* observations,
                    const std::uint32_t* number, T* result) {
   own_calls += 1000000;
-  rlt::normalise_rows<Rows>(Generic{}, normaliser, observations, number, result);
+  rlt::normalize_rows<Rows>(Generic{}, normalizer, observations, number, result);
   return device;
 }
 

@@ -361,15 +361,15 @@ TEST_CASE("an evaluation's episode ends where it is truncated or lost") {
 }
 
 TEST_CASE("what another program does is no part of the fingerprint") {
-  const auto has_behaviour = [](auto& run) {
+  const auto has_behavior = [](auto& run) {
     bool found = false;
     for_each_learning_item(run.training, [&](const ItemName& name, auto) {
-      found = found || std::string(name.group) == "environment.behaviour";
+      found = found || std::string(name.group) == "environment.behavior";
     });
     return found;
   };
   ScriptedRun<OneTd3> run({});
   ScriptedRun<ScriptedTd3<ScriptedHere, 1>> here({});
-  CHECK_FALSE(has_behaviour(run));
-  CHECK(has_behaviour(here));
+  CHECK_FALSE(has_behavior(run));
+  CHECK(has_behavior(here));
 }

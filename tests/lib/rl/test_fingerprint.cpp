@@ -85,7 +85,7 @@ Names differences() {
   return differences(items_of<E>(), fingerprint_of<E>());
 }
 
-constexpr const char* kBehaviour = "environment.behaviour";
+constexpr const char* kBehavior = "environment.behavior";
 
 template <class Environment_>
 struct In : PendulumTd3 {
@@ -247,8 +247,8 @@ TEST_CASE("the fingerprint of an experiment without settings stays: its runs go 
 }
 
 TEST_CASE("a constant of the environment, a channel or the rate changes the fingerprint") {
-  CHECK(differences<In<Heavier>>() == Names{"environment.mass_kg", kBehaviour});
-  CHECK(differences<In<DearerTorque>>() == Names{"environment.torque_cost", kBehaviour});
+  CHECK(differences<In<Heavier>>() == Names{"environment.mass_kg", kBehavior});
+  CHECK(differences<In<DearerTorque>>() == Names{"environment.torque_cost", kBehavior});
   CHECK(differences<In<OtherUnit>>() == Names{"actions[0].unit"});
   CHECK(differences<In<OtherRange>>() == Names{"observations[2].maximum"});
   CHECK(differences<In<NextRange>>() == Names{"actions[0].maximum"});
@@ -261,11 +261,11 @@ TEST_CASE("a constant of the environment, a channel or the rate changes the fing
 }
 
 TEST_CASE("an equation of the environment changes the fingerprint") {
-  CHECK(differences<In<OtherStart>>() == Names{kBehaviour});
-  CHECK(differences<In<OtherStep>>() == Names{kBehaviour});
-  CHECK(differences<In<OtherObservation>>() == Names{kBehaviour});
-  CHECK(differences<In<OtherReward>>() == Names{kBehaviour});
-  CHECK(differences<In<OtherEnd>>() == Names{kBehaviour});
+  CHECK(differences<In<OtherStart>>() == Names{kBehavior});
+  CHECK(differences<In<OtherStep>>() == Names{kBehavior});
+  CHECK(differences<In<OtherObservation>>() == Names{kBehavior});
+  CHECK(differences<In<OtherReward>>() == Names{kBehavior});
+  CHECK(differences<In<OtherEnd>>() == Names{kBehavior});
 }
 
 TEST_CASE("experiment, algorithm, sizes and networks change the fingerprint") {

@@ -149,7 +149,7 @@ TEST_CASE("a rollout keeps what critics see, and the policy image has the policy
     CHECK(run.replay->present_observation[i * 4 + 3] ==
           run.learner->environments.values[i].strength);
   }
-  CHECK(run.learner->normaliser.mean[3] > 0.25);
+  CHECK(run.learner->normalizer.mean[3] > 0.25);
   static std::uint8_t image[kPolicyImageBytes<E>];
   build_policy_image(Generic{}, run.training, {}, image);
   PolicyView view;

@@ -70,13 +70,13 @@ void observe(Generic device, const Edited& environment, const Parameters& parame
   edit.observation(observation, without_noise, edit.which);
 }
 
-std::uint32_t behaviour_of(Edit changed) {
+std::uint32_t behavior_of(Edit changed) {
   edit = changed;
-  return detail::behaviour_hash<Edited>();
+  return detail::behavior_hash<Edited>();
 }
 bool is_noticed(Edit changed) {
-  static const std::uint32_t as_it_is = behaviour_of({});
-  return behaviour_of(changed) != as_it_is;
+  static const std::uint32_t as_it_is = behavior_of({});
+  return behavior_of(changed) != as_it_is;
 }
 
 constexpr float kSlightly = 0.999999f;
@@ -106,9 +106,9 @@ bool shows_slight_change(const std::string& name) {
 
 TEST_CASE("what the quadrotor does is known: an edit of its physics must be one on purpose") {
   // Where these numbers change, runs from before do not go on.
-  CHECK(behaviour_of({}) == 462487260u);
-  CHECK(detail::behaviour_hash<Flown>() == 462487260u);
-  CHECK(detail::behaviour_hash<QuadrotorPpo::Environment>() == 1255832034u);
+  CHECK(behavior_of({}) == 462487260u);
+  CHECK(detail::behavior_hash<Flown>() == 462487260u);
+  CHECK(detail::behavior_hash<QuadrotorPpo::Environment>() == 1255832034u);
 }
 
 TEST_CASE("a probe's settings are such as a run may have") {
@@ -170,7 +170,7 @@ TEST_CASE("the fingerprint reaches every airframe and every task") {
       if (settings.airframe != choice_of_airframe) settings.airframe = 0;
     };
     watched.parameters = [](Parameters& parameters, int) { tables.insert(parameters.table); };
-    behaviour_of(watched);
+    behavior_of(watched);
     tables.erase(0);
     return tables;
   };

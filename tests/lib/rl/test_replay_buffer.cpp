@@ -20,7 +20,7 @@ constexpr int kObservationDim = 3, kActionDim = 2;
 template <int Slots>
 using Buffer = ReplayBuffer<float, Slots, kObservationDim, kActionDim>;
 
-// Each observation of a test is recognised by its number, which stands in all of its elements.
+// Each observation of a test is recognized by its number, which stands in all of its elements.
 void write_observation(float* observation, int number) {
   for (int i = 0; i < kObservationDim; i++) observation[i] = static_cast<float>(4 * number + i);
 }

@@ -201,9 +201,9 @@ TEST_CASE("the fingerprint names the settings and leaves their values to the run
 
 TEST_CASE("the fingerprint covers what settings switch on, whatever their defaults") {
   CHECK(SpringSettings{}.squared == 0);
-  const std::uint32_t before = detail::behaviour_hash<Spring>();
+  const std::uint32_t before = detail::behavior_hash<Spring>();
   square_factor = 1.000001f;  // an edit of the equation
-  CHECK(detail::behaviour_hash<Spring>() != before);
+  CHECK(detail::behavior_hash<Spring>() != before);
   square_factor = 1.0f;
-  CHECK(detail::behaviour_hash<Spring>() == before);
+  CHECK(detail::behavior_hash<Spring>() == before);
 }

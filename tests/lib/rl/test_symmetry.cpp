@@ -62,7 +62,7 @@ struct OffPolicyOf : E {
   using Critic = Mlp<float, Dimensions<kCriticObservationDim<Environment> + 4, 8, 12, 1>,
                      Activation::relu, Activation::identity>;
   static constexpr int kEnvironments = 8, kBatchSize = 32, kTileRows = 16, kReplayCapacity = 800;
-  static constexpr bool kNormalised = true, kMirrored = true;
+  static constexpr bool kNormalized = true, kMirrored = true;
 };
 using SymmetricTd3 = OffPolicyOf<QuadrotorTd3, 4, Activation::tanh>;
 using SymmetricSac = OffPolicyOf<QuadrotorSac, 8, Activation::identity>;
@@ -194,7 +194,7 @@ TEST_CASE_TEMPLATE("symmetric networks of TD3 and SAC stay so, and critics see m
     CHECK(parameters_that_differ<CriticImages<E>>(learner.critic_2_target, 2) == 0);
   }
   CHECK(learner.progress.updates > 20);
-  CHECK(learner.normaliser.mean[0] == 0.0);  // of the position between left and right, or front
+  CHECK(learner.normalizer.mean[0] == 0.0);  // of the position between left and right, or front
   for (std::uint32_t number = 0; number < 20; number++) {
     const auto row = random_row(kSeen, number);
     const auto action = random_row(4, 100 + number);
@@ -290,13 +290,13 @@ TEST_CASE("symmetric networks: a gradient is that of a batch with all images of 
   for (const float value : log_std.values) CHECK(value == 3.0f);
 }
 
-TEST_CASE("symmetric networks: the normaliser is that of the observations and of their images") {
+TEST_CASE("symmetric networks: the normalizer is that of the observations and of their images") {
   using Environment = Symmetric::Environment;
   constexpr int kDim = kCriticObservationDim<Environment>, kRows = 50;
   Run<Symmetric> run(7);
   initialize(Generic{}, run.training);
-  Normaliser<float, kDim> normaliser, of_all;
-  initialize(normaliser);
+  Normalizer<float, kDim> normalizer, of_all;
+  initialize(normalizer);
   initialize(of_all);
   for (std::uint32_t batch = 0; batch < 2; batch++) {
     std::vector<float> rows, all;
@@ -310,23 +310,23 @@ TEST_CASE("symmetric networks: the normaliser is that of the observations and of
         all.insert(all.end(), image.begin(), image.end());
       }
     }
-    take_in(normaliser, rows.data(), kRows);
-    average_over_mirrors(run.training, normaliser);
+    take_in(normalizer, rows.data(), kRows);
+    average_over_mirrors(run.training, normalizer);
     take_in(of_all, all.data(), 4 * kRows);
   }
-  CHECK(normaliser.count == 2 * kRows);
+  CHECK(normalizer.count == 2 * kRows);
   for (int i = 0; i < kDim; i++) {
-    CHECK(normaliser.mean[i] == doctest::Approx(of_all.mean[i]).epsilon(1e-9).scale(1.0));
-    CHECK(normaliser.scale[i] == doctest::Approx(of_all.scale[i]).epsilon(1e-6));
+    CHECK(normalizer.mean[i] == doctest::Approx(of_all.mean[i]).epsilon(1e-9).scale(1.0));
+    CHECK(normalizer.scale[i] == doctest::Approx(of_all.scale[i]).epsilon(1e-6));
     for (int mirror = 0; mirror < 2; mirror++) {
       const Mirrored image = Environment::mirrored_observation(mirror, i);
-      CHECK(normaliser.shift[image.element] ==
-            static_cast<float>(image.sign) * normaliser.shift[i]);
-      CHECK(normaliser.scale[image.element] == normaliser.scale[i]);
+      CHECK(normalizer.shift[image.element] ==
+            static_cast<float>(image.sign) * normalizer.shift[i]);
+      CHECK(normalizer.scale[image.element] == normalizer.scale[i]);
     }
   }
-  CHECK(normaliser.shift[1] == 0.0f);  // y
-  CHECK(normaliser.shift[2] != 0.0f);  // z
+  CHECK(normalizer.shift[1] == 0.0f);  // y
+  CHECK(normalizer.shift[2] != 0.0f);  // z
 }
 
 TEST_CASE("symmetric networks: mirrors that are none are found") {

@@ -91,7 +91,7 @@ TEST_CASE("a window begins with the state in which the actor came to it") {
         }
         Matrix<float, 1, 2> seen;
         Matrix<float, 1, 1> mean;
-        normalise_part<2>(run.learner->normaliser, rollout.observation + row * 3, seen.data());
+        normalize_part<2>(run.learner->normalizer, rollout.observation + row * 3, seen.data());
         forward_step(Generic{}, run.learner->actor, seen, MatrixView<float, 1, 5>{own}, mean,
                      buffer);
         REQUIRE(mean(0, 0) == rollout.mean[row]);
@@ -127,7 +127,7 @@ TEST_CASE("values, and those of states in which episodes are cut off, follow the
   const auto value_of = [&](const float* observation, float* state) {
     Matrix<float, 1, 3> seen;
     Matrix<float, 1, 1> value;
-    normalise(run.learner->normaliser, observation, seen.data());
+    normalize(run.learner->normalizer, observation, seen.data());
     forward_step(Generic{}, critic, seen, MatrixView<float, 1, 3>{state}, value, buffer);
     return value(0, 0);
   };

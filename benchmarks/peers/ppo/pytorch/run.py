@@ -1,7 +1,7 @@
 """PPO in one file of plain PyTorch, in the style of CleanRL's ppo_continuous_action.py.
 
 `published` are that file's own settings: one environment, networks of two layers of 64 with tanh,
-rewards normalised, a step size that falls to zero.
+rewards normalized, a step size that falls to zero.
 """
 
 from dataclasses import replace
@@ -80,12 +80,12 @@ def train(settings: ppo_run.Settings) -> None:
     actor, critic = network(action_dim, 0.01), network(1, 1.0)
     log_std = nn.Parameter(torch.full((1, action_dim), settings.initial_log_std))
     parameters = [*actor.parameters(), log_std, *critic.parameters()]
-    optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate, eps=1e-5)
+    optimizer = torch.optim.Adam(parameters, lr=settings.learning_rate, eps=1e-5)
     seen = Moments(observation_dim)
     return_moments = Moments(1)
     discounted = np.zeros(count)
 
-    def normalised(raw: Any) -> Any:
+    def normalized(raw: Any) -> Any:
         seen.add(raw)
         value = (raw - seen.mean) / np.sqrt(seen.variance + 1e-8)
         return torch.from_numpy(np.clip(value, -10, 10).astype(np.float32))
@@ -103,7 +103,7 @@ def train(settings: ppo_run.Settings) -> None:
     observations = torch.zeros((length, count, observation_dim))
     actions = torch.zeros((length, count, action_dim))
     log_probabilities, rewards, dones, values = (torch.zeros((length, count)) for _ in range(4))
-    observation = normalised(environments.reset()[0])
+    observation = normalized(environments.reset()[0])
     done = torch.zeros(count)
     iteration, iterations = 0, max(1, settings.steps // (count * length))
 
@@ -111,7 +111,7 @@ def train(settings: ppo_run.Settings) -> None:
         turns.begin_iteration()
         if settings.published:
             left = max(1.0 - iteration / iterations, 0.0)
-            optimiser.param_groups[0]["lr"] = left * settings.learning_rate
+            optimizer.param_groups[0]["lr"] = left * settings.learning_rate
         iteration += 1
         for step in range(length):
             observations[step], dones[step] = observation, done
@@ -126,7 +126,7 @@ def train(settings: ppo_run.Settings) -> None:
             ended = terminated | truncated
             turns.add_step(reward, ended)
             rewards[step] = scaled(reward, ended)
-            observation, done = normalised(raw), torch.from_numpy(ended.astype(np.float32))
+            observation, done = normalized(raw), torch.from_numpy(ended.astype(np.float32))
 
         with torch.no_grad():
             following = critic(observation).flatten()
@@ -163,10 +163,10 @@ def train(settings: ppo_run.Settings) -> None:
                     near = (flat_values[batch] + change - flat_targets[batch]) ** 2
                     squares = torch.max(squares, near)
                 loss = policy_loss + settings.value_weight * 0.5 * squares.mean()
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
-                optimiser.step()
+                optimizer.step()
 
 
 if __name__ == "__main__":

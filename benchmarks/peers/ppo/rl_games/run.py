@@ -1,7 +1,7 @@
 """rl_games' PPO with its own adapter of EnvPool.
 
 `published` is the file configs/mujoco/ant_envpool.yaml that comes with the package; the shared
-setting is that file with the networks, rewards and normalisation of the experiment.
+setting is that file with the networks, rewards and normalization of the experiment.
 """
 
 from pathlib import Path

@@ -3,7 +3,7 @@
 EnvPool begins an episode anew in the step after its end; Stable-Baselines3 wants the first
 observation at once, and the last one beside it, so that those environments are reset here, as in
 EnvPool's own example. `published` is the entry of Ant in RL Baselines3 Zoo: the library's defaults
-with normalised observations and rewards, one environment.
+with normalized observations and rewards, one environment.
 """
 
 from typing import Any

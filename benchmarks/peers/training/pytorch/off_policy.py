@@ -48,7 +48,7 @@ class ReplayBuffer:
 
 
 class Learner:
-    """Actor, twin critics, their targets and optimisers."""
+    """Actor, twin critics, their targets and optimizers."""
 
     def __init__(self, settings: peer_run.Settings, outputs: int, *last: nn.Module) -> None:
         self.settings = settings

@@ -61,7 +61,7 @@ void hash_state(Training<E>& training, std::uint8_t (&sha256)[Sha256::kDigestByt
   hash.finish(sha256);
 }
 
-// Whether all weights and optimiser moments are finite numbers: the arrays of networks' layers.
+// Whether all weights and optimizer moments are finite numbers: the arrays of networks' layers.
 template <class E>
 bool networks_are_finite(Training<E>& training) {
   bool finite = true;

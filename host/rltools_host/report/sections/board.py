@@ -33,7 +33,7 @@ STACK_SECTIONS = (".stack", ".handler_stack")
 DATA_SECTION = ".bss"  # learner, scratch and the little that the application keeps
 # Microseconds of one pass on real boards: arXiv 2306.03530, table 2.
 PAPER_NETWORK = "13-64-64-4, ReLU"
-PAPER_COLUMNS = ("generic", "DSP", "optimised")
+PAPER_COLUMNS = ("generic", "DSP", "optimized")
 PAPER_INFERENCE_US = {
     "Crazyflie": (743, 478, 293),
     "Pixhawk 6C": (133, 93, 53),
@@ -282,6 +282,6 @@ def paper() -> str:
     return (
         "<h3>For comparison: the paper's table 2, real boards</h3>"
         f"<p>Of another network ({PAPER_NETWORK}), with the authors' library: microseconds of one "
-        "pass with generic code, with the vendor's DSP library, and with optimised code.</p>"
+        "pass with generic code, with the vendor's DSP library, and with optimized code.</p>"
         + table(("board", *PAPER_COLUMNS, "unit"), rows)
     )

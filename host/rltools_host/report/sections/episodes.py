@@ -98,7 +98,7 @@ def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
         place_of = 0 if is_wide else 1
         grid = figure.subplots(rows[place_of], columns[place_of], sharex=True, squeeze=False)
         places = grid.T.ravel()
-        colours = (markup.FIRST, markup.THIRD, markup.SECOND, markup.SOFT)
+        colors = (markup.FIRST, markup.THIRD, markup.SECOND, markup.SOFT)
         for axes in places[len(panels) :]:
             axes.set_visible(False)
         for place, (axes, panel) in enumerate(zip(places, panels, strict=False)):
@@ -107,7 +107,7 @@ def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
             axes.plot(
                 time_s,
                 panel.values,
-                color=colours[place % len(colours)],
+                color=colors[place % len(colors)],
                 linewidth=0.9 if many else 1.8,
                 clip_on=False,
                 **held,
@@ -186,7 +186,7 @@ def return_strip(returns: Sequence[float], goal: float | None) -> str:
         width = markup.WIDE if is_wide else markup.NARROW
         place, height = stacked(width)
         solved = values >= goal if goal is not None else np.full(len(values), True)
-        for chosen, colour in ((solved, markup.FIRST), (~solved, markup.SECOND)):
+        for chosen, color in ((solved, markup.FIRST), (~solved, markup.SECOND)):
             axes.plot(
                 place[chosen],
                 height[chosen],
@@ -194,7 +194,7 @@ def return_strip(returns: Sequence[float], goal: float | None) -> str:
                 marker="o",
                 markersize=dots[width] - 1.5,
                 markeredgewidth=0,
-                color=colour,
+                color=color,
             )
         mean = float(values.mean())
         axes.axvline(mean, color=markup.INK, linewidth=1.2)

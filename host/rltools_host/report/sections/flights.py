@@ -27,7 +27,7 @@ EVERY = 10  # ticks between two points of a curve
 ROTORS = ("front right", "rear right", "rear left", "front left")
 NEAREST_M = 0.005  # the lower end of the logarithmic axis
 MOST_REACH_M = 2.5  # what is farther away is not drawn
-COLOURS_OF_ROTORS = (markup.FIRST, markup.THIRD, markup.SECOND, markup.GOAL)
+COLORS_OF_ROTORS = (markup.FIRST, markup.THIRD, markup.SECOND, markup.GOAL)
 
 
 @dataclass(frozen=True)
@@ -195,9 +195,9 @@ def rate_plot(result: GateResult) -> str:
         axes = figure.add_subplot()
         for place, share in enumerate(reversed(shares)):
             low, high = share.interval
-            colour = markup.INK if share is shares[-1] else markup.FIRST
-            axes.plot([100 * low, 100 * high], [place, place], color=colour, linewidth=2.4)
-            axes.plot(100 * share.rate, place, "o", color=colour, markersize=8, markeredgewidth=0)
+            color = markup.INK if share is shares[-1] else markup.FIRST
+            axes.plot([100 * low, 100 * high], [place, place], color=color, linewidth=2.4)
+            axes.plot(100 * share.rate, place, "o", color=color, markersize=8, markeredgewidth=0)
         axes.set_yticks(range(len(shares)), [share.name for share in reversed(shares)])
         axes.set_ylim(-0.6, len(shares) - 0.4)
         low_end = min(100 * share.interval[0] for share in shares)
@@ -219,13 +219,13 @@ def flight_paths(drawn: Sequence[Drawn], gate: str) -> str:
             axes: Any = figure.add_subplot(1, count, column + 1, projection="3d")
             draw_space(axes, drawn, is_seen_from_above=column == 1)
         handles = [
-            figure.axes[0].plot([], [], [], color=colour, label=label)[0]
-            for colour, label in ((markup.FIRST, "success"), (markup.SECOND, "failure"))
+            figure.axes[0].plot([], [], [], color=color, label=label)[0]
+            for color, label in ((markup.FIRST, "success"), (markup.SECOND, "failure"))
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
 
     caption = (
-        f"The paths of {len(drawn)} flights, in metres. A dot is where one begins, the cross is "
+        f"The paths of {len(drawn)} flights, in meters. A dot is where one begins, the cross is "
         "where the target is at first."
     )
     if any(flight.target_moves for flight in drawn):
@@ -249,10 +249,10 @@ def draw_space(axes: Any, drawn: Sequence[Drawn], *, is_seen_from_above: bool) -
         path = flight.points["position_m"].astype(float)
         path[np.abs(path).max(axis=1) > reach] = np.nan
         x, y, z = path.T
-        colour = markup.FIRST if flight.cause == Cause.SUCCESS else markup.SECOND
+        color = markup.FIRST if flight.cause == Cause.SUCCESS else markup.SECOND
         width = 1.9 if flight.name else 0.9
-        axes.plot(x, y, z, color=colour, linewidth=width)
-        axes.plot(x[:1], y[:1], z[:1], "o", color=colour, markersize=4, markeredgewidth=0)
+        axes.plot(x, y, z, color=color, linewidth=width)
+        axes.plot(x[:1], y[:1], z[:1], "o", color=color, markersize=4, markeredgewidth=0)
         if flight.target_moves:
             target = flight.points["target_position_m"].astype(float)
             axes.plot(*target.T, color=markup.GOAL, linewidth=0.9)
@@ -299,8 +299,8 @@ def flight_series(drawn: Sequence[Drawn], gate: str) -> str:
         for axes in grid[-1]:
             axes.set_xlabel("time, s")
         handles = [
-            grid[0][0].plot([], [], color=colour, label=name)[0]
-            for colour, name in zip(COLOURS_OF_ROTORS, ROTORS, strict=True)
+            grid[0][0].plot([], [], color=color, label=name)[0]
+            for color, name in zip(COLORS_OF_ROTORS, ROTORS, strict=True)
         ]
         figure.legend(
             handles=handles, loc="outside lower center", ncols=4 if is_wide else 2, frameon=False
@@ -342,7 +342,7 @@ def draw_tilt(axes: Any, flight: Drawn) -> None:
 def draw_thrust(axes: Any, flight: Drawn) -> None:
     thrusts = flight.trace["action"][::EVERY].astype(float)
     time_s = np.arange(len(thrusts)) * EVERY * flight_library().tick_s
-    for rotor, colour in enumerate(COLOURS_OF_ROTORS):
-        axes.plot(time_s, thrusts[:, rotor], color=colour, linewidth=0.8)
+    for rotor, color in enumerate(COLORS_OF_ROTORS):
+        axes.plot(time_s, thrusts[:, rotor], color=color, linewidth=0.8)
     axes.set_ylim(-0.04, 1.04)
     axes.set_yticks([0, 0.5, 1])

@@ -263,9 +263,9 @@ def distance_plot(starts: Sequence[StartResult]) -> str:
         grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
         for axes, start in zip(grid.flat, flown, strict=False):
             distance_axes(axes, hover_rule())
-            for series, colour, style in curves(start):
+            for series, color, style in curves(start):
                 distance = np.maximum(series.errors_m, NEAREST_M)
-                axes.plot(series.times_s, distance, color=colour, linewidth=1.5, linestyle=style)
+                axes.plot(series.times_s, distance, color=color, linewidth=1.5, linestyle=style)
             if start.fail_safe is not None:
                 axes.axvline(start.fail_safe.time_s, color=markup.INK, linewidth=1.4)
                 markup.label_line(
@@ -279,8 +279,8 @@ def distance_plot(starts: Sequence[StartResult]) -> str:
         for axes in grid[-1]:
             axes.set_xlabel("time, s")
         handles = [
-            grid[0][0].plot([], [], color=colour, linestyle=style, label=label)[0]
-            for label, colour, style in (
+            grid[0][0].plot([], [], color=color, linestyle=style, label=label)[0]
+            for label, color, style in (
                 ("measured", markup.FIRST, "solid"),
                 ("predicted", markup.SECOND, (0, (3, 2))),
             )

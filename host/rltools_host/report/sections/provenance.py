@@ -29,7 +29,7 @@ def same_bits(data: RunData) -> Section | None:
     lead = (
         f"The policy's {len(data.image.examples)} examples, computed by the board, were replayed "
         "on this machine: every bit of every layer agrees. The training state is all weights, "
-        "optimiser moments and the replay buffer."
+        "optimizer moments and the replay buffer."
     )
     heads = ("trained on", "SHA-256 of the training state", "")
     return Section("The same bits", lead, table(heads, rows, "stacked", ("sentence", "")))
@@ -189,7 +189,7 @@ def provenance(data: RunData) -> Section | None:
 def proof_of(imported: Imported) -> str:
     """How far the image's actions are from those of the file."""
     return (
-        f"{imported.observations:,} observations: actions, normalised to -1 to 1, at most "
+        f"{imported.observations:,} observations: actions, normalized to -1 to 1, at most "
         f"{imported.difference:.1e} from {imported.proof}"
     )
 

@@ -16,7 +16,7 @@ const KEYS = {
   ArrowLeft: "left", ArrowRight: "right", ArrowUp: "away", ArrowDown: "near", PageUp: "up", PageDown: "down",
 };
 const WORDS = {
-  left: "to the left", right: "to the right", away: "away from you", near: "towards you", up: "up", down: "down",
+  left: "to the left", right: "to the right", away: "away from you", near: "toward you", up: "up", down: "down",
 };
 const PARTS = ["scene", "pushes", "scene-keys", "trials", "drone"]; // of the page, for flights alone
 

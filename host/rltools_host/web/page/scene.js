@@ -3,7 +3,7 @@
 const NEAR = 0.05, TRAIL_S = 3, SQUARE = 0.5, SQUARES = 5, FLOOR = -1;
 const ARM = 0.16, FOCAL = 1.25, GRAB = 48, PIXELS_A_M_S = 50;
 const HUBS = [[1, -1], [-1, -1], [-1, 1], [1, 1]]; // forward and left, in the contract's order
-const COLOURS = ["--first", "--second", "--third", "--good", "--faint", "--line"];
+const COLORS = ["--first", "--second", "--third", "--good", "--faint", "--line"];
 const TURN = 2 * Math.PI, CORNERS = 28; // of what is drawn as a circle
 
 const add = (a, b, scale = 1) => [a[0] + scale * b[0], a[1] + scale * b[1], a[2] + scale * b[2]];
@@ -20,11 +20,11 @@ export class Scene {
   constructor(canvas) {
     this.canvas = canvas;
     this.pen = canvas.getContext("2d");
-    this.isLookedUp = false; // size and colours
+    this.isLookedUp = false; // size and colors
     this.yaw = -2.2;
     this.pitch = 0.38;
     this.zoom = 1;
-    this.centre = [0, 0, 0];
+    this.center = [0, 0, 0];
     this.distance = 2;
     this.clear();
   }
@@ -34,7 +34,7 @@ export class Scene {
     this.spin = [0, 0, 0, 0];
   }
 
-  /** The page's size or colours are others now. */
+  /** The page's size or colors are others now. */
   lookUp() {
     this.isLookedUp = false;
   }
@@ -71,7 +71,7 @@ export class Scene {
   /** What is true of the moment; `seconds` since the one before; `pull`: m/s, or null. */
   draw(moment, seconds, { rotors, radius, pull }) {
     this.moment = moment;
-    if (!this.isLookedUp) this.#fit(), this.#lookUpColours();
+    if (!this.isLookedUp) this.#fit(), this.#lookUpColors();
     this.isLookedUp = true;
     this.#look(moment, seconds);
     const { position_m: p, target_position_m: target } = moment;
@@ -99,9 +99,9 @@ export class Scene {
     this.pen.font = "12px system-ui, sans-serif";
   }
 
-  #lookUpColours() {
+  #lookUpColors() {
     const style = getComputedStyle(this.canvas);
-    this.colour = Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(name)]));
+    this.color = Object.fromEntries(COLORS.map((name) => [name, style.getPropertyValue(name)]));
   }
 
   // The camera follows what is between drone and target, and has both in its view.
@@ -109,11 +109,11 @@ export class Scene {
     const between = add(p, target).map((value) => value / 2);
     const apart = Math.hypot(...add(p, target, -1));
     const part = seconds > 0 ? 1 - Math.exp(-2 * seconds) : 0;
-    this.centre = add(this.centre, add(between, this.centre, -1), part);
+    this.center = add(this.center, add(between, this.center, -1), part);
     this.distance += part * (1.3 + 1.2 * apart - this.distance);
     const cy = Math.cos(this.yaw), sy = Math.sin(this.yaw);
     const cp = Math.cos(this.pitch), sp = Math.sin(this.pitch);
-    this.eye = add(this.centre, [cp * cy, cp * sy, sp], this.distance / this.zoom);
+    this.eye = add(this.center, [cp * cy, cp * sy, sp], this.distance / this.zoom);
     this.forward = [-cp * cy, -cp * sy, -sp];
     this.right = [-sy, cy, 0];
     this.up = [-sp * cy, -sp * sy, cp];
@@ -133,7 +133,7 @@ export class Scene {
   }
 
   // Through these points of the world; what is behind the eye is left out.
-  #line(points, colour, thickness, { alpha = 1, fill = 0 } = {}) {
+  #line(points, color, thickness, { alpha = 1, fill = 0 } = {}) {
     const { pen } = this;
     let before = null, isCut = false;
     pen.beginPath();
@@ -152,24 +152,24 @@ export class Scene {
     }
     if (fill && !isCut) {
       pen.globalAlpha = fill;
-      pen.fillStyle = this.colour[colour];
+      pen.fillStyle = this.color[color];
       pen.fill();
     }
     pen.globalAlpha = alpha;
-    pen.strokeStyle = this.colour[colour];
+    pen.strokeStyle = this.color[color];
     pen.lineWidth = thickness;
     if (thickness > 0) pen.stroke();
     pen.globalAlpha = 1;
   }
-  #circle(place, colour, thickness, options) {
+  #circle(place, color, thickness, options) {
     const angles = Array.from({ length: CORNERS + 1 }, (_, k) => (TURN * k) / CORNERS);
-    this.#line(angles.map((angle) => place(Math.cos(angle), Math.sin(angle))), colour, thickness, options);
+    this.#line(angles.map((angle) => place(Math.cos(angle), Math.sin(angle))), color, thickness, options);
   }
-  #arrow(from, to, colour, thickness) {
+  #arrow(from, to, color, thickness) {
     const a = this.#project(from), b = this.#project(to);
     if (!a || !b) return null;
     const angle = Math.atan2(b[1] - a[1], b[0] - a[0]), { pen } = this;
-    pen.strokeStyle = this.colour[colour];
+    pen.strokeStyle = this.color[color];
     pen.lineWidth = thickness;
     pen.beginPath();
     pen.moveTo(...a);
@@ -182,7 +182,7 @@ export class Scene {
     return a;
   }
   #text(text, x, y) {
-    this.pen.fillStyle = this.colour["--faint"];
+    this.pen.fillStyle = this.color["--faint"];
     const { width } = this.pen.measureText(text);
     this.pen.fillText(text, Math.max(4, Math.min(x, this.width - width - 4)), Math.max(14, y));
   }
@@ -228,13 +228,13 @@ export class Scene {
     const farther = hubs.map((hub, k) => [this.#seen(place(hub))[2], k]).sort((a, b) => b[0] - a[0]);
     for (const [, k] of farther) {
       const [hx, hy] = hubs[k], top = 0.2 * size, disc = 0.55 * size;
-      const colour = k === 0 || k === 3 ? "--second" : "--faint";
+      const color = k === 0 || k === 3 ? "--second" : "--faint";
       this.#line([place([0, 0, 0]), place(hubs[k]), place([hx, hy, top])], "--third", 3);
       const round = (c, s) => place([hx + disc * c, hy + disc * s, top]);
-      this.#circle(round, colour, 1.5, { fill: 0.08 + 0.4 * speeds[k] });
+      this.#circle(round, color, 1.5, { fill: 0.08 + 0.4 * speeds[k] });
       this.spin[k] += (k % 2 ? -1 : 1) * TURN * 4 * speeds[k] * Math.min(seconds, 0.05);
       const c = Math.cos(this.spin[k]), s = Math.sin(this.spin[k]);
-      this.#line([round(c, s), round(-c, -s)], colour, 2);
+      this.#line([round(c, s), round(-c, -s)], color, 2);
       const reach = top + 1.6 * size * thrusts[k];
       if (thrusts[k] > 0.01) this.#line([place([hx, hy, top]), place([hx, hy, reach])], "--good", 3);
     }

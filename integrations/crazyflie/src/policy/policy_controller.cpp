@@ -12,7 +12,7 @@
 
 namespace {
 
-// An image of 29-64-64-4 with a normaliser, which sees its last four actions, has 28,560 bytes.
+// An image of 29-64-64-4 with a normalizer, which sees its last four actions, has 28,560 bytes.
 constexpr std::uint32_t kSlotBytes = 112 * 256;
 // Of 29-64-64-4 with four past actions, or of a recurrent 41-16-GRU16-4 with seven of four rotors:
 // the states before and after the last step, and half a float for each.

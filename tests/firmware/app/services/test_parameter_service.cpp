@@ -47,7 +47,7 @@ TEST_CASE("hyperparameters: listed, read by name and by index") {
   CHECK(board.texts() == std::vector<std::string>{"there is no such hyperparameter"});
 }
 
-TEST_CASE("hyperparameters: every bit of an integer arrives, also those of a signalling NaN") {
+TEST_CASE("hyperparameters: every bit of an integer arrives, also those of a signaling NaN") {
   Board board;
   for (const std::uint32_t seed : {0u, 1u, 0x7fa00001u, 0xffa00001u, 0x80000000u, 0xffffffffu}) {
     board.set("seed", seed);

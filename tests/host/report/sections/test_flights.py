@@ -71,7 +71,7 @@ def test_rates_causes_and_pictures(
     for shown in ("median success (", "slowest success (", "failure: far (", "from above"):
         assert shown in html
     assert "rear left" in html
-    assert not re.search(r"#00010[1-8]", html)  # colours are the page's
+    assert not re.search(r"#00010[1-8]", html)  # colors are the page's
 
 
 def test_parts_and_the_map_of_airframes(

@@ -136,7 +136,7 @@ def test_what_was_written_is_read(folder: Path, image: PolicyImage) -> None:
     assert flight.vehicle == "udp:script"
     for start, original in zip(flight.starts, (flown(), broken_off()), strict=True):
         read, written = (each.document(with_series=False) for each in (start, original))
-        # A series is rounded to micrometres.
+        # A series is rounded to micrometers.
         apart = written.pop("most_apart_m")
         assert read.pop("most_apart_m") == (apart and pytest.approx(apart, abs=1e-5))
         assert read == written

@@ -201,7 +201,7 @@ void check_pairs(std::index_sequence<Index...>) {
 
 namespace rlt {
 
-// Layers that BLAS takes; the optimisation and the environment are pendulum-td3's.
+// Layers that BLAS takes; the optimization and the environment are pendulum-td3's.
 struct WideTd3 : PendulumTd3 {
   static constexpr const char* kName = "wide-td3";
   using Actor = Mlp<float, Dimensions<3, 256, 256, 1>, Activation::relu, Activation::tanh>;

@@ -63,8 +63,8 @@ struct ThreePendulums : PendulumTd3 {
 };
 
 template <class E>
-struct Normalised : E {
-  static constexpr bool kNormalised = true;
+struct Normalized : E {
+  static constexpr bool kNormalized = true;
   static constexpr int kAveragedUpdates = 20;  // of the actor, which is the policy
 };
 
@@ -182,15 +182,15 @@ TEST_CASE("SAC ends with the same bits on one thread, on two and on three") {
 
 #endif
 
-TEST_CASE("with a normaliser of observations and an average of the actor they end so too") {
-  const std::string expected = hash_after<Normalised<PendulumSac>>(Generic{}, 150);
+TEST_CASE("with a normalizer of observations and an average of the actor they end so too") {
+  const std::string expected = hash_after<Normalized<PendulumSac>>(Generic{}, 150);
   for (const int threads : {1, 2, 3}) {
     CAPTURE(threads);
-    using Shared = WithSecondCriticScratch<WholeBatch<Normalised<PendulumSac>>>;
+    using Shared = WithSecondCriticScratch<WholeBatch<Normalized<PendulumSac>>>;
     CHECK(hash_on_threads<Shared>(threads, 150) == expected);
   }
-  CHECK(hash_after<Normalised<ThreePendulums>>(HostThreads{}, 120) ==
-        hash_after<Normalised<ThreePendulums>>(Generic{}, 120));
+  CHECK(hash_after<Normalized<ThreePendulums>>(HostThreads{}, 120) ==
+        hash_after<Normalized<ThreePendulums>>(Generic{}, 120));
 }
 
 TEST_CASE("PPO ends with the same bits on one thread and on two, which share its environments") {

@@ -7,7 +7,7 @@
 
 using namespace rlt;
 
-// A lost optimisation is a failed build. The forward product and the input gradient are split by
+// A lost optimization is a failed build. The forward product and the input gradient are split by
 // rows before they come to a kernel.
 RLT_ASSERT_DISPATCH(HostThreads, HostSimd, HostSimdThreads, Generic, HostSimdThreads,
                     HostSimdThreads);

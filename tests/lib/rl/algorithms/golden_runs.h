@@ -100,7 +100,7 @@ struct PpoUpdatesOf {
   static constexpr const char* kName =
       kIsChosen<typename Experiment::Environment> ? "ppo_choices" : "ppo";
   static constexpr int kEpochs = 2, kUpdates = kEpochs * Ppo::kMinibatches<Experiment>;
-  static constexpr int kSeen = 32;  // observations that the normaliser holds before
+  static constexpr int kSeen = 32;  // observations that the normalizer holds before
   // The defaults; nothing like them, where most rows are clipped and the gradient is bounded; steps
   // so large that the step size is taken back.
   static constexpr const char* kCases[] = {"default", "other", "steep"};
@@ -124,8 +124,8 @@ struct PpoUpdatesOf {
       h.max_grad_norm = 0.1f;
       h.initial_log_std = -0.7f;
       h.reward_scale = 0.3f;
-      h.normalise_obs = 0;
-      h.normalise_adv = 0;
+      h.normalize_obs = 0;
+      h.normalize_adv = 0;
       h.recompute_adv = 1;
       h.adapt_rate = 0;
       h.adam_beta1 = 0.8f;
@@ -147,8 +147,8 @@ struct PpoUpdatesOf {
             h.max_grad_norm,
             h.reward_scale,
             h.kl_target,
-            number(h.normalise_obs),
-            number(h.normalise_adv),
+            number(h.normalize_obs),
+            number(h.normalize_adv),
             number(h.recompute_adv),
             number(h.adapt_rate)};
   }
@@ -253,7 +253,7 @@ void run(Updates, training_run::Run<typename Updates::Experiment>& run, const st
   }
 }
 
-// Observations of another run for the normaliser, where it is to have any.
+// Observations of another run for the normalizer, where it is to have any.
 template <class E>
 void see_observations(Training<E>& training, std::vector<typename E::Scalar>& seen) {
   using T = typename E::Scalar;
@@ -261,8 +261,8 @@ void see_observations(Training<E>& training, std::vector<typename E::Scalar>& se
   seen.assign(kCount, T(0));
   fill_uniform<T>(Generic{}, {3, Purpose::shuffle, 1}, seen.data(), kCount, T(-1), T(1));
   for (int height = 1; height < kCount; height += kDim) seen[height] = T(48) + T(6) * seen[height];
-  if (training.hyperparameters.normalise_obs != 0) {
-    take_in(training.learner.normaliser, seen.data(), PpoUpdates::kSeen);
+  if (training.hyperparameters.normalize_obs != 0) {
+    take_in(training.learner.normalizer, seen.data(), PpoUpdates::kSeen);
   }
 }
 

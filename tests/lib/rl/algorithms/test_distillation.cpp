@@ -200,13 +200,13 @@ TEST_CASE("a rollout has the teacher's actions, which it takes itself at first a
         observe(Generic{}, Pendulum<float>{}, {}, state, seen.data(), {});
         act(Generic{}, teacher, seen, action);
         expected[i] = action(0, 0);
-        Matrix<float, 1, 2> normalised;
+        Matrix<float, 1, 2> normalized;
         WindowBuffer<Small::Actor, 1, 1> buffer;
         float hidden[5];
         std::memcpy(hidden, rollout.actor_state.present + i * 5, sizeof hidden);
-        normalise_part<2>(run.learner->normaliser, rollout.present_observation + i * 3,
-                          normalised.data());
-        forward_step(Generic{}, run.learner->actor, normalised, MatrixView<float, 1, 5>{hidden},
+        normalize_part<2>(run.learner->normalizer, rollout.present_observation + i * 3,
+                          normalized.data());
+        forward_step(Generic{}, run.learner->actor, normalized, MatrixView<float, 1, 5>{hidden},
                      action, buffer);
         own[i] = math::clamp(action(0, 0), -1.0f, 1.0f);
       }
@@ -315,9 +315,9 @@ TEST_CASE("names of the state, networks and sizes tell student and teacher apart
     });
     return found;
   };
-  const int behaviour = size_of(PointStudent<KnownPoint>{}, "teacher_behaviour");
-  CHECK(size_of(PointStudent<RandomPoint>{}, "teacher_behaviour") != behaviour);
-  CHECK(size_of(OtherStudent{}, "teacher_behaviour") == behaviour);
+  const int behavior = size_of(PointStudent<KnownPoint>{}, "teacher_behavior");
+  CHECK(size_of(PointStudent<RandomPoint>{}, "teacher_behavior") != behavior);
+  CHECK(size_of(OtherStudent{}, "teacher_behavior") == behavior);
   CHECK(size_of(OtherStudent{}, "teacher_asked") != 0);
   CHECK(size_of(PointStudent<KnownPoint>{}, "teacher_asked") == 0);
 }

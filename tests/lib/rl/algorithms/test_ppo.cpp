@@ -55,7 +55,7 @@ TEST_CASE("an iteration is a rollout, then the minibatches of its epochs") {
     }
     CHECK(same(learner.actor, before.actor));
     CHECK(same(learner.critic, before.critic));
-    CHECK(same(learner.normaliser, before.normaliser));
+    CHECK(same(learner.normalizer, before.normalizer));
     CHECK(run.replay->size == 16);
     for (std::uint32_t minibatch = 0; minibatch < 3 * kMinibatches; minibatch++) {
       CHECK(learner.minibatches == minibatch);
@@ -74,13 +74,13 @@ TEST_CASE("an iteration is a rollout, then the minibatches of its epochs") {
       CHECK(same(learner.environments, previous.environments));
       if (minibatch + 1 == 3 * kMinibatches) break;
       CHECK(same(learner.acting_log_std, before.acting_log_std));
-      CHECK(same(learner.normaliser, before.normaliser));
+      CHECK(same(learner.normalizer, before.normalizer));
     }
     CHECK(run.replay->size == 0);
     CHECK(learner.minibatches == 0);
     CHECK(learner.acting_log_std[0] == learner.log_std.values[0]);
     CHECK(learner.acting_log_std[1] == learner.log_std.values[1]);
-    CHECK(learner.normaliser.count == 64 * (iteration + 1));
+    CHECK(learner.normalizer.count == 64 * (iteration + 1));
   }
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("in an iteration's first minibatch ratios are 1, and nothing has diver
   for (int iteration = 0; iteration < 4; iteration++) {
     CAPTURE(iteration);
     if (iteration > 0) run.train(Generic{}, PointPpo::kRolloutSteps);
-    // Of normalised advantages the loss of ratios that are all 1 is minus their mean, whatever the
+    // Of normalized advantages the loss of ratios that are all 1 is minus their mean, whatever the
     // clip range.
     run.training.hyperparameters.clip_range = 0;
     const auto first = run.learn().metrics;
@@ -346,14 +346,14 @@ TEST_CASE("a state that no run can have is refused") {
   CHECK_FALSE(state_is_consistent(collecting.training));
 }
 
-TEST_CASE("the deployed policy has the normaliser, and the bits of act()") {
+TEST_CASE("the deployed policy has the normalizer, and the bits of act()") {
   static_assert(std::is_same_v<PolicyNetwork<PointPpo>, PointPpo::Actor>);
   Run<PointPpo> run(13);
   run.training.hyperparameters.learning_rate = 0.01f;
   initialize(Generic{}, run.training);
   run.train(Generic{}, 200);
   for (int i = 0; i < 16; i++) run.learner->actor.weights(2)[i] *= 8;  // often beyond the bounds
-  CHECK(run.learner->normaliser.shift[1] == doctest::Approx(50).epsilon(0.1));
+  CHECK(run.learner->normalizer.shift[1] == doctest::Approx(50).epsilon(0.1));
   alignas(4) static std::uint8_t image[kPolicyImageBytes<PointPpo>];
   const std::uint8_t state_sha256[32] = {};
   build_policy_image(Generic{}, run.training, state_sha256, image);

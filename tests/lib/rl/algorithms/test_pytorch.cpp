@@ -95,19 +95,19 @@ TEST_CASE("an iteration's updates of PPO are PyTorch's") {
             CHECK(learner.iteration == 1);
             CHECK(std::memcmp(learner.acting_log_std, learner.log_std.values,
                               sizeof learner.acting_log_std) == 0);
-            const auto& normaliser = learner.normaliser;
-            if (run.training.hyperparameters.normalise_obs == 0) {
-              CHECK(normaliser.count == 0);
+            const auto& normalizer = learner.normalizer;
+            if (run.training.hyperparameters.normalize_obs == 0) {
+              CHECK(normalizer.count == 0);
               return;
             }
             constexpr int kRows = kRolloutRows<golden::PpoUpdates::Experiment>;
-            CHECK(normaliser.count == golden::PpoUpdates::kSeen + kRows);
+            CHECK(normalizer.count == golden::PpoUpdates::kSeen + kRows);
             Array variance;
-            for (const double squares : normaliser.sum_of_squares) {
-              variance.push_back(squares / normaliser.count);
+            for (const double squares : normalizer.sum_of_squares) {
+              variance.push_back(squares / normalizer.count);
             }
-            comparison.check_array("normaliser/mean", to_array(normaliser.mean, 3),
+            comparison.check_array("normalizer/mean", to_array(normalizer.mean, 3),
                                    golden::kPpo.targets);
-            comparison.check_array("normaliser/variance", variance, golden::kPpo.targets);
+            comparison.check_array("normalizer/variance", variance, golden::kPpo.targets);
           });
 }

@@ -22,7 +22,7 @@ StepResult<T> stepped(StateOf<T>& state, T action,
   return step(Generic{}, Acrobot<T>{}, parameters, state, &action, RandomStream{});
 }
 
-// Of links of 1 kg and 1 m, whose centres of mass lie in their middles; 0 is at the joint's height.
+// Of links of 1 kg and 1 m, whose centers of mass lie in their middles; 0 is at the joint's height.
 double energy_j(const StateOf<double>& at) {
   const double a = at.upper_angle_rad, b = a + at.lower_angle_rad;
   const double w = at.upper_velocity_rad_s, v = w + at.lower_velocity_rad_s;

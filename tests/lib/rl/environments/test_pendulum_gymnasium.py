@@ -121,7 +121,7 @@ def test_episodes_reach_every_part_of_the_dynamics(double_episodes: Episodes) ->
     angles, velocities = double_episodes.states[..., 0], double_episodes.states[..., 1]
     assert np.mean(np.abs(double_episodes.torques) > 2) == pytest.approx(0.2, abs=0.02)
     assert np.count_nonzero(np.abs(velocities) == 8) > 4
-    assert np.max(np.abs(angles)) > 3 * np.pi  # turned over, so that the angle is normalised
+    assert np.max(np.abs(angles)) > 3 * np.pi  # turned over, so that the angle is normalized
     assert np.mean(np.cos(angles) > 0.9) > 0.02  # upright
 
 

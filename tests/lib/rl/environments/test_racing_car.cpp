@@ -100,9 +100,9 @@ TEST_CASE("the way goes on over gate 0, and around the track it is the track's l
   state.way_m = 0;
   for (int i = 1; i <= 3 * racing_car::kGates; i++) {
     const auto& gate = track.gate[i % racing_car::kGates];
-    const auto& centre = track.centre[i % racing_car::kGates];
-    state = {centre.x + 0.01f * gate.normal_x,
-             centre.y + 0.01f * gate.normal_y,
+    const auto& center = track.center[i % racing_car::kGates];
+    state = {center.x + 0.01f * gate.normal_x,
+             center.y + 0.01f * gate.normal_y,
              gate.normal_x,
              gate.normal_y,
              0,
@@ -133,8 +133,8 @@ TEST_CASE("sections are convex, and no others come near enough to be mistaken fo
     for (int j = 0; j < kCount; j++) {
       const int apart = std::abs(i - j);
       if (std::min(apart, kCount - apart) < 8) continue;
-      const double x = track.centre[i].x - track.centre[j].x;
-      const double y = track.centre[i].y - track.centre[j].y;
+      const double x = track.center[i].x - track.center[j].x;
+      const double y = track.center[i].y - track.center[j].y;
       CHECK(std::hypot(x, y) > 3 * racing_car::kHalfWidth_m);
     }
   }
@@ -153,8 +153,8 @@ TEST_CASE("it begins at every gate, to both sides and in both directions, and on
     for (int i = 0; i < racing_car::kGates; i++) {
       if (state.way_m != track.begin_m[i]) continue;
       begun[i]++;
-      const float aside = (state.y_m - track.centre[i].y) * track.gate[i].normal_x -
-                          (state.x_m - track.centre[i].x) * track.gate[i].normal_y;
+      const float aside = (state.y_m - track.center[i].y) * track.gate[i].normal_x -
+                          (state.x_m - track.center[i].x) * track.gate[i].normal_y;
       widest[aside > 0] = std::fmax(widest[aside > 0], std::abs(aside));
     }
     fastest = std::fmax(fastest, state.speed_m_s);

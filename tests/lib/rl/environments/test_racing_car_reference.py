@@ -21,18 +21,18 @@ FRONT_M, REAR_M, GRIP_M_S2, STEERING_RAD_S = 0.16, 0.17, 6.0, 3.2
 COUNT = 400
 
 
-def centre_line() -> Array:
+def center_line() -> Array:
     """(gates, 2), as the header has it."""
-    table = TRACK.read_text().split("kCentreLine_m[kGates][2] = {")[1].split("};")[0]
+    table = TRACK.read_text().split("kCenterLine_m[kGates][2] = {")[1].split("};")[0]
     return np.array(re.findall(r"\{([-\d.]+), ([-\d.]+)\}", table), float)
 
 
 def borders() -> list[Array]:
-    centre = centre_line()
-    along = np.roll(centre, -1, 0) - np.roll(centre, 1, 0)
+    center = center_line()
+    along = np.roll(center, -1, 0) - np.roll(center, 1, 0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     to_left = np.column_stack([-along[:, 1], along[:, 0]])
-    return [centre + 0.7 * to_left, centre - 0.7 * to_left]
+    return [center + 0.7 * to_left, center - 0.7 * to_left]
 
 
 def batch_of(dtype: type[np.floating[Any]]) -> Batch:
@@ -79,7 +79,7 @@ def integrated(batch: Batch, steps: int = 500) -> tuple[Array, Array, Array, Arr
 
 
 def apart(batch: Batch, expected: Sequence[Array]) -> Array:
-    """(cars, 3): metres, radians, and of speed and steering angle the larger."""
+    """(cars, 3): meters, radians, and of speed and steering angle the larger."""
     x, y, psi, v, delta = expected
     ahead = column(batch, "ahead_x") + 1j * column(batch, "ahead_y")
     assert np.max(np.abs(np.abs(ahead) - 1)) < 1e-6

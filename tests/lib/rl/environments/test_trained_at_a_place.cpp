@@ -54,7 +54,7 @@ int check_episode(std::uint32_t seed) {
   for (float& value : network.values) value *= 2.0f;  // so that it leaves [-1, 1] at times
   Bytes image(policy_image_bytes<N>());
   write_policy_image(Generic{}, network, policy_contract<Environment>(),
-                     PolicyNormaliser{nullptr, nullptr}, kOrigin, image.data());
+                     PolicyNormalizer{nullptr, nullptr}, kOrigin, image.data());
   Flash flash(kBlocks);
   PolicyDeployment<Generic, Flash, 1, 64> place(Generic{}, flash, policy_contract<Within>());
   place.begin(image.data(), static_cast<std::uint32_t>(image.size()));

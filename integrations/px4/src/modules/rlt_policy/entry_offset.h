@@ -1,5 +1,5 @@
 // Where the target is when the mode is entered, seen from the vehicle: for flights from a start
-// that is not the target. In the frame of the target, in metres, packed into one word, so that the
+// that is not the target. In the frame of the target, in meters, packed into one word, so that the
 // shell's task can hand it to the one that flies.
 #pragma once
 

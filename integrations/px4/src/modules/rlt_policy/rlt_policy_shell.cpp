@@ -71,7 +71,7 @@ int packed_offset(int argc, char* argv[], const EntryEnvelope& envelope) {
     char* end = nullptr;
     offset[i] = argc == 4 ? strtof(argv[1 + i], &end) : 0.0f;
     if (end == nullptr || *end != '\0' || end == argv[1 + i]) {
-      PX4_ERR("offset X Y Z, in metres");
+      PX4_ERR("offset X Y Z, in meters");
       return 0;
     }
   }

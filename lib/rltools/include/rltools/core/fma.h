@@ -50,7 +50,7 @@ constexpr inline std::uint32_t one_if(bool condition) {
 }
 
 // The sum (high 2^32 + low) with its first bit moved to bit 30 of `high`.
-[[gnu::always_inline]] constexpr inline UnroundedSum normalised(std::uint32_t high,
+[[gnu::always_inline]] constexpr inline UnroundedSum normalized(std::uint32_t high,
                                                                 std::uint32_t low,
                                                                 std::int32_t exponent,
                                                                 std::uint32_t sign) {
@@ -93,7 +93,7 @@ constexpr inline std::uint32_t one_if(bool condition) {
     shift = shift > -31 ? -shift : 31;
     high = high >> shift | one_if((high << (32 - shift) | low) != 0u);
     high = sign == addend.sign ? addend_high + high : addend_high - high;
-    return normalised(high, 0u, addend.exponent, addend.sign);
+    return normalized(high, 0u, addend.exponent, addend.sign);
   }
   if (shift >= 32) {
     shift = shift < 63 ? shift - 32 : 31;
@@ -119,7 +119,7 @@ constexpr inline std::uint32_t one_if(bool condition) {
       high = ~high + one_if(low == 0u);
     }
   }
-  return normalised(high, low, exponent, sign);
+  return normalized(high, low, exponent, sign);
 }
 
 // The sum without what is below bit 7, rounded to nearest with ties to even. It may reach bit 31.

@@ -3,7 +3,7 @@
 // is the processor's, or exact on integers (fma.h) where it has none.
 //
 // For `float` everything is our own and straight-line (no table, no branch on data, no double), so
-// that compilers vectorise a loop that calls it (-O3 -fno-math-errno -fno-trapping-math). Where a
+// that compilers vectorize a loop that calls it (-O3 -fno-math-errno -fno-trapping-math). Where a
 // rounded product is added, an explicit fma adds it: contraction cannot change a value. For
 // `double`, which only tests on the host use, it is the C library's.
 //

@@ -13,7 +13,7 @@ namespace rlt {
 
 // What a number is drawn for; streams of different purposes have different keys.
 enum class Purpose : std::uint32_t {
-  initialise = 1,
+  initialize = 1,
   environment_reset,
   exploration,
   warmup_action,

@@ -1,5 +1,5 @@
 // A laptop or workstation: dense products with the machine's vectors. The element-wise operations
-// are the reference loops, which the compiler vectorises.
+// are the reference loops, which the compiler vectorizes.
 #pragma once
 
 #include "rltools/kernels/simd/dense.h"

@@ -357,14 +357,14 @@ void backward_input(Device device, const Network& network, const Input&, const O
   }
 }
 
-// Kaiming-uniform initialisation (He et al. 2015) with negative slope sqrt(5), which is PyTorch's
+// Kaiming-uniform initialization (He et al. 2015) with negative slope sqrt(5), which is PyTorch's
 // default for linear layers: weights and biases uniform in +-1/sqrt(fan_in). `network_index` gives
 // each network its own random numbers.
 template <class Device, class Network>
 void initialize_kaiming(Device, Network& network, std::uint32_t seed, std::uint32_t network_index) {
   using T = typename Network::Scalar;
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
-    const RandomStream stream{seed, Purpose::initialise, network_index,
+    const RandomStream stream{seed, Purpose::initialize, network_index,
                               static_cast<std::uint32_t>(layer)};
     const int fan_in = Network::input_dim(layer);
     const int count = (fan_in + 1) * Network::output_dim(layer);  // weights, then bias

@@ -46,7 +46,7 @@ void initialize_orthogonal(Device, Mlp<T, Shape, Hidden, Output>& network, std::
   using Network = Mlp<T, Shape, Hidden, Output>;
   set_zero(network);
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
-    const RandomStream stream{seed, Purpose::initialise, network_index,
+    const RandomStream stream{seed, Purpose::initialize, network_index,
                               static_cast<std::uint32_t>(layer)};
     const int in = Network::input_dim(layer), out = Network::output_dim(layer);
     T* weights = network.weights(layer);

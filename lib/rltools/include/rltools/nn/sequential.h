@@ -146,7 +146,7 @@ void initialize_kaiming(Device, Sequential<T, InputDim, Layers...>& network, std
                         std::uint32_t network_index) {
   using Network = Sequential<T, InputDim, Layers...>;
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
-    const RandomStream stream{seed, Purpose::initialise, network_index,
+    const RandomStream stream{seed, Purpose::initialize, network_index,
                               static_cast<std::uint32_t>(layer)};
     const int fan_in =
         Network::is_recurrent(layer) ? Network::output_dim(layer) : Network::input_dim(layer);

@@ -1,6 +1,6 @@
 // The actions that a place has given out, for policies that see their own last ones. An image asks
 // for them by channels behind the contract's observations, `<action>_t-<n>`: element `action` of
-// the action that was given out n ticks ago, normalised to [-1, 1]; 0 before there were that many
+// the action that was given out n ticks ago, normalized to [-1, 1]; 0 before there were that many
 // (docs/executor.md). Nothing is allocated.
 #pragma once
 
@@ -42,10 +42,10 @@ inline std::uint32_t ticks_of_name(const char (&name)[kChannelNameBytes], const 
 
 // What a channel asks for whose texts and range have been checked.
 inline PastAction past_action(const PolicyImageChannel& channel, const PolicyContract& contract) {
-  const bool is_normalised = channel.unit[0] == '1' && channel.unit[1] == '\0' &&
+  const bool is_normalized = channel.unit[0] == '1' && channel.unit[1] == '\0' &&
                              channel.minimum >= -1.0f && channel.minimum <= -1.0f &&
                              channel.maximum >= 1.0f && channel.maximum <= 1.0f;
-  for (int i = 0; is_normalised && i < contract.action_dim; i++) {
+  for (int i = 0; is_normalized && i < contract.action_dim; i++) {
     const std::uint32_t ticks = detail::ticks_of_name(channel.name, contract.actions[i].name);
     if (ticks != 0) return {static_cast<std::uint32_t>(i), ticks};
   }
@@ -70,7 +70,7 @@ class ActionHistory {
   void reset() {
     for (float& value : values_) value = 0.0f;
   }
-  // The latest action, normalised.
+  // The latest action, normalized.
   void add(const float* action) {
     latest_ = (latest_ == 0 ? size_ : latest_) - action_dim_;
     for (std::uint32_t i = 0; i < action_dim_; i++) values_[latest_ + i] = action[i];

@@ -212,7 +212,7 @@ constexpr PolicyContract policy_contract() {
           detail::Assumed<Environment>::kValue};
 }
 
-// A normalised action in physical units: -1 is the channel's minimum, 1 its maximum; beyond, it is
+// A normalized action in physical units: -1 is the channel's minimum, 1 its maximum; beyond, it is
 // clamped, and so is what rounding takes out of the range. The action is a number: a NaN would
 // pass.
 inline float physical_action(float action, float minimum, float maximum) {
@@ -222,10 +222,10 @@ inline float physical_action(float action, float minimum, float maximum) {
   return math::clamp(physical, minimum, maximum);
 }
 
-// The way back: the normalised action of a physical one, which beyond its range counts as its
+// The way back: the normalized action of a physical one, which beyond its range counts as its
 // bound. Exact for a range whose half is a power of two about zero, such as [-2, 2] or [-1, 1].
 template <class T>
-T normalised_action(T physical, float minimum, float maximum) {
+T normalized_action(T physical, float minimum, float maximum) {
   const T low = static_cast<T>(minimum), high = static_cast<T>(maximum);
   const T middle = static_cast<T>(middle_of(minimum, maximum));
   const T half_range = static_cast<T>(0.5f * (maximum - minimum));

@@ -18,10 +18,10 @@ namespace rlt {
 constexpr char kPolicyMagic[4] = {'R', 'L', 'T', 'P'};
 constexpr std::uint16_t kPolicyVersion = 1, kRecurrentPolicyVersion = 2;
 // The header's flags.
-constexpr std::uint32_t kPolicyHasNormaliser = 1, kPolicyHasChoices = 2, kPolicyHasEntry = 4;
+constexpr std::uint32_t kPolicyHasNormalizer = 1, kPolicyHasChoices = 2, kPolicyHasEntry = 4;
 constexpr std::uint32_t kPolicyAssumptions = kStepIntervalAssumed | kSafeActionAssumed;
 constexpr std::uint32_t kPolicyFlags =
-    kPolicyHasNormaliser | kPolicyHasChoices | kPolicyHasEntry | kPolicyAssumptions;
+    kPolicyHasNormalizer | kPolicyHasChoices | kPolicyHasEntry | kPolicyAssumptions;
 // Examples that this library writes; a reader takes any number above 0. Those of a recurrent policy
 // are two sequences.
 constexpr std::uint16_t kPolicyExampleCount = 8, kRecurrentExampleCount = 16;

@@ -15,8 +15,8 @@ namespace rlt {
 // every policy.
 constexpr Purpose kPolicyExamples = static_cast<Purpose>(0x52544c50u);
 
-// Statistics of a running observation normaliser: normalised = (observation - mean) * inverse_std.
-struct PolicyNormaliser {
+// Statistics of a running observation normalizer: normalized = (observation - mean) * inverse_std.
+struct PolicyNormalizer {
   const float* mean;  // (observation_dim); null where the policy takes observations as they are
   const float* inverse_std;  // (observation_dim)
 };
@@ -39,7 +39,7 @@ constexpr std::uint16_t kExamplesOf =
 // Size of the image of a network whose actions are `action_dim` elements, which may choose from
 // `choices` names in all.
 template <class Network>
-constexpr std::uint32_t policy_image_bytes(bool has_normaliser = false,
+constexpr std::uint32_t policy_image_bytes(bool has_normalizer = false,
                                            int action_dim = Network::kOutputDim, int choices = 0) {
   constexpr auto kObservation = static_cast<std::uint32_t>(Network::kInputDim);
   constexpr auto kOutput = static_cast<std::uint32_t>(Network::kOutputDim);
@@ -51,7 +51,7 @@ constexpr std::uint32_t policy_image_bytes(bool has_normaliser = false,
       kOutput + kObservation + 1u + (kIsRecurrent<Network> ? 1u : 0u);
   return policy_header_bytes(kIsRecurrent<Network>) + kLayers * sizeof(PolicyImageLayer) +
          (kObservation + action) * sizeof(PolicyImageChannel) + choice * sizeof(PolicyImageChoice) +
-         (has_normaliser ? 2u : 0u) * kObservation * 4u + kParameters * 4u +
+         (has_normalizer ? 2u : 0u) * kObservation * 4u + kParameters * 4u +
          kExamplesOf<Network> * (kExample + action) * 4u;
 }
 
@@ -150,7 +150,7 @@ struct ExampleSteps<Network, true> {
 // whether a sequence begins with it.
 template <class Device, class Network>
 void add_example(Device device, ByteWriter& writer, const Network& network,
-                 const PolicyContract& contract, const PolicyNormaliser& normaliser,
+                 const PolicyContract& contract, const PolicyNormalizer& normalizer,
                  std::uint32_t example, ExampleSteps<Network>& steps) {
   const RandomStream random{0, kPolicyExamples, example};
   Matrix<float, 1, Network::kInputDim> observation, input;
@@ -160,9 +160,9 @@ void add_example(Device device, ByteWriter& writer, const Network& network,
     const float value =
         uniform<float>(random, static_cast<std::uint32_t>(i), channel.minimum, channel.maximum);
     observation.values[i] = value;
-    input.values[i] = normaliser.mean == nullptr
+    input.values[i] = normalizer.mean == nullptr
                           ? value
-                          : (value - normaliser.mean[i]) * normaliser.inverse_std[i];
+                          : (value - normalizer.mean[i]) * normalizer.inverse_std[i];
   }
   const std::uint32_t begins = example == 0 || example == kSecondSequence ? 1 : 0;
   if (begins != 0) steps.begin();
@@ -213,20 +213,20 @@ inline PolicyImageRecurrence recurrence_record(std::uint32_t trained_interval_us
 
 }  // namespace detail
 
-// Writes policy_image_bytes<Network>(normaliser.mean != nullptr, ...) bytes to `image`, by the
+// Writes policy_image_bytes<Network>(normalizer.mean != nullptr, ...) bytes to `image`, by the
 // contract's actions. A step of training, with which a hidden state moves on, has `ticks_per_step`
 // of the contract's intervals.
 template <class Device, class Network>
 void write_policy_image(Device device, const Network& network, const PolicyContract& contract,
-                        const PolicyNormaliser& normaliser, const PolicyOrigin& origin,
+                        const PolicyNormalizer& normalizer, const PolicyOrigin& origin,
                         std::uint8_t* image, std::uint32_t ticks_per_step = 1) {
   static_assert(
       data_type_of(static_cast<const typename Network::Scalar*>(nullptr)) == DataType::f32,
       "a policy image holds a network of float; this network's Scalar is another type");
-  const bool has_normaliser = normaliser.mean != nullptr;
+  const bool has_normalizer = normalizer.mean != nullptr;
   const int choices = choice_count(contract.actions, contract.action_dim);
   const std::uint32_t bytes =
-      policy_image_bytes<Network>(has_normaliser, contract.action_dim, choices);
+      policy_image_bytes<Network>(has_normalizer, contract.action_dim, choices);
   PolicyImageHeader header{};
   __builtin_memcpy(header.magic, kPolicyMagic, sizeof(kPolicyMagic));
   header.version = kIsRecurrent<Network> ? kRecurrentPolicyVersion : kPolicyVersion;
@@ -236,7 +236,7 @@ void write_policy_image(Device device, const Network& network, const PolicyContr
   header.action_dim = static_cast<std::uint16_t>(contract.action_dim);
   header.layer_count = Network::kLayerCount;
   header.example_count = kExamplesOf<Network>;
-  header.flags = (has_normaliser ? kPolicyHasNormaliser : 0u) |
+  header.flags = (has_normalizer ? kPolicyHasNormalizer : 0u) |
                  (choices > 0 ? kPolicyHasChoices : 0u) | contract.assumed;
   header.step_interval_us = contract.step_interval_us;
   header.step = origin.step;
@@ -259,14 +259,14 @@ void write_policy_image(Device device, const Network& network, const PolicyContr
   detail::add_channels(writer, contract.actions, contract.action_dim);
   detail::for_each_choice_record(contract,
                                  [&](const PolicyImageChoice& record) { writer.add(record); });
-  if (has_normaliser) {
-    writer.add(normaliser.mean, sizeof(float) * Network::kInputDim);
-    writer.add(normaliser.inverse_std, sizeof(float) * Network::kInputDim);
+  if (has_normalizer) {
+    writer.add(normalizer.mean, sizeof(float) * Network::kInputDim);
+    writer.add(normalizer.inverse_std, sizeof(float) * Network::kInputDim);
   }
   writer.add(network.values, sizeof(float) * Network::kParameterCount);
   detail::ExampleSteps<Network> steps;
   for (std::uint32_t example = 0; example < kExamplesOf<Network>; example++) {
-    detail::add_example(device, writer, network, contract, normaliser, example, steps);
+    detail::add_example(device, writer, network, contract, normalizer, example, steps);
   }
   header.crc32 = policy_image_crc32(image, bytes);
   __builtin_memcpy(image, &header, sizeof(header));

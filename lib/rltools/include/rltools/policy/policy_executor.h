@@ -34,7 +34,7 @@ class PolicyExecutor {
                      : ExecutorStatus::output_not_finite;
         });
     if (HistoryTicks > 0 && status != ExecutorStatus::held) {
-      if (is_fault(status)) normalise_safe_action(output);
+      if (is_fault(status)) normalize_safe_action(output);
       history_.add(output);
     }
     if (HistoryTicks > 0 && status == ExecutorStatus::acted) {
@@ -109,11 +109,11 @@ class PolicyExecutor {
     return executor_.last_due_us() - kept_us_ >= recurrence.trained_interval_us;
   }
 
-  void normalise_safe_action(float* normalised) const {
+  void normalize_safe_action(float* normalized) const {
     for (int i = 0; i < contract_.action_dim && i < MostActions; i++) {
       const Channel& channel = contract_.actions[i];
-      normalised[i] =
-          normalised_action(safe_action(contract_, i), channel.minimum, channel.maximum);
+      normalized[i] =
+          normalized_action(safe_action(contract_, i), channel.minimum, channel.maximum);
     }
   }
 

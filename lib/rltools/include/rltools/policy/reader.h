@@ -27,7 +27,7 @@ struct PolicyView {
   const PolicyImageChannel* observations;
   const PolicyImageChannel* actions;
   const PolicyImageChoice* choices;  // what actions choose from, in their order; null: none chooses
-  const AliasingFloat* mean;         // null where there is no normaliser
+  const AliasingFloat* mean;         // null where there is no normalizer
   const AliasingFloat* inverse_std;
   const AliasingFloat*
       parameters;  // of each layer weights (in, out), then bias (out); or RecurrentParameters
@@ -320,8 +320,8 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   std::uint64_t parameter_count;
   verdict = detail::check_layers(policy, parameter_count);
   if (!verdict.accepted()) return verdict;
-  const bool has_normaliser = (header.flags & kPolicyHasNormaliser) != 0;
-  const std::uint64_t float_count = (has_normaliser ? 2u * header.observation_dim : 0u) +
+  const bool has_normalizer = (header.flags & kPolicyHasNormalizer) != 0;
+  const std::uint64_t float_count = (has_normalizer ? 2u * header.observation_dim : 0u) +
                                     parameter_count +
                                     std::uint64_t{header.example_count} * example_floats(policy);
   if (tables_bytes + float_count * 4 != count) return {PolicyReason::malformed, 0};
@@ -338,9 +338,9 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   }
 
   const auto* numbers = detail::record_at<AliasingFloat>(image + tables_bytes);
-  policy.mean = has_normaliser ? numbers : nullptr;
-  policy.inverse_std = has_normaliser ? numbers + header.observation_dim : nullptr;
-  policy.parameters = numbers + (has_normaliser ? 2u * header.observation_dim : 0u);
+  policy.mean = has_normalizer ? numbers : nullptr;
+  policy.inverse_std = has_normalizer ? numbers + header.observation_dim : nullptr;
+  policy.parameters = numbers + (has_normalizer ? 2u * header.observation_dim : 0u);
   policy.examples = policy.parameters + parameter_count;
   return detail::check_numbers(policy, parameter_count);
 }

@@ -31,7 +31,7 @@ inline std::size_t scratch_floats_to_accept(const PolicyView& policy) {
 }
 
 // Where in `scratch`, which has scratch_floats_to_run(), the network's outputs (output_dim) lie for
-// the normalised observation (observation_dim), of a step from the hidden state `state`
+// the normalized observation (observation_dim), of a step from the hidden state `state`
 // (state_dim), which may be next_state(); null where that is zero, or there is none. visit(values,
 // count) sees the output of every layer, which of a GRU is its state.
 template <class Device, class Visit>
@@ -244,13 +244,13 @@ class PolicyRunner {
     return true;
   }
   // The same for the contract's observation: past actions come from an ActionHistory of
-  // `HistoryTicks`, and sums from `sums`. normalised (action_dim) is what belongs into the
+  // `HistoryTicks`, and sums from `sums`. normalized (action_dim) is what belongs into the
   // history next: the network's output, clamped to [-1, 1], as training has it; of a choice its
   // number, from -1 for the first to 1 for the last. The hidden state is the one of
   // reset_state() or take_state().
   template <class Device, class History>
   bool forward_in_time(Device device, const float* observation, const History& history,
-                       const ObservationSums& sums, float* normalised, float* action) {
+                       const ObservationSums& sums, float* normalized, float* action) {
     const int observed = contract_.observation_dim;
     const std::uint32_t added = added_input_count(view_, contract_);
     const detail::AliasingPlace* places = added_places();
@@ -264,7 +264,7 @@ class PolicyRunner {
         policy_outputs(device, view_, scratch_, state(), scratch_, [](const float*, int) {});
     if (!all_finite(output, view_.output_dim)) return false;
     scale_action(view_, observation, output, action);
-    normalise_output(output, action, normalised);
+    normalize_output(output, action, normalized);
     return true;
   }
   // The hidden state from which steps go is zero; or the one that was kept; what the last step has
@@ -307,12 +307,12 @@ class PolicyRunner {
                                                 : ActionSource::output_not_finite;
   }
 
-  void normalise_output(const float* output, const float* action, float* normalised) const {
+  void normalize_output(const float* output, const float* action, float* normalized) const {
     for (int i = 0; i < contract_.action_dim; i++) {
       const Channel& channel = contract_.actions[i];
-      normalised[i] = view_.choices == nullptr
+      normalized[i] = view_.choices == nullptr
                           ? math::clamp(output[i], -1.0f, 1.0f)
-                          : normalised_action(action[i], channel.minimum, channel.maximum);
+                          : normalized_action(action[i], channel.minimum, channel.maximum);
     }
   }
 

@@ -1,4 +1,4 @@
-// Generalised advantage estimation (Schulman et al. 2016, arXiv 1506.02438, equation 16) over a
+// Generalized advantage estimation (Schulman et al. 2016, arXiv 1506.02438, equation 16) over a
 // rollout, and figures of its quality.
 #pragma once
 

@@ -1,7 +1,7 @@
 // The environment contract. An environment E derives from EnvironmentDefaults and is a type with
 // `Scalar` (T), `State`, `Parameters`, the constants `kName`, `kObservationDim`, `kActionDim`,
 // `kStepInterval_us`, `kObservations[]`, `kActions[]`, and these functions in namespace rlt
-// (actions are normalised to [-1, 1]; a choice is its number, from 0):
+// (actions are normalized to [-1, 1]; a choice is its number, from 0):
 //   void          reset(device, environment, parameters, State&, RandomStream)
 //   StepResult<T> step(device, environment, parameters, State&, const T* action, RandomStream)
 //   void          observe(device, environment, parameters, state, T* observation, RandomStream)

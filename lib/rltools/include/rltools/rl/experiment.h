@@ -64,7 +64,7 @@ struct WithSecondCriticScratch : E, SecondCriticScratch {};
 // What an experiment may state beside its sizes, which not every algorithm reads. Where it is not
 // read, it is refused: training.h, AlgorithmContract, has the sentences. No algorithm reads the
 // last one any more.
-#define RLT_OPTIONS(X) X(kWindowSteps) X(kMirrored) X(kNormalised) X(kAveragedUpdates) X(kFinalRate)
+#define RLT_OPTIONS(X) X(kWindowSteps) X(kMirrored) X(kNormalized) X(kAveragedUpdates) X(kFinalRate)
 
 // Which of them an algorithm reads: its struct Reads derives from this one, with its own as true.
 struct ReadsNothing {
@@ -128,10 +128,10 @@ using RunHyperparameters = typename detail::HyperparametersOfRun<E>::Type;
 template <class E>
 constexpr bool kIsMirrored = detail::States_kMirrored<E>::value;
 
-// Whether an experiment of TD3 or SAC learns from observations that a running normaliser
-// (rl/normaliser.h) has scaled, which it says by `kNormalised = true`. PPO has one anyway.
+// Whether an experiment of TD3 or SAC learns from observations that a running normalizer
+// (rl/normalizer.h) has scaled, which it says by `kNormalized = true`. PPO has one anyway.
 template <class E>
-constexpr bool kIsNormalised = detail::States_kNormalised<E>::value;
+constexpr bool kIsNormalized = detail::States_kNormalized<E>::value;
 
 // Over how many of the actor's updates its weights are averaged (rl/off_policy.h): of an experiment
 // of TD3 or SAC that states kAveragedUpdates. 0, as of all others: the policy is the actor itself.

@@ -64,7 +64,7 @@ std::uint32_t state_layout_hash(Training<E>& training) {
 }
 
 // Purpose of the probe's random numbers, far from those of core/random.h.
-constexpr Purpose kBehaviourProbe = static_cast<Purpose>(0x50524f42u);
+constexpr Purpose kBehaviorProbe = static_cast<Purpose>(0x50524f42u);
 
 template <class T>
 void add_bits(Fnv1a& hash, T value) {
@@ -95,7 +95,7 @@ Environment probed([[maybe_unused]] int probe) {
 // equation that matters there is another hash. Where it has settings, an episode that ends is
 // followed by another one, so that a probe with narrow limits shows many beginnings.
 template <class Environment>
-std::uint32_t behaviour_hash() {
+std::uint32_t behavior_hash() {
   using T = typename Environment::Scalar;
   constexpr int kProbes = probes<Environment>();
   constexpr std::uint32_t kSteps = 16;
@@ -111,10 +111,10 @@ std::uint32_t behaviour_hash() {
       reset(device, environment, parameters, state, random);
     };
     const auto id = static_cast<std::uint32_t>(probe);
-    begin({0, kBehaviourProbe, id});
+    begin({0, kBehaviorProbe, id});
     bool terminated = false, truncated = false;
     for (std::uint32_t i = 0; i < kSteps && !terminated && !truncated; i++) {
-      const RandomStream random{0, kBehaviourProbe, id, i + 1};
+      const RandomStream random{0, kBehaviorProbe, id, i + 1};
       T observation[kCriticObservationDim<Environment>], action[Environment::kActionDim];
       observe(device, environment, parameters, state, observation, random);
       if constexpr (kIsChosen<Environment>) {
@@ -129,7 +129,7 @@ std::uint32_t behaviour_hash() {
       truncated = result.truncated;
       if (kGoesOn && (terminated || truncated)) {
         hash.add_byte(terminated);
-        begin({0, kBehaviourProbe, id, kSteps + i + 1});
+        begin({0, kBehaviorProbe, id, kSteps + i + 1});
         terminated = truncated = false;
       }
     }
@@ -162,7 +162,7 @@ constexpr auto item_value(T value) {
 template <class Environment, class Visitor>
 void visit_constants(const char* group, Visitor&& visit) {
   typename Environment::Parameters parameters;
-  draw_parameters(Generic{}, probed<Environment>(0), parameters, {0, kBehaviourProbe, 0});
+  draw_parameters(Generic{}, probed<Environment>(0), parameters, {0, kBehaviorProbe, 0});
   parameters.for_each_field([&](const char* name, const auto& constant) {
     using Constant = std::remove_reference_t<decltype(constant)>;
     if constexpr (std::is_array_v<Constant>) {
@@ -235,7 +235,7 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
     visit(ItemName{"environment.probes"}, static_cast<std::uint32_t>(Environment::kProbes));
   }
   if constexpr (!kIsElsewhere<Environment>) {  // there only who plays the episodes knows it
-    visit(ItemName{"environment.behaviour"}, detail::behaviour_hash<Environment>());
+    visit(ItemName{"environment.behavior"}, detail::behavior_hash<Environment>());
   }
   detail::visit_channels("observations", Environment::kObservations, Environment::kObservationDim,
                          visit);
@@ -246,7 +246,7 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
   if constexpr (kMirrorsLearnt<E> > 0) {
     visit(ItemName{"mirrors"}, detail::mirrors_hash<Environment>());
   }
-  if (kIsNormalised<E>) visit(ItemName{"normalised"}, std::uint32_t{1});
+  if (kIsNormalized<E>) visit(ItemName{"normalized"}, std::uint32_t{1});
   if (kAveragedUpdates<E> != 0) {
     visit(ItemName{"averaged_updates"}, static_cast<std::uint32_t>(kAveragedUpdates<E>));
   }

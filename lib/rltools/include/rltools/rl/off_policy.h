@@ -10,7 +10,7 @@
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/batch.h"
 #include "rltools/rl/learning_rate.h"
-#include "rltools/rl/normaliser.h"
+#include "rltools/rl/normalizer.h"
 #include "rltools/rl/privileged.h"
 #include "rltools/rl/rollout.h"
 #include "rltools/rl/state_tensors.h"
@@ -106,13 +106,13 @@ struct OffPolicyScratch : PolicyRows<typename E::Environment, E::kTileRows> {
   MlpBuffer<typename E::Actor, kEnvironmentCount<E>> exploring_buffer;
 };
 
-// The normaliser of a kNormalised experiment, of all that critics see. A base of the learner, for
+// The normalizer of a kNormalized experiment, of all that critics see. A base of the learner, for
 // it to take no space elsewhere.
-template <class E, bool Kept = kIsNormalised<E>>
-struct WithNormaliser {};
+template <class E, bool Kept = kIsNormalized<E>>
+struct WithNormalizer {};
 template <class E>
-struct WithNormaliser<E, true> {
-  Normaliser<typename E::Scalar, kCriticObservationDim<typename E::Environment>> normaliser;
+struct WithNormalizer<E, true> {
+  Normalizer<typename E::Scalar, kCriticObservationDim<typename E::Environment>> normalizer;
 };
 
 // The actor's average of a kAveragedUpdates experiment, which is its policy. Also a base.
@@ -125,7 +125,7 @@ struct WithAverage<E, true> {
 
 // What they all learn, and where a run stands.
 template <class E>
-struct OffPolicyLearner : WithNormaliser<E>, WithAverage<E> {
+struct OffPolicyLearner : WithNormalizer<E>, WithAverage<E> {
   typename E::Actor actor;
   typename E::Critic critic_1, critic_2, critic_1_target, critic_2_target;
   AdamState<typename E::Actor> actor_optimizer;
@@ -153,9 +153,9 @@ struct OffPolicy {
   template <class E>
   using Replay = OffPolicyReplay<E>;
   template <class E>
-  static constexpr bool kPolicyIsNormalised = kIsNormalised<E>;
+  static constexpr bool kPolicyIsNormalized = kIsNormalized<E>;
   struct Reads : ReadsNothing {
-    static constexpr bool kMirrored = true, kNormalised = true, kAveragedUpdates = true;
+    static constexpr bool kMirrored = true, kNormalized = true, kAveragedUpdates = true;
   };
 
   template <class E, class Visitor>
@@ -188,18 +188,18 @@ bool is_consistent_algorithm(OffPolicy, const Training<E>& training) {
 
 // ---- Beginning and acting -----------------------------------------------------------------------
 
-// The normaliser takes in the observations that the next actions answer.
+// The normalizer takes in the observations that the next actions answer.
 template <class E>
 void take_in_present([[maybe_unused]] Training<E>& training) {
-  if constexpr (kIsNormalised<E>) {
+  if constexpr (kIsNormalized<E>) {
     constexpr int kSeen = kCriticObservationDim<typename E::Environment>;
     Matrix<typename E::Scalar, kEnvironmentCount<E>, kSeen> present;
     for (int index = 0; index < kEnvironmentCount<E>; index++) {
       const auto* row = present_observation(buffer_of(training.replay, index));
       for (int i = 0; i < kSeen; i++) present(index, i) = row[i];
     }
-    take_in(training.learner.normaliser, present.data(), kEnvironmentCount<E>);
-    average_over_mirrors(training, training.learner.normaliser);
+    take_in(training.learner.normalizer, present.data(), kEnvironmentCount<E>);
+    average_over_mirrors(training, training.learner.normalizer);
   }
 }
 
@@ -217,17 +217,17 @@ const typename E::Actor& policy_actor(const Training<E>& training) {
 template <class E, class Observation>
 decltype(auto) seen_by_policy([[maybe_unused]] const Training<E>& training,
                               const Observation& observation) {
-  if constexpr (kIsNormalised<E>) {
+  if constexpr (kIsNormalized<E>) {
     constexpr int kObservation = E::Environment::kObservationDim;
     Matrix<typename E::Scalar, 1, kObservation> seen;
-    normalise_part<kObservation>(training.learner.normaliser, observation.data(), seen.data());
+    normalize_part<kObservation>(training.learner.normalizer, observation.data(), seen.data());
     return seen;
   } else {
     return (observation);
   }
 }
 
-// Actor and critics from the seed, the critics' targets equal to them, and their optimisers; no
+// Actor and critics from the seed, the critics' targets equal to them, and their optimizers; no
 // progress, an empty replay buffer, and first episodes.
 template <class Device, class E>
 void initialize_off_policy(Device device, Training<E>& training) {
@@ -247,7 +247,7 @@ void initialize_off_policy(Device device, Training<E>& training) {
   reset_progress(training);
   clear(training.replay);
   begin_episodes(device, training);
-  if constexpr (kIsNormalised<E>) initialize(learner.normaliser);
+  if constexpr (kIsNormalized<E>) initialize(learner.normalizer);
   take_in_present(training);
 }
 
@@ -289,8 +289,8 @@ present_observations(const Training<E>& training) {
     const auto& buffer = buffer_of(training.replay, index);
     const auto* present =
         buffer.observation + buffer.position * kCriticObservationDim<typename E::Environment>;
-    if constexpr (kIsNormalised<E>) {
-      normalise_part<kObservation>(training.learner.normaliser, present, observations.row(index));
+    if constexpr (kIsNormalized<E>) {
+      normalize_part<kObservation>(training.learner.normalizer, present, observations.row(index));
     } else {
       for (int i = 0; i < kObservation; i++) observations(index, i) = present[i];
     }
@@ -301,7 +301,7 @@ present_observations(const Training<E>& training) {
 // ---- Learning -----------------------------------------------------------------------------------
 
 // Draws a batch of transitions into the scratch memory. Observations are kept as they were, and
-// normalised here: by what is known of them now.
+// normalized here: by what is known of them now.
 template <class Device, class E>
 void gather_batch(Device device, Training<E>& training) {
   const RandomStream random{training.hyperparameters.seed, Purpose::replay_sample,
@@ -310,12 +310,12 @@ void gather_batch(Device device, Training<E>& training) {
   sample_slots(device, training.replay, random, numbers, E::kBatchSize);
   auto& scratch = training.scratch;
   gather_transitions(device, training.replay, numbers, scratch);
-  if constexpr (kIsNormalised<E>) {
+  if constexpr (kIsNormalized<E>) {
     constexpr int kSeen = Scratch<E>::kObservation, kAction = Scratch<E>::kAction;
-    const auto& normaliser = training.learner.normaliser;
-    normalise_columns<E::kBatchSize, kSeen>(device, normaliser, scratch.observation.data());
-    normalise_columns<E::kBatchSize, kSeen>(device, normaliser, scratch.next_observation.data());
-    normalise_columns<E::kBatchSize, kSeen + kAction>(device, normaliser,
+    const auto& normalizer = training.learner.normalizer;
+    normalize_columns<E::kBatchSize, kSeen>(device, normalizer, scratch.observation.data());
+    normalize_columns<E::kBatchSize, kSeen>(device, normalizer, scratch.next_observation.data());
+    normalize_columns<E::kBatchSize, kSeen + kAction>(device, normalizer,
                                                       scratch.observation_action.data());
   }
 }
@@ -389,10 +389,10 @@ void for_each_optimizer_tensor(Training<E>& training, Visitor&& visitor) {
                   "critic_2_optimizer/decay_power", learner.critic_2_optimizer, visitor);
 }
 
-// Normaliser, environments, progress and replay buffers.
+// Normalizer, environments, progress and replay buffers.
 template <class E, class Visitor>
 void for_each_run_tensor(Training<E>& training, Visitor&& visitor) {
-  if constexpr (kIsNormalised<E>) for_each_normaliser_tensor(training.learner.normaliser, visitor);
+  if constexpr (kIsNormalized<E>) for_each_normalizer_tensor(training.learner.normalizer, visitor);
   for_each_environment_tensor(training, visitor);
   for_each_replay_tensor(training.replay, visitor);
 }

@@ -7,7 +7,7 @@
 #include "rltools/core/finite.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/rl/categorical.h"
-#include "rltools/rl/normaliser.h"
+#include "rltools/rl/normalizer.h"
 #include "rltools/rl/privileged.h"
 #include "rltools/rl/symmetry.h"
 #include "rltools/rl/training.h"
@@ -102,19 +102,19 @@ struct OnPolicyScratch : PolicyRows<typename E::Environment, kMostPolicyRows<E>>
   Matrix<T, kEnvironments, 1> present_value;
   StepBuffer<typename E::Critic, kEnvironments> present_value_buffer;
 
-  // A tile of rows, normalised.
+  // A tile of rows, normalized.
   Matrix<T, kTile, kObservation> observation;
   Matrix<T, kTile, 1> value;
   TileBuffer<E, typename E::Critic> critic_buffer;
 };
 
-// What these algorithms say of an experiment. Their policy is the actor, of normalised
+// What these algorithms say of an experiment. Their policy is the actor, of normalized
 // observations.
 struct OnPolicy {
   template <class E>
   using PolicyNetwork = typename E::Actor;
   template <class E>
-  static constexpr bool kPolicyIsNormalised = true;
+  static constexpr bool kPolicyIsNormalized = true;
   static constexpr bool kLearnsRecurrent = true;
   template <class E>  // in an epoch
   static constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
@@ -160,18 +160,18 @@ template <class Device, class E, class Observation, class Action>
 void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observation& observation,
                    Action& action, [[maybe_unused]] PolicyState<E>& state) {
   using T = typename E::Scalar;
-  Matrix<T, 1, E::Environment::kObservationDim> normalised;
+  Matrix<T, 1, E::Environment::kObservationDim> normalized;
   StepBuffer<typename E::Actor, 1> buffer;
   const auto compute = [&](auto& output) {
     if constexpr (kIsRecurrent<typename E::Actor>) {
       MatrixView<T, 1, kStateDim<typename E::Actor>> hidden{state.hidden};
-      forward_step(device, training.learner.actor, normalised, hidden, output, buffer);
+      forward_step(device, training.learner.actor, normalized, hidden, output, buffer);
     } else {
-      forward(device, training.learner.actor, normalised, output, buffer);
+      forward(device, training.learner.actor, normalized, output, buffer);
     }
   };
-  normalise_part<E::Environment::kObservationDim>(training.learner.normaliser, observation.data(),
-                                                  normalised.data());
+  normalize_part<E::Environment::kObservationDim>(training.learner.normalizer, observation.data(),
+                                                  normalized.data());
   if constexpr (kIsChosen<typename E::Environment>) {
     Matrix<T, 1, E::Actor::kOutputDim> logits;
     compute(logits);
@@ -347,7 +347,7 @@ template <class Device, class E>
 void collect_on_policy(Device device, Training<E>& training, StepReport<E>& report) {
   const auto& rollout = training.replay;
   auto& scratch = training.scratch;
-  normalise_rows<kEnvironmentCount<E>>(device, training.learner.normaliser,
+  normalize_rows<kEnvironmentCount<E>>(device, training.learner.normalizer,
                                        rollout.present_observation, scratch.present.data());
   forward_present(device, training, training.learner.actor, actor_state_of(training.replay),
                   rollout.size, policy_part(device, scratch.present, scratch), scratch.mean,
@@ -383,9 +383,9 @@ void choose_rows(Device device, Training<E>& training, std::uint32_t number) {
 template <class E>
 void end_iteration(Training<E>& training) {
   auto& learner = training.learner;
-  if (training.hyperparameters.normalise_obs != 0) {
-    take_in(learner.normaliser, training.replay.observation, kRolloutRows<E>);
-    average_over_mirrors(training, learner.normaliser);
+  if (training.hyperparameters.normalize_obs != 0) {
+    take_in(learner.normalizer, training.replay.observation, kRolloutRows<E>);
+    average_over_mirrors(training, learner.normalizer);
   }
   training.replay.size = 0;
   learner.minibatches = 0;

@@ -11,7 +11,7 @@ namespace rlt {
 // Size of the image of an experiment's policy.
 template <class E>
 constexpr std::uint32_t kPolicyImageBytes = policy_image_bytes<PolicyNetwork<E>>(
-    E::Algorithm::template kPolicyIsNormalised<E>, E::Environment::kActionDim,
+    E::Algorithm::template kPolicyIsNormalized<E>, E::Environment::kActionDim,
     choice_count(E::Environment::kActions, E::Environment::kActionDim));
 
 // Writes the image of a training run's policy. `state_sha256` is that of the present training
@@ -39,11 +39,11 @@ void build_policy_image(Device device, Training<E>& training,
                               training.hyperparameters.seed,
                               fingerprint(training),
                               state_sha256};
-    PolicyNormaliser normaliser{nullptr, nullptr};
-    if constexpr (E::Algorithm::template kPolicyIsNormalised<E>) {
-      normaliser = {training.learner.normaliser.shift, training.learner.normaliser.scale};
+    PolicyNormalizer normalizer{nullptr, nullptr};
+    if constexpr (E::Algorithm::template kPolicyIsNormalized<E>) {
+      normalizer = {training.learner.normalizer.shift, training.learner.normalizer.scale};
     }
-    write_policy_image(device, policy(training), policy_contract<Environment>(), normaliser, origin,
+    write_policy_image(device, policy(training), policy_contract<Environment>(), normalizer, origin,
                        image, Environment::kTicksPerStep);
   }
 }

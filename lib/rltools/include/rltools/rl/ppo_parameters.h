@@ -21,8 +21,8 @@ namespace rlt {
   X(float, max_grad_norm, 1, 0, 1e9, "", "Largest norm of the gradient; 0: without bound.")       \
   X(float, initial_log_std, 0, -10, 2, "", "Logarithm of the actions' deviation, at the start.")  \
   X(float, reward_scale, 1, 1e-6, 1e6, "", "Factor of rewards in learning.")                      \
-  X(std::uint32_t, normalise_obs, 1, 0, 1, "", "1: observations are normalised.")                 \
-  X(std::uint32_t, normalise_adv, 1, 0, 1, "", "1: a minibatch's advantages are normalised.")     \
+  X(std::uint32_t, normalize_obs, 1, 0, 1, "", "1: observations are normalized.")                 \
+  X(std::uint32_t, normalize_adv, 1, 0, 1, "", "1: a minibatch's advantages are normalized.")     \
   X(std::uint32_t, recompute_adv, 0, 0, 1, "", "1: advantages are computed anew in each epoch.")  \
   X(std::uint32_t, adapt_rate, 1, 0, 1, "", "1: the step size follows the policy's change.")      \
   X(float, kl_target, 0.008, 1e-9, 10, "nat", "Change of the policy that the step size is for.")  \

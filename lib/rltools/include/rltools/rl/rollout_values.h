@@ -14,7 +14,7 @@ void compute_values_at_once(Device device, Training<E>& training) {
   const auto& rollout = training.replay;
   auto& scratch = training.scratch;
   for (int first = 0; first < kRolloutRows<E>; first += E::kTileRows) {
-    normalise_rows<E::kTileRows>(device, learner.normaliser,
+    normalize_rows<E::kTileRows>(device, learner.normalizer,
                                  rollout.observation + first * kObservation,
                                  scratch.observation.data());
     forward(device, learner.critic, scratch.observation, scratch.value, scratch.critic_buffer);
@@ -22,7 +22,7 @@ void compute_values_at_once(Device device, Training<E>& training) {
       scratch.value_of_row[first + row] = scratch.value(row, 0);
     }
   }
-  normalise_rows<kEnvironmentCount<E>>(device, learner.normaliser, rollout.present_observation,
+  normalize_rows<kEnvironmentCount<E>>(device, learner.normalizer, rollout.present_observation,
                                        scratch.present.data());
   forward(device, learner.critic, scratch.present, scratch.present_value,
           scratch.present_value_buffer);
@@ -47,7 +47,7 @@ void compute_values_in_order(Device device, Training<E>& training) {
     for (int i = 0; i < count * kDim; i++) scratch.next_state[i] = states.present[first * kDim + i];
   };
   for (int step = 0; step < E::kRolloutSteps; step++) {
-    normalise_rows<kCount>(device, learner.normaliser,
+    normalize_rows<kCount>(device, learner.normalizer,
                            rollout.observation + step * kCount * kObservation,
                            scratch.present.data());
     forward_present(device, training, learner.critic, states, static_cast<std::uint32_t>(step),
@@ -55,19 +55,19 @@ void compute_values_in_order(Device device, Training<E>& training) {
     for (int i = 0; i < kCount; i++) {
       scratch.value_of_row[step * kCount + i] = scratch.present_value(i, 0);
       if (rollout.ending[step * kCount + i] != rollout.kTruncated) continue;
-      Matrix<T, 1, kObservation> normalised;
+      Matrix<T, 1, kObservation> normalized;
       Matrix<T, 1, 1> value;
       WindowBuffer<typename E::Critic, 1, 1> buffer;
       const int number = truncations_before(rollout, i, step);
-      normalise(learner.normaliser, final_observation(rollout, i, number), normalised.data());
+      normalize(learner.normalizer, final_observation(rollout, i, number), normalized.data());
       copy_states(i, 1);
-      forward_step(device, learner.critic, normalised, MatrixView<T, 1, kDim>{scratch.next_state},
+      forward_step(device, learner.critic, normalized, MatrixView<T, 1, kDim>{scratch.next_state},
                    value, buffer);
       scratch.final_value[i * rollout.kTruncations + number] = value(0, 0);
     }
     end_states<kDim>(states, rollout, step);
   }
-  normalise_rows<kCount>(device, learner.normaliser, rollout.present_observation,
+  normalize_rows<kCount>(device, learner.normalizer, rollout.present_observation,
                          scratch.present.data());
   copy_states(0, kCount);
   forward_step(device, learner.critic, scratch.present,
@@ -84,12 +84,12 @@ typename E::Scalar value_of_final(Device device, Training<E>& training, int envi
   } else {
     using T = typename E::Scalar;
     const auto& learner = training.learner;
-    Matrix<T, 1, kCriticObservationDim<typename E::Environment>> normalised;
+    Matrix<T, 1, kCriticObservationDim<typename E::Environment>> normalized;
     Matrix<T, 1, 1> value;
     MlpBuffer<typename E::Critic, 1> buffer;
-    normalise(learner.normaliser, final_observation(training.replay, environment, number),
-              normalised.data());
-    forward(device, learner.critic, normalised, value, buffer);
+    normalize(learner.normalizer, final_observation(training.replay, environment, number),
+              normalized.data());
+    forward(device, learner.critic, normalized, value, buffer);
     return value(0, 0);
   }
 }

@@ -54,7 +54,7 @@ template <class T>
 // log_probability (Rows, 1) is that of a row's action.
 template <int Rows, int Action, class T>
 Generic sample_actions(Generic, const T* output, const T* noise, T* action, T* log_probability) {
-  // Means and log_stds are put side by side first, for compilers to vectorise what follows.
+  // Means and log_stds are put side by side first, for compilers to vectorize what follows.
   T of_dimension[Rows * Action];
   for (int row = 0; row < Rows; row++) {
     for (int i = 0; i < Action; i++) {

@@ -4,7 +4,7 @@
 
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
-#include "rltools/rl/normaliser.h"
+#include "rltools/rl/normalizer.h"
 #include "rltools/rl/replay_buffer.h"
 #include "rltools/rl/rollout_buffer.h"
 #include "rltools/rl/training.h"
@@ -31,7 +31,7 @@ void visit_arrays(const char* name, T* first, int count, std::size_t stride, int
   visitor(info, static_cast<void*>(first));
 }
 
-// The moments and powers of an optimiser of a network with layers.
+// The moments and powers of an optimizer of a network with layers.
 template <class Network, class Visitor>
 void visit_optimizer(const char* first_moment, const char* second_moment, const char* decay_power,
                      AdamState<Network>& optimizer, Visitor&& visitor) {
@@ -129,12 +129,12 @@ void for_each_state_of_rollout(Rollout& rollout, Visitor&& visitor) {
 }
 
 template <class T, int D, class Visitor>
-void for_each_normaliser_tensor(Normaliser<T, D>& normaliser, Visitor&& visitor) {
-  visit_array("normaliser/count", &normaliser.count, 1, 1, visitor);
-  visit_array("normaliser/mean", normaliser.mean, D, 1, visitor);
-  visit_array("normaliser/sum_of_squares", normaliser.sum_of_squares, D, 1, visitor);
-  visit_array("normaliser/shift", normaliser.shift, D, 1, visitor);
-  visit_array("normaliser/scale", normaliser.scale, D, 1, visitor);
+void for_each_normalizer_tensor(Normalizer<T, D>& normalizer, Visitor&& visitor) {
+  visit_array("normalizer/count", &normalizer.count, 1, 1, visitor);
+  visit_array("normalizer/mean", normalizer.mean, D, 1, visitor);
+  visit_array("normalizer/sum_of_squares", normalizer.sum_of_squares, D, 1, visitor);
+  visit_array("normalizer/shift", normalizer.shift, D, 1, visitor);
+  visit_array("normalizer/scale", normalizer.scale, D, 1, visitor);
 }
 
 }  // namespace rlt

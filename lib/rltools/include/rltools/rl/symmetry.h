@@ -15,7 +15,7 @@
 
 #include "rltools/nn/mlp.h"
 #include "rltools/rl/gaussian.h"
-#include "rltools/rl/normaliser.h"
+#include "rltools/rl/normalizer.h"
 #include "rltools/rl/training.h"
 
 namespace rlt {
@@ -279,22 +279,22 @@ void average_over_mirrors(const Training<E>& training, typename E::Actor& actor_
 
 // Mean and variance of the observations taken in and of all their images.
 template <class E, class T, int D>
-void average_over_mirrors(const Training<E>&, Normaliser<T, D>& normaliser) {
+void average_over_mirrors(const Training<E>&, Normalizer<T, D>& normalizer) {
   constexpr int kCount = kMirrorsLearnt<E>;
   if constexpr (kCount > 0) {
     for (int mirror = 0; mirror < kCount; mirror++) {
       for (int i = 0; i < D; i++) {
         const Mirrored image = E::Environment::mirrored_observation(mirror, i);
         if (i > image.element) continue;
-        double* mean = normaliser.mean;
-        double* squares = normaliser.sum_of_squares;
+        double* mean = normalizer.mean;
+        double* squares = normalizer.sum_of_squares;
         const double half = 0.5 * (mean[i] - image.sign * mean[image.element]);
         detail::average_pair(mean[i], mean[image.element], image.sign);
         squares[i] = squares[image.element] =
-            0.5 * (squares[i] + squares[image.element]) + normaliser.count * half * half;
+            0.5 * (squares[i] + squares[image.element]) + normalizer.count * half * half;
       }
     }
-    apply_moments(normaliser);
+    apply_moments(normalizer);
   }
 }
 

@@ -144,7 +144,7 @@ void ask_teacher(Device device, Training<E>& training,
     observe(device, environment, environments.at(i), state, scratch.teacher_row,
             RandomStream{training.hyperparameters.seed, Purpose::teacher_observation,
                          training.learner.progress.step, static_cast<std::uint32_t>(i)});
-    normalise_part<kSeen>(teacher.learner.normaliser, scratch.teacher_row,
+    normalize_part<kSeen>(teacher.learner.normalizer, scratch.teacher_row,
                           scratch.teacher_observation.row(i));
   }
   forward(device, teacher.learner.actor, scratch.teacher_observation, scratch.teacher_action,

@@ -85,9 +85,9 @@ struct AlgorithmContract {
   static_assert(kMirrored,
                 "the experiment states kMirrored, which its algorithm does not read: TD3, SAC and "
                 "PPO do");
-  static_assert(kNormalised,
-                "the experiment states kNormalised, which its algorithm does not read: TD3 and SAC "
-                "do, and PPO and distillation have a hyperparameter, normalise_obs");
+  static_assert(kNormalized,
+                "the experiment states kNormalized, which its algorithm does not read: TD3 and SAC "
+                "do, and PPO and distillation have a hyperparameter, normalize_obs");
   static_assert(kAveragedUpdates,
                 "the experiment states kAveragedUpdates, which its algorithm does not read: TD3 "
                 "and SAC do");
@@ -107,7 +107,7 @@ struct Training {
   static_assert(AlgorithmContract<E>::kChecked);
 
   RunHyperparameters<E> hyperparameters;
-  Learner<E>& learner;  // networks, optimiser moments, progress: touched every step
+  Learner<E>& learner;  // networks, optimizer moments, progress: touched every step
   Replay<E>& replay;    // bulk
   Scratch<E>& scratch;  // activations and gradients; not part of the state
 };
@@ -211,7 +211,7 @@ void note_no_action(StepReport<E>& report, T (&present)[Count]) {
 
 // Whether the environment and the experiment keep their contracts; what relies on them is compiled
 // only then. (The condition is a parameter because Clang refuses to use it again where it has
-// failed in a variable's initialiser.)
+// failed in a variable's initializer.)
 template <class E, bool Kept = AlgorithmContract<E>::kKept &&
                                EnvironmentContract<typename E::Environment>::kKept &&
                                E::Algorithm::template ExperimentContract<E>::kKept>

@@ -117,7 +117,7 @@ typename E::Scalar update_critic(Device device, const Training<E>& training, Cri
   return loss;
 }
 
-// One step of both critics towards target_value; fills the report and returns the sum of the
+// One step of both critics toward target_value; fills the report and returns the sum of the
 // losses.
 template <class Device, class E>
 typename E::Scalar update_critics(Device device, Training<E>& training, StepReport<E>& report) {

@@ -10,7 +10,7 @@ namespace lossy_world {
 class Chance {
  public:
   explicit Chance(std::uint64_t seed) : state_(seed) {
-    state_ = next() ^ seed << 32;  // streams of neighbouring seeds do not overlap
+    state_ = next() ^ seed << 32;  // streams of neighboring seeds do not overlap
   }
   std::uint64_t next() {  // SplitMix64
     std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;

@@ -52,7 +52,7 @@ def make(task: str) -> Any:
 
 @dataclass(frozen=True)
 class Episodes:
-    """Where episodes begin (environment, start, value), and normalised actions of each step."""
+    """Where episodes begin (environment, start, value), and normalized actions of each step."""
 
     task: str
     qpos: Array

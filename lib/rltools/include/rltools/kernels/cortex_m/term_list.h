@@ -8,7 +8,7 @@
 //     if (a(row, k) != 0) sum += a(row, k) * b(k, column);
 //
 // A row of the first operand becomes a list of its terms: each factor that is not zero, and where
-// its row of the second operand begins. 16 neighbouring sums are in registers while the list is
+// its row of the second operand begins. 16 neighboring sums are in registers while the list is
 // worked through. On a Cortex-M7 no load goes beside a multiply-add, but one instruction loads
 // eight operands, two a cycle; so loads come eight at a time. The steps are plain loops here; those
 // in the processor's own instructions are in term_list_thumb.h.

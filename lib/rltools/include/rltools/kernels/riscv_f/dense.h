@@ -1,5 +1,5 @@
 // The dense layer's products for 32-bit RISC-V with a single-precision floating-point unit: the
-// extension F, which has fused multiply-add and 32 registers. 16 neighbouring sums of a row stay in
+// extension F, which has fused multiply-add and 32 registers. 16 neighboring sums of a row stay in
 // registers, and a term whose first factor is zero, as about half of them are behind a ReLU, is
 // left out by a branch. Bits equal those of nn/dense.h: what is left accumulates in the same order.
 #pragma once

@@ -60,7 +60,7 @@ HostSimd dense_backward_weights(HostSimd device, const float* input, const float
   using InputStrides = kernels::Strides<1, In>;
   using GradientStrides = kernels::Strides<Out, 1>;
   constexpr int kVectorized = kernels::vector_columns(Out);
-  // Few outputs: lanes are neighbouring inputs, and the sums are kept the other way round.
+  // Few outputs: lanes are neighboring inputs, and the sums are kept the other way round.
   constexpr int kVectorizedIn = Out == 1 || (kernels::is_narrow(Out) && Batch >= kernels::kLanes)
                                     ? kernels::vector_columns(In)
                                     : 0;
@@ -103,7 +103,7 @@ HostSimd dense_backward_weights(HostSimd device, const float* input, const float
   return device;
 }
 
-// Lanes are neighbouring inputs, so the weights are read transposed, a block at a time.
+// Lanes are neighboring inputs, so the weights are read transposed, a block at a time.
 template <Activation A, int Batch, int In, int Out>
 HostSimd dense_backward_input(HostSimd device, const float* weights, const float* output_gradient,
                               const float* pre_activation, const float* input,

@@ -60,12 +60,12 @@ constexpr int kRowsSharingTerms = kLoadsDelay ? 4 : kWideUnits ? 2 : 1;
 // vectors of 512 takes twice its time.
 constexpr bool kFewInWholeVector = kLoadsDelay;
 
-// relu() of a sum, which is no signalling NaN. On Intel's cores a comparison and a masked copy take
+// relu() of a sum, which is no signaling NaN. On Intel's cores a comparison and a masked copy take
 // two multiply-adds' turns, and replacing by class of number one.
 inline Vector relu_of_sum(Vector sum) {
 #if defined(RLT_VECTORS_AVX512)
   if constexpr (kLoadsDelay) {
-    // From the lowest digit, for a quiet NaN, signalling NaN, zero, one, -infinity, infinity,
+    // From the lowest digit, for a quiet NaN, signaling NaN, zero, one, -infinity, infinity,
     // negative and positive: 1 is the number itself, 8 is +0.
     constexpr int kReplacements = 0x18181811;
     return _mm512_fixupimm_ps(sum, sum, _mm512_set1_epi32(kReplacements), 0);

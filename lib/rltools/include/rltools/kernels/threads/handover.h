@@ -120,7 +120,7 @@ class Handover {
  private:
   static constexpr int kSpins = 4096;  // some 0.1 ms
   // A claim takes 1 / (kClaimsOfThread * threads) of the tasks that are left, at least one: several
-  // at once while many are left, single ones towards the end, so that the threads end together.
+  // at once while many are left, single ones toward the end, so that the threads end together.
   static constexpr int kClaimsOfThread = 8;
 
   static std::uint64_t pack(Tasks tasks) {

@@ -1,5 +1,5 @@
 // What a policy that drives a model car of 1:10 around a track observes and does: distances from
-// its centre of mass to the border of the track, as a scanning lidar measures them, its speed and
+// its center of mass to the border of the track, as a scanning lidar measures them, its speed and
 // its steering angle. Angles and the steering angle grow to the left.
 #pragma once
 

@@ -50,7 +50,7 @@ struct Distillation : OnPolicy {
     rlt::Learner<typename E::Teacher> teacher;
     typename E::Actor actor;
     AdamState<typename E::Actor> actor_optimizer;
-    Normaliser<T, kCriticObservationDim<typename E::Environment>> normaliser;
+    Normalizer<T, kCriticObservationDim<typename E::Environment>> normalizer;
     Environments<E> environments;
     Progress<T> progress;       // of the whole run
     std::uint32_t iteration;    // of the student, complete ones
@@ -105,10 +105,10 @@ struct Distillation : OnPolicy {
     visitor("teacher_batch_size", Teacher::kBatchSize);
     visitor("teacher_episode_steps", static_cast<int>(Teacher::kEpisodeSteps));
     visitor("teacher_mirrors", kMirrorsLearnt<Teacher>);
-    visitor("teacher_behaviour",
-            static_cast<int>(detail::behaviour_hash<typename Teacher::Environment>() >> 1));
+    visitor("teacher_behavior",
+            static_cast<int>(detail::behavior_hash<typename Teacher::Environment>() >> 1));
     if constexpr (!std::is_same_v<AskedIn<E>, typename Teacher::Environment>) {
-      visitor("teacher_asked", static_cast<int>(detail::behaviour_hash<AskedIn<E>>() >> 1));
+      visitor("teacher_asked", static_cast<int>(detail::behavior_hash<AskedIn<E>>() >> 1));
     }
   }
   template <class E, class Visitor>
@@ -146,7 +146,7 @@ void initialize_algorithm(Device device, Distillation, Training<E>& training) {
   initialize(device, teacher);
   initialize_kaiming(device, learner.actor, training.hyperparameters.seed, 2);
   initialize(learner.actor_optimizer);
-  initialize(learner.normaliser);
+  initialize(learner.normalizer);
   begin_rollouts(device, training);
 }
 
@@ -221,7 +221,7 @@ void collect(Device device, Training<E>& training, const Training<typename E::Te
   auto& scratch = training.scratch;
   auto& rollout = rollout_of(training);
   const auto at = static_cast<int>(rollout.size) * kEnvironments;
-  normalise_rows<kEnvironments>(device, learner.normaliser, rollout.present_observation,
+  normalize_rows<kEnvironments>(device, learner.normalizer, rollout.present_observation,
                                 scratch.present.data());
   forward_present(device, training, learner.actor, actor_state_of(rollout), rollout.size,
                   policy_part(device, scratch.present, scratch), scratch.student_action,
@@ -251,7 +251,7 @@ typename E::Scalar compute_gradient(Device device, Training<E>& training) {
   T loss = T(0);
   set_zero(scratch.actor_gradient);
   for (int first = 0; first < E::kBatchSize; first += kTile) {
-    normalise_rows<kTile>(device, learner.normaliser, rollout.observation, scratch.row + first,
+    normalize_rows<kTile>(device, learner.normalizer, rollout.observation, scratch.row + first,
                           scratch.observation.data());
     const auto& seen = policy_part(device, scratch.observation, scratch);
     for (int i = 0; i < kTile; i++) {
@@ -323,8 +323,8 @@ bool is_consistent_algorithm(Distillation, const Training<E>& training) {
          is_consistent_algorithm(OnPolicy{}, training);
 }
 
-// The documented order of the state (docs/protocol.md): the teacher's; network, optimiser moments,
-// normaliser, progress, environments, rollout, hidden states.
+// The documented order of the state (docs/protocol.md): the teacher's; network, optimizer moments,
+// normalizer, progress, environments, rollout, hidden states.
 template <class E, class Visitor>
 void for_each_state_tensor_algorithm(Distillation, Training<E>& training, Visitor&& visitor) {
   auto& learner = training.learner;
@@ -337,7 +337,7 @@ void for_each_state_tensor_algorithm(Distillation, Training<E>& training, Visito
   for_each_tensor("actor", learner.actor, visitor);
   visit_optimizer("actor_optimizer/first_moment", "actor_optimizer/second_moment",
                   "actor_optimizer/decay_power", learner.actor_optimizer, visitor);
-  for_each_normaliser_tensor(learner.normaliser, visitor);
+  for_each_normalizer_tensor(learner.normalizer, visitor);
   for_each_environment_tensor(training, visitor);
   visit_progress("iteration", &learner.iteration, 1, false, visitor);
   visit_progress("minibatches", &learner.minibatches, 1, false, visitor);

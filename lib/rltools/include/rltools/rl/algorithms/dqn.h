@@ -101,7 +101,7 @@ struct Dqn : OffPolicy {
   };
 
   template <class E>
-  static constexpr bool kPolicyIsNormalised = false;
+  static constexpr bool kPolicyIsNormalized = false;
   using Reads = ReadsNothing;
   template <class E>
   using PolicyNetwork = typename E::Critic;
@@ -306,7 +306,7 @@ StepReport<E> train_step_algorithm(Device device, Dqn, Training<E>& training) {
   return report;
 }
 
-// The documented order of the state (docs/protocol.md): networks, optimiser moments, progress,
+// The documented order of the state (docs/protocol.md): networks, optimizer moments, progress,
 // environment, replay.
 template <class E, class Visitor>
 void for_each_state_tensor_algorithm(Dqn, Training<E>& training, Visitor&& visitor) {

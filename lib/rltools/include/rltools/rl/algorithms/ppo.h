@@ -1,5 +1,5 @@
-// Proximal policy optimisation, PPO, with a clipped objective (Schulman et al. 2017, "Proximal
-// policy optimization algorithms", arXiv 1707.06347, equations 7 and 9) and generalised advantage
+// Proximal policy optimization, PPO, with a clipped objective (Schulman et al. 2017, "Proximal
+// policy optimization algorithms", arXiv 1707.06347, equations 7 and 9) and generalized advantage
 // estimation (Schulman et al. 2016, arXiv 1506.02438, equation 16).
 //
 // An iteration: the environments take kRolloutSteps steps each; then `epochs` times all their rows
@@ -99,7 +99,7 @@ struct Ppo : OnPolicy {
     AdamState<typename E::Critic> critic_optimizer;
     AdamState<Deviations> log_std_optimizer;
     T learning_rate;
-    Normaliser<T, kCriticObservationDim<typename E::Environment>> normaliser;
+    Normalizer<T, kCriticObservationDim<typename E::Environment>> normalizer;
     Environments<E> environments;
     Progress<T> progress;
     std::uint32_t iteration;    // complete ones
@@ -183,7 +183,7 @@ void initialize_algorithm(Device device, Ppo, Training<E>& training) {
   initialize(learner.critic_optimizer);
   initialize(learner.log_std_optimizer);
   learner.learning_rate = static_cast<T>(hyper.learning_rate);
-  initialize(learner.normaliser);
+  initialize(learner.normalizer);
   begin_rollouts(device, training);
   if constexpr (std::is_base_of_v<Ppo::TaskHyperparameters, typename E::Hyperparameters>) {
     ppo::spread_episodes(training);
@@ -202,7 +202,7 @@ void gather_minibatch(Device device, Training<E>& training) {
   choose_rows(device, training, training.learner.iteration);
   gather<kBatch>(device, rollout.advantage, scratch.row, scratch.advantage);
   gather<kBatch>(device, rollout.target, scratch.row, scratch.target.data());
-  if (training.hyperparameters.normalise_adv == 0) return;
+  if (training.hyperparameters.normalize_adv == 0) return;
   const auto [mean, variance] = moments(scratch.advantage, kBatch);
   const T std = math::sqrt(variance) + static_cast<T>(1e-8f);
   for (int i = 0; i < kBatch; i++) scratch.advantage[i] = (scratch.advantage[i] - mean) / std;
@@ -225,7 +225,7 @@ Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training)
     scratch.log_std_gradient.values[i] = -static_cast<T>(hyper.entropy_weight);
   }
   for (int first = 0; first < E::kBatchSize; first += kTile) {
-    normalise_rows<kTile>(device, learner.normaliser, training.replay.observation,
+    normalize_rows<kTile>(device, learner.normalizer, training.replay.observation,
                           scratch.row + first, scratch.observation.data());
     const auto& seen = policy_part(device, scratch.observation, scratch);
     find_beginnings(training, first);
@@ -324,8 +324,8 @@ StepReport<E> train_step_algorithm(Device device, Ppo, Training<E>& training) {
   return report;
 }
 
-// The documented order of the state (docs/protocol.md): networks, deviations, optimiser moments,
-// normaliser, progress, environments, rollout, hidden states.
+// The documented order of the state (docs/protocol.md): networks, deviations, optimizer moments,
+// normalizer, progress, environments, rollout, hidden states.
 template <class E, class Visitor>
 void for_each_state_tensor_algorithm(Ppo, Training<E>& training, Visitor&& visitor) {
   constexpr int kCount = ppo::kDeviations<E>;
@@ -348,7 +348,7 @@ void for_each_state_tensor_algorithm(Ppo, Training<E>& training, Visitor&& visit
     visit_array("log_std_optimizer/decay_power", log_std.decay_power, 2, 1, visitor);
   }
   visit_array("learning_rate", &learner.learning_rate, 1, 1, visitor);
-  for_each_normaliser_tensor(learner.normaliser, visitor);
+  for_each_normalizer_tensor(learner.normalizer, visitor);
   for_each_environment_tensor(training, visitor);
   visit_progress("iteration", &learner.iteration, 1, false, visitor);
   visit_progress("minibatches", &learner.minibatches, 1, false, visitor);

@@ -4,7 +4,7 @@
 // The actor gives, for each dimension of the action, mean and log_std of a Gaussian that is
 // squashed to [-1, 1] (rl/squashed_gaussian.h).
 //
-// It minimises the mean of J = alpha log pi(action | s) - min(Q1, Q2)(s, action) over the batch,
+// It minimizes the mean of J = alpha log pi(action | s) - min(Q1, Q2)(s, action) over the batch,
 // for fixed noise (equation 9). With d log(1 - tanh(u)^2) / du = -2 tanh(u) and
 // d action / du = 1 - action^2 the chain rule gives
 //   dJ/du_i       = 2 alpha action_i - (1 - action_i^2) dmin(Q1, Q2)/daction_i
@@ -325,8 +325,8 @@ StepReport<E> train_step_algorithm(Device device, Sac, Training<E>& training) {
   });
 }
 
-// The documented order of the state (docs/protocol.md): networks, temperature, optimiser moments,
-// normaliser, environment, progress, replay.
+// The documented order of the state (docs/protocol.md): networks, temperature, optimizer moments,
+// normalizer, environment, progress, replay.
 template <class E, class Visitor>
 void for_each_state_tensor_algorithm(Sac, Training<E>& training, Visitor&& visitor) {
   auto& learner = training.learner;

@@ -10,7 +10,7 @@
 
 namespace rlt {
 
-// Noise is relative to the action range: actions are normalised to [-1, 1].
+// Noise is relative to the action range: actions are normalized to [-1, 1].
 #define RLT_TD3_HYPERPARAMETERS(X)                                                           \
   RLT_RUN_HYPERPARAMETERS(X)                                                                 \
   X(std::uint32_t, learning_starts, 100, 1, 4294967295.0, "steps",                           \
@@ -196,8 +196,8 @@ StepReport<E> train_step_algorithm(Device device, Td3, Training<E>& training) {
   });
 }
 
-// The documented order of the state (docs/protocol.md): networks, optimiser moments,
-// normaliser, environment, progress, replay.
+// The documented order of the state (docs/protocol.md): networks, optimizer moments,
+// normalizer, environment, progress, replay.
 template <class E, class Visitor>
 void for_each_state_tensor_algorithm(Td3, Training<E>& training, Visitor&& visitor) {
   for_each_actor_tensor(training, visitor);

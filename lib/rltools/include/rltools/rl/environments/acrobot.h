@@ -24,9 +24,9 @@ namespace rlt {
   X(T, upper_mass_kg, T(1))                                             \
   X(T, lower_mass_kg, T(1))                                             \
   X(T, upper_length_m, T(1))                                            \
-  X(T, upper_centre_m, T(0.5)) /* of mass, from the link's joint */     \
-  X(T, lower_centre_m, T(0.5))                                          \
-  X(T, upper_inertia_kg_m2, T(1)) /* about the centre of mass */        \
+  X(T, upper_center_m, T(0.5)) /* of mass, from the link's joint */     \
+  X(T, lower_center_m, T(0.5))                                          \
+  X(T, upper_inertia_kg_m2, T(1)) /* about the center of mass */        \
   X(T, lower_inertia_kg_m2, T(1))                                       \
   X(T, torque_nm, T(1))                                                 \
   X(T, step_s, static_cast<T>(kStepInterval_us / 1e6))                  \
@@ -42,7 +42,7 @@ struct Acrobot : contracts::Acrobot, EnvironmentDefaults {
   static constexpr int kEpisodeSteps = 500;
   static constexpr float kSolvedReturn = -100.0f;
   static constexpr Shape kPicture[] = {
-      // in metres, x to the right, y up; the joint that holds it is at (0, 0)
+      // in meters, x to the right, y up; the joint that holds it is at (0, 0)
       {"view", "", "-2.2, -2.2, 2.2, 2.2"},
       {"rod", "ground", "-2.2, 1, 2.2, 1, 0.04"},
       {"let", "sin_sum", "sin_upper * cos_lower + cos_upper * sin_lower"},
@@ -82,17 +82,17 @@ template <class T, class Parameters>
   const auto upper = math::sincos(at.upper_angle);
   const auto lower = math::sincos(at.lower_angle);
   const T sine_of_sum = upper.sine * lower.cosine + upper.cosine * lower.sine;
-  const T coupling = p.lower_mass_kg * p.upper_length_m * p.lower_centre_m;
-  const T lower_moment = p.lower_mass_kg * p.lower_centre_m;
-  const T lower_inertia = math::fma(lower_moment, p.lower_centre_m, p.lower_inertia_kg_m2);
-  const T upper_inertia = p.upper_mass_kg * p.upper_centre_m * p.upper_centre_m +
+  const T coupling = p.lower_mass_kg * p.upper_length_m * p.lower_center_m;
+  const T lower_moment = p.lower_mass_kg * p.lower_center_m;
+  const T lower_inertia = math::fma(lower_moment, p.lower_center_m, p.lower_inertia_kg_m2);
+  const T upper_inertia = p.upper_mass_kg * p.upper_center_m * p.upper_center_m +
                           p.lower_mass_kg * p.upper_length_m * p.upper_length_m +
                           p.upper_inertia_kg_m2;
   const T d2 = math::fma(coupling, lower.cosine, lower_inertia);
   const T d1 = upper_inertia + math::fma(coupling, lower.cosine, d2);
   const T phi2 = lower_moment * p.gravity_m_s2 * sine_of_sum;
   const T upper_moment =
-      math::fma(p.lower_mass_kg, p.upper_length_m, p.upper_mass_kg * p.upper_centre_m);
+      math::fma(p.lower_mass_kg, p.upper_length_m, p.upper_mass_kg * p.upper_center_m);
   const T centrifugal = coupling * lower.sine;
   const T phi1 =
       -centrifugal * at.lower_velocity * math::fma(T(2), at.upper_velocity, at.lower_velocity) +

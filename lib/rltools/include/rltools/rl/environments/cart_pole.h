@@ -33,7 +33,7 @@ struct CartPole : contracts::CartPole, EnvironmentDefaults {
   static constexpr const char* kName = "CartPole-v1";
   static constexpr int kEpisodeSteps = 500;
   static constexpr float kSolvedReturn = 475.0f;
-  static constexpr Shape kPicture[] = {// in metres, x to the right, y up
+  static constexpr Shape kPicture[] = {// in meters, x to the right, y up
                                        {"view", "", "-3, -0.6, 3, 1.4"},
                                        {"rod", "ground", "-3, -0.2, 3, -0.2, 0.05"},
                                        {"area", "body",

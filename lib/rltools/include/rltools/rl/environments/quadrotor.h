@@ -11,7 +11,7 @@
 //   reward_alive - cost_position |e| - cost_velocity |v_e| - cost_tilt (1 - z_z) / 2
 //     - cost_yaw (1 - cos yaw) / 2 - cost_rate |omega| - cost_change |a - a_before|^2 / 4
 //     - cost_limit where a limit was broken, which is terminal
-// with errors of position and velocity e and v_e, the body's z axis in the world, z, and normalised
+// with errors of position and velocity e and v_e, the body's z axis in the world, z, and normalized
 // actions a.
 //
 // Straight-line code, as rl/environment_lanes.h wants it: many are stepped in lanes.
@@ -31,7 +31,7 @@ namespace quadrotor {
 #define RLT_QUADROTOR_STATE(X)                                        \
   RLT_QUADROTOR_BODY(X)                                               \
   X(Held, held_setpoint)    /* of the actions before, latest first */ \
-  X(Rotors<T>, last_action) /* normalised */                          \
+  X(Rotors<T>, last_action) /* normalized */                          \
   X(Vector<T>, gust_m_s2)   /* in the world */                        \
   X(Vector<T>, target_position_m)                                     \
   X(Vector<T>, target_velocity_m_s)                                   \
@@ -62,7 +62,7 @@ struct Quadrotor : contracts::Quadrotor, EnvironmentDefaults {
   static constexpr int kProbes = quadrotor::kProbes;
   static Settings probe_settings(int probe) { return quadrotor::probe_settings(probe); }
   static constexpr double kSubstep_s = Ticks * kStepInterval_us * 1e-6 / Substeps;
-  // From the right and somewhat from above, in metres, its arms drawn 0.3 m long, about its target.
+  // From the right and somewhat from above, in meters, its arms drawn 0.3 m long, about its target.
   // x goes to the right, y into the depth, z up: a point is drawn at (x + 0.4 y, z + 0.25 y).
   static constexpr Shape kPicture[] = {
       {"view", "", "-1.5, -1.2, 1.5, 1.2"},
@@ -77,7 +77,7 @@ struct Quadrotor : contracts::Quadrotor, EnvironmentDefaults {
       {"let", "yx", "2 * (attitude_x * attitude_y - attitude_w * attitude_z)"},
       {"let", "yy", "1 - 2 * (attitude_x * attitude_x + attitude_z * attitude_z)"},
       {"let", "yz", "2 * (attitude_y * attitude_z + attitude_w * attitude_x)"},
-      // as drawn, from the centre to the front left and to the front right
+      // as drawn, from the center to the front left and to the front right
       {"let", "lx", "0.21 * (xx + yx + 0.4 * (xy + yy))"},
       {"let", "ly", "0.21 * (xz + yz + 0.25 * (xy + yy))"},
       {"let", "rx", "0.21 * (xx - yx + 0.4 * (xy - yy))"},
@@ -303,11 +303,11 @@ StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps, ItsSettings>& en
 
   T fraction[4], commanded[4], change = T(0), fastest = T(0);
   unrolled<4>([&](int i) {
-    const T normalised = math::clamp(action[i], T(-1), T(1));
-    const T difference = normalised - state.last_action[i];
+    const T normalized = math::clamp(action[i], T(-1), T(1));
+    const T difference = normalized - state.last_action[i];
     change = math::fma(difference, difference, change);
-    state.last_action[i] = normalised;
-    fraction[i] = parameters.gain[i] * math::fma(T(0.5), normalised, T(0.5));
+    state.last_action[i] = normalized;
+    fraction[i] = parameters.gain[i] * math::fma(T(0.5), normalized, T(0.5));
   });
   quadrotor::rotor_setpoints<T>(parameters, fraction, commanded);
   const bool is_lost =

@@ -1,6 +1,6 @@
 // A model car of 1:10 that is to drive around a track (racing_car/track.h) as fast as it can, and
 // sees by the rays of a lidar. Its motion is the kinematic bicycle's, whose reference point is the
-// centre of mass: Kong, Pfeiffer, Schildbach and Borrelli 2015, "Kinematic and dynamic vehicle
+// center of mass: Kong, Pfeiffer, Schildbach and Borrelli 2015, "Kinematic and dynamic vehicle
 // models for autonomous driving control design", equations 1 and 2, rear wheels not steered:
 //   x' = v cos(psi + beta)   y' = v sin(psi + beta)   psi' = v sin(beta) / l_r   v' = a
 //   beta = atan(l_r tan(delta) / (l_f + l_r))
@@ -8,8 +8,8 @@
 // lateral acceleration, beyond which it drives a wider arc: |sin(beta)| <= l_r grip / v^2. And the
 // car does not drive backwards. 20 Hz, each step in five of the midpoint method.
 //
-// The reward is the way along the centre line, in metres. An episode ends where a side of the car,
-// half its width from the centre of mass, leaves the track, or after 500 steps, 25 s. It begins
+// The reward is the way along the center line, in meters. An episode ends where a side of the car,
+// half its width from the center of mass, leaves the track, or after 500 steps, 25 s. It begins
 // anywhere.
 #pragma once
 
@@ -26,12 +26,12 @@ namespace rlt {
   X(T, y_m)                                       \
   X(T, ahead_x) /* psi as a vector of length 1 */ \
   X(T, ahead_y)                                   \
-  X(T, speed_m_s) /* of the centre of mass */     \
+  X(T, speed_m_s) /* of the center of mass */     \
   X(T, steering_rad)                              \
-  X(T, way_m) /* along the centre line, where it was last */
+  X(T, way_m) /* along the center line, where it was last */
 
 #define RLT_RACING_CAR_CONSTANTS(X)                                              \
-  X(T, front_m, T(0.16)) /* from the centre of mass to the axle: l_f */          \
+  X(T, front_m, T(0.16)) /* from the center of mass to the axle: l_f */          \
   X(T, rear_m, T(0.17))  /* l_r */                                               \
   X(T, half_width_m, T(0.15))                                                    \
   X(T, grip_m_s2, T(6))                                                          \
@@ -42,7 +42,7 @@ namespace rlt {
   X(T, max_range_m, static_cast<T>(kMaxRange_m))                                 \
   X(T, step_s, static_cast<T>(kStepInterval_us / 1e6))                           \
   X(T, track_length_m, racing_car::kTrack<T>.length_m)                           \
-  X(T, max_initial_offset_m, T(0.2))  /* from the centre line, along the gate */ \
+  X(T, max_initial_offset_m, T(0.2))  /* from the center line, along the gate */ \
   X(T, max_initial_angle_rad, T(0.2)) /* to the direction of the track */        \
   X(T, max_initial_speed_m_s, T(3))
 
@@ -53,7 +53,7 @@ struct RacingCar : contracts::RacingCar, EnvironmentDefaults {
   static constexpr int kEpisodeSteps = 500;
   static constexpr float kSolvedReturn = 96.0f;  // three laps
   static constexpr int kSubsteps = 5;
-  // As the car sees it, in metres, ahead is up: the track within the rays, the rays and the car.
+  // As the car sees it, in meters, ahead is up: the track within the rays, the rays and the car.
   static constexpr Shape kPicture[] = {
       {"view", "", "-3, -1, 3, 5"},
       {"let", "ax", "-left_90"},
@@ -162,7 +162,7 @@ template <class T, class State, class Parameters>
 
 }  // namespace racing_car
 
-// At a gate, each as likely as any other, near the centre line and its direction; straight wheels.
+// At a gate, each as likely as any other, near the center line and its direction; straight wheels.
 template <class T>
 void reset(Generic, const RacingCar<T>&, const typename RacingCar<T>::Parameters& parameters,
            typename RacingCar<T>::State& state, RandomStream random) {
@@ -172,12 +172,12 @@ void reset(Generic, const RacingCar<T>&, const typename RacingCar<T>::Parameters
   uniforms(random, drawn, T(-1), T(1));
   const std::uint32_t gate =
       uniform_index(random, 4, static_cast<std::uint32_t>(racing_car::kGates));
-  const auto& centre = track.centre[gate];
+  const auto& center = track.center[gate];
   const auto& along = track.gate[gate];  // its normal is the direction of the track
   const auto turn = math::sincos(drawn[1] * p.max_initial_angle_rad);
   const T offset = drawn[0] * p.max_initial_offset_m;
-  state.x_m = math::fma(-along.normal_y, offset, centre.x);
-  state.y_m = math::fma(along.normal_x, offset, centre.y);
+  state.x_m = math::fma(-along.normal_y, offset, center.x);
+  state.y_m = math::fma(along.normal_x, offset, center.y);
   const auto ahead = racing_car::rotated({along.normal_x, along.normal_y}, turn.cosine, turn.sine);
   state.ahead_x = ahead.x;
   state.ahead_y = ahead.y;

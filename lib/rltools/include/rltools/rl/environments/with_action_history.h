@@ -1,6 +1,6 @@
 // An environment whose observation ends with the last K actions, the latest first: what a policy
 // needs to know of where actions work late, by a motor's lag or a delay on the way. They are as the
-// policy gave them, normalised and clamped to [-1, 1]; 0, the middle of the range, before an
+// policy gave them, normalized and clamped to [-1, 1]; 0, the middle of the range, before an
 // episode's first ones. All else is E's:
 //   using Environment = WithActionHistory<Pendulum<float>, 2>;
 // Their channels are those by which a place gives a policy its last actions

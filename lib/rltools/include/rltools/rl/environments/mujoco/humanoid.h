@@ -62,7 +62,7 @@ struct HumanoidTask : Task {
     for (int i = 0; i < kActionDim; i++) squares += data.ctrl[i] * data.ctrl[i];
     return squares;
   }
-  // The forward position is that of the centre of mass, as of MuJoCo's last evaluation within the
+  // The forward position is that of the center of mass, as of MuJoCo's last evaluation within the
   // step.
   static void derive(const mjModel& model, const mjData& data, State& state) {
     double moment = 0, mass = 0;

@@ -15,7 +15,7 @@
 // The environment is a template that derives from it and adds the Scalar: MuJoCo and all that is
 // computed from its numbers is in double, reward and observations are rounded to T at the end.
 //
-// The definition is Gymnasium's (environments -v4, MIT licence), to the order in which MuJoCo's
+// The definition is Gymnasium's (environments -v4, MIT license), to the order in which MuJoCo's
 // functions are called: tests/lib/rl/environments/mujoco/test_mujoco_gymnasium.py compares both.
 #pragma once
 
@@ -231,8 +231,8 @@ StepResult<typename E::Scalar> step(Generic, const E&, const typename E::Paramet
   double control_squares = 0;
   for (int i = 0; i < E::kActionDim; i++) {
     const double low = model.actuator_ctrlrange[2 * i], high = model.actuator_ctrlrange[2 * i + 1];
-    const double normalised = math::clamp(static_cast<double>(action[i]), -1.0, 1.0);
-    data.ctrl[i] = 0.5 * (high + low) + normalised * (0.5 * (high - low));
+    const double normalized = math::clamp(static_cast<double>(action[i]), -1.0, 1.0);
+    data.ctrl[i] = 0.5 * (high + low) + normalized * (0.5 * (high - low));
     control_squares += data.ctrl[i] * data.ctrl[i];
   }
   for (int i = 0; i < E::kFrameSkip; i++) mj_step(&model, &data);

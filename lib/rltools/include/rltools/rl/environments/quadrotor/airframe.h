@@ -103,7 +103,7 @@ constexpr Airframe<T> crazyflie_raptor() {
 template <class T>
 constexpr Airframe<T> crazyflie_cf21() {
   constexpr double kGreatest_rpm = 23216.1, kHover_rpm = 18966.0;
-  constexpr double kArm_m = 0.03253;  // from the centre, along the diagonal
+  constexpr double kArm_m = 0.03253;  // from the center, along the diagonal
   Airframe<T> a;
   a.mass_kg = T(0.0319);
   a.inertia_x = a.inertia_y = T(16.8);
@@ -126,7 +126,7 @@ constexpr Airframe<T> crazyflie_cf21() {
 // 9.8 m/s^2, and has no lag.
 template <class T>
 constexpr Airframe<T> crazyflie_cf2x() {
-  constexpr double kArm_m = 0.0397;  // from the centre, along the diagonal
+  constexpr double kArm_m = 0.0397;  // from the center, along the diagonal
   constexpr double kGreatestThrust_n = 2.25 * 0.027 * 9.8 / 4.0;
   Airframe<T> a;
   a.mass_kg = T(0.027);

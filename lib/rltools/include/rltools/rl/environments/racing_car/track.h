@@ -1,4 +1,4 @@
-// A closed track: points of its centre line, and what follows from them when it is compiled. At
+// A closed track: points of its center line, and what follows from them when it is compiled. At
 // each point a gate stands across the track, along the bisector of the bend; its ends are points of
 // the left and the right border. Between two gates lies a section, a convex quadrilateral, which is
 // driven from the first gate to the second.
@@ -11,8 +11,8 @@ namespace rlt::racing_car {
 constexpr int kGates = 72;
 constexpr double kHalfWidth_m = 0.7;
 
-// In metres; 32 m, anticlockwise, bends of 1 m to the right and to the left.
-constexpr double kCentreLine_m[kGates][2] = {
+// In meters; 32 m, anticlockwise, bends of 1 m to the right and to the left.
+constexpr double kCenterLine_m[kGates][2] = {
     {0.00, 0.00},  {0.44, -0.02}, {0.89, -0.05}, {1.33, -0.08}, {1.78, -0.11}, {2.22, -0.13},
     {2.67, -0.15}, {3.11, -0.15}, {3.55, -0.14}, {4.00, -0.12}, {4.44, -0.09}, {4.89, -0.06},
     {5.33, -0.03}, {5.77, -0.01}, {6.22, 0.00},  {6.66, 0.00},  {7.11, 0.01},  {7.55, 0.05},
@@ -44,11 +44,11 @@ struct Line {
 
 template <class T>
 struct Track {
-  Point<T> centre[kGates], left[kGates], right[kGates];
+  Point<T> center[kGates], left[kGates], right[kGates];
   Line<T> gate[kGates];       // positive behind it
   Line<T> left_edge[kGates];  // of the section from this gate on, positive on the track
   Line<T> right_edge[kGates];
-  T section_m[kGates];  // length of the centre line
+  T section_m[kGates];  // length of the center line
   T begin_m[kGates];    // from gate 0
   T length_m;
 };
@@ -77,14 +77,14 @@ constexpr Line<T> line_through(Point<double> at, Point<double> normal) {
 template <class T>
 constexpr Track<T> make_track() {
   constexpr int kCount = kGates;
-  const auto centre = [](int i) {
-    const auto& point = kCentreLine_m[(i + kCount) % kCount];
+  const auto center = [](int i) {
+    const auto& point = kCenterLine_m[(i + kCount) % kCount];
     return Point<double>{point[0], point[1]};
   };
   const auto border = [&](int i, double half_width) {
-    const Point<double> along = difference(centre(i + 1), centre(i - 1));
+    const Point<double> along = difference(center(i + 1), center(i - 1));
     const double scale = half_width / length(along);
-    return Point<double>{centre(i).x - scale * along.y, centre(i).y + scale * along.x};
+    return Point<double>{center(i).x - scale * along.y, center(i).y + scale * along.x};
   };
   const auto rounded = [](Point<double> p) {
     return Point<T>{static_cast<T>(p.x), static_cast<T>(p.y)};
@@ -95,13 +95,13 @@ constexpr Track<T> make_track() {
     const Point<double> left = border(i, kHalfWidth_m), right = border(i, -kHalfWidth_m);
     const Point<double> left_way = difference(border(i + 1, kHalfWidth_m), left);
     const Point<double> right_way = difference(border(i + 1, -kHalfWidth_m), right);
-    track.centre[i] = rounded(centre(i));
+    track.center[i] = rounded(center(i));
     track.left[i] = rounded(left);
     track.right[i] = rounded(right);
-    track.gate[i] = line_through<T>(centre(i), difference(centre(i + 1), centre(i - 1)));
+    track.gate[i] = line_through<T>(center(i), difference(center(i + 1), center(i - 1)));
     track.left_edge[i] = line_through<T>(left, {left_way.y, -left_way.x});
     track.right_edge[i] = line_through<T>(right, {-right_way.y, right_way.x});
-    const double section_m = length(difference(centre(i + 1), centre(i)));
+    const double section_m = length(difference(center(i + 1), center(i)));
     track.section_m[i] = static_cast<T>(section_m);
     track.begin_m[i] = static_cast<T>(way_m);
     way_m += section_m;
@@ -113,7 +113,7 @@ constexpr Track<T> make_track() {
 template <class T>
 inline constexpr Track<T> kTrack = make_track<T>();
 
-// Where on the track a point is: the way along the centre line from gate 0, by its share of the
+// Where on the track a point is: the way along the center line from gate 0, by its share of the
 // distance between two gates, which has no jumps; and how far the nearer border is, negative off
 // the track, where there is no way.
 template <class T>

@@ -1,5 +1,5 @@
 // Test: address
-// The running normaliser against statistics in two passes over all observations, in long double.
+// The running normalizer against statistics in two passes over all observations, in long double.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rltools/core/random.h"
-#include "rltools/rl/normaliser.h"
+#include "rltools/rl/normalizer.h"
 
 using namespace rlt;
 
@@ -52,16 +52,16 @@ std::vector<T> observations() {
 
 // Takes in the rows in batches of these sizes, one after another and from the first again.
 template <class T>
-Normaliser<T, kDimension> taken_in(const std::vector<T>& values, const std::vector<int>& sizes) {
-  Normaliser<T, kDimension> normaliser;
-  initialize(normaliser);
+Normalizer<T, kDimension> taken_in(const std::vector<T>& values, const std::vector<int>& sizes) {
+  Normalizer<T, kDimension> normalizer;
+  initialize(normalizer);
   int row = 0;
   for (std::size_t batch = 0; row < kRows; batch++) {
     const int rows = std::min(sizes[batch % sizes.size()], kRows - row);
-    take_in(normaliser, values.data() + row * kDimension, rows);
+    take_in(normalizer, values.data() + row * kDimension, rows);
     row += rows;
   }
-  return normaliser;
+  return normalizer;
 }
 
 template <class T>
@@ -70,22 +70,22 @@ void check_against_two_passes() {
   const Statistics expected = two_passes(values);
   for (const auto& sizes : std::vector<std::vector<int>>{{kRows}, {1}, {100}, {7, 1, 300}}) {
     CAPTURE(sizes[0]);
-    const auto normaliser = taken_in(values, sizes);
-    CHECK(normaliser.count == kRows);
+    const auto normalizer = taken_in(values, sizes);
+    CHECK(normalizer.count == kRows);
     for (int i = 0; i < kDimension; i++) {
       CAPTURE(i);
       const auto mean = static_cast<double>(expected.mean[i]);
       const auto variance = static_cast<double>(expected.variance[i]);
-      CHECK(std::abs(normaliser.mean[i] - mean) <= 1e-15 * std::abs(mean) + 1e-12);
+      CHECK(std::abs(normalizer.mean[i] - mean) <= 1e-15 * std::abs(mean) + 1e-12);
       // The mean of a batch about 1e6 is rounded to 1e-10 of it, and differences of means thus to
       // some 1e-9 of a deviation.
-      CHECK(std::abs(normaliser.sum_of_squares[i] / kRows - variance) <= 1e-9 * variance + 1e-30);
-      CHECK(normaliser.shift[i] == static_cast<T>(normaliser.mean[i]));
+      CHECK(std::abs(normalizer.sum_of_squares[i] / kRows - variance) <= 1e-9 * variance + 1e-30);
+      CHECK(normalizer.shift[i] == static_cast<T>(normalizer.mean[i]));
       const double scale = 1 / std::sqrt(variance + 1e-4);
-      CHECK(static_cast<double>(normaliser.scale[i]) ==
+      CHECK(static_cast<double>(normalizer.scale[i]) ==
             doctest::Approx(scale).epsilon(sizeof(T) == 4 ? 1e-7 : 1e-9));
     }
-    CHECK(normaliser.scale[2] == static_cast<T>(100));  // the bound
+    CHECK(normalizer.scale[2] == static_cast<T>(100));  // the bound
   }
 }
 
@@ -96,14 +96,14 @@ TEST_CASE("mean and variance are those of all observations, however they are bat
   check_against_two_passes<double>();
 }
 
-TEST_CASE("what is normalised has mean 0 and variance 1") {
+TEST_CASE("what is normalized has mean 0 and variance 1") {
   const auto values = observations<double>();
-  const auto normaliser = taken_in(values, {128});
-  std::vector<double> normalised(values.size());
+  const auto normalizer = taken_in(values, {128});
+  std::vector<double> normalized(values.size());
   for (int row = 0; row < kRows; row++) {
-    normalise(normaliser, values.data() + row * kDimension, normalised.data() + row * kDimension);
+    normalize(normalizer, values.data() + row * kDimension, normalized.data() + row * kDimension);
   }
-  const Statistics result = two_passes(normalised);
+  const Statistics result = two_passes(normalized);
   for (int i = 0; i < kDimension; i++) {
     CHECK(std::abs(static_cast<double>(result.mean[i])) < 1e-9);
   }
@@ -114,26 +114,26 @@ TEST_CASE("what is normalised has mean 0 and variance 1") {
 }
 
 TEST_CASE("before anything is taken in observations are left as they are") {
-  Normaliser<float, 2> normaliser;
-  __builtin_memset(static_cast<void*>(&normaliser), 0x55, sizeof normaliser);
-  initialize(normaliser);
+  Normalizer<float, 2> normalizer;
+  __builtin_memset(static_cast<void*>(&normalizer), 0x55, sizeof normalizer);
+  initialize(normalizer);
   const float observation[2] = {1e30f, -0.3f};
-  float normalised[2];
-  normalise(normaliser, observation, normalised);
-  CHECK(normalised[0] == observation[0]);
-  CHECK(normalised[1] == observation[1]);
-  CHECK(normaliser.count == 0);
+  float normalized[2];
+  normalize(normalizer, observation, normalized);
+  CHECK(normalized[0] == observation[0]);
+  CHECK(normalized[1] == observation[1]);
+  CHECK(normalizer.count == 0);
 }
 
-TEST_CASE("a constant observation is normalised to zero, and one that moves off it by 100 times") {
-  Normaliser<float, 1> normaliser;
-  initialize(normaliser);
+TEST_CASE("a constant observation is normalized to zero, and one that moves off it by 100 times") {
+  Normalizer<float, 1> normalizer;
+  initialize(normalizer);
   const float values[] = {3, 3, 3};
-  take_in(normaliser, values, 3);
-  float normalised;
-  normalise(normaliser, values, &normalised);
-  CHECK(normalised == 0);
+  take_in(normalizer, values, 3);
+  float normalized;
+  normalize(normalizer, values, &normalized);
+  CHECK(normalized == 0);
   const float moved = 3.25f;
-  normalise(normaliser, &moved, &normalised);
-  CHECK(normalised == 25);
+  normalize(normalizer, &moved, &normalized);
+  CHECK(normalized == 25);
 }

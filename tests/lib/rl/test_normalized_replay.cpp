@@ -1,5 +1,5 @@
-// TD3 and SAC with a running normaliser: the replay buffer keeps observations as they are, and what
-// networks see of them is normalised, in a batch, while acting and in the policy image. And with
+// TD3 and SAC with a running normalizer: the replay buffer keeps observations as they are, and what
+// networks see of them is normalized, in a batch, while acting and in the policy image. And with
 // an average of the actor, which is the policy.
 #include <doctest/doctest.h>
 
@@ -33,17 +33,17 @@ struct PlainSac : PlainTd3 {
   using Actor = Mlp<float, Dimensions<3, 16, 4>, Activation::relu, Activation::identity>;
 };
 template <class E>
-struct Normalised : E {
-  static constexpr bool kNormalised = true;
+struct Normalized : E {
+  static constexpr bool kNormalized = true;
 };
 template <class E>
 struct Averaged : E {
   static constexpr int kAveragedUpdates = 5;
 };
-using NormalisedTd3 = Normalised<PlainTd3>;
-using NormalisedSac = Normalised<PlainSac>;
-using AveragedTd3 = Averaged<NormalisedTd3>;
-using AveragedSac = Averaged<NormalisedSac>;
+using NormalizedTd3 = Normalized<PlainTd3>;
+using NormalizedSac = Normalized<PlainSac>;
+using AveragedTd3 = Averaged<NormalizedTd3>;
+using AveragedSac = Averaged<NormalizedSac>;
 struct AveragedOnce : AveragedTd3 {
   static constexpr int kAveragedUpdates = 1;
 };
@@ -56,20 +56,20 @@ void begin(Run<E>& run) {
 
 // So many observations taken in, of mean 0 and deviation 1, that no further ones tell.
 template <class T, int D>
-void make_identity(Normaliser<T, D>& normaliser) {
-  normaliser.count = 1e30;
+void make_identity(Normalizer<T, D>& normalizer) {
+  normalizer.count = 1e30;
   for (int i = 0; i < D; i++) {
-    normaliser.mean[i] = 0;
-    normaliser.sum_of_squares[i] = (1 - kNormaliserEpsilon) * normaliser.count;
+    normalizer.mean[i] = 0;
+    normalizer.sum_of_squares[i] = (1 - kNormalizerEpsilon) * normalizer.count;
   }
-  apply_moments(normaliser);
+  apply_moments(normalizer);
 }
 
 // As the formula says it.
 template <class E>
-float normalised(const Run<E>& run, const float* observation, int i) {
-  const auto& normaliser = run.learner->normaliser;
-  return (observation[i] - normaliser.shift[i]) * normaliser.scale[i];
+float normalized(const Run<E>& run, const float* observation, int i) {
+  const auto& normalizer = run.learner->normalizer;
+  return (observation[i] - normalizer.shift[i]) * normalizer.scale[i];
 }
 
 template <class E>
@@ -87,8 +87,8 @@ std::vector<float> parameters(const Run<E>& run) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("each observation that an action answers is taken in once", E, NormalisedTd3,
-                   NormalisedSac) {
+TEST_CASE_TEMPLATE("each observation that an action answers is taken in once", E, NormalizedTd3,
+                   NormalizedSac) {
   Run<E> run(3);
   begin(run);
   constexpr int kSteps = 150;  // fewer than the buffer holds
@@ -115,19 +115,19 @@ TEST_CASE_TEMPLATE("each observation that an action answers is taken in once", E
       variance[i] += difference * difference / count;
     }
   });
-  const auto& normaliser = run.learner->normaliser;
-  CHECK(normaliser.count == count);
+  const auto& normalizer = run.learner->normalizer;
+  CHECK(normalizer.count == count);
   for (int i = 0; i < kSeen; i++) {
     CAPTURE(i);
-    CHECK(normaliser.mean[i] == doctest::Approx(static_cast<double>(mean[i])).epsilon(1e-12));
-    CHECK(normaliser.sum_of_squares[i] / count ==
+    CHECK(normalizer.mean[i] == doctest::Approx(static_cast<double>(mean[i])).epsilon(1e-12));
+    CHECK(normalizer.sum_of_squares[i] / count ==
           doctest::Approx(static_cast<double>(variance[i])).epsilon(1e-12));
   }
-  CHECK(normaliser.shift[1] > 40.0f);  // metres of height: what is kept is not normalised
+  CHECK(normalizer.shift[1] > 40.0f);  // meters of height: what is kept is not normalized
 }
 
-TEST_CASE_TEMPLATE("a batch is normalised when it is drawn, by what is known then", E,
-                   NormalisedTd3, NormalisedSac) {
+TEST_CASE_TEMPLATE("a batch is normalized when it is drawn, by what is known then", E,
+                   NormalizedTd3, NormalizedSac) {
   Run<E> run(4);
   begin(run);
   run.train(Generic{}, 100);
@@ -143,8 +143,8 @@ TEST_CASE_TEMPLATE("a batch is normalised when it is drawn, by what is known the
       const float* observation = buffer.observation + slot * kSeen;
       const float* next = next_observation(buffer, slot);
       for (int i = 0; i < kSeen; i++) {
-        REQUIRE(scratch.observation(row, i) == normalised(run, observation, i));
-        REQUIRE(scratch.next_observation(row, i) == normalised(run, next, i));
+        REQUIRE(scratch.observation(row, i) == normalized(run, observation, i));
+        REQUIRE(scratch.next_observation(row, i) == normalized(run, next, i));
         REQUIRE(scratch.observation_action(row, i) == scratch.observation(row, i));
       }
       for (int i = 0; i < kAction; i++) {
@@ -155,8 +155,8 @@ TEST_CASE_TEMPLATE("a batch is normalised when it is drawn, by what is known the
   }
 }
 
-TEST_CASE("exploration is the actor's action for the normalised observation") {
-  Run<NormalisedTd3> run(5);
+TEST_CASE("exploration is the actor's action for the normalized observation") {
+  Run<NormalizedTd3> run(5);
   begin(run);
   run.training.hyperparameters.action_noise = 0;
   run.train(Generic{}, 40);
@@ -168,9 +168,9 @@ TEST_CASE("exploration is the actor's action for the normalised observation") {
       const auto& buffer = buffer_of(*run.replay, i);
       slots[i] = buffer.position;
       const float* present = buffer.observation + buffer.position * kSeen;
-      for (int k = 0; k < kSeenByPolicy; k++) seen(i, k) = normalised(run, present, k);
+      for (int k = 0; k < kSeenByPolicy; k++) seen(i, k) = normalized(run, present, k);
     }
-    MlpBuffer<NormalisedTd3::Actor, kEnvironments> buffer;
+    MlpBuffer<NormalizedTd3::Actor, kEnvironments> buffer;
     forward(Generic{}, run.learner->actor, seen, action, buffer);
     run.step(Generic{});
     for (int i = 0; i < kEnvironments; i++) {
@@ -181,18 +181,18 @@ TEST_CASE("exploration is the actor's action for the normalised observation") {
   }
 }
 
-TEST_CASE_TEMPLATE("a normaliser that changes no observation changes nothing that is learnt", E,
+TEST_CASE_TEMPLATE("a normalizer that changes no observation changes nothing that is learnt", E,
                    PlainTd3, PlainSac) {
   Run<E> plain(6);
-  Run<Normalised<E>> identity(6), run(6);
+  Run<Normalized<E>> identity(6), run(6);
   begin(plain);
   begin(identity);
   begin(run);
-  make_identity(identity.learner->normaliser);
+  make_identity(identity.learner->normalizer);
   plain.train(Generic{}, 100);
   identity.train(Generic{}, 100);
   run.train(Generic{}, 100);
-  CHECK(identity.learner->normaliser.scale[1] == 1.0f);
+  CHECK(identity.learner->normalizer.scale[1] == 1.0f);
   CHECK(plain.learner->progress.updates > 20);
   CHECK(parameters(plain) == parameters(identity));
   CHECK(parameters(plain) != parameters(run));
@@ -200,23 +200,23 @@ TEST_CASE_TEMPLATE("a normaliser that changes no observation changes nothing tha
 
 TEST_CASE_TEMPLATE("an experiment without it has no trace of it", E, PlainTd3, PlainSac) {
   Run<E> plain(7);
-  Run<Normalised<E>> run(7);
+  Run<Normalized<E>> run(7);
   begin(plain);
   begin(run);
   const auto names = run.tensor_names();
   auto without = names;
   without.erase(
       std::remove_if(without.begin(), without.end(),
-                     [](const std::string& name) { return name.rfind("normaliser/", 0) == 0; }),
+                     [](const std::string& name) { return name.rfind("normalizer/", 0) == 0; }),
       without.end());
   CHECK(names.size() == without.size() + 5);
   CHECK(plain.tensor_names() == without);
-  CHECK(sizeof(Learner<E>) + sizeof(run.learner->normaliser) <= sizeof(Learner<Normalised<E>>));
-  CHECK(kPolicyImageBytes<Normalised<E>> == kPolicyImageBytes<E> + 2 * 4 * kSeenByPolicy);
+  CHECK(sizeof(Learner<E>) + sizeof(run.learner->normalizer) <= sizeof(Learner<Normalized<E>>));
+  CHECK(kPolicyImageBytes<Normalized<E>> == kPolicyImageBytes<E> + 2 * 4 * kSeenByPolicy);
   CHECK(fingerprint(plain.training) != fingerprint(run.training));
   bool is_named = false;
   for_each_learning_item(run.training, [&](const ItemName& name, auto) {
-    is_named = is_named || std::strcmp(name.group, "normalised") == 0;
+    is_named = is_named || std::strcmp(name.group, "normalized") == 0;
   });
   CHECK(is_named);
 }
@@ -232,7 +232,7 @@ TEST_CASE("an average of one update is the actor") {
 
 TEST_CASE_TEMPLATE("the policy is the actor's average, and learning does not know of it", E,
                    AveragedTd3, AveragedSac) {
-  using Plain = std::conditional_t<std::is_same_v<E, AveragedTd3>, NormalisedTd3, NormalisedSac>;
+  using Plain = std::conditional_t<std::is_same_v<E, AveragedTd3>, NormalizedTd3, NormalizedSac>;
   Run<E> run(9);
   Run<Plain> plain(9);
   begin(run);
@@ -266,7 +266,7 @@ TEST_CASE_TEMPLATE("the policy is the actor's average, and learning does not kno
   Run<E> other(10);
   begin(other);
   other.learner->actor_average = run.learner->actor_average;
-  other.learner->normaliser = run.learner->normaliser;
+  other.learner->normalizer = run.learner->normalizer;
   const Matrix<float, 1, kSeenByPolicy> observation{{0.3f, 52.0f, -0.2f}};
   Matrix<float, 1, kAction> action, of_other;
   act(Generic{}, run.training, observation, action);
@@ -274,8 +274,8 @@ TEST_CASE_TEMPLATE("the policy is the actor's average, and learning does not kno
   for (int i = 0; i < kAction; i++) CHECK(action(0, i) == of_other(0, i));
 }
 
-TEST_CASE_TEMPLATE("the deployed policy normalises as the one that was trained, bit by bit", E,
-                   NormalisedTd3, NormalisedSac, AveragedTd3, AveragedSac) {
+TEST_CASE_TEMPLATE("the deployed policy normalizes as the one that was trained, bit by bit", E,
+                   NormalizedTd3, NormalizedSac, AveragedTd3, AveragedSac) {
   Run<E> run(8);
   begin(run);
   run.train(Generic{}, 100);
@@ -294,7 +294,7 @@ TEST_CASE_TEMPLATE("the deployed policy normalises as the one that was trained, 
   }
 }
 
-TEST_CASE_TEMPLATE("a run goes on from any of its states, on any device", E, NormalisedTd3,
-                   NormalisedSac, AveragedTd3, AveragedSac) {
+TEST_CASE_TEMPLATE("a run goes on from any of its states, on any device", E, NormalizedTd3,
+                   NormalizedSac, AveragedTd3, AveragedSac) {
   training_run::check_goes_on<E>(Generic{}, 60);
 }

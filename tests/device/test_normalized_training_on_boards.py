@@ -1,4 +1,4 @@
-"""TD3 and SAC with a normaliser of observations and an average of the actor: the same bits here,
+"""TD3 and SAC with a normalizer of observations and an average of the actor: the same bits here,
 with threads, and on an emulated Cortex-M7, and each goes on from the other's checkpoint."""
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from boards_under_test import EMULATED
 from rltools_host.tree import MARKER, VARIABLE
 
 HEADER = """\
-// {base} with a normaliser of observations and an average of the actor.
+// {base} with a normalizer of observations and an average of the actor.
 #pragma once
 #include "pendulum_{algorithm}.h"
 namespace rlt {{
-struct Normalised{base} : {base} {{
-  static constexpr const char* kName = "normalised-pendulum-{algorithm}";
-  static constexpr bool kNormalised = true;
+struct Normalized{base} : {base} {{
+  static constexpr const char* kName = "normalized-pendulum-{algorithm}";
+  static constexpr bool kNormalized = true;
   static constexpr int kAveragedUpdates = 3;
 }};
 }}  // namespace rlt
@@ -30,12 +30,12 @@ struct Normalised{base} : {base} {{
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One whose experiments learn from normalised observations."""
+    """One whose experiments learn from normalized observations."""
     root = tmp_path_factory.mktemp("project")
     (root / MARKER).touch()
     (root / "experiments").mkdir()
     for algorithm, base in (("td3", "PendulumTd3"), ("sac", "PendulumSac")):
-        header = root / "experiments" / f"normalised_pendulum_{algorithm}.h"
+        header = root / "experiments" / f"normalized_pendulum_{algorithm}.h"
         header.write_text(HEADER.format(algorithm=algorithm, base=base))
     return root
 
@@ -65,9 +65,9 @@ def test_it_learns_with_the_same_bits(
     algorithm: str, boards: tuple[str, str], project: Path
 ) -> None:
     """Learning starts after 100 steps: six updates before the checkpoint, six after it. What is
-    normalised is the same code for both (off_policy.h), so one of them has threads and the other
+    normalized is the same code for both (off_policy.h), so one of them has threads and the other
     is emulated, as TD3 is every day (test_training_on_board.py)."""
-    name = f"normalised-pendulum-{algorithm}"
+    name = f"normalized-pendulum-{algorithm}"
     settings = ["--set", "eval_every=1000", "--set", "eval_episodes=1"]
     states = []
     for board in boards:

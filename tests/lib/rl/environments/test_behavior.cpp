@@ -14,16 +14,16 @@
 #include "rltools/rl/fingerprint.h"
 
 using namespace rlt;
-using detail::behaviour_hash;
+using detail::behavior_hash;
 
 TEST_CASE("what an environment does is known") {
-  CHECK(behaviour_hash<Pendulum<float>>() == 1275277468u);
-  CHECK(behaviour_hash<MaskedPendulum<float>>() == 1275277468u);
-  CHECK(behaviour_hash<CartPole<float>>() == 1147949491u);
-  CHECK(behaviour_hash<Acrobot<float>>() == 2575061804u);
-  CHECK(behaviour_hash<RacingCar<float>>() == 117616981u);
-  CHECK(behaviour_hash<AnyQuadrotor<float>>() == 2963812576u);
-  CHECK(behaviour_hash<AnyQuadrotor<float, 1, 1>>() == 3155544476u);
-  CHECK(behaviour_hash<KnownQuadrotor<float>>() == 3650957999u);
-  CHECK(behaviour_hash<WithActionHistory<WithSums<Quadrotor<float>, 3>, 2>>() == 2958977601u);
+  CHECK(behavior_hash<Pendulum<float>>() == 1275277468u);
+  CHECK(behavior_hash<MaskedPendulum<float>>() == 1275277468u);
+  CHECK(behavior_hash<CartPole<float>>() == 1147949491u);
+  CHECK(behavior_hash<Acrobot<float>>() == 2575061804u);
+  CHECK(behavior_hash<RacingCar<float>>() == 117616981u);
+  CHECK(behavior_hash<AnyQuadrotor<float>>() == 2963812576u);
+  CHECK(behavior_hash<AnyQuadrotor<float, 1, 1>>() == 3155544476u);
+  CHECK(behavior_hash<KnownQuadrotor<float>>() == 3650957999u);
+  CHECK(behavior_hash<WithActionHistory<WithSums<Quadrotor<float>, 3>, 2>>() == 2958977601u);
 }

@@ -1,4 +1,4 @@
-// A running normaliser of observations: normalised = (observation - mean) / sqrt(variance +
+// A running normalizer of observations: normalized = (observation - mean) / sqrt(variance +
 // epsilon), with mean and variance over all observations taken in so far.
 //
 // Batches are merged with Chan, Golub and LeVeque's formula ("Algorithms for computing the sample
@@ -12,10 +12,10 @@
 namespace rlt {
 
 // Bounds the factor at 100 where an element has not varied.
-constexpr double kNormaliserEpsilon = 1e-4;
+constexpr double kNormalizerEpsilon = 1e-4;
 
 template <class T, int Dimension>
-struct Normaliser {
+struct Normalizer {
   static constexpr int kDimension = Dimension;
 
   double count;  // of observations
@@ -28,29 +28,29 @@ struct Normaliser {
 
 // Nothing taken in: observations are left as they are.
 template <class T, int D>
-void initialize(Normaliser<T, D>& normaliser) {
-  normaliser.count = 0;
+void initialize(Normalizer<T, D>& normalizer) {
+  normalizer.count = 0;
   for (int i = 0; i < D; i++) {
-    normaliser.mean[i] = normaliser.sum_of_squares[i] = 0;
-    normaliser.shift[i] = T(0);
-    normaliser.scale[i] = T(1);
+    normalizer.mean[i] = normalizer.sum_of_squares[i] = 0;
+    normalizer.shift[i] = T(0);
+    normalizer.scale[i] = T(1);
   }
 }
 
 // Shift and scale from mean and variance.
 template <class T, int D>
-void apply_moments(Normaliser<T, D>& normaliser) {
+void apply_moments(Normalizer<T, D>& normalizer) {
   for (int i = 0; i < D; i++) {
-    const double variance = normaliser.sum_of_squares[i] / normaliser.count;
-    normaliser.shift[i] = static_cast<T>(normaliser.mean[i]);
-    normaliser.scale[i] = static_cast<T>(1.0 / math::sqrt(variance + kNormaliserEpsilon));
+    const double variance = normalizer.sum_of_squares[i] / normalizer.count;
+    normalizer.shift[i] = static_cast<T>(normalizer.mean[i]);
+    normalizer.scale[i] = static_cast<T>(1.0 / math::sqrt(variance + kNormalizerEpsilon));
   }
 }
 
 // Takes in `rows` observations (rows, D).
 template <class T, int D>
-void take_in(Normaliser<T, D>& normaliser, const T* observations, int rows) {
-  const double count = normaliser.count, added = rows;
+void take_in(Normalizer<T, D>& normalizer, const T* observations, int rows) {
+  const double count = normalizer.count, added = rows;
   const double total = count + added;
   double mean[D] = {}, sum_of_squares[D] = {};
   for (int row = 0; row < rows; row++) {
@@ -64,49 +64,49 @@ void take_in(Normaliser<T, D>& normaliser, const T* observations, int rows) {
     }
   }
   for (int i = 0; i < D; i++) {
-    const double difference = mean[i] - normaliser.mean[i];
-    normaliser.mean[i] += difference * (added / total);
-    normaliser.sum_of_squares[i] +=
+    const double difference = mean[i] - normalizer.mean[i];
+    normalizer.mean[i] += difference * (added / total);
+    normalizer.sum_of_squares[i] +=
         sum_of_squares[i] + difference * difference * (count * added / total);
   }
-  normaliser.count = total;
-  apply_moments(normaliser);
+  normalizer.count = total;
+  apply_moments(normalizer);
 }
 
 // The first Count elements of an observation, as a policy image has it.
 template <int Count, class T, int D>
-void normalise_part(const Normaliser<T, D>& normaliser, const T* observation, T* normalised) {
+void normalize_part(const Normalizer<T, D>& normalizer, const T* observation, T* normalized) {
   for (int i = 0; i < Count; i++) {
-    normalised[i] = (observation[i] - normaliser.shift[i]) * normaliser.scale[i];
+    normalized[i] = (observation[i] - normalizer.shift[i]) * normalizer.scale[i];
   }
 }
-// result (Rows, D) = the first Rows of `observations`, or those with these numbers, normalised. An
+// result (Rows, D) = the first Rows of `observations`, or those with these numbers, normalized. An
 // operation on rows, as those of rl/batch.h.
 template <int Rows, class T, int D>
-Generic normalise_rows(Generic device, const Normaliser<T, D>& normaliser, const T* observations,
+Generic normalize_rows(Generic device, const Normalizer<T, D>& normalizer, const T* observations,
                        T* result) {
   for (int row = 0; row < Rows; row++) {
-    normalise_part<D>(normaliser, observations + row * D, result + row * D);
+    normalize_part<D>(normalizer, observations + row * D, result + row * D);
   }
   return device;
 }
 template <int Rows, class T, int D>
-Generic normalise_rows(Generic device, const Normaliser<T, D>& normaliser, const T* observations,
+Generic normalize_rows(Generic device, const Normalizer<T, D>& normalizer, const T* observations,
                        const std::uint32_t* number, T* result) {
   for (int row = 0; row < Rows; row++) {
-    normalise_part<D>(normaliser, observations + number[row] * D, result + row * D);
+    normalize_part<D>(normalizer, observations + number[row] * D, result + row * D);
   }
   return device;
 }
 
-// Of rows (Rows, Columns) the first D columns, normalised where they are.
+// Of rows (Rows, Columns) the first D columns, normalized where they are.
 template <int Rows, int Columns, class T, int D>
-Generic normalise_columns(Generic device, const Normaliser<T, D>& normaliser, T* rows) {
+Generic normalize_columns(Generic device, const Normalizer<T, D>& normalizer, T* rows) {
   static_assert(Columns >= D, "fewer columns than an observation has");
   for (int row = 0; row < Rows; row++) {
     for (int i = 0; i < D; i++) {
       T& value = rows[row * Columns + i];
-      value = (value - normaliser.shift[i]) * normaliser.scale[i];
+      value = (value - normalizer.shift[i]) * normalizer.scale[i];
     }
   }
   return device;
@@ -114,8 +114,8 @@ Generic normalise_columns(Generic device, const Normaliser<T, D>& normaliser, T*
 
 // All of it.
 template <class T, int D>
-void normalise(const Normaliser<T, D>& normaliser, const T* observation, T* normalised) {
-  normalise_part<D>(normaliser, observation, normalised);
+void normalize(const Normalizer<T, D>& normalizer, const T* observation, T* normalized) {
+  normalize_part<D>(normalizer, observation, normalized);
 }
 
 }  // namespace rlt
