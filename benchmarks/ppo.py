@@ -168,7 +168,7 @@ class Train:
         del limit_s
         words = ["--board", BOARD, "--threads", str(self._setting.threads)]
         words += ["--seed", str(self._setting.seed), "--steps", order]
-        words += ["--set", f"eval_every={self._setting.steps}", "--set", "eval_episodes=1"]
+        words += ["--set", f"eval_freq={self._setting.steps}", "--set", "n_eval_episodes=1"]
         variables = harness.thread_variables(self._setting.threads)
         with tempfile.TemporaryDirectory() as directory:
             folder = Path(directory) / "run"

@@ -11,9 +11,9 @@ struct AcrobotDqn : TaskExperiment<Dqn, Acrobot<float>, 64, 64> {
   struct Hyperparameters : DqnHyperparameters {
     Hyperparameters() {
       steps = 50000;
-      eval_every = 5000;
+      eval_freq = 5000;
       train_freq = 2;
-      final_rate = 0.1f;
+      lr_end_factor = 0.1f;
     }
   };
   static constexpr int kBatchSize = 64;

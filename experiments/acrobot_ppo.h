@@ -13,11 +13,11 @@ struct AcrobotPpo : TaskExperiment<Ppo, Acrobot<float>, 32, 32> {
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 200000;
-      eval_every = 40000;
+      eval_freq = 40000;
       learning_rate = 1e-3f;
-      final_rate = 0.1f;
+      lr_end_factor = 0.1f;
       gae_lambda = 0.98f;
-      entropy_weight = 0.03f;
+      ent_coef = 0.03f;
       reward_scale = 0.1f;
     }
   };

@@ -12,9 +12,9 @@ struct AntPpo : TaskExperiment<Ppo, Ant<float>, 256, 256> {
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 1000000;
-      eval_every = 100000;
+      eval_freq = 100000;
       reward_scale = 0.1f;
-      initial_log_std = -0.7f;  // deviations of 0.5
+      log_std_init = -0.7f;  // deviations of 0.5
     }
   };
   static constexpr int kEnvironments = 64;

@@ -11,7 +11,7 @@ struct CartpoleDqn : TaskExperiment<Dqn, CartPole<float>, 64, 64> {
   struct Hyperparameters : DqnHyperparameters {
     Hyperparameters() {
       steps = 50000;
-      eval_every = 5000;
+      eval_freq = 5000;
       train_freq = 2;
     }
   };

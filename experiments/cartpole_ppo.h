@@ -12,7 +12,7 @@ struct CartpolePpo : TaskExperiment<Ppo, CartPole<float>, 32, 32> {
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 60000;
-      eval_every = 10000;
+      eval_freq = 10000;
       learning_rate = 1e-3f;
     }
   };

@@ -3,7 +3,7 @@
 // 20 ms, episodes of a second. The policy sees its last six actions; critics also see the rotors'
 // speeds, the wind and the dynamics. Both are the same in the drone's two mirrors.
 //
-// Large steps at first, each row learnt from once, and a step size that ends at a hundredth of
+// Large steps at first, each row learnt from once, and a learning rate that ends at a hundredth of
 // that: docs/experiments.md, "A quadrotor", has the figures. For other drones, and
 // for many at once, quadrotor_ppo.h is made.
 // Requires: hosted
@@ -21,17 +21,17 @@ struct CrazyfliePpo : TaskExperiment<Ppo, WithActionHistory<Quadrotor<float, 10,
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 8000000;
-      eval_every = 2000000;
-      eval_episodes = 100;
+      eval_freq = 2000000;
+      n_eval_episodes = 100;
       report_every = 100000;
       learning_rate = 8e-3f;
-      final_rate = 0.01f;
+      lr_end_factor = 0.01f;
       gamma = 0.96f;
       gae_lambda = 0.975f;
-      epochs = 1;
-      value_weight = 2.0f;
-      kl_target = 0.09f;
-      initial_log_std = -0.6f;
+      n_epochs = 1;
+      vf_coef = 2.0f;
+      target_kl = 0.09f;
+      log_std_init = -0.6f;
       reward_scale = 0.1f;
       adam_beta2 = 0.99f;
     }

@@ -20,10 +20,10 @@ struct FoundationQuadrotorTeacher : TaskExperiment<Ppo, KnownQuadrotor<float, 10
       learning_rate = 1e-3f;
       gamma = 0.97f;
       gae_lambda = 0.975f;
-      epochs = 1;
-      value_weight = 2.0f;
-      kl_target = 0.01f;
-      initial_log_std = -0.6f;
+      n_epochs = 1;
+      vf_coef = 2.0f;
+      target_kl = 0.01f;
+      log_std_init = -0.6f;
       reward_scale = 0.1f;
       adam_beta2 = 0.99f;
     }
@@ -70,15 +70,16 @@ struct FoundationQuadrotor {
   struct Hyperparameters : DistillationDefaults<Teacher> {
     Hyperparameters() {
       steps = 300000000;
-      eval_every = 10000000;
-      eval_episodes = 1000;
+      eval_freq = 10000000;
+      n_eval_episodes = 1000;
       report_every = 1000000;
       teacher_steps = 30000000;
-      final_rate = 0.1f;
+      lr_end_factor = 0.1f;
       adam_beta2 = 0.999f;
       retry = 0.9f;
-      student_rate = 4e-3f;  // with more of it, a long run unlearns what it can, and stays so
-      student_end = 0.01f;
+      student_learning_rate =
+          4e-3f;  // with more of it, a long run unlearns what it can, and stays so
+      student_lr_end_factor = 0.01f;
     }
   };
   static constexpr int kEnvironments = 128;

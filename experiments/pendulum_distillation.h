@@ -19,8 +19,8 @@ struct PendulumDistillation {
   struct Hyperparameters : DistillationDefaults<Teacher> {
     Hyperparameters() {
       steps = 400000;
-      eval_every = 30000;
-      student_rate = 3e-3f;
+      eval_freq = 30000;
+      student_learning_rate = 3e-3f;
       student_epochs = 4;
     }
   };

@@ -12,11 +12,11 @@ struct PendulumPpo : TaskExperiment<Ppo, Pendulum<float>, 64, 64> {
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 100000;
-      eval_every = 10000;
+      eval_freq = 10000;
       learning_rate = 1e-3f;
       gamma = 0.97f;
       gae_lambda = 0.9f;
-      epochs = 10;
+      n_epochs = 10;
       reward_scale = 0.1f;
       adam_beta1 = 0.8f;
     }

@@ -15,7 +15,7 @@ struct PendulumPpoMasked : PendulumPpo {
   struct Hyperparameters : PendulumPpo::Hyperparameters {
     Hyperparameters() {
       steps = 400000;
-      eval_every = 40000;
+      eval_freq = 40000;
     }
   };
   static constexpr int kEnvironments = 16;

@@ -17,14 +17,14 @@ struct QuadrotorPpo : TaskExperiment<Ppo, WithActionHistory<Quadrotor<float>, 3>
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 4000000;
-      eval_every = 1000000;
-      eval_episodes = 100;
+      eval_freq = 1000000;
+      n_eval_episodes = 100;
       report_every = 100000;
       learning_rate = 1e-3f;
       gamma = 0.96f;
-      epochs = 2;
-      kl_target = 0.008f;
-      initial_log_std = -0.7f;
+      n_epochs = 2;
+      target_kl = 0.008f;
+      log_std_init = -0.7f;
     }
   };
   using EnvironmentSettings = quadrotor::TrainingSettings;

@@ -19,8 +19,8 @@ struct QuadrotorSac : TaskExperiment<Sac, WithActionHistory<Quadrotor<float>, 3>
   struct Hyperparameters : SacHyperparameters {
     Hyperparameters() {
       steps = 460000;
-      eval_every = 115000;
-      eval_episodes = 100;
+      eval_freq = 115000;
+      n_eval_episodes = 100;
       report_every = 30000;
       learning_rate = 0.002f;
       gamma = 0.97f;

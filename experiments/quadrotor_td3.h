@@ -15,14 +15,14 @@ struct QuadrotorTd3 : QuadrotorSac {
   struct Hyperparameters : Td3Hyperparameters {
     Hyperparameters() {
       steps = 480000;
-      eval_every = 120000;
-      eval_episodes = 100;
+      eval_freq = 120000;
+      n_eval_episodes = 100;
       report_every = 30000;
       learning_rate = 0.002f;
       gamma = 0.97f;
       tau = 0.06f;
       action_noise = 0.2f;
-      policy_noise = 0.1f;
+      target_policy_noise = 0.1f;
     }
   };
   static constexpr int kReplayCapacity = 480000;

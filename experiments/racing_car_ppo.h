@@ -12,10 +12,10 @@ struct RacingCarPpo : TaskExperiment<Ppo, RacingCar<float>, 64, 64> {
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 200000;
-      eval_every = 25000;
+      eval_freq = 25000;
       learning_rate = 1e-3f;
-      final_rate = 0.1f;
-      initial_log_std = -0.7f;
+      lr_end_factor = 0.1f;
+      log_std_init = -0.7f;
     }
   };
   static constexpr int kEnvironments = 16;

@@ -13,7 +13,7 @@ struct RacingCarSac : TaskExperiment<Sac, RacingCar<float>, 64, 64> {
   struct Hyperparameters : SacHyperparameters {
     Hyperparameters() {
       steps = 50000;
-      eval_every = 5000;
+      eval_freq = 5000;
     }
   };
   static constexpr int kBatchSize = 100;

@@ -33,8 +33,8 @@ class Settings:
     gamma: float = 0.99
     tau: float = 0.005
     action_noise: float = 0.1
-    policy_noise: float = 0.2
-    noise_clip: float = 0.5
+    target_policy_noise: float = 0.2
+    target_noise_clip: float = 0.5
     policy_delay: int = 2
     alpha: float = 1.0  # SAC's, at the start
     target_entropy: float = -1.0
@@ -57,8 +57,8 @@ class Settings:
             **common,
             "action_noise": NormalActionNoise(np.zeros(1), np.full(1, self.action_noise)),
             "policy_delay": self.policy_delay,
-            "target_policy_noise": self.policy_noise,
-            "target_noise_clip": self.noise_clip,
+            "target_policy_noise": self.target_policy_noise,
+            "target_noise_clip": self.target_noise_clip,
         }
 
 

@@ -29,7 +29,7 @@ class Settings:
     published: bool
     steps: int  # that a whole run has, where something depends on it
     environments: int = 64
-    rollout_steps: int = 64
+    n_steps: int = 64
     batch_size: int = 2048
     epochs: int = 4
     hidden: tuple[int, int] = (256, 256)
@@ -37,15 +37,15 @@ class Settings:
     gamma: float = 0.99
     gae_lambda: float = 0.95
     clip_range: float = 0.2
-    value_weight: float = 0.5
+    vf_coef: float = 0.5
     max_grad_norm: float = 1.0
-    initial_log_std: float = -0.7
+    log_std_init: float = -0.7
     reward_scale: float = 0.1
-    kl_target: float = 0.008
+    target_kl: float = 0.008
 
     def text(self) -> str:
         layers = "-".join(map(str, self.hidden))
-        rollout = f"{self.environments} x {self.rollout_steps}"
+        rollout = f"{self.environments} x {self.n_steps}"
         return f"{rollout}, {self.batch_size}, {self.epochs} epochs, {layers}"
 
 
@@ -109,5 +109,5 @@ def actions_of_a_new_policy(shape: tuple[int, ...]) -> Any:
     """What PPO begins with: normal about zero with its first deviation, within the bounds."""
     import numpy as np
 
-    deviation = np.exp(Settings.initial_log_std)
+    deviation = np.exp(Settings.log_std_init)
     return np.clip(deviation * np.random.default_rng(0).standard_normal(shape), -1.0, 1.0)

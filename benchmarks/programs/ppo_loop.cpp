@@ -84,7 +84,7 @@ int run(std::uint32_t seed, std::uint32_t steps) {
       "\"settings\": \"%d x %d, %d, %u epochs, 256-256\"}\n",
       E::Environment::kObservationDim, E::Environment::kActionDim,
       threads != nullptr && threads[0] != '\0' ? threads : "2", mj_versionString(), kEnvironments,
-      E::kRolloutSteps, E::kBatchSize, training.hyperparameters.epochs);
+      E::kRolloutSteps, E::kBatchSize, training.hyperparameters.n_epochs);
   std::fflush(stdout);
   unsigned long wanted = 0;
   while (std::scanf("%lu", &wanted) == 1) {

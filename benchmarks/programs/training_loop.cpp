@@ -41,8 +41,8 @@ int run(std::uint32_t steps) {
   rlt::EvaluationReport report{};
   const rlt::Seconds evaluation =
       rlt::timed([&] { report = rlt::evaluate(rlt::RLT_DEVICE{}, training); });
-  // One every eval_every steps, and one at the end where none falls there.
-  const std::uint32_t every = training.hyperparameters.eval_every;
+  // One every eval_freq steps, and one at the end where none falls there.
+  const std::uint32_t every = training.hyperparameters.eval_freq;
   const std::uint32_t evaluations = steps / every + (steps % every != 0 ? 1 : 0);
   std::uint8_t digest[rlt::Sha256::kDigestBytes];
   rlt::hash_state(training, digest);

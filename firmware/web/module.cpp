@@ -90,7 +90,7 @@ RLT_EXPORT(train) Progress train(std::uint32_t calls) {
       return is_loss ? stop("training stopped: a loss is not finite")
                      : stop(broken_text(training, report));
     }
-    const std::uint32_t interval = training.hyperparameters.eval_every;
+    const std::uint32_t interval = training.hyperparameters.eval_freq;
     const std::uint32_t step = steps_done(training);
     if (step < training.hyperparameters.steps && step / interval != before / interval) {
       return networks_are_finite(training) ? Progress::evaluation_due : stop(kWeight);

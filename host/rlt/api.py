@@ -308,7 +308,7 @@ def train_gymnasium(
         an observation minimum and maximum, of an action safe; and `step_interval_us`. What is
         missing is taken from the spaces, or assumed and said.
     episode_steps: the longest episode; None: the task's own, else 1,000.
-    sizes: batch_size, replay_capacity (of sac, td3 and dqn), rollout_steps (of ppo).
+    sizes: batch_size, buffer_size (of sac, td3 and dqn), n_steps (of ppo).
     seeds: as of train(); environments of a function are stepped one run after the other.
     The others are those of train(). docs/gymnasium_tasks.md has the details.
 

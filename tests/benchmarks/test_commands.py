@@ -83,7 +83,7 @@ def test_ppo() -> None:
     assert document["errors"] == {}
     assert [row["name"] for row in document["rows"]] == [OURS, TRAIN, ROLLOUT]
     sizes = experiments.describe("ant-ppo").document["sizes"]
-    iteration = 64 * sizes["rollout_steps"]  # 5,000 steps are done in whole ones
+    iteration = 64 * sizes["n_steps"]  # 5,000 steps are done in whole ones
     of_ours = -(-5000 // iteration) * iteration
     steps = [row["steps"] for row in document["rows"]]
     assert steps == [of_ours, of_ours, 2 * ppo.ITERATION_STEPS]

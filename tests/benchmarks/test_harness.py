@@ -202,7 +202,7 @@ def test_evaluation_of_peers_is_gymnasium_s_own(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("experiment", "names"),
     [
-        ("pendulum-td3", "policy_delay action_noise policy_noise noise_clip"),
+        ("pendulum-td3", "policy_delay action_noise target_policy_noise target_noise_clip"),
         ("pendulum-sac", "alpha target_entropy"),
     ],
 )
@@ -220,7 +220,7 @@ def test_peers_have_the_experiment_s_settings(
     document = description.document
     sizes = document["sizes"]
     assert settings.batch_size == sizes["batch_size"]
-    assert settings.buffer_size == sizes["replay_capacity"]
+    assert settings.buffer_size == sizes["buffer_size"]
     assert settings.hidden == tuple(document["networks"]["actor"]["dimensions"][1:-1])
     assert description.hyperparameter("steps").default == train.STEPS
 
@@ -249,18 +249,18 @@ def test_peers_of_ppo_have_the_experiment_s_settings(monkeypatch: pytest.MonkeyP
     settings = ppo_run.Settings(seed=0, threads=1, published=False, steps=1)
     description = experiments.describe("ant-ppo")
     names = (
-        *("epochs", "learning_rate", "gamma", "gae_lambda", "clip_range", "value_weight"),
-        *("max_grad_norm", "initial_log_std", "reward_scale", "kl_target"),
+        *("n_epochs", "learning_rate", "gamma", "gae_lambda", "clip_range", "vf_coef"),
+        *("max_grad_norm", "log_std_init", "reward_scale", "target_kl"),
     )
     for name in names:
         default = description.hyperparameter(name).default
         assert getattr(settings, name) == pytest.approx(default), name
     document = description.document
-    assert settings.rollout_steps == 2 * document["sizes"]["rollout_steps"]
+    assert settings.n_steps == 2 * document["sizes"]["n_steps"]
     assert settings.batch_size == 2 * document["sizes"]["batch_size"]
     for network in ("actor", "critic"):
         assert settings.hidden == tuple(document["networks"][network]["dimensions"][1:-1])
-    assert settings.environments * settings.rollout_steps == ppo.ITERATION_STEPS
+    assert settings.environments * settings.n_steps == ppo.ITERATION_STEPS
     assert ppo_run.OBSERVATION_DIM == ppo.OBSERVATION_DIM
 
 

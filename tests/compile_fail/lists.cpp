@@ -4,17 +4,21 @@
 #include "rltools/rl/environments/with_action_history.h"
 #include "rltools/rl/hyperparameters.h"
 
-// MAVLink takes 16 characters.
-// variant: RLT_LONG_HYPERPARAMETER_NAME
-// says: the hyperparameter target_learn_rate has a name of more than 16 characters
-#if defined(RLT_LONG_HYPERPARAMETER_NAME)
-#define RLT_MY_RATE(X) X(float, target_learn_rate, 1e-3, 0, 1, "", "Step size of the target.")
+// MAVLink has the first 16 characters of a name.
+// variant: RLT_TWO_NAMES_BEGIN_ALIKE
+// says: two of MyHyperparameters begin with the same 16 characters, MAVLink's limit
+#if defined(RLT_TWO_NAMES_BEGIN_ALIKE)
+#define RLT_MY_RATE(X)                                                           \
+  X(float, target_learning_rate, 1e-3, 0, 1, "", "Learning rate of the target.") \
+  X(float, target_learning_rule, 1e-3, 0, 1, "", "Another one.")
 #else
-#define RLT_MY_RATE(X) X(float, target_lrn_rate, 1e-3, 0, 1, "", "Step size of the target.")
+#define RLT_MY_RATE(X) \
+  X(float, target_learning_rate, 1e-3, 0, 1, "", "Learning rate of the target.")
 #endif
 
 // variant: RLT_SETTING_NAMED_AS_HYPERPARAMETER
-// says: a setting of the environment has the name of one of the algorithm's hyperparameters
+// says: a setting of the environment begins with the same 16 characters as one of the algorithm's
+// hyperparameters
 #if defined(RLT_SETTING_NAMED_AS_HYPERPARAMETER)
 #define RLT_MY_SETTINGS(X) X(float, gamma, 0.5, 0, 1, "", "Of the environment.")
 #else

@@ -33,8 +33,8 @@ SHORT_RUN = {
     "steps": 60,
     "learning_starts": 20,
     "report_every": 10,
-    "eval_every": 1000,
-    "eval_episodes": 1,
+    "eval_freq": 1000,
+    "n_eval_episodes": 1,
 }
 # This machine would have done those before a command to pause arrives.
 LONG_RUN = {**SHORT_RUN, "steps": 8000}

@@ -154,7 +154,7 @@ def test_run_paused_on_the_emulated_board_goes_on_here_with_the_same_bits(
                 os.kill(os.getpid(), signal.SIGINT)
 
     run = tmp_path / "run"
-    settings = ["report_every=5", "eval_every=100"]
+    settings = ["report_every=5", "eval_freq=100"]
     with monkeypatch.context() as patch:
         patch.setattr(train_command, "make_screen", PressingScreen)
         with pytest.raises(Interrupted, match="checkpoint saved"):
@@ -179,7 +179,7 @@ def test_run_paused_on_the_emulated_board_goes_on_here_with_the_same_bits(
 def test_the_best_policy_is_that_of_the_same_training_here(tmp_path: Path) -> None:
     """Of three evaluations the first two are rested for, and the last is worse."""
     options: dict[str, Any] = {"seed": 2, "steps": 60}
-    options["settings"] = ["learning_starts=20", "eval_every=20", "report_every=20"]
+    options["settings"] = ["learning_starts=20", "eval_freq=20", "report_every=20"]
     documents = []
     for board in ("qemu-cortex-m7", "host"):
         documents.append(train_here("pendulum-td3", board, out=tmp_path / board, **options))

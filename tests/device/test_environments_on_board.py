@@ -26,7 +26,7 @@ def test_learning_has_the_same_bits(
     experiment: str, steps: str, choices: tuple[str, ...], tmp_path: Path
 ) -> None:
     images = []
-    settings = ["--set", f"eval_every={steps}", "--set", "eval_episodes=1", "--no-tensorboard"]
+    settings = ["--set", f"eval_freq={steps}", "--set", "n_eval_episodes=1", "--no-tensorboard"]
     for board in ("host", EMULATED):
         words = ["--steps", steps, *settings, "--out", str(tmp_path / board)]
         assert cli.run(["train", experiment, "--board", board, *words]) == 0
@@ -42,7 +42,7 @@ def test_a_recurrent_network_learns_with_the_same_bits(tmp_path: Path) -> None:
     """Here with two threads, too, and its policy's image. The run goes on from its checkpoint, and
     the policy is pushed to the board, which checks its sequences."""
     states, images = [], []
-    settings = ["--set", "eval_every=4096", "--set", "eval_episodes=1", "--set", "epochs=2"]
+    settings = ["--set", "eval_freq=4096", "--set", "n_eval_episodes=1", "--set", "n_epochs=2"]
     settings.append("--no-tensorboard")
     for board in ("host", "host-threads", EMULATED):
         out = tmp_path / board

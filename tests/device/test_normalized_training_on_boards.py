@@ -68,7 +68,7 @@ def test_it_learns_with_the_same_bits(
     normalized is the same code for both (off_policy.h), so one of them has threads and the other
     is emulated, as TD3 is every day (test_training_on_board.py)."""
     name = f"normalized-pendulum-{algorithm}"
-    settings = ["--set", "eval_every=1000", "--set", "eval_episodes=1"]
+    settings = ["--set", "eval_freq=1000", "--set", "n_eval_episodes=1"]
     states = []
     for board in boards:
         words = [name, "--board", board, "--steps", "106", *settings]

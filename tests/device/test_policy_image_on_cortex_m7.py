@@ -68,7 +68,7 @@ def ant_image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     tools.ensure_group("mujoco")
     pytest.importorskip("mujoco", reason="MuJoCo is not installed")
     run = tmp_path_factory.mktemp("ant") / "run"
-    settings = ["eval_every=9000", "eval_episodes=1"]
+    settings = ["eval_freq=9000", "n_eval_episodes=1"]
     train_here("ant-ppo", "host", steps=8192, out=run, settings=settings, tensorboard=False)
     return read_run_policy(RunFolder.open(str(run))).data
 

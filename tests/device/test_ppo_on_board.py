@@ -25,11 +25,11 @@ ITERATION = 2048  # steps
 RUN = {
     "seed": 5,
     "steps": 2 * ITERATION,
-    "epochs": 2,
-    "recompute_adv": 1,
+    "n_epochs": 2,
+    "recompute_advantage": 1,
     "report_every": 64,
-    "eval_every": ITERATION,
-    "eval_episodes": 2,
+    "eval_freq": ITERATION,
+    "n_eval_episodes": 2,
 }
 
 
@@ -94,10 +94,10 @@ def test_the_emulated_board_goes_on_where_this_machine_was_learning(
     connect: Connect, description: ExperimentDescription
 ) -> None:
     host = connect("host")
-    set_run(host, description, **{**RUN, "steps": 1000 * ITERATION, "eval_every": 10**9})
+    set_run(host, description, **{**RUN, "steps": 1000 * ITERATION, "eval_freq": 10**9})
     host.training.start()
     step, checkpoint = pause_in_iteration(host, description, ITERATION // 2)
-    run = {**RUN, "steps": step, "eval_every": 10**9}  # to the end of this iteration
+    run = {**RUN, "steps": step, "eval_freq": 10**9}  # to the end of this iteration
     expected, _ = train(connect("host"), description, **run)
     board = connect(EMULATED)
     assert resume_from(board, description, checkpoint, **run) == expected.state_sha256

@@ -47,8 +47,8 @@ RUN_OF_240 = {
     "steps": 240,
     "learning_starts": 200,
     "report_every": 40,
-    "eval_every": 120,
-    "eval_episodes": 2,
+    "eval_freq": 120,
+    "n_eval_episodes": 2,
 }
 
 
@@ -146,7 +146,7 @@ def test_instructions_are_counted_alike_in_each_run_and_the_stack_is_large_enoug
     counts = []
     for _ in range(2):
         session = connect(EMULATED)
-        _, events = train(session, description, **{**SHORT_RUN, "steps": 40, "eval_every": 40})
+        _, events = train(session, description, **{**SHORT_RUN, "steps": 40, "eval_freq": 40})
         assert sum(isinstance(event, Evaluation) for event in events) == 1
         reports = [event for event in events if isinstance(event, TrainingProgress)]
         assert [report.step for report in reports] == [10, 20, 30, 40]
@@ -229,7 +229,7 @@ def test_the_best_policy_is_kept_where_a_board_says_that_it_has_memory(
     rests where it is asked to, and its host then has the same policy."""
     assert "RLT_WHOLE_BATCH" in load_board("host").defines
     assert not any("RLT_BULK_BYTES" in define for define in load_board(EMULATED).defines)
-    run = {**SHORT_RUN, "learning_starts": 1000, "steps": 30, "eval_every": 10}
+    run = {**SHORT_RUN, "learning_starts": 1000, "steps": 30, "eval_freq": 10}
     here, there = (connect(board) for board in BOARDS)
     end, _ = train(here, description, **run)
     kept = here.files.download(BEST_PATH)

@@ -239,14 +239,14 @@ class FakeBoard:
                 )
             )
         finished = self._step >= self._number("steps")
-        if finished or self._is_due("eval_every"):
+        if finished or self._is_due("eval_freq"):
             mean = self._return_of(self._step)
             self._is_best = mean > self._rest_above
             self._send(
                 self._dialect.MAVLink_rlt_evaluation_message(
                     1000 * self._step,
                     self._step,
-                    self._number("eval_episodes"),
+                    self._number("n_eval_episodes"),
                     mean,
                     12.5,
                     -1100.0,

@@ -23,8 +23,8 @@ LARGEST = 4294967295.0
 HYPERPARAMETERS = (
     Parameter("seed", "U32", 0, 0, LARGEST, "", "Seed."),
     Parameter("steps", "U32", 1000, 1, LARGEST, "steps", "Steps in all."),
-    Parameter("eval_every", "U32", 100, 1, LARGEST, "steps", "Steps between evaluations."),
-    Parameter("eval_episodes", "U32", 10, 1, 1000, "episodes", "Episodes."),
+    Parameter("eval_freq", "U32", 100, 1, LARGEST, "steps", "Steps between evaluations."),
+    Parameter("n_eval_episodes", "U32", 10, 1, 1000, "episodes", "Episodes."),
     Parameter("report_every", "U32", 100, 1, LARGEST, "steps", "Steps between reports."),
     Parameter("learning_rate", "F32", 1e-3, 0, 1, "", "Step size."),
     Parameter("adam_beta", "F32", 0.5, 0, 1 - 2.0**-24, "", "Decay of averages."),

@@ -68,6 +68,6 @@ def make_foreign_group(path: Path, source: str) -> Path:
     task = pendulum_task(source)
     make_foreign_run(path / "s0", source)
     stated = {"experiment": task.experiment, "seeds": [0], "gymnasium": task.document()}
-    document = {"format": 1, **GROUP, **stated}
+    document = {"format": 3, **GROUP, **stated}
     (path / "group.json").write_text(json.dumps(document))
     return path

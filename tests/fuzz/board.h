@@ -24,7 +24,7 @@ inline void shorten(Td3Hyperparameters& hyper) {
 }
 inline void shorten(PpoHyperparameters& hyper) {
   hyper.steps = 192;
-  hyper.epochs = 2;
+  hyper.n_epochs = 2;
 }
 
 template <class E>
@@ -39,8 +39,8 @@ class BoardOf {
     auto& hyper = run.training.hyperparameters;
     shorten(hyper);
     hyper.seed = 7;
-    hyper.eval_every = 25;
-    hyper.eval_episodes = 1;
+    hyper.eval_freq = 25;
+    hyper.n_eval_episodes = 1;
     hyper.report_every = 10;
   }
 

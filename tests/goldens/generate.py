@@ -273,8 +273,8 @@ def td3_update(
 ) -> dict[str, float]:
     """Fujimoto, van Hoof and Meger 2018, algorithm 1, from "Update critics" on."""
     with torch.no_grad():
-        clip = hyper["noise_clip"]
-        noise = (batch["target_noise"] * hyper["policy_noise"]).clamp(-clip, clip)
+        clip = hyper["target_noise_clip"]
+        noise = (batch["target_noise"] * hyper["target_policy_noise"]).clamp(-clip, clip)
         next_action = (nets["actor_target"](batch["next_observation"]) + noise).clamp(-1, 1)
         value = smaller_target_value(nets, batch["next_observation"], next_action)
         target = batch["reward"] + hyper["gamma"] * batch["not_terminated"] * value
@@ -295,7 +295,8 @@ def td3_update(
 def td3(case: str) -> dict[str, Array]:
     arrays = read_arrays(dump_inputs("td3", case))
     inputs = {name: torch.from_numpy(values) for name, values in arrays.items()}
-    names = "learning_rate beta1 beta2 epsilon gamma tau policy_noise noise_clip policy_delay"
+    names = "learning_rate beta1 beta2 epsilon gamma tau "
+    names += "target_policy_noise target_noise_clip policy_delay"
     hyper = dict(zip(names.split(), inputs["hyperparameters"].tolist(), strict=True))
     nets, optimizers = {}, {}
     for name, shape, output in (

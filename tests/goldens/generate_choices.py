@@ -29,8 +29,8 @@ MASKS_OF_ONE = ((3, None, 4, 5, None),)
 
 UPDATES, BATCH, STRIDE = 6, 32, 7
 HYPERPARAMETERS = (
-    *("learning_rate", "beta1", "beta2", "epsilon", "gamma", "tau", "target_every", "double_dqn"),
-    *("final_rate", "steps", "learning_starts"),
+    *("learning_rate", "beta1", "beta2", "epsilon", "gamma", "tau", "target_update_interval"),
+    *("double_dqn", "lr_end_factor", "steps", "learning_starts"),
 )
 
 
@@ -124,9 +124,10 @@ def dqn_update(
     loss.backward()
     step = hyper["learning_starts"] + 1 + update
     (group,) = optimizer.param_groups
-    group["lr"] = hyper["learning_rate"] * (1 - (1 - hyper["final_rate"]) * step / hyper["steps"])
+    fallen = (1 - hyper["lr_end_factor"]) * step / hyper["steps"]
+    group["lr"] = hyper["learning_rate"] * (1 - fallen)
     optimizer.step()
-    if (update + 1) % int(hyper["target_every"]) == 0:
+    if (update + 1) % int(hyper["target_update_interval"]) == 0:
         update_targets(nets, hyper["tau"])
     near = ((value - target).abs() < 1).double().mean().item()
     assert 0 < near < 1, "all errors lie on one side of Huber's bound"

@@ -30,8 +30,8 @@ NORMALIZER_EPSILON = 1e-4
 RATE_FACTOR, SMALLEST_RATE, LARGEST_RATE = 1.5, 1e-6, 1e-2
 HYPERPARAMETERS = (
     *("learning_rate", "beta1", "beta2", "epsilon", "gamma", "gae_lambda", "clip_range"),
-    *("value_weight", "entropy_weight", "max_grad_norm", "reward_scale", "kl_target"),
-    *("normalize_obs", "normalize_adv", "recompute_adv", "adapt_rate"),
+    *("vf_coef", "ent_coef", "max_grad_norm", "reward_scale", "target_kl"),
+    *("norm_obs", "normalize_advantage", "recompute_advantage", "adaptive_lr"),
 )
 
 
@@ -50,7 +50,7 @@ class Rollout:
         self.final_observation = inputs["final_observation"].view(ENVIRONMENTS, TRUNCATIONS, dim)
         seen = inputs["seen"].view(-1, dim)
         self.shift, self.scale = torch.zeros(dim), torch.ones(dim)
-        if hyper["normalize_obs"]:
+        if hyper["norm_obs"]:
             variance = seen.var(dim=0, correction=0)
             self.shift, self.scale = seen.mean(0), (variance + NORMALIZER_EPSILON).rsqrt()
 
@@ -151,7 +151,7 @@ class Iteration:
         """Schulman et al. 2017, equations 7 and 9, on a minibatch."""
         hyper, rollout = self.hyper, self.rollout
         advantage = self.advantage.flatten()[rows]
-        if hyper["normalize_adv"]:
+        if hyper["normalize_advantage"]:
             advantage = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
         observation = rollout.normalized(rollout.observation.flatten(0, 1)[rows])
         action = rollout.action.flatten(0, 1)[rows]
@@ -163,14 +163,14 @@ class Iteration:
         value = self.critic(observation).squeeze(-1)
         value_loss = torch.nn.functional.mse_loss(value, self.target.flatten()[rows])
         entropy = new.entropy().mean()
-        loss = policy_loss + hyper["value_weight"] * value_loss - hyper["entropy_weight"] * entropy
+        loss = policy_loss + hyper["vf_coef"] * value_loss - hyper["ent_coef"] * entropy
         self.optimizer.zero_grad()
         loss.backward()
         norm = bound_norm(list(self.parameters.values()), hyper["max_grad_norm"])
         kl = kl_divergence(old, new).mean().item()
         group = self.optimizer.param_groups[0]
-        if hyper["adapt_rate"] and not is_first:
-            group["lr"] = adapted(group["lr"], kl, hyper["kl_target"])
+        if hyper["adaptive_lr"] and not is_first:
+            group["lr"] = adapted(group["lr"], kl, hyper["target_kl"])
         report = {
             "policy_loss": policy_loss.item(),
             "value_loss": value_loss.item(),
@@ -219,7 +219,7 @@ def results_of(
     results["explained_variance"] = np.array([iteration.explained_variance()])
     for update in range(EPOCHS * MINIBATCHES):
         begins_epoch = update % MINIBATCHES == 0
-        if update > 0 and begins_epoch and iteration.hyper["recompute_adv"]:
+        if update > 0 and begins_epoch and iteration.hyper["recompute_advantage"]:
             iteration.compute_advantages()
         report = iteration.update(inputs[f"{update}/row"].long(), update == 0)
         for name, value in report.items():
@@ -234,7 +234,7 @@ def results_of(
                 stored = state[theirs].numpy()[::STRIDE].copy()
                 results[f"{update}/{name}_optimizer/{ours}"] = stored
     # What the next iteration normalizes by.
-    if iteration.hyper["normalize_obs"]:
+    if iteration.hyper["norm_obs"]:
         dim = iteration.rollout.observation.shape[-1]
         seen = torch.cat([inputs["seen"], inputs["observation"]]).view(-1, dim)
         results["normalizer/mean"] = seen.mean(0).numpy()

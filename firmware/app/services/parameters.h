@@ -7,19 +7,19 @@
 
 namespace rlt {
 
-constexpr int kParameterNameBytes = MAVLINK_MSG_PARAM_VALUE_FIELD_PARAM_ID_LEN;
+static_assert(kParameterIdBytes == MAVLINK_MSG_PARAM_VALUE_FIELD_PARAM_ID_LEN, "MAVLink's limit");
 
 constexpr std::uint8_t parameter_type(DataType type) {
   return type == DataType::u32 ? MAV_PARAM_TYPE_UINT32 : MAV_PARAM_TYPE_REAL32;
 }
 
-// `id` ends with a zero unless it has all 16 characters.
+// `id` ends with a zero unless it has all 16 characters; of a longer name it has the first 16.
 inline bool is_parameter_name(const char* name, const char* id) {
-  for (int i = 0; i < kParameterNameBytes; i++) {
+  for (int i = 0; i < kParameterIdBytes; i++) {
     if (name[i] != id[i]) return false;
     if (name[i] == '\0') return true;
   }
-  return name[kParameterNameBytes] == '\0';
+  return true;
 }
 
 // Owner must provide `const char* parameter_refusal() const`: why a value cannot change at present,

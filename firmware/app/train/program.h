@@ -13,7 +13,7 @@ RLT_FAST Learner<Experiment> learner;
 RLT_FAST Scratch<Experiment> scratch;
 RLT_BULK Replay<Experiment> replay;
 static_assert(sizeof(learner) + sizeof(replay) < 0xffffff00u,
-              "a checkpoint's bytes are counted in 32 bits: take a smaller replay_capacity");
+              "a checkpoint's bytes are counted in 32 bits: take a smaller buffer_size");
 
 // Where memory is plenty, and where the board says how much lies behind RLT_BULK and that suffices,
 // the best policy is kept beside the last. Boards that count instructions say nothing: what a run

@@ -16,15 +16,15 @@ from rltools_host.errors import UsageError
 LETTERS = {
     "hidden": "h",
     "batch_size": "b",
-    "replay_capacity": "c",
-    "rollout_steps": "r",
+    "buffer_size": "c",
+    "n_steps": "r",
     "environments": "n",
     "episode_steps": "e",
 }
 CONSTANTS = {
     "batch_size": "kBatchSize",
-    "replay_capacity": "kReplayCapacity",
-    "rollout_steps": "kRolloutSteps",
+    "buffer_size": "kReplayCapacity",
+    "n_steps": "kRolloutSteps",
     "environments": "kEnvironments",
     "episode_steps": "kEpisodeSteps",
 }

@@ -38,7 +38,7 @@ def examine(library: Library, given: Mapping[str, float], state: PlayState) -> E
         gamma=values["gamma"],
         steps=int(values["steps"]),
         reward_scale=values.get("reward_scale", 1.0),
-        is_normalized=bool(values.get("normalize_obs", 0)),
+        is_normalized=bool(values.get("norm_obs", 0)),
         can_scale="reward_scale" in values,
     )
     names = {setting.name for setting in library.settings}

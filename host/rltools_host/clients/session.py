@@ -207,10 +207,12 @@ class ParameterClient:
     def read(self, table: Mapping[str, Parameter]) -> dict[str, int]:
         """The bits of these hyperparameters, as the board states them."""
         stated: dict[str, int] = {}
+        names = {parameter_id(name): name for name in table}
 
         def all_of(message: Message) -> dict[str, int] | None:
-            stated[text_of(message.param_id)] = stated_bits(message)
-            return stated if set(table) <= set(stated) else None
+            if name := names.get(text_of(message.param_id)):
+                stated[name] = stated_bits(message)
+            return stated if len(stated) == len(table) else None
 
         dialect, target = self._connection.dialect, self._connection.target or EVERYONE
         with Exchange(self._connection, "PARAM_VALUE") as exchange:
@@ -256,13 +258,18 @@ class ParameterClient:
         dialect = self._connection.dialect
         types = {"U32": dialect.MAV_PARAM_TYPE_UINT32, "F32": dialect.MAV_PARAM_TYPE_REAL32}
         target = self._connection.target or EVERYONE
-        payload = struct.pack("<IBB16sB", bits, *target, name.encode(), types[kind])
+        payload = struct.pack("<IBB16sB", bits, *target, parameter_id(name).encode(), types[kind])
         self._connection.send_payload(dialect.MAVLINK_MSG_ID_PARAM_SET, payload)
+
+
+def parameter_id(name: str) -> str:
+    """Return what PARAM_SET and PARAM_VALUE have of a name: the first 16 characters."""
+    return name[:16]
 
 
 def bits_of(message: Message, name: str) -> int | None:
     """The bits of the named parameter; None where the message has another one."""
-    return stated_bits(message) if text_of(message.param_id) == name else None
+    return stated_bits(message) if text_of(message.param_id) == parameter_id(name) else None
 
 
 def stated_bits(message: Message) -> int:

@@ -52,7 +52,7 @@ from rltools_host.policies.contract import (
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.image_writing import require_interval
 from rltools_host.policies.statements import assumptions
-from rltools_host.runs.folder import FORMAT, RunFolder
+from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import new_run_path, require_empty, timestamp
 from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.runs.saves import POLICY_FILE
@@ -352,7 +352,6 @@ def metadata_of(imported: Imported) -> dict[str, Any]:
     policy, place, image = imported.policy, imported.place, imported.image
     last = imported.proofs[-1]
     return {
-        "format": FORMAT,
         "experiment": image.experiment,
         "environment": image.environment,
         "contract": place.contract_name,

@@ -83,8 +83,8 @@ struct {struct} {{
   static constexpr int kEpisodeSteps = {episode_steps:d};
   static constexpr int kBatchSize = {batch_size:d};
   static constexpr int kTileRows = {tile_rows};
-  static constexpr int kReplayCapacity = {replay_capacity:d};
-  static constexpr int kRolloutSteps = {rollout_steps:d};
+  static constexpr int kReplayCapacity = {buffer_size:d};
+  static constexpr int kRolloutSteps = {n_steps:d};
 }};
 
 }}  // namespace rlt
@@ -175,8 +175,8 @@ def experiment_text(task: Task, struct_name: str, contract_name: str, digest: by
         episode_steps=task.episode_steps,
         batch_size=sizes.batch_size,
         tile_rows=tile_rows(sizes.batch_size),
-        replay_capacity=sizes.replay_capacity,
-        rollout_steps=sizes.rollout_steps,
+        buffer_size=sizes.buffer_size,
+        n_steps=sizes.n_steps,
     )
 
 

@@ -56,7 +56,7 @@ from rltools_host.runs.task import (
 DEFAULT_STEP_INTERVAL_US = 20_000  # 50 Hz
 DEFAULT_EPISODE_STEPS = 1000
 LONGEST_GIVEN_NAME = 200  # of an environment, which is made shorter
-SIZES = ("batch_size", "replay_capacity", "rollout_steps")  # that may be given by their names
+SIZES = ("batch_size", "buffer_size", "n_steps")  # that may be given by their names
 DEFAULT_HIDDEN = (64, 64)
 
 MakeEnvironment = Callable[[], Any]
@@ -65,7 +65,7 @@ MakeEnvironment = Callable[[], Any]
 def sizes_of(algorithm: str, environments: int, given: Mapping[str, int] | None = None) -> Sizes:
     """Those that are given, or else as for most tasks."""
     batch_size = algorithms()[algorithm].batch_size
-    usual = {"batch_size": batch_size, "replay_capacity": 100_000, "rollout_steps": 256}
+    usual = {"batch_size": batch_size, "buffer_size": 100_000, "n_steps": 256}
     return Sizes(environments=environments, **{**usual, **(given or {})})
 
 
@@ -105,11 +105,11 @@ class TaskRequest:
         sizes = sizes_of(name, count, self.sizes)
         for name, value in asdict(sizes).items():
             whole_number(name, value, 1, MOST_ENVIRONMENTS if name == "environments" else 10**7)
-        rows = sizes.rollout_steps * sizes.environments
+        rows = sizes.n_steps * sizes.environments
         if algorithm.has_rollouts and rows % sizes.batch_size:
             raise UsageError(
                 f"batch_size={sizes.batch_size} does not divide the {rows} rows of a rollout, "
-                f"which are rollout_steps={sizes.rollout_steps} times "
+                f"which are n_steps={sizes.n_steps} times "
                 f"environments={sizes.environments}: choose a divisor"
             )
         return sizes

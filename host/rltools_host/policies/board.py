@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from msgspec import UNSET
-
 from rltools_host.boards.description import Board, load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.clients.messages import DROP_REASONS, Identity
@@ -106,30 +104,16 @@ def place_of_run(
 
 
 def contract_of(folder: RunFolder, is_needed: bool) -> str | None:
-    """What builds know the contract of a run's policies by; earlier tools did not write it down."""
+    """Return what builds know the contract of a run's policies by."""
     if (generated := contract_of_run(folder.content)) is not None:
         return generated
-    content = folder.content
-    stated = content.contract or None
-    if stated is not None:
-        return stated
-    experiment = folder.required("experiment")
-    is_described = content.contract is not UNSET
-    if not is_described and experiment in experiments.list_experiments():
-        is_described = True
-        stated = experiments.describe(experiment).contract
+    stated = folder.content.contract
     if stated is not None or not is_needed:
         return stated
-    if is_described:
-        raise UsageError(
-            f"run {folder.name} is of {experiment}, whose environment has channels of its own, and "
-            "boards are built for contracts: move the channels to contracts/<name>.h and derive "
-            f"the environment from it, as `{command_line('new', 'NAME', '--contract')}` does"
-        )
-    *others, last = experiments.names(experiments.CONTRACT)
     raise UsageError(
-        f"run {folder.name} is of {experiment}, which is not an experiment here: name the contract "
-        f"of its policies with --contract, {', '.join(others)} or {last}"
+        f"run {folder.name} is of {folder.required('experiment')}, whose environment has channels "
+        "of its own, and boards are built for contracts: move the channels to contracts/<name>.h "
+        f"and derive the environment from it, as `{command_line('new', 'NAME', '--contract')}` does"
     )
 
 

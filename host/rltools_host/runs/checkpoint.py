@@ -36,8 +36,8 @@ IMAGE_HEADER = struct.Struct(
 )  # ... | sha256 of the payload | crc32 of the 56 bytes before | 0
 IMAGE_CHECKED_BYTES = 56
 DTYPE_BYTES = {"F32": 4, "F64": 8, "U32": 4, "U8": 1}
-FORMAT = "rltools-checkpoint-1"  # of the .safetensors
-NEWER_FORMAT = re.compile(r"rltools-checkpoint-([2-9]|[1-9][0-9]{1,8})")
+FORMAT = "rltools-checkpoint-2"  # of the .safetensors
+OTHER_FORMAT = re.compile(r"rltools-checkpoint-(?!2\b)[1-9][0-9]{0,8}")
 HEADER_HASH = "header_sha256"
 HEADER_HASH_PLACE = "0" * 64  # what the hash of the header is taken over in place of itself
 # More than is written: what a save's files have beside the state's bytes, and a policy's weights.
@@ -168,7 +168,7 @@ class HeaderMetadata(Struct, frozen=True):
     header_sha256: Digest
     hyperparameters: str
     versions: str
-    learning: str = "{}"  # older files have none
+    learning: str
 
 
 def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[str, TensorEntry]]:
@@ -213,23 +213,14 @@ def parse_header(header: bytes) -> tuple[dict[str, TensorEntry], HeaderMetadata]
 
 
 def require_format(header: bytes, path: Path | str) -> None:
-    """DamagedFileError where a newer tool has written it; ValueError where it is no header."""
+    """Raise DamagedFileError where it is of another format, ValueError where it is no header."""
     document: dict[str, Any] = typed(parse_json(header), dict[str, Any])
     about = document.get("__metadata__")
     found = str(about.get("format")) if isinstance(about, dict) else ""
-    if NEWER_FORMAT.fullmatch(found):
+    if OTHER_FORMAT.fullmatch(found):
         raise DamagedFileError(
             f"{path} has format {found}, this host reads {FORMAT}: use the host tools that wrote it"
         )
-
-
-def state_of_checkpoint(path: Path) -> str | None:
-    """The state that a checkpoint's header states; None where there is none that can be read."""
-    try:
-        header, _ = split_file(path.read_bytes(), path)
-        return parse_header(header)[1].state_sha256
-    except (OSError, DamagedFileError, ValueError):
-        return None
 
 
 def load_checkpoint(path: Path, experiment: ExperimentDescription) -> Checkpoint:
@@ -320,7 +311,7 @@ def require_size(name: str, tensors: Sequence[StateTensor]) -> None:
     if (found := _payload_bytes(tensors)) > LARGEST_U32 - IMAGE_HEADER.size:
         raise UsageError(
             f"{name} has a training state of {found:,} bytes, and a checkpoint takes "
-            f"{LARGEST_U32 - IMAGE_HEADER.size:,}: take a smaller replay_capacity"
+            f"{LARGEST_U32 - IMAGE_HEADER.size:,}: take a smaller buffer_size"
         )
 
 

@@ -154,13 +154,16 @@ class Fitted(Struct, frozen=True):
     intervals: dict[Line, tuple[Number, Number]]  # of 95 %, by the settings' names
 
 
+RUN_FORMAT = 4  # of run.json; up to 3 hyperparameters had other names
+
+
 class Run(Struct, frozen=True):
     """run.json."""
 
-    format: FromOne = 1
+    format: FromOne = RUN_FORMAT
     experiment: ExperimentName = ""
     environment: str | UnsetType = UNSET  # where it is stated, it has a name
-    contract: ContractName | UnsetType | None = UNSET  # earlier tools did not write it down
+    contract: ContractName | None = None
     algorithm: Line = ""
     board: Line = ""
     state: Line = ""
@@ -181,12 +184,12 @@ class Run(Struct, frozen=True):
     memory: list[Memory] = []
     sessions: list[Session] = []
     gymnasium: Task | None = None
-    # As of a task, where there is none: earlier tools did not write it down.
+    # As of a task, where there is none.
     safe_action: list[End | None] = []
     best: Best | None = None
     imported: Imported | None = None
     fitted: Fitted | None = None
-    save: SaveName | None = None  # none of format 1, which has its files beside run.json
+    save: SaveName | None = None  # none before the first
     state_sha256: Digest | None = None
     checkpoint_step: Whole | None = None
     checkpoint_train_s: NotNegative | None = None
@@ -203,14 +206,6 @@ class Run(Struct, frozen=True):
     def has_failed(self) -> bool:
         """Whether a fault has stopped it, now or before."""
         return self.state == "fault" or any(session.fault for session in self.sessions)
-
-    @property
-    def is_recurrent(self) -> bool:
-        """Whether its policy has a hidden state: earlier tools saved a run without it then."""
-        return any(
-            name.startswith("actor.layers[") and kind != "dense"
-            for name, kind in self.learning.items()
-        )
 
     def __post_init__(self) -> None:
         if self.environment is not UNSET and not is_policy_text(self.environment, LONGEST_NAME):

@@ -31,8 +31,7 @@ from rltools_host.files import (
     write_atomically,
 )
 from rltools_host.runs import saves
-from rltools_host.runs.checkpoint import state_of_checkpoint
-from rltools_host.runs.contents import Group, Run, check_row
+from rltools_host.runs.contents import RUN_FORMAT, Group, Run, check_row
 from rltools_host.runs.names import BEST, LAST, RUN_FILE, WHICH, beginning_now, find_run, make_empty
 from rltools_host.tree import command_line, near_path
 
@@ -45,9 +44,6 @@ OWN_FILE = re.compile(  # what a run writes before its first save
 )
 UNDER_WAY = ("starting", "training")  # states of a run
 RUN_FILE_BYTES = 1 << 16  # more than it has
-# Of run.json; 1 had checkpoint and policy beside it and named no save, 2 no best policy, which a
-# tool that does not know it drops.
-FORMAT = 3
 
 
 class RunFolder:
@@ -79,7 +75,7 @@ class RunFolder:
 
     @property
     def save_path(self) -> Path:
-        """Where the newest checkpoint and policies lie; in format 1 beside run.json."""
+        """Where the newest checkpoint and policies lie, or would lie before the first save."""
         return self.path / (self.content.save or "")
 
     @property
@@ -137,7 +133,8 @@ class RunFolder:
         """
         if not anew:
             make_empty(path)
-        folder = cls(path.resolve(), {**beginning_now(path.resolve()), **metadata})
+        begun = beginning_now(path.resolve())
+        folder = cls(path.resolve(), {"format": RUN_FORMAT, **begun, **metadata})
         try:
             folder.lock()
             if anew:
@@ -235,8 +232,8 @@ class RunFolder:
             if self.content.best is None:
                 raise UnknownNameError(
                     f"run {self.name} has no best policy: it was not evaluated in training yet, or "
-                    "by older firmware or tools, which keep only the last; the same training with "
-                    "--board host ends in the same bits, and keeps it"
+                    "its board had no memory for a second one; the same training with --board host "
+                    "ends in the same bits, and keeps it"
                 )
             return self.best_path
         if not self.policy_path.is_file():
@@ -254,16 +251,12 @@ class RunFolder:
                     "names: restore it, or take the last policy"
                 )
             return
-        stated = {self.run_path: content.state_sha256}
-        if content.save is None:  # format 1, which was not saved in one step
-            stated[self.checkpoint_path] = state_of_checkpoint(self.checkpoint_path)
-        for path, state in stated.items():
-            if state and state != policy_state:
-                command = command_line("train", "--resume", near_path(self.path))
-                raise VerificationError(
-                    f"{self.policy_path} comes from another training state than {path} names: "
-                    f"fetch it again with `{command}`"
-                )
+        if content.state_sha256 and content.state_sha256 != policy_state:
+            command = command_line("train", "--resume", near_path(self.path))
+            raise VerificationError(
+                f"{self.policy_path} comes from another training state than {self.run_path} names: "
+                f"fetch it again with `{command}`"
+            )
 
     def keep(self, name: str, data: bytes) -> None:
         """Writes a file whose name says its content, unless it is there."""
@@ -356,26 +349,29 @@ def remove_unsaved(path: Path) -> None:
 
 def read_run_file(path: Path) -> dict[str, Any]:
     """The document of a run.json, checked."""
-    return read_checked(path, Run, FORMAT, "restore it or start a new run")
+    return read_checked(path, Run, RUN_FORMAT, "restore it or start a new run")
 
 
 def read_checked(
-    path: Path, kind: type[Run] | type[Group], newest: int, remedy: str
+    path: Path, kind: type[Run] | type[Group], read: int, remedy: str
 ) -> dict[str, Any]:
-    """A document that is of this type, in a format up to the newest."""
+    """Return the document of a file that is of this type and of the format that is read.
+
+    Raises DamagedFileError, which names the other format or what does not fit.
+    """
     try:
         document: dict[str, Any] = parse_json(read_limited(path, MOST_JSON_BYTES))
-        stated = document.get("format", 1) if isinstance(document, dict) else None
-        is_newer = type(stated) is int and stated > newest  # what else it says may differ, too
-        if not is_newer:
+        stated = document.get("format", read) if isinstance(document, dict) else None
+        is_other = type(stated) is int and stated != read  # what else it says may differ, too
+        if not is_other:
             typed(document, kind)
     except OSError as error:
         raise cannot_read(path, error) from None
     except ValueError as error:
         raise DamagedFileError(f"{path} is damaged{reason_of(error)}; {remedy}") from None
-    if is_newer:
+    if is_other:
         raise DamagedFileError(
-            f"{path} has format {shown(stated)}, this host reads {newest}: "
+            f"{path} has format {shown(stated)}, this host reads {read}: "
             "use the host tools that wrote it"
         )
     return document

@@ -22,7 +22,7 @@ from rltools_host.runs.names import GROUP_FILE, beginning_now, find_group, make_
 CURVES_FILE = "curves.csv"
 STORAGE_FILE = "study.db"  # of a tuning
 SCRATCH = ".work"  # while it trains: the program, and what its processes are told
-FORMAT = 2  # of group.json; 1 knew no tuning, and no variants of other experiments
+FORMAT = 3  # of group.json; up to 2 hyperparameters had other names
 SEEDS, STUDY, TUNE = "seeds", "study", "tune"  # kinds
 
 

@@ -115,7 +115,6 @@ def remove_others(run: Path, name: str) -> None:
     for other in saves_in(run):
         if other != name:
             remove_save(run / other)
-    remove_files(run)  # of a run of format 1
 
 
 def remove_partials(run: Path) -> None:
@@ -139,8 +138,8 @@ def saves_in(run: Path) -> list[str]:
 
 
 def holds_save(run: Path) -> bool:
-    """Whether anything that was saved is there, also of a run of format 1."""
-    return bool(saves_in(run)) or any((run / name).is_file() for name in SAVED_FILES)
+    """Return whether anything that was saved is there."""
+    return bool(saves_in(run))
 
 
 def remove_save(path: Path) -> None:
@@ -161,25 +160,23 @@ def saves_to_resume(path: Path, run: Run) -> list[Path]:
     process was killed just before, then the one that it names. Where that one is gone, any other.
     """
     committed = path / (run.save or "")
-    is_there, step = (committed / CHECKPOINT_FILE).is_file(), step_of(committed, run)
+    is_there, step = (committed / CHECKPOINT_FILE).is_file(), step_of(committed)
     found = [path / name for name in saves_in(path)]
-    newer = [save for save in found if not is_there or step_of(save, run) > step]
-    newer.sort(key=lambda save: step_of(save, run), reverse=True)
+    newer = [save for save in found if not is_there or step_of(save) > step]
+    newer.sort(key=step_of, reverse=True)
     return [*newer, committed]
 
 
-def step_of(save: Path, run: Run) -> int:
-    """The step that a save's name states, or run.json of one that has no folder of its own."""
+def step_of(save: Path) -> int:
+    """Return the step that a save's name states; 0 where it is none."""
     match = re.fullmatch(SAVE_NAME, save.name)
-    return int(match.group(1)) if match else run.checkpoint_step or 0
+    return int(match.group(1)) if match else 0
 
 
-def is_whole(save: Path, state_sha256: str | None, run: Run) -> bool:
-    """Whether a save has a policy, of this state."""
+def is_whole(save: Path, state_sha256: str | None) -> bool:
+    """Return whether a save has a policy, of this state."""
     try:
         data = (save / POLICY_FILE).read_bytes()
-    except FileNotFoundError:
-        return run.is_recurrent and (save / CHECKPOINT_FILE).is_file()
     except OSError:
         return False
     return state_sha256 is not None and state_of_policy(data) == state_sha256

@@ -56,7 +56,7 @@ Elements = Annotated[int, Meta(ge=1, le=MOST_ELEMENTS)]
 Channels = Annotated[tuple[Channel, ...], Meta(min_length=1, max_length=MOST_ELEMENTS)]
 
 
-# Where a task's step_interval_us is from; of earlier tools' runs that is not known.
+# Where a task's step_interval_us is from.
 IntervalSource = Literal["", "channels", "dt", "render_fps", "default"]
 INTERVAL_SOURCES: dict[IntervalSource, str] = {  # where nobody states it
     "": "which nobody is known to have stated",
@@ -71,8 +71,8 @@ class Sizes(Struct, frozen=True):
 
     environments: Annotated[int, Meta(ge=1, le=MOST_ENVIRONMENTS)]
     batch_size: Size
-    replay_capacity: Size
-    rollout_steps: Size
+    buffer_size: Size
+    n_steps: Size
 
 
 class Task(Struct, frozen=True, omit_defaults=True):
@@ -149,7 +149,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
     @property
     def states_interval(self) -> bool:
-        """Whether somebody said how long a step takes; of earlier tools' runs that is not known."""
+        """Return whether somebody said how long a step takes."""
         return self.step_interval_from == "channels"
 
     @property

@@ -38,7 +38,7 @@ from rltools_host.runs.checkpoint import (
     parse_image,
     to_safetensors,
 )
-from rltools_host.runs.folder import FORMAT, RunFolder
+from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import timestamp
 from rltools_host.runs.provenance import git_revision, machine, package_versions, read_sources
 from rltools_host.runs.saves import (
@@ -200,7 +200,6 @@ def metadata_at_start(
     description = plan.description
     return {
         **earlier,
-        "format": FORMAT,
         "experiment": description.name,
         "algorithm": description.algorithm,
         "environment": description.environment["name"],

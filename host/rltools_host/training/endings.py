@@ -42,7 +42,7 @@ def remedy(
     for save in saves_to_resume(folder.path, folder.content):
         if (save / CHECKPOINT_FILE).is_file():
             command = plan.resume_command(folder.path, changes)
-            step = step_of(save, folder.content)
+            step = step_of(save)
             return f"{before}go on from step {step:,} with `{command}`"
     if plan.is_lasting and has_begun:
         return f"{before}as long as the board stays on, go on with `{command}`"

@@ -16,8 +16,8 @@ RATE = "learning_rate"
 
 
 def checkpoint_to_put(plan: Plan) -> Checkpoint | None:
-    """What goes to the board. PPO's state has the step size, which then changes as learning_rate
-    does."""
+    """Return what goes to the board: PPO's state has a learning rate of its own, which changes as
+    the hyperparameter does."""
     old, new = plan.changed.get(RATE, (1.0, 1.0))
     if plan.checkpoint is None or old in (0.0, new):
         return plan.checkpoint
@@ -50,10 +50,10 @@ def smaller_steps(plan: Plan, error: BaseException, step: int) -> Mapping[str, f
     if not isinstance(error, TrainingFaultError) or isinstance(error, BrokenEnvironmentError):
         return {}
     name = RATE
-    if "student_rate" in values and step > values["teacher_steps"]:
-        name = "student_rate"
-    elif values.get("adapt_rate"):
-        name = "kl_target"
+    if "student_learning_rate" in values and step > values["teacher_steps"]:
+        name = "student_learning_rate"
+    elif values.get("adaptive_lr"):
+        name = "target_kl"
     return {name: float(f"{float(values[name]) / 2:.6g}")} if name in values else {}
 
 

@@ -38,7 +38,6 @@ from rltools_host.training.hyperparameters import (
     as_float32,
     default_values,
     given_values,
-    own_names,
     setting_texts,
     sizes_in,
 )
@@ -46,7 +45,7 @@ from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan, 
 from rltools_host.tree import command_line, near_path
 
 MOST_SEEDS = 1000
-OF_EACH_RUN = ("seed", "steps", "eval_every", "report_every")  # by its seed, length and board
+OF_EACH_RUN = ("seed", "steps", "eval_freq", "report_every")  # by its seed, length and board
 THREADS_UNLESS_SAID = 2  # of a board that takes threads: kernels/threads/pool.h
 PART = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?", re.ASCII)
 
@@ -136,13 +135,12 @@ def require_environment(plans: Sequence[Plan]) -> None:
 def as_stored(training: TrainingRequest, plan: Plan) -> TrainingRequest:
     """With a file's values among the settings, as group.json has no file; and with the steps apart,
     as the group may go on to another total."""
-    texts = own_names(plan.description, setting_texts(training.settings))
+    texts = setting_texts(training.settings)
     if training.set_file is not None:
-        of_file = own_names(plan.description, training.set_file.texts)
         left_out = {"seed"} if training.steps is None else {"seed", "steps"}
         texts |= {
             name: text
-            for name, text in of_file.items()
+            for name, text in training.set_file.texts.items()
             if name not in texts and name not in left_out
         }
     steps = plan.steps if "steps" in texts else training.steps

@@ -1,7 +1,4 @@
-"""Values of hyperparameters: defaults, --seed, --steps, --set and --set-file, checked; and what
-words of other libraries for them mean here: Stable-Baselines3, CleanRL, skrl, RSL-RL and rl_games.
-One that means the same is taken; one that means nearly the same, or is set elsewhere, gets a
-sentence."""
+"""Values of hyperparameters: defaults, --seed, --steps, --set and --set-file, checked."""
 
 from __future__ import annotations
 
@@ -33,112 +30,51 @@ from rltools_host.gymnasium_tasks.task import (
 from rltools_host.runs.task import Task
 from rltools_host.tree import near_path
 
-# A word elsewhere, and the hyperparameters here that may be meant: the first that there is.
-SAME: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("lr", "policy_lr", "q_lr", "actor_lr"), ("learning_rate",)),
-    **dict.fromkeys(
-        ("total_timesteps", "n_timesteps", "timesteps", "total_steps", "num_timesteps"), ("steps",)
-    ),
-    **dict.fromkeys(("discount", "discount_factor"), ("gamma",)),
-    **dict.fromkeys(("lam", "gae_lam"), ("gae_lambda",)),
-    **dict.fromkeys(("clip_coef", "clip_param", "clip_ratio", "e_clip"), ("clip_range",)),
-    **dict.fromkeys(
-        ("n_epochs", "update_epochs", "num_learning_epochs", "mini_epochs"), ("epochs",)
-    ),
-    **dict.fromkeys(("vf_coef", "value_loss_coef", "value_loss_scale"), ("value_weight",)),
-    **dict.fromkeys(("ent_coef", "entropy_coef", "entropy_loss_scale"), ("entropy_weight",)),
-    **dict.fromkeys(("target_kl", "desired_kl", "kl_threshold"), ("kl_target",)),
-    **dict.fromkeys(("log_std_init", "init_noise_std"), ("initial_log_std",)),
-    **dict.fromkeys(("normalize_advantage", "norm_adv"), ("normalize_adv",)),
-    **dict.fromkeys(("normalize_obs", "norm_obs", "normalize_observations"), ("normalize_obs",)),
-    **dict.fromkeys(("polyak_tau", "soft_update_tau"), ("tau",)),
-    **dict.fromkeys(("exploration_noise", "action_noise_std"), ("action_noise",)),
-    "target_policy_noise": ("policy_noise",),
-    "target_noise_clip": ("noise_clip",),
-    **dict.fromkeys(("policy_frequency", "policy_freq"), ("policy_delay",)),
-    **dict.fromkeys(("start_steps", "warmup_steps", "random_timesteps"), ("learning_starts",)),
-    **dict.fromkeys(("init_alpha", "initial_alpha"), ("alpha",)),
-    **dict.fromkeys(
-        ("exploration_initial_eps", "start_e", "initial_exploration"), ("initial_epsilon",)
-    ),
-    **dict.fromkeys(("exploration_final_eps", "end_e", "final_exploration"), ("final_epsilon",)),
-    "exploration_fraction": ("explore_fraction",),
-    "train_frequency": ("train_freq",),
-    "eval_freq": ("eval_every",),
-    "n_eval_episodes": ("eval_episodes",),
-    **dict.fromkeys(("beta1", "beta_1"), ("adam_beta1",)),
-    **dict.fromkeys(("beta2", "beta_2"), ("adam_beta2",)),
-    **dict.fromkeys(("eps", "adam_eps", "epsilon"), ("adam_epsilon",)),
-}
-SIZE_WORDS: Mapping[str, str] = {
-    **dict.fromkeys(("batch_size", "minibatch_size"), "batch_size"),
-    **dict.fromkeys(("buffer_size", "replay_size", "memory_size"), "replay_capacity"),
-    **dict.fromkeys(("n_steps", "num_steps", "rollouts", "horizon_length"), "rollout_steps"),
-    **dict.fromkeys(("n_envs", "num_envs"), "environments"),
-    **dict.fromkeys(("net_arch", "hidden_sizes", "hidden_dims", "hidden_layers"), "hidden"),
-    **dict.fromkeys(("max_episode_steps", "episode_length"), "episode_steps"),
-    **{name: name for name in (*SIZES, "environments", "hidden", "episode_steps")},
-}
+SIZE_NAMES = (*SIZES, "environments", "hidden", "episode_steps")
 CONSTANTS = {**OF_HEADERS, "hidden": "Actor and Critic"}  # of an experiment's header
-SENTENCES: Mapping[str, str] = {
-    "polyak": "tau is 1 - polyak: set that, as in tau=0.005",
-    "ent_coef": "this algorithm finds the entropy's weight itself, from alpha on and toward "
-    "target_entropy: set these",
-    "train_freq": "one update follows each step of the environments",
-    "gradient_steps": "one update follows each step of the environments",
-    "target_update_interval": "elsewhere it counts steps: target_every counts updates, and tau=1 "
-    "copies the network",
-    "target_network_frequency": "elsewhere it counts steps: target_every counts updates, and tau=1 "
-    "copies the network",
-    "n_minibatches": "give the rows of one: batch_size",
-    "num_minibatches": "give the rows of one: batch_size",
-    "num_mini_batches": "give the rows of one: batch_size",
-    "anneal_lr": "the step size falls evenly to final_rate times its beginning: final_rate=0",
-    "lr_schedule": "the step size falls evenly to final_rate times its beginning: final_rate=0",
-    "activation_fn": "the experiment's header has the activations, of Actor and Critic",
-    "device": "--board says where a run is trained",
-    "verbose": "the screen shows what there is to say",
-    "policy": "all policies are multi-layer perceptrons: hidden has their widths",
-    "tensorboard_log": "the log lies in the run's folder; --no-tensorboard leaves it out",
+# Hyperparameters and sizes by the names that they had until format 3 of run.json.
+FORMER: Mapping[str, str] = {
+    "value_weight": "vf_coef",
+    "entropy_weight": "ent_coef",
+    "epochs": "n_epochs",
+    "kl_target": "target_kl",
+    "initial_log_std": "log_std_init",
+    "normalise_obs": "norm_obs",
+    "normalise_adv": "normalize_advantage",
+    "recompute_adv": "recompute_advantage",
+    "target_every": "target_update_interval",
+    "explore_fraction": "exploration_fraction",
+    "initial_epsilon": "exploration_initial_eps",
+    "final_epsilon": "exploration_final_eps",
+    "final_rate": "lr_end_factor",
+    "adapt_rate": "adaptive_lr",
+    "policy_noise": "target_policy_noise",
+    "noise_clip": "target_noise_clip",
+    "student_rate": "student_learning_rate",
+    "student_end": "student_lr_end_factor",
+    "eval_every": "eval_freq",
+    "eval_episodes": "n_eval_episodes",
+    "replay_capacity": "buffer_size",
+    "rollout_steps": "n_steps",
 }
 
 
-def own_names(description: ExperimentDescription, texts: Mapping[str, str]) -> dict[str, str]:
-    """Texts by the names that the experiment has; each name once.
-
-    UsageError with the place where a size, or what has no equal here, is set.
-    """
+def require_names(description: ExperimentDescription, names: Collection[str]) -> None:
+    """Raise UsageError where a name is a size, which is set elsewhere, or one of before."""
     known = {entry.name for entry in description.hyperparameters}
-    found: dict[str, str] = {}
-    for word, text in texts.items():
-        name = word
-        if word not in known:
-            name = next((same for same in SAME.get(word, ()) if same in known), word)
-        if name not in known:
-            refuse_word(description, word)
-        if name in found:
-            raise UsageError(f"{word} is {name}, which is given twice: give it once")
-        found[name] = text
-    return found
-
-
-def refuse_word(description: ExperimentDescription, word: str) -> None:
-    """UsageError for a word that is known and is no hyperparameter here."""
-    if word in SIZE_WORDS:
-        size = SIZE_WORDS[word]
+    for name in names:
+        if name in FORMER and name not in known:
+            raise UsageError(f"{name} is called {FORMER[name]} now: set that")
+        if name not in SIZE_NAMES:
+            continue
         if GENERATED.fullmatch(description.name):
             raise UsageError(
-                f"{word} is fixed when a run begins: start a new one with --set {size}=…"
+                f"{name} is fixed when a run begins: start a new one with --set {name}=…"
             )
         base, _ = sizes_of_name(description.name) or (description.name, {})
-        header = near_path(header_of(base))
         raise UsageError(
-            f"{word} is compiled in, as boards do not allocate: start a new run with --set "
-            f"{size}=…, or edit {CONSTANTS[size]} in {header}"
-        )
-    if word in SENTENCES:
-        raise UsageError(
-            f"{word} is not a hyperparameter of {description.algorithm} here: {SENTENCES[word]}"
+            f"{name} is compiled in, as boards do not allocate: start a new run with --set "
+            f"{name}=…, or edit {CONSTANTS[name]} in {near_path(header_of(base))}"
         )
 
 
@@ -164,18 +100,17 @@ def sizes_in(
     rest: list[str] = []
     given = {*said}
     for setting in settings:
-        word, equals, text = (part.strip() for part in setting.partition("="))
-        size = SIZE_WORDS.get(word)
-        if not equals or size is None:
+        size, equals, text = (part.strip() for part in setting.partition("="))
+        if not equals or size not in SIZE_NAMES:
             rest.append(setting)
             continue
         if size in given:
             raise UsageError(f"{size} is given twice: give it once")
         given.add(size)
         if size == "hidden":
-            hidden = widths_of(word, text)
+            hidden = widths_of(size, text)
         else:
-            sizes[size] = whole(word, text)
+            sizes[size] = whole(size, text)
     return hidden, sizes, tuple(rest)
 
 
@@ -298,7 +233,8 @@ def given_values(
     """The values of --seed, --steps and --set, each name once; they win over those of the file."""
     given = {"seed": seed, "steps": steps}
     texts = {name: str(value) for name, value in given.items() if value is not None}
-    texts = own_names(description, setting_texts(settings, texts))
+    texts = setting_texts(settings, texts)
+    require_names(description, texts)
     of_file = {} if set_file is None else file_values(description, set_file)
     return of_file | {
         name: parse_value(description.hyperparameter(name), text) for name, text in texts.items()
@@ -336,9 +272,10 @@ def given_numbers(texts: Sequence[str]) -> dict[str, float]:
 def file_values(description: ExperimentDescription, set_file: SetFile) -> Values:
     """All of a file's values, also those that something else wins over."""
     try:
+        require_names(description, set_file.texts)
         return {
             name: parse_value(description.hyperparameter(name), text)
-            for name, text in own_names(description, set_file.texts).items()
+            for name, text in set_file.texts.items()
         }
     except RltError as error:
         raise type(error)(f"{OPTION} {set_file.path}: {error}") from None

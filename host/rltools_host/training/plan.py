@@ -43,7 +43,7 @@ POINTS_OF_SHORT_RUNS = 20
 SET_ON_RESUME = ("steps", "report_every")
 # So may one that a fault has stopped: sizes of steps, and bounds on them.
 SET_AFTER_FAULT = (
-    *("learning_rate", "student_rate", "kl_target"),
+    *("learning_rate", "student_learning_rate", "target_kl"),
     *("max_grad_norm", "clip_range", "adam_epsilon"),
 )
 
@@ -283,8 +283,8 @@ def make_plan(
         return plan
     values["report_every"] = report_interval(description, board)
     values |= given
-    if "eval_every" not in given and values["steps"] < values["eval_every"]:
-        values["eval_every"] = max(1, int(values["steps"]) // POINTS_OF_SHORT_RUNS)
+    if "eval_freq" not in given and values["steps"] < values["eval_freq"]:
+        values["eval_freq"] = max(1, int(values["steps"]) // POINTS_OF_SHORT_RUNS)
     return plan
 
 
@@ -336,9 +336,7 @@ def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
         values["report_every"] = report_interval(plan.description, plan.board)
     values |= given
     steps, done = int(values["steps"]), checkpoint.step
-    whole = folder.content.state == "finished" and is_whole(
-        save, checkpoint.state_sha256, folder.content
-    )
+    whole = folder.content.state == "finished" and is_whole(save, checkpoint.state_sha256)
     # A run may be past its own total and not at its end: many environments step at once, and an
     # algorithm may have to learn from them yet.
     if steps < min(done, own_steps) or (steps <= done and whole):

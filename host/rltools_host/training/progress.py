@@ -291,7 +291,7 @@ class Member:
         saves = saves_to_resume(folder.path, run)
         if not any((save / CHECKPOINT_FILE).is_file() for save in saves):
             return
-        whole = is_whole(folder.save_path, run.state_sha256, run)
+        whole = is_whole(folder.save_path, run.state_sha256)
         of_run = {name: getattr(run, name) for name in FIGURES if hasattr(run, name)}
         self.take({"step": run.step, "steps": run.steps or self.steps, **of_run})
         finished = run.state == "finished" and whole and self.step >= (steps or 0)
@@ -304,7 +304,7 @@ class Member:
     def document(self) -> dict[str, Any]:
         """What group.json says of it."""
         same = ["state", "step", "steps", "train_s", "steps_per_s", "return_mean", "return_std"]
-        if math.isfinite(self.length_mean):  # runs of earlier tools do not state it
+        if math.isfinite(self.length_mean):
             same.append("length_mean")
         of_task = {name: getattr(self, name) for name in OF_TASKS}
         return {

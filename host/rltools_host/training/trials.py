@@ -29,11 +29,11 @@ from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.runs.task import Task
 from rltools_host.toolchain import tools
 from rltools_host.training.hyperparameters import (
-    SIZE_WORDS,
+    SIZE_NAMES,
     of_experiment,
-    own_names,
     parse_value,
     plain_number,
+    require_names,
     resized,
     setting_texts,
     sizes_in,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 LOGARITHMIC_FROM = 30.0  # the highest over the lowest
 MOST_CHOICES = 100
 MOST_SHAPES = 1000  # that sizes make together
-FIXED = ("seed", "steps", "eval_every", "eval_episodes", "report_every")  # or runs do not compare
+FIXED = ("seed", "steps", "eval_freq", "n_eval_episodes", "report_every")  # or runs do not compare
 # What is searched unless somebody says, with what is usual.
 USUAL: Mapping[str, str] = {
     "learning_rate": "1e-5..1e-2",
@@ -54,8 +54,8 @@ USUAL: Mapping[str, str] = {
     "tau": "0.001..0.05",
     "gae_lambda": "0.8,0.9,0.92,0.95,0.98,0.99,1",
     "clip_range": "0.1,0.2,0.3,0.4",
-    "epochs": "1,5,10,20",
-    "entropy_weight": "1e-8..0.1",
+    "n_epochs": "1,5,10,20",
+    "ent_coef": "1e-8..0.1",
     "action_noise": "0.02..0.5",
 }
 USUAL_SIZES: Mapping[str, str] = {"hidden": "64x64,128x128,256x256", "batch_size": "64,128,256"}
@@ -87,7 +87,7 @@ class Dimension:
 
     @property
     def is_size(self) -> bool:
-        return self.name in SIZE_WORDS.values()
+        return self.name in SIZE_NAMES
 
     def text(self) -> str:
         """As --search takes it."""
@@ -119,7 +119,8 @@ def space_of(
             raise UsageError(f"--search {name} is given twice: give it once")
         texts[name] = values if equals else ""
     hidden, numbers, others = sizes_in(settings)
-    fixed = own_names(description, setting_texts(others))
+    fixed = setting_texts(others)
+    require_names(description, fixed)
     sizes = {*numbers, *(("hidden",) if hidden else ())}
     if not texts:
         known = {entry.name for entry in description.hyperparameters}
@@ -129,8 +130,6 @@ def space_of(
     for found in space:
         if found.name in fixed or found.name in sizes:
             raise UsageError(f"{found.name} is searched, and is set: give --search or --set")
-        if [other.name for other in space].count(found.name) > 1:
-            raise UsageError(f"--search has {found.name} twice, by two words: give it once")
     if not space:
         raise UsageError(
             f"{description.name} has nothing that is searched unless it is named: name it with "
@@ -140,22 +139,21 @@ def space_of(
     return space
 
 
-def dimension(description: ExperimentDescription, word: str, values: str) -> Dimension:
-    is_own = any(entry.name == word for entry in description.hyperparameters)
-    if not is_own and (size := SIZE_WORDS.get(word)):
-        return size_dimension(size, word, values or USUAL_SIZES.get(size, ""))
-    (name,) = own_names(description, {word: ""})
+def dimension(description: ExperimentDescription, name: str, values: str) -> Dimension:
+    if name in SIZE_NAMES:
+        return size_dimension(name, values or USUAL_SIZES.get(name, ""))
+    require_names(description, [name])
     entry = description.hyperparameter(name)
     if name in FIXED:
         raise UsageError(
-            f"--search {word}: all trials have the same {name}, or they do not compare"
+            f"--search {name}: all trials have the same {name}, or they do not compare"
         )
     if not values and name not in USUAL:
-        raise UsageError(f"--search {word}: give a range or values: --search {word}=LOW..HIGH")
+        raise UsageError(f"--search {name}: give a range or values: --search {name}=LOW..HIGH")
     try:
         return hyperparameter_dimension(entry, values or USUAL[name])
     except RltError as error:
-        raise UsageError(f"--search {word}: {error}") from None
+        raise UsageError(f"--search {name}: {error}") from None
 
 
 def hyperparameter_dimension(entry: Parameter, text: str) -> Dimension:
@@ -176,19 +174,19 @@ def distinct(text: str, choices: Sequence[str]) -> tuple[str, ...]:
     return tuple(choices)
 
 
-def size_dimension(size: str, word: str, text: str) -> Dimension:
+def size_dimension(size: str, text: str) -> Dimension:
     """Choices alone: each is compiled."""
     parts = [part.strip() for part in text.split(",")]
     form = WIDTHS if size == "hidden" else re.compile("[0-9]+")
     if not all(form.fullmatch(part) for part in parts):
-        example = "hidden=64x64,256x256" if size == "hidden" else f"{word}=64,256"
+        example = "hidden=64x64,256x256" if size == "hidden" else f"{size}=64,256"
         raise UsageError(
-            f"--search {word}={text}: sizes are compiled in: list them, as in --search {example}"
+            f"--search {size}={text}: sizes are compiled in: list them, as in --search {example}"
         )
     try:
         return Dimension(size, choices=distinct(text, [part.replace("x", ",") for part in parts]))
     except UsageError as error:
-        raise UsageError(f"--search {word}={error}") from None
+        raise UsageError(f"--search {size}={error}") from None
 
 
 def require_shapes(experiment: str, task: Task | None, space: Sequence[Dimension]) -> None:

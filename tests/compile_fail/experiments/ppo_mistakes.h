@@ -24,7 +24,7 @@ struct PpoMistakes : PendulumPpo {
 #endif
   // variant: RLT_NORMALIZED_TWICE
   // says: the experiment states kNormalized, which its algorithm does not read
-  // says: PPO and distillation have a hyperparameter, normalize_obs
+  // says: PPO and distillation have a hyperparameter, norm_obs
 #if defined(RLT_NORMALIZED_TWICE)
   static constexpr bool kNormalized = true;
 #endif

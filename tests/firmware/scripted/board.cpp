@@ -62,8 +62,8 @@ void Board::set_short_run(std::uint32_t steps) {
   set("seed", 7);
   set("steps", steps);
   set("learning_starts", 10);
-  set("eval_every", 25);
-  set("eval_episodes", 2);
+  set("eval_freq", 25);
+  set("n_eval_episodes", 2);
   set("report_every", 10);
 }
 

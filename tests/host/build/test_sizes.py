@@ -29,7 +29,7 @@ def test_the_name_says_every_size() -> None:
 
 
 def test_words_of_sizes_become_the_experiments() -> None:
-    settings = ("gamma=0.9", "net_arch=[32, 32]", "buffer_size=5e3")
+    settings = ("gamma=0.9", "hidden=[32, 32]", "buffer_size=5e3")
     expected = ("pendulum-td3-h32x32-c5000", ("gamma=0.9",))
     assert of_experiment("pendulum-td3", settings) == expected
     assert of_experiment("pendulum-td3", ("gamma=0.9",)) == ("pendulum-td3", ("gamma=0.9",))
@@ -39,11 +39,11 @@ def test_words_of_sizes_become_the_experiments() -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (["hidden=64,64", "net_arch=32"], "hidden is given twice: give it once"),
+        (["hidden=64,64", "hidden=32"], "hidden is given twice: give it once"),
         (["hidden=0"], "hidden=0: give numbers from 1 to 10,000,000"),
         (["hidden=8,8,8,8,8,8,8,8,8"], "and of hidden 8 at most"),
         (["batch_size=1.5"], "batch_size=1.5: give a whole number"),
-        (["n_steps=64"], "rollout_steps=64: pendulum-td3 has no rollout_steps"),
+        (["n_steps=64"], "n_steps=64: pendulum-td3 has no n_steps"),
         (
             ["hidden=100,100,100,100", "batch_size=100"],
             "would have more than 31 characters: give fewer sizes, or write an experiment",
@@ -92,7 +92,7 @@ def test_sizes_that_another_experiment_states(project: Path) -> None:
     (folder / "cart.h").write_text('#include "acrobot_ppo.h"\nstruct Cart : AcrobotPpo {};\n')
     (folder / "cart_two.h").write_text('#include "cart.h"\nstruct CartTwo : Cart {};\n')
     assert is_generated("cart-two-r16"), "the tree's, by way of one of the project's"
-    with pytest.raises(UsageError, match="cart-two has no replay_capacity"):
+    with pytest.raises(UsageError, match="cart-two has no buffer_size"):
         of_experiment("cart-two", ["buffer_size=100"])
 
 
@@ -127,7 +127,7 @@ def test_trials_with_sizes_are_runs_that_are_replayed(tmp_path: Path) -> None:
         document: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
         return document
 
-    fixed = ("--steps", "120", "--set", "eval_episodes=1", "--set", "batch_size=20")
+    fixed = ("--steps", "120", "--set", "n_eval_episodes=1", "--set", "batch_size=20")
     search = ("--search", "hidden=8,16x8", "--trials", "2", "--jobs", "1", "--no-prune")
     found = rlt("tune", "pendulum-td3", "--board", "host", *fixed, *search, "--name", "search")
     assert [trial["state"] for trial in found["trials"]] == ["complete", "complete"]

@@ -19,7 +19,7 @@ from rltools_host.runs.group import GroupFolder
 
 LEARNING = {"experiment": "x", "environment.gravity_m_s2": 10, "environment.behavior": 7}
 RUN: dict[str, Any] = {
-    "format": 2,
+    "format": 4,
     "experiment": "pendulum-td3",
     "algorithm": "TD3",
     "environment": "Pendulum-v1",

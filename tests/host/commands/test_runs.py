@@ -23,7 +23,7 @@ from rltools_host.runs.inventory import Entry
 from rltools_host.tree import Project
 
 RUN: dict[str, Any] = {
-    "format": 2,
+    "format": 4,
     "experiment": "pendulum-td3",
     "board": "host",
     "state": "finished",
@@ -260,7 +260,7 @@ def test_another_tools_run_is_refused(runs: Path, capsys: pytest.CaptureFixture[
     other = runs / "other"
     other.mkdir()
     (other / "policy.rltp").write_text("x")
-    for content in ("{}", '{"experiment": "pendulum-td3"}', '{"format": 2}', "[]"):
+    for content in ("{}", '{"experiment": "pendulum-td3"}', '{"format": 4}', "[]"):
         (other / "run.json").write_text(content)
         assert cli.run(["runs", "delete", "other", "--yes"]) == 7
         assert "remove that folder by hand" in capsys.readouterr().err or content == "[]"

@@ -22,10 +22,10 @@ from training_calls import train_here
 
 NAME = "pendulum-ppo-ablation"
 VARIANTS = {
-    "both": {"adapt_rate": 1, "normalize_obs": 1},
-    "no-adaptive-rate": {"adapt_rate": 0, "normalize_obs": 1},
-    "no-normalization": {"adapt_rate": 1, "normalize_obs": 0},
-    "neither": {"adapt_rate": 0, "normalize_obs": 0},
+    "both": {"adaptive_lr": 1, "norm_obs": 1},
+    "no-adaptive-rate": {"adaptive_lr": 0, "norm_obs": 1},
+    "no-normalization": {"adaptive_lr": 1, "norm_obs": 0},
+    "neither": {"adaptive_lr": 0, "norm_obs": 0},
 }
 
 
@@ -50,7 +50,7 @@ def test_variants_times_seeds(trained: Path, tmp_path: Path) -> None:
             assert (metadata["state"], metadata["seed"]) == ("finished", seed)
             settings = metadata["hyperparameters"]
             assert {key: settings[key] for key in switches} == switches
-            assert (settings["eval_every"], settings["steps"]) == (5000, 16000)
+            assert (settings["eval_freq"], settings["steps"]) == (5000, 16000)
             hashes.add(metadata["state_sha256"])
     assert len(hashes) == 8
     alone = train_here(
@@ -58,7 +58,7 @@ def test_variants_times_seeds(trained: Path, tmp_path: Path) -> None:
         "host",
         seed=2,
         steps=16000,
-        settings=["adapt_rate=0", "normalize_obs=0"],
+        settings=["adaptive_lr=0", "norm_obs=0"],
         out=tmp_path / "alone",
     )
     folder = RunFolder.open(trained / "neither" / "s2")
@@ -198,6 +198,6 @@ def test_a_setting_that_the_experiment_does_not_have(
     assert cli.run(["study", "a", "--out", str(tmp_path / "group")]) == 3
     assert capsys.readouterr().err.splitlines()[-1] == (
         f'error: {path}, variants[0] (typo): unknown hyperparameter "adapt_rat": did you mean '
-        "adapt_rate or final_rate or adam_beta2?"
+        "adaptive_lr or adam_beta2 or adam_beta1?"
     )
     assert not (tmp_path / "group").exists()

@@ -50,7 +50,7 @@ from waiting import is_running, wait_for
 
 SMALL = (
     *("--hidden", "8", "--no-tensorboard"),
-    *("--set", "learning_starts=50", "--set", "eval_every=1000000"),
+    *("--set", "learning_starts=50", "--set", "eval_freq=1000000"),
 )
 POINT = ("train", f"gym:{gymnasium_points.__file__}:Point", *SMALL)
 LONG = "5000"  # steps: seconds, in which a signal comes

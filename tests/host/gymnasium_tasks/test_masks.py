@@ -216,8 +216,8 @@ def test_what_is_forbidden_is_never_tried(
         algorithm=algorithm,
         steps=steps,
         hidden=(16,),
-        settings={"eval_every": steps, "learning_rate": 0.005},
-        sizes={"batch_size": 64, "rollout_steps": 32},
+        settings={"eval_freq": steps, "learning_rate": 0.005},
+        sizes={"batch_size": 64, "n_steps": 32},
         out=tmp_path / "run",
         quiet=True,
     )

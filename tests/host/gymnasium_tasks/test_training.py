@@ -67,15 +67,15 @@ TRAIN = functools.partial(
     train_task,
     name="Point",
     hidden=(8,),
-    hyperparameters={"learning_starts": 50, "eval_every": 250, "eval_episodes": 2},
+    hyperparameters={"learning_starts": 50, "eval_freq": 250, "n_eval_episodes": 2},
     tensorboard=False,
 )
 TRAIN_PPO = functools.partial(
     TRAIN,
     algorithm="ppo",
     environments=3,
-    sizes={"batch_size": 32, "rollout_steps": 32},
-    hyperparameters={"eval_every": 500, "eval_episodes": 2},
+    sizes={"batch_size": 32, "n_steps": 32},
+    hyperparameters={"eval_freq": 500, "n_eval_episodes": 2},
 )
 PPO_TOO = pytest.param(TRAIN_PPO, marks=pytest.mark.all)  # 5 s of the compiler
 
@@ -350,7 +350,7 @@ def test_a_fault_names_the_observation_before_it(
 
     monkeypatch.setattr(TrainingClient, "pause", noted)
     monkeypatch.setattr(saves, "LARGEST_SHARE", 1000.0)
-    rate = {"learning_rate": 1.0, "eval_every": 250, "learning_starts": 20_000, "eval_episodes": 2}
+    rate = {"learning_rate": 1.0, "eval_freq": 250, "learning_starts": 20_000, "n_eval_episodes": 2}
     with pytest.raises(TrainingFaultError) as error:
         TRAIN(WaitingPoint, steps=100_000, out=tmp_path / "run", hyperparameters=rate)
     sentence = str(error.value)
@@ -538,7 +538,7 @@ def test_choices_are_given_as_whole_numbers(
 ) -> None:
     make_env.given.clear()
     train = TRAIN_PPO if algorithm == "ppo" else TRAIN
-    settings = {"eval_every": 500, "eval_episodes": 2}
+    settings = {"eval_freq": 500, "n_eval_episodes": 2}
     train(make_env, algorithm=algorithm, steps=192, hyperparameters=settings, out=tmp_path / "run")
     learnt = state(tmp_path / "run")["rollout/action" if algorithm == "ppo" else "replay/action"]
     assert {*learnt[:, 0].tolist()} == {0, 1, 2}

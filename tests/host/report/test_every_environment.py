@@ -11,7 +11,7 @@ from rltools_host.report.run_data import collect
 from rltools_host.runs.folder import RunFolder
 from training_calls import train_here, train_task
 
-SHORT = ["eval_episodes=1"]
+SHORT = ["n_eval_episodes=1"]
 
 
 def check_episode_is_drawn(run: Path) -> None:

@@ -37,16 +37,16 @@ from rltools_host.tree import Project
 HYPERPARAMETERS = {
     "seed": 0,
     "steps": 400,
-    "eval_every": 200,
-    "eval_episodes": 10,
+    "eval_freq": 200,
+    "n_eval_episodes": 10,
     "report_every": 20,
     "learning_starts": 100,
     "learning_rate": 0.002,
     "gamma": 0.99,
     "tau": 0.005,
     "action_noise": 0.1,
-    "policy_noise": 0.2,
-    "noise_clip": 0.5,
+    "target_policy_noise": 0.2,
+    "target_noise_clip": 0.5,
     "policy_delay": 2,
     "adam_beta1": 0.9,
     "adam_beta2": 0.999,
@@ -194,10 +194,10 @@ def test_the_page_says_what_the_run_was(finished: str) -> None:
         "100 episodes in gymnasium's Pendulum-v1",
         "worse than the \N{MINUS SIGN}200 that counts as solved",  # the policy is untrained
         "neither time nor cycles",
-        "Other than the experiment's defaults: steps, eval_every, learning_rate",
+        "Other than the experiment's defaults: steps, eval_freq, learning_rate",
         "0c88f5cefcc30108e50a2bfd64199f1d680edace with uncommitted changes",
         "git checkout 0c88f5cefcc30108e50a2bfd64199f1d680edace ./rlt train pendulum-td3 "
-        "--board qemu-cortex-m7 --seed 0 --steps 400 --set eval_every=200 "
+        "--board qemu-cortex-m7 --seed 0 --steps 400 --set eval_freq=200 "
         "--set learning_rate=0.002",
         "RAM2 · 229,556 of 524,288 bytes (43.8 %)",
         "replay buffer 211,080",

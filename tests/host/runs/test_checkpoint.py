@@ -112,7 +112,7 @@ def test_every_damaged_byte_of_the_file_is_found(flip: int) -> None:
     for place in places:
         damaged = bytearray(FILE)
         damaged[place] ^= flip
-        with pytest.raises(DamagedFileError, match=r"the file is damaged: .*; restore it or start"):
+        with pytest.raises(DamagedFileError, match=r"the file (is damaged: |has format )"):
             from_safetensors(bytes(damaged), "the file")
 
 
@@ -124,8 +124,8 @@ def test_a_state_that_no_checkpoint_can_count() -> None:
 
 
 def test_a_file_of_a_later_format_is_named() -> None:
-    later = FILE.replace(b"rltools-checkpoint-1", b"rltools-checkpoint-2")
-    sentence = "the file has format rltools-checkpoint-2, this host reads rltools-checkpoint-1: use"
+    later = FILE.replace(b"rltools-checkpoint-2", b"rltools-checkpoint-1")
+    sentence = "the file has format rltools-checkpoint-1, this host reads rltools-checkpoint-2: use"
     with pytest.raises(DamagedFileError, match=sentence):
         from_safetensors(later, "the file")
 
@@ -303,14 +303,6 @@ def test_missing_key_of_the_header(key: str, tmp_path: Path) -> None:
     del header["__metadata__"][key]
     sentence = refusal(tmp_path, with_header(header, payload))
     assert "its header is not that of a checkpoint; restore it or start a new run" in sentence
-
-
-def test_checkpoint_without_a_record_of_learning_is_read() -> None:
-    """As older ones are."""
-    header, payload = split_header(FILE)
-    del header["__metadata__"]["learning"]
-    loaded, _ = from_safetensors(with_header(header, payload), "a file")
-    assert loaded == CHECKPOINT
 
 
 @pytest.mark.parametrize("padding", range(8))

@@ -37,7 +37,7 @@ def test_what_is_not_stated_is_nothing() -> None:
             assert value == type(value)(), name
         elif value:
             stated[name] = value
-    assert stated == {"Run.format": 1, "Tune.prunes": True}
+    assert stated == {"Run.format": contents.RUN_FORMAT, "Tune.prunes": True}
     assert len(defaults()) > 40
 
 

@@ -260,8 +260,8 @@ def test_damaged_run_is_exported_or_refused(tmp_path: Path, data: st.DataObject)
         ({"algorithm": "a" * 301}, r"algorithm is .*…, not a text in one line"),
         ({"hyperparameters": {"gamma": "1"}}, r'hyperparameters.gamma is "1", not a number'),
         ({"memory": [{"name": "flash"}]}, r"memory\[0\].use is missing"),
-        ({"format": 4}, r"run.json has format 4, this host reads 3: use the host tools that"),
-        ({"format": 4, "steps": "many"}, r"run.json has format 4, this host reads 3: use the"),
+        ({"format": 3}, r"run.json has format 3, this host reads 4: use the host tools that"),
+        ({"format": 3, "steps": "many"}, r"run.json has format 3, this host reads 4: use the"),
     ],
 )
 def test_sentences_name_the_key(

@@ -16,7 +16,7 @@ from rltools_host.runs.names import find_group, find_run, require_empty
 
 VARIANTS = [
     {"name": "a", "label": "with", "settings": []},
-    {"name": "b", "label": "without", "settings": ["adapt_rate=0"]},
+    {"name": "b", "label": "without", "settings": ["adaptive_lr=0"]},
 ]
 ASKED = {**GROUP, "kind": "study", "seeds": [0, 7], "variants": VARIANTS}
 
@@ -43,7 +43,7 @@ def test_runs_are_variants_times_seeds(tmp_path: Path) -> None:
     [
         ({"seeds": "0-3"}, 'seeds is "0-3", not a list'),
         ({"seeds": [-1]}, "seeds[0] is -1, not a whole number"),
-        ({"format": 0}, "format is 0, not a whole number"),
+        ({"format": "3"}, 'format is "3", not a whole number'),
         ({"variants": [{"name": "a"}]}, "variants[0].label is missing"),
         (
             {"variants": [{"name": "../x", "label": "", "settings": []}]},
@@ -71,8 +71,8 @@ def test_no_group_file(tmp_path: Path, content: str) -> None:
 
 def test_format_of_a_later_version(tmp_path: Path) -> None:
     path = made(tmp_path / "g") / "group.json"
-    path.write_text(path.read_text().replace('"format": 2', '"format": 3'))
-    with pytest.raises(DamagedFileError, match="has format 3, this host reads 2"):
+    path.write_text(path.read_text().replace('"format": 3', '"format": 4'))
+    with pytest.raises(DamagedFileError, match="has format 4, this host reads 3"):
         GroupFolder.open(tmp_path / "g")
 
 

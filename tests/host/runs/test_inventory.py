@@ -12,7 +12,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.inventory import Entry, entries, seeds_of
 
-RUN: dict[str, Any] = {"format": 2, "experiment": "pendulum-td3", "board": "host", "begun_us": 5}
+RUN: dict[str, Any] = {"format": 4, "experiment": "pendulum-td3", "board": "host", "begun_us": 5}
 RUN |= {"state": "paused", "seed": 3, "steps": 100, "step": 40}
 TUNE = {"mark": "0123456789abcdef", "study": "t", "search": ["gamma=0.9..0.99"], "trials": 4}
 DONE: dict[str, Any] = {"state": "finished", "step": 100, "return_std": 9.0, "length_mean": 20.0}

@@ -14,7 +14,7 @@ from rltools_host.runs.inventory import find_named, held, is_of_run, names_of, r
 def test_names_that_a_run_may_have(tmp_path: Path, name: str) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    (run / "run.json").write_text('{"format": 2, "experiment": "pendulum-td3"}')
+    (run / "run.json").write_text('{"format": 4, "experiment": "pendulum-td3"}')
     assert rename(run, name) == tmp_path / name
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
@@ -40,7 +40,7 @@ def test_a_groups_run_keeps_its_name(tmp_path: Path, place: str) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ['{"format": 2}', '{"experiment": "pendulum-td3"}'])
+@pytest.mark.parametrize("text", ['{"format": 4}', '{"experiment": "pendulum-td3"}'])
 def test_a_run_that_names_neither_is_not_held(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(DamagedFileError) as refused, held([tmp_path]):

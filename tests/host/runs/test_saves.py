@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from disk_calls import Durability, FullDisk, ends_killed_at, watched
 from fake_board import policy_of
 from fake_experiment import FINGERPRINT, TENSORS
-from rltools_host.errors import DiskError, UnknownNameError, UsageError, VerificationError
+from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.files import synchronize_folder
-from rltools_host.runs.checkpoint import Checkpoint, state_of_checkpoint, to_safetensors
+from rltools_host.runs.checkpoint import Checkpoint, parse_header, split_file, to_safetensors
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.saves import (
     is_whole,
@@ -67,7 +65,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that has saved nothing yet."""
     path = tmp_path_factory.mktemp("runs") / "started"
     metadata = {"experiment": "fake-td3", "board": "host", "steps": STEPS, "state": "training"}
-    folder = RunFolder.create(path, {"format": 2, **metadata})
+    folder = RunFolder.create(path, {"format": 4, **metadata})
     folder.append_metrics(map(evaluation_row, BEST_AT.values()))
     folder.close()
     return path
@@ -90,7 +88,10 @@ def states(path: Path) -> tuple[str | None, str | None, str | None]:
     if (best := folder.content.best) is not None:
         assert best.step == BEST_AT[PAUSED_AT if stated == state_of(PAUSED_AT) else STEPS]
         assert state_of_policy(folder.best_path.read_bytes()) == best.state_sha256
-    return stated, state_of_checkpoint(folder.checkpoint_path), state_of_policy(policy)
+    path = folder.checkpoint_path
+    header = split_file(path.read_bytes(), path)[0] if path.is_file() else b""
+    of_checkpoint = parse_header(header)[1].state_sha256 if header else None
+    return stated, of_checkpoint, state_of_policy(policy)
 
 
 def finish(bench: Bench, path: Path) -> None:
@@ -234,59 +235,7 @@ def test_power_failure_is_noticed(tmp_path: Path) -> None:
     assert "b takes its place before a is there" in faults(True, False)
 
 
-# -- runs of format 1 and incomplete saves ---------------------------------------------------------
-
-
-def old_run(path: Path, checkpoint_step: int, policy_step: int, stated_step: int) -> Path:
-    """Checkpoint and policy beside run.json, as they were saved one after another."""
-    path.mkdir()
-    (path / SAVED[0]).write_bytes(files_of(checkpoint_step)[1][SAVED[0]])
-    (path / SAVED[1]).write_bytes(files_of(policy_step)[1][SAVED[1]])
-    metadata = {
-        "format": 1,
-        "experiment": "fake-td3",
-        "board": "host",
-        "steps": STEPS,
-        "state": "finished" if stated_step == STEPS else "training",
-        "state_sha256": files_of(stated_step)[0],
-        "checkpoint_step": stated_step,
-        "checkpoint_train_s": 1.5,
-    }
-    (path / "run.json").write_text(json.dumps(metadata))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("checkpoint_step", "policy_step", "stated_step"),
-    [(STEPS, PAUSED_AT, PAUSED_AT), (STEPS, STEPS, PAUSED_AT), (STEPS, PAUSED_AT, STEPS)],
-)
-def test_killed_save_of_format_1(
-    bench: Bench, tmp_path: Path, checkpoint_step: int, policy_step: int, stated_step: int
-) -> None:
-    """The policy of an earlier pause is refused, and going on completes the save."""
-    path = old_run(tmp_path / "run", checkpoint_step, policy_step, stated_step)
-    folder = RunFolder.open(path)
-    state = state_of_policy(folder.policy_path.read_bytes())
-    assert state is not None
-    with pytest.raises(VerificationError, match=r"from another training state .* --resume .*run`"):
-        folder.require_state(state)
-    finish_old(bench, path)
-
-
-def test_run_of_format_1_goes_on(bench: Bench, tmp_path: Path) -> None:
-    path = old_run(tmp_path / "run", PAUSED_AT, PAUSED_AT, PAUSED_AT)
-    state = files_of(PAUSED_AT)[0]
-    RunFolder.open(path).require_state(state)
-    assert states(path) == (state, state, state)
-    finish_old(bench, path)
-
-
-def finish_old(bench: Bench, path: Path) -> None:
-    bench.train(path, resume=str(path), tensorboard=False)
-    assert saved_checkpoint(path).payload == final_state(SEED, STEPS)
-    metadata = is_valid(path)
-    assert (metadata["state"], metadata["format"]) == ("finished", 3)
-    assert not any((path / name).exists() for name in SAVED)
+# -- incomplete saves -----------------------------------------------------------------------------
 
 
 def test_finished_run_without_policy_is_completed(
@@ -297,7 +246,7 @@ def test_finished_run_without_policy_is_completed(
     commit(path, STEPS)
     folder = RunFolder.open(path)
     folder.policy_path.unlink()
-    assert not is_whole(folder.save_path, files_of(STEPS)[0], folder.content)
+    assert not is_whole(folder.save_path, files_of(STEPS)[0])
     bench.train(path, resume=str(path), tensorboard=False)
     assert DIALECT.MAV_CMD_RLT_START not in bench.boards[-1].commands
     assert saved_checkpoint(path).payload == final_state(SEED, STEPS)
@@ -323,9 +272,8 @@ def test_newest_of_several_saves_is_resumed_first(paused: Path, tmp_path: Path) 
     for step in (60, 100, 80, 20):
         write_save(path, step, *files_of(step))
     run = RunFolder.open(path).content
-    steps = [step_of(save, run) for save in saves_to_resume(path, run)]
+    steps = [step_of(save) for save in saves_to_resume(path, run)]
     assert steps == [100, 80, 60, PAUSED_AT]
-    assert step_of(path, structs.replace(run, checkpoint_step=None)) == 0
 
 
 def test_run_that_another_process_has_changed(paused: Path, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from training_bench import installed_bench, interrupt_at, is_valid, metrics
 from training_calls import train_here
 
 EARLIER = {"evaluation_s": 2.0, "messages_lost": 3, "guest_instructions": 100, "ended": "then"}
-SETTINGS = ["eval_every=100", "learning_starts=200", "report_every=10"]
+SETTINGS = ["eval_freq=100", "learning_starts=200", "report_every=10"]
 SEED, BEST_AT, STEPS = 1, 300, 1200  # evaluated best long before the end
 NONE = "has no best policy: it was not evaluated in training"
 
@@ -229,7 +229,7 @@ def test_a_run_on_a_board_that_keeps_none_has_none(
     assert is_valid(tmp_path / "run")["best"] is None
     assert document["best"] is None
     assert not RunFolder.open(tmp_path / "run").best_path.exists()
-    sentence = r"has no best policy: .* yet, or by older firmware or tools, which"
+    sentence = r"has no best policy: .* yet, or its board had no memory for"
     with pytest.raises(UnknownNameError, match=sentence):
         read_run_policy(tmp_path / "run", "best")
 

@@ -22,6 +22,8 @@ TENSORS = (
     StateTensor("learning_rate", "F32", (1, 1), 8),
 )
 
+STUDENT = "student_learning_rate"
+
 
 def plan(**values: Any) -> Plan:
     description = replace(fake_experiment(), tensors=TENSORS)
@@ -34,7 +36,7 @@ def plan(**values: Any) -> Plan:
 def test_a_step_size_in_the_state_changes_with_its_hyperparameter() -> None:
     run = plan(learning_rate=0.001)
     assert checkpoint_to_put(run) is run.checkpoint
-    run.changed = {"kl_target": (0.01, 0.005)}
+    run.changed = {"target_kl": (0.01, 0.005)}
     assert checkpoint_to_put(run) is run.checkpoint
     run.changed = {"learning_rate": (0.001, 0.0005)}
     put = checkpoint_to_put(run)
@@ -46,12 +48,12 @@ def test_a_step_size_in_the_state_changes_with_its_hyperparameter() -> None:
     ("values", "step", "smaller"),
     [
         ({"learning_rate": 3e-4}, 10, {"learning_rate": 1.5e-4}),
-        ({"learning_rate": 3e-4, "adapt_rate": 0}, 10, {"learning_rate": 1.5e-4}),
-        ({"learning_rate": 3e-4, "adapt_rate": 1, "kl_target": 0.01}, 10, {"kl_target": 0.005}),
-        ({"kl_target": 0.01, "adapt_rate": 1, "student_rate": 0.004, "teacher_steps": 9}, 10,
-         {"student_rate": 0.002}),
-        ({"kl_target": 0.01, "adapt_rate": 1, "student_rate": 0.004, "teacher_steps": 20}, 10,
-         {"kl_target": 0.005}),
+        ({"learning_rate": 3e-4, "adaptive_lr": 0}, 10, {"learning_rate": 1.5e-4}),
+        ({"learning_rate": 3e-4, "adaptive_lr": 1, "target_kl": 0.01}, 10, {"target_kl": 0.005}),
+        ({"target_kl": 0.01, "adaptive_lr": 1, STUDENT: 0.004, "teacher_steps": 9}, 10,
+         {STUDENT: 0.002}),
+        ({"target_kl": 0.01, "adaptive_lr": 1, STUDENT: 0.004, "teacher_steps": 20}, 10,
+         {"target_kl": 0.005}),
     ],
 )  # fmt: skip
 def test_the_steps_that_are_made_smaller_are_those_of_what_learns(

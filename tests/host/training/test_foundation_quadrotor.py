@@ -61,7 +61,7 @@ def test_some_thousand_steps(tmp_path: Path) -> None:
     """Of both parts of a run; the policy is small, and flies in the executor. No airframe of the
     gate is drawn, though the run has the gate's seed: evaluations have streams of their own."""
     gate = hover(1000)
-    settings = ("teacher_steps=8192", "eval_every=16384", "eval_episodes=2", "table_share=0")
+    settings = ("teacher_steps=8192", "eval_freq=16384", "n_eval_episodes=2", "table_share=0")
     runs = [train(tmp_path / name, gate.seed, 40960, *settings) for name in ("run0", "run1")]
     assert runs[0]["state_sha256"] == runs[1]["state_sha256"]
     image = read_run_policy(tmp_path / "run0")
@@ -86,8 +86,8 @@ def test_a_pause_in_the_students_part_changes_no_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     teacher, steps = 400_000, 3_000_000
-    settings = (f"teacher_steps={teacher}", "report_every=50000", "eval_every=1000000")
-    settings += ("eval_episodes=10",)
+    settings = (f"teacher_steps={teacher}", "report_every=50000", "eval_freq=1000000")
+    settings += ("n_eval_episodes=10",)
     with monkeypatch.context() as patch:
         patch.setattr(train_command, "make_screen", interrupt_at(teacher + 200_000))
         with pytest.raises(Interrupted, match="checkpoint saved"):
@@ -109,6 +109,6 @@ def test_a_pause_in_the_students_part_changes_no_bit(
 @pytest.mark.all  # 11 s of a processor
 def test_nine_million_steps_fly_most_airframes(tmp_path: Path) -> None:
     """Seeds 0, 1 and 2 fly 64, 95 and 96 of the hundred; a whole run is of 300 million steps."""
-    train(tmp_path / "run", 1, 9_000_000, "teacher_steps=4000000", "eval_every=9000000")
+    train(tmp_path / "run", 1, 9_000_000, "teacher_steps=4000000", "eval_freq=9000000")
     outcomes = hover(100).fly(read_run_policy(tmp_path / "run"))
     assert (outcomes["cause"] == Cause.SUCCESS).sum() >= 50

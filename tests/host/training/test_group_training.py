@@ -43,7 +43,7 @@ def finish_run(path: Path, seed: int, anew: bool = False, resumed: bool = False)
         "checkpoint.safetensors": to_safetensors(checkpoint, TENSORS),
         "policy.rltp": policy_of(payload),
     }
-    about = {"format": 2, "experiment": "fake-td3", "board": "host", "seed": seed, "steps": STEPS}
+    about = {"format": 4, "experiment": "fake-td3", "board": "host", "seed": seed, "steps": STEPS}
     folder = (
         RunFolder.open(path)
         if resumed
@@ -167,7 +167,7 @@ def test_a_group_that_has_finished_is_left_as_it_is(tmp_path: Path) -> None:
         ({"learning_rate": 0.002}, 1, [], "began with learning_rate=0.002, and the defaults are"),
         ({"learning_rate": 0.002}, 2, [], ""),  # all runs have begun, and go on as they were
         ({"learning_rate": 0.002}, 1, ["learning_rate=0.002"], ""),
-        ({"learning_rate": 0.001, "steps": 7, "eval_every": 3, "gone": 1.0}, 1, [], ""),
+        ({"learning_rate": 0.001, "steps": 7, "eval_freq": 3, "gone": 1.0}, 1, [], ""),
     ],
 )
 def test_runs_of_a_group_have_the_same_defaults(

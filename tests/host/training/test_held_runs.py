@@ -45,7 +45,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def train(path: Path, **options: Any) -> dict[str, Any]:
-    settings = () if "resume" in options else (f"eval_every={EVERY}", "report_every=100")
+    settings = () if "resume" in options else (f"eval_freq={EVERY}", "report_every=100")
     begun = {} if "resume" in options else {"seed": 5, "steps": STEPS, "out": path}
     experiment = None if "resume" in options else "pendulum-td3"
     return train_here(experiment, "host", settings=settings, tensorboard=False, **begun, **options)

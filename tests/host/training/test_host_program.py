@@ -40,7 +40,7 @@ def test_host_program_pauses_and_resumes_to_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Paused on the way to a total that it does not reach before, however late the pause comes."""
-    settings = ["eval_every=100", "report_every=10"]
+    settings = ["eval_freq=100", "report_every=10"]
     with monkeypatch.context() as patch:
         patch.setattr(train_command, "make_screen", interrupt_at(200))
         with pytest.raises(Interrupted, match="checkpoint saved"):
@@ -70,7 +70,7 @@ def test_any_number_of_threads_trains_to_the_same_bits(experiment: str, tmp_path
             board,
             seed=3,
             steps=300,
-            settings=["eval_every=100", "eval_episodes=2"],
+            settings=["eval_freq=100", "n_eval_episodes=2"],
             out=out,
             threads=threads,
         )
@@ -131,7 +131,8 @@ def test_host_program_refuses_what_the_host_refuses(tmp_path: Path) -> None:
         settings = [
             f"{entry.name}={getattr(entry, end)!r}"
             for entry in description.hyperparameters
-            if entry.name not in ("seed", "steps", "eval_every", "eval_episodes", "learning_starts")
+            if entry.name not in ("seed", "steps", "learning_starts")
+            and not entry.name.endswith(("eval_freq", "eval_episodes"))
         ]
         path = tmp_path / end
         try:

@@ -266,7 +266,7 @@ def test_states_are_counted_in_their_order() -> None:
 def made_run(path: Path, **changes: Any) -> None:
     payload = final_state(0, 400)
     policy = policy_of(payload)
-    run = {"format": 2, "experiment": "fake-td3", "seed": 0, "state": "finished", **changes}
+    run = {"format": 4, "experiment": "fake-td3", "seed": 0, "state": "finished", **changes}
     known = {"step": 400, "return_mean": -5.0, "return_std": 0.5, "train_s": 1.5}
     folder = RunFolder.create(path, run)
     files = {"checkpoint.safetensors": b"c", "policy.rltp": policy}

@@ -55,7 +55,7 @@ def cluster() -> Iterator[Any]:
 def words(cluster: Any, name: str, trials: int, steps: int) -> list[str]:
     return [
         *("tune", "pendulum-td3", "--board", "host", "--name", name, "--ray", cluster.address),
-        *("--trials", str(trials), "--steps", str(steps), "--set", "eval_every=200"),
+        *("--trials", str(trials), "--steps", str(steps), "--set", "eval_freq=200"),
     ]
 
 

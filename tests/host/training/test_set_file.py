@@ -27,13 +27,13 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 
 def test_values_are_recorded_and_the_command_line_wins(bench: Bench, tmp_path: Path) -> None:
-    values = {"learning_rate": 0.25, "adam_beta": 0.125, "eval_every": 1e2, "seed": 9, "steps": 60}
+    values = {"learning_rate": 0.25, "adam_beta": 0.125, "eval_freq": 1e2, "seed": 9, "steps": 60}
     file = load_set_file(written(tmp_path, json.dumps(values)))
     bench.train(tmp_path / "run", "adam_beta=0.75", seed=3, set_file=file)
     recorded = RunFolder.open(tmp_path / "run").metadata["hyperparameters"]
     assert recorded["learning_rate"] == 0.25  # the file's
-    assert (recorded["eval_every"], recorded["steps"]) == (100, 60)
-    assert isinstance(recorded["eval_every"], int)
+    assert (recorded["eval_freq"], recorded["steps"]) == (100, 60)
+    assert isinstance(recorded["eval_freq"], int)
     assert (recorded["adam_beta"], recorded["seed"]) == (0.75, 3)  # the command line's
     assert recorded["adam_epsilon"] == 1e-8  # the default
 
@@ -43,7 +43,7 @@ def test_values_are_recorded_and_the_command_line_wins(bench: Bench, tmp_path: P
     [
         ('{"learning_rat": 1}', UnknownNameError, 'unknown hyperparameter "learning_rat": did'),
         ('{"learning_rate": 2}', UsageError, "learning_rate=2 is out of bounds: choose a number"),
-        ('{"eval_every": 1.5}', UsageError, "eval_every=1.5 is out of bounds: choose a whole"),
+        ('{"eval_freq": 1.5}', UsageError, "eval_freq=1.5 is out of bounds: choose a whole"),
         ('{"adam_epsilon": 1e-60}', UsageError, "adam_epsilon=1e-60 is 0 in a float"),
     ],
 )
@@ -52,7 +52,7 @@ def test_what_does_not_fit_the_experiment_names_the_file(
 ) -> None:
     path = written(tmp_path, text)
     with pytest.raises(kind) as caught:  # also where the command line wins over it
-        bench.train(tmp_path / "run", "eval_every=5", set_file=load_set_file(path))
+        bench.train(tmp_path / "run", "eval_freq=5", set_file=load_set_file(path))
     assert str(caught.value).startswith(f"--set-file {path}: ")
     assert sentence in str(caught.value)
     assert bench.built == 0

@@ -27,7 +27,7 @@ STUDY: dict[str, Any] = {
     "seeds": "0-2,7",
     "variants": [
         {"name": "with", "label": "with it", "settings": {}},
-        {"name": "without", "label": "without it", "settings": {"adapt_rate": 0, "gamma": 0.9}},
+        {"name": "without", "label": "without it", "settings": {"adaptive_lr": 0, "gamma": 0.9}},
     ],
 }
 
@@ -61,13 +61,13 @@ def test_what_a_file_says(studies: Path) -> None:
     assert (study.x_axis, study.y_axis) == ("environment steps", "return")
     assert [variant.settings for variant in study.trained_variants] == [
         (),
-        ("adapt_rate=0", "gamma=0.9"),
+        ("adaptive_lr=0", "gamma=0.9"),
     ]
-    given = {"board": "host", "steps": 5, "threads": 2, "settings": {"eval_every": 7}}
+    given = {"board": "host", "steps": 5, "threads": 2, "settings": {"eval_freq": 7}}
     written(studies, json.dumps({**STUDY, **given}))
     study = load_study("a-study")
     assert (study.board, study.steps, study.threads) == ("host", 5, 2)
-    assert study.shared_settings == ("eval_every=7",)
+    assert study.shared_settings == ("eval_freq=7",)
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_our_studies(name: str) -> None:
     switches = {variant.name: set(variant.settings) for variant in study.trained_variants}
     assert switches == {
         "both": set(),
-        "no-adaptive-rate": {"adapt_rate=0"},
-        "no-normalization": {"normalize_obs=0"},
-        "neither": {"adapt_rate=0", "normalize_obs=0"},
+        "no-adaptive-rate": {"adaptive_lr=0"},
+        "no-normalization": {"norm_obs=0"},
+        "neither": {"adaptive_lr=0", "norm_obs=0"},
     }
 
 
@@ -165,7 +165,7 @@ def test_variants_of_different_experiments(tmp_path: Path) -> None:
         variant: RunFolder.open(path / variant / "s3").content for variant in ("td3", "sac", "ppo")
     }
     assert [run.experiment for run in runs.values()] == study.experiments
-    settings = ["eval_every=1000"]
+    settings = ["eval_freq=1000"]
     alone = train_here(
         "pendulum-sac", "host", seed=3, steps=steps, settings=settings, out=tmp_path / "alone"
     )

@@ -157,7 +157,7 @@ def test_pulled_cable_keeps_everything_received(bench: Bench, tmp_path: Path) ->
     bench.faults = Faults(unplug_at_step=437)
     run = tmp_path / "run"
     with pytest.raises(LinkLostError, match="the data received up to step 437 is in") as caught:
-        bench.train(run, "report_every=1", "eval_every=100")
+        bench.train(run, "report_every=1", "eval_freq=100")
     assert "\n" not in str(caught.value)
     assert [row["step"] for row in metrics(run, "progress")] == list(range(1, 438))
     assert [row["step"] for row in metrics(run, "evaluation")] == [100, 200, 300, 400]
@@ -172,7 +172,7 @@ def test_many_environments_step_at_once(bench: Bench, tmp_path: Path) -> None:
     """Reports fall due when a multiple is crossed, and the last steps may go past the end."""
     bench.options = {"environments": 32}
     run = tmp_path / "run"
-    settings = ("report_every=50", "eval_every=100")
+    settings = ("report_every=50", "eval_freq=100")
     document = bench.train(run, *settings, steps=200)
     assert document["step"] == 224
     assert [row["step"] for row in metrics(run, "progress")] == [64, 128, 160, 224]

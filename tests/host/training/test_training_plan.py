@@ -55,11 +55,11 @@ def test_many_environments_report_as_often_as_one_does() -> None:
         ({}, ("learning_rate=1e-300",), UsageError, "is 0 in a float of 32 bits: .* least 1e-45"),
         ({"board": ""}, (), UnknownNameError, 'unknown board ""'),
         ({"experiment": ""}, (), UnknownNameError, 'unknown experiment ""'),
-        ({}, ("eval_every=0",), UsageError, "a whole number from 1 to 4294967295 steps"),
+        ({}, ("eval_freq=0",), UsageError, "a whole number from 1 to 4294967295 steps"),
         ({"steps": 0}, (), UsageError, "steps=0 is out of bounds"),
         ({"seed": -1}, (), UsageError, "seed=-1 is out of bounds"),
         ({"seed": 1}, ("seed=2",), UsageError, "seed is given twice"),
-        ({}, ("eval_every=5", "eval_every=5"), UsageError, "eval_every is given twice"),
+        ({}, ("eval_freq=5", "eval_freq=5"), UsageError, "eval_freq is given twice"),
         ({"experiment": None}, (), UsageError, "name an experiment"),
         (
             {"threads": 1},
@@ -99,13 +99,13 @@ def test_folder_in_use_is_found_before_building(bench: Bench, tmp_path: Path) ->
 
 def test_values_that_are_allowed() -> None:
     given = given_values(
-        EXPERIMENT, 4294967295, 1, ["eval_every=1e3", "eval_episodes=1_000", "learning_rate = 1"]
+        EXPERIMENT, 4294967295, 1, ["eval_freq=1e3", "n_eval_episodes=1_000", "learning_rate = 1"]
     )
     assert given == {
         "seed": 4294967295,
         "steps": 1,
-        "eval_every": 1000,
-        "eval_episodes": 1000,
+        "eval_freq": 1000,
+        "n_eval_episodes": 1000,
         "learning_rate": 1.0,
     }
     assert default_values(EXPERIMENT)["learning_rate"] == 0.001
@@ -157,8 +157,8 @@ def test_board_on_a_pty_is_trained_as_on_a_serial_port(
         (99, (), 4),
         (40, (), 2),
         (7, (), 1),
-        (40, ("eval_every=100",), 100),
-        (40, ("eval_every=30",), 30),
+        (40, ("eval_freq=100",), 100),
+        (40, ("eval_freq=30",), 30),
     ],
 )
 def test_a_run_that_is_short_is_evaluated_on_its_way(
@@ -167,7 +167,7 @@ def test_a_run_that_is_short_is_evaluated_on_its_way(
     """Unless somebody says how often; the fake experiment's own number is 100."""
     document = bench.train(tmp_path / "run", *settings, steps=steps)
     values = RunFolder.open(tmp_path / "run").metadata["hyperparameters"]
-    assert values["eval_every"] == every
+    assert values["eval_freq"] == every
     rows = RunFolder.open(tmp_path / "run").read_metrics()
     evaluations = [row["step"] for row in rows if row["kind"] == "evaluation"]
     assert evaluations[-1] == document["step"] == steps

@@ -33,7 +33,7 @@ from tune_calls import stored
 
 pytestmark = pytest.mark.all  # Optuna is installed
 
-STEPS, EVALUATED = 400, "eval_every=100"
+STEPS, EVALUATED = 400, "eval_freq=100"
 SHARED: dict[str, Any] = {"steps": STEPS, "settings": (EVALUATED,)}
 
 
@@ -146,7 +146,7 @@ def test_a_pruned_trial_is_a_paused_run(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(Trials, "report", hopeless)
     path = tmp_path / "t"
     training = TrainingRequest(
-        "pendulum-td3", "host", out=path, steps=20_000, settings=("eval_every=200",)
+        "pendulum-td3", "host", out=path, steps=20_000, settings=("eval_freq=200",)
     )
     asked = TuneRequest(training, trials=2, jobs=1, search=("learning_rate=1e-4,1e-3",))
     document = tune(asked, GroupScreen)
@@ -168,7 +168,7 @@ def test_a_trial_whose_training_breaks_off_is_told_as_failed(tmp_path: Path) -> 
         "host",
         out=tmp_path / "t",
         steps=5000,
-        settings=("max_grad_norm=0", "normalize_adv=0", "adapt_rate=0"),
+        settings=("max_grad_norm=0", "normalize_advantage=0", "adaptive_lr=0"),
     )
     asked = TuneRequest(training, trials=2, jobs=1, search=("reward_scale=1e6,1",), prunes=False)
     document = tune(asked, GroupScreen)
@@ -224,7 +224,7 @@ def test_sizes_of_a_task_are_searched(project_in_tree: Path) -> None:
     """Several of them, with a program for each: tests/host/build/test_sizes.py."""
     ended = rlt(
         *("tune", "gym:Pendulum-v1", "--trials", "1", "--steps", "300", "--jobs", "1"),
-        *("--search", "hidden=8,16x8", "--set", "eval_every=150", "--json", "--name", "sizes"),
+        *("--search", "hidden=8,16x8", "--set", "eval_freq=150", "--json", "--name", "sizes"),
         cwd=project_in_tree,
     )
     assert ended.returncode == 0, ended.stderr

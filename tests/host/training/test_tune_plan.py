@@ -33,7 +33,7 @@ TUNED: dict[str, Any] = {
     "trials": 4,
     "prunes": False,
 }
-ASKED = {**GROUP, "kind": TUNE, "seeds": [0], "settings": ["eval_every=100"], "variants": []}
+ASKED = {**GROUP, "kind": TUNE, "seeds": [0], "settings": ["eval_freq=100"], "variants": []}
 
 RUNS: dict[str, Any] = {"variants": [{"name": "", "label": "", "settings": []}]}
 
@@ -58,7 +58,7 @@ def made(path: Path, storage: str | None, tune: bool = True) -> Path:
         ({}, {"search": ("gamma=0.9..0.98",)}, "--search is another there"),
         ({}, {"prunes": True}, "--prune is another there"),
         ({"board": "qemu-cortex-m7"}, {}, "--board is another there"),
-        ({"settings": ("eval_every=50",)}, {}, "--set is another there"),
+        ({"settings": ("eval_freq=50",)}, {}, "--set is another there"),
         ({}, {"storage": URL}, "lie in its folder: leave --storage out"),
     ],
 )
@@ -159,7 +159,7 @@ def test_the_best_of_as_many_trials_as_are_asked_for(
     assert document["best"] == best
     assert best["settings"] == ["gamma=0.92"]
     assert document["command"].endswith(
-        "train pendulum-td3 --board host --set eval_every=100 --set gamma=0.92"
+        "train pendulum-td3 --board host --set eval_freq=100 --set gamma=0.92"
     )
 
 

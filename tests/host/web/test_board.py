@@ -149,7 +149,13 @@ def test_the_best_policy_of_a_board_that_keeps_none(trainer: list[str], is_press
     emulated = str(build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT))
     bridge = [sys.executable, "-c", BRIDGE, emulated]
     environment = {"PYTHONPATH": str(TREE.root / "host")}
-    values = {"steps": 30, "eval_every": 10, "eval_episodes": 1, "learning_starts": 1000, "seed": 1}
+    values = {
+        "steps": 30,
+        "eval_freq": 10,
+        "n_eval_episodes": 1,
+        "learning_starts": 1000,
+        "seed": 1,
+    }
     there = play(
         "keepTheBest", bridge, values=values, environment=environment, isPressed=is_pressed
     )

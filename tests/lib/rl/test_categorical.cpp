@@ -57,7 +57,7 @@ struct MatchPpo {
     Hyperparameters() {
       steps = 6400;
       learning_rate = 0.01f;
-      entropy_weight = 0.001f;
+      ent_coef = 0.001f;
     }
   };
   static constexpr int kEnvironments = 8, kRolloutSteps = 16, kEpisodeSteps = 4;

@@ -84,10 +84,10 @@ TEST_CASE("a task learns with the networks and defaults of its algorithm") {
   static_assert(std::is_same_v<OneSac::Critic::Shape, Dimensions<3, 4, 1>>);
   CHECK(Td3::TaskHyperparameters{}.steps == 100'000);
   CHECK(Sac::TaskHyperparameters{}.learning_starts == 1000);
-  CHECK(Ppo::TaskHyperparameters{}.eval_every == 100'000);
-  CHECK(Ppo::TaskHyperparameters{}.initial_log_std == -0.7f);
-  CHECK(Ppo::FewActionsHyperparameters{}.initial_log_std == 0);
-  CHECK(Ppo::FewActionsHyperparameters{}.epochs == Ppo::TaskHyperparameters{}.epochs);
+  CHECK(Ppo::TaskHyperparameters{}.eval_freq == 100'000);
+  CHECK(Ppo::TaskHyperparameters{}.log_std_init == -0.7f);
+  CHECK(Ppo::FewActionsHyperparameters{}.log_std_init == 0);
+  CHECK(Ppo::FewActionsHyperparameters{}.n_epochs == Ppo::TaskHyperparameters{}.n_epochs);
   using Few = Ppo::FewActionsHyperparameters;
   using Usual = Ppo::TaskHyperparameters;
   static_assert(std::is_same_v<TaskHyperparametersOf<Ppo, Scripted>, Few>);
@@ -353,7 +353,7 @@ TEST_CASE("where the core plays the episodes a checkpoint has all of them") {
 
 TEST_CASE("an evaluation's episode ends where it is truncated or lost") {
   ScriptedRun<OneTd3> run({kOn, kTruncated, kOn, kOn, kLost, kTerminated});
-  run.training.hyperparameters.eval_episodes = 3;
+  run.training.hyperparameters.n_eval_episodes = 3;
   const EvaluationReport report = evaluate(Generic{}, run.training);
   CHECK(report.mean == doctest::Approx(5.0 / 3));
   CHECK(report.max == 2);

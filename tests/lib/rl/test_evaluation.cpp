@@ -23,7 +23,7 @@ bool same(const EvaluationReport& a, const EvaluationReport& b) {
 // A run whose policy drives away from the middle, and leaves the line from some places.
 struct OnTheLine : Run<LineTd3> {
   OnTheLine() : Run(3) {
-    training.hyperparameters.eval_episodes = 40;
+    training.hyperparameters.n_eval_episodes = 40;
     initialize(Generic{}, training);
     for (float& value : learner->actor.values) value = 0.0f;
     learner->actor.weights(0)[0] = 1.0f;
@@ -83,7 +83,7 @@ TEST_CASE("an action that is not finite is seen in the report") {
     run.learner->actor.bias(1)[0] = poison;
     const EvaluationReport report = evaluate(Generic{}, run.training);
     CHECK(report.mean != report.mean);
-    CHECK(report.episodes == run.training.hyperparameters.eval_episodes);
+    CHECK(report.episodes == run.training.hyperparameters.n_eval_episodes);
   }
 }
 

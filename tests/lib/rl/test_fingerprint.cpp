@@ -273,7 +273,7 @@ TEST_CASE("experiment, algorithm, sizes and networks change the fingerprint") {
   CHECK(differences<OtherAlgorithm>() == Names{"algorithm"});
   CHECK(differences<LongerEpisodes>() == Names{"episode_steps"});
   CHECK(differences<OtherBatch>() == Names{"batch_size"});
-  CHECK(differences<OtherReplay>() == Names{"replay_capacity", "state_layout"});
+  CHECK(differences<OtherReplay>() == Names{"buffer_size", "state_layout"});
   CHECK(differences<OtherActor>() == Names{"actor.activations[0]", "actor.activations[1]"});
   CHECK(differences<OtherCritic>() == Names{"critic.activations[0]", "critic.activations[1]"});
   CHECK(differences<WiderCritic>() == Names{"critic.widths[2]", "state_layout"});

@@ -137,17 +137,17 @@ TEST_CASE("an index outside the table is refused") {
 }
 
 TEST_CASE("every algorithm's list begins with the run's, and TD3 has the paper's values") {
-  const char* first[] = {"seed", "steps", "eval_every", "eval_episodes", "report_every"};
+  const char* first[] = {"seed", "steps", "eval_freq", "n_eval_episodes", "report_every"};
   for (int i = 0; i < 5; i++) CHECK(std::string(Td3Hyperparameters::info(i).name) == first[i]);
   const PendulumTd3::Hyperparameters h;
   CHECK(h.steps == 10000);
-  CHECK(h.eval_every == 1000);
+  CHECK(h.eval_freq == 1000);
   CHECK(h.learning_starts == 100);
   CHECK(h.learning_rate == 1e-3f);
   CHECK(h.gamma == 0.99f);
   CHECK(h.tau == 0.005f);
   CHECK(h.action_noise == 0.1f);
-  CHECK(h.policy_noise == 0.2f);
-  CHECK(h.noise_clip == 0.5f);
+  CHECK(h.target_policy_noise == 0.2f);
+  CHECK(h.target_noise_clip == 0.5f);
   CHECK(h.policy_delay == 2);
 }

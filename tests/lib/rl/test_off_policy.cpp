@@ -310,7 +310,7 @@ TEST_CASE("an episode that terminates early is stored as terminated, and evaluat
   CHECK(truncations > 1);
 
   // With more push than the line is long an episode has one step, whose reward is 1 - |position|.
-  h.eval_episodes = 4;
+  h.n_eval_episodes = 4;
   for (float& bias : run.learner->actor.values) bias = 0;
   run.learner->actor.bias(1)[0] = run.learner->actor.bias(1)[1] = 50.0f;
   const EvaluationReport report = evaluate(Host{}, run.training);
@@ -389,6 +389,6 @@ TEST_CASE("an action that is not finite is a fault, and the environment is not s
     CHECK(run.learner->progress.updates == progress.updates);  // nor is anything learned
     const EvaluationReport report = evaluate(Generic{}, run.training);
     CHECK(report.mean != report.mean);
-    CHECK(report.episodes == run.training.hyperparameters.eval_episodes);
+    CHECK(report.episodes == run.training.hyperparameters.n_eval_episodes);
   }
 }

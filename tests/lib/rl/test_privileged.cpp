@@ -83,7 +83,7 @@ void widen_critics(OnPolicy, const Narrow& narrow, Wide& wide) {
 void shorten(Td3Hyperparameters& hyper) { hyper.learning_starts = 60; }
 void shorten(SacHyperparameters& hyper) { hyper.learning_starts = 60; }
 void shorten(PpoHyperparameters& hyper) {
-  hyper.epochs = 2;
+  hyper.n_epochs = 2;
   hyper.max_grad_norm = 0;  // the norm is a sum over all parameters, in their order
 }
 

@@ -148,7 +148,7 @@ TEST_CASE("symmetric networks: parameters and their images have the same bits, h
   }
   CHECK(changed > Symmetric::Actor::kParameterCount / 2);
   CHECK(zeros == 0);
-  CHECK(learner.log_std.values[0] != run.training.hyperparameters.initial_log_std);
+  CHECK(learner.log_std.values[0] != run.training.hyperparameters.log_std_init);
 
   Run<Plain> plain(3);
   initialize(Generic{}, plain.training);

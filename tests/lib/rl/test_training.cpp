@@ -26,9 +26,9 @@ namespace {
 void shorten(Td3Hyperparameters&) {}
 void shorten(SacHyperparameters&) {}
 void shorten(PpoHyperparameters& h) {
-  h.epochs = 2;
-  h.recompute_adv = 1;
-  h.entropy_weight = 0.01f;
+  h.n_epochs = 2;
+  h.recompute_advantage = 1;
+  h.ent_coef = 0.01f;
 }
 
 template <class E>
@@ -90,7 +90,7 @@ void check_pause(std::uint32_t steps, std::uint32_t pause, const std::string& ex
   initialize(Host{}, first.training);
   first.train(Host{}, pause);
   const auto before = first.state();
-  first.training.hyperparameters.eval_episodes = 2;
+  first.training.hyperparameters.n_eval_episodes = 2;
   const float mean = evaluate(Host{}, first.training).mean;
   CHECK(evaluate(Host{}, first.training).mean == mean);
   policy(first.training);

@@ -166,7 +166,7 @@ TEST_CASE("a rollout has what each environment does alone, also at the end of se
   Run<RandomPointPpo> run(23);
   using E = RandomPointPpo;
   using Rollout = Replay<E>;
-  run.training.hyperparameters.epochs = 1;
+  run.training.hyperparameters.n_epochs = 1;
   initialize(Generic{}, run.training);
   auto alone = each_alone<E>(23);
   int truncated = 0, terminated = 0, most = 0;
@@ -338,7 +338,7 @@ TEST_CASE("episodes have parameters of their own, which are part of the state") 
 
 TEST_CASE("an evaluation draws parameters of its own, and leaves those of training") {
   Run<RandomPointPpo> run(25);
-  run.training.hyperparameters.eval_episodes = 6;
+  run.training.hyperparameters.n_eval_episodes = 6;
   initialize(Generic{}, run.training);
   run.train(Generic{}, 40);
   const auto before = run.state();
@@ -394,7 +394,7 @@ TEST_CASE("what lies in several pieces is counted, named and stored as one array
 
 TEST_CASE("TD3 with three environments learns to stay in the middle of the line") {
   Run<ThreeLinesTd3> run(1);
-  run.training.hyperparameters.eval_episodes = 50;
+  run.training.hyperparameters.n_eval_episodes = 50;
   initialize(Generic{}, run.training);
   const float untrained = evaluate(Generic{}, run.training).mean;
   run.train(Generic{}, 1000);

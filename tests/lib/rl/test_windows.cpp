@@ -112,7 +112,7 @@ TEST_CASE("a window begins with the state in which the actor came to it") {
 
 TEST_CASE("values, and those of states in which episodes are cut off, follow the critic's states") {
   Run<Small> run(4);
-  run.training.hyperparameters.recompute_adv = 1;
+  run.training.hyperparameters.recompute_advantage = 1;
   initialize(Generic{}, run.training);
   const auto& rollout = *run.replay;
   run.train(Generic{}, 2 * kIterationCalls);
@@ -189,7 +189,7 @@ TEST_CASE("a run goes on from any of its states as if it had not been interrupte
 
 TEST_CASE("an evaluation carries the hidden state through an episode, and begins each with zeros") {
   Run<Small> run(7);
-  run.training.hyperparameters.eval_episodes = 3;
+  run.training.hyperparameters.n_eval_episodes = 3;
   initialize(Generic{}, run.training);
   run.train(Generic{}, kIterationCalls);
   const auto report = evaluate(Generic{}, run.training);

@@ -4,7 +4,7 @@ import ppo_run
 
 
 def sample(settings: ppo_run.Settings) -> None:
-    count, length = settings.environments, settings.rollout_steps
+    count, length = settings.environments, settings.n_steps
     environments = ppo_run.make_environments(count, settings.threads, settings.seed)
     space = environments.action_space
     turns = ppo_run.TrainingTurns(count)

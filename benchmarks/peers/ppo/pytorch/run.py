@@ -17,12 +17,12 @@ def own(settings: ppo_run.Settings) -> ppo_run.Settings:
     return replace(
         settings,
         environments=1,
-        rollout_steps=2048,
+        n_steps=2048,
         batch_size=64,
         epochs=10,
         hidden=(64, 64),
         max_grad_norm=0.5,
-        initial_log_std=0.0,
+        log_std_init=0.0,
     )
 
 
@@ -52,7 +52,7 @@ def train(settings: ppo_run.Settings) -> None:
     ppo_run.hold_torch_to(settings.threads)
     torch.manual_seed(settings.seed)
     settings = own(settings)
-    count, length = settings.environments, settings.rollout_steps
+    count, length = settings.environments, settings.n_steps
     environments = ppo_run.make_environments(count, min(settings.threads, count), settings.seed)
     observation_dim = environments.observation_space.shape[-1]
     action_dim = environments.action_space.shape[-1]
@@ -78,7 +78,7 @@ def train(settings: ppo_run.Settings) -> None:
         )
 
     actor, critic = network(action_dim, 0.01), network(1, 1.0)
-    log_std = nn.Parameter(torch.full((1, action_dim), settings.initial_log_std))
+    log_std = nn.Parameter(torch.full((1, action_dim), settings.log_std_init))
     parameters = [*actor.parameters(), log_std, *critic.parameters()]
     optimizer = torch.optim.Adam(parameters, lr=settings.learning_rate, eps=1e-5)
     seen = Moments(observation_dim)
@@ -162,7 +162,7 @@ def train(settings: ppo_run.Settings) -> None:
                     change = torch.clamp(value - flat_values[batch], -clip, clip)
                     near = (flat_values[batch] + change - flat_targets[batch]) ** 2
                     squares = torch.max(squares, near)
-                loss = policy_loss + settings.value_weight * 0.5 * squares.mean()
+                loss = policy_loss + settings.vf_coef * 0.5 * squares.mean()
                 optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)

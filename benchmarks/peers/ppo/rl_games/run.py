@@ -40,20 +40,20 @@ def configuration(settings: ppo_run.Settings) -> dict[str, Any]:
         network = parameters["network"]
         network["separate"] = True
         network["mlp"].update(units=list(settings.hidden), activation="relu")
-        network["space"]["continuous"]["sigma_init"]["val"] = settings.initial_log_std
+        network["space"]["continuous"]["sigma_init"]["val"] = settings.log_std_init
         config.update(
             normalize_value=False,
             clip_value=False,
-            critic_coef=2 * settings.value_weight,  # it halves it
+            critic_coef=2 * settings.vf_coef,  # it halves it
             reward_shaper={"scale_value": settings.reward_scale},
             learning_rate=settings.learning_rate,
             gamma=settings.gamma,
             tau=settings.gae_lambda,
             e_clip=settings.clip_range,
             grad_norm=settings.max_grad_norm,
-            kl_threshold=settings.kl_target,
+            kl_threshold=settings.target_kl,
             num_actors=settings.environments,
-            horizon_length=settings.rollout_steps,
+            horizon_length=settings.n_steps,
             minibatch_size=settings.batch_size,
             mini_epochs=settings.epochs,
         )

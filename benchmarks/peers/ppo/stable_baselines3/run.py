@@ -91,18 +91,18 @@ def train(settings: ppo_run.Settings) -> None:
         layers = list(settings.hidden)
         options = {
             "learning_rate": settings.learning_rate,
-            "n_steps": settings.rollout_steps,
+            "n_steps": settings.n_steps,
             "batch_size": settings.batch_size,
             "n_epochs": settings.epochs,
             "gamma": settings.gamma,
             "gae_lambda": settings.gae_lambda,
             "clip_range": settings.clip_range,
-            "vf_coef": settings.value_weight,
+            "vf_coef": settings.vf_coef,
             "max_grad_norm": settings.max_grad_norm,
             "policy_kwargs": {
                 "net_arch": {"pi": layers, "vf": layers},
                 "activation_fn": torch.nn.ReLU,
-                "log_std_init": settings.initial_log_std,
+                "log_std_init": settings.log_std_init,
             },
         }
         said = settings.text()

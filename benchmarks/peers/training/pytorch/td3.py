@@ -32,8 +32,8 @@ class Td3(Learner):
         observation, action, _, next_observation, _ = batch
         settings = self.settings
         with torch.no_grad():
-            noise = settings.policy_noise * torch.randn_like(action)
-            noise = noise.clamp(-settings.noise_clip, settings.noise_clip)
+            noise = settings.target_policy_noise * torch.randn_like(action)
+            noise = noise.clamp(-settings.target_noise_clip, settings.target_noise_clip)
             next_action = (self.actor_target(next_observation) + noise).clamp(-1.0, 1.0)
             next_value = self.next_value(next_observation, next_action)
         self.update_critics(batch, next_value)

@@ -14,8 +14,8 @@ def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_ru
         ACTOR_TRAINING_INTERVAL=settings.policy_delay,
         ACTOR_TARGET_UPDATE_INTERVAL=settings.policy_delay,
         CRITIC_TARGET_UPDATE_INTERVAL=settings.policy_delay,
-        TARGET_NEXT_ACTION_NOISE_STD=settings.policy_noise,
-        TARGET_NEXT_ACTION_NOISE_CLIP=settings.noise_clip,
+        TARGET_NEXT_ACTION_NOISE_STD=settings.target_policy_noise,
+        TARGET_NEXT_ACTION_NOISE_CLIP=settings.target_noise_clip,
         EXPLORATION_NOISE=settings.action_noise,
     )
 

@@ -71,10 +71,10 @@ def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_ru
         smooth_regularization_noise=GaussianNoise,
         smooth_regularization_noise_kwargs={
             "mean": 0.0,
-            "std": settings.policy_noise,
+            "std": settings.target_policy_noise,
             "device": "cpu",
         },
-        smooth_regularization_clip=settings.noise_clip,
+        smooth_regularization_clip=settings.target_noise_clip,
     )
     configuration.experiment.write_interval = 0
     configuration.experiment.checkpoint_interval = 0

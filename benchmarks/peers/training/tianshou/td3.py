@@ -45,9 +45,9 @@ def make_algorithm(settings: peer_run.Settings, environment: Any) -> Any:
         critic2_optim=optimizer,
         tau=settings.tau,
         gamma=settings.gamma,
-        policy_noise=settings.policy_noise,
+        policy_noise=settings.target_policy_noise,
         update_actor_freq=settings.policy_delay,
-        noise_clip=settings.noise_clip,
+        noise_clip=settings.target_noise_clip,
     )
 
 

@@ -224,7 +224,7 @@ class TrainingService : public link::Service {
     // When all steps are taken, updates from the last ones may still be due (PPO's). The policy is
     // then evaluated only after these, when the run has finished.
     const bool all_steps = step >= training_.hyperparameters.steps;
-    if (last || (!all_steps && is_due(training_.hyperparameters.eval_every))) {
+    if (last || (!all_steps && is_due(training_.hyperparameters.eval_freq))) {
       if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
       begin_evaluation(device_, training_, evaluation_);
       evaluating_ = true;

@@ -78,7 +78,7 @@ def gives_the_same_bits(folder: RunFolder) -> bool:
 
 def training_of(run: Run) -> tuple[Any, ...]:
     """What decides the training state."""
-    watching = ("report_every", "eval_every", "eval_episodes")
+    watching = ("report_every", "eval_freq", "n_eval_episodes")
     values = {name: value for name, value in run.hyperparameters.items() if name not in watching}
     changed = [(session.first_step, session.changed) for session in run.sessions if session.changed]
     return run.experiment, run.fingerprint, run.seed, run.steps, values, changed

@@ -8,6 +8,7 @@ import { FINISHED, PAUSED, TRAINING, Watch, resultOf } from "./watch.js";
 const CONNECT_LIMIT_MS = 10_000,
   IDENTITY_MS = 500;
 const HEARTBEAT_LIMIT_MS = 3000; // any node of MAVLink sends one a second
+const idOf = (name) => name.slice(0, 16); // what a PARAM message has of a hyperparameter's name
 const REFUSALS = 2; // answers with another value before a value counts as refused
 const MOST_TOKEN = 0xffffff; // so many a float holds
 
@@ -149,7 +150,7 @@ export class Board {
     const values = {};
     for (const { name, type } of parameters) {
       const request = () =>
-        this.connection.send("PARAM_REQUEST_READ", { param_id: name, param_index: -1 });
+        this.connection.send("PARAM_REQUEST_READ", { param_id: idOf(name), param_index: -1 });
       const bits = await exchange(this.connection, ["PARAM_VALUE"], (asked) =>
         asked.ask(request, (message) => this.#bitsOf(message, name), `hyperparameter ${name}`),
       );
@@ -172,7 +173,7 @@ export class Board {
     const payload = this.dialect.payload("PARAM_SET", {
       target_system: this.connection.target.system,
       target_component: this.connection.target.component,
-      param_id: name,
+      param_id: idOf(name),
       param_type:
         this.constants[type === "U32" ? "MAV_PARAM_TYPE_UINT32" : "MAV_PARAM_TYPE_REAL32"],
     });
@@ -205,7 +206,8 @@ export class Board {
   }
 
   #bitsOf(message, name) {
-    return message.param_id === name ? new DataView(message.bytes.buffer).getUint32(0, true) : null;
+    if (message.param_id !== idOf(name)) return null;
+    return new DataView(message.bytes.buffer).getUint32(0, true);
   }
 
   // ---- Training ---------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import { Refused, hexadecimal } from "./core.js";
 
 const MAGIC = 0x43544c52; // "RLTC"
 const VERSION = 1, HEADER_BYTES = 64, SHA256_AT = 24, SHA256_BYTES = 32, CHECKED_BYTES = 56;
-const FORMAT = "rltools-checkpoint-1";
+const FORMAT = "rltools-checkpoint-2";
 const HASH_PLACE = "0".repeat(64);
 const MOST_HEADER_BYTES = 1 << 20;
 const DTYPE_BYTES = { F32: 4, F64: 8, U32: 4, U8: 1 };

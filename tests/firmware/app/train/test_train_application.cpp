@@ -162,7 +162,7 @@ TEST_CASE_FIXTURE(ShortRun,
 }
 
 TEST_CASE_FIXTURE(ShortRun, "an evaluation leaves the board time for messages and heartbeats") {
-  board.set("eval_episodes", 50);  // of 20 steps
+  board.set("n_eval_episodes", 50);  // of 20 steps
   board.start_and_train(25);
   board.received.clear();
   int turns = 0;
@@ -180,7 +180,7 @@ TEST_CASE_FIXTURE(ShortRun, "an evaluation leaves the board time for messages an
 
 TEST_CASE_FIXTURE(
     ShortRun, "a pause during an evaluation comes after it, unless the run is resumed meanwhile") {
-  board.set("eval_episodes", 50);
+  board.set("n_eval_episodes", 50);
   board.start_and_train(25);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
   CHECK(board.application.state() == RLT_STATE_TRAINING);
@@ -200,7 +200,7 @@ TEST_CASE_FIXTURE(
 }
 
 TEST_CASE_FIXTURE(ShortRun, "a pause that a new start overtakes is none of the new run's") {
-  board.set("eval_episodes", 50);
+  board.set("n_eval_episodes", 50);
   board.start_and_train(25);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);  // after the evaluation
   board.train_to_rest();
@@ -338,9 +338,9 @@ TEST_CASE_FIXTURE(ShortRun, "a new run reports no losses of the run before") {
 TEST_CASE("what evaluations took is counted apart, from the start of the run") {
   Board board;
   board.set_short_run();
-  board.run.training.hyperparameters.eval_every = 1000000;
-  const auto after = [&](std::uint32_t eval_episodes) {
-    board.run.training.hyperparameters.eval_episodes = eval_episodes;
+  board.run.training.hyperparameters.eval_freq = 1000000;
+  const auto after = [&](std::uint32_t n_eval_episodes) {
+    board.run.training.hyperparameters.n_eval_episodes = n_eval_episodes;
     board.command(MAV_CMD_RLT_START);
     board.train_to_rest();
     return result_in(board);

@@ -37,8 +37,8 @@ struct Td3Updates {
     auto& h = training.hyperparameters;
     h.seed = 11;
     if (name == "clipped") {
-      h.policy_noise = 1.0f;
-      h.noise_clip = 0.97f;
+      h.target_policy_noise = 1.0f;
+      h.target_noise_clip = 0.97f;
       h.policy_delay = 1;
       h.gamma = 0.9f;
       h.tau = 0.1f;
@@ -49,9 +49,15 @@ struct Td3Updates {
     initialize(Generic{}, training);
   }
   static Array hyperparameters(const Td3Hyperparameters& h) {
-    return {h.learning_rate, h.adam_beta1, h.adam_beta2,
-            h.adam_epsilon,  h.gamma,      h.tau,
-            h.policy_noise,  h.noise_clip, static_cast<double>(h.policy_delay)};
+    return {h.learning_rate,
+            h.adam_beta1,
+            h.adam_beta2,
+            h.adam_epsilon,
+            h.gamma,
+            h.tau,
+            h.target_policy_noise,
+            h.target_noise_clip,
+            static_cast<double>(h.policy_delay)};
   }
 };
 
@@ -107,27 +113,27 @@ struct PpoUpdatesOf {
 
   static void configure(const std::string& name, PpoHyperparameters& h) {
     h.seed = 13;
-    h.epochs = kEpochs;
+    h.n_epochs = kEpochs;
     if (name == "steep") {
       h.learning_rate = 0.01f;
-      h.kl_target = 0.001f;
+      h.target_kl = 0.001f;
       h.max_grad_norm = 0;
-      h.recompute_adv = 1;
+      h.recompute_advantage = 1;
     }
     if (name == "other") {
       h.learning_rate = 0.002f;
       h.gamma = 0.9f;
       h.gae_lambda = 0.8f;
       h.clip_range = 0.01f;
-      h.value_weight = 0.9f;
-      h.entropy_weight = 0.02f;
+      h.vf_coef = 0.9f;
+      h.ent_coef = 0.02f;
       h.max_grad_norm = 0.1f;
-      h.initial_log_std = -0.7f;
+      h.log_std_init = -0.7f;
       h.reward_scale = 0.3f;
-      h.normalize_obs = 0;
-      h.normalize_adv = 0;
-      h.recompute_adv = 1;
-      h.adapt_rate = 0;
+      h.norm_obs = 0;
+      h.normalize_advantage = 0;
+      h.recompute_advantage = 1;
+      h.adaptive_lr = 0;
       h.adam_beta1 = 0.8f;
       h.adam_beta2 = 0.95f;
       h.adam_epsilon = 1e-5f;
@@ -142,15 +148,15 @@ struct PpoUpdatesOf {
             h.gamma,
             h.gae_lambda,
             h.clip_range,
-            h.value_weight,
-            h.entropy_weight,
+            h.vf_coef,
+            h.ent_coef,
             h.max_grad_norm,
             h.reward_scale,
-            h.kl_target,
-            number(h.normalize_obs),
-            number(h.normalize_adv),
-            number(h.recompute_adv),
-            number(h.adapt_rate)};
+            h.target_kl,
+            number(h.norm_obs),
+            number(h.normalize_advantage),
+            number(h.recompute_advantage),
+            number(h.adaptive_lr)};
   }
 };
 
@@ -172,15 +178,15 @@ struct DqnUpdates {
     h.steps = 200;
     h.learning_starts = 100;
     h.train_freq = 1;
-    h.target_every = 2;
+    h.target_update_interval = 2;
     h.tau = 0.5f;
     if (name == "plain") {
       h.double_dqn = 0;
       h.gamma = 0.9f;
       h.tau = 0.1f;
-      h.target_every = 1;
+      h.target_update_interval = 1;
       h.learning_rate = 0.03f;
-      h.final_rate = 0.25f;
+      h.lr_end_factor = 0.25f;
       h.adam_beta1 = 0.8f;
       h.adam_beta2 = 0.95f;
       h.adam_epsilon = 1e-5f;
@@ -197,9 +203,9 @@ struct DqnUpdates {
             h.adam_epsilon,
             h.gamma,
             h.tau,
-            number(h.target_every),
+            number(h.target_update_interval),
             number(h.double_dqn),
-            h.final_rate,
+            h.lr_end_factor,
             number(h.steps),
             number(h.learning_starts)};
   }
@@ -261,7 +267,7 @@ void see_observations(Training<E>& training, std::vector<typename E::Scalar>& se
   seen.assign(kCount, T(0));
   fill_uniform<T>(Generic{}, {3, Purpose::shuffle, 1}, seen.data(), kCount, T(-1), T(1));
   for (int height = 1; height < kCount; height += kDim) seen[height] = T(48) + T(6) * seen[height];
-  if (training.hyperparameters.normalize_obs != 0) {
+  if (training.hyperparameters.norm_obs != 0) {
     take_in(training.learner.normalizer, seen.data(), PpoUpdates::kSeen);
   }
 }

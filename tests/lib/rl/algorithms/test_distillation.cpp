@@ -64,7 +64,7 @@ struct SmallTeacher {
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
       steps = 30;
-      epochs = 2;
+      n_epochs = 2;
       learning_rate = 2e-3f;
     }
   };

@@ -22,7 +22,7 @@ TEST_CASE("a student without the velocity comes to -190 in 400000 steps, its tea
   for (std::uint32_t seed = 0; seed < kSeeds; seed++) {
     CAPTURE(seed);
     Run<E> run(seed);
-    run.training.hyperparameters.eval_episodes = 100;
+    run.training.hyperparameters.n_eval_episodes = 100;
     initialize(Host{}, run.training);
     while (!finished(run.training)) REQUIRE(run.step(Host{}).finite);
     CHECK(evaluate(Host{}, run.training).mean >= -190);

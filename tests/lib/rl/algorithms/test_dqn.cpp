@@ -30,9 +30,9 @@ TEST_CASE("the share of random choices falls evenly, then stays; all are random 
   Run<SmallDqn> run(5);
   auto& h = run.training.hyperparameters;
   h.steps = 1000;
-  h.initial_epsilon = 0.9f;
-  h.final_epsilon = 0.1f;
-  h.explore_fraction = 0.5f;
+  h.exploration_initial_eps = 0.9f;
+  h.exploration_final_eps = 0.1f;
+  h.exploration_fraction = 0.5f;
   initialize(Generic{}, run.training);
   const auto at = [&](std::uint32_t step) {
     run.learner->progress.step = step;
@@ -60,7 +60,7 @@ TEST_CASE("the share of random choices falls evenly, then stays; all are random 
   };
   CHECK(share_of_left(100, 101) == doctest::Approx(0.5).epsilon(0.12));
   CHECK(share_of_left(500, 1) == doctest::Approx(0.05).epsilon(0.4));
-  h.final_epsilon = 0;
+  h.exploration_final_eps = 0;
   CHECK(share_of_left(500, 1) == 0);
 }
 
@@ -71,7 +71,7 @@ TEST_CASE(
   auto& h = run.training.hyperparameters;
   h.learning_starts = 20;
   h.train_freq = 4;
-  h.target_every = 3;
+  h.target_update_interval = 3;
   h.tau = 0.25f;
   initialize(Generic{}, run.training);
   for (std::uint32_t step = 1; step <= 80; step++) {
@@ -137,7 +137,8 @@ TEST_CASE("a value that is not finite is a fault, and no choice") {
   run.training.hyperparameters.learning_starts = 1;
   run.train(Generic{}, 2);
   run.learner->critic.bias(1)[0] = math::kQuietNan;
-  run.training.hyperparameters.initial_epsilon = run.training.hyperparameters.final_epsilon = 0;
+  run.training.hyperparameters.exploration_initial_eps =
+      run.training.hyperparameters.exploration_final_eps = 0;
   CHECK_FALSE(run.step(Generic{}).finite);
   CHECK(std::isnan(evaluate(Generic{}, run.training).mean));
 }

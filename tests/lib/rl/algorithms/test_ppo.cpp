@@ -31,7 +31,7 @@ bool same(const Array& a, const Array& b) {
 // A run of the point's at the end of a rollout.
 struct Learning : Run<PointPpo> {
   explicit Learning(std::uint32_t seed, std::uint32_t epochs = 2) : Run(seed) {
-    training.hyperparameters.epochs = epochs;
+    training.hyperparameters.n_epochs = epochs;
     initialize(Generic{}, training);
     train(Generic{}, PointPpo::kRolloutSteps);
   }
@@ -42,7 +42,7 @@ struct Learning : Run<PointPpo> {
 
 TEST_CASE("an iteration is a rollout, then the minibatches of its epochs") {
   Run<PointPpo> run(1);
-  run.training.hyperparameters.epochs = 3;
+  run.training.hyperparameters.n_epochs = 3;
   initialize(Generic{}, run.training);
   const auto& learner = *run.learner;
   for (std::uint32_t iteration = 0; iteration < 3; iteration++) {
@@ -127,7 +127,7 @@ TEST_CASE("in an iteration's first minibatch ratios are 1, and nothing has diver
 
 TEST_CASE("actions are drawn about the mean, stored without bounds, and taken within them") {
   Run<PointPpo> run(4);
-  run.training.hyperparameters.initial_log_std = 0.25f;
+  run.training.hyperparameters.log_std_init = 0.25f;
   initialize(Generic{}, run.training);
   run.learner->acting_log_std[1] = -0.25f;
   int beyond = 0;
@@ -162,7 +162,7 @@ TEST_CASE("the first policy's means are about zero") {
 TEST_CASE("the step size follows the divergence, but for an iteration's first minibatch") {
   Learning run(6);
   auto& h = run.training.hyperparameters;
-  h.kl_target = 0.01f;
+  h.target_kl = 0.01f;
   const auto adapted = [&](float factor, float kl, std::uint32_t minibatches = 1) {
     run.learner->learning_rate = 3e-4f;
     run.learner->minibatches = minibatches;
@@ -175,7 +175,7 @@ TEST_CASE("the step size follows the divergence, but for an iteration's first mi
   CHECK(adapted(1, 1, 0) == 3e-4f);
   CHECK(adapted(0.1f, 0.0049f) == 3e-4f / 1.5f);  // the schedule's smaller step is to change less
   CHECK(adapted(0.1f, 1.5e-4f) == 3e-4f);
-  h.adapt_rate = 0;
+  h.adaptive_lr = 0;
   CHECK(adapted(1, 0) == 3e-4f);
   CHECK(adapted(1, 1) == 3e-4f);
 }
@@ -183,8 +183,8 @@ TEST_CASE("the step size follows the divergence, but for an iteration's first mi
 TEST_CASE("the schedule's step size falls until the run's end, and stays there") {
   Learning run(6);
   auto& h = run.training.hyperparameters;
-  h.adapt_rate = 0;
-  h.final_rate = 0.5f;
+  h.adaptive_lr = 0;
+  h.lr_end_factor = 0.5f;
   run.learner->learning_rate = 1e-3f;
   h.steps = 4 * run.learner->progress.step;
   CHECK(run.learn().metrics.learning_rate == 1e-3f * 0.875f);
@@ -196,10 +196,10 @@ TEST_CASE("the schedule's step size falls until the run's end, and stays there")
 }
 
 TEST_CASE("a step is as large as the schedule's step size") {
-  const auto moved = [](float final_rate) {
+  const auto moved = [](float lr_end_factor) {
     Learning run(6);
-    run.training.hyperparameters.adapt_rate = 0;
-    run.training.hyperparameters.final_rate = final_rate;
+    run.training.hyperparameters.adaptive_lr = 0;
+    run.training.hyperparameters.lr_end_factor = lr_end_factor;
     run.training.hyperparameters.steps = run.learner->progress.step;
     const float before = run.learner->log_std.values[0];
     run.learn();
@@ -229,7 +229,7 @@ TEST_CASE("the step size is kept from iteration to iteration, and begins as it i
     }
   }
   CHECK(changes > 3);
-  run.training.hyperparameters.adapt_rate = 0;
+  run.training.hyperparameters.adaptive_lr = 0;
   initialize(Generic{}, run.training);
   run.train(Generic{}, 60);
   CHECK(run.learner->learning_rate == run.training.hyperparameters.learning_rate);
@@ -239,7 +239,7 @@ TEST_CASE("advantages are computed once, or at the beginning of each epoch") {
   for (const std::uint32_t recompute : {0u, 1u}) {
     CAPTURE(recompute);
     Learning run(8, 3);
-    run.training.hyperparameters.recompute_adv = recompute;
+    run.training.hyperparameters.recompute_advantage = recompute;
     for (int minibatch = 0; minibatch < 3 * kMinibatches - 1; minibatch++) {
       CAPTURE(minibatch);
       const Replay<PointPpo> before = *run.replay;
@@ -265,7 +265,7 @@ TEST_CASE("rewards are scaled for learning alone") {
 
 TEST_CASE("a run is finished at the end of the iteration in which its steps are done") {
   Run<PointPpo> run(10);
-  run.training.hyperparameters.epochs = 1;
+  run.training.hyperparameters.n_epochs = 1;
   for (const std::uint32_t steps : {1u, 64u, 65u, 130u}) {
     CAPTURE(steps);
     run.training.hyperparameters.steps = steps;

@@ -22,7 +22,7 @@ TEST_CASE("seeds learn Pendulum-v1 in 100000 steps to a return of -185") {
   for (std::uint32_t seed = 0; seed < kSeeds; seed++) {
     CAPTURE(seed);
     Run<E> run(seed);
-    run.training.hyperparameters.eval_episodes = 100;
+    run.training.hyperparameters.n_eval_episodes = 100;
     initialize(Host{}, run.training);
     const float untrained = evaluate(Host{}, run.training).mean;
     while (!finished(run.training)) REQUIRE(run.step(Host{}).finite);

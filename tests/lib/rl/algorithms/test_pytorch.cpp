@@ -96,7 +96,7 @@ TEST_CASE("an iteration's updates of PPO are PyTorch's") {
             CHECK(std::memcmp(learner.acting_log_std, learner.log_std.values,
                               sizeof learner.acting_log_std) == 0);
             const auto& normalizer = learner.normalizer;
-            if (run.training.hyperparameters.normalize_obs == 0) {
+            if (run.training.hyperparameters.norm_obs == 0) {
               CHECK(normalizer.count == 0);
               return;
             }

@@ -14,7 +14,7 @@ using training_run::Run;
 TEST_CASE("a policy without the velocity comes to -200 in 200000 steps") {
   Run<PendulumPpoMasked> run(3);
   run.training.hyperparameters.steps = 200000;
-  run.training.hyperparameters.eval_episodes = 100;
+  run.training.hyperparameters.n_eval_episodes = 100;
   initialize(Host{}, run.training);
   CHECK(evaluate(Host{}, run.training).mean < -900);
   while (!finished(run.training)) REQUIRE(run.step(Host{}).finite);

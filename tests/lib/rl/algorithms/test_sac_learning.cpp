@@ -47,7 +47,7 @@ TEST_CASE("seeds learn Pendulum-v1 in 10000 steps to a return of -200 at the ent
   for (std::uint32_t seed = 0; seed < kSeeds; seed++) {
     CAPTURE(seed);
     Run<PendulumSac> run(seed);
-    run.training.hyperparameters.eval_episodes = 100;
+    run.training.hyperparameters.n_eval_episodes = 100;
     initialize(Host{}, run.training);
     const float untrained = evaluate(Host{}, run.training).mean;
     run.train(Host{}, run.training.hyperparameters.steps);

@@ -68,10 +68,10 @@ struct ChoiceRow {
 
 // PPO's clipped objective of an action (ActionDim) of the environment E that was drawn with the
 // logits `before` (kOutputDim) and has `outputs`; what was forbidden is so still. gradient
-// (kOutputDim) is that of the loss, -(J + entropy_weight H) / batch_size, in `outputs`.
+// (kOutputDim) is that of the loss, -(J + ent_coef H) / batch_size, in `outputs`.
 template <class E, class T>
 ChoiceRow<T> clipped_choices(const T* action, const T* before, const T* outputs, T advantage,
-                             T clip_range, T entropy_weight, T batch_size, T* gradient) {
+                             T clip_range, T ent_coef, T batch_size, T* gradient) {
   T now[kOutputDim<E>];
   for (int i = 0; i < kOutputDim<E>; i++) {
     const bool is_forbidden = before[i] <= static_cast<T>(kForbiddenLogit);
@@ -92,7 +92,7 @@ ChoiceRow<T> clipped_choices(const T* action, const T* before, const T* outputs,
   }
   const auto [objective, slope, is_clipped] =
       clipped_objective(math::exp(log_ratio), advantage, clip_range, batch_size);
-  const T weight = entropy_weight / batch_size;
+  const T weight = ent_coef / batch_size;
   T entropy = T(0);
   for (int branch = 0, first = 0; branch < E::kActionDim; branch++) {
     const int count = choice_count(E::kActions[branch]);

@@ -80,13 +80,13 @@ void add_episode_return(Evaluation<E>& evaluation) {
 
 }  // namespace detail
 
-// Begins an evaluation of hyperparameters.eval_episodes episodes. Initial states depend on the seed
-// and the episode's number only.
+// Begins an evaluation of hyperparameters.n_eval_episodes episodes. Initial states depend on the
+// seed and the episode's number only.
 template <class Device, class E>
 void begin_evaluation(Device device, const Training<E>& training, Evaluation<E>& evaluation) {
   if constexpr (Contracts<E>::kKept) {
     evaluation = {};
-    evaluation.episodes = training.hyperparameters.eval_episodes;
+    evaluation.episodes = training.hyperparameters.n_eval_episodes;
     detail::begin_evaluation_episode(device, training, evaluation);
   }
 }

@@ -9,8 +9,10 @@
 
 namespace rlt {
 
-// One hyperparameter. `type` is f32 or u32; a name has at most 16 characters, which is MAVLink's
-// limit.
+// A parameter of MAVLink has at most this many characters: those with which a name begins.
+constexpr int kParameterIdBytes = 16;
+
+// One hyperparameter. `type` is f32 or u32.
 struct ParameterInfo {
   const char* name;
   DataType type;
@@ -20,12 +22,6 @@ struct ParameterInfo {
 };
 
 namespace detail {
-
-constexpr bool fits_protocol(const char* name) {
-  int length = 0;
-  while (name[length] != '\0') length++;
-  return length > 0 && length <= 16;
-}
 
 template <class T>
 inline std::uint32_t to_bits(T value) {
@@ -50,14 +46,14 @@ inline bool from_bits(T& value, std::uint32_t bits, const ParameterInfo& info) {
 
 // Every algorithm's list begins with these.   X(type, name, default, minimum, maximum, unit,
 // description)
-#define RLT_RUN_HYPERPARAMETERS(X)                                                               \
-  X(std::uint32_t, seed, 0, 0, 4294967295.0, "",                                                 \
-    "Seed of all random numbers; the same seed gives the same bits on every board.")             \
-  X(std::uint32_t, steps, 10000, 1, 4294967295.0, "steps", "Environment steps in all.")          \
-  X(std::uint32_t, eval_every, 1000, 1, 4294967295.0, "steps", "Steps between two evaluations.") \
-  X(std::uint32_t, eval_episodes, 10, 1, 1000, "episodes",                                       \
-    "Deterministic episodes of an evaluation.")                                                  \
-  X(std::uint32_t, report_every, 100, 1, 4294967295.0, "steps",                                  \
+#define RLT_RUN_HYPERPARAMETERS(X)                                                              \
+  X(std::uint32_t, seed, 0, 0, 4294967295.0, "",                                                \
+    "Seed of all random numbers; the same seed gives the same bits on every board.")            \
+  X(std::uint32_t, steps, 10000, 1, 4294967295.0, "steps", "Environment steps in all.")         \
+  X(std::uint32_t, eval_freq, 1000, 1, 4294967295.0, "steps", "Steps between two evaluations.") \
+  X(std::uint32_t, n_eval_episodes, 10, 1, 1000, "episodes",                                    \
+    "Deterministic episodes of an evaluation.")                                                 \
+  X(std::uint32_t, report_every, 100, 1, 4294967295.0, "steps",                                 \
     "Steps between two progress messages; does not influence training.")
 
 // ... and ends with Adam's.
@@ -73,9 +69,6 @@ inline bool from_bits(T& value, std::uint32_t bits, const ParameterInfo& info) {
                        Default,    Minimum,                                                \
                        Maximum,    Unit,                                                   \
                        Description},
-#define RLT_HYPERPARAMETER_NAME_FITS(Type, Name, Default, Minimum, Maximum, Unit, Description) \
-  static_assert(::rlt::detail::fits_protocol(#Name),                                           \
-                "the hyperparameter " #Name " has a name of more than 16 characters");
 #define RLT_HYPERPARAMETER_GET(Type, Name, Default, Minimum, Maximum, Unit, Description) \
   if (index-- == 0) return ::rlt::detail::to_bits(Name);
 #define RLT_HYPERPARAMETER_SET(Type, Name, Default, Minimum, Maximum, Unit, Description) \
@@ -83,35 +76,50 @@ inline bool from_bits(T& value, std::uint32_t bits, const ParameterInfo& info) {
 
 // Defines `struct Struct` with one member per entry of `List`, and access by index for the
 // protocol.
-#define RLT_DEFINE_HYPERPARAMETERS(Struct, List)                                        \
-  List(RLT_HYPERPARAMETER_NAME_FITS) struct Struct {                                    \
-    List(RLT_HYPERPARAMETER_FIELD) static constexpr ::rlt::ParameterInfo kInfo[] = {    \
-      List(RLT_HYPERPARAMETER_INFO)                                                     \
-    };                                                                                  \
-    static constexpr int kCount = static_cast<int>(sizeof(kInfo) / sizeof(kInfo[0]));   \
-    static const ::rlt::ParameterInfo& info(int index) { return kInfo[index]; }         \
-    /* The value's four bytes; index in [0, kCount). */                                 \
-    std::uint32_t get_bits(int index) const { List(RLT_HYPERPARAMETER_GET) return 0; }  \
-    /* False, and nothing changed, where the value is out of bounds or not a number. */ \
-    bool set_bits(int index, std::uint32_t bits) {                                      \
-      if (index < 0 || index >= kCount) return false;                                   \
-      const ::rlt::ParameterInfo& information = info(index);                            \
-      List(RLT_HYPERPARAMETER_SET) return false;                                        \
-    }                                                                                   \
+#define RLT_DEFINE_HYPERPARAMETERS(Struct, List)                                            \
+  struct Struct {                                                                           \
+    List(RLT_HYPERPARAMETER_FIELD) static constexpr ::rlt::ParameterInfo kInfo[] = {        \
+      List(RLT_HYPERPARAMETER_INFO)                                                         \
+    };                                                                                      \
+    static_assert(!::rlt::detail::repeats_an_id(kInfo),                                     \
+                  "two of " #Struct " begin with the same 16 characters, MAVLink's limit"); \
+    static constexpr int kCount = static_cast<int>(sizeof(kInfo) / sizeof(kInfo[0]));       \
+    static const ::rlt::ParameterInfo& info(int index) { return kInfo[index]; }             \
+    /* The value's four bytes; index in [0, kCount). */                                     \
+    std::uint32_t get_bits(int index) const { List(RLT_HYPERPARAMETER_GET) return 0; }      \
+    /* False, and nothing changed, where the value is out of bounds or not a number. */     \
+    bool set_bits(int index, std::uint32_t bits) {                                          \
+      if (index < 0 || index >= kCount) return false;                                       \
+      const ::rlt::ParameterInfo& information = info(index);                                \
+      List(RLT_HYPERPARAMETER_SET) return false;                                            \
+    }                                                                                       \
   };
 
 namespace detail {
 
-constexpr bool is_same_name(const char* a, const char* b) {
-  for (; *a != '\0' && *a == *b; a++) b++;
-  return *a == *b;
+// Whether both have the same id in the protocol.
+constexpr bool share_an_id(const char* a, const char* b) {
+  int i = 0;
+  while (i < kParameterIdBytes && a[i] == b[i] && a[i] != '\0') i++;
+  return i == kParameterIdBytes || a[i] == b[i];
+}
+
+// Whether two of a list, or one of each of two lists, have one id.
+template <int N>
+constexpr bool repeats_an_id(const ParameterInfo (&list)[N]) {
+  for (int i = 0; i < N; i++) {
+    for (int j = 0; j < i; j++) {
+      if (share_an_id(list[i].name, list[j].name)) return true;
+    }
+  }
+  return false;
 }
 
 template <class First, class Second>
-constexpr bool share_a_name() {
+constexpr bool share_ids() {
   for (const ParameterInfo& a : First::kInfo) {
     for (const ParameterInfo& b : Second::kInfo) {
-      if (is_same_name(a.name, b.name)) return true;
+      if (share_an_id(a.name, b.name)) return true;
     }
   }
   return false;
@@ -139,9 +147,9 @@ struct JoinedInfo {
 // the settings of an environment and, behind them, those of one that adds something to it.)
 template <class Algorithm, class Settings>
 struct JoinedHyperparameters : Algorithm {
-  static_assert(!detail::share_a_name<Algorithm, Settings>(),
-                "a setting of the environment has the name of one of the algorithm's "
-                "hyperparameters");
+  static_assert(!detail::share_ids<Algorithm, Settings>(),
+                "a setting of the environment begins with the same 16 characters as one of the "
+                "algorithm's hyperparameters");
   Settings environment;
 
   static constexpr int kCount = Algorithm::kCount + Settings::kCount;

@@ -1,6 +1,6 @@
-// The step size of a policy's learning: as large as a wished divergence from the policy that acted
-// allows (Schulman et al. 2017, arXiv 1707.06347, section 4, with a step size in place of a
-// penalty), times what a schedule says.
+// The learning rate of a policy's learning: as large as a wished divergence from the policy that
+// acted allows (Schulman et al. 2017, arXiv 1707.06347, section 4, with a learning rate in place of
+// a penalty), times what a schedule says.
 #pragma once
 
 #include "rltools/core/math.h"
@@ -28,21 +28,21 @@ T adapted_rate(T rate, T kl, T target) {
   return rate;
 }
 
-// The schedule's factor of the step size: from 1 evenly to `final_rate`, when `share_done` of the
-// run is done, 0 to 1. Exactly 1 throughout where final_rate is.
+// The schedule's factor of the learning rate: from 1 evenly to `lr_end_factor`, when `share_done`
+// of the run is done, 0 to 1. Exactly 1 throughout where lr_end_factor is.
 template <class T>
-T rate_factor(T final_rate, T share_done) {
-  return T(1) - (T(1) - final_rate) * share_done;
+T rate_factor(T lr_end_factor, T share_done) {
+  return T(1) - (T(1) - lr_end_factor) * share_done;
 }
 
-// The same by a square: the square root falls evenly. So more of the run has a small step size.
+// The same by a square: the square root falls evenly. So more of the run has a small learning rate.
 template <class T>
-T squared_rate_factor(T final_rate, T share_done) {
-  const T root = rate_factor(math::sqrt(final_rate), share_done);
+T squared_rate_factor(T lr_end_factor, T share_done) {
+  const T root = rate_factor(math::sqrt(lr_end_factor), share_done);
   return root * root;
 }
 
-// The divergence to wish for, which goes with the square of the step size.
+// The divergence to wish for, which goes with the square of the learning rate.
 template <class T>
 T scheduled_divergence(T target, T factor) {
   return target * (factor * factor);

@@ -139,7 +139,7 @@ template <class Hyperparameters>
 struct OffPolicyTaskHyperparameters : Hyperparameters {
   OffPolicyTaskHyperparameters() {
     this->steps = 100000;
-    this->eval_every = 10000;
+    this->eval_freq = 10000;
     this->learning_starts = 1000;
   }
 };
@@ -161,7 +161,7 @@ struct OffPolicy {
   template <class E, class Visitor>
   static void for_each_size(Visitor&& visitor) {
     visitor("batch_size", E::kBatchSize);
-    visitor("replay_capacity", E::kReplayCapacity);
+    visitor("buffer_size", E::kReplayCapacity);
   }
   template <class E, class Visitor>
   static void for_each_network(const Training<E>& training, Visitor&& visitor) {

@@ -127,7 +127,7 @@ struct OnPolicy {
 
   template <class E, class Visitor>
   static void for_each_size(Visitor&& visitor) {
-    visitor("rollout_steps", E::kRolloutSteps);
+    visitor("n_steps", E::kRolloutSteps);
     visitor("batch_size", E::kBatchSize);
     if constexpr (kHasWindows<E>) visitor("window_steps", kWindowSteps<E>);
   }
@@ -383,7 +383,7 @@ void choose_rows(Device device, Training<E>& training, std::uint32_t number) {
 template <class E>
 void end_iteration(Training<E>& training) {
   auto& learner = training.learner;
-  if (training.hyperparameters.normalize_obs != 0) {
+  if (training.hyperparameters.norm_obs != 0) {
     take_in(learner.normalizer, training.replay.observation, kRolloutRows<E>);
     average_over_mirrors(training, learner.normalizer);
   }

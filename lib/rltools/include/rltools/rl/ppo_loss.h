@@ -82,7 +82,7 @@ void policy_loss_of_tile(Training<E>& training, ChoicesChange, int first, Sums<T
     const auto result = clipped_choices<typename E::Environment>(
         rollout.action + from * kAction, rollout.mean + from * kOutput, scratch.tile_mean.row(row),
         scratch.advantage[first + row], static_cast<T>(hyper.clip_range),
-        static_cast<T>(hyper.entropy_weight), static_cast<T>(E::kBatchSize),
+        static_cast<T>(hyper.ent_coef), static_cast<T>(E::kBatchSize),
         scratch.mean_gradient.row(row));
     sums.policy_loss -= result.objective;
     sums.kl += result.kl;

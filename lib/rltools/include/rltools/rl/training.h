@@ -87,13 +87,13 @@ struct AlgorithmContract {
                 "PPO do");
   static_assert(kNormalized,
                 "the experiment states kNormalized, which its algorithm does not read: TD3 and SAC "
-                "do, and PPO and distillation have a hyperparameter, normalize_obs");
+                "do, and PPO and distillation have a hyperparameter, norm_obs");
   static_assert(kAveragedUpdates,
                 "the experiment states kAveragedUpdates, which its algorithm does not read: TD3 "
                 "and SAC do");
   static_assert(kFinalRate,
                 "the experiment states kFinalRate, which no algorithm reads any more: TD3 and SAC "
-                "average by kAveragedUpdates, the others have a hyperparameter, final_rate");
+                "average by kAveragedUpdates, the others have a hyperparameter, lr_end_factor");
 };
 
 // An experiment's run. The three parts are placed by whoever owns them (docs/design.md, "Memory").

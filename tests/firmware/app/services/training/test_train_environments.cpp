@@ -22,13 +22,13 @@ struct FourTd3 : TinyTd3 {
 
 // A board that trains it, from hyperparameters that are set to its memory.
 struct FourBoard : BoardOf<FourTd3> {
-  void train(std::uint32_t steps, std::uint32_t report_every, std::uint32_t eval_every) {
+  void train(std::uint32_t steps, std::uint32_t report_every, std::uint32_t eval_freq) {
     auto& hyper = run.training.hyperparameters;
     hyper.steps = steps;
     hyper.learning_starts = 10;
     hyper.report_every = report_every;
-    hyper.eval_every = eval_every;
-    hyper.eval_episodes = 1;
+    hyper.eval_freq = eval_freq;
+    hyper.n_eval_episodes = 1;
     put(mavlink_msg_command_long_encode, Board::command_of(MAV_CMD_RLT_START));
     for (int i = 0; i < 1000 && application.state() != RLT_STATE_FINISHED; i++) application.poll();
     REQUIRE(application.state() == RLT_STATE_FINISHED);
@@ -120,8 +120,8 @@ TEST_CASE("a step that is broken in an evaluation alone stops training, and is n
   LateBoard board;
   auto& hyper = board.run.training.hyperparameters;
   hyper.steps = 100;
-  hyper.eval_every = 30;
-  hyper.eval_episodes = 3;
+  hyper.eval_freq = 30;
+  hyper.n_eval_episodes = 3;
   board.train_to_fault();
   CHECK(steps_done(board.run.training) == 30);
   CHECK(evaluations_in(board).empty());
@@ -166,8 +166,8 @@ struct ElsewhereBoard : BoardOf<ElsewhereTd3> {
     auto& hyper = run.training.hyperparameters;
     hyper.steps = 100;
     hyper.learning_starts = 10;
-    hyper.eval_every = 50;
-    hyper.eval_episodes = 2;
+    hyper.eval_freq = 50;
+    hyper.n_eval_episodes = 2;
   }
 
   FileError file(FileOperation operation, std::uint32_t offset, const Bytes& data) {

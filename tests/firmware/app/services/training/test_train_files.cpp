@@ -67,7 +67,7 @@ TEST_CASE("the best policy is that of the first evaluation that none excels, as 
     CAPTURE(seed);
     Board board;
     board.set_short_run(120);
-    board.set("eval_every", 10);
+    board.set("eval_freq", 10);
     board.set("seed", seed);
     CHECK(board.command(MAV_CMD_RLT_START, 1.0f) == MAV_RESULT_ACCEPTED);
     board.train_to_rest(4000);
@@ -82,7 +82,7 @@ TEST_CASE("the best policy is that of the first evaluation that none excels, as 
 
     Board other;  // pauses after that evaluation, in which its policy is the last one
     other.set_short_run(120);
-    other.set("eval_every", 10);
+    other.set("eval_freq", 10);
     other.set("seed", seed);
     CHECK(other.command(MAV_CMD_RLT_START, 1.0f) == MAV_RESULT_ACCEPTED);
     other.train_until(best.step);
@@ -111,7 +111,7 @@ TEST_CASE("there is no best policy before an evaluation, nor after a start or an
   CHECK(client.request(FileOperation::open_file_ro, "/best.rltp").data[0] == 2);  // FailErrno
   board.train_to_rest();
   CHECK(!client.download("/best.rltp").empty());
-  board.set("eval_every", 1000);
+  board.set("eval_freq", 1000);
   CHECK(board.command(MAV_CMD_RLT_START, 2.0f) == MAV_RESULT_ACCEPTED);
   board.train_until(31);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);

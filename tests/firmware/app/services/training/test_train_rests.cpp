@@ -22,7 +22,7 @@ struct Kept {
 
   explicit Kept(std::uint32_t seed) {
     board.set_short_run(120);
-    board.set("eval_every", 10);
+    board.set("eval_freq", 10);
     board.set("report_every", 7);
     board.set("seed", seed);
     REQUIRE(board.command(MAV_CMD_RLT_START, 1.0f) == MAV_RESULT_ACCEPTED);
@@ -51,8 +51,8 @@ struct Resting : BoardOf<TinyTd3, false> {
     hyper.seed = seed;
     hyper.steps = 120;
     hyper.learning_starts = 10;
-    hyper.eval_every = 10;
-    hyper.eval_episodes = 2;
+    hyper.eval_freq = 10;
+    hyper.n_eval_episodes = 2;
     hyper.report_every = 7;
   }
 
@@ -227,7 +227,7 @@ TEST_CASE("a command that comes again does not end the rest that it led to") {
 
 TEST_CASE("a pause and a rest are one, and other pauses are no rests") {
   Resting board;
-  board.run.training.hyperparameters.eval_episodes = 50;
+  board.run.training.hyperparameters.n_eval_episodes = 50;
   REQUIRE(board.start() == MAV_RESULT_ACCEPTED);
   SUBCASE("during an evaluation") {
     while (steps_done(board.run.training) < 10) board.application.poll();

@@ -281,14 +281,15 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
   choose_rows(device, training, learner.progress.step);
   const T loss = compute_gradient(device, training);
   const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient);
-  const T rate = static_cast<T>(hyper.student_rate) *
-                 squared_rate_factor(static_cast<T>(hyper.student_end), student_share(training));
+  const T rate =
+      static_cast<T>(hyper.student_learning_rate) *
+      squared_rate_factor(static_cast<T>(hyper.student_lr_end_factor), student_share(training));
   const AdamParameters<T> adam = adam_parameters(hyper, rate);
   adam_step(device, adam, learner.actor_optimizer, scratch.actor_gradient, learner.actor);
   learner.minibatches++;
   learner.progress.updates++;
   report.metrics.imitation_loss = static_cast<float>(loss);
-  report.metrics.student_rate = static_cast<float>(rate);
+  report.metrics.student_learning_rate = static_cast<float>(rate);
   report.metrics.gradient_norm = static_cast<float>(norm);
   report.finite = is_finite(loss) && is_finite(norm);
   constexpr auto kMinibatches = static_cast<std::uint32_t>(Distillation::kMinibatches<E>);

@@ -18,18 +18,19 @@ namespace rlt {
   RLT_RUN_HYPERPARAMETERS(X)                                                                     \
   X(std::uint32_t, learning_starts, 1000, 1, 4294967295.0, "steps",                              \
     "Steps with uniformly random choices before the first update.")                              \
-  X(float, learning_rate, 1e-3, 0, 1, "", "Adam's step size, at the start.")                     \
-  X(float, final_rate, 1, 0, 1, "", "Factor of the step size at the end; falls evenly to it.")   \
+  X(float, learning_rate, 1e-3, 0, 1, "", "Adam's learning rate, at the start.")                 \
+  X(float, lr_end_factor, 1, 0, 1, "",                                                           \
+    "Factor of the learning rate at the end; falls evenly to it.")                               \
   X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                        \
   X(float, tau, 0.01, 0, 1, "", "Share of the trained weights in each target update.")           \
-  X(std::uint32_t, target_every, 1, 1, 4294967295.0, "updates",                                  \
+  X(std::uint32_t, target_update_interval, 1, 1, 4294967295.0, "updates",                        \
     "Updates from one of the target network to the next.")                                       \
   X(std::uint32_t, train_freq, 1, 1, 4294967295.0, "steps",                                      \
     "Steps of each environment from one update to the next.")                                    \
   X(std::uint32_t, double_dqn, 1, 0, 1, "", "1: the trained network chooses in the next state.") \
-  X(float, initial_epsilon, 1, 0, 1, "", "Share of random choices at the start.")                \
-  X(float, final_epsilon, 0.05, 0, 1, "", "Share of random choices at the end.")                 \
-  X(float, explore_fraction, 0.1, 1e-6, 1, "",                                                   \
+  X(float, exploration_initial_eps, 1, 0, 1, "", "Share of random choices at the start.")        \
+  X(float, exploration_final_eps, 0.05, 0, 1, "", "Share of random choices at the end.")         \
+  X(float, exploration_fraction, 0.1, 1e-6, 1, "",                                               \
     "Part of the run in which the share of random choices falls.")                               \
   RLT_ADAM_HYPERPARAMETERS(X)
 
@@ -59,7 +60,7 @@ struct Dqn : OffPolicy {
   struct TaskHyperparameters : DqnHyperparameters {
     TaskHyperparameters() {
       steps = 100000;
-      eval_every = 10000;
+      eval_freq = 10000;
       train_freq = 2;
     }
   };
@@ -177,8 +178,9 @@ template <class E>
 typename E::Scalar epsilon(const Training<E>& training) {
   using T = typename E::Scalar;
   const auto& hyper = training.hyperparameters;
-  const T first = static_cast<T>(hyper.initial_epsilon), last = static_cast<T>(hyper.final_epsilon);
-  const T fallen = share_done<T>(training) / static_cast<T>(hyper.explore_fraction);
+  const T first = static_cast<T>(hyper.exploration_initial_eps),
+          last = static_cast<T>(hyper.exploration_final_eps);
+  const T fallen = share_done<T>(training) / static_cast<T>(hyper.exploration_fraction);
   return math::fma(math::minimum(fallen, T(1)), last - first, first);
 }
 
@@ -270,7 +272,7 @@ typename E::Scalar update(Device device, Training<E>& training, typename E::Scal
   }
   auto adam = adam_parameters(training);
   adam.learning_rate *=
-      rate_factor(static_cast<T>(training.hyperparameters.final_rate), share_done<T>(training));
+      rate_factor(static_cast<T>(training.hyperparameters.lr_end_factor), share_done<T>(training));
   adam_step(device, adam, learner.critic_optimizer, scratch.gradient, learner.critic);
   return loss;
 }
@@ -296,7 +298,7 @@ StepReport<E> train_step_algorithm(Device device, Dqn, Training<E>& training) {
   T value_sum;
   const T loss = dqn::update(device, training, value_sum);
   learner.progress.updates++;
-  if (learner.progress.updates % hyper.target_every == 0) {
+  if (learner.progress.updates % hyper.target_update_interval == 0) {
     polyak_update<E::Critic::kParameterCount>(device, static_cast<T>(hyper.tau),
                                               learner.critic.values, learner.critic_target.values);
   }

@@ -2,8 +2,8 @@
 // policy optimization algorithms", arXiv 1707.06347, equations 7 and 9) and generalized advantage
 // estimation (Schulman et al. 2016, arXiv 1506.02438, equation 16).
 //
-// An iteration: the environments take kRolloutSteps steps each; then `epochs` times all their rows
-// are gone through in another order, kBatchSize at a time, with an Adam step each. A call of
+// An iteration: the environments take kRolloutSteps steps each; then `n_epochs` times all their
+// rows are gone through in another order, kBatchSize at a time, with an Adam step each. A call of
 // train_step() is one step of every environment, or one of the minibatches.
 //
 // The policy is a Gaussian in each dimension of the action: its mean is the actor's output, the
@@ -177,7 +177,7 @@ void initialize_algorithm(Device device, Ppo, Training<E>& training) {
   ppo::initialize_networks(device, training);
   make_symmetric(training, learner.actor, learner.critic);
   for (int i = 0; i < ppo::kDeviations<E>; i++) {
-    learner.log_std.values[i] = learner.acting_log_std[i] = static_cast<T>(hyper.initial_log_std);
+    learner.log_std.values[i] = learner.acting_log_std[i] = static_cast<T>(hyper.log_std_init);
   }
   initialize(learner.actor_optimizer);
   initialize(learner.critic_optimizer);
@@ -202,7 +202,7 @@ void gather_minibatch(Device device, Training<E>& training) {
   choose_rows(device, training, training.learner.iteration);
   gather<kBatch>(device, rollout.advantage, scratch.row, scratch.advantage);
   gather<kBatch>(device, rollout.target, scratch.row, scratch.target.data());
-  if (training.hyperparameters.normalize_adv == 0) return;
+  if (training.hyperparameters.normalize_advantage == 0) return;
   const auto [mean, variance] = moments(scratch.advantage, kBatch);
   const T std = math::sqrt(variance) + static_cast<T>(1e-8f);
   for (int i = 0; i < kBatch; i++) scratch.advantage[i] = (scratch.advantage[i] - mean) / std;
@@ -216,13 +216,13 @@ Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training)
   auto& learner = training.learner;
   auto& scratch = training.scratch;
   const auto& hyper = training.hyperparameters;
-  const T value_weight = static_cast<T>(hyper.value_weight);
+  const T vf_coef = static_cast<T>(hyper.vf_coef);
   const PolicyChange<E> change = policy_change(training);
   Sums<T> sums{};
   set_zero(scratch.actor_gradient);
   set_zero(scratch.critic_gradient);
   for (int i = 0; i < kDeviations<E>; i++) {
-    scratch.log_std_gradient.values[i] = -static_cast<T>(hyper.entropy_weight);
+    scratch.log_std_gradient.values[i] = -static_cast<T>(hyper.ent_coef);
   }
   for (int first = 0; first < E::kBatchSize; first += kTile) {
     normalize_rows<kTile>(device, learner.normalizer, training.replay.observation,
@@ -239,7 +239,7 @@ Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training)
     sums.value_loss +=
         mean_squared_error<kTile>(device, scratch.value.data(), scratch.target.row(first),
                                   static_cast<T>(E::kBatchSize), scratch.value_gradient.data());
-    scale<kTile>(device, value_weight, scratch.value_gradient.data());
+    scale<kTile>(device, vf_coef, scratch.value_gradient.data());
     backward_tile(device, training, learner.critic, scratch.observation, scratch.value,
                   scratch.critic_buffer, scratch.value_gradient.data(), scratch.critic_gradient);
   }
@@ -252,8 +252,8 @@ void adapt_learning_rate(Training<E>& training, typename E::Scalar factor, typen
   using T = typename E::Scalar;
   const auto& hyper = training.hyperparameters;
   auto& learner = training.learner;
-  if (hyper.adapt_rate == 0 || learner.minibatches == 0) return;
-  const T target = scheduled_divergence(static_cast<T>(hyper.kl_target), factor);
+  if (hyper.adaptive_lr == 0 || learner.minibatches == 0) return;
+  const T target = scheduled_divergence(static_cast<T>(hyper.target_kl), factor);
   learner.learning_rate = adapted_rate(learner.learning_rate, kl, target);
 }
 
@@ -268,7 +268,8 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
   auto& metrics = report.metrics;
   const bool begins = learner.minibatches == 0;
   const bool begins_epoch = learner.minibatches % Ppo::kMinibatches<E> == 0;
-  if (begins || (begins_epoch && hyper.recompute_adv != 0)) compute_advantages(device, training);
+  if (begins || (begins_epoch && hyper.recompute_advantage != 0))
+    compute_advantages(device, training);
   if (begins) metrics.explained_variance = explained_variance(training.replay);
   gather_minibatch(device, training);
   const auto sums = compute_gradients(device, training);
@@ -276,7 +277,7 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
                        scratch.log_std_gradient);
   const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient,
                             scratch.critic_gradient, scratch.log_std_gradient);
-  const T factor = rate_factor(static_cast<T>(hyper.final_rate), share_done<T>(training));
+  const T factor = rate_factor(static_cast<T>(hyper.lr_end_factor), share_done<T>(training));
   adapt_learning_rate(training, factor, sums.kl / kBatch);
   const T rate = learner.learning_rate * factor;
   const AdamParameters<T> adam = adam_parameters(hyper, rate);
@@ -313,7 +314,7 @@ StepReport<E> train_step_algorithm(Device device, Ppo, Training<E>& training) {
     collect_on_policy(device, training, report);
   } else {
     ppo::learn(device, training, report);
-    if (training.learner.minibatches >= training.hyperparameters.epochs * kMinibatches) {
+    if (training.learner.minibatches >= training.hyperparameters.n_epochs * kMinibatches) {
       auto& learner = training.learner;  // the next rollout is that of the policy that was learnt
       for (int i = 0; i < ppo::kDeviations<E>; i++) {
         learner.acting_log_std[i] = learner.log_std.values[i];

@@ -27,17 +27,18 @@
 
 namespace rlt {
 
-#define RLT_SAC_HYPERPARAMETERS(X)                                                                \
-  RLT_RUN_HYPERPARAMETERS(X)                                                                      \
-  X(std::uint32_t, learning_starts, 100, 1, 4294967295.0, "steps",                                \
-    "Steps with uniformly random actions before the first update.")                               \
-  X(float, learning_rate, 1e-3, 0, 1, "", "Adam's step size, of actor, critics and temperature.") \
-  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                         \
-  X(float, tau, 0.005, 0, 1, "", "Share of the trained weights in each target update.")           \
-  X(float, alpha, 1, 1e-6, 1e6, "",                                                               \
-    "Weight of the policy's entropy against the reward, at the start.")                           \
-  X(float, target_entropy, -1, -20, 0.6931, "nat",                                                \
-    "Entropy that the temperature holds the policy to, per dimension of the action.")             \
+#define RLT_SAC_HYPERPARAMETERS(X)                                                      \
+  RLT_RUN_HYPERPARAMETERS(X)                                                            \
+  X(std::uint32_t, learning_starts, 100, 1, 4294967295.0, "steps",                      \
+    "Steps with uniformly random actions before the first update.")                     \
+  X(float, learning_rate, 1e-3, 0, 1, "",                                               \
+    "Adam's learning rate, of actor, critics and temperature.")                         \
+  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")               \
+  X(float, tau, 0.005, 0, 1, "", "Share of the trained weights in each target update.") \
+  X(float, alpha, 1, 1e-6, 1e6, "",                                                     \
+    "Weight of the policy's entropy against the reward, at the start.")                 \
+  X(float, target_entropy, -1, -20, 0.6931, "nat",                                      \
+    "Entropy that the temperature holds the policy to, per dimension of the action.")   \
   RLT_ADAM_HYPERPARAMETERS(X)
 
 RLT_DEFINE_HYPERPARAMETERS(SacHyperparameters, RLT_SAC_HYPERPARAMETERS)

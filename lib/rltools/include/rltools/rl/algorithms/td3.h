@@ -11,18 +11,19 @@
 namespace rlt {
 
 // Noise is relative to the action range: actions are normalized to [-1, 1].
-#define RLT_TD3_HYPERPARAMETERS(X)                                                           \
-  RLT_RUN_HYPERPARAMETERS(X)                                                                 \
-  X(std::uint32_t, learning_starts, 100, 1, 4294967295.0, "steps",                           \
-    "Steps with uniformly random actions before the first update.")                          \
-  X(float, learning_rate, 1e-3, 0, 1, "", "Adam's step size, of actor and critics.")         \
-  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                    \
-  X(float, tau, 0.005, 0, 1, "", "Share of the trained weights in each target update.")      \
-  X(float, action_noise, 0.1, 0, 10, "", "Standard deviation of the exploration noise.")     \
-  X(float, policy_noise, 0.2, 0, 10, "", "Standard deviation of the target policy's noise.") \
-  X(float, noise_clip, 0.5, 0, 10, "", "Bound on the target policy's noise.")                \
-  X(std::uint32_t, policy_delay, 2, 1, 4294967295.0, "updates",                              \
-    "Critic updates for each update of the actor and the target networks.")                  \
+#define RLT_TD3_HYPERPARAMETERS(X)                                                       \
+  RLT_RUN_HYPERPARAMETERS(X)                                                             \
+  X(std::uint32_t, learning_starts, 100, 1, 4294967295.0, "steps",                       \
+    "Steps with uniformly random actions before the first update.")                      \
+  X(float, learning_rate, 1e-3, 0, 1, "", "Adam's learning rate, of actor and critics.") \
+  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                \
+  X(float, tau, 0.005, 0, 1, "", "Share of the trained weights in each target update.")  \
+  X(float, action_noise, 0.1, 0, 10, "", "Standard deviation of the exploration noise.") \
+  X(float, target_policy_noise, 0.2, 0, 10, "",                                          \
+    "Standard deviation of the target policy's noise.")                                  \
+  X(float, target_noise_clip, 0.5, 0, 10, "", "Bound on the target policy's noise.")     \
+  X(std::uint32_t, policy_delay, 2, 1, 4294967295.0, "updates",                          \
+    "Critic updates for each update of the actor and the target networks.")              \
   RLT_ADAM_HYPERPARAMETERS(X)
 
 RLT_DEFINE_HYPERPARAMETERS(Td3Hyperparameters, RLT_TD3_HYPERPARAMETERS)
@@ -128,7 +129,7 @@ void compute_target_values(Device device, Training<E>& training) {
     forward(device, learner.actor_target, policy_part(device, next_observation, scratch),
             scratch.action, scratch.actor_buffer);
     add_bounded_noise<E::kTileRows * E::Environment::kActionDim>(
-        device, static_cast<T>(hyper.policy_noise), static_cast<T>(hyper.noise_clip),
+        device, static_cast<T>(hyper.target_policy_noise), static_cast<T>(hyper.target_noise_clip),
         scratch.target_noise.row(first), scratch.action.data());
     set_critic_input(device, training, next_observation);
     evaluate_target_critics(device, training);
