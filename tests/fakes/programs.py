@@ -37,6 +37,12 @@ def printed(words: Sequence[str], timeout: float, **options: Any) -> str:
     return result.stdout
 
 
+def require_program(name: str) -> None:
+    """Skip the test where this machine lacks a program that CMake looks for by its name."""
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} not found")
+
+
 def require_node() -> None:
     if missing := tools.missing_names(("node",)):
         pytest.skip(f"not installed (rlt doctor): {missing[0]}")

@@ -163,7 +163,8 @@ def summary(board: Board) -> dict[str, Any]:
 
 def summary_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
     def ready(needs: Sequence[str]) -> str:
-        return f"needs {', '.join(needs)}" if needs else "yes"
+        more = f" and {len(needs) - 1} more" if needs[1:] else ""  # rlt doctor names all
+        return f"needs {needs[0]}{more}" if needs else "yes"
 
     memory = ", ".join(
         f"{region['name']} {region['bytes'] // 1024} KB" for region in entry["memory"]

@@ -166,7 +166,7 @@ def install_system_packages(*, optional: bool) -> str:
     table = {name: tool for name, tool in system_tools().items() if tool.package}
     needed = tuple(name for name, tool in table.items() if not tool.optional)
     if apt_prefix() is None:
-        require("g++")
+        require(*(name for name in needed if table[name].group))  # what may be stood in for
         missing = missing_tools(needed)
         return how_to_get(missing) if missing else ""
     if missing := missing_tools(needed):

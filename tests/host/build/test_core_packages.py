@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from programs import require_program
 from rltools_host.build.firmware import platformio_environment
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
@@ -53,6 +54,7 @@ def configured(source: Path, build: Path, *options: str) -> Path:
 
 def consume(folder: Path, taken_in: str, *options: str) -> None:
     """Builds another project's program with the core and that project's own flags, and runs it."""
+    require_program("g++")
     folder.mkdir()
     (folder / "CMakeLists.txt").write_text(CONSUMER.format(taken_in=taken_in))
     (folder / "main.cpp").write_text(PROGRAM)

@@ -14,6 +14,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
+from programs import require_program
 from rltools_host.boards.description import list_boards, load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.build.catalog import list_environments
@@ -146,6 +147,7 @@ def test_cmake_makes_no_target_of_an_experiment_that_does_not_fit(tree: Path) ->
     ],
 )
 def test_cmake_refuses_an_unknown_word(tree: Path, line: str, reason: str) -> None:
+    require_program("arm-none-eabi-g++")
     (tree / "experiments/robot_arm.h").write_text(f"{line}\n")
     result = configure(tree, EMULATED.name)
     assert result.returncode != 0
@@ -285,6 +287,7 @@ def test_what_requires_packages_has_them_before_it_is_built(
 
 
 def test_where_mujoco_is_missing_only_what_requires_it_says_so(tree: Path, tmp_path: Path) -> None:
+    require_program("g++")
     (tree / "experiments/robot_arm.h").write_text(SIMULATED)
     (tree / "experiments/walker.h").write_text(HOSTED.replace("RobotArm", "Walker"))
     python = python_without_mujoco(tmp_path / "an environment")
@@ -326,6 +329,7 @@ def test_mujoco_is_found_once_it_is_installed_whatever_its_path(tmp_path: Path) 
 
 
 def test_firmware_is_built_without_a_look_at_mujoco(tree: Path, tmp_path: Path) -> None:
+    require_program("arm-none-eabi-g++")
     (tree / "experiments/robot_arm.h").write_text(SIMULATED)
     python = python_without_mujoco(tmp_path / "an environment")
     install_mujoco(python)

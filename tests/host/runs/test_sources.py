@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from programs import require_program
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.runs import provenance
@@ -42,6 +43,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def configured(tree: Path, board: str, build: Path) -> Path:
+    require_program(load_board(board).toolchain.compiler)
     command = [tools.program("cmake"), "-S", tree, "-B", build, "-G", "Ninja"]
     values = {
         "RLT_BOARD": board,

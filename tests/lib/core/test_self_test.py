@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -28,6 +29,8 @@ def compile_with(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
 
 
 def has_fused_multiply_add() -> bool:
+    if shutil.which("g++") is None:
+        return False
     command = ["g++", "-march=native", "-dM", "-E", "-x", "c++", "-"]
     result = subprocess.run(command, input="", capture_output=True, text=True, timeout=100)
     return "__FP_FAST_FMAF " in result.stdout
