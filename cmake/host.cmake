@@ -220,13 +220,12 @@ endfunction()
 #   as-firmware       optimized as firmware of this machine is: what its kernels compute is tested as it runs
 #   kernel_agreement  linked with tests/lib/kernels/agreement, scripted_board with tests/firmware/scripted: what several
 #                     tests need is compiled once
-#   openblas          linked with OpenBLAS
 #   address           with the address sanitizer: a read or write beside an array ends the program
 #   threads           what the thread sanitizer's preset runs
 #   all               only with `rlt test --all`
 #   more              with `--all` also as <name>_all, where RLT_TEST_ALL is 1: more shapes of the same test
 #   more-as-firmware  as `more`, and <name>_all is optimized as firmware is
-set(rlt_test_words -Og -O1 as-firmware kernel_agreement scripted_board openblas address threads all more
+set(rlt_test_words -Og -O1 as-firmware kernel_agreement scripted_board address threads all more
   more-as-firmware)
 function(rlt_read_test_words result source)
   set(words)
@@ -284,11 +283,7 @@ endfunction()
 # One program of a test's source, and ctest's test of it.
 function(rlt_add_cpp_test name source)
   set(sentence)
-  if("openblas" IN_LIST ARGN AND NOT RLT_OPENBLAS)
-    set(sentence "OpenBLAS is not installed (./rlt doctor)")
-  else()
-    rlt_missing_requirement(sentence ${source})
-  endif()
+  rlt_missing_requirement(sentence ${source})
   if(sentence)
     add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: ${sentence}")
     set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: ")
@@ -298,7 +293,7 @@ function(rlt_add_cpp_test name source)
     rlt_use_requirements(${name} ${source})
     rlt_use_test_flags(${name} ${ARGN})
     target_link_libraries(${name} PRIVATE doctest_main)
-    foreach(library IN ITEMS openblas kernel_agreement scripted_board)
+    foreach(library IN ITEMS kernel_agreement scripted_board)
       if("${library}" IN_LIST ARGN)
         target_link_libraries(${name} PRIVATE ${library})
       endif()

@@ -40,7 +40,6 @@ INSTRUCTION_SET_HEADERS = {
     "arm_acle.h",
     "wasm_simd128.h",
 }  # in kernels only
-BLAS_HEADER = "cblas.h"  # in kernels/blas only
 THREAD_HEADERS = {"atomic", "pthread.h", "sched.h", "unistd.h"}  # in kernels/threads only
 # MuJoCo's tasks: nothing else includes its header, and of the library's and the firmware's files
 # none includes them but each other and the experiments that say that they require it.
@@ -64,7 +63,7 @@ FOLDERS = ("lib/rltools", "experiments", "firmware", "host/native", *TESTS)
 
 # Parts of the names of headers that only hosts compile.
 HOST_ONLY = (
-    *("kernels/simd/", "kernels/threads/", "kernels/blas/", "devices/host"),
+    *("kernels/simd/", "kernels/threads/", "devices/host"),
     MUJOCO_ROOM.removeprefix("rltools/rl/"),
     EXTERNAL_ROOM.removeprefix("rltools/rl/"),
 )
@@ -125,8 +124,6 @@ def library_violations(path: Path, layer: str, text: str) -> Iterator[str]:
         elif layer != "app":
             name = include.system or include.quoted or include.macro
             allowed = STANDARD_HEADERS | (INSTRUCTION_SET_HEADERS if layer == "kernels" else set())
-            if layer == "kernels" and path.parent.name == "blas":
-                allowed = {*allowed, BLAS_HEADER}
             if layer == "kernels" and path.parent.name == "threads":
                 allowed = allowed | THREAD_HEADERS
             if MUJOCO_ROOM in path.as_posix():

@@ -34,7 +34,7 @@ def headers(compiler: str) -> list[str]:
     """Every header, as it is included."""
     if compiler == "host":
         names = header_names(TREE.root, ROOTS)
-        return [name for name in names if "blas" not in name and "mujoco" not in name]
+        return [name for name in names if "mujoco" not in name]
     return portable_headers(TREE.root, ROOTS)
 
 

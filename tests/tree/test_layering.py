@@ -29,14 +29,12 @@ INCLUDE_ROOTS = (
     "tests/firmware",
     "integrations/px4/src",
 )
-BLAS_ONLY = ("rltools/kernels/blas/", "rltools/devices/host_blas.h")
 MUJOCO_ONLY = ("rltools/rl/environments/mujoco/",)
 HOST_ONLY = (
     "rltools/kernels/simd/",
     "rltools/kernels/threads/",
     "rltools/devices/host",
     "rltools/rl/environments/external/",
-    *BLAS_ONLY,
     *MUJOCO_ONLY,
 )
 CMAKE_BOARDS = [board for board in list_boards() if board.toolchain.builder == "cmake"]
@@ -49,7 +47,6 @@ TOOLCHAINS = {
         key=lambda b: (
             b.toolchain.native,
             not b.toolchain.system_include_directories,
-            -len(b.libraries),
         ),
     )
 }
@@ -86,8 +83,6 @@ def headers_for(board: Board) -> list[str]:
     own = [other for other in CMAKE_BOARDS if other.toolchain == board.toolchain]
     others = folders_of(CMAKE_BOARDS) - folders_of(own)
     left_out = (*others, *(() if board.toolchain.native else HOST_ONLY))
-    if missing_tools(["openblas"]):
-        left_out = (*left_out, *BLAS_ONLY)
     if mujoco_folder() is None:
         left_out = (*left_out, *MUJOCO_ONLY)
     for name in experiments.names(experiments.EXPERIMENT):

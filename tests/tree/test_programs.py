@@ -23,7 +23,7 @@ from rltools_host.tree import TREE
 
 pytestmark = pytest.mark.all
 
-HOST, CORTEX_M7, BLAS = "host", "qemu-cortex-m7", "host-blas"
+HOST, CORTEX_M7 = "host", "qemu-cortex-m7"
 # What of a program depends on its subject; the others are the same in each.
 OF_SUBJECT = ("train_step.cpp", "main.cpp")
 SIMULATE = TREE.root / "host" / "native" / "simulate.cpp"  # this machine's alone: cmake/host.cmake
@@ -51,7 +51,7 @@ def programs(board: str) -> list[tuple[str, str, str]]:
     ]
 
 
-CASES = [*programs(HOST), *programs(CORTEX_M7), (BLAS, cmake.TRAIN, "pendulum-td3")]
+CASES = [*programs(HOST), *programs(CORTEX_M7)]
 
 
 @cache

@@ -70,14 +70,12 @@ class Board:
     title: str
     address: Address
     provides: tuple[str, ...]  # what an experiment may require: the toolchain's and its own
-    bit_identical: bool  # whether a run ends in the bits that it has on the other boards
     takes_threads: bool  # whether it may be said how many compute
     device: str
     device_header: str
     toolchain: Toolchain
     flags: tuple[str, ...]  # the toolchain's and its own
     link_flags: tuple[str, ...]
-    libraries: tuple[str, ...]  # of the system, linked by CMake; names of tools
     linker_script: str | None
     sources: tuple[str, ...]
     defines: tuple[str, ...]
@@ -147,14 +145,12 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
         title=text(section, "title"),
         address=Address(int(section["address"]["system"]), int(section["address"]["component"])),
         provides=(*toolchain.provides, *(names(section, "provides") or ())),
-        bit_identical=bool(section.get("bit_identical", True)),
         takes_threads=bool(section.get("takes_threads", False)),
         device=text(section, "device"),
         device_header=text(section, "device_header"),
         toolchain=toolchain,
         flags=(*toolchain.flags, *texts(section, "flags")),
         link_flags=(*toolchain.link_flags, *texts(section, "link_flags")),
-        libraries=names(section, "libraries") or (),
         linker_script=text(section, "linker_script") if "linker_script" in section else None,
         sources=texts(section, "sources"),
         defines=texts(section, "defines"),

@@ -223,7 +223,7 @@ def run_ninja(
 def required_tools(board: Board, *, to_run: bool = False) -> tuple[str, ...]:
     """Names of the system's tools without which nothing is built for this board, or runs on it."""
     emulator = (board.emulator.program, PTS.name) if to_run and board.emulator is not None else ()
-    return (*(tool.name for tool in board.toolchain.tools), *board.libraries, *emulator)
+    return (*(tool.name for tool in board.toolchain.tools), *emulator)
 
 
 def missing_optional_tools(board: Board, *, to_run: bool = False) -> list[str]:
@@ -317,8 +317,7 @@ def tests_named(expression: str) -> list[str]:
 
 def test_options() -> dict[str, str]:
     """Return what the build tree of the C++ tests is configured with."""
-    openblas = "OFF" if tools.missing_names(["openblas"]) else "ON"
-    return {"RLT_TESTS": "ON", "RLT_OPENBLAS": openblas}
+    return {"RLT_TESTS": "ON"}
 
 
 def build_tests(targets: Sequence[str]) -> None:

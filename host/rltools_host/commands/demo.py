@@ -104,7 +104,7 @@ def run(
             f"with `{command_line('flash', board, EXPERIMENT)}`, then train there with "
             f"`{command_line('train', EXPERIMENT, '--board', board)}`"
         )
-    here = chosen.bit_identical and board != HOST_BOARD
+    here = board != HOST_BOARD
     stream = sys.stderr if json_output else sys.stdout
     with ThreadPoolExecutor(1) as workers:
         whole = whole or not here or chosen.emulator is None

@@ -142,7 +142,6 @@ def summary(board: Board) -> dict[str, Any]:
         "title": board.title + PROJECT.origin(board.file, TREE.boards),
         "file": str(board.file),
         "device": board.device,
-        "bit_identical": board.bit_identical,
         "memory": [
             {"name": region.name, "bytes": region.bytes, "use": region.use}
             for region in board.memory

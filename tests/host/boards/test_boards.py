@@ -33,7 +33,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, *ports: SimpleNamespace) -> None:
 
 
 def test_the_boards_of_the_repository_are_listed() -> None:
-    assert {"host", "host-blas", "host-threads", "qemu-cortex-m7", "teensy41"} <= set(NAMES)
+    assert {"host", "host-threads", "qemu-cortex-m7", "teensy41"} <= set(NAMES)
     assert [board.name for board in list_boards()] == NAMES
 
 
@@ -73,18 +73,6 @@ def test_platformio_environments_exist_for_what_it_builds(name: str) -> None:
     assert (f"[env:{name}]" in sections) != board.toolchain.native
 
 
-def test_only_blas_gives_other_bits_and_its_title_says_so() -> None:
-    assert [board.name for board in list_boards() if not board.bit_identical] == ["host-blas"]
-    blas, host = load_board("host-blas"), load_board("host")
-    assert "not bit-identical" in blas.title
-    assert blas.libraries == ("openblas",)
-    # Everything else is the host's, so that the two differ in the kernels alone.
-    assert (blas.flags, blas.sources, blas.link) == (host.flags, host.sources, host.link)
-    assert blas.programs == ("train",)
-    of_training = {define for define in host.defines if not define.startswith("RLT_STORAGE")}
-    assert set(blas.defines) == {*of_training, "RLT_OPENBLAS"}
-
-
 def test_the_emulated_board_has_the_memory_of_a_teensy() -> None:
     emulated, real = load_board("qemu-cortex-m7"), load_board("teensy41")
     assert [(region.name, region.bytes) for region in emulated.memory] == [
@@ -114,7 +102,6 @@ def test_unknown_board_names_near_ones() -> None:
         ({"defines": [1]}, "defines is not a list of names"),
         ({"sources": {}}, "sources is not a list of names"),
         ({"provides": "mujoco"}, "provides is not a list of names"),
-        ({"libraries": [0]}, "libraries is not a list of names"),
         ({"flasher": True}, "flasher is true, not a text"),
         ({"linker_script": 1}, "linker_script is 1, not a text"),
         ({"bootloader_usb_ids": "a:b"}, "bootloader_usb_ids is not a list of names"),

@@ -15,9 +15,9 @@ import pytest
 from programs import require_program
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
-from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
+from rltools_host.errors import BuildError, UnknownNameError
 from rltools_host.runs.contents import metric_names
-from rltools_host.toolchain import description, tools
+from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE
 from tree_copies import configured, copy_of_tree
 
@@ -414,44 +414,6 @@ def test_new_toolchain_is_one_file(copied_tree: Path) -> None:
     assert program.is_file()
     assert {"-DOF_MY_TOOLCHAIN", "-mcpu=cortex-m7"} <= set(command.split())
     assert "arm-none-eabi-g++ " in command
-
-
-def without_openblas(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without OpenBLAS, and without the right to install it."""
-    compiler_file = description.compiler_file
-    monkeypatch.setattr(
-        description,
-        "compiler_file",
-        lambda compiler, name: None if "openblas" in name else compiler_file(compiler, name),
-    )
-    monkeypatch.setattr(tools, "apt_prefix", lambda: None)
-
-
-def test_building_for_a_board_without_its_library_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    without_openblas(monkeypatch)
-    with pytest.raises(MissingToolError, match=r"^openblas not found: .*libopenblas-dev") as error:
-        firmware.build_firmware(load_board("host-blas"), EXPERIMENT)
-    assert len(str(error.value).splitlines()) == 1
-
-
-@pytest.mark.all
-def test_cmake_without_the_library_names_it_and_builds_every_other_board(tmp_path: Path) -> None:
-    missing = "-DRLT_LIBRARY_openblas="
-    refused = configured(TREE.root, tmp_path / "host-blas", "host-blas", missing)
-    assert refused.returncode != 0
-    message = " ".join(refused.stderr.split())
-    assert "host-blas needs the library openblas, which is not installed: ./rlt doctor" in message
-
-    options = ("-DRLT_TESTS=ON", "-DRLT_OPENBLAS=OFF", missing)
-    result = configured(TREE.root, tmp_path / "host", "host", *options)
-    assert result.returncode == 0, result.stderr
-    ctest = str(Path(tools.program("cmake")).with_name("ctest"))
-    command = [ctest, "--test-dir", str(tmp_path / "host"), "-R", "blas", "-V"]
-    output = subprocess.run(command, capture_output=True, text=True).stdout
-    assert "skipped: OpenBLAS is not installed" in output
-    assert "test_kernels_blas (Skipped)" in output
 
 
 def test_presets_build_what_the_command_line_builds() -> None:

@@ -180,9 +180,7 @@ def board(**changes: Any) -> Any:
         "tools": (SimpleNamespace(name="gcc"),),
     }
     emulator = SimpleNamespace(program="qemu")
-    return SimpleNamespace(
-        toolchain=SimpleNamespace(**(toolchain | changes)), libraries=("fftw",), emulator=emulator
-    )
+    return SimpleNamespace(toolchain=SimpleNamespace(**(toolchain | changes)), emulator=emulator)
 
 
 def test_toolchains() -> None:
@@ -190,11 +188,11 @@ def test_toolchains() -> None:
     assert cmake.toolchain_options(board()) == file
     assert cmake.toolchain_options(board(native=True)) == {"RLT_STAND_IN": "x"}
     assert cmake.toolchain_options(board(cmake_toolchain_file=None)) == {}
-    assert cmake.required_tools(board()) == ("gcc", "fftw")
-    assert cmake.required_tools(board(), to_run=True)[:3] == ("gcc", "fftw", "qemu")
-    assert len(cmake.required_tools(board(), to_run=True)) == 4
+    assert cmake.required_tools(board()) == ("gcc",)
+    assert cmake.required_tools(board(), to_run=True)[:2] == ("gcc", "qemu")
+    assert len(cmake.required_tools(board(), to_run=True)) == 3
     plain = board()
     plain.emulator = None
-    assert cmake.required_tools(plain, to_run=True) == ("gcc", "fftw")
+    assert cmake.required_tools(plain, to_run=True) == ("gcc",)
     assert cmake.firmware_target("cart-td3") == "train-cart-td3"
     assert cmake.firmware_target("cart", "infer") == "infer-cart"

@@ -456,7 +456,7 @@ def test_a_policy_that_is_larger_than_a_slot(
         ),
         (["push", "RUN", "--board", "host", "--no-confirm"], UsageError, "host ends with this com"),
         (
-            ["policies", "--board", "host-blas"],
+            ["policies", "--board", "host-threads"],
             UsageError,
             "not built with the program infer: b",
         ),

@@ -224,18 +224,6 @@ def test_a_run_with_another_state_is_shown_as_such(tmp_path: Path) -> None:
     assert "same bits</span>" not in text
 
 
-@pytest.mark.parametrize(("board", "other"), [("host", "host-blas"), ("host-blas", "host")])
-def test_runs_on_a_board_with_other_bits_are_not_compared(
-    tmp_path: Path, board: str, other: str
-) -> None:
-    policy = sample_images()["pendulum"]
-    folder = make_run(tmp_path / "20260101-000000-a", policy, board=board)
-    make_run(tmp_path / "20260101-000001-b", None, board=other, state_sha256="11" * 32)
-    make_run(tmp_path / "20260101-000002-c", None, board="qemu-cortex-m7")
-    companions = {run.content.board for run in provenance.find_companions(folder)}
-    assert companions == ({"qemu-cortex-m7"} if board == "host" else set())
-
-
 def curves(page: str) -> dict[str, str]:
     """Of the section of metrics: each name, as its picture has it, and the sentence beneath."""
     figures = re.findall(

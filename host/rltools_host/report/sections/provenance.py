@@ -12,7 +12,7 @@ import numpy as np
 from rltools_host.errors import RltError
 from rltools_host.gymnasium_tasks.environment_server import FAULT
 from rltools_host.report.markup import Html, Section, number, table, text
-from rltools_host.report.run_data import RunData, known_board
+from rltools_host.report.run_data import RunData
 from rltools_host.runs.contents import Imported, Run, StatedIdentity
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import run_names
@@ -63,17 +63,9 @@ def find_companions(folder: RunFolder) -> list[RunFolder]:
         its, ours = other.content, folder.content
         if training_of(its) != training_of(ours) or its.board == ours.board:
             continue
-        if not (gives_the_same_bits(folder) and gives_the_same_bits(other)):
-            continue
         if its.state_sha256 is not None and its.state == "finished":
             companions[its.board] = other
     return list(companions.values())
-
-
-def gives_the_same_bits(folder: RunFolder) -> bool:
-    """Whether the run's board is meant to; one that is not described here any more is."""
-    board = known_board(folder.content)
-    return board is None or board.bit_identical
 
 
 def training_of(run: Run) -> tuple[Any, ...]:

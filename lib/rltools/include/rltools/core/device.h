@@ -17,8 +17,4 @@ struct CortexM : Generic {};
 // those of WebAssembly.
 struct HostSimd : Generic {};
 
-// The same machine's BLAS for the products of large layers, HostSimd's kernels for everything else.
-// The only tag whose results are not the reference's bits.
-struct Blas : HostSimd {};
-
 }  // namespace rlt
