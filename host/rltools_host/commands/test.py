@@ -19,7 +19,7 @@ import typer
 
 from rltools_host.build import cmake, firmware
 from rltools_host.commands.options import leave, mode, require
-from rltools_host.errors import RltError, UsageError
+from rltools_host.errors import MissingToolError, RltError, UsageError
 from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE, VARIABLE
 
@@ -90,16 +90,25 @@ def run(daily: bool, rest: bool, expression: str | None, options: Sequence[str])
     pytest = ["-n", str(workers), "--dist", "loadfile", *options, "tests"]
     pytest += ["--all"] if daily and rest else ["--rest"] if rest else []
     if expression:
-        targets = cmake.tests_named(expression)
+        try:
+            targets = cmake.tests_named(expression)
+        except MissingToolError as error:
+            targets, missing = [], str(error)
         labels = ["-R", f"^({'|'.join(targets)})$"]
         pytest = ["--all", "-k", expression, *options, "tests"]
-    if missing and tools.missing_names(("doctest",)):
+    elif missing and tools.missing_names(("doctest",)):
         targets = []
     results: dict[str, tuple[bool, float]] = {}
 
     def do(name: str, function: Callable[..., bool], *arguments: object) -> None:
         started = time.monotonic()
         results[name] = function(*arguments), time.monotonic() - started
+
+    def run_python() -> bool:
+        code = run_pytest(pytest, environment)
+        if code == NO_TESTS_COLLECTED and not targets:
+            raise UsageError(f'no test has "{expression}" in its name')
+        return code in (0, NO_TESTS_COLLECTED)
 
     beside = []
     with ThreadPoolExecutor(2) as background:
@@ -109,7 +118,7 @@ def run(daily: bool, rest: bool, expression: str | None, options: Sequence[str])
             for name, command in style_checks().items():
                 beside.append(background.submit(do, name, run_quietly, command))
         environment = firmware.platformio_environment("pendulum-td3")
-        do("Python tests", lambda: run_pytest(pytest, environment) in (0, NO_TESTS_COLLECTED))
+        do("Python tests", run_python)
     for step in beside:
         step.result()  # raises what kept it from having one
     for name, (succeeded, seconds) in results.items():
