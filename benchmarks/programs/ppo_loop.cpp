@@ -34,7 +34,7 @@ class Returns {
     const int first = (static_cast<int>(rollout.size) - 1) * kEnvironments;
     for (int i = 0; i < kEnvironments; i++) {
       running_[i] += static_cast<double>(rollout.reward[first + i]);
-      if (rollout.ending[first + i] == rollout.kGoesOn) continue;
+      if (rollout.done[first + i] == rollout.kRunning) continue;
       last_[ended_++ % kWindow] = running_[i];
       running_[i] = 0;
     }

@@ -21,7 +21,7 @@ namespace {
 template <class E>
 using Whole = rlt::WithTileRows<E, E::kBatchSize>;
 template <class E>
-using Trained = std::conditional_t<(rlt::WorkersOf<rlt::RLT_DEVICE>::kMostParts > 1),
+using Trained = std::conditional_t<(rlt::WorkersOf<rlt::RLT_DEVICE>::kMaxParts > 1),
                                    rlt::WithSecondCriticScratch<Whole<E>>, Whole<E>>;
 
 // Of the device's vectors, in numbers of 32 bits.

@@ -2,7 +2,7 @@
 // of 16 bits side by side, as a storage of policies (rltools/policy/storage.h). Commands and status
 // bits have the names of the data sheets of Intel StrataFlash (J3, P30). Bus must provide
 //   static constexpr std::uint32_t kBytes, kEraseBytes;   of both chips together
-//   static constexpr std::uint32_t kMostPolls;            reads until a chip that is busy is broken
+//   static constexpr std::uint32_t kMaxPolls;            reads until a chip that is busy is broken
 //   const std::uint8_t* data() const;                     the flash, to be read in place
 //   void write(std::uint32_t offset, std::uint32_t word); one bus cycle, to both chips
 //   std::uint32_t read(std::uint32_t offset);             one bus cycle, of both chips
@@ -89,7 +89,7 @@ class CfiFlash {
   // not get ready is broken.
   std::uint32_t status_when_ready(std::uint32_t offset) {
     std::uint32_t status = 0;
-    for (std::uint32_t i = 0; i < Bus::kMostPolls && !is_ready(status); i++) {
+    for (std::uint32_t i = 0; i < Bus::kMaxPolls && !is_ready(status); i++) {
       status = bus_.read(offset);
     }
     return status;

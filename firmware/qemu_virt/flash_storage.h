@@ -12,7 +12,7 @@ namespace virt {
 
 struct FlashBus {
   static constexpr std::uint32_t kBytes = kFlashBytes, kEraseBytes = kFlashBlockBytes;
-  static constexpr std::uint32_t kMostPolls = 1'000'000;  // QEMU's chips are never busy
+  static constexpr std::uint32_t kMaxPolls = 1'000'000;  // QEMU's chips are never busy
 
   const std::uint8_t* data() const { return reinterpret_cast<const std::uint8_t*>(kFlash); }
   void write(std::uint32_t offset, std::uint32_t word) {

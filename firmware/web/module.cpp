@@ -3,8 +3,8 @@
 // passed as they are; arrays and texts by their address in the module's memory, all of it static.
 // What the numbers mean (hyperparameters, metrics, channels), the experiment's description says
 // (docs/protocol.md, "Experiment description"), in the order of these indices.
-#include "app/services/training/broken_text.h"
 #include "app/services/training/checkpoint_state.h"
+#include "app/services/training/non_finite_text.h"
 #include "app/train/trained_experiment.h"
 #include "rltools/core/self_test.h"
 #include "rltools/policy/runtime.h"
@@ -26,7 +26,7 @@ rlt::Replay<Experiment> replay;
 rlt::Scratch<Experiment> scratch;
 rlt::Training<Experiment> training{{}, learner, replay, scratch};
 rlt::MetricMeans<Metrics> metrics;
-rlt::BrokenText broken_step;
+rlt::NonFiniteText broken_step;
 const char* why_stopped = "";
 
 }  // namespace
@@ -70,7 +70,7 @@ Progress stop(const char* why) {
   why_stopped = why;
   return Progress::not_finite;
 }
-Progress stop(const rlt::BrokenText& text) {
+Progress stop(const rlt::NonFiniteText& text) {
   broken_step = text;
   return stop(broken_step.text());
 }
@@ -88,7 +88,7 @@ RLT_EXPORT(train) Progress train(std::uint32_t calls) {
     if (!report.finite) {
       const bool is_loss = report.broken.environment == report.broken.kNone;
       return is_loss ? stop("training stopped: a loss is not finite")
-                     : stop(broken_text(training, report));
+                     : stop(non_finite_text(training, report));
     }
     const std::uint32_t interval = training.hyperparameters.eval_freq;
     const std::uint32_t step = steps_done(training);
@@ -132,7 +132,7 @@ RLT_EXPORT(evaluate) bool evaluate(std::uint32_t steps) {
   for (; steps > 0; steps--) {
     if (evaluate_step(device, training, evaluation)) continue;
     const auto& broken = evaluation.broken;
-    if (broken.environment != broken.kNone) stop(broken_text(evaluation));
+    if (broken.environment != broken.kNone) stop(non_finite_text(evaluation));
     return false;
   }
   return true;
@@ -205,8 +205,8 @@ alignas(16) std::uint8_t played_image[kImageBytes];
 rlt::PolicyView played;
 bool has_policy = false;
 alignas(16) float policy_scratch[1 << 14];
-constexpr std::uint32_t kMostState = 1 << 12;
-float hidden_state[kMostState];  // of the policy in the episode that is played
+constexpr std::uint32_t kMaxState = 1 << 12;
+float hidden_state[kMaxState];  // of the policy in the episode that is played
 
 }  // namespace
 
@@ -235,7 +235,7 @@ RLT_EXPORT(open_policy) int open_policy(std::uint32_t count) {
     constexpr std::size_t kFloats = sizeof(policy_scratch) / sizeof(float);
     verdict = rlt::check_examples(rlt::Generic{}, played, policy_scratch, kFloats);
   }
-  if (verdict.accepted() && state_dim(played) > kMostState) {
+  if (verdict.accepted() && state_dim(played) > kMaxState) {
     verdict = {rlt::PolicyReason::too_large, 0};
   }
   has_policy = verdict.accepted();
@@ -341,14 +341,14 @@ RLT_EXPORT(step_episode) Played step_episode(float push) {
   if (push == push) {
     push = rlt::math::clamp(push, -1.0f, 1.0f);
     const rlt::Channel& channel = Environment::kActions[0];
-    action[0] = rlt::kIsChosen<Environment>
+    action[0] = rlt::kIsDiscrete<Environment>
                     ? rlt::math::floor((push + 1.0f) * 0.5f * channel.maximum + 0.5f)
                     : push;
   }
   if (!rlt::all_finite(action, Environment::kActionDim)) return Played::not_finite;
   for (int i = 0; i < Environment::kActionDim; i++) {
     const rlt::Channel& channel = Environment::kActions[i];
-    episode.action[i] = rlt::kIsChosen<Environment>
+    episode.action[i] = rlt::kIsDiscrete<Environment>
                             ? action[i]
                             : rlt::physical_action(action[i], channel.minimum, channel.maximum);
   }

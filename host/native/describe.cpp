@@ -106,7 +106,7 @@ int main() {
   rlt::Training<Experiment> training{{}, learner, replay, scratch};
   using Environment = Experiment::Environment;
   const char* reason =
-      rlt::kIsElsewhere<Environment> ? nullptr : rlt::unavailable_here<Environment>();
+      rlt::kIsExternal<Environment> ? nullptr : rlt::unavailable_here<Environment>();
   if (reason != nullptr) {
     std::fprintf(stderr, "%s\n", reason);
     return 1;

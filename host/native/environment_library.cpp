@@ -186,7 +186,7 @@ void normalize_actions(const Batch& batch) {
   for (std::uint32_t i = 0; i < batch.count; i++) {
     for (int k = 0; k < kActionDim; k++) {
       const rlt::Channel& channel = Environment::kActions[k];
-      *action = rlt::kIsChosen<Environment>
+      *action = rlt::kIsDiscrete<Environment>
                     ? rlt::math::clamp(rlt::math::floor(*action + T(0.5)), T(0),
                                        static_cast<T>(channel.maximum))
                     : rlt::normalized_action(*action, channel.minimum, channel.maximum);
@@ -254,7 +254,7 @@ const char* rlt_describe() {
     json.pair("scalar", rlt::describe::type_name<T>());
     json.pair("parameter_bytes",
               rlt::kSamplesParameters<Environment> ? sizeof(Environment::Parameters) : 0);
-    json.pair("most_threads", rlt::threads::Pool::kMostThreads);
+    json.pair("most_threads", rlt::threads::Pool::kMaxThreads);
     json.object("records", [&] {
       rlt::describe::describe_record<State>(json, "State");
       rlt::describe::describe_record<Batch>(json, "Batch");

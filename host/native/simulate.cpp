@@ -49,7 +49,7 @@ void add_row(std::vector<float>& rows, const Scalar* observation, const Scalar* 
   for (int i = 0; i < Environment::kActionDim; i++) {
     const rlt::Channel& channel = Environment::kActions[i];
     const auto element = static_cast<float>(action[i]);
-    rows.push_back(rlt::kIsChosen<Environment>
+    rows.push_back(rlt::kIsDiscrete<Environment>
                        ? element
                        : rlt::physical_action(element, channel.minimum, channel.maximum));
   }

@@ -9,7 +9,7 @@
 
 namespace fuzz {
 
-constexpr int kMostEdits = 30;
+constexpr int kMaxEdits = 30;
 constexpr int kStepsAfterwards = 3;
 constexpr std::uint32_t kPart = 239;
 
@@ -165,7 +165,7 @@ void check_checkpoint(const std::uint32_t (&steps)[3], const std::uint8_t* bytes
   const Bytes valid = checkpoint;
   // Mostly none.
   const auto kept = input.take<std::uint8_t>();
-  for (int i = 0; i < kMostEdits && !input.is_empty(); i++) {
+  for (int i = 0; i < kMaxEdits && !input.is_empty(); i++) {
     if (input.take<std::uint8_t>() & 3) {
       edit_tensor<E>(input, checkpoint);
     } else {

@@ -8,14 +8,14 @@ namespace {
 
 using namespace fuzz;
 
-constexpr int kMostActions = 100;
+constexpr int kMaxActions = 100;
 constexpr std::uint32_t kSessionPatience_us = 6'000'000;
 
 class Script {
  public:
   void run(Input& input) {
     if (input.take<std::uint8_t>() & 1) board_.train_and_pause(12);
-    for (int i = 0; i < kMostActions && !input.is_empty(); i++) act(input);
+    for (int i = 0; i < kMaxActions && !input.is_empty(); i++) act(input);
     take_answers(0);
     require_service();
   }

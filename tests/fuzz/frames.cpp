@@ -22,8 +22,8 @@ constexpr auto kAccepted =
            RLT_ACCEPTED_MESSAGE(PARAM_REQUEST_LIST, param_request_list));
 
 constexpr std::size_t kHeaderBytes = 10, kChecksumBytes = 2, kSignatureBytes = 13;
-constexpr std::size_t kMostStreamBytes = 4096;
-constexpr int kMostQuietTurns = 100;  // each finds a frame where there is one
+constexpr std::size_t kMaxStreamBytes = 4096;
+constexpr int kMaxQuietTurns = 100;  // each finds a frame where there is one
 
 // CRC-16/MCRF4XX of a frame without its first byte, and of the message's extra byte.
 std::uint16_t checksum(const std::uint8_t* bytes, std::size_t count, std::uint8_t extra) {
@@ -141,7 +141,7 @@ class Link {
   void require_reception() {
     const std::size_t position = model_.stream.size();
     send(frame_of(kAccepted[0], 0, kHost, {1, 2, 3}), 1000);
-    for (int turn = 0; turn < kMostQuietTurns; turn++) quiet();
+    for (int turn = 0; turn < kMaxQuietTurns; turn++) quiet();
     const Frame last = model_.frames.empty() ? Frame{0, 0} : model_.frames.back();
     require(last.position + last.bytes > position, "a frame is found, whatever came before");
   }
@@ -195,7 +195,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   constexpr std::size_t kParts[] = {1000, 1, 7, 256};
   Input input(bytes, count);
   Link link;
-  while (!input.is_empty() && link.bytes() < kMostStreamBytes) {
+  while (!input.is_empty() && link.bytes() < kMaxStreamBytes) {
     const auto piece = input.take<std::uint8_t>();
     const std::size_t part = kParts[piece >> 2 & 3];
     switch (piece & 3) {

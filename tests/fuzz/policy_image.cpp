@@ -22,9 +22,9 @@ namespace {
 using namespace fuzz;
 using namespace policy_networks;
 
-constexpr int kMostEdits = 30;
+constexpr int kMaxEdits = 30;
 constexpr std::size_t kImageBytes = 4096, kScratchFloats = 256;
-constexpr int kHistory = 6, kMostActions = 8;
+constexpr int kHistory = 6, kMaxActions = 8;
 
 template <Activation Hidden, Activation Output>
 Bytes image_of(const PolicyNormalizer& normalizer) {
@@ -195,7 +195,7 @@ void act_in_time(const PolicyView& policy, const PolicyContract& stated, const B
                  bool must_be_accepted, Input& input) {
   int most_ticks;
   const PolicyContract contract = place_of_image(policy, stated, most_ticks);
-  if (contract.action_dim > kMostActions) return;
+  if (contract.action_dim > kMaxActions) return;
   PolicyRunner<kScratchFloats, kHistory> runner(contract);
   const PolicyVerdict verdict = runner.accept(Generic{}, image.data(), image.size());
   if (must_be_accepted) {
@@ -204,7 +204,7 @@ void act_in_time(const PolicyView& policy, const PolicyContract& stated, const B
     require(verdict.reason == reason || verdict.reason == PolicyReason::too_large,
             "an image is accepted exactly when what it asks for is kept");
   }
-  PolicyExecutor<kMostActions, kHistory> executor(contract);
+  PolicyExecutor<kMaxActions, kHistory> executor(contract);
   std::vector<float> observation(static_cast<std::size_t>(contract.observation_dim));
   std::vector<float> action(static_cast<std::size_t>(contract.action_dim));
   for (std::uint32_t turn = 0; turn < 10; turn++) {
@@ -232,7 +232,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
                  : choice & 32 ? recurrent_image(choice & 3)
                  : choice & 16 ? image_with_past_actions(choice & 3)
                                : valid_image(choice & 3);
-  const auto edits = input.take<std::uint8_t>() % (kMostEdits + 1);
+  const auto edits = input.take<std::uint8_t>() % (kMaxEdits + 1);
   for (int i = 0; i < edits && !input.is_empty(); i++) edit(input, edited);
   // A copy of its very size, so that the address sanitizer sees what is read behind it.
   Bytes image(edited);

@@ -46,7 +46,7 @@ class Rollout:
         self.reward = inputs["reward"].view(rows) * hyper["reward_scale"]
         self.ending = inputs["ending"].view(rows)
         dim = self.observation.shape[-1]
-        self.present_observation = inputs["present_observation"].view(ENVIRONMENTS, dim)
+        self.current_observation = inputs["current_observation"].view(ENVIRONMENTS, dim)
         self.final_observation = inputs["final_observation"].view(ENVIRONMENTS, TRUNCATIONS, dim)
         seen = inputs["seen"].view(-1, dim)
         self.shift, self.scale = torch.zeros(dim), torch.ones(dim)
@@ -59,7 +59,7 @@ class Rollout:
 
     def next_values(self, critic: Network) -> torch.Tensor:
         """Of the state after each row's step: none after a terminal one."""
-        following = torch.cat([self.observation[1:], self.present_observation[None]])
+        following = torch.cat([self.observation[1:], self.current_observation[None]])
         values = critic(self.normalized(following)).squeeze(-1)
         final_values = critic(self.normalized(self.final_observation)).squeeze(-1)
         for environment in range(ENVIRONMENTS):

@@ -272,11 +272,11 @@ def test_the_table_says_what_the_code_does() -> None:
     words = re.findall(r"identity|ReLU|tanh", rows["activations"][-1])
     assert named == [word.lower() for word in words]
     constants = {}
-    for name, file in (("kHistoryTicks", "action_history"), ("kMostSums", "observation_sum")):
+    for name, file in (("kHistoryTicks", "action_history"), ("kMaxSums", "observation_sum")):
         text = (TREE.include / "rltools/policy" / f"{file}.h").read_text()
         constants[name] = re.search(rf"{name} = (\d+);", text)[1]  # type: ignore[index]
     assert number["past actions"] == [constants["kHistoryTicks"]]
-    assert rows["sums"] == ["the caller's", constants["kMostSums"], constants["kMostSums"]]
+    assert rows["sums"] == ["the caller's", constants["kMaxSums"], constants["kMaxSums"]]
 
 
 @pytest.mark.all

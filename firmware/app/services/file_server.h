@@ -85,7 +85,7 @@ class FileServer : public link::Service {
   static constexpr std::uint32_t kBurstPackets = 4096;
   static constexpr std::uint32_t kSessionPatience_s = 5;
   // By which a link may delay a copy of a request.
-  static constexpr std::uint32_t kMostDelay_s = 1;
+  static constexpr std::uint32_t kMaxDelay_s = 1;
 
   // -- requests that come twice -------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class FileServer : public link::Service {
     if (closed_.is_same(request, client)) return true;
     if (!opened_.is_same(request, client)) return false;
     return session_.used_at == session_.opened_at ||
-           board::counter() - session_.opened_at < kMostDelay_s * link::counts_a_second();
+           board::counter() - session_.opened_at < kMaxDelay_s * link::counts_a_second();
   }
 
   FileMessage answer_again(const FileMessage& request) {

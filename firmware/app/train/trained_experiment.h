@@ -25,7 +25,7 @@ using Tiled = WithTileRows<RLT_EXPERIMENT, tile_rows(RLT_EXPERIMENT::kBatchSize)
 #else
 using Tiled = RLT_EXPERIMENT;
 #endif
-using Experiment = std::conditional_t<(WorkersOf<RLT_DEVICE>::kMostParts > 1),
+using Experiment = std::conditional_t<(WorkersOf<RLT_DEVICE>::kMaxParts > 1),
                                       WithSecondCriticScratch<Tiled>, Tiled>;
 
 }  // namespace program

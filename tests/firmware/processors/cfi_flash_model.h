@@ -54,7 +54,7 @@ class Chip {
         if (value == 0xd0 && same_block(word)) return start(Operation::erase);
         return fail_sequence();
       case Mode::buffer_count:
-        if (value >= kMostWords || !same_block(word)) return fail_sequence();
+        if (value >= kMaxWords || !same_block(word)) return fail_sequence();
         wanted_ = value + 1u;
         buffer_.clear();
         mode_ = Mode::buffer_words;
@@ -62,7 +62,7 @@ class Chip {
       case Mode::buffer_words:
         if (buffer_.empty()) first_ = word;
         // In order, and within one write buffer.
-        if (word != first_ + buffer_.size() || word / kMostWords != first_ / kMostWords) {
+        if (word != first_ + buffer_.size() || word / kMaxWords != first_ / kMaxWords) {
           return fail_sequence();
         }
         buffer_.push_back(value);
@@ -99,7 +99,7 @@ class Chip {
  private:
   enum class Mode { array, status, erase, buffer_count, buffer_words, buffer_confirm };
   enum class Operation { erase, program };
-  static constexpr std::uint32_t kMostWords = 16;  // of the write buffer, 32 bytes
+  static constexpr std::uint32_t kMaxWords = 16;  // of the write buffer, 32 bytes
   static constexpr std::uint32_t kBlockWords = kBlockBytes / 4;
 
   std::uint16_t at(std::uint32_t word) const {
@@ -224,7 +224,7 @@ class Flash {
 // What the driver has of it.
 struct Bus {
   static constexpr std::uint32_t kBytes = kBlocks * kBlockBytes, kEraseBytes = kBlockBytes;
-  static constexpr std::uint32_t kMostPolls = 50;
+  static constexpr std::uint32_t kMaxPolls = 50;
   Flash* flash;
   const std::uint8_t* data() const { return flash->data(); }
   void write(std::uint32_t offset, std::uint32_t word) { flash->write(offset, word); }

@@ -120,14 +120,14 @@ TEST_CASE("a write buffer that is free late") {
   const Bytes unit = pattern(kUnit, 1), other = pattern(kUnit, 2);
   for (const int late : {0, 1}) {  // one of the chips, the other one, or both
     for (const bool is_other_late : {false, true}) {
-      for (int cycles = 1; cycles <= 2 * static_cast<int>(Bus::kMostPolls); cycles++) {
+      for (int cycles = 1; cycles <= 2 * static_cast<int>(Bus::kMaxPolls); cycles++) {
         CAPTURE(cycles);
         Board board;
         REQUIRE(board.driver.erase(0));
         board.flash.chips[late].buffer_cycles = cycles;
         if (is_other_late) board.flash.chips[1 - late].buffer_cycles = cycles / 2;
         const bool is_done = board.driver.program(0, unit.data(), kUnit);
-        CHECK(is_done == (cycles <= static_cast<int>(Bus::kMostPolls)));
+        CHECK(is_done == (cycles <= static_cast<int>(Bus::kMaxPolls)));
         CHECK(content(board.driver, 0, kUnit) == (is_done ? unit : Bytes(kUnit, 0xff)));
         REQUIRE(board.driver.program(kUnit, other.data(), kUnit));
         CHECK(content(board.driver, kUnit, kUnit) == other);
@@ -154,7 +154,7 @@ TEST_CASE("a write buffer that is never free: the chip that has one is left in o
 TEST_CASE("an operation may take as long as the driver waits, and no longer") {
   for (const int more : {0, 1}) {
     Board board;
-    board.flash.chips[1].operation_cycles = static_cast<int>(Bus::kMostPolls) + more;
+    board.flash.chips[1].operation_cycles = static_cast<int>(Bus::kMaxPolls) + more;
     CHECK(board.driver.erase(0) == (more == 0));
   }
 }

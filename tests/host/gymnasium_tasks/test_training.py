@@ -300,7 +300,7 @@ def test_a_number_that_is_none_is_not_learnt(tmp_path: Path) -> None:
 def test_a_rollout_marks_what_is_no_number_as_lost(tmp_path: Path) -> None:
     result = TRAIN_PPO(NanPoint, steps=480, out=tmp_path / "ppo")
     assert result["environment_faults"] > 0
-    assert 3 in state(tmp_path / "ppo")["rollout/ending"]
+    assert 3 in state(tmp_path / "ppo")["rollout/done"]
 
 
 def test_observations_beyond_their_range_are_an_event_and_counted(tmp_path: Path) -> None:

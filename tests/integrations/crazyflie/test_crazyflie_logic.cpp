@@ -265,7 +265,7 @@ TEST_CASE("limits: what is exactly at them is within") {
     sensed.gyro_us = now_us - 7;
     return freshness.taken_us(sensed);
   };
-  constexpr std::uint32_t kMost_us = crazyflie::Freshness::kMostUnchanged_us;
+  constexpr std::uint32_t kMost_us = crazyflie::Freshness::kMaxUnchanged_us;
   CHECK(taken_at(2000, true) == 1993);
   CHECK(taken_at(2000 + kMost_us, true) == 1993 + kMost_us);
   CHECK(taken_at(2001 + kMost_us, true) == 2000);  // the estimate has stopped

@@ -623,8 +623,8 @@ TEST_CASE("rates with the same bits are frozen; the same sample seen again is no
     CHECK(!vehicle.mode->update(vehicle.in).asks_for_fallback);
   }
   vehicle.fly(1);
-  for (std::uint32_t i = 1; i <= kMostEqualRates; i++) {
-    CHECK(vehicle.tick_frozen().asks_for_fallback == (i == kMostEqualRates));
+  for (std::uint32_t i = 1; i <= kMaxEqualRates; i++) {
+    CHECK(vehicle.tick_frozen().asks_for_fallback == (i == kMaxEqualRates));
   }
   CHECK(vehicle.mode->fault() == Reason::rates_frozen);
 }
@@ -632,7 +632,7 @@ TEST_CASE("rates with the same bits are frozen; the same sample seen again is no
 TEST_CASE("rates that were frozen and change again are well") {
   Vehicle vehicle;
   vehicle.in.is_selected = false;
-  for (std::uint32_t i = 0; i <= kMostEqualRates + 5; i++) vehicle.tick_frozen();
+  for (std::uint32_t i = 0; i <= kMaxEqualRates + 5; i++) vehicle.tick_frozen();
   CHECK(vehicle.mode->refusal() == Reason::rates_frozen);
   vehicle.tick();
   CHECK(vehicle.mode->refusal() == Reason::none);

@@ -12,7 +12,7 @@ namespace rlt {
 
 struct OneOfThree : Generic {};
 struct ThreeWorkers : OneOfThree {
-  static constexpr int kMostParts = 3;
+  static constexpr int kMaxParts = 3;
   using OneWorker = OneOfThree;
   int* runs = nullptr;  // how often tasks were handed over
 };

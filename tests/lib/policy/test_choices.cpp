@@ -206,7 +206,7 @@ TEST_CASE("what a contract of choices cannot be is known before an image is writ
   static_assert(!detail::choices_fit(choice("gear", "low|a name of twenty-four by")));
   static_assert(detail::choices_fit(choice("gear", "low|a name of 23 bytes, ok.")));
   std::string most = "a";
-  for (int i = 1; i < kMostChoices; i++) most += "|a";
+  for (int i = 1; i < kMaxChoices; i++) most += "|a";
   CHECK(detail::choices_fit(choice("gear", most.c_str())));
   CHECK_FALSE(detail::choices_fit(choice("gear", (most + "|a").c_str())));
 }

@@ -26,7 +26,7 @@ struct Scripted : EnvironmentDefaults {
   RLT_DEFINE_FIELDS(State, SCRIPTED_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
   static constexpr bool kTruncates = true;
-  static constexpr bool kIsElsewhere = true;
+  static constexpr bool kIsExternal = true;
   static constexpr const char* kName = "scripted";
   static constexpr int kObservationDim = 2, kActionDim = 1;
   static constexpr std::uint32_t kStepInterval_us = 1000;
@@ -38,7 +38,7 @@ struct Scripted : EnvironmentDefaults {
 // The same, which may not truncate.
 struct ScriptedHere : Scripted {
   static constexpr bool kTruncates = false;
-  static constexpr bool kIsElsewhere = false;
+  static constexpr bool kIsExternal = false;
 };
 
 inline const char* unavailable(Generic, const Scripted&) { return script.unavailable; }
@@ -49,11 +49,11 @@ inline void reset(Generic, const Scripted&, const Scripted::Parameters&, Scripte
 }
 inline StepResult<float> step(Generic, const Scripted&, const Scripted::Parameters&,
                               Scripted::State& state, const float*, RandomStream) {
-  const Ending ending =
+  const Ending done =
       script.next < script.endings.size() ? script.endings[script.next++] : Ending::none;
-  if (ending == Ending::lost || script.unavailable != nullptr) return {77, false, false, true};
+  if (done == Ending::lost || script.unavailable != nullptr) return {77, false, false, true};
   state.steps++;
-  return {1, ending == Ending::terminated, ending == Ending::truncated};
+  return {1, done == Ending::terminated, done == Ending::truncated};
 }
 inline void observe(Generic, const Scripted&, const Scripted::Parameters&,
                     const Scripted::State& state, float* observation, RandomStream) {

@@ -69,7 +69,7 @@ TEST_CASE("an episode that goes on") {
 
 TEST_CASE("nothing comes after a terminal state") {
   Case c;
-  c.rollout.ending[1 * 2 + 0] = Rollout::kTerminated;
+  c.rollout.done[1 * 2 + 0] = Rollout::kTerminated;
   c.compute(0.5, 0.5);
   // Step 1: 2 - 2 = 0, whatever came after; step 0: 1 + 1 - 1 = 1.
   c.check(0, {1, 0, 4, 8});
@@ -79,10 +79,10 @@ TEST_CASE("nothing comes after a terminal state") {
 
 TEST_CASE("after a truncated episode comes its last state's value, and nothing else") {
   Case c;
-  c.rollout.ending[1 * 2 + 0] = Rollout::kTruncated;
-  c.rollout.ending[3 * 2 + 0] = Rollout::kTruncated;
-  c.rollout.ending[0 * 2 + 1] = Rollout::kTruncated;
-  c.rollout.ending[3 * 2 + 1] = Rollout::kTerminated;
+  c.rollout.done[1 * 2 + 0] = Rollout::kTruncated;
+  c.rollout.done[3 * 2 + 0] = Rollout::kTruncated;
+  c.rollout.done[0 * 2 + 1] = Rollout::kTruncated;
+  c.rollout.done[3 * 2 + 1] = Rollout::kTerminated;
   c.compute(0.5, 0.5);
   // Step 3: 4 + 67 / 2 - 4; step 2: 3 + 2 - 3, and a quarter of step 3; step 1: 2 + 65 / 2 - 2.
   c.check(0, {1 + 32.5 / 4, 32.5, 2 + 33.5 / 4, 33.5});
@@ -93,8 +93,8 @@ TEST_CASE("after a truncated episode comes its last state's value, and nothing e
 
 TEST_CASE("a step that was lost has no advantage, and its state cuts off the episode before it") {
   Case c;
-  c.rollout.ending[2 * 2 + 0] = Rollout::kLost;
-  c.rollout.ending[3 * 2 + 1] = Rollout::kLost;
+  c.rollout.done[2 * 2 + 0] = Rollout::kLost;
+  c.rollout.done[3 * 2 + 1] = Rollout::kLost;
   c.compute(0.5, 0.5);
   // Step 1: 2 + 3 / 2 - 2, and nothing of later steps.
   c.check(0, {1 + 1.5 / 4, 1.5, 0, 8});
@@ -137,9 +137,9 @@ TEST_CASE("the explained variance is what the values leave") {
 TEST_CASE("truncations are counted before a step, and have an observation each") {
   Case c;
   auto& rollout = c.rollout;
-  for (const int step : {0, 2, 3}) rollout.ending[step * 2 + 1] = Rollout::kTruncated;
-  rollout.ending[1 * 2 + 1] = Rollout::kTerminated;
-  rollout.ending[1 * 2 + 0] = Rollout::kTruncated;
+  for (const int step : {0, 2, 3}) rollout.done[step * 2 + 1] = Rollout::kTruncated;
+  rollout.done[1 * 2 + 1] = Rollout::kTerminated;
+  rollout.done[1 * 2 + 0] = Rollout::kTruncated;
   const int before[2][5] = {{0, 0, 1, 1, 1}, {0, 1, 1, 2, 3}};
   for (int environment = 0; environment < 2; environment++) {
     for (int step = 0; step <= 4; step++) {
@@ -156,9 +156,9 @@ TEST_CASE("what no rollout can have is refused") {
   auto& rollout = c.rollout;
   // Episodes of three steps; environment 0's was cut off after step 1, when it had three.
   constexpr std::uint32_t kEpisodeSteps = 3;
-  rollout.ending[1 * 2 + 0] = Rollout::kTruncated;
-  rollout.ending[0 * 2 + 1] = Rollout::kTerminated;
-  rollout.ending[3 * 2 + 1] = Rollout::kTruncated;
+  rollout.done[1 * 2 + 0] = Rollout::kTruncated;
+  rollout.done[0 * 2 + 1] = Rollout::kTerminated;
+  rollout.done[3 * 2 + 1] = Rollout::kTruncated;
   const auto is_rollout = [&](std::uint32_t size, std::uint32_t first, std::uint32_t second) {
     rollout.size = size;
     const std::uint32_t episode_step[2] = {first, second};
@@ -171,8 +171,8 @@ TEST_CASE("what no rollout can have is refused") {
   CHECK(is_rollout(1, 2, 0));  // one step before the rollout
   CHECK(is_rollout(0, 0, 2));
   SUBCASE("more steps than there are") {
-    rollout.ending[1 * 2 + 0] = Rollout::kGoesOn;
-    rollout.ending[2 * 2 + 0] = Rollout::kTruncated;
+    rollout.done[1 * 2 + 0] = Rollout::kRunning;
+    rollout.done[2 * 2 + 0] = Rollout::kTruncated;
     CHECK(is_rollout(4, 1, 0));
     CHECK_FALSE(is_rollout(5, 2, 1));  // as if both went on
   }
@@ -183,26 +183,26 @@ TEST_CASE("what no rollout can have is refused") {
     CHECK_FALSE(is_rollout(0, 0, 3));  // as many as would have ended it
     CHECK_FALSE(is_rollout(0, 4000000000u, 0));
   }
-  SUBCASE("an ending of no kind, also in rows that are yet to come") {
-    rollout.ending[7] = 3;
+  SUBCASE("an done of no kind, also in rows that are yet to come") {
+    rollout.done[7] = 3;
     CHECK_FALSE(is_rollout(4, 2, 0));
     CHECK_FALSE(is_rollout(1, 1, 0));
   }
   SUBCASE("a truncation after too few steps") {
-    rollout.ending[2 * 2 + 0] = Rollout::kTruncated;
+    rollout.done[2 * 2 + 0] = Rollout::kTruncated;
     CHECK_FALSE(is_rollout(4, 1, 0));
   }
   SUBCASE("an episode that went on for too long") {
-    rollout.ending[3 * 2 + 1] = Rollout::kGoesOn;
+    rollout.done[3 * 2 + 1] = Rollout::kRunning;
     CHECK_FALSE(is_rollout(4, 2, 3));
     CHECK_FALSE(is_rollout(4, 2, 0));
   }
   SUBCASE("one that went on before the rollout, too") {
-    for (auto& ending : rollout.ending) ending = Rollout::kGoesOn;
+    for (auto& done : rollout.done) done = Rollout::kRunning;
     CHECK(is_rollout(2, 2, 2));
     CHECK_FALSE(is_rollout(3, 3, 3));
     CHECK_FALSE(is_rollout(3, 0, 0));
-    rollout.ending[3 * 2 + 0] = rollout.ending[2 * 2 + 1] = Rollout::kTruncated;
+    rollout.done[3 * 2 + 0] = rollout.done[2 * 2 + 1] = Rollout::kTruncated;
     CHECK_FALSE(is_rollout(4, 0, 1));  // environment 0's had four steps
   }
 }
@@ -216,9 +216,9 @@ TEST_CASE("a cleared rollout is empty") {
   for (const double value : rollout.action) CHECK(value == 0);
   for (const double value : rollout.mean) CHECK(value == 0);
   for (const double value : rollout.reward) CHECK(value == 0);
-  for (const std::uint8_t value : rollout.ending) CHECK(value == Rollout::kGoesOn);
+  for (const std::uint8_t value : rollout.done) CHECK(value == Rollout::kRunning);
   for (const double value : rollout.advantage) CHECK(value == 0);
   for (const double value : rollout.target) CHECK(value == 0);
-  for (const double value : rollout.present_observation) CHECK(value == 0);
+  for (const double value : rollout.current_observation) CHECK(value == 0);
   for (const double value : rollout.final_observation) CHECK(value == 0);
 }

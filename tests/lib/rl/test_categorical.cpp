@@ -85,8 +85,8 @@ inline void reset(Generic, const Gate&, const Gate::Parameters&, Gate::State& st
 }
 inline StepResult<float> step(Generic, const Gate&, const Gate::Parameters&, Gate::State& state,
                               const float* action, RandomStream random) {
-  const bool is_forbidden = action[0] == 1.0f && state.place < 0.5f;
-  const float reward = is_forbidden ? math::kQuietNan : action[0];  // it ends the run
+  const bool is_masked = action[0] == 1.0f && state.place < 0.5f;
+  const float reward = is_masked ? math::kQuietNan : action[0];  // it ends the run
   state.place = static_cast<float>(uniform_index(random, 0, 2));
   return {reward, false};
 }
@@ -299,7 +299,7 @@ TEST_CASE_TEMPLATE("what is forbidden is never tried, and what earns is learnt",
 
 TEST_CASE("the gradient of what is forbidden is 0, and its logit changes nothing") {
   Row row;
-  row.before[1] = kForbiddenLogit;
+  row.before[1] = kMaskedLogit;
   const auto result = row.compute();
   CHECK(row.gradient[1] == 0);
   CHECK((std::isfinite(result.kl) && std::isfinite(result.entropy)));

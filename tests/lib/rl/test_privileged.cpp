@@ -146,7 +146,7 @@ TEST_CASE("a rollout keeps what critics see, and the policy image has the policy
   run.train(Generic{}, 150);
   CHECK(run.learner->iteration > 0);
   for (int i = 0; i < E::kEnvironments; i++) {
-    CHECK(run.replay->present_observation[i * 4 + 3] ==
+    CHECK(run.replay->current_observation[i * 4 + 3] ==
           run.learner->environments.values[i].strength);
   }
   CHECK(run.learner->normalizer.mean[3] > 0.25);

@@ -187,16 +187,16 @@ TEST_CASE("a rollout has what each environment does alone, also at the end of se
         const auto expected =
             alone[i].take(first + static_cast<std::uint32_t>(step * E::kEnvironments), action);
         CHECK(rollout.reward[row] == expected.reward);
-        CHECK(rollout.ending[row] == (expected.terminated  ? Rollout::kTerminated
-                                      : expected.truncated ? Rollout::kTruncated
-                                                           : Rollout::kGoesOn));
+        CHECK(rollout.done[row] == (expected.terminated  ? Rollout::kTerminated
+                                    : expected.truncated ? Rollout::kTruncated
+                                                         : Rollout::kRunning));
         terminated += expected.terminated;
         if (!expected.truncated) continue;
         CHECK(observation_at(rollout.final_observation + i * Rollout::kTruncations * 3, cut_off) ==
               expected.reached);
         cut_off++;
       }
-      CHECK(observation_at(rollout.present_observation, i) == alone[i].present());
+      CHECK(observation_at(rollout.current_observation, i) == alone[i].present());
       truncated += cut_off;
       most = std::max(most, cut_off);
     }

@@ -56,7 +56,7 @@ constexpr int kIterationCalls = Small::kRolloutSteps + 4 * 3;  // four epochs of
 // The present row of a run: whether its episode begins with it.
 template <class E>
 bool begins(const Replay<E>& rollout, int step, int environment) {
-  return step > 0 && rollout.ending[(step - 1) * E::kEnvironments + environment] != rollout.kGoesOn;
+  return step > 0 && rollout.done[(step - 1) * E::kEnvironments + environment] != rollout.kRunning;
 }
 
 template <class E, class Device>
@@ -146,7 +146,7 @@ TEST_CASE("values, and those of states in which episodes are cut off, follow the
       }
       values[step] = value_of(rollout.observation + row * 3, state);
       CHECK(run.scratch->value_of_row[row] == values[step]);
-      if (rollout.ending[row] != rollout.kTruncated) continue;
+      if (rollout.done[row] != rollout.kTruncated) continue;
       float copy[3];
       std::memcpy(copy, state, sizeof copy);
       const int number = truncations_before(rollout, i, step);
@@ -156,11 +156,11 @@ TEST_CASE("values, and those of states in which episodes are cut off, follow the
     }
     if (begins<Small>(rollout, Small::kRolloutSteps, i)) std::fill(state, state + 3, 0.0f);
     CHECK(std::memcmp(state, rollout.critic_state.present + i * 3, sizeof state) == 0);
-    values[Small::kRolloutSteps] = value_of(rollout.present_observation + i * 3, state);
+    values[Small::kRolloutSteps] = value_of(rollout.current_observation + i * 3, state);
     float advantage = 0;
     for (int step = Small::kRolloutSteps - 1; step >= 0; step--) {
       const int row = step * Small::kEnvironments + i;
-      const bool ended = rollout.ending[row] != rollout.kGoesOn;
+      const bool ended = rollout.done[row] != rollout.kRunning;
       const float next = ended ? after[step] : values[step + 1];
       const float delta = math::fma(hyper.gamma, next, rollout.reward[row]) - values[step];
       advantage = math::fma(hyper.gamma * hyper.gae_lambda, ended ? 0.0f : advantage, delta);

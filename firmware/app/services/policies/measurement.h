@@ -10,7 +10,7 @@ namespace rlt {
 template <class Deployment>
 class Measurement {
  public:
-  static constexpr std::uint32_t kMostSamples = 1024;
+  static constexpr std::uint32_t kMaxSamples = 1024;
 
   explicit Measurement(const PolicyContract& contract) : in_time_(contract) {}
 
@@ -52,8 +52,8 @@ class Measurement {
 
   template <class Device>
   std::uint32_t take_sample(Device device, Runner& policy, const AliasingFloat* values) {
-    constexpr int kMostActions = MAVLINK_MSG_RLT_ACTION_FIELD_ACTION_LEN;
-    float action[kMostActions];
+    constexpr int kMaxActions = MAVLINK_MSG_RLT_ACTION_FIELD_ACTION_LEN;
+    float action[kMaxActions];
     const auto* observation = static_cast<const float*>(values);
     if (what_ == RLT_MEASURED_NOTHING) return cost_of([] {});
     if (what_ == RLT_MEASURED_FORWARD) {
@@ -85,7 +85,7 @@ class Measurement {
   std::uint32_t now_us_ = 0;
   RLT_MEASURED what_ = RLT_MEASURED_NOTHING;
   std::uint32_t wanted_ = 0, count_ = 0;
-  std::uint32_t samples_[kMostSamples];
+  std::uint32_t samples_[kMaxSamples];
 };
 
 }  // namespace rlt

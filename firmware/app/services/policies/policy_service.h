@@ -35,7 +35,7 @@ class PolicyService : public link::Service {
         files_(*this),
         server_(files_, sender),
         measurement_(policy_contract<Contract>()) {
-    static_assert(Contract::kActionDim <= kMostActions,
+    static_assert(Contract::kActionDim <= kMaxActions,
                   "RLT_ACTION carries at most 24 elements of an action");
     deployment_.begin();
   }
@@ -102,12 +102,12 @@ class PolicyService : public link::Service {
   }
 
  private:
-  static constexpr int kMostActions = MAVLINK_MSG_RLT_ACTION_FIELD_ACTION_LEN;
-  static constexpr int kMostLayers = MAVLINK_MSG_RLT_ACTION_FIELD_LAYERS_LEN;
+  static constexpr int kMaxActions = MAVLINK_MSG_RLT_ACTION_FIELD_ACTION_LEN;
+  static constexpr int kMaxLayers = MAVLINK_MSG_RLT_ACTION_FIELD_LAYERS_LEN;
   static constexpr int kPartFloats = MAVLINK_MSG_RLT_OBSERVATION_FIELD_VALUES_LEN;
-  static constexpr std::size_t kMostInputs =
-      Deployment::Runner::kMostInputs > Contract::kObservationDim ? Deployment::Runner::kMostInputs
-                                                                  : Contract::kObservationDim;
+  static constexpr std::size_t kMaxInputs =
+      Deployment::Runner::kMaxInputs > Contract::kObservationDim ? Deployment::Runner::kMaxInputs
+                                                                 : Contract::kObservationDim;
 
   // -- commands -----------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class PolicyService : public link::Service {
   void measure(const link::Command& command) {
     const float what = command.parameter(), count = command.second_parameter();
     const bool is_known = what >= 0.0f && what <= kLastMeasured;
-    const bool fits = count >= 1.0f && count <= static_cast<float>(Measurements::kMostSamples);
+    const bool fits = count >= 1.0f && count <= static_cast<float>(Measurements::kMaxSamples);
     const auto* policy = deployment_.acting();
     if (is_armed_ || policy == nullptr || !is_known || !fits) return acknowledge(command, false);
     server_.close();
@@ -343,7 +343,7 @@ class PolicyService : public link::Service {
     int layer = 0;
     const bool is_good =
         policy->forward(device_, observation_, result, [&](const float* values, int count) {
-          if (layer < kMostLayers) {
+          if (layer < kMaxLayers) {
             content.layers[layer] = crc32(values, sizeof(float) * static_cast<std::size_t>(count));
           }
           layer++;
@@ -378,7 +378,7 @@ class PolicyService : public link::Service {
   bool is_armed_ = false;
   std::uint32_t tick_ = 0;
   int received_ = 0;  // elements of the observation with that tick
-  alignas(4) float observation_[kMostInputs] = {};
+  alignas(4) float observation_[kMaxInputs] = {};
 };
 
 }  // namespace rlt

@@ -5,7 +5,7 @@
 #include "app/link/board_time.h"
 #include "app/services/file_server.h"
 #include "app/services/training/arithmetic_refusal.h"
-#include "app/services/training/broken_text.h"
+#include "app/services/training/non_finite_text.h"
 #include "app/services/training/training_files.h"
 #include "rltools/rl/evaluation.h"
 
@@ -188,7 +188,7 @@ class TrainingService : public link::Service {
   // Whether the program that plays the episodes has gone. The state is whole; training can be
   // resumed when it is there again.
   static bool environment_is_lost() {
-    if constexpr (!kIsElsewhere<typename E::Environment>) return false;
+    if constexpr (!kIsExternal<typename E::Environment>) return false;
     return unavailable_here<typename E::Environment>() != nullptr;
   }
 
@@ -213,7 +213,7 @@ class TrainingService : public link::Service {
       if (report.broken.environment == report.broken.kNone) {
         return fail("training stopped: a loss is not finite");
       }
-      return fail(broken_text(training_, report));
+      return fail(non_finite_text(training_, report));
     }
     const std::uint32_t step = steps_done(training_);
     const auto is_due = [&](std::uint32_t interval) {
@@ -243,7 +243,7 @@ class TrainingService : public link::Service {
   void end_evaluation() {
     evaluating_ = false;
     if (evaluation_.broken.environment != evaluation_.broken.kNone) {
-      return fail(broken_text(evaluation_));
+      return fail(non_finite_text(evaluation_));
     }
     const EvaluationReport report = evaluation_report(evaluation_);
     if constexpr (KeepsBest) files_.keep_if_best(device_, report.mean);
@@ -272,7 +272,7 @@ class TrainingService : public link::Service {
     sender_.say(MAV_SEVERITY_CRITICAL, text);
   }
 
-  void fail(const BrokenText& text) {
+  void fail(const NonFiniteText& text) {
     enter_fault();
     sender_.say_in_pieces(MAV_SEVERITY_CRITICAL, text.text());
   }

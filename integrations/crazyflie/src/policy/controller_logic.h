@@ -36,7 +36,7 @@ inline bool observe(const RltSensed& sensed, float* observation) {
 // gyroscope's noise is never that still.
 class Freshness {
  public:
-  static constexpr std::uint32_t kMostUnchanged_us = 25000;
+  static constexpr std::uint32_t kMaxUnchanged_us = 25000;
 
   void restart(std::uint32_t now_us) { gyro_.changed_us = estimate_.changed_us = now_us; }
   // When the oldest part of what is sensed was taken.
@@ -47,8 +47,8 @@ class Freshness {
     gyro_.see(math::hash_bits(sensed.gyro_deg_s, 3), sensed.now_us);
     const std::uint32_t estimate_us = sensed.now_us - estimate_.changed_us;
     const std::uint32_t gyro_us = sensed.now_us - gyro_.changed_us;
-    if (estimate_us > kMostUnchanged_us) return estimate_.changed_us;
-    return gyro_us > kMostUnchanged_us ? gyro_.changed_us : sensed.gyro_us;
+    if (estimate_us > kMaxUnchanged_us) return estimate_.changed_us;
+    return gyro_us > kMaxUnchanged_us ? gyro_.changed_us : sensed.gyro_us;
   }
 
  private:

@@ -55,17 +55,17 @@ class Partition {
   const void* data_ = nullptr;
 };
 
-constexpr int kMostActions = CONFIG_RLT_POLICY_MOST_ACTIONS;
+constexpr int kMaxActions = CONFIG_RLT_POLICY_MOST_ACTIONS;
 constexpr std::size_t kWidest = CONFIG_RLT_POLICY_WIDEST_LAYER;
 constexpr std::size_t kUnits = CONFIG_RLT_POLICY_RECURRENT_UNITS;
 // What no layer of these sizes exceeds: outputs and actions, of examples; hidden states and the
 // places of past actions, which are observations, of steps.
-constexpr std::size_t kToAccept = kWidest + kMostActions;
+constexpr std::size_t kToAccept = kWidest + kMaxActions;
 constexpr std::size_t kToStep = 4 * kUnits + (kWidest + 1) / 2;
 constexpr std::size_t kScratchFloats =
     rlt::scratch_floats_to_run(kWidest, rlt::products_of(rlt::kLstmGates, kUnits), 2 * kUnits) +
     (kToAccept > kToStep ? kToAccept : kToStep);
-using Place = esp_idf::PolicyPlace<ThisProcessor, Partition, Mutex, kMostActions, kScratchFloats>;
+using Place = esp_idf::PolicyPlace<ThisProcessor, Partition, Mutex, kMaxActions, kScratchFloats>;
 
 Partition partition;
 Mutex receiver, state_of_policies;
@@ -91,7 +91,7 @@ esp_err_t result_of(SlotError error) {
 esp_err_t rlt_policy_init(const rlt_policy_config_t* config) {
   if (place != nullptr) return ESP_ERR_INVALID_STATE;
   const PolicyContract& contract = *config->contract;
-  if (contract.action_dim < 1 || contract.action_dim > kMostActions) return ESP_ERR_INVALID_ARG;
+  if (contract.action_dim < 1 || contract.action_dim > kMaxActions) return ESP_ERR_INVALID_ARG;
   const esp_err_t error = partition.open(config->partition);
   if (error != ESP_OK) return error;
   receiver.create();

@@ -239,8 +239,8 @@ TEST_CASE("as many threads compute as there are to be" *
 
 TEST_CASE("the number of threads has bounds, and is not changed from within a task") {
   static Pool pool;
-  for (const int threads : {-1, 0, Pool::kMostThreads + 1}) CHECK_FALSE(pool.set_threads(threads));
-  CHECK(pool.set_threads(Pool::kMostThreads));
+  for (const int threads : {-1, 0, Pool::kMaxThreads + 1}) CHECK_FALSE(pool.set_threads(threads));
+  CHECK(pool.set_threads(Pool::kMaxThreads));
   CHECK(pool.set_threads(3));
   std::atomic<int> accepted{0};
   const auto task = [&](int) { accepted += pool.set_threads(2) ? 1 : 0; };

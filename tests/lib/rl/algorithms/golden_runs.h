@@ -104,7 +104,7 @@ template <class PointExperiment>
 struct PpoUpdatesOf {
   using Experiment = PointExperiment;
   static constexpr const char* kName =
-      kIsChosen<typename Experiment::Environment> ? "ppo_choices" : "ppo";
+      kIsDiscrete<typename Experiment::Environment> ? "ppo_choices" : "ppo";
   static constexpr int kEpochs = 2, kUpdates = kEpochs * Ppo::kMinibatches<Experiment>;
   static constexpr int kSeen = 32;  // observations that the normalizer holds before
   // The defaults; nothing like them, where most rows are clipped and the gradient is bounded; steps
@@ -282,8 +282,8 @@ void put_rollout(const Training<E>& training, Put&& put) {
   put_all("action", rollout.action);
   put_all("mean", rollout.mean);
   put_all("reward", rollout.reward);
-  put_all("ending", rollout.ending);
-  put_all("present_observation", rollout.present_observation);
+  put_all("ending", rollout.done);
+  put_all("current_observation", rollout.current_observation);
   put_all("final_observation", rollout.final_observation);
 }
 

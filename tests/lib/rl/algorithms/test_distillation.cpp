@@ -204,7 +204,7 @@ TEST_CASE("a rollout has the teacher's actions, which it takes itself at first a
         WindowBuffer<Small::Actor, 1, 1> buffer;
         float hidden[5];
         std::memcpy(hidden, rollout.actor_state.present + i * 5, sizeof hidden);
-        normalize_part<2>(run.learner->normalizer, rollout.present_observation + i * 3,
+        normalize_part<2>(run.learner->normalizer, rollout.current_observation + i * 3,
                           normalized.data());
         forward_step(Generic{}, run.learner->actor, normalized, MatrixView<float, 1, 5>{hidden},
                      action, buffer);
@@ -372,10 +372,10 @@ TEST_CASE("episodes that terminated begin again with their parameters, as many a
       for (int i = 0; i < E::kEnvironments; i++) before[i] = environments.at(i).strength;
       run.step(Generic{});
       for (int i = 0; i < E::kEnvironments; i++) {
-        const auto ending = rollout.ending[row + i];
+        const auto done = rollout.done[row + i];
         const bool is_same = environments.at(i).strength == before[i];
-        if (ending != rollout.kTerminated) {
-          CHECK(is_same == (ending == rollout.kGoesOn));
+        if (done != rollout.kTerminated) {
+          CHECK(is_same == (done == rollout.kRunning));
           continue;
         }
         terminated++;
@@ -384,7 +384,7 @@ TEST_CASE("episodes that terminated begin again with their parameters, as many a
         CHECK(environments.episode_step[i] == 0);
         float seen[3];
         observe_first(Generic{}, RandomPoint{}, environments, i, 11, seen);
-        for (int k = 0; k < 3; k++) CHECK(rollout.present_observation[i * 3 + k] == seen[k]);
+        for (int k = 0; k < 3; k++) CHECK(rollout.current_observation[i * 3 + k] == seen[k]);
       }
     }
     REQUIRE(terminated > 100);

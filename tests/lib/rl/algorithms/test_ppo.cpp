@@ -133,7 +133,7 @@ TEST_CASE("actions are drawn about the mean, stored without bounds, and taken wi
   int beyond = 0;
   for (std::uint32_t step = 0; step < 16; step++) {
     Matrix<float, 4, 3> observation;
-    std::memcpy(observation.data(), run.replay->present_observation, sizeof observation.values);
+    std::memcpy(observation.data(), run.replay->current_observation, sizeof observation.values);
     Matrix<float, 4, 2> mean;
     forward(Generic{}, run.learner->actor, observation, mean, run.scratch->acting_buffer);
     run.step(Generic{});

@@ -29,8 +29,8 @@ TEST_CASE("an iteration's updates of PPO of two choices are PyTorch's") {
     const auto& kept = run.replay->mean;
     REQUIRE(logits.size() == std::size(kept));
     for (std::size_t i = 0; i < logits.size(); i++) {
-      allowed.push_back(kept[i] > kForbiddenLogit ? 1 : 0);
-      if (allowed[i] == 0) logits[i] = kForbiddenLogit;
+      allowed.push_back(kept[i] > kMaskedLogit ? 1 : 0);
+      if (allowed[i] == 0) logits[i] = kMaskedLogit;
     }
     CHECK(allowed == comparison.expected("allowed"));
     for (std::size_t i = 0; i < logits.size(); i++) {

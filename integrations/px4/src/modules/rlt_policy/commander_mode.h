@@ -27,7 +27,7 @@ namespace rlt::px4 {
 constexpr char kModeName[] = "RL Policy";
 // Of motors that are not told anything: 50 ticks, as old as a position may be. PX4 of 2026-08-13
 // has the field and no code that reads it; docs/flight.md says what happens there.
-constexpr uint16_t kMostSilence_ms = 100;
+constexpr uint16_t kMaxSilence_ms = 100;
 
 class CommanderMode {
  public:
@@ -76,7 +76,7 @@ class CommanderMode {
     message.source_id = static_cast<uint8_t>(mode_id_);
     message.type = setpoint_config_s::TYPE_DIRECT_ACTUATORS;
     message.should_apply = true;
-    message.timeout_ms = kMostSilence_ms;
+    message.timeout_ms = kMaxSilence_ms;
 #else
     vehicle_control_mode_s message{};
     message.timestamp = hrt_absolute_time();

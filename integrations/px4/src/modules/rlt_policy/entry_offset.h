@@ -13,15 +13,15 @@ namespace rlt::px4 {
 struct EntryOffset {
   static constexpr float kStep_m = 0.01f;
   // Along an axis, by what it is packed into; the policy's entry envelope is narrower.
-  static constexpr int kMostSteps = 500;
-  static_assert(kStep_m * kMostSteps <= contracts::Quadrotor::kMaxPositionError_m, "observed");
+  static constexpr int kMaxSteps = 500;
+  static_assert(kStep_m * kMaxSteps <= contracts::Quadrotor::kMaxPositionError_m, "observed");
 
   // To the nearest step; 0 where it is too far, or no number.
   static std::int32_t pack(const float* offset_m) {
     std::uint32_t packed = 1;
     for (int i = 0; i < 3; i++) {
       const float steps = offset_m[i] / kStep_m;
-      if (!(math::absolute(steps) < kMostSteps + 0.5f)) return 0;
+      if (!(math::absolute(steps) < kMaxSteps + 0.5f)) return 0;
       const int whole = static_cast<int>(steps + (steps < 0.0f ? -0.5f : 0.5f));
       packed = packed << 10 | static_cast<std::uint32_t>(whole + 512);
     }

@@ -12,14 +12,14 @@ struct HoverThrust {
 };
 
 // PX4 estimates within these.
-constexpr float kLeastHover = 0.1f, kMostHover = 0.9f;
+constexpr float kLeastHover = 0.1f, kMaxHover = 0.9f;
 constexpr std::uint32_t kOldestHover_us = 1000000;
 
 // `otherwise` where it is not known.
 inline float thrust_of_fault(const HoverThrust& hover, std::uint64_t now_us, float otherwise) {
   const bool is_new =
       hover.taken_us != 0 && now_us >= hover.taken_us && now_us - hover.taken_us <= kOldestHover_us;
-  const bool is_sound = hover.part >= kLeastHover && hover.part <= kMostHover;  // a NaN is not
+  const bool is_sound = hover.part >= kLeastHover && hover.part <= kMaxHover;  // a NaN is not
   return is_new && is_sound ? hover.part : otherwise;
 }
 

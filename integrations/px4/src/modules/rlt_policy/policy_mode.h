@@ -85,7 +85,7 @@ struct ModeSettings {
 // How often another mode is asked for while PX4 stays in this one.
 constexpr std::uint32_t kAskAgain_us = 50000;
 // Samples of the angular velocity with the same bits, one after another: a real one has noise.
-constexpr std::uint32_t kMostEqualRates = 20;
+constexpr std::uint32_t kMaxEqualRates = 20;
 // For how long an offset waits for the mode to be entered.
 constexpr std::uint32_t kOffsetLimit_us = 10000000;
 // The yaw to hold is led to the east at this rate: policies are handed no turn that they were not
@@ -199,7 +199,7 @@ class PolicyMode {
     const TimeLimits& limits = settings_.limits;
     if (in.rates.taken_us == 0) return Reason::rates_missing;
     if (is_old(in.now_us, in.rates.taken_us, limits.rates_us)) return Reason::rates_stale;
-    if (equal_rates_ >= kMostEqualRates) return Reason::rates_frozen;
+    if (equal_rates_ >= kMaxEqualRates) return Reason::rates_frozen;
     if (in.attitude.taken_us == 0) return Reason::attitude_missing;
     if (is_old(in.now_us, in.attitude.taken_us, limits.attitude_us)) return Reason::attitude_stale;
     if (!vehicles::is_rotation(in.attitude.q)) return Reason::attitude_invalid;

@@ -2,7 +2,7 @@
 // may be done one after another, or at once on a device with workers (threads). The bits are the
 // same with any number of workers, which is known at run time only.
 //
-// A device with workers defines kMostParts, the largest number of parts into which an array is
+// A device with workers defines kMaxParts, the largest number of parts into which an array is
 // divided for them, and OneWorker, a base of the device with which a single worker computes. Tasks
 // are given a OneWorker, so that a task cannot start tasks of its own on the workers.
 #pragma once
@@ -15,12 +15,12 @@ namespace rlt {
 
 template <class Device, class = void>
 struct WorkersOf {
-  static constexpr int kMostParts = 1;
+  static constexpr int kMaxParts = 1;
   using OneWorker = Device;
 };
 template <class Device>
-struct WorkersOf<Device, std::void_t<decltype(Device::kMostParts)>> {
-  static constexpr int kMostParts = Device::kMostParts;
+struct WorkersOf<Device, std::void_t<decltype(Device::kMaxParts)>> {
+  static constexpr int kMaxParts = Device::kMaxParts;
   using OneWorker = typename Device::OneWorker;
 };
 
@@ -104,11 +104,11 @@ void for_ranges(Device device, Function&& function) {
 
 // Into how many parts work is divided. Below `fewest` operations (some microseconds) into one:
 // handing a part over would cost more than it gains. From there on into two, and into more, up to
-// kMostParts, where each part has `part` operations or more: each part has a cost, which two
+// kMaxParts, where each part has `part` operations or more: each part has a cost, which two
 // workers would not regain.
 template <class Device>
 constexpr int parts_of(long operations, long fewest, long part) {
-  constexpr int kMost = WorkersOf<Device>::kMostParts;
+  constexpr int kMost = WorkersOf<Device>::kMaxParts;
   if (kMost < 2 || operations < fewest) return 1;
   const long parts = operations / part;
   return parts < 2 ? 2 : parts < kMost ? static_cast<int>(parts) : kMost;

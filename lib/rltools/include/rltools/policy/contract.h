@@ -100,10 +100,10 @@ constexpr int largest_allowed(const T* outputs, int count, IsAllowed&& is_allowe
 
 // The longest step: of a clock of microseconds, which wraps after 71 minutes, two of them can still
 // be told from the time before.
-constexpr std::uint32_t kMostStepInterval_us = 600'000'000;
+constexpr std::uint32_t kMaxStepInterval_us = 600'000'000;
 
 constexpr bool is_step_interval(std::uint32_t interval_us) {
-  return interval_us >= 1 && interval_us <= kMostStepInterval_us;
+  return interval_us >= 1 && interval_us <= kMaxStepInterval_us;
 }
 
 // What of a contract its tools assumed, as nobody stated it: flags of the images that are written

@@ -74,7 +74,7 @@ inline PolicyVerdict check_contract(const PolicyView& policy, const PolicyContra
       continue;
     }
     if (history_ticks > 0 && summed_observation(channel, contract) >= 0) {
-      if (++sums > kMostSums) return {PolicyReason::too_large, i};
+      if (++sums > kMaxSums) return {PolicyReason::too_large, i};
       continue;
     }
     const PastAction past = past_action(channel, contract);

@@ -87,7 +87,7 @@ class Executor {
       : contract_(contract), limits_(limits) {
     // No image fits another interval; the safe action is given out all the same.
     if (!is_step_interval(contract.step_interval_us)) {
-      contract_.step_interval_us = kMostStepInterval_us;
+      contract_.step_interval_us = kMaxStepInterval_us;
     }
     if (limits_.most_age_us == 0) limits_.most_age_us = 2 * contract_.step_interval_us;
     if (limits_.jitter_us == 0) limits_.jitter_us = contract_.step_interval_us / 4;

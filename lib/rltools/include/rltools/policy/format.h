@@ -31,7 +31,7 @@ constexpr std::size_t kPolicyNameBytes =
 constexpr std::size_t kChannelNameBytes = 24;
 constexpr std::size_t kChannelUnitBytes = 16;
 constexpr const char* kChoiceUnit = "choice";  // of an action that is one
-constexpr int kMostChoices = 256;              // of one action
+constexpr int kMaxChoices = 256;               // of one action
 
 // The records lie in an array of bytes: may_alias lets them be read there.
 struct __attribute__((__may_alias__)) PolicyImageHeader {
@@ -188,13 +188,13 @@ inline std::uint32_t policy_image_crc32(const std::uint8_t* image, std::size_t c
 namespace detail {
 
 // Longer texts than any field takes; their length counts as this.
-constexpr std::size_t kMostTextLength = 255;
+constexpr std::size_t kMaxTextLength = 255;
 
 // Not the loop that GCC takes for strlen: GCC 14 warns falsely of one whose text was put together
 // at compile time.
 constexpr std::size_t text_length(const char* text) {
   std::size_t length = 0;
-  while (length < kMostTextLength && text[length] != '\0') length++;
+  while (length < kMaxTextLength && text[length] != '\0') length++;
   return length;
 }
 

@@ -74,7 +74,7 @@ struct ByteWriter {
 // A choice has as many names as its range has numbers, none of them empty.
 constexpr bool choices_fit(const Channel& channel) {
   const int count = choice_count(channel);
-  bool fit = count <= kMostChoices && channel.minimum >= 0.0f && channel.minimum <= 0.0f &&
+  bool fit = count <= kMaxChoices && channel.minimum >= 0.0f && channel.minimum <= 0.0f &&
              channel.maximum >= static_cast<float>(count - 1) &&
              channel.maximum <= static_cast<float>(count - 1);
   for_each_choice(channel, [&fit](const char*, int length) {
@@ -205,8 +205,8 @@ constexpr std::uint32_t kPauseSteps =
     4;  // that a hidden state outlasts, where nothing else is said
 
 inline PolicyImageRecurrence recurrence_record(std::uint32_t trained_interval_us, int state_dim) {
-  const std::uint32_t pause_us = trained_interval_us > kMostStepInterval_us / kPauseSteps
-                                     ? kMostStepInterval_us
+  const std::uint32_t pause_us = trained_interval_us > kMaxStepInterval_us / kPauseSteps
+                                     ? kMaxStepInterval_us
                                      : kPauseSteps * trained_interval_us;
   return {trained_interval_us, pause_us, static_cast<std::uint16_t>(state_dim), kResetAtAll, 0};
 }

@@ -12,7 +12,7 @@ namespace rlt {
 
 inline constexpr char kSumName[] = "_sum", kSumUnit[] = " s";  // behind the observation's
 // As many as a place keeps, and what images of the core's environments limit them to.
-constexpr int kMostSums = 8;
+constexpr int kMaxSums = 8;
 constexpr float kSumLimit = 1.0f;
 
 // The seconds of so many intervals, alike in training and at a place.
@@ -60,7 +60,7 @@ inline int summed_observation(const PolicyImageChannel& channel, const PolicyCon
 
 // What a place keeps for the policy that acts there, in the order in which its image asks for them.
 struct ObservationSums {
-  float values[kMostSums] = {};
+  float values[kMaxSums] = {};
 
   // Nothing has been summed up.
   void reset() {

@@ -186,7 +186,7 @@ inline PolicyVerdict check_channels(const PolicyImageChannel* channels, std::uin
 // How many an action chooses from, of an image with choices: 0 where it is none, or cannot be.
 inline int choice_count(const PolicyImageChannel& channel) {
   if (!same_text(channel.unit, kChoiceUnit)) return 0;
-  const bool is_count = channel.maximum >= 1.0f && channel.maximum < float{kMostChoices};
+  const bool is_count = channel.maximum >= 1.0f && channel.maximum < float{kMaxChoices};
   const int last = is_count ? static_cast<int>(channel.maximum) : 0;
   const bool is_range = same_value(channel.minimum, 0.0f) && is_count &&
                         same_value(channel.maximum, static_cast<float>(last));

@@ -189,7 +189,7 @@ template <std::size_t ScratchFloats, int HistoryTicks = 0>
 class PolicyRunner {
  public:
   // What an accepted image may have at most.
-  static constexpr std::size_t kMostInputs = ScratchFloats / 2;
+  static constexpr std::size_t kMaxInputs = ScratchFloats / 2;
 
   explicit constexpr PolicyRunner(const PolicyContract& contract) : contract_(contract) {}
   PolicyRunner(const PolicyRunner&) = delete;

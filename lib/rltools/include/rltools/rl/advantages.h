@@ -15,26 +15,26 @@ struct AdvantageParameters {
 // delta_t = reward + gamma value' - value,  advantage_t = delta_t + gamma lambda advantage_t+1:
 // nothing comes after a terminal state, and after a truncated episode its last state's value,
 // final_value(environment, step). A row whose step was lost has no advantage, and the episode is
-// cut off in the state before it. `value` (rows) is that of each row's observation, `present_value`
+// cut off in the state before it. `value` (rows) is that of each row's observation, `current_value`
 // (N) that of the observations after the last step. The targets are advantage + value.
 template <class T, int S, int N, int O, int A, int C, int M, class FinalValue>
 void compute_advantages(RolloutBuffer<T, S, N, O, A, C, M>& rollout,
                         const AdvantageParameters<T>& parameters, const T* value,
-                        const T* present_value, FinalValue&& final_value) {
+                        const T* current_value, FinalValue&& final_value) {
   const T decay = parameters.gamma * parameters.lambda;
   for (int environment = 0; environment < N; environment++) {
-    T next_value = present_value[environment], advantage = T(0);
+    T next_value = current_value[environment], advantage = T(0);
     for (int step = S - 1; step >= 0; step--) {
       const int row = step * N + environment;
-      if (rollout.ending[row] == rollout.kLost) {
+      if (rollout.done[row] == rollout.kLost) {
         rollout.advantage[row] = advantage = T(0);
         rollout.target[row] = next_value = value[row];
         continue;
       }
-      if (rollout.ending[row] != rollout.kGoesOn) {
+      if (rollout.done[row] != rollout.kRunning) {
         advantage = T(0);
         next_value =
-            rollout.ending[row] == rollout.kTerminated ? T(0) : final_value(environment, step);
+            rollout.done[row] == rollout.kTerminated ? T(0) : final_value(environment, step);
       }
       const T reward = parameters.reward_scale * rollout.reward[row];
       const T delta = math::fma(parameters.gamma, next_value, reward) - value[row];

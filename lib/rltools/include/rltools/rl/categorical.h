@@ -16,18 +16,18 @@
 namespace rlt {
 
 // The logit of what is forbidden: its probability is exactly 0, and nothing is learnt from it.
-constexpr double kForbiddenLogit = -1e30;
+constexpr double kMaskedLogit = -1e30;
 
 // Of the environment E, by what it observes, where not all choices of an action are forbidden.
 template <class E, class T>
-void forbid_choices([[maybe_unused]] const T* observation, [[maybe_unused]] T* logit) {
+void mask_actions([[maybe_unused]] const T* observation, [[maybe_unused]] T* logit) {
   if constexpr (kChoiceMasks<E>.any) {
     for (int i = 0, first = 0; i < E::kActionDim; i++) {
       const int end = first + choice_count(E::kActions[i]);
       bool any = false;
       for (int k = first; k < end; k++) any = any || is_allowed<E>(observation, k);
       for (int k = first; any && k < end; k++) {
-        if (!is_allowed<E>(observation, k)) logit[k] = static_cast<T>(kForbiddenLogit);
+        if (!is_allowed<E>(observation, k)) logit[k] = static_cast<T>(kMaskedLogit);
       }
       first = end;
     }
@@ -74,8 +74,8 @@ ChoiceRow<T> clipped_choices(const T* action, const T* before, const T* outputs,
                              T clip_range, T ent_coef, T batch_size, T* gradient) {
   T now[kOutputDim<E>];
   for (int i = 0; i < kOutputDim<E>; i++) {
-    const bool is_forbidden = before[i] <= static_cast<T>(kForbiddenLogit);
-    now[i] = is_forbidden ? static_cast<T>(kForbiddenLogit) : outputs[i];
+    const bool is_masked = before[i] <= static_cast<T>(kMaskedLogit);
+    now[i] = is_masked ? static_cast<T>(kMaskedLogit) : outputs[i];
   }
   T log_before[kOutputDim<E>], log_now[kOutputDim<E>];
   T log_ratio = T(0), kl = T(0);

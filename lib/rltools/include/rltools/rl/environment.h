@@ -15,7 +15,7 @@
 // What an environment does not state, EnvironmentDefaults states for it. It may also have
 //   void        sample_parameters(device, environment, Parameters&, RandomStream)
 //   const char* unavailable(device, environment)
-//   void        ask_for_steps(device, environment, const State* states, int count, const T* action)
+//   void        step_async(device, environment, const State* states, int count, const T* action)
 // where its dynamics differ from episode to episode; where it needs what a machine may lack, a
 // simulator for example: a sentence that says what is missing, or null where nothing is; and where
 // it is elsewhere: before `count` environments step with their rows of action (count, kActionDim),
@@ -48,7 +48,7 @@ namespace rlt {
 // What a step gave: its reward, and whether it ended in a terminal state, from which nothing more
 // is to be had. An episode that is cut off is not terminated: after a number of steps, which is
 // not the environment's affair, or where the environment says so (`truncated`, of one that
-// kTruncates). A step that is lost, of one that kIsElsewhere, did not take place: the state is as
+// kTruncates). A step that is lost, of one that kIsExternal, did not take place: the state is as
 // before, nothing is learnt from it, and the episode is over.
 template <class T>
 struct StepResult {
@@ -90,7 +90,7 @@ struct EnvironmentDefaults {
   // Whether another program plays its episodes (environments/external/): its state is then not all
   // of an episode, so that a run that goes on from a checkpoint begins new ones; and a step of it
   // may be lost.
-  static constexpr bool kIsElsewhere = false;
+  static constexpr bool kIsExternal = false;
   // What is chosen at run time, and is the same for all episodes of a run: one that has settings
   // lists them as hyperparameters (rl/hyperparameters.h) and carries them as its one member,
   // `Settings settings`. They follow the algorithm's in the list of the run's hyperparameters, so
@@ -104,7 +104,7 @@ struct EnvironmentDefaults {
 inline const char* unavailable(Generic, const EnvironmentDefaults&) { return nullptr; }
 
 template <class State, class T>
-void ask_for_steps(Generic, const EnvironmentDefaults&, const State*, int, const T*) {}
+void step_async(Generic, const EnvironmentDefaults&, const State*, int, const T*) {}
 
 // Its parameters are the nominal ones in every episode.
 struct NotSampled {};
@@ -172,13 +172,13 @@ constexpr int kOutputDim = output_count(E::kActions, E::kActionDim);
 
 // Whether its actions are choices.
 template <class E>
-constexpr bool kIsChosen = choice_count(E::kActions, E::kActionDim) > 0;
+constexpr bool kIsDiscrete = choice_count(E::kActions, E::kActionDim) > 0;
 
 // Whether `actions` (rows, ActionDim), where these are choices, are numbers of some: what is read
 // of a state from elsewhere is checked with this before anything is looked up by it.
 template <class E, class T>
 bool are_choices([[maybe_unused]] const T* actions, [[maybe_unused]] int rows) {
-  if constexpr (kIsChosen<E>) {
+  if constexpr (kIsDiscrete<E>) {
     for (int i = 0; i < rows * E::kActionDim; i++) {
       const int count = choice_count(E::kActions[i % E::kActionDim]);
       const bool is_within = actions[i] >= T(0) && actions[i] < static_cast<T>(count);
@@ -232,7 +232,7 @@ void take_outputs(const T* observation, const T* output, T* action) {
     return;
   }
   for (int i = 0, first = 0; i < E::kActionDim; i++) {
-    if constexpr (kIsChosen<E>) {
+    if constexpr (kIsDiscrete<E>) {
       const int count = choice_count(E::kActions[i]);
       action[i] = static_cast<T>(largest_allowed(output + first, count, [&](int number) {
         return is_allowed<E>(observation, first + number);
@@ -266,7 +266,7 @@ void choose_uniformly(RandomStream random, const T* observation, T* action) {
 }
 
 template <class E>
-constexpr bool kIsElsewhere = detail::Stated<E>::kIsElsewhere;
+constexpr bool kIsExternal = detail::Stated<E>::kIsExternal;
 template <class E>
 constexpr bool kHasSettings = !std::is_same_v<typename detail::Stated<E>::Settings, void>;
 
@@ -304,7 +304,7 @@ struct EnvironmentContract {
   static constexpr bool kSettingsAreProbed =
       !kHasSettings<E> || detail::kIsValid<detail::ProbeSettings, E>;
   static constexpr bool kAllChosenOrNone =
-      !kIsChosen<E> || kOutputDim<E> == choice_count(E::kActions, E::kActionDim);
+      !kIsDiscrete<E> || kOutputDim<E> == choice_count(E::kActions, E::kActionDim);
   // A pointer in place of an array has as many as it says.
   static constexpr int kNamed = static_cast<int>(std::extent_v<decltype(E::kObservations)>);
   static constexpr bool kNamesObservations = kNamed == 0 || kNamed == E::kObservationDim;

@@ -16,8 +16,8 @@
 
 #include "rltools/core/lanes.h"
 #include "rltools/core/random.h"
-#include "rltools/rl/broken_steps.h"
 #include "rltools/rl/environment.h"
+#include "rltools/rl/non_finite_steps.h"
 
 namespace rlt::detail {
 

@@ -35,7 +35,7 @@ struct Evaluation : PolicyState<E> {
   typename E::Environment::State state_before;
   // The step that was broken, which ends all episodes: the state is as before it, and the report is
   // of no number.
-  Broken<typename E::Environment> broken;
+  NonFiniteTransition<typename E::Environment> broken;
 };
 
 namespace detail {
@@ -99,7 +99,7 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
     using T = typename E::Scalar;
     using Environment = typename E::Environment;
     constexpr auto kEpisodeSteps = static_cast<std::uint32_t>(E::kEpisodeSteps);
-    constexpr bool kLooks = !kIsElsewhere<Environment>;
+    constexpr bool kLooks = !kIsExternal<Environment>;
     if (evaluation.episode >= evaluation.episodes) return false;
     const Environment environment = environment_of(training);
     const auto& parameters = evaluation.parameters;

@@ -99,7 +99,7 @@ std::uint32_t behavior_hash() {
   using T = typename Environment::Scalar;
   constexpr int kProbes = probes<Environment>();
   constexpr std::uint32_t kSteps = 16;
-  constexpr bool kGoesOn = kHasSettings<Environment>;
+  constexpr bool kHasEpisodes = kHasSettings<Environment>;
   const Generic device{};
   typename Environment::Parameters parameters;
   typename Environment::State state;
@@ -117,7 +117,7 @@ std::uint32_t behavior_hash() {
       const RandomStream random{0, kBehaviorProbe, id, i + 1};
       T observation[kCriticObservationDim<Environment>], action[Environment::kActionDim];
       observe(device, environment, parameters, state, observation, random);
-      if constexpr (kIsChosen<Environment>) {
+      if constexpr (kIsDiscrete<Environment>) {
         choose_uniformly<Environment>(random, observation, action);
       } else {
         fill_uniform(device, random, action, Environment::kActionDim, T(-1), T(1));
@@ -127,7 +127,7 @@ std::uint32_t behavior_hash() {
       add_bits(hash, result.reward);
       terminated = result.terminated;
       truncated = result.truncated;
-      if (kGoesOn && (terminated || truncated)) {
+      if (kHasEpisodes && (terminated || truncated)) {
         hash.add_byte(terminated);
         begin({0, kBehaviorProbe, id, kSteps + i + 1});
         terminated = truncated = false;
@@ -234,7 +234,7 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
   if constexpr (kHasSettings<Environment>) {
     visit(ItemName{"environment.probes"}, static_cast<std::uint32_t>(Environment::kProbes));
   }
-  if constexpr (!kIsElsewhere<Environment>) {  // there only who plays the episodes knows it
+  if constexpr (!kIsExternal<Environment>) {  // there only who plays the episodes knows it
     visit(ItemName{"environment.behavior"}, detail::behavior_hash<Environment>());
   }
   detail::visit_channels("observations", Environment::kObservations, Environment::kObservationDim,

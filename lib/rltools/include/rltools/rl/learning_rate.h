@@ -28,17 +28,17 @@ T adapted_rate(T rate, T kl, T target) {
   return rate;
 }
 
-// The schedule's factor of the learning rate: from 1 evenly to `lr_end_factor`, when `share_done`
-// of the run is done, 0 to 1. Exactly 1 throughout where lr_end_factor is.
+// The schedule's factor of the learning rate: from 1 evenly to `lr_end_factor`, when
+// `progress_fraction` of the run is done, 0 to 1. Exactly 1 throughout where lr_end_factor is.
 template <class T>
-T rate_factor(T lr_end_factor, T share_done) {
-  return T(1) - (T(1) - lr_end_factor) * share_done;
+T rate_factor(T lr_end_factor, T progress_fraction) {
+  return T(1) - (T(1) - lr_end_factor) * progress_fraction;
 }
 
 // The same by a square: the square root falls evenly. So more of the run has a small learning rate.
 template <class T>
-T squared_rate_factor(T lr_end_factor, T share_done) {
-  const T root = rate_factor(math::sqrt(lr_end_factor), share_done);
+T squared_rate_factor(T lr_end_factor, T progress_fraction) {
+  const T root = rate_factor(math::sqrt(lr_end_factor), progress_fraction);
   return root * root;
 }
 

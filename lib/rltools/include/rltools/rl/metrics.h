@@ -17,7 +17,7 @@ struct MetricInfo {
 };
 
 // How many a progress message carries (lib/protocol/rltools.xml).
-constexpr int kMostMetrics = 16;
+constexpr int kMaxMetrics = 16;
 
 // Whether a step computed the metric.
 inline bool is_known(float metric) { return metric == metric; }
@@ -33,7 +33,7 @@ inline bool is_known(float metric) { return metric == metric; }
   struct Struct {                                                                                  \
     List(RLT_METRIC_FIELD) static constexpr ::rlt::MetricInfo kInfo[] = { List(RLT_METRIC_INFO) }; \
     static constexpr int kCount = static_cast<int>(sizeof(kInfo) / sizeof(kInfo[0]));              \
-    static_assert(kCount <= ::rlt::kMostMetrics, "a progress message has 16 metrics");             \
+    static_assert(kCount <= ::rlt::kMaxMetrics, "a progress message has 16 metrics");              \
     static const ::rlt::MetricInfo& info(int index) { return kInfo[index]; }                       \
     float get(int index) const { List(RLT_METRIC_GET) return ::rlt::math::kQuietNan; }             \
   };

@@ -27,7 +27,7 @@ struct OffPolicyContract {
   static constexpr int kAction = E::Environment::kActionDim;
   static constexpr bool kScalar =
       std::is_same_v<typename E::Environment::Scalar, typename E::Scalar>;
-  static constexpr bool kIsContinuous = !kIsChosen<typename E::Environment>;
+  static constexpr bool kIsContinuous = !kIsDiscrete<typename E::Environment>;
   static constexpr bool kKept = kScalar && kIsContinuous && E::Actor::kInputDim == kObservation &&
                                 E::Critic::kInputDim == kSeen + kAction &&
                                 E::Critic::kOutputDim == 1 && E::kBatchSize % E::kTileRows == 0 &&
@@ -183,19 +183,19 @@ bool is_consistent_algorithm(OffPolicy, const Training<E>& training) {
     const auto& buffer = buffer_of(training.replay, index);
     if (!are_choices<Environment>(buffer.action, buffer.kSlots)) return false;
   }
-  return is_consistent(training.replay, training.learner.progress.step, kIsElsewhere<Environment>);
+  return is_consistent(training.replay, training.learner.progress.step, kIsExternal<Environment>);
 }
 
 // ---- Beginning and acting -----------------------------------------------------------------------
 
 // The normalizer takes in the observations that the next actions answer.
 template <class E>
-void take_in_present([[maybe_unused]] Training<E>& training) {
+void update_normalizer([[maybe_unused]] Training<E>& training) {
   if constexpr (kIsNormalized<E>) {
     constexpr int kSeen = kCriticObservationDim<typename E::Environment>;
     Matrix<typename E::Scalar, kEnvironmentCount<E>, kSeen> present;
     for (int index = 0; index < kEnvironmentCount<E>; index++) {
-      const auto* row = present_observation(buffer_of(training.replay, index));
+      const auto* row = current_observation(buffer_of(training.replay, index));
       for (int i = 0; i < kSeen; i++) present(index, i) = row[i];
     }
     take_in(training.learner.normalizer, present.data(), kEnvironmentCount<E>);
@@ -248,7 +248,7 @@ void initialize_off_policy(Device device, Training<E>& training) {
   clear(training.replay);
   begin_episodes(device, training);
   if constexpr (kIsNormalized<E>) initialize(learner.normalizer);
-  take_in_present(training);
+  update_normalizer(training);
 }
 
 // The last observations of the episodes that are gone end them without a transition.
@@ -257,7 +257,7 @@ void begin_anew_algorithm(Device device, OffPolicy, Training<E>& training) {
   const std::uint32_t seed = training.hyperparameters.seed;
   begin_all_anew(device, environment_of(training), training.learner.environments, seed,
                  [&](int index) { return advance(buffer_of(training.replay, index)); });
-  take_in_present(training);
+  update_normalizer(training);
 }
 
 template <class E>  // an action for each environment
@@ -282,7 +282,7 @@ void warmup_action(Device device, const Training<E>& training, Actions<E>& actio
 // them.
 template <class E>
 Matrix<typename E::Scalar, kEnvironmentCount<E>, E::Environment::kObservationDim>
-present_observations(const Training<E>& training) {
+current_observations(const Training<E>& training) {
   constexpr int kObservation = E::Environment::kObservationDim;
   Matrix<typename E::Scalar, kEnvironmentCount<E>, kObservation> observations;
   for (int index = 0; index < kEnvironmentCount<E>; index++) {
@@ -350,7 +350,7 @@ StepReport<E> off_policy_step(Device device, Training<E>& training, const Action
   StepReport<E> report;
   collect(device, training, action.data(), report);
   if (!report.finite || report.lost) return report;
-  take_in_present(training);
+  update_normalizer(training);
   if (training.learner.progress.step > training.hyperparameters.learning_starts) {
     gather_batch(device, training);
     report.finite = report.finite && is_finite(update(report));

@@ -28,7 +28,7 @@ struct OnPolicyContract {
   static constexpr bool kScalar =
       std::is_same_v<typename E::Environment::Scalar, typename E::Scalar>;
   static constexpr int kOutput = kOutputDim<typename E::Environment>;
-  static constexpr bool kMayMirror = !kIsMirrored<E> || !kIsChosen<typename E::Environment>;
+  static constexpr bool kMayMirror = !kIsMirrored<E> || !kIsDiscrete<typename E::Environment>;
   static constexpr bool kKept =
       kScalar && kMayMirror && E::Actor::kInputDim == kObservation &&
       E::Actor::kOutputDim == kOutput && E::Critic::kInputDim == kSeen &&
@@ -65,7 +65,7 @@ struct OnPolicyContract {
 
 // How many of an environment's episodes can be cut off within a rollout.
 template <class E>
-constexpr int kMostTruncations =
+constexpr int kMaxTruncations =
     E::Environment::kTruncates ? E::kRolloutSteps
                                : (E::kRolloutSteps + E::kEpisodeSteps - 1) / E::kEpisodeSteps;
 
@@ -73,16 +73,16 @@ template <class E>
 using OnPolicyRollout = RolloutOfWindows<
     RolloutBuffer<typename E::Scalar, E::kRolloutSteps, kEnvironmentCount<E>,
                   kCriticObservationDim<typename E::Environment>, E::Environment::kActionDim,
-                  kMostTruncations<E>, kOutputDim<typename E::Environment>>,
+                  kMaxTruncations<E>, kOutputDim<typename E::Environment>>,
     E>;
 
 template <class E>
-constexpr int kMostPolicyRows =
+constexpr int kMaxPolicyRows =
     E::kTileRows > kEnvironmentCount<E> ? E::kTileRows : kEnvironmentCount<E>;
 
 template <class E>
-struct OnPolicyScratch : PolicyRows<typename E::Environment, kMostPolicyRows<E>>,
-                         WindowScratch<E, kMostTruncations<E>> {
+struct OnPolicyScratch : PolicyRows<typename E::Environment, kMaxPolicyRows<E>>,
+                         WindowScratch<E, kMaxTruncations<E>> {
   using T = typename E::Scalar;
   static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   static constexpr int kAction = E::Environment::kActionDim;
@@ -99,8 +99,8 @@ struct OnPolicyScratch : PolicyRows<typename E::Environment, kMostPolicyRows<E>>
 
   // The values of the rollout's rows, and of the observations after its last step.
   T value_of_row[kRolloutRows<E>];
-  Matrix<T, kEnvironments, 1> present_value;
-  StepBuffer<typename E::Critic, kEnvironments> present_value_buffer;
+  Matrix<T, kEnvironments, 1> current_value;
+  StepBuffer<typename E::Critic, kEnvironments> current_value_buffer;
 
   // A tile of rows, normalized.
   Matrix<T, kTile, kObservation> observation;
@@ -149,7 +149,7 @@ bool is_consistent_algorithm(OnPolicy, const Training<E>& training) {
   const bool learns = training.replay.size == static_cast<std::uint32_t>(E::kRolloutSteps);
   return is_consistent(training.replay, training.learner.environments.episode_step,
                        static_cast<std::uint32_t>(E::kEpisodeSteps), E::Environment::kTruncates,
-                       kIsElsewhere<typename E::Environment>) &&
+                       kIsExternal<typename E::Environment>) &&
          are_choices<typename E::Environment>(training.replay.action, kRolloutRows<E>) &&
          (learns || training.learner.minibatches == 0);
 }
@@ -172,7 +172,7 @@ void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observa
   };
   normalize_part<E::Environment::kObservationDim>(training.learner.normalizer, observation.data(),
                                                   normalized.data());
-  if constexpr (kIsChosen<typename E::Environment>) {
+  if constexpr (kIsDiscrete<typename E::Environment>) {
     Matrix<T, 1, E::Actor::kOutputDim> logits;
     compute(logits);
     take_outputs<typename E::Environment>(observation.data(), logits.data(), action.data());
@@ -214,17 +214,17 @@ struct IntoRollout {
     const int row = step * kEnvironmentCount<E> + index;
     transitions[index] = transition;
     rollout.reward[row] = transition.reward;
-    rollout.ending[row] = transition.terminated  ? rollout.kTerminated
-                          : transition.truncated ? rollout.kTruncated
-                                                 : rollout.kGoesOn;
-    if constexpr (kIsElsewhere<typename E::Environment>) {
-      if (transition.lost) rollout.ending[row] = rollout.kLost;
+    rollout.done[row] = transition.terminated  ? rollout.kTerminated
+                        : transition.truncated ? rollout.kTruncated
+                                               : rollout.kRunning;
+    if constexpr (kIsExternal<typename E::Environment>) {
+      if (transition.lost) rollout.done[row] = rollout.kLost;
     }
     if (transition.terminated || transition.lost) return scratch.unused_observation.row(index);
     if (!transition.truncated) return begun(index);
     return final_observation(rollout, index, truncations_before(rollout, index, step));
   }
-  T* begun(int index) const { return rollout.present_observation + index * kObservation; }
+  T* begun(int index) const { return rollout.current_observation + index * kObservation; }
   void broken(int index) const { transitions[index].broken = true; }
 };
 
@@ -238,7 +238,7 @@ void begin_rollouts(Device device, Training<E>& training) {
   clear_states(rollout);
   begin_all(device, environment_of(training), training.learner.environments,
             training.hyperparameters.seed,
-            [&](int i) { return rollout.present_observation + i * rollout.kObservationDim; });
+            [&](int i) { return rollout.current_observation + i * rollout.kObservationDim; });
 }
 
 // The episodes that are gone were truncated after the rollout's last step, unless they ended there.
@@ -249,17 +249,17 @@ void begin_anew_algorithm(Device device, OnPolicy, Training<E>& training) {
   begin_states_anew(rollout, rollout.size == 0 || training.learner.minibatches > 0);
   for (int i = 0; i < kEnvironmentCount<E> && rollout.size > 0; i++) {
     const int step = static_cast<int>(rollout.size) - 1;
-    std::uint8_t& ending = rollout.ending[step * kEnvironmentCount<E> + i];
-    if (ending != rollout.kGoesOn) continue;
-    ending = rollout.kTruncated;
+    std::uint8_t& done = rollout.done[step * kEnvironmentCount<E> + i];
+    if (done != rollout.kRunning) continue;
+    done = rollout.kTruncated;
     auto* final = final_observation(rollout, i, truncations_before(rollout, i, step));
     for (int k = 0; k < kObservation; k++) {
-      final[k] = rollout.present_observation[i * kObservation + k];
+      final[k] = rollout.current_observation[i * kObservation + k];
     }
   }
   begin_all_anew(device, environment_of(training), training.learner.environments,
                  training.hyperparameters.seed,
-                 [&](int i) { return rollout.present_observation + i * kObservation; });
+                 [&](int i) { return rollout.current_observation + i * kObservation; });
 }
 
 // Draws choices by their logits into the rollout's next rows and into scratch.action; not a number
@@ -277,10 +277,10 @@ void draw_choices(Device device, Training<E>& training) {
       device, {training.hyperparameters.seed, Purpose::exploration, training.learner.progress.step},
       drawn, kCount, T(0), T(1));
   for (int i = 0; i < kEnvironments; i++) {
-    const T* seen = rollout.present_observation + i * kCriticObservationDim<Environment>;
+    const T* seen = rollout.current_observation + i * kCriticObservationDim<Environment>;
     T* logit = scratch.mean.row(i);
     const bool is_good = all_finite(logit, kOutput);
-    forbid_choices<Environment>(seen, logit);
+    mask_actions<Environment>(seen, logit);
     for (int k = 0; k < kAction; k++, drawn++) {
       const int count = choice_count(Environment::kActions[k]);
       *drawn = is_good ? static_cast<T>(draw_choice(logit, count, *drawn)) : T(math::kQuietNan);
@@ -301,7 +301,7 @@ void draw_actions(Device device, Training<E>& training) {
   constexpr int kCount = kEnvironmentCount<E> * kAction;
   auto& rollout = training.replay;
   auto& scratch = training.scratch;
-  if constexpr (kIsChosen<typename E::Environment>) return draw_choices(device, training);
+  if constexpr (kIsDiscrete<typename E::Environment>) return draw_choices(device, training);
   T* actions = rollout.action + rollout.size * kCount;
   T* means = rollout.mean + rollout.size * kCount;
   T std[kAction];
@@ -325,7 +325,7 @@ void step_into_rollout(Device device, Training<E>& training, StepReport<E>& repo
   OnPolicyRollout<E>& rollout = training.replay;
   auto& progress = training.learner.progress;
   auto* observations = rollout.observation + rollout.size * kObservations;
-  for (int i = 0; i < kObservations; i++) observations[i] = rollout.present_observation[i];
+  for (int i = 0; i < kObservations; i++) observations[i] = rollout.current_observation[i];
   Transition<typename E::Scalar> transitions[kEnvironments];
   step_all(device, environment_of(training), training.learner.environments,
            training.hyperparameters.seed, progress.step,
@@ -348,14 +348,14 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
   const auto& rollout = training.replay;
   auto& scratch = training.scratch;
   normalize_rows<kEnvironmentCount<E>>(device, training.learner.normalizer,
-                                       rollout.present_observation, scratch.present.data());
+                                       rollout.current_observation, scratch.present.data());
   forward_present(device, training, training.learner.actor, actor_state_of(training.replay),
                   rollout.size, policy_part(device, scratch.present, scratch), scratch.mean,
                   scratch.acting_buffer);
   draw_actions(device, training);
   constexpr int kActions = kEnvironmentCount<E> * E::Environment::kActionDim;
   if (!all_finite(rollout.action + rollout.size * kActions, kActions)) {  // not clamped
-    return note_no_action(report, rollout.present_observation);
+    return note_no_action(report, rollout.current_observation);
   }
   step_into_rollout(device, training, report, [](const auto&) {});
 }

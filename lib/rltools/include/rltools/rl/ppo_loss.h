@@ -12,7 +12,7 @@ namespace rlt::ppo {
 
 // How many actions have a deviation: none of those that are choices.
 template <class E>
-constexpr int kDeviations = kIsChosen<typename E::Environment> ? 0 : E::Environment::kActionDim;
+constexpr int kDeviations = kIsDiscrete<typename E::Environment> ? 0 : E::Environment::kActionDim;
 
 // What all rows have in common: how the deviations have changed; of choices nothing.
 struct ChoicesChange {};

@@ -52,7 +52,7 @@ T* advance(ReplayBuffer<T, S, O, A>& replay) {
 
 // The observation that is answered next, or ends its episode.
 template <class T, int S, int O, int A>
-T* present_observation(ReplayBuffer<T, S, O, A>& replay) {
+T* current_observation(ReplayBuffer<T, S, O, A>& replay) {
   return replay.observation + replay.position * O;
 }
 

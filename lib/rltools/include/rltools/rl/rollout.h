@@ -28,8 +28,8 @@ struct IntoReplay {
   T* reached(int index, const Transition<T>& transition) const {
     transitions[index] = transition;
     auto& buffer = buffer_of(replay, index);
-    if constexpr (kIsElsewhere<typename E::Environment>) {  // the observation is the present one
-      if (transition.lost) return present_observation(buffer);
+    if constexpr (kIsExternal<typename E::Environment>) {  // the observation is the present one
+      if (transition.lost) return current_observation(buffer);
     }
     record(buffer, action + index * E::Environment::kActionDim, transition.reward,
            transition.terminated);
@@ -52,7 +52,7 @@ void collect(Device device, Training<E>& training, const typename E::Scalar* act
   auto& progress = training.learner.progress;
   if (!all_finite(action, kEnvironments * E::Environment::kActionDim)) {
     return note_no_action(
-        report, [&](int index) { return present_observation(buffer_of(training.replay, index)); });
+        report, [&](int index) { return current_observation(buffer_of(training.replay, index)); });
   }
   Transition<T> transitions[kEnvironments];
   step_all(device, environment_of(training), training.learner.environments,

@@ -20,7 +20,7 @@ struct RolloutBuffer {
   static constexpr int kTruncations = Truncations;
 
   // How a row's step ended.
-  static constexpr std::uint8_t kGoesOn = 0;
+  static constexpr std::uint8_t kRunning = 0;
   static constexpr std::uint8_t kTerminated = 1;
   static constexpr std::uint8_t kTruncated = 2;
   static constexpr std::uint8_t kLost = 3;  // it did not take place
@@ -29,12 +29,12 @@ struct RolloutBuffer {
   T action[kRows * ActionDim];  // as it was drawn, also beyond [-1, 1]
   T mean[kRows * OutputDim];    // of the policy that it was drawn from; of choices the logits
   T reward[kRows];
-  std::uint8_t ending[kRows];
+  std::uint8_t done[kRows];
   T advantage[kRows];
   T target[kRows];  // of the value
   // The observations that the next actions answer, and those at the end of truncated episodes, in
   // the order in which each environment's were cut off.
-  T present_observation[N * ObservationDim];
+  T current_observation[N * ObservationDim];
   T final_observation[N * Truncations * ObservationDim];
   std::uint32_t size;  // steps, of each environment
 };
@@ -48,10 +48,10 @@ void clear(RolloutBuffer<T, S, N, O, A, C, M>& rollout) {
   zero(rollout.action);
   zero(rollout.mean);
   zero(rollout.reward);
-  zero(rollout.ending);
+  zero(rollout.done);
   zero(rollout.advantage);
   zero(rollout.target);
-  zero(rollout.present_observation);
+  zero(rollout.current_observation);
   zero(rollout.final_observation);
   rollout.size = 0;
 }
@@ -62,7 +62,7 @@ int truncations_before(const RolloutBuffer<T, S, N, O, A, C, M>& rollout, int en
                        int step) {
   int count = 0;
   for (int earlier = 0; earlier < step; earlier++) {
-    count += rollout.ending[earlier * N + environment] == rollout.kTruncated;
+    count += rollout.done[earlier * N + environment] == rollout.kTruncated;
   }
   return count;
 }
@@ -83,11 +83,11 @@ bool are_episodes(const RolloutBuffer<T, S, N, O, A, C, M>& rollout, int environ
   bool has_begun = false;   // the episode, within the rollout
   std::uint32_t steps = 0;  // of it that the rollout has
   for (int step = 0; step < static_cast<int>(rollout.size); step++) {
-    const std::uint8_t ending = rollout.ending[step * N + environment];
+    const std::uint8_t done = rollout.done[step * N + environment];
     steps++;
-    if (ending == rollout.kGoesOn && steps >= episode_steps) return false;
-    if (ending == rollout.kTruncated && has_begun && steps != episode_steps) return false;
-    if (ending != rollout.kGoesOn) {
+    if (done == rollout.kRunning && steps >= episode_steps) return false;
+    if (done == rollout.kTruncated && has_begun && steps != episode_steps) return false;
+    if (done != rollout.kRunning) {
       has_begun = true;
       steps = 0;
     }
@@ -107,9 +107,9 @@ bool is_consistent(const RolloutBuffer<T, S, N, O, A, C, M>& rollout,
                    const std::uint32_t* episode_step, std::uint32_t episode_steps,
                    bool free_episodes = false, bool may_be_lost = false) {
   if (rollout.size > static_cast<std::uint32_t>(S)) return false;
-  const std::uint8_t last_ending = may_be_lost ? rollout.kLost : rollout.kTruncated;
-  for (const std::uint8_t ending : rollout.ending) {
-    if (ending > last_ending) return false;
+  const std::uint8_t last_done = may_be_lost ? rollout.kLost : rollout.kTruncated;
+  for (const std::uint8_t done : rollout.done) {
+    if (done > last_done) return false;
   }
   for (int environment = 0; environment < N; environment++) {
     if (free_episodes) {

@@ -6,7 +6,7 @@
 
 namespace rlt {
 
-// scratch.value_of_row, and scratch.present_value of the observations after the last step.
+// scratch.value_of_row, and scratch.current_value of the observations after the last step.
 template <class Device, class E>
 void compute_values_at_once(Device device, Training<E>& training) {
   constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
@@ -22,13 +22,13 @@ void compute_values_at_once(Device device, Training<E>& training) {
       scratch.value_of_row[first + row] = scratch.value(row, 0);
     }
   }
-  normalize_rows<kEnvironmentCount<E>>(device, learner.normalizer, rollout.present_observation,
+  normalize_rows<kEnvironmentCount<E>>(device, learner.normalizer, rollout.current_observation,
                                        scratch.present.data());
-  forward(device, learner.critic, scratch.present, scratch.present_value,
-          scratch.present_value_buffer);
+  forward(device, learner.critic, scratch.present, scratch.current_value,
+          scratch.current_value_buffer);
 }
 
-// Of a recurrent critic: scratch.value_of_row and scratch.present_value as above, step by step, and
+// Of a recurrent critic: scratch.value_of_row and scratch.current_value as above, step by step, and
 // scratch.final_value of the states in which episodes were cut off. At the end the present states
 // are those after the rollout.
 template <class Device, class E>
@@ -51,10 +51,10 @@ void compute_values_in_order(Device device, Training<E>& training) {
                            rollout.observation + step * kCount * kObservation,
                            scratch.present.data());
     forward_present(device, training, learner.critic, states, static_cast<std::uint32_t>(step),
-                    scratch.present, scratch.present_value, scratch.present_value_buffer);
+                    scratch.present, scratch.current_value, scratch.current_value_buffer);
     for (int i = 0; i < kCount; i++) {
-      scratch.value_of_row[step * kCount + i] = scratch.present_value(i, 0);
-      if (rollout.ending[step * kCount + i] != rollout.kTruncated) continue;
+      scratch.value_of_row[step * kCount + i] = scratch.current_value(i, 0);
+      if (rollout.done[step * kCount + i] != rollout.kTruncated) continue;
       Matrix<T, 1, kObservation> normalized;
       Matrix<T, 1, 1> value;
       WindowBuffer<typename E::Critic, 1, 1> buffer;
@@ -67,12 +67,12 @@ void compute_values_in_order(Device device, Training<E>& training) {
     }
     end_states<kDim>(states, rollout, step);
   }
-  normalize_rows<kCount>(device, learner.normalizer, rollout.present_observation,
+  normalize_rows<kCount>(device, learner.normalizer, rollout.current_observation,
                          scratch.present.data());
   copy_states(0, kCount);
   forward_step(device, learner.critic, scratch.present,
-               MatrixView<T, kCount, kDim>{scratch.next_state}, scratch.present_value,
-               scratch.present_value_buffer);
+               MatrixView<T, kCount, kDim>{scratch.next_state}, scratch.current_value,
+               scratch.current_value_buffer);
 }
 
 // Of the state in which an episode was cut off.
@@ -109,7 +109,7 @@ void compute_advantages(Device device, Training<E>& training) {
       training.replay,
       AdvantageParameters<T>{static_cast<T>(hyper.gamma), static_cast<T>(hyper.gae_lambda),
                              static_cast<T>(hyper.reward_scale)},
-      scratch.value_of_row, scratch.present_value.data(), [&](int environment, int step) {
+      scratch.value_of_row, scratch.current_value.data(), [&](int environment, int step) {
         return value_of_final(device, training, environment, step);
       });
 }

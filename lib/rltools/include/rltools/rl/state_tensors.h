@@ -109,10 +109,10 @@ void for_each_rollout_tensor(RolloutBuffer<T, S, N, O, A, C, M>& rollout, Visito
   visit_array("rollout/action", rollout.action, kRows, A, visitor);
   visit_array("rollout/mean", rollout.mean, kRows, M, visitor);
   visit_array("rollout/reward", rollout.reward, kRows, 1, visitor);
-  visit_array("rollout/ending", rollout.ending, kRows, 1, visitor);
+  visit_array("rollout/done", rollout.done, kRows, 1, visitor);
   visit_array("rollout/advantage", rollout.advantage, kRows, 1, visitor);
   visit_array("rollout/target", rollout.target, kRows, 1, visitor);
-  visit_array("rollout/present_observation", rollout.present_observation, N, O, visitor);
+  visit_array("rollout/current_observation", rollout.current_observation, N, O, visitor);
   visit_array("rollout/final_observation", rollout.final_observation, N * C, O, visitor);
   visit_array("rollout/size", &rollout.size, 1, 1, visitor);
 }

@@ -54,8 +54,8 @@ struct StudentContract {
       std::is_base_of_v<typename Teacher::State, typename Student::State> &&
       std::is_same_v<typename Student::Parameters, typename Teacher::Parameters> &&
       std::is_same_v<typename Student::Settings, typename Teacher::Settings>;
-  static constexpr bool kNumbers = !kIsChosen<Student> && !kIsChosen<Teacher>;
-  static constexpr bool kHere = !kIsElsewhere<Student> && !kIsElsewhere<Teacher>;
+  static constexpr bool kNumbers = !kIsDiscrete<Student> && !kIsDiscrete<Teacher>;
+  static constexpr bool kHere = !kIsExternal<Student> && !kIsExternal<Teacher>;
   static constexpr bool kHyperparameters =
       std::is_base_of_v<DistillationHyperparameters, typename E::Hyperparameters>;
   static constexpr bool kAsked =

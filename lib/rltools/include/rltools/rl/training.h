@@ -7,11 +7,11 @@
 #include "rltools/core/finite.h"
 #include "rltools/core/tensor.h"
 #include "rltools/nn/sequential.h"
-#include "rltools/rl/broken_steps.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/experiment.h"
 #include "rltools/rl/hyperparameters.h"
 #include "rltools/rl/metrics.h"
+#include "rltools/rl/non_finite_steps.h"
 #include "rltools/rl/vector_environment.h"
 
 namespace rlt {
@@ -143,10 +143,10 @@ typename E::Environment environment_of(const Training<E>& training) {
 template <class E>
 struct StepReport {
   bool finite = true;  // false once an action, loss or return is no finite number
-  Broken<typename E::Environment> broken;  // what of it an environment gave
-  bool lost = false;                       // a step of an environment did not take place
-  std::uint32_t episodes_ended = 0;        // of all environments
-  float episode_return = 0;                // of the last of them
+  NonFiniteTransition<typename E::Environment> broken;  // what of it an environment gave
+  bool lost = false;                 // a step of an environment did not take place
+  std::uint32_t episodes_ended = 0;  // of all environments
+  float episode_return = 0;          // of the last of them
   typename E::Algorithm::Metrics metrics;
 };
 
@@ -242,7 +242,7 @@ StepReport<E> train_step(Device device, Training<E>& training) {
 // new ones begin.
 template <class Device, class E>
 void begin_lost_episodes_anew(Device device, Training<E>& training) {
-  if constexpr (Contracts<E>::kKept && kIsElsewhere<typename E::Environment>) {
+  if constexpr (Contracts<E>::kKept && kIsExternal<typename E::Environment>) {
     begin_anew_algorithm(device, typename E::Algorithm{}, training);
   }
 }
@@ -342,7 +342,7 @@ std::uint32_t steps_done(const Training<E>& training) {
 // Of all the run's steps, the part that is done: 0 to 1. With `--resume --steps` there are more of
 // them.
 template <class T, class E>
-T share_done(const Training<E>& training) {
+T progress_fraction(const Training<E>& training) {
   return math::minimum(
       static_cast<T>(steps_done(training)) / static_cast<T>(training.hyperparameters.steps), T(1));
 }

@@ -9,9 +9,9 @@
 
 #include "rltools/core/random.h"
 #include "rltools/core/tasks.h"
-#include "rltools/rl/broken_steps.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/environment_lanes.h"
+#include "rltools/rl/non_finite_steps.h"
 
 namespace rlt {
 
@@ -147,7 +147,7 @@ Transition<typename E::Scalar> step_environment(Device device, const E& environm
       step(device, environment, environments.at(index), environments.state[index], action,
            RandomStream{seed, Purpose::environment_step, step_number,
                         static_cast<std::uint32_t>(index)});
-  if constexpr (kIsElsewhere<E>) {
+  if constexpr (kIsExternal<E>) {
     if (result.lost) return {0, false, false, environments.episode_return[index], true};
   }
   environments.episode_step[index]++;
@@ -175,7 +175,7 @@ template <class Device, class E, int N, class Store>
 bool step_and_observe(Device device, const E& environment, VectorEnvironment<E, N>& environments,
                       int index, std::uint32_t seed, std::uint32_t step_number,
                       std::uint32_t episode_steps, const typename E::Scalar* action, Store& store) {
-  [[maybe_unused]] const detail::StateBefore<E, kLooksForBroken<E, Store>> before{
+  [[maybe_unused]] const detail::StateBefore<E, kLooksForNonFinite<E, Store>> before{
       environments.state[index]};
   const auto transition =
       step_environment(device, environment, environments, index, seed, step_number, episode_steps,
@@ -183,7 +183,7 @@ bool step_and_observe(Device device, const E& environment, VectorEnvironment<E, 
   typename E::Scalar* reached = store.reached(index, transition);
   observe(device, environment, environments.at(index), environments.state[index], reached,
           RandomStream{seed, Purpose::observation, step_number, static_cast<std::uint32_t>(index)});
-  if constexpr (kLooksForBroken<E, Store>) {
+  if constexpr (kLooksForNonFinite<E, Store>) {
     if (detail::is_broken<E>(transition.reward, reached)) {
       environments.state[index] = before.state;
       store.broken(index);
@@ -200,11 +200,11 @@ namespace detail {
 // where they see all of it. No bit changes by that. Those with many fields are transposed for it
 // (environment_lanes.h). Those that end episodes by themselves, and those that are elsewhere, are
 // stepped one at a time.
-constexpr int kFewestLanes = 16, kMostInBlock = 64;
+constexpr int kFewestLanes = 16, kMaxInBlock = 64;
 
 template <class E, int N>
 constexpr bool kStepsInLanes = (N >= kFewestLanes || N == kAtRunTime) && E::kStepWork_us == 0 &&
-                               !E::kTruncates && !kIsElsewhere<E>;
+                               !E::kTruncates && !kIsExternal<E>;
 
 // rewards (count) and terminated (count) of environments `first` to `first` + count - 1, whose
 // states (count) move on.
@@ -277,7 +277,7 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
                 std::uint32_t episode_steps, const typename E::Scalar* action, Store& store) {
   using T = typename E::Scalar;
   constexpr int kObservation = kCriticObservationDim<E>;
-  constexpr bool kLooks = kLooksForBroken<E, Store>;
+  constexpr bool kLooks = kLooksForNonFinite<E, Store>;
   T rewards[Count], observations[Count * kObservation];
   std::uint8_t terminated[Count], truncated[Count];
   auto* states = environments.state + first;
@@ -328,14 +328,14 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
 //   T* store.reached(i, transition)  says where the observation of the state reached is to go,
 //   T* store.begun(i)                where the first one of a new episode is to go, and
 //   void store.broken(i)             where there is one, is told of a broken step
-//   (kLooksForBroken).
+//   (kLooksForNonFinite).
 template <class Device, class E, int N, class Store>
 void step_all(Device device, const E& environment, VectorEnvironment<E, N>& environments,
               std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,
               const typename E::Scalar* action, Store&& store) {
   if constexpr (detail::kStepsInLanes<E, N>) {
-    constexpr bool kIsOneBlock = N != kAtRunTime && N < detail::kMostInBlock;
-    constexpr int kBlock = kIsOneBlock ? N : detail::kMostInBlock;
+    constexpr bool kIsOneBlock = N != kAtRunTime && N < detail::kMaxInBlock;
+    constexpr int kBlock = kIsOneBlock ? N : detail::kMaxInBlock;
     const int whole = environments.count();
     if (N != kAtRunTime || whole >= detail::kFewestLanes) {
       for (int first = 0, count = 0; first != whole; first += count) {
@@ -346,8 +346,8 @@ void step_all(Device device, const E& environment, VectorEnvironment<E, N>& envi
       return;
     }
   }
-  if constexpr (kIsElsewhere<E>) {  // nothing else is asked of it before all have stepped
-    ask_for_steps(device, environment, environments.state, N, action);
+  if constexpr (kIsExternal<E>) {  // nothing else is asked of it before all have stepped
+    step_async(device, environment, environments.state, N, action);
     bool ended[N];
     for (int i = 0; i < N; i++) {
       ended[i] = step_and_observe(device, environment, environments, i, seed, step_number,

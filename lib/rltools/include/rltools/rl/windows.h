@@ -207,7 +207,7 @@ void find_beginnings(Training<E>& training, int first) {
     for (int i = 0; i < E::kTileRows; i++) {
       const auto before = scratch.row[first + i] - static_cast<std::uint32_t>(kEnvironmentCount<E>);
       scratch.begins[i] =
-          i % kWindowSteps<E> != 0 && rollout.ending[before] != rollout.kGoesOn ? 1 : 0;
+          i % kWindowSteps<E> != 0 && rollout.done[before] != rollout.kRunning ? 1 : 0;
     }
   }
 }
@@ -275,7 +275,7 @@ void forward_present(Device device, const Training<E>&, const Network& network,
 template <int Dim, class States, class Rollout>
 void end_states(States& states, const Rollout& rollout, int step) {
   for (int i = 0; i < Rollout::kEnvironments; i++) {
-    if (rollout.ending[step * Rollout::kEnvironments + i] == Rollout::kGoesOn) continue;
+    if (rollout.done[step * Rollout::kEnvironments + i] == Rollout::kRunning) continue;
     for (int k = 0; k < Dim; k++) states.present[i * Dim + k] = 0;
   }
 }

@@ -23,12 +23,12 @@ namespace threads {
 // there is a single processor, and where another caller uses the pool.
 class Pool {
  public:
-  static constexpr int kMostThreads = 64;
+  static constexpr int kMaxThreads = 64;
 
   // Sets how many threads compute, the caller's among them. False, and nothing changes, where
-  // `count` is not 1 to kMostThreads, and within a task.
+  // `count` is not 1 to kMaxThreads, and within a task.
   bool set_threads(int count) {
-    if (count < 1 || count > kMostThreads || is_worker || is_in_task()) return false;
+    if (count < 1 || count > kMaxThreads || is_worker || is_in_task()) return false;
     take_over();
     end_workers();
     threads_ = count;
@@ -250,7 +250,7 @@ class Pool {
   alignas(64) std::atomic<int> caller_processor_{-1};
   std::atomic<bool> is_crowded_{false};  // a worker shares the caller's processor
   Handover handover_;
-  pthread_t worker_[kMostThreads - 1] = {};
+  pthread_t worker_[kMaxThreads - 1] = {};
   Pool* next_started_ = nullptr;
   bool is_listed_ = false, forks_in_task_ = false;
 };
@@ -261,7 +261,7 @@ inline Pool pool;  // what a device has unless it is given another
 
 // The host's vectors with several threads. What a single one computes is HostSimd's.
 struct HostSimdThreads : HostSimd {
-  static constexpr int kMostParts = 8;
+  static constexpr int kMaxParts = 8;
   using OneWorker = HostSimd;
   threads::Pool* pool = &threads::pool;
 };

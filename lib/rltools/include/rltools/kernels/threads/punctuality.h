@@ -32,7 +32,7 @@ class Punctuality {
   void note_late() {
     unclaimed_ = 0;
     alone_ = next_alone_;
-    next_alone_ = next_alone_ * 2 < kMostAlone ? next_alone_ * 2 : kMostAlone;
+    next_alone_ = next_alone_ * 2 < kMaxAlone ? next_alone_ * 2 : kMaxAlone;
   }
 
   // Workers have claimed tasks, and were done in time.
@@ -43,7 +43,7 @@ class Punctuality {
 
  private:
   static constexpr int kUnclaimedInARow = 256;
-  static constexpr int kFewestAlone = 256, kMostAlone = 16384;  // calls
+  static constexpr int kFewestAlone = 256, kMaxAlone = 16384;  // calls
 
   int unclaimed_ = 0;              // calls in a row in which no worker has claimed a task
   int alone_ = 0;                  // calls that the caller is still to work alone

@@ -64,8 +64,8 @@ struct Distillation : OnPolicy {
   };
 
   template <class E>
-  struct Scratch : PolicyRows<typename E::Environment, kMostPolicyRows<E>>,
-                   WindowScratch<E, kMostTruncations<E>> {
+  struct Scratch : PolicyRows<typename E::Environment, kMaxPolicyRows<E>>,
+                   WindowScratch<E, kMaxTruncations<E>> {
     using T = typename E::Scalar;
     using Teacher = AskedIn<E>;
     static constexpr int kEnvironments = kEnvironmentCount<E>, kTile = E::kTileRows;
@@ -206,7 +206,7 @@ void retry(Device device, Training<E>& training,
       environments.values[i] = training.scratch.tried.values[i];
       reset_environment(device, environment, environments, i, seed);
       observe_first(device, environment, environments, i, seed,
-                    rollout.present_observation + i * rollout.kObservationDim);
+                    rollout.current_observation + i * rollout.kObservationDim);
     }
   }
 }
@@ -221,7 +221,7 @@ void collect(Device device, Training<E>& training, const Training<typename E::Te
   auto& scratch = training.scratch;
   auto& rollout = rollout_of(training);
   const auto at = static_cast<int>(rollout.size) * kEnvironments;
-  normalize_rows<kEnvironments>(device, learner.normalizer, rollout.present_observation,
+  normalize_rows<kEnvironments>(device, learner.normalizer, rollout.current_observation,
                                 scratch.present.data());
   forward_present(device, training, learner.actor, actor_state_of(rollout), rollout.size,
                   policy_part(device, scratch.present, scratch), scratch.student_action,
@@ -229,7 +229,7 @@ void collect(Device device, Training<E>& training, const Training<typename E::Te
   ask_teacher(device, training, teacher);
   const bool all_act = all_finite(scratch.student_action.data(), kEnvironments * kAction) &&
                        all_finite(scratch.teacher_action.data(), kEnvironments * kAction);
-  if (!all_act) return note_no_action(report, rollout.present_observation);
+  if (!all_act) return note_no_action(report, rollout.current_observation);
   choose_actions(training);
   for (int i = 0; i < kEnvironments * kAction; i++) {
     rollout.mean[at * kAction + i] = scratch.teacher_action.data()[i];

@@ -73,7 +73,7 @@ struct Dqn : OffPolicy {
     static constexpr int kChoices = kOutputDim<Environment>;
     static constexpr bool kScalar =
         std::is_same_v<typename Environment::Scalar, typename E::Scalar>;
-    static constexpr bool kOneChoice = kIsChosen<Environment> && Environment::kActionDim == 1;
+    static constexpr bool kOneChoice = kIsDiscrete<Environment> && Environment::kActionDim == 1;
     static constexpr bool kHyperparameters =
         std::is_base_of_v<DqnHyperparameters, typename E::Hyperparameters>;
     static constexpr Activation kLast = E::Critic::activation(E::Critic::kLayerCount - 1);
@@ -180,7 +180,7 @@ typename E::Scalar epsilon(const Training<E>& training) {
   const auto& hyper = training.hyperparameters;
   const T first = static_cast<T>(hyper.exploration_initial_eps),
           last = static_cast<T>(hyper.exploration_final_eps);
-  const T fallen = share_done<T>(training) / static_cast<T>(hyper.exploration_fraction);
+  const T fallen = progress_fraction<T>(training) / static_cast<T>(hyper.exploration_fraction);
   return math::fma(math::minimum(fallen, T(1)), last - first, first);
 }
 
@@ -195,7 +195,7 @@ void exploring_action(Device device, Training<E>& training, Actions<E>& action) 
   const bool is_random = is_warming_up(training);
   const T share = epsilon(training);
   Matrix<T, kCount, E::Critic::kOutputDim> values;
-  const auto present = present_observations(training);
+  const auto present = current_observations(training);
   if (!is_random) {
     forward(device, training.learner.critic, present, values, training.scratch.exploring_buffer);
   }
@@ -271,8 +271,8 @@ typename E::Scalar update(Device device, Training<E>& training, typename E::Scal
              scratch.values_gradient.data(), scratch.gradient, nullptr, scratch.gradient_buffer);
   }
   auto adam = adam_parameters(training);
-  adam.learning_rate *=
-      rate_factor(static_cast<T>(training.hyperparameters.lr_end_factor), share_done<T>(training));
+  adam.learning_rate *= rate_factor(static_cast<T>(training.hyperparameters.lr_end_factor),
+                                    progress_fraction<T>(training));
   adam_step(device, adam, learner.critic_optimizer, scratch.gradient, learner.critic);
   return loss;
 }

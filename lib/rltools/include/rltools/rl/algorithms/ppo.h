@@ -69,7 +69,7 @@ struct Ppo : OnPolicy {
   using FewActionsHyperparameters = PpoFewActionsHyperparameters;
   template <class Environment>
   using HyperparametersOfTask =
-      std::conditional_t<!kIsChosen<Environment> && Environment::kActionDim <= ppo::kFewActions,
+      std::conditional_t<!kIsDiscrete<Environment> && Environment::kActionDim <= ppo::kFewActions,
                          FewActionsHyperparameters, TaskHyperparameters>;
 
   // True where E fits together. Instantiating it says in one sentence what does not.
@@ -277,7 +277,7 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
                        scratch.log_std_gradient);
   const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient,
                             scratch.critic_gradient, scratch.log_std_gradient);
-  const T factor = rate_factor(static_cast<T>(hyper.lr_end_factor), share_done<T>(training));
+  const T factor = rate_factor(static_cast<T>(hyper.lr_end_factor), progress_fraction<T>(training));
   adapt_learning_rate(training, factor, sums.kl / kBatch);
   const T rate = learner.learning_rate * factor;
   const AdamParameters<T> adam = adam_parameters(hyper, rate);

@@ -180,7 +180,7 @@ void exploring_action(Device device, Training<E>& training, Actions<E>& action) 
   const RandomStream random{training.hyperparameters.seed, Purpose::exploration,
                             training.learner.progress.step};
   Matrix<T, kEnvironments, E::Actor::kOutputDim> output;
-  forward(device, training.learner.actor, present_observations(training), output,
+  forward(device, training.learner.actor, current_observations(training), output,
           training.scratch.exploring_buffer);
   T noise[kEnvironments * kAction], log_probability[kEnvironments];
   fill_standard_normal(device, random, noise, kEnvironments * kAction);

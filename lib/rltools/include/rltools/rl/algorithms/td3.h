@@ -107,7 +107,7 @@ void exploring_action(Device device, Training<E>& training, Actions<E>& action) 
   constexpr int kCount = kEnvironmentCount<E> * E::Environment::kActionDim;
   const auto& hyper = training.hyperparameters;
   if (is_warming_up(training)) return warmup_action(device, training, action);
-  forward(device, training.learner.actor, present_observations(training), action,
+  forward(device, training.learner.actor, current_observations(training), action,
           training.scratch.exploring_buffer);
   T noise[kCount];
   fill_standard_normal(device, {hyper.seed, Purpose::exploration, training.learner.progress.step},

@@ -58,7 +58,7 @@ struct ActionHistoryChannels {
 template <class E, int K>
 struct WithActionHistory : E {
   static_assert(K >= 1 && K < 100, "an action history holds 1 to 99 actions");
-  static_assert(!kIsChosen<E>, "an action history holds numbers, and the actions are choices");
+  static_assert(!kIsDiscrete<E>, "an action history holds numbers, and the actions are choices");
   static_assert(detail::ActionHistoryChannels<E, K>::names_fit(),
                 "an action's name is too long: with `_t-1` after it, it has 23 bytes at most");
   static_assert(detail::ActionHistoryChannels<E, K>::kEnvironmentName.fits(),

@@ -59,7 +59,7 @@ struct SumChannels {
 
 template <class E, int K>
 struct WithSums : E {
-  static_assert(K >= 1 && K <= kMostSums && K <= E::kObservationDim,
+  static_assert(K >= 1 && K <= kMaxSums && K <= E::kObservationDim,
                 "sums are those of the first 1 to 8 observations");
   static_assert(detail::SumChannels<E, K>::texts_fit(),
                 "an observation's name or unit is too long: with `_sum` and ` s` after it, it has "

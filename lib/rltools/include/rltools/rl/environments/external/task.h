@@ -24,7 +24,7 @@ namespace external {
 
 struct Task : EnvironmentDefaults {
   static constexpr bool kTruncates = true;
-  static constexpr bool kIsElsewhere = true;
+  static constexpr bool kIsExternal = true;
 };
 
 template <class E>
@@ -66,8 +66,8 @@ void reset(Generic, const E&, const typename E::Parameters&, typename E::State& 
 // The steps of all environments are one request, so that the other program is not waited for in
 // each of them.
 template <class E, external::IfTask<E> = 0>
-void ask_for_steps(Generic, const E&, const typename E::State* states, int count,
-                   const float* action) {
+void step_async(Generic, const E&, const typename E::State* states, int count,
+                const float* action) {
   external::Connection& connection = external::connection_of<E>();
   connection.ask({external::Request::step, states[0].slot, 0, static_cast<std::uint32_t>(count)});
   for (int i = 0; i < count; i++, action += E::kActionDim) {
@@ -75,7 +75,7 @@ void ask_for_steps(Generic, const E&, const typename E::State* states, int count
     for (int k = 0; k < E::kActionDim; k++) {
       const Channel& channel = E::kActions[k];
       physical[k] =
-          kIsChosen<E> ? action[k] : physical_action(action[k], channel.minimum, channel.maximum);
+          kIsDiscrete<E> ? action[k] : physical_action(action[k], channel.minimum, channel.maximum);
     }
     connection.put(physical, sizeof physical);
   }
@@ -85,7 +85,7 @@ template <class E, external::IfTask<E> = 0>
 StepResult<float> step(Generic device, const E& environment, const typename E::Parameters&,
                        typename E::State& state, const float* action, RandomStream) {
   external::Connection& connection = external::connection_of<E>();
-  if (!connection.is_awaiting()) ask_for_steps(device, environment, &state, 1, action);
+  if (!connection.is_awaiting()) step_async(device, environment, &state, 1, action);
   external::AnswerHeader answer{};
   const bool answered = connection.take(answer, state.observation);
   if (!answered || answer.answer == external::Answer::lost) return {0, false, false, true};

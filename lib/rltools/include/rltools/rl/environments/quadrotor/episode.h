@@ -9,8 +9,8 @@
 namespace rlt::quadrotor {
 
 // The longest latency, and how many setpoints are kept for it by steps of `ticks` ticks.
-constexpr int kMostLatencyTicks = 10;
-constexpr int held_actions(int ticks) { return (kMostLatencyTicks + ticks - 1) / ticks; }
+constexpr int kMaxLatencyTicks = 10;
+constexpr int held_actions(int ticks) { return (kMaxLatencyTicks + ticks - 1) / ticks; }
 
 // An episode's own. Of the rotors' thrusts each has a gain; `latency` is in steps of the
 // integrator.

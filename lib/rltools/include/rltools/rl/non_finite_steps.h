@@ -12,7 +12,7 @@ namespace rlt {
 // Where an environment E gave a number that is not finite: by which step, or in which first
 // observation.
 template <class E>
-struct Broken {
+struct NonFiniteTransition {
   static constexpr int kNone = -1;
   int environment = kNone;  // its state is the one before the step
   bool is_reward = false;   // else an observation is not finite
@@ -23,7 +23,7 @@ struct Broken {
 namespace detail {
 
 template <class Store>
-using ToldOfBroken = decltype(std::declval<Store&>().broken(0));
+using TellsNonFinite = decltype(std::declval<Store&>().broken(0));
 
 // A copy of a state, where it may be asked for.
 template <class E, bool Kept>
@@ -56,6 +56,7 @@ bool are_sound(const typename E::Scalar* rewards, const typename E::Scalar* obse
 // on the worker that has the environment. The state is then as before the step, for somebody to
 // say which one it was, and no episode begins. What plays episodes elsewhere looks for itself.
 template <class E, class Store>
-constexpr bool kLooksForBroken = !kIsElsewhere<E> && detail::kIsValid<detail::ToldOfBroken, Store>;
+constexpr bool kLooksForNonFinite =
+    !kIsExternal<E> && detail::kIsValid<detail::TellsNonFinite, Store>;
 
 }  // namespace rlt

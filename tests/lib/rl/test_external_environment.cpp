@@ -245,7 +245,7 @@ TEST_CASE("a rollout has room for an episode that is truncated at every step") {
   run.train(Generic{}, 8);
   auto& rollout = *run.replay;
   REQUIRE(rollout.size == 8);
-  for (int row = 0; row < 16; row++) CHECK(rollout.ending[row] == rollout.kTruncated);
+  for (int row = 0; row < 16; row++) CHECK(rollout.done[row] == rollout.kTruncated);
   for (int number = 0; number < 8; number++) {
     for (int environment = 0; environment < 2; environment++) {
       const float* final = final_observation(rollout, environment, number);
@@ -263,7 +263,7 @@ TEST_CASE("a row of a rollout that is lost has no advantage") {
   ScriptedRun<TwoPpo> run(endings);
   run.train(Generic{}, 8);
   auto& rollout = *run.replay;
-  CHECK(rollout.ending[2 * 3 + 1] == rollout.kLost);
+  CHECK(rollout.done[2 * 3 + 1] == rollout.kLost);
   CHECK(rollout.reward[2 * 3 + 1] == 0);
   CHECK(rollout.observation[2 * (2 * 4 + 1)] == 1);  // the next episode
   CHECK(rollout.observation[2 * (2 * 4 + 1) + 1] == 0);
@@ -271,7 +271,7 @@ TEST_CASE("a row of a rollout that is lost has no advantage") {
   CHECK(run.step(Generic{}).finite);
   CHECK(rollout.advantage[2 * 3 + 1] == 0);
   CHECK(rollout.advantage[2 * 3] != 0);
-  rollout.ending[0] = 4;
+  rollout.done[0] = 4;
   CHECK_FALSE(state_is_consistent(run.training));
 }
 
@@ -303,13 +303,13 @@ TEST_CASE("after a checkpoint an on-policy run's episodes were truncated where t
   run.train(Generic{}, 3);
   auto& rollout = *run.replay;
   begin_lost_episodes_anew(Generic{}, run.training);
-  CHECK(rollout.ending[4] == rollout.kTruncated);
-  CHECK(rollout.ending[5] == rollout.kTerminated);
+  CHECK(rollout.done[4] == rollout.kTruncated);
+  CHECK(rollout.done[5] == rollout.kTerminated);
   const float* final = final_observation(rollout, 0, 0);
   CHECK(Observation{final[0], final[1]} == Observation{0, 3});
-  CHECK(Observation{rollout.present_observation[0], rollout.present_observation[1]} ==
+  CHECK(Observation{rollout.current_observation[0], rollout.current_observation[1]} ==
         Observation{1, 0});
-  CHECK(Observation{rollout.present_observation[2], rollout.present_observation[3]} ==
+  CHECK(Observation{rollout.current_observation[2], rollout.current_observation[3]} ==
         Observation{2, 0});
   CHECK(state_is_consistent(run.training));
   run.train(Generic{}, 5 + 2);
@@ -320,8 +320,8 @@ TEST_CASE("after a checkpoint behind the first row that one is truncated") {
   ScriptedRun<TwoPpo> run({});
   run.train(Generic{}, 1);
   begin_lost_episodes_anew(Generic{}, run.training);
-  CHECK(run.replay->ending[0] == run.replay->kTruncated);
-  CHECK(run.replay->ending[1] == run.replay->kTruncated);
+  CHECK(run.replay->done[0] == run.replay->kTruncated);
+  CHECK(run.replay->done[1] == run.replay->kTruncated);
   CHECK(state_is_consistent(run.training));
 }
 
@@ -338,8 +338,8 @@ TEST_CASE("an episode that has had all of its steps is not one under way") {
 TEST_CASE("after a checkpoint before the first row there is nothing to truncate") {
   ScriptedRun<TwoPpo> run({});
   begin_lost_episodes_anew(Generic{}, run.training);
-  for (const std::uint8_t ending : run.replay->ending) CHECK(ending == run.replay->kGoesOn);
-  CHECK(run.replay->present_observation[0] == 1);
+  for (const std::uint8_t done : run.replay->done) CHECK(done == run.replay->kRunning);
+  CHECK(run.replay->current_observation[0] == 1);
   CHECK(state_is_consistent(run.training));
 }
 

@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "app/services/training/broken_text.h"
+#include "app/services/training/non_finite_text.h"
 
 using namespace rlt;
 
@@ -79,17 +79,17 @@ RLT_DEFINE_FIELDS(Many, MANY_FIELDS)
 
 TEST_CASE("fields of every kind, and a state that is too long") {
   Many many{7, 12, 0.5, {1.0f, -2.0f}};
-  BrokenText text;
-  detail::AddFields<BrokenText> fields{text};
+  NonFiniteText text;
+  detail::AddFields<NonFiniteText> fields{text};
   many.for_each_field(fields);
   const std::string begins = " mode 7, steps 12, time_s 0.5, v 1 -2 0 0";
   CHECK(std::string(text.text()).substr(0, begins.size()) == begins);
   for (float& value : many.v) value = -1.23456e-20f;
-  BrokenText longer;
-  detail::AddFields<BrokenText> again{longer};
+  NonFiniteText longer;
+  detail::AddFields<NonFiniteText> again{longer};
   many.for_each_field(again);
   const std::string cut = longer.text();
-  CHECK(cut.size() <= kBrokenTextBytes);
-  CHECK(cut.size() > kBrokenTextBytes - 16);
+  CHECK(cut.size() <= kNonFiniteTextBytes);
+  CHECK(cut.size() > kNonFiniteTextBytes - 16);
   CHECK(cut.substr(cut.size() - 16) == "-1.23456e-20 ...");
 }

@@ -49,7 +49,7 @@ bool same(const State& a, const State& b) {
 // Environments 3, 20 and N - 1 of N are made to break; of all others no bit changes.
 template <class Device, class E, int N, class Spoil>
 void check_found(Spoil&& spoil) {
-  static_assert(kLooksForBroken<E, Looking<E, N>> && !kLooksForBroken<E, Found<E, N>>);
+  static_assert(kLooksForNonFinite<E, Looking<E, N>> && !kLooksForNonFinite<E, Found<E, N>>);
   auto looked = std::make_unique<VectorEnvironment<E, N>>();
   Looking<E, N> looking;
   Found<E, N> found;
@@ -114,7 +114,7 @@ TEST_CASE_TEMPLATE("the report names the environment and the action", E, LineTd3
 TEST_CASE("a first observation that is not finite shows in the action that would answer it") {
   Run<PointPpo> run(3);
   initialize(Generic{}, run.training);
-  run.replay->present_observation[2 * 3 + 1] = math::kQuietNan;
+  run.replay->current_observation[2 * 3 + 1] = math::kQuietNan;
   const auto report = run.step(Generic{});
   CHECK_FALSE(report.finite);
   CHECK(report.broken.environment == 2);

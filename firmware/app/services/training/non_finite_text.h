@@ -154,25 +154,26 @@ struct AddFields {
 
 }  // namespace detail
 
-constexpr std::size_t kBrokenTextBytes = 240;
-using BrokenText = WordsText<kBrokenTextBytes>;
+constexpr std::size_t kNonFiniteTextBytes = 240;
+using NonFiniteText = WordsText<kNonFiniteTextBytes>;
 
 // Of a step of E's environment: `state` is the one before it. `where` is "" or " of an evaluation".
 template <class E>
-BrokenText broken_text(const typename E::Environment::State& state,
-                       const Broken<typename E::Environment>& broken, const char* where) {
+NonFiniteText non_finite_text(const typename E::Environment::State& state,
+                              const NonFiniteTransition<typename E::Environment>& broken,
+                              const char* where) {
   using Environment = typename E::Environment;
   constexpr std::size_t kStateEnds = 180;  // so that there is room for an action
-  BrokenText text;
+  NonFiniteText text;
   text.set_limit(kStateEnds);
   text.add("training stopped: ", broken.is_reward ? "a reward" : "an observation");
   text.add(where, " is not finite; ");
   text.add("state", "");
-  detail::AddFields<BrokenText> fields{text};
+  detail::AddFields<NonFiniteText> fields{text};
   if constexpr (Contracts<E>::kKept) {  // else the compiler has said what is missing
     state.for_each_field(fields);
   }
-  text.set_limit(kBrokenTextBytes);
+  text.set_limit(kNonFiniteTextBytes);
   if (broken.is_first) {
     text.add("; ", "before any action");
     return text;
@@ -185,13 +186,13 @@ BrokenText broken_text(const typename E::Environment::State& state,
   return text;
 }
 template <class E>
-BrokenText broken_text(const Training<E>& training, const StepReport<E>& report) {
+NonFiniteText non_finite_text(const Training<E>& training, const StepReport<E>& report) {
   const auto& broken = report.broken;
-  return broken_text<E>(training.learner.environments.state[broken.environment], broken, "");
+  return non_finite_text<E>(training.learner.environments.state[broken.environment], broken, "");
 }
 template <class E>
-BrokenText broken_text(const Evaluation<E>& evaluation) {
-  return broken_text<E>(evaluation.environment_state, evaluation.broken, " of an evaluation");
+NonFiniteText non_finite_text(const Evaluation<E>& evaluation) {
+  return non_finite_text<E>(evaluation.environment_state, evaluation.broken, " of an evaluation");
 }
 
 }  // namespace rlt
