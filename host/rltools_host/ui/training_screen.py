@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import IO, TYPE_CHECKING
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.documents import printable
 from rltools_host.lines import columns, in_columns
-from rltools_host.link.framing import printable
 from rltools_host.training.metrics_log import words
 from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.ui.terminal import (
