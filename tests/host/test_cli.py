@@ -98,7 +98,7 @@ def test_help_of_each_command_has_an_example(
     assert "..." not in out, "a sentence of the help is cut off"
 
 
-HEAVY = {"numpy", "gymnasium", "matplotlib", "tensorboardX", "safetensors", "rich"}
+HEAVY = {"numpy", "gymnasium", "matplotlib", "tensorboardX", "safetensors", "elftools", "rich"}
 
 
 @pytest.mark.parametrize(

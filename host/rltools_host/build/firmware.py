@@ -4,16 +4,16 @@ memories, from its ELF and link map."""
 from __future__ import annotations
 
 import configparser
+import contextlib
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from rltools_host.boards.description import Board
 from rltools_host.build.cmake import TRAIN, build_targets, firmware_target, require_program
@@ -24,8 +24,10 @@ from rltools_host.lines import aside
 from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE, VARIABLE
 
-PT_LOAD = 1
-SHF_WRITE, SHF_ALLOC = 1, 2
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
+
+ALLOCATED, WRITTEN = 2, 3  # flags of an ELF's section: SHF_ALLOC, and with SHF_WRITE
 
 
 @dataclass(frozen=True)
@@ -48,41 +50,37 @@ def linker_regions(link_map: str) -> list[LinkerRegion]:
     ]
 
 
-def sections(elf: bytes) -> list[tuple[int, int, int]]:
-    """Flags, address and size of each section of a 32-bit ELF."""
-    table, entry, count = table_of(elf, 32, 46)
-    found = []
-    for index in range(count):
-        _, _, flags, address, _, size = struct.unpack_from("<IIIIII", elf, table + index * entry)
-        found.append((flags, address, size))
-    return found
+@contextlib.contextmanager
+def opened_elf(program: Path) -> Iterator[ELFFile]:
+    """Open an ELF; BuildError where it is none or damaged."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    with program.open("rb") as file:
+        try:
+            yield ELFFile(file)
+        except ELFError as error:
+            raise BuildError(
+                f"{program} is not the firmware's ELF ({error}): delete build/ and build again"
+            ) from None
 
 
-def segments(elf: bytes) -> list[tuple[int, ...]]:
-    """Kind, offset, virtual and physical address, and bytes in the file of each segment."""
-    table, entry, count = table_of(elf, 28, 42)
-    return [struct.unpack_from("<IIIII", elf, table + index * entry) for index in range(count)]
+def section_sizes(program: Path) -> dict[str, int]:
+    """Return the size of each section of an ELF by its name."""
+    with opened_elf(program) as elf:
+        return {section.name: section["sh_size"] for section in elf.iter_sections()}
 
 
-def table_of(elf: bytes, offset: int, sizes: int) -> tuple[int, int, int]:
-    """Place of a table of the ELF, bytes of an entry, entries."""
-    if elf[:6] != b"\x7fELF\x01\x01":
-        raise BuildError(
-            "the firmware is not a 32-bit little-endian ELF: delete build/ and build again"
-        )
-    return *struct.unpack_from("<I", elf, offset), *struct.unpack_from("<HH", elf, sizes)
-
-
-def allocated_ranges(elf: bytes) -> list[tuple[int, int]]:
-    """Address ranges [begin, end) that a 32-bit ELF occupies: sections, and their load images."""
+def allocated_ranges(elf: ELFFile) -> list[tuple[int, int]]:
+    """Return the address ranges [begin, end) that an ELF occupies: sections, and load images."""
     ranges = [
-        (address, address + size)
-        for flags, address, size in sections(elf)
-        if flags & SHF_ALLOC and size
+        (section["sh_addr"], section["sh_addr"] + section["sh_size"])
+        for section in elf.iter_sections()
+        if section["sh_flags"] & ALLOCATED and section["sh_size"]
     ]
-    for kind, _, virtual_address, physical_address, file_bytes in segments(elf):
-        if kind == PT_LOAD and file_bytes and physical_address != virtual_address:
-            ranges.append((physical_address, physical_address + file_bytes))
+    for segment in elf.iter_segments("PT_LOAD"):
+        if segment["p_filesz"] and segment["p_paddr"] != segment["p_vaddr"]:
+            ranges.append((segment["p_paddr"], segment["p_paddr"] + segment["p_filesz"]))
     return ranges
 
 
@@ -97,7 +95,8 @@ def memory_usage(board: Board, program: Path) -> list[MemoryUsage]:
     """Of each memory of the board; empty without a link map."""
     if not board.toolchain.link_map or not board.memory:
         return []
-    ranges = allocated_ranges(program.read_bytes())
+    with opened_elf(program) as elf:
+        ranges = allocated_ranges(elf)
     regions = {
         region.name: region for region in linker_regions(program.with_suffix(".map").read_text())
     }
@@ -141,9 +140,13 @@ def footprint(board: Board, program: Path) -> Footprint | None:
     usage = {entry["name"]: int(entry["used_bytes"]) for entry in memory_usage(board, program)}
     if not usage:
         return None
-    elf = program.read_bytes()
-    loaded = [file_bytes for kind, _, _, _, file_bytes in segments(elf) if kind == PT_LOAD]
-    written = [address for flags, address, size in sections(elf) if size and is_written(flags)]
+    with opened_elf(program) as elf:
+        loaded = [segment["p_filesz"] for segment in elf.iter_segments("PT_LOAD")]
+        written = [
+            section["sh_addr"]
+            for section in elf.iter_sections()
+            if section["sh_size"] and section["sh_flags"] & WRITTEN == WRITTEN
+        ]
     regions = linker_regions(program.with_suffix(".map").read_text())
     written_regions = {
         region.name
@@ -152,10 +155,6 @@ def footprint(board: Board, program: Path) -> Footprint | None:
     }
     memories = [memory.name for memory in board.memory if written_regions & {*memory.regions}]
     return Footprint(sum(loaded), sum(usage[name] for name in memories))
-
-
-def is_written(flags: int) -> bool:
-    return flags & (SHF_WRITE | SHF_ALLOC) == SHF_WRITE | SHF_ALLOC
 
 
 def memory_lines(usage: Sequence[MemoryUsage]) -> list[str]:

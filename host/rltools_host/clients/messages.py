@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
 
-from rltools_host.link.framing import Message, payload_of, printable
+from rltools_host.documents import printable
+from rltools_host.link.framing import Message, payload_of
 from rltools_host.link.framing import StatusText as StatusText
 
 PART_FLOATS = 48  # of an observation that one RLT_OBSERVATION has

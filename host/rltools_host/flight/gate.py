@@ -32,7 +32,7 @@ from rltools_host.tree import PROJECT, TREE
 MOST_EPISODES = 100_000
 MOST_SECONDS = 600.0
 MOST_PARTS = 20
-PartName = Annotated[str, Meta(pattern=r"^\w[\w -]{0,39}\Z", description="the name of a part")]
+PartName = Annotated[str, Meta(pattern=r"^\w[\w -]{0,39}\Z")]
 Settings = dict[Line, Value]  # by the names of quadrotor/settings.h
 
 

@@ -299,7 +299,7 @@ def cause_lines(share: Share, faults: Mapping[str, int]) -> list[str]:
 
 class StoredResult(Struct, frozen=True):
     format: FromOne
-    gate: Annotated[str, Meta(pattern=r"^[\w.-]{1,100}\Z", description="the name of a gate")]
+    gate: Annotated[str, Meta(pattern=r"^[\w.-]{1,100}\Z")]
     definition: Definition
     experiment: Line
     environment: Line

@@ -17,16 +17,7 @@ import numpy as np
 from rltools_host.flight.disturbances import FAULTS, TICKS_A_S
 from rltools_host.flight.loop import Trace, is_fault
 from rltools_host.flight.result import LoopResult, event_line
-from rltools_host.ui.terminal import (
-    BRAILLE,
-    Canvas,
-    InPlace,
-    Pace,
-    add_bar,
-    can_show,
-    nice_range,
-    tick_labels,
-)
+from rltools_host.ui.terminal import InPlace, Pace, add_bar, can_show, curve
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -34,7 +25,7 @@ if TYPE_CHECKING:
 
 REFRESH_S, DRAWING_SHARE = 0.1, 0.05
 PLAIN_LINE_S = 10.0
-CHART_ROWS, CHART_POINTS = 8, 400
+CURVE_POINTS = 400
 ROTORS = ("front right", "rear right", "rear left", "front left")
 BAR_WIDTH = 20
 
@@ -94,7 +85,7 @@ def picture(result: LoopResult, trace: Trace, width: int) -> Group:
         Rule(title, align="left", style="dim"),
         progress(trace, width, result.wall_s),
     ]
-    parts += [*figures(trace, width), *rotor_bars(trace, width), *chart(trace, width)]
+    parts += [*figures(trace, width), *rotor_bars(trace, width), distance(trace, width)]
     parts.append(last_event(result))
     return Group(*parts)
 
@@ -156,28 +147,12 @@ def rotor_bars(trace: Trace, width: int) -> list[Text]:
     return lines
 
 
-def chart(trace: Trace, width: int) -> list[Text]:
-    """The distance from the target over time."""
-    from rich.text import Text
-
+def distance(trace: Trace, width: int) -> Text:
+    """Return the distance from the target over time."""
     errors = trace.errors_m
-    stride = max(1, len(errors) // CHART_POINTS)
+    stride = max(1, len(errors) // CURVE_POINTS)
     points = [(i / TICKS_A_S, float(errors[i])) for i in range(0, len(errors), stride)]
-    _, high, tick = nice_range(0.0, max(0.2, float(errors.max())))
-    labels = tick_labels(0.0, high, tick, CHART_ROWS)
-    margin = max(map(len, labels.values())) + 1
-    canvas = Canvas(
-        max(10, width - margin - 3), CHART_ROWS, (0.0, trace.planned / TICKS_A_S), (0.0, high)
-    )
-    canvas.draw_line(points)
-    rows = [Text(" distance from the target, m", "dim")]
-    for row in range(CHART_ROWS):
-        label = labels.get(row, "")
-        text = Text.assemble((f"{label:>{margin}} {'┤' if label else '│'}", "dim"))
-        cells = (chr(BRAILLE + bits) if bits else " " for bits in canvas.bits[row])
-        text.append("".join(cells), "cyan")
-        rows.append(text)
-    return rows
+    return curve("distance, m", points, trace.planned / TICKS_A_S, width, "cyan")
 
 
 def last_event(result: LoopResult) -> Text:

@@ -10,12 +10,13 @@ import math
 import struct
 import zipfile
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.documents import shown
+from rltools_host.documents import printable, shown
 from rltools_host.files import parse_json
 from rltools_host.foreign.pickles import (
     MOST_DIMENSIONS,
@@ -28,6 +29,7 @@ from rltools_host.foreign.pickles import (
 )
 from rltools_host.runs.checkpoint import MAXIMUM_HEADER_BYTES
 
+LONGEST_REASON = 200
 MOST_ENTRIES = 10_000
 MOST_ENTRY_BYTES = 128_000_000
 MOST_BYTES = 512_000_000  # of all entries that are read
@@ -215,38 +217,22 @@ def is_safetensors(data: bytes) -> bool:
 
 
 def read_safetensors(data: bytes) -> tuple[dict[str, Array], dict[str, str]]:
-    """The tensors by their names, and the texts of `__metadata__`."""
-    length = int.from_bytes(data[:8], "little")
-    if len(data) < 8 + length:
-        raise UnreadableError("it is cut off within its header")
+    """Return the tensors by their names, and the texts of `__metadata__`."""
+    from safetensors import SafetensorError, deserialize
+
     try:
-        header = parse_json(data[8 : 8 + length])
-    except ValueError:
-        raise UnreadableError("its header is not JSON") from None
-    if not isinstance(header, dict):
-        raise UnreadableError("its header is not a table of tensors")
-    metadata = header.pop("__metadata__", {})
-    payload = memoryview(data)[8 + length :]
-    tensors = {name: _tensor(payload, entry) for name, entry in header.items()}
-    if sum(values.size for values in tensors.values()) > len(payload):
-        raise UnreadableError("tensors in it overlap")
-    texts = metadata.items() if isinstance(metadata, dict) else ()
-    return tensors, {key: value for key, value in texts if isinstance(value, str)}
+        found = dict(deserialize(data))  # type: ignore[no-untyped-call]
+        tensors = {name: _tensor(found[name]) for name in sorted(found)}  # it has any order
+        header = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    except (SafetensorError, ValueError) as error:
+        reason = printable(str(error))[:LONGEST_REASON]
+        raise UnreadableError(f"it is a damaged safetensors file: {reason}") from None
+    return tensors, header.get("__metadata__") or {}
 
 
-def _tensor(payload: memoryview, entry: Any) -> Array:
-    try:
-        kind, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
-        dtype = np.dtype(DTYPES[kind])
-        sizes = (*shape, begin, end)
-        if any(type(size) is not int or size < 0 for size in sizes):
-            raise ValueError
-    except (KeyError, TypeError, ValueError):
-        raise UnreadableError("a tensor in it has a type or a place that is not read") from None
-    count = math.prod(shape)
-    if len(shape) > MOST_DIMENSIONS or not begin <= end <= len(payload):
-        raise UnreadableError("a tensor in it does not lie within the file")
-    if end - begin != count * dtype.itemsize:
-        raise UnreadableError("a tensor in it has another size than its shape")
-    numbers = np.frombuffer(payload[begin:end], dtype).reshape(shape)
+def _tensor(entry: Mapping[str, Any]) -> Array:
+    kind, shape = entry["dtype"], entry["shape"]
+    if kind not in DTYPES or len(shape) > MOST_DIMENSIONS:
+        raise UnreadableError("a tensor in it has a type or a shape that is not read")
+    numbers = np.frombuffer(entry["data"], DTYPES[kind]).reshape(shape)
     return doubles(numbers, is_bfloat16=kind == "BF16")

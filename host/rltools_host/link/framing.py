@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rltools_host.documents import printable
+
 # A message of the generated dialect; its fields are attributes. Generated code has no types here.
 Message = Any
 Dialect = Any
@@ -253,11 +255,6 @@ class StatusText:
     @property
     def is_error(self) -> bool:
         return self.severity <= SEVERITY_ERROR
-
-
-def printable(text: str) -> str:
-    """What a stranger on the port wrote, without what commands a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def whole_text(severity: int, data: bytes) -> StatusText:

@@ -163,7 +163,7 @@ class HeaderMetadata(Struct, frozen=True):
 
     experiment: Line
     fingerprint: Fingerprint
-    step: Annotated[str, Meta(pattern=r"^[0-9]{1,10}\Z", description="the number of a step")]
+    step: Annotated[str, Meta(pattern=r"^[0-9]{1,10}\Z")]
     state_sha256: Digest
     header_sha256: Digest
     hyperparameters: str

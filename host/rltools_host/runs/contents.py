@@ -38,35 +38,10 @@ from rltools_host.runs.task import PREFIX, Task
 
 SAVE_NAME = r"^save-([0-9]{1,10})-[0-9a-f]{12}(-[0-9]+)?\Z"
 
-Fingerprint = Annotated[
-    str, Meta(pattern=r"^[0-9a-f]{8}\Z", description="eight hexadecimal digits")
-]
-SaveName = Annotated[
-    str,
-    Meta(
-        pattern=rf"^(?a:{SAVE_NAME})\Z", max_length=LONGEST_TEXT, description="the name of a save"
-    ),
-]
-ArchiveName = Annotated[
-    str, Meta(pattern=r"^sources-[0-9a-f]{12}\.tar\.gz\Z", description="the name of an archive")
-]
-SubjectPattern = rf"^{SUBJECT_NAME.pattern}\Z"
-ExperimentName = Annotated[
-    str,
-    Meta(
-        pattern=SubjectPattern,
-        max_length=LONGEST_NAME,
-        description="the name of an experiment, such as pendulum-td3",
-    ),
-]
-ContractName = Annotated[
-    str,
-    Meta(
-        pattern=SubjectPattern,
-        max_length=LONGEST_NAME,
-        description="the name of a contract, such as quadrotor",
-    ),
-]
+Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}\Z")]
+SaveName = Annotated[str, Meta(pattern=rf"^(?a:{SAVE_NAME})\Z", max_length=LONGEST_TEXT)]
+ArchiveName = Annotated[str, Meta(pattern=r"^sources-[0-9a-f]{12}\.tar\.gz\Z")]
+SubjectName = Annotated[str, Meta(pattern=rf"^{SUBJECT_NAME.pattern}\Z", max_length=LONGEST_NAME)]
 BegunUs = Annotated[int, Meta(ge=0, le=LAST_US)]
 Hyperparameters = dict[Line, Value]
 
@@ -161,9 +136,9 @@ class Run(Struct, frozen=True):
     """run.json."""
 
     format: FromOne = RUN_FORMAT
-    experiment: ExperimentName = ""
+    experiment: SubjectName = ""
     environment: str | UnsetType = UNSET  # where it is stated, it has a name
-    contract: ContractName | None = None
+    contract: SubjectName | None = None
     algorithm: Line = ""
     board: Line = ""
     state: Line = ""
@@ -218,22 +193,16 @@ class Run(Struct, frozen=True):
 class Variant(Struct, frozen=True):
     """Settings with which each seed is trained; without a name where there is but one."""
 
-    name: Annotated[
-        str,
-        Meta(
-            pattern=r"^([a-z0-9][a-z0-9-]{0,59})?\Z",
-            description="a name of small letters, digits and hyphens",
-        ),
-    ]
+    name: Annotated[str, Meta(pattern=r"^([a-z0-9][a-z0-9-]{0,59})?\Z")]
     label: Line
     settings: list[Line]  # name=value
-    experiment: ExperimentName | None = None  # its own, where that is not the group's
+    experiment: SubjectName | None = None  # its own, where that is not the group's
 
 
 class Tune(Struct, frozen=True):
     """What a tuning was asked for. Its trials are the group's variants, and in the storage."""
 
-    mark: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z", description="sixteen hexadecimal digits")]
+    mark: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
     study: Line  # its name in the storage
     search: list[Line]  # as --search takes it
     trials: FromOne  # in all
@@ -245,7 +214,7 @@ class Group(Struct, frozen=True):
     """group.json. How its runs stand is for people, and not read."""
 
     format: FromOne
-    experiment: ExperimentName
+    experiment: SubjectName
     kind: Line
     title: Line
     board: Line

@@ -2,7 +2,7 @@
 
 The event files, TFRecord frames around `Event` messages of TensorFlow's event.proto, are written
 here and not with tensorboardX, whose writer is a thread that cannot report a full disk and whose
-import takes longer than a whole training run on the host. The tests read with its schema.
+import takes six times what a run's log and screen take. The tests read with its schema.
 
 The service gets the same scalars by its own package: online where the user has logged in, else
 (WANDB_MODE=offline) in files that `wandb sync` sends later.
@@ -17,15 +17,15 @@ import socket
 import struct
 import time
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+from fastcrc import crc32
 
 from rltools_host.errors import RltError
 from rltools_host.files import disk_error
 from rltools_host.tree import PROJECT
 
-CASTAGNOLI = 0x82F63B78  # CRC-32C, reflected
 MASK_DELTA = 0xA282EAD8
 SESSION_START = 1
 LONGEST_REASON = 200
@@ -132,22 +132,8 @@ def _record(data: bytes) -> bytes:
 
 
 def _masked_crc(data: bytes) -> bytes:
-    crc = 0xFFFFFFFF
-    table = _crc_table()
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
-    crc ^= 0xFFFFFFFF
+    crc = crc32.iscsi(data)
     return ((crc >> 15 | crc << 17) + MASK_DELTA & 0xFFFFFFFF).to_bytes(4, "little")
-
-
-@cache
-def _crc_table() -> tuple[int, ...]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ CASTAGNOLI * (value & 1)
-        table.append(value)
-    return tuple(table)
 
 
 def name_of(folder: Path) -> str:

@@ -29,7 +29,6 @@ from rltools_host.build.picture import picture_of
 from rltools_host.documents import (
     LARGEST_BOUND,
     LONGEST_TEXT,
-    ONE_LINE,
     PRINTABLE,
     End,
     Unfit,
@@ -42,14 +41,7 @@ MOST_LAYERS, WIDEST_LAYER = 8, 4096
 MOST_ENVIRONMENTS = 1024
 LONGEST_SOURCE = 4500  # of a task: Linux's longest path, and a name
 
-TaskExperiment = Annotated[
-    str,
-    Meta(
-        pattern=r"^gym(-[a-z0-9]+)+\Z",
-        max_length=LONGEST_TEXT,
-        description="the name of a task's experiment",
-    ),
-]
+TaskExperiment = Annotated[str, Meta(pattern=r"^gym(-[a-z0-9]+)+\Z", max_length=LONGEST_TEXT)]
 Size = Annotated[int, Meta(ge=1, le=10**7)]
 Width = Annotated[int, Meta(ge=1, le=WIDEST_LAYER)]
 Elements = Annotated[int, Meta(ge=1, le=MOST_ELEMENTS)]
@@ -79,7 +71,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
     """Complete: what is compiled follows from it alone. Its channels are its shapes' elements."""
 
     source: Annotated[  # gym:ID; or the name of a function that the user's own program has
-        str, Meta(pattern=PRINTABLE + r"*\Z", max_length=LONGEST_SOURCE, description=ONE_LINE)
+        str, Meta(pattern=PRINTABLE + r"*\Z", max_length=LONGEST_SOURCE)
     ]
     environment: str  # name in policy images
     experiment: TaskExperiment

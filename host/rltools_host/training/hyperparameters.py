@@ -197,7 +197,10 @@ def load_set_file(path: Path, option: str = OPTION) -> SetFile:
         if not isinstance(document, dict):
             raise Unfit('it is not one object, such as {"learning_rate": 0.001}')
         json.loads(data, object_pairs_hook=each_once)
-        settings: dict[str, int | float] = typed(document, dict[Line, Value])
+        settings: dict[str, int | float] = {
+            typed(name, Line, "a name"): typed(value, Value, name)
+            for name, value in document.items()
+        }
     except ValueError as error:
         reason = str(error)
     else:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.documents import printable
 from rltools_host.errors import DamagedFileError, RltError
-from rltools_host.link.framing import printable
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import RunName
 from rltools_host.runs.names import RUN_FILE, is_run

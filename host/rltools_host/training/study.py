@@ -36,13 +36,7 @@ Settings = dict[Line, Value]  # by hyperparameter
 
 
 class StoredVariant(Struct, frozen=True, forbid_unknown_fields=True):
-    name: Annotated[  # of its folder
-        str,
-        Meta(
-            pattern=r"^[a-z0-9][a-z0-9-]{0,59}\Z",
-            description="a name of small letters, digits and hyphens",
-        ),
-    ]
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,59}\Z")]  # of its folder
     label: Title
     settings: Settings
     experiment: Title | None = None  # its own, as of another algorithm

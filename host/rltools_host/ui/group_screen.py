@@ -4,7 +4,7 @@ what came of it, as lines of text."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,19 +22,20 @@ from rltools_host.training.progress import (
     Member,
     states_of,
 )
-from rltools_host.ui.terminal import InPlace, add_bar, can_show, duration, number
+from rltools_host.ui.terminal import InPlace, can_show, duration, number
 from rltools_host.ui.training_screen import PLAIN_LINE_S
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Group, RenderableType
+    from rich.table import Table
     from rich.text import Text
 
 STYLES = {FINISHED: "green", TRAINING: "cyan", STARTING: "cyan", FAILED: "red", PAUSED: "yellow"}
 # What is shown first where not all lines fit.
 SHOWN_FIRST = (TRAINING, STARTING, FAILED, PAUSED, FINISHED, WAITING, PRUNED)
 WIDEST = 120
-LEAST_BAR, MOST_BAR = 8, 32  # with a space to both sides
-LONGEST_LABEL = 32
+WITH_BAR = 56  # columns of the screen, beside the labels
+MIN_LABEL, MAX_LABEL = 10, 34  # with a space to both sides
 
 
 class PlainGroupScreen(GroupScreen):
@@ -135,7 +136,7 @@ def picture(view: GroupView, width: int, height: int) -> Group:
     width = min(width, WIDEST) - 1
     room = max(2, height - 4)  # beside heading, names of columns, last line
     shown, left_out = chosen(view.members, room)
-    lines = table(shown, width)
+    lines: list[Table | Text] = [table(shown, width)] if shown else []
     if left_out:
         text = f"and {len(left_out)} more: {states_of(left_out)}"
         lines.append(Text(f" {text}"[:width], "dim", no_wrap=True))
@@ -155,65 +156,33 @@ def chosen(members: Sequence[Member], room: int) -> tuple[list[Member], list[Mem
     )
 
 
-def table(members: Sequence[Member], width: int) -> list[Text]:
-    """The columns that fit: of bar, return, time, speed and length of an episode those come first
-    that say most."""
+def table(members: Sequence[Member], width: int) -> Table:
+    """Return a row for each member, with the columns for which there is room."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
     from rich.text import Text
 
-    if not members:
-        return []
-    columns: list[tuple[str, list[str]]] = [
-        ("seed", [str(member.seed) for member in members]),
-        ("state", [member.state for member in members]),
-    ]
-    if any(member.label for member in members):
-        columns.insert(0, ("variant", labels_of(members, width)))
-    room = width - sum(column_width(*column) for column in columns)
-    fitting: list[tuple[str, list[str]]] = []
-    for column in (
-        ("step", [f"{member.step:,}" for member in members]),
-        ("return", [returned(member) for member in members]),
-        ("left", [left_of(member) for member in members]),
-        ("steps/s", [speed_of(member) for member in members]),
-        ("length", [length_of(member.length_mean) for member in members]),
-    ):
-        least = LEAST_BAR if len(fitting) >= 2 else 0  # which comes before the last two
-        if column_width(*column) + least > room:
-            break
-        fitting.append(column)
-        room -= column_width(*column)
-    lines = [Text(no_wrap=True, overflow="ellipsis") for _ in range(len(members) + 1)]
-    for name, texts in columns:
-        add_column(lines, name, texts, to_right=name == "seed")
-    if room >= LEAST_BAR:
-        bar = min(MOST_BAR, room)
-        lines[0].append(" " * bar)
-        for line, member in zip(lines[1:], members, strict=True):
-            line.append(" ")
-            add_bar(line, member.share, bar - 2, STYLES.get(member.state, "dim"))
-            line.append(" ")
-    for name, texts in fitting:
-        add_column(lines, name, texts, to_right=True)
-    return lines
-
-
-def labels_of(members: Sequence[Member], width: int) -> list[str]:
-    """At most a third of the width."""
-    room = max(8, min(LONGEST_LABEL, width // 3))
-    labels = [member.label for member in members]
-    return [label if len(label) <= room else f"{label[: room - 1]}…" for label in labels]
-
-
-def add_column(lines: Sequence[Text], name: str, texts: Sequence[str], to_right: bool) -> None:
-    size = column_width(name, texts) - 2
-    for line, text in zip(lines, (name, *texts), strict=True):
-        padded = f"{text:>{size}}" if to_right else f"{text:<{size}}"
-        line.append(f" {padded} ", "dim" if line is lines[0] else STYLES.get(text, ""))
-
-
-def column_width(name: str, texts: Sequence[str]) -> int:
-    """With a space to both sides."""
-    return max(len(name), *map(len, texts)) + 2
+    has_labels = any(member.label for member in members)
+    label = max(MIN_LABEL, min(MAX_LABEL, width // 3)) if has_labels else 0
+    has_bar = width - label >= WITH_BAR
+    fitting = [column for column in COLUMNS if width - label >= column[1]]
+    found = Table(box=None, padding=(0, 1), header_style="dim", width=width if has_bar else None)
+    if has_labels:
+        found.add_column("variant", max_width=label - 2, no_wrap=True)
+    found.add_column("seed", justify="right")
+    found.add_column("state", no_wrap=True)
+    if has_bar:
+        found.add_column(ratio=1)
+    for name, _, _ in fitting:
+        found.add_column(name, justify="right", no_wrap=True)
+    for member in members:
+        style = STYLES.get(member.state, "")
+        row: list[RenderableType] = [Text(member.label)] if has_labels else []
+        row += [str(member.seed), Text(member.state, style)]
+        if has_bar:
+            row.append(ProgressBar(1.0, member.share, complete_style=style, finished_style=style))
+        found.add_row(*row, *(text_of(member) for _, _, text_of in fitting))
+    return found
 
 
 def length_of(steps: float | None) -> str:
@@ -226,6 +195,16 @@ def left_of(member: Member) -> str:
 
 def speed_of(member: Member) -> str:
     return number(member.steps_per_s) if math.isfinite(member.steps_per_s) else ""
+
+
+# Name, columns of the screen beside the labels that it takes, and what it has of a member.
+COLUMNS: tuple[tuple[str, int, Callable[[Member], str]], ...] = (
+    ("step", 0, lambda member: f"{member.step:,}"),
+    ("return", 48, returned),
+    ("left", 62, left_of),
+    ("steps/s", 72, speed_of),
+    ("length", 82, lambda member: length_of(member.length_mean)),
+)
 
 
 def footer(view: GroupView, width: int) -> Text:

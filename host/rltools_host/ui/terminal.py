@@ -1,5 +1,5 @@
-"""What a terminal can show: a picture that stays in place, a bar, a chart from braille characters,
-and the steps of a command, as a table that stays in place or as plain lines.
+"""What a terminal can show: a picture that stays in place, a bar, a curve in a line, and the steps
+of a command, as a table that stays in place or as plain lines.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import IO, TYPE_CHECKING
 
 from rltools_host.lines import UNLIMITED, in_columns, say
@@ -122,67 +121,32 @@ def duration(seconds: float) -> str:
     return f"{rest // 60}:{rest % 60:02}"
 
 
-# -- charts ----------------------------------------------------------------------------------------
-
-BRAILLE = 0x2800
-# The bit of a braille character for the dot in row 0..3 and column 0..1 of its cell.
-BRAILLE_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+BLOCKS = "▁▂▃▄▅▆▇█"
+RANGE = 22  # characters, beside a curve
 
 
-class Canvas:
-    """A grid of braille cells, 2 dots wide and 4 high each, over a range of x and y."""
+def curve(name: str, points: Sequence[Point], end: float, width: int, style: str) -> Text:
+    """Return ` name ▁▂▅▇█        -1,230 to -151`: means of y over x from 0 to `end`."""
+    from rich.text import Text
 
-    def __init__(self, columns: int, rows: int, x_range: Point, y_range: Point) -> None:
-        self.bits = [[0] * columns for _ in range(rows)]
-        self._width, self._height = 2 * columns, 4 * rows
-        self._x_range, self._y_range = x_range, y_range
-
-    def _place(self, x: float, y: float) -> tuple[int, int]:
-        (left, right), (low, high) = self._x_range, self._y_range
-        column = (x - left) / (right - left) * (self._width - 1)
-        row = (high - y) / (high - low) * (self._height - 1)
-        return (
-            min(max(round(column), 0), self._width - 1),
-            min(max(round(row), 0), self._height - 1),
-        )
-
-    def _set(self, column: int, row: int) -> None:
-        self.bits[row // 4][column // 2] |= BRAILLE_BITS[row % 4][column % 2]
-
-    def draw_dot(self, x: float, y: float) -> None:
-        self._set(*self._place(x, y))
-
-    def draw_line(self, points: Sequence[Point]) -> None:
-        places = [self._place(*point) for point in points]
-        for place in places[:1]:
-            self._set(*place)
-        for (column, row), (next_column, next_row) in pairwise(places):
-            count = max(abs(next_column - column), abs(next_row - row), 1)
-            for i in range(count + 1):
-                self._set(
-                    round(column + (next_column - column) * i / count),
-                    round(row + (next_row - row) * i / count),
-                )
-
-
-def nice_range(low: float, high: float) -> tuple[float, float, float]:
-    """A range around the values that ends on ticks, and the ticks' distance: 1, 2 or 5 * 10^n."""
-    if math.isclose(low, high):  # no ticks lie between floats that are next to each other
-        low, high = low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2
-    span = high - low
-    power = 10.0 ** math.floor(math.log10(span / 4))
-    tick = next(f * power for f in (1, 2, 5, 10) if f * power >= span / 4 * 0.999)
-    return math.floor(low / tick) * tick, math.ceil(high / tick) * tick, tick
-
-
-def tick_labels(low: float, high: float, tick: float, rows: int) -> dict[int, str]:
-    """Row of the chart -> label of the tick that lies in it."""
-    labels = {}
-    for i in range(round((high - low) / tick) + 1):
-        value = low + i * tick
-        row = round((high - value) / (high - low) * (4 * rows - 1)) // 4
-        labels[row] = f"{value:,.{max(0, -math.floor(math.log10(tick)))}f}"
-    return labels
+    cells: list[list[float]] = [[] for _ in range(max(1, width - len(name) - RANGE))]
+    for x, y in points:
+        if math.isfinite(y):
+            cells[min(int(x / end * len(cells)), len(cells) - 1)].append(y)
+    means = {index: sum(cell) / len(cell) for index, cell in enumerate(cells) if cell}
+    text = Text.assemble((f" {name} ", "dim"), no_wrap=True, overflow="ellipsis")
+    if not means:
+        return text
+    low, high = min(means.values()), max(means.values())
+    line, block = "", " "
+    for index in range(max(means) + 1):
+        if index in means:
+            share = (means[index] - low) / (high - low or 1.0)
+            block = BLOCKS[round(share * (len(BLOCKS) - 1))]
+        line += block  # else that of the cell before
+    text.append(line.ljust(len(cells)), style)
+    text.append(f"  {number(low)} to {number(high)}", "dim")
+    return text
 
 
 # -- steps of a command ----------------------------------------------------------------------------

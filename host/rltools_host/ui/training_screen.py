@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from itertools import groupby
 from typing import IO, TYPE_CHECKING
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.documents import printable
 from rltools_host.lines import columns, in_columns
-from rltools_host.link.framing import printable
 from rltools_host.training.metrics_log import words
 from rltools_host.training.progress import Screen, TrainingView
-from rltools_host.ui.terminal import (
-    BRAILLE,
-    Canvas,
-    InPlace,
-    add_bar,
-    can_show,
-    duration,
-    nice_range,
-    number,
-    tick_labels,
-)
+from rltools_host.ui.terminal import InPlace, add_bar, can_show, curve, duration, number
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -30,7 +19,6 @@ if TYPE_CHECKING:
 
 LOADING_S = 0.02  # of processor time, about what importing rich takes
 PLAIN_LINE_S = 10.0  # between plain lines when no evaluation comes
-CHART_ROWS = (5, 14)  # fewest and most
 METRIC_WIDTH = 7  # room for a number at least: its digits are seldom what decides how many fit
 
 
@@ -131,8 +119,8 @@ def make_screen(view: TrainingView, stream: IO[str]) -> Screen:
     return LiveScreen(view, stream) if can_show(stream) else PlainScreen(view, stream)
 
 
-def picture(view: TrainingView, width: int, height: int) -> Group:
-    """The live screen's picture."""
+def picture(view: TrainingView, width: int, _height: int = 0) -> Group:
+    """Return the live screen's picture."""
     from rich.console import Group
     from rich.rule import Rule
     from rich.text import Text
@@ -140,73 +128,26 @@ def picture(view: TrainingView, width: int, height: int) -> Group:
     width = min(width, 160) - 2
     title = Text.assemble((view.experiment, "bold"), " on ", (view.board, "bold"))
     title.append(f"   seed {view.seed}", "dim")
-    rows = max(CHART_ROWS[0], min(CHART_ROWS[1], height - 14))
     lines: list[Text | Rule] = [Rule(title, align="left", style="dim"), bar(view, width)]
-    lines += [Text(""), *figures(view, width), Text(""), *chart(view, width, rows), Text("")]
+    lines += [Text(""), *figures(view, width), Text(""), *curves(view, width), Text("")]
     lines += [Text(f" the board says: {text}", "yellow") for text in view.texts]
     lines.append(footer(view, width))
     return Group(*lines)
 
 
-def chart(view: TrainingView, width: int, rows: int) -> list[Text]:
-    """The learning curve: evaluations as a line, training episodes as dots."""
+def curves(view: TrainingView, width: int) -> list[Text]:
+    """Return the learning curve: evaluations, and training episodes."""
     from rich.text import Text
 
-    lines, dots = view.evaluation_points, view.episode_points
-    values = [value for _, value in (*lines, *dots)]
-    if not values:
-        waiting = "the learning curve begins with the first episode"
-        empty = [Text("") for _ in range(rows + 2)]
-        empty[rows // 2] = Text(waiting.center(width), "dim")
-        return empty
-    low, high, tick = nice_range(min(values), max(values))
-    labels = tick_labels(low, high, tick, rows)
-    margin = max(map(len, labels.values())) + 1
-    columns = width - margin - 3
-    line_cells = Canvas(columns, rows, (0, view.steps), (low, high))
-    dot_cells = Canvas(columns, rows, (0, view.steps), (low, high))
-    line_cells.draw_line(lines)
-    for point in dots:
-        dot_cells.draw_dot(*point)
-    result = []
-    for row in range(rows):
-        label = labels.get(row, "")
-        text = Text.assemble((f"{label:>{margin}} {'┤' if label else '│'}", "dim"))
-        cells = zip(line_cells.bits[row], dot_cells.bits[row], strict=True)
-        for style, group in groupby(cells, style_of):
-            text.append("".join(chr(BRAILLE + (a | b)) if a | b else " " for a, b in group), style)
-        result.append(text)
-    return [*result, *step_axis(view.steps, columns, margin), legend(view, width)]
-
-
-def style_of(cell: tuple[int, int]) -> str:
-    """Of a cell with the dots of the line and those of the episodes."""
-    on_line, on_dots = cell
-    return "bold cyan" if on_line else "yellow" if on_dots else ""
-
-
-def step_axis(steps: int, columns: int, margin: int) -> list[Text]:
-    from rich.text import Text
-
-    middle, last = f"{steps // 2:,}", f"{steps:,} steps"
-    axis = "0" + middle.rjust(columns // 2 + len(middle) // 2 - 1)
-    return [Text(f"{'':>{margin}} └{axis}{last:>{max(0, columns - len(axis))}}", "dim")]
-
-
-def legend(view: TrainingView, width: int) -> Text:
-    from rich.text import Text
-
-    count = view.evaluation.episodes if view.evaluation else 0
-    episodes = f", mean of {count} episodes" if count else ""
-    for mean in (episodes, ""):  # where the line is too short
-        text = Text.assemble((" return:  ", "dim"))
-        text.append("⣀⠤⠒ ", "bold cyan")
-        text.append(f"evaluation{mean}   ", "dim")
-        text.append("⠂ ", "yellow")
-        text.append("training episode", "dim")
-        if text.cell_len <= width:
-            break
-    return text
+    found = [
+        curve(name, points, view.steps, width, style)
+        for name, points, style in (
+            ("evaluations", view.evaluation_points, "bold cyan"),
+            ("episodes   ", view.episode_points, "yellow"),
+        )
+        if points
+    ]
+    return found or [Text(" the learning curve begins with the first episode", "dim")]
 
 
 def bar(view: TrainingView, width: int) -> Text:

@@ -13,10 +13,10 @@ from rltools_host.build.firmware import (
     Footprint,
     LinkerRegion,
     footprint,
-    is_written,
     linker_regions,
     memory_lines,
     memory_usage,
+    section_sizes,
 )
 from rltools_host.errors import BuildError, UnknownNameError
 
@@ -33,13 +33,14 @@ ITCM             0x00000000         0x00000100
 Linker script and memory map
 AFTER            0x00000001         0x00000002         r
 """
-READ, WRITTEN = 2, 3  # flags: allocated, and written to as well
+READ, WRITTEN, FOR_DEBUGGERS = 2, 3, 1  # flags: allocated, and written to as well
 SECTIONS = [
-    (READ, 0x60000000, 0x80),
-    (WRITTEN, 0x20000000, 0x40),
-    (WRITTEN, 0x20000200, 0x10),  # behind its region
-    (WRITTEN, 0x60000010, 0),  # empty
-    (1, 0x60000020, 4),  # for a debugger
+    (".text", READ, 0x60000000, 0x80),
+    (".data", WRITTEN, 0x20000000, 0x40),
+    (".behind", WRITTEN, 0x20000200, 0x10),  # its region
+    (".empty", WRITTEN, 0x60000010, 0),
+    (".debug", FOR_DEBUGGERS, 0x60000020, 4),
+    (".const", READ, 0x60000000, 0x7F),
 ]
 SEGMENTS = [(1, 0, 0x60000000, 0x60000000, 0x80), (1, 0, 0x20000000, 0x60000080, 0x20), (4,) * 5]
 
@@ -47,13 +48,17 @@ SEGMENTS = [(1, 0, 0x60000000, 0x60000000, 0x80), (1, 0, 0x20000000, 0x60000080,
 def program_in(folder: Path) -> Path:
     header = 52
     segments = b"".join(struct.pack("<5I12x", *each) for each in SEGMENTS)
-    sections = b"".join(
-        struct.pack("<6I16x", 0, 1, flags, address, 0, size) for flags, address, size in SECTIONS
-    )
-    elf = bytearray(header) + segments + sections
-    elf[:6] = b"\x7fELF\x01\x01"
+    names = b"\0".join(name.encode() for name, *_ in SECTIONS) + b"\0"
+    sections = bytes(40)
+    for name, flags, address, size in SECTIONS:
+        place = names.index(name.encode())
+        sections += struct.pack("<6I16x", place, 1, flags, address, 0, size)
+    end = header + len(segments) + len(sections) + 40
+    sections += struct.pack("<6I16x", len(names) - 1, 3, 0, 0, end, len(names))
+    elf = bytearray(header) + segments + sections + names
+    elf[:7] = b"\x7fELF\x01\x01\x01"
     struct.pack_into("<II", elf, 28, header, header + len(segments))
-    struct.pack_into("<HHHH", elf, 42, 32, len(SEGMENTS), 40, len(SECTIONS))
+    struct.pack_into("<5H", elf, 42, 32, len(SEGMENTS), 40, len(SECTIONS) + 2, len(SECTIONS) + 1)
     program = folder / "it.elf"
     program.write_bytes(elf)
     program.with_suffix(".map").write_text(LINK_MAP)
@@ -96,9 +101,15 @@ def test_a_memory_is_used_up_to_its_last_byte(tmp_path: Path) -> None:
     assert memory_lines(memory_usage(board(memory("FLASH", 0x140, "FLASH")), program)) == [
         "  FLASH        160 of 320 bytes (50.0 %)  for FLASH"
     ]
-    program.write_bytes(program.read_bytes().replace(b"\x7fELF\x01", b"\x7fELF\x02"))
-    with pytest.raises(BuildError, match="not a 32-bit little-endian ELF"):
-        memory_usage(board(flash), program)
+    assert section_sizes(program)[".data"] == 0x40
+
+
+@pytest.mark.parametrize("content", [b"", b"not an ELF", b"cut off"])
+def test_what_is_no_elf_is_named(tmp_path: Path, content: bytes) -> None:
+    program = program_in(tmp_path)
+    program.write_bytes(program.read_bytes()[:90] if content == b"cut off" else content)
+    with pytest.raises(BuildError, match=r"it\.elf is not the firmware's ELF \(.+\): delete build"):
+        memory_usage(board(memory("FLASH", 0xA0, "FLASH")), program)
 
 
 def test_a_footprint_is_what_is_stored_and_what_is_written_to(tmp_path: Path) -> None:
@@ -108,4 +119,3 @@ def test_a_footprint_is_what_is_stored_and_what_is_written_to(tmp_path: Path) ->
     both = memory("BOTH", 0x2000, "RAM", "FLASH")  # its code runs there, too
     assert footprint(board(both), program) == Footprint(0xA0, 0x40 + 0xA0)
     assert footprint(board(), program) is None
-    assert [is_written(flags) for flags in range(8)] == [*([False] * 3), True, *([False] * 3), True]

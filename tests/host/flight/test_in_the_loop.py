@@ -185,7 +185,7 @@ def test_an_airframe_of_a_file(
     [
         ({**DRONE, "wingspan": 1}, 'unknown value of an airframe "wingspan"'),
         ({**DRONE, "noise": 1}, 'unknown value of an airframe "noise"'),
-        ({**DRONE, "mass_kg": "1"}, "mass_kg is"),
+        ({**DRONE, "mass_kg": "1"}, "mass_kg: Expected `int | float`"),
         ({**DRONE, "mass_kg": 1000}, "mass_kg=1000.0 is out of bounds"),
         ({**DRONE, "mass_kg": 0.2}, "its rotors lift 1.2 N, and it weighs 1.96 N"),
         ({**DRONE, "thrust_1": 0.9, "thrust_2": -0.5}, "falls where they turn fastest"),

@@ -105,7 +105,7 @@ def test_the_picture_on_a_terminal(result: LoopResult) -> None:
         text = captured.get()
         assert "flies over host" in text
         assert "front left" in text
-        assert "distance from the target" in text
+        assert " distance, m " in text
         assert re.search(r" place [-+]\d\.\d\d [-+]\d\.\d\d [-+]\d\.\d\d m", text)
         assert text.count(" % ") == 4
         assert all(len(line) <= width for line in text.splitlines())

@@ -445,3 +445,14 @@ def test_a_tensor_may_have_eight_dimensions() -> None:
     header = {"a.weight": {"dtype": "F32", "shape": [1] * 6 + [2, 2], "data_offsets": [0, 16]}}
     tensors, _ = tensor_files.read_safetensors(safetensors(header))
     assert tensors["a.weight"].shape == (1,) * 6 + (2, 2)
+
+
+def test_tensors_come_in_one_order() -> None:
+    """The package has them in another one each time."""
+    begins = {name: 4 * index for index, name in enumerate("hgfedcba")}
+    header = {
+        name: {"dtype": "F32", "shape": [1], "data_offsets": [begin, begin + 4]}
+        for name, begin in begins.items()
+    }
+    tensors, texts = tensor_files.read_safetensors(safetensors(header, bytes(32)))
+    assert (list(tensors), texts) == (list("abcdefgh"), {})

@@ -250,12 +250,12 @@ def test_what_group_json_must_say_of_a_task(
             {**named, "source": "gym:"},
             'gymnasium.source is "gym:", not a task\'s name such as gym:',
         ),
-        ({**named, "algorithm": "a2c"}, 'gymnasium.algorithm is "a2c", not dqn, ppo, sac or td3'),
+        ({**named, "algorithm": "a2c"}, 'gymnasium: algorithm is "a2c", not dqn, ppo, sac or td3'),
         (
             {**named, "experiment": "gym-other-sac"},
             'gymnasium.experiment is "gym-other-sac", not the experiment gym-elsewhere-sac',
         ),
-        ({"source": "gym:Point"}, "gymnasium.environment is missing"),
+        ({"source": "gym:Point"}, "gymnasium: Object missing required field `environment`"),
     ]
     for index, (value, sentence) in enumerate(changes):
         GroupFolder.create(tmp_path / f"g{index}", {**document, "gymnasium": value})

@@ -51,9 +51,9 @@ def test_a_task_is_the_same_from_a_run() -> None:
     assert headers_of(run.gymnasium) == headers_of(found)
     for key in ("source", "hidden", "actions"):
         damaged = {key_: value for key_, value in found.document().items() if key_ != key}
-        with pytest.raises(Unfit, match=f"gymnasium.{key} is missing"):
+        with pytest.raises(Unfit, match=f"gymnasium: Object missing required field `{key}`"):
             typed({"gymnasium": damaged}, Run)
-    with pytest.raises(Unfit, match=r"gymnasium\.experiment is"):
+    with pytest.raises(Unfit, match=r"gymnasium\.experiment: "):
         typed({"gymnasium": {**found.document(), "experiment": "../../etc"}}, Run)
 
 

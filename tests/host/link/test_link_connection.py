@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltools_host.build.cmake import load_dialect
+from rltools_host.documents import printable
 from rltools_host.errors import LinkLostError
 from rltools_host.link import connection as connection_module
 from rltools_host.link.connection import (
@@ -21,7 +22,7 @@ from rltools_host.link.connection import (
     Exchange,
     MessageQueue,
 )
-from rltools_host.link.framing import GAP, UNFINISHED_LIMIT, StatusText, TextAssembler, printable
+from rltools_host.link.framing import GAP, UNFINISHED_LIMIT, StatusText, TextAssembler
 from scripted_link import BOARD, ScriptedLink
 
 DIALECT: Any = load_dialect()

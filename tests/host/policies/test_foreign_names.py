@@ -94,7 +94,7 @@ def test_commands_that_build_for_a_run_refuse_it(
     (run / "run.json").write_text(json.dumps(document))
     assert cli.run(words.format(run=run).split()) == DamagedFileError.exit_code
     error = capsys.readouterr().err
-    assert "is damaged (gymnasium.actions[0].unit is" in error
+    assert "is damaged (gymnasium: actions[0].unit is" in error
     assert "plain text of 1 to 15 bytes" in error
     assert not (tmp_path / "generated").exists()
 

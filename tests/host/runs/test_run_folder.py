@@ -292,7 +292,7 @@ def test_runs_of_earlier_tools(tmp_path: Path, zone: Callable[[str], None]) -> N
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("", ""), ("{", ""), ("\xff", ""), ("[]", r" \(it is not one object\)")],
+    [("", ""), ("{", ""), ("\xff", ""), ("[]", r" \(Expected `object`, got `array`\)")],
 )
 def test_damaged_run_file(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "run.json").write_text(text, encoding="latin1")

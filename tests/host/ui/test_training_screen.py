@@ -18,7 +18,7 @@ from rltools_host.clients import training
 from rltools_host.clients.messages import Evaluation, Event, StatusText, TrainingProgress
 from rltools_host.training.metrics_log import row_of
 from rltools_host.training.progress import TrainingView
-from rltools_host.ui.terminal import Canvas, Pace, duration, number
+from rltools_host.ui.terminal import Pace, curve, duration, number
 from rltools_host.ui.training_screen import LiveScreen, PlainScreen, make_screen, picture
 from training_bench import Bench, metrics
 
@@ -281,20 +281,14 @@ def test_reports_are_taken_in_together(bench: Bench, tmp_path: Path) -> None:
     assert awakenings < len(rows) / 4 + (time.monotonic() - began) / training.GATHER_S
 
 
-def test_line_of_the_chart_is_unbroken() -> None:
-    canvas = Canvas(20, 5, (0, 10), (0, 1))
-    canvas.draw_line([(0, 0), (10, 1)])
-    dots = {
-        (2 * column + x, 4 * row + y)
-        for row, cells in enumerate(canvas.bits)
-        for column, bits in enumerate(cells)
-        for y, pair in enumerate(((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80)))
-        for x, bit in enumerate(pair)
-        if bits & bit
-    }
-    assert {(0, 19), (39, 0)} <= dots
-    assert {x for x, _ in dots} == set(range(40))
-    assert {y for _, y in dots} == set(range(20))
+def test_a_curve_is_a_line_of_means() -> None:
+    """Over what is planned, with its ends; what is not a number is left out."""
+    points = [(0, -10.0), (1, -20.0), (35, 5.0), (99, 15.0), (100, 25.0), (50, math.nan)]
+    line = curve("returns", points, 200, 40, "cyan").plain
+    assert line == f" returns {'▁▅▅▅▅█':11}  -15.0 to 20.0"
+    line = curve("returns", [(0, 2.0), (200, 2.0)], 200, 40, "cyan").plain
+    assert line == f" returns {'▁' * 11}  2 to 2"
+    assert curve("returns", [], 200, 40, "cyan").plain == " returns "
 
 
 def test_words_for_numbers_and_times() -> None:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from msgspec import structs
 
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
-from rltools_host.build import firmware as elf_memory
 from rltools_host.documents import Unfit, typed
 from rltools_host.errors import DamagedFileError, RltError
 from rltools_host.files import read_json
@@ -153,11 +150,9 @@ def sections_of_run(run: Run) -> dict[str, int]:
         program = firmware.program_path(board, run.experiment)
         if not program.is_file() or program.stat().st_mtime > latest_start_s(run):
             return {}
-        if elf_memory.memory_usage(board, program) != [
-            structs.asdict(entry) for entry in run.memory
-        ]:
+        if firmware.memory_usage(board, program) != [structs.asdict(entry) for entry in run.memory]:
             return {}
-        return section_sizes(program)
+        return firmware.section_sizes(program)
     except (RltError, OSError):
         return {}
 
@@ -169,23 +164,6 @@ def latest_start_s(run: Run) -> float:
     except ValueError:
         return -math.inf
     return started_us / 1e6 + 1  # run.json has whole seconds
-
-
-def section_sizes(program: Path) -> dict[str, int]:
-    """Size of each section of a 32-bit little-endian ELF."""
-    elf = program.read_bytes()
-    table_offset, entry_size, count = elf_memory.table_of(elf, 32, 46)
-    (names_index,) = struct.unpack_from("<H", elf, 50)
-    headers = [
-        struct.unpack_from("<IIIIII", elf, table_offset + index * entry_size)
-        for index in range(count)
-    ]
-    names_offset = headers[names_index][4]
-    sizes = {}
-    for name_offset, _, _, _, _, size in headers:
-        start = names_offset + name_offset
-        sizes[elf[start : elf.index(b"\0", start)].decode()] = size
-    return sizes
 
 
 # -- time ------------------------------------------------------------------------------------------

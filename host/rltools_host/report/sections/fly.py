@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 BOARD_STYLE = "section > table + p { margin-top: 12px; }\nsection a { color: var(--first); }\n"
 PX4_STYLE = "section > table + figure, section > table + p { margin-top: 18px; }\n"
 CAUSES = "|".join(cause.key for cause in Cause)
-CauseName = Annotated[str, Meta(pattern=rf"^({CAUSES})\Z", description="a cause")]
+CauseName = Annotated[str, Meta(pattern=rf"^({CAUSES})\Z")]
 UNITS = {"instructions": "guest instructions", "time_us": "µs"}
 COLUMNS = 4  # of a plot, where the page is wide
 

@@ -125,7 +125,7 @@ def test_a_damaged_result_is_a_sentence(
     path = result.write(folder)
     for content, reason in (
         ("{", ""),
-        ("[]", "it is not one object"),
+        ("[]", "Expected `object`, got `array`"),
         (path.read_text().replace('"format": 1', '"format": 9'), "format is 9, not 1"),
         ("[" * 10_000, "nested too deeply"),
     ):
