@@ -227,9 +227,9 @@ def test_the_length_of_episodes_is_as_asked_or_as_registered() -> None:
         ({"source": "gym:ns/Servo-v0"}, "gym-ns-servo-v0-sac"),
         ({"name": "My Servo"}, "gym-my-servo-sac"),
         ({"source": "__main__:main.<locals>.Servo"}, "gym-main-locals-servo-sac"),
-        ({"hidden": (256, 256)}, "gym-servo-v0-sac-2520"),
-        ({"hidden": (256, 255)}, "gym-servo-v0-sac-5611"),
-        ({"environments": 2}, "gym-servo-v0-sac-e6e9"),
+        ({"hidden": (256, 256)}, "gym-servo-v0-sac-87b9"),
+        ({"hidden": (256, 255)}, "gym-servo-v0-sac-453b"),
+        ({"environments": 2}, "gym-servo-v0-sac-f5c5"),
         ({"source": "gym:InvertedDoublePendulum-v5"}, "gym-inverteddoublepe-852226-sac"),
     ],
 )

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from policy_run import make_policy_run
-from rltools_host.build import experiments
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.policies.board import place_of_run
 
@@ -21,56 +20,15 @@ def run_with(path: Path, document: Mapping[str, Any]) -> str:
     return str(path)
 
 
-@pytest.fixture
-def described(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The experiments that were described; quadrotor-ppo is of a contract, ant-ppo of none."""
-    asked: list[str] = []
-
-    class Description:
-        def __init__(self, contract: str | None) -> None:
-            self.contract = contract
-
-    def describe(name: str) -> Description:
-        asked.append(name)
-        return Description("quadrotor" if name == "quadrotor-ppo" else None)
-
-    monkeypatch.setattr(experiments, "describe", describe)
-    return asked
-
-
-def test_a_run_states_its_contract(tmp_path: Path, described: list[str]) -> None:
+def test_a_run_states_its_contract(tmp_path: Path) -> None:
     run = run_with(tmp_path / "run", {"experiment": "quadrotor-ppo", "contract": "quadrotor"})
     assert place_of_run(run, "all-emulated", None, None).contract == "quadrotor"
     assert place_of_run(run, "host", None, "pendulum").contract == "pendulum", "who asks, gets it"
-    assert described == []
 
 
-def test_a_run_of_earlier_tools_has_that_of_its_experiment(
-    tmp_path: Path, described: list[str]
-) -> None:
-    run = run_with(tmp_path / "run", {"experiment": "quadrotor-ppo"})
-    assert place_of_run(run, "host", None, None).contract == "quadrotor"
-    assert described == ["quadrotor-ppo"]
-
-
-@pytest.mark.parametrize(
-    ("document", "says"),
-    [
-        ({"experiment": "ant-ppo"}, "of ant-ppo, whose environment has channels of its own"),
-        ({"experiment": "ant-ppo", "contract": None}, "channels of its own, and boards are built"),
-        (
-            {"experiment": "beam-sac"},
-            "beam-sac, which is not an experiment here: name the contract of its policies with "
-            "--contract, acrobot, cart-pole, masked-pendulum, pendulum, quadrotor or racing-car",
-        ),
-    ],
-)
-@pytest.mark.usefixtures("described")
-def test_no_board_can_be_built_for_it(
-    document: Mapping[str, Any], says: str, tmp_path: Path
-) -> None:
-    run = run_with(tmp_path / "run", document)
-    with pytest.raises(UsageError, match=says):
+def test_no_board_can_be_built_for_it(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", {"experiment": "ant-ppo", "contract": None})
+    with pytest.raises(UsageError, match="of ant-ppo, whose environment has channels of its own"):
         place_of_run(run, "host", None, None)
     assert place_of_run(run, "teensy41", "/dev/ttyACM0", None).port, "what is there is not built"
     assert place_of_run(run, "crazyflie", None, None).is_crazyflie
