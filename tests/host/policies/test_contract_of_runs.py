@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from policy_run import make_policy_run
+from rltools_host.build import experiments
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.policies.board import place_of_run
 
