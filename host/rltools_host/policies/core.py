@@ -1,15 +1,12 @@
-"""Runs policy images on this machine, through the code that boards run (policy/runtime.h).
-
-What the core's headers say, as text: definitions of core/math.h in C, for a header that stands
-alone, and the list of activations.
-"""
+"""Runs policy images on this machine, through the code that boards run (policy/runtime.h); the
+core's list of activations."""
 
 from __future__ import annotations
 
 import ctypes
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -24,88 +21,7 @@ from rltools_host.runs.saves import (
 )
 from rltools_host.tree import TREE
 
-CORE = TREE.include / "rltools" / "core"
-ACTIVATIONS = CORE.parent / "nn" / "activation.h"
-CORE_MATH = (CORE / "float_bits.h", CORE / "fma.h", CORE / "math.h")  # in the order of their use
-
-
-def core_math_source(functions: Sequence[str], prefix: str, macros: str) -> str:
-    """The definitions of these functions of the core, and of all that they use, in order: in C99,
-    which is C++11 as well. Their names begin with `prefix`, those of macros with `macros`."""
-    body = "\n\n".join(namespace_body(path.read_text(encoding="utf-8")) for path in CORE_MATH)
-    blocks = [drop_double(block.strip()) for block in re.split(r"\n\s*\n", body)]
-    blocks = [block for block in blocks if block and not block.startswith("// ----")]
-    defined = {name: number for number, block in enumerate(blocks) for name in defined_names(block)}
-    needed: set[int] = set()
-    waiting = list(functions)
-    while waiting:
-        name = waiting.pop()
-        if name not in defined:
-            raise BuildError(f"{CORE}/*.h do not define {name} for float: restore them from git")
-        number = defined[name]
-        if number not in needed:
-            needed.add(number)
-            words = set(re.findall(r"\w+", without_comments(blocks[number])))
-            waiting += sorted(words & defined.keys())
-    names = "|".join(name for name in defined if defined[name] in needed)
-
-    def renamed(match: re.Match[str]) -> str:
-        code = re.sub(r"\bRLT_(\w+)", rf"{macros}_\1", match["code"])
-        return re.sub(rf"\b({names})\b", rf"{prefix}_\1", code) + (match["comment"] or "")
-
-    text = "\n\n".join(in_c(blocks[number]) for number in sorted(needed))
-    return re.sub(r"^(?P<code>.*?)(?P<comment>//.*)?$", renamed, text, flags=re.MULTILINE)
-
-
-# The C++ of the core's definitions, and the C that says the same.
-IN_C = (
-    (r"^template <class T>\n", ""),
-    (r"\bif constexpr\b", "if"),
-    (
-        r"^inline constexpr bool (\w+) =\n(#if[^;]*)true;\n#else\n\s*false;\n#endif",
-        r"enum {\n  \1 =\n\g<2>1\n#else\n    0\n#endif\n};",
-    ),
-    (r"\bstd::(u?int\d+_t)", r"\1"),
-    (r"^inline constexpr ", "static const "),
-    (r"\bconstexpr (?!inline)", "const "),
-    (r"^\[\[gnu::always_inline\]\] (?:constexpr )?inline", "static inline RLT_ALWAYS_INLINE"),
-    (r"^\[\[gnu::noinline\]\] inline", "static RLT_NOINLINE"),
-    (r"^(?:constexpr )?inline ", "static inline "),
-    (r"^struct (\w+) \{(.*?)^\};", r"typedef struct \1 {\2} \1;"),
-    (r"\bstatic_cast<([\w ]+)>\(", r"(\1)("),
-    (r"__builtin_fmaf\b", "RLT_FMAF"),
-    (r"__builtin_fabsf\b", "RLT_FABSF"),
-    (r"__builtin_inff\(\)", "RLT_INFINITY"),
-    (r'__builtin_nanf\(""\)', "RLT_NAN"),
-    (r"__builtin_memcpy\b", "memcpy"),
-)
-FUNCTION = re.compile(r"^static (?:inline )?(?:RLT_\w+ )?(\w+) \w+\(", re.MULTILINE)
-
-
-def in_c(block: str) -> str:
-    """A block of the core's definitions for float, in C99."""
-    is_template = block.startswith("template") or "\ntemplate" in block
-    for pattern, replacement in IN_C:
-        block = re.sub(pattern, replacement, block, flags=re.MULTILINE | re.DOTALL)
-    if is_template:
-        block = re.sub(r"\bT\b", "float", block)
-    made = FUNCTION.search(block)
-    if made:
-        block = re.sub(
-            r"^( *)(if \(.*\) )?return (\{[^{}]*\});",
-            lambda match: return_struct(made[1], *match.groups()),
-            block,
-            flags=re.MULTILINE,
-        )
-    return decimal_literals(block)
-
-
-def return_struct(name: str, indent: str, condition: str | None, fields: str) -> str:
-    """C returns a struct by its name."""
-    if condition is None:
-        return f"{indent}const {name} made = {fields};\n{indent}return made;"
-    inner = return_struct(name, f"{indent}  ", None, fields)
-    return f"{indent}{condition}{{\n{inner}\n{indent}}}"
+ACTIVATIONS = TREE.include / "rltools" / "nn" / "activation.h"
 
 
 def float_literal(value: float) -> str:
@@ -116,57 +32,15 @@ def float_literal(value: float) -> str:
     return f"{number!s}f"
 
 
-def decimal_literals(text: str) -> str:
-    """C++ has hexadecimal ones from C++17 on."""
-    literal = re.compile(r"\b0x[0-9a-f]+(?:\.[0-9a-f]*)?p[-+]?\d+f\b")
-    return literal.sub(lambda match: float_literal(float.fromhex(match[0][:-1])), text)
-
-
-def namespace_body(text: str) -> str:
-    """What a header defines in namespace math, but for the functions of double."""
-    body = text.partition("namespace math {")[2].partition("}  // namespace math")[0]
-    return body.partition("// ---- Double")[0]
-
-
-def drop_double(block: str) -> str:
-    """A block of definitions without those for double, which stand on one line."""
-    return "\n".join(line for line in block.splitlines() if not re.match(r"inline double", line))
-
-
-def without_comments(text: str) -> str:
-    return re.sub(r"//.*", "", text)
-
-
-def defined_names(block: str) -> list[str]:
-    """The functions, constants and types that a block defines at its left margin."""
-    value = r"^(?:\[\[[\w:]+\]\] )?(?:inline |constexpr )+[\w:<>]+ (\w+)(?:\(| =)"
-    matches = re.finditer(rf"{value}|^struct (\w+)", block, re.MULTILINE)
-    return [match[1] or match[2] for match in matches]
-
-
 @cache
-def activations() -> Mapping[str, str]:
-    """RLT_ACTIVATION_LIST, in its order: an activation's name, and its value at x in C++."""
+def activations() -> tuple[str, ...]:
+    """Return the names of RLT_ACTIVATION_LIST, in its order."""
     text = ACTIVATIONS.read_text(encoding="utf-8").replace("\\\n", "")
     found = re.search(r"^#define RLT_ACTIVATION_LIST\(X\)(.*)$", text, re.MULTILINE)
-    calls = re.split(r"\bX\(", found[1])[1:] if found else []
-    entries = [macro_arguments(call) for call in calls]
-    if not entries or any(len(entry) != 4 for entry in entries):
+    names = re.findall(r"\bX\((\w+)", found[1]) if found else []
+    if not names:
         raise BuildError(f"{ACTIVATIONS} has no list of activations: restore it from git")
-    return {name: value for name, _, value, _ in entries}
-
-
-def macro_arguments(text: str) -> list[str]:
-    """The arguments of a macro's call, from the one behind its parenthesis on."""
-    arguments, depth, start = [], 0, 0
-    for place, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth < 0 or (letter == "," and depth == 0):
-            arguments.append(" ".join(text[start:place].split()))
-            start = place + 1
-        if depth < 0:
-            break
-    return arguments
+    return tuple(names)
 
 
 LAYER = struct.Struct("<HHBB2s")

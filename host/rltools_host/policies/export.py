@@ -1,13 +1,12 @@
-"""A run's policy as the image itself, or as one self-contained header of C99 and C++11.
-
-The header holds the image's numbers as literals that give their bits, and its functions come from
-core/math.h, so that it computes the bits that the core computes.
+"""A run's policy as the image itself, or as one self-contained header of C99 and C++11: the runtime
+rlt_policy.h, and the image with its sizes, texts and names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+import struct
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -20,23 +19,18 @@ from rltools_host.build.description import (
     string_literal,
 )
 from rltools_host.policies.contract import (
-    LEAST_ALLOWED,
-    Example,
+    DENSE,
+    GRU,
+    RESET_AT_FAULT,
     ObservationSum,
     PastAction,
-    masks_of,
     output_dim,
 )
-from rltools_host.policies.core import activations, core_math_source, float_literal
-from rltools_host.policies.header_layers import (
-    PARTS,
-    dense_functions,
-    input_source,
-    layer_sources,
-    remembering,
-)
+from rltools_host.policies.core import activations, float_literal
 from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.tree import TREE
 
+RUNTIME = TREE.root / "integrations" / "c" / "rlt_policy.h"
 HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")
 
 
@@ -87,26 +81,6 @@ FORMATS: dict[str, tuple[str, Callable[[PolicyImage], bytes]]] = {
 }
 
 
-INDENT, WIDTH = "    ", 100
-
-
-def number_rows(values: Iterable[float]) -> str:
-    """Literals, comma separated, in lines of at most WIDTH columns."""
-    lines, line = [], INDENT
-    for value in values:
-        literal = float_literal(value) + ","
-        if len(line) + len(literal) > WIDTH:
-            lines.append(line.rstrip())
-            line = INDENT
-        line += literal + " "
-    return "\n".join([*lines, line.rstrip()])
-
-
-def array(name: str, values: Float32Array) -> str:
-    flat = np.asarray(values, np.float32).ravel()
-    return f"static const float {name}[{flat.size}] = {{\n{number_rows(flat.tolist())}\n}};"
-
-
 def channel_rows(channels: Sequence[Channel]) -> str:
     return "\n".join(
         f"    {{{string_literal(channel.name)}, {string_literal(channel.unit)}, "
@@ -127,68 +101,6 @@ def meaning(channel: Channel) -> str:
     if channel.choices:
         return ", ".join(f"{number} {name}" for number, name in enumerate(channel.choices))
     return f"{channel.unit}, {channel.minimum:g} to {channel.maximum:g}"
-
-
-# Of a policy with choices, in policy_header.h.in: how many outputs each action has, and what is
-# done where they are of a choice.
-CHOOSE = """\
-  static const int choices[{guard}_ACTION_DIM] = {{{counts}}};
-"""
-CHOOSE_ONE = """\
-    if (choices[i] > 0) {  // the largest output, the first of equal ones
-      int best = 0;
-      for (int k = 1; k < choices[i]; k++) best = output[k] > output[best] ? k : best;
-      action[i] = (float)best;
-      output += choices[i];
-      continue;
-    }
-"""
-
-
-# The same where observations forbid choices.
-CHOOSE_MASKED = """\
-  static const int choices[{guard}_ACTION_DIM] = {{{counts}}};
-  // Of each output the observation that forbids it below one half.
-  static const int masks[{guard}_OUTPUT_DIM] = {{{masks}}};
-  const int* mask = masks;
-"""
-CHOOSE_ONE_MASKED = """\
-    if (choices[i] > 0) {{  // the largest output that is allowed, the first of equal ones
-      int best = -1, largest = 0;
-      for (int k = 0; k < choices[i]; k++) {{
-        const bool is_allowed = mask[k] < 0 || observation[mask[k]] >= {least};
-        if (is_allowed && (best < 0 || output[k] > output[best])) best = k;
-        largest = output[k] > output[largest] ? k : largest;
-      }}
-      action[i] = (float)(best < 0 ? largest : best);
-      output += choices[i];
-      mask += choices[i];
-      continue;
-    }}
-    mask++;
-"""
-
-
-def choosing(image: PolicyImage, guard: str) -> dict[str, str]:
-    """How outputs become an action."""
-    counts = [len(channel.choices) for channel in image.actions]
-    masks = masks_of(image.observations, image.actions)
-    found = {"seen": "", "observation": "", "example_observation": ""}
-    if not any(counts):
-        return {**found, "choose": "", "choose_one": "", "scaled": "output[i]"}
-    numbers = ", ".join(map(str, counts))
-    if all(mask is None for mask in masks):
-        choose = CHOOSE.format(guard=guard, counts=numbers)
-        return {**found, "choose": choose, "choose_one": CHOOSE_ONE, "scaled": "*output++"}
-    places = ", ".join("-1" if mask is None else str(mask) for mask in masks)
-    return {
-        "seen": "const float* observation, ",
-        "observation": "observation, ",
-        "example_observation": "example->observation, ",
-        "choose": CHOOSE_MASKED.format(guard=guard, counts=numbers, masks=places),
-        "choose_one": CHOOSE_ONE_MASKED.format(least=float_literal(LEAST_ALLOWED)),
-        "scaled": "*output++",
-    }
 
 
 def safe_output(image: PolicyImage) -> Float32Array:
@@ -220,19 +132,6 @@ def observation_comment(image: PolicyImage) -> str:
     return text
 
 
-def example_rows(examples: Sequence[Example], is_recurrent: bool) -> str:
-    rows = []
-    for example in examples:
-        fields = (example.observation, example.output, example.action)
-        numbers = [number_list(values) for values in fields]
-        begins = f", {str(example.begins).lower()}" if is_recurrent else ""
-        rows.append(
-            f"    {{{{{numbers[0]}}},\n     {{{numbers[1]}}},\n     {{{numbers[2]}}},\n"
-            f"     0x{example.trace:08x}u{begins}}},"
-        )
-    return "\n".join(rows)
-
-
 def number_list(values: Float32Array) -> str:
     return ", ".join(map(float_literal, values.tolist()))
 
@@ -259,29 +158,101 @@ def fields(image: PolicyImage) -> dict[str, Any]:
     }
 
 
+# Of a recurrent policy, in policy_header.h.in.
+REMEMBERS = """\
+//
+// The policy remembers what it observed: `state` ({state_dim} numbers) moves on with each call. One
+// call is a step of {trained:,} us. To act more often, call it between two steps with a copy of
+// what the state was before the first of them. {name}_reset() sets it to zero: at the
+// beginning, after an observation that was missing or old, and after a pause of more than
+// {pause:,} us.{fault}
+"""
+RESET = """
+// The hidden state of a policy that has observed nothing.
+static inline void {name}_reset(float* state) {{
+  for (int i = 0; i < {guard}_STATE_DIM; i++) state[i] = 0.0f;
+}}
+"""
+
+
+def remembering(image: PolicyImage, name: str, guard: str) -> dict[str, str]:
+    """Return what the header says, and does, of a hidden state; nothing where there is none."""
+    recurrence = image.recurrence
+    if recurrence is None:
+        texts = "remembers own_state state state_dim reset reset_in_namespace"
+        return {**dict.fromkeys(texts.split(), ""), "state_or_null": "NULL"}
+    fault = "\n// A call that returns false does it, too."
+    if not recurrence.reset_at & RESET_AT_FAULT:
+        fault = "\n// A call that returns false leaves it as it was."
+    return {
+        "remembers": REMEMBERS.format(
+            state_dim=recurrence.state_dim,
+            trained=recurrence.trained_interval_us,
+            pause=recurrence.most_pause_us,
+            name=name,
+            fault=fault,
+        ),
+        "own_state": ", float* state",
+        "state": ", state",
+        "state_or_null": "state",
+        "state_dim": (
+            f"#define {guard}_STATE_DIM {recurrence.state_dim}\n"
+            f"#define {guard}_TRAINED_INTERVAL_US {recurrence.trained_interval_us}u\n"
+            f"#define {guard}_MOST_PAUSE_US {recurrence.most_pause_us}u\n"
+        ),
+        "reset": RESET.format(name=name, guard=guard),
+        "reset_in_namespace": (
+            f"static constexpr int kStateDim = {guard}_STATE_DIM;\n"
+            f"inline void reset(float* state) {{ {name}_reset(state); }}\n"
+        ),
+    }
+
+
+def scratch_floats(image: PolicyImage) -> int:
+    """Return RLT_SCRATCH_FLOATS() of rlt_policy.h for a policy."""
+    widest = max(len(image.observations), *(layer.width for layer in image.layers))
+    recurrent = [layer for layer in image.layers if layer.kind != DENSE]
+    products = max((2 * layer.bias.size for layer in recurrent), default=0)
+    return 2 * widest + products + sum(layer.state_dim for layer in recurrent)
+
+
+def sizes(image: PolicyImage) -> dict[str, object]:
+    """Return the parts of rlt_policy.h that a policy needs, and its floats of scratch memory."""
+    names = [*activations()]
+    parts = 0
+    for layer in image.layers:
+        dense = 1 << names.index(layer.activation)
+        parts |= dense if layer.kind == DENSE else 0x100 if layer.kind == GRU else 0x200
+    scratch, actions, outputs = scratch_floats(image), len(image.actions), output_dim(image.actions)
+    return {
+        "parts": f"{parts:#x}",
+        "scratch_floats": scratch,
+        "verify_floats": scratch + outputs + actions,
+    }
+
+
+def stack_bytes(image: PolicyImage) -> int:
+    """Return what a call of the header's takes at most: its arrays, and 1 KB for all else."""
+    return 1024 + 4 * (scratch_floats(image) + output_dim(image.actions) + len(image.actions))
+
+
+def word_rows(data: bytes) -> str:
+    """Return the little-endian words as literals, eight in a line."""
+    words = [f"0x{word:08x}," for (word,) in struct.iter_unpack("<I", data)]
+    return "\n".join("    " + " ".join(words[i : i + 8]) for i in range(0, len(words), 8))
+
+
 def c_header(image: PolicyImage) -> str:
-    """The policy as source that C99 and C++11 compile. Every name in it begins with its own."""
+    """The policy as source that C99 and C++11 compile. Every name in it begins with its own, but
+    for those of the runtime."""
     name = identifier(image.experiment) + "_policy"
     guard = name.upper()
-    used = {activations()[layer.activation] for layer in image.layers}
-    functions = {name for value in used for name in re.findall(r"math::(\w+)", value)}
-    functions |= {"sigmoid", "tanh"} if image.recurrence is not None else set()
-    parameters = "\n\n".join(
-        array(f"{name}_{part}_{index}", values)
-        for index, layer in enumerate(image.layers)
-        for part, values in zip(PARTS, layer.tensors, strict=False)
-    )
-    if image.normalizer is not None:
-        mean, inverse_std = image.normalizer
-        parameters = (
-            f"{array(f'{name}_mean', mean)}\n\n{array(f'{name}_inverse_std', inverse_std)}\n\n"
-            f"{parameters}"
-        )
     header = Template(HEADER_TEMPLATE.read_text(encoding="utf-8"))
     return header.substitute(
         fields(image),
         name=name,
         guard=guard,
+        runtime=RUNTIME.read_text(encoding="utf-8"),
         step_interval=f"{image.step_interval_us:,}",
         observation_comment=observation_comment(image),
         action_comment=channel_comment(image.actions),
@@ -292,14 +263,8 @@ def c_header(image: PolicyImage) -> str:
         example_count=len(image.examples),
         observations=channel_rows(image.observations),
         safe_output=number_list(safe_output(image)),
-        **choosing(image, guard),
-        examples=example_rows(image.examples, image.recurrence is not None),
-        parameters=parameters,
-        core_math=core_math_source(
-            sorted({*functions, "fma", "clamp", "absolute", "to_bits"}), name, guard
-        ),
-        dense=dense_functions(name, image.layers),
-        largest=float_literal(float(np.finfo(np.float32).max)),
-        layers="\n".join([input_source(name, image), *layer_sources(name, image.layers)]),
+        word_count=len(image.data) // 4,
+        words=word_rows(image.data),
+        **sizes(image),
         **remembering(image, name, guard),
     )

@@ -23,7 +23,6 @@ from rltools_host.policies.contract import (
 from rltools_host.policies.core import float_literal
 from rltools_host.policies.esp_idf import EMBEDDED as EMBEDDED
 from rltools_host.policies.esp_idf import EXAMPLE, asserts, fitted
-from rltools_host.policies.header_layers import stack_bytes
 from rltools_host.policies.image import PolicyImage
 from rltools_host.tree import TREE
 
@@ -337,7 +336,8 @@ def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
         "  // MOTORS": motor_lines(image),
     }
     files = filled(ZEPHYR, words)
-    stack = -(-stack_bytes(image) // 512) * 512  # of Zephyr's 1,024 there is little left else
+    # Of Zephyr's 1,024 bytes there is little left else.
+    stack = -(-export.stack_bytes(image) // 512) * 512
     files["samples/control/prj.conf"] += f"CONFIG_MAIN_STACK_SIZE={stack}\n".encode()
     files[f"include/{name}.h"] = export.encode_header(image)
     files["LICENSE"] = LICENSE.read_bytes()

@@ -121,7 +121,7 @@ def test_the_header_needs_no_optimization_and_no_fma_instruction(tmp_path: Path)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", ["pendulum", "masked", *SOME_NETWORKS])
+@pytest.mark.parametrize("name", ["pendulum", "masked"])
 def test_the_header_is_c99_and_cpp11(name: str, language: str, tmp_path: Path) -> None:
     image = parse_policy(sample_images()[name])
     prefix = export.identifier(image.experiment) + "_policy"
@@ -193,14 +193,19 @@ def test_two_policies_and_two_sources_go_into_one_program(tmp_path: Path) -> Non
     assert subprocess.run([tmp_path / "program"], timeout=60).returncode == 0
 
 
-def test_a_changed_weight_fails_the_headers_own_check(tmp_path: Path) -> None:
+@pytest.mark.parametrize("hides", [False, True])
+def test_a_changed_weight_fails_the_headers_own_check(hides: bool, tmp_path: Path) -> None:
+    """By the image's checksum, and where that is made to fit by the examples' traces."""
     image = parse_policy(sample_images()["tanh"])
+    weight = image.layers[1].weights[3, 4]
+    offset = image.data.index(weight.tobytes())
+    changed = patched(image.data, offset, "f", np.nextafter(weight, np.float32(9)))
+    if not hides:
+        changed = changed[:12] + image.data[12:16] + changed[16:]
+    words = [export.word_rows(data) for data in (image.data, changed)]
     header = export.c_header(image)
-    literal = f" {float_literal(float(image.layers[1].weights[3, 4]))},"
-    assert header.count(literal) == 1
-    next_weight = np.nextafter(image.layers[1].weights[3, 4], np.float32(9))
-    changed = header.replace(literal, f" {float_literal(float(next_weight))},")
-    (tmp_path / "policy.h").write_text(changed)
+    assert header.count(words[0]) == 1
+    (tmp_path / "policy.h").write_text(header.replace(*words))
     (tmp_path / "program.cpp").write_text(PROGRAM.format(name="valve_test_policy"))
     command = ["g++", *STRICT, "-O1", "program.cpp", "-o", "program"]
     subprocess.run(command, check=True, cwd=tmp_path, timeout=120)

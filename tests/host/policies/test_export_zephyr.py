@@ -89,7 +89,9 @@ def test_the_sample_acts_at_the_contracts_rate_if_the_bits_are_right(
     root = module(tmp_path)
     header = root / "include/pendulum_td3_policy.h"
     if is_damaged:
-        text, count = re.subn(r"(bias_0\[64\] = \{\n +)\S+,", r"\g<1>7.0f,", header.read_text())
+        text, count = re.subn(
+            r"(_image\[\d+\].* = \{\n +)\S+,", r"\g<1>0x00000007,", header.read_text()
+        )
         assert count == 1
         header.write_text(text)
     kernel = tmp_path / "kernel.c"

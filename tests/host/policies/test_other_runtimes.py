@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from beside_core import require_the_cores_bits
 from rltools_host.build.description import Channel
 from rltools_host.build.experiments import list_experiments
 from rltools_host.commands.export import run as export_run
@@ -133,8 +134,10 @@ def test_the_readmes_run_is_a_model_of_onnx(
 
 
 def require_each_export(run: Path, folder: Path) -> None:
-    """All formats, each checked by the command; of forbidden choices those which have them."""
+    """All formats, each checked by the command; of forbidden choices those which have them. The
+    runtime in C, which some of them carry, computes the core's bits."""
     image = read_run_policy(str(run))
+    require_the_cores_bits({"policy": image.data}, folder)
     has_masks = any(mask is not None for mask in masks_of(image.observations, image.actions))
     for to in (*FORMATS, *FRAMEWORK_FORMATS, *FOLDERS, *FRAMEWORK_FOLDERS):
         if has_masks and to in ("onnx", "pytorch"):

@@ -7,8 +7,8 @@
 namespace rlt {
 
 // All activations. What reads, writes, describes or exports a network follows this list; a policy
-// image has an activation's place in it, from 0, so that a new one comes last. The text of a value
-// is C++ with core/math.h alone: exported headers have it (policies/core.py).
+// image has an activation's place in it, from 0, so that a new one comes last. In C,
+// integrations/c/rlt_policy.h has them.
 //   X(name, whether the derivative needs x, value at x, derivative where the value is y)
 // A NaN passes through each of them. ReLU's zero has no sign. GELU is x times the normal
 // distribution function (Hendrycks and Gimpel 2016), its derivative has the density besides. SiLU
