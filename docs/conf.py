@@ -1,6 +1,4 @@
-"""Sphinx's configuration of this documentation: `rlt docs` builds it of the tree's own files."""
-
-from __future__ import annotations
+"""Sphinx's configuration of this documentation, which `rlt docs` builds."""
 
 import hashlib
 import inspect
@@ -36,13 +34,16 @@ digest = hashlib.sha256()
 for name in files_in(TREE.root, (*SOURCES, "docs/doxygen")):
     digest.update(name.encode() + (TREE.root / name).read_bytes())
 KEPT = WORK / f"kept-{digest.hexdigest()[:12]}"
+XML = KEPT / "doxygen" / "xml"
 for old in () if KEPT.is_dir() else (*WORK.glob("kept-*"), WORK / "doctrees"):
     shutil.rmtree(old, ignore_errors=True)
-# Tutorials work in a project of their own.
-shutil.rmtree(WORK / "project" / "runs", ignore_errors=True)
+# They work in a project of their own.
+shutil.rmtree(WORK / "project", ignore_errors=True)
 write_changed(WORK / "project" / MARKER, "")
-os.environ[VARIABLE] = str(WORK / "project")
-os.environ.pop("MPLBACKEND", None)
+kernel = WORK / "ipython/profile_default/ipython_kernel_config.py"
+write_changed(kernel, "c.IPKernelApp.log_level = 40\n")  # errors alone
+os.environ |= {VARIABLE: str(WORK / "project"), "MPLBACKEND": ""}
+os.environ["IPYTHONDIR"] = str(kernel.parents[1])
 
 project = "rlt"
 extensions = ["myst_nb", "breathe", "sphinx.ext.autodoc"]
@@ -64,7 +65,7 @@ nb_execution_timeout = 300  # s, of a cell
 nb_merge_streams = True
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # would be fetched from elsewhere
 autodoc_default_options = {"members": True, "imported-members": True}
-breathe_projects = {"rlt": str(KEPT / "doxygen" / "xml")} if HAS_DOXYGEN else {}
+breathe_projects = {"rlt": str(XML)} if HAS_DOXYGEN else {}
 breathe_default_project = "rlt"
 breathe_show_include = False
 html_theme = "furo"
@@ -77,7 +78,7 @@ html_css_files = ["site.css"]
 
 def tables() -> dict[str, str]:
     """Return what hyperparameters.cpp prints of the lists in C++, by the names of the tables."""
-    calls = " ".join(f"X({algorithm.struct})" for algorithm in algorithms().values())
+    calls = " ".join(f"X({one.struct})" for one in algorithms().values())
     flags = ["-std=c++17", f"-I{TREE.include}", f"-DRLT_ALGORITHMS(X)={calls}"]
     flags += [f"-includerltools/rl/algorithms/{name}.h" for name in algorithms()]
     source, program = TREE.root / "docs/reference/hyperparameters.cpp", WORK / "hyperparameters"
@@ -130,8 +131,8 @@ def unlink_folders(app: Any, document: Any) -> None:
 
 def write_math(translator: Any, node: Any) -> None:
     """Write MathML, which browsers show without a script or a font from elsewhere."""
-    is_block = isinstance(node, nodes.math_block)
-    translator.body.append(convert(node.astext(), display="block" if is_block else "inline"))
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    translator.body.append(convert(node.astext(), display=display))
     raise nodes.SkipNode
 
 
@@ -145,5 +146,5 @@ def setup(app: Any) -> None:
 myst_substitutions = tables()
 if not HAS_DOXYGEN:
     print("without the core's API: `apt-get install doxygen` brings what it needs")
-elif not (KEPT / "doxygen" / "xml" / "index.xml").exists():
-    run_doxygen(KEPT / "doxygen")
+elif not (XML / "index.xml").exists():
+    run_doxygen(XML.parent)
