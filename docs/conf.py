@@ -37,7 +37,7 @@ KEPT = WORK / f"kept-{digest.hexdigest()[:12]}"
 XML = KEPT / "doxygen" / "xml"
 for old in () if KEPT.is_dir() else (*WORK.glob("kept-*"), WORK / "doctrees"):
     shutil.rmtree(old, ignore_errors=True)
-# They work in a project of their own.
+# Tutorials work in a project of their own.
 shutil.rmtree(WORK / "project", ignore_errors=True)
 write_changed(WORK / "project" / MARKER, "")
 kernel = WORK / "ipython/profile_default/ipython_kernel_config.py"

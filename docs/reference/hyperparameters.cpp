@@ -35,7 +35,7 @@ void print_metrics(const char* name) {
 }  // namespace
 
 int main() {
-#define PRINT(Algorithm)                                                       \
+#define PRINT(Algorithm)                                                     \
   print<rlt::Algorithm::TaskHyperparameters>("hyperparameters_" #Algorithm); \
   print_metrics<rlt::Algorithm::Metrics>("metrics_" #Algorithm);
   RLT_ALGORITHMS(PRINT)
