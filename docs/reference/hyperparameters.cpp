@@ -1,5 +1,5 @@
 // Prints every hyperparameter and metric as Markdown, from the lists of the algorithms and
-// environments: a table each, under the name by which documents take it (`{{ metrics_TD3 }}`).
+// environments: a table each, under the name by which documents take it (`{{ metrics_td3 }}`).
 // conf.py compiles and runs it, and names the algorithms.
 #include <cstdio>
 
