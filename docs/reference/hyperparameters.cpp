@@ -1,6 +1,6 @@
-// Prints every hyperparameter as Markdown, from the lists of the algorithms and environments, or
-// with the argument `metrics` every metric (write.py compiles and runs it, and names the
-// algorithms).
+// Prints every hyperparameter and metric as Markdown, from the lists of the algorithms and
+// environments: a table each, under the name by which documents take it (`{{ metrics_td3 }}`).
+// conf.py compiles and runs it, and names the algorithms.
 #include <cstdio>
 
 #include "rltools/rl/environments/any_quadrotor.h"
@@ -9,9 +9,9 @@
 namespace {
 
 template <class List>
-void print(const char* title, int from = 0) {
-  std::printf("\n## %s\n\n| name | default | range | unit | meaning |\n|---|---|---|---|---|\n",
-              title);
+void print(const char* name, int from = 0) {
+  std::printf("\n## %s\n| name | default | range | unit | meaning |\n|---|---|---|---|---|\n",
+              name);
   for (int i = from; i < List::kCount; i++) {
     const rlt::ParameterInfo& info = List::info(i);
     const bool is_bounded = info.maximum < 4294967295.0;
@@ -25,8 +25,8 @@ void print(const char* title, int from = 0) {
 }
 
 template <class Metrics>
-void print_metrics(const char* title) {
-  std::printf("\n## %s\n\n| name | meaning |\n|---|---|\n", title);
+void print_metrics(const char* name) {
+  std::printf("\n## %s\n| name | meaning |\n|---|---|\n", name);
   for (int i = 0; i < Metrics::kCount; i++) {
     std::printf("| `%s` | %s |\n", Metrics::info(i).name, Metrics::info(i).description);
   }
@@ -34,16 +34,12 @@ void print_metrics(const char* title) {
 
 }  // namespace
 
-int main(int argument_count, char**) {
-  if (argument_count > 1) {
-#define PRINT_METRICS(Algorithm) print_metrics<rlt::Algorithm::Metrics>(rlt::Algorithm::kName);
-    RLT_ALGORITHMS(PRINT_METRICS)
-    return 0;
-  }
-#define PRINT(Algorithm) print<rlt::Algorithm::TaskHyperparameters>(rlt::Algorithm::kName);
+int main() {
+#define PRINT(Algorithm)                                                     \
+  print<rlt::Algorithm::TaskHyperparameters>("hyperparameters_" #Algorithm); \
+  print_metrics<rlt::Algorithm::Metrics>("metrics_" #Algorithm);
   RLT_ALGORITHMS(PRINT)
-  print<rlt::quadrotor::Settings>("Settings of the quadrotor");
-  print<rlt::quadrotor::WindySettings>("Settings of the quadrotor in a steady wind",
-                                       rlt::quadrotor::Settings::kCount);
-  print<rlt::quadrotor::AnySettings>("Settings of any quadrotor", rlt::quadrotor::Settings::kCount);
+  print<rlt::quadrotor::Settings>("settings_quadrotor");
+  print<rlt::quadrotor::WindySettings>("settings_windy", rlt::quadrotor::Settings::kCount);
+  print<rlt::quadrotor::AnySettings>("settings_any", rlt::quadrotor::Settings::kCount);
 }

@@ -1,4 +1,4 @@
-"""Reinforcement learning that runs on the microcontroller, from Python.
+"""Reinforcement learning that runs on the microcontroller, from Python::
 
     import rlt
 
@@ -21,9 +21,9 @@ from rlt.api import (
     train,
     train_gymnasium,
 )
+from rlt.notebook import load_ipython_extension as load_ipython_extension
 from rltools_host import __version__
 from rltools_host.build.description import Channel
-from rltools_host.documentation.cells import load_ipython_extension as load_ipython_extension
 from rltools_host.environments.compiled import CompiledEnv, CompiledVectorEnv, register
 from rltools_host.errors import Interrupted, RltError
 from rltools_host.training.from_python import evaluate, evaluate_gymnasium

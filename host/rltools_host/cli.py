@@ -138,7 +138,9 @@ def one_command(
             **context,
         },
     )
-    single.command(name, help=text, epilog=f"\b\nExample: rlt {example}", cls=OneCommand)(function)
+    epilog = f"\b\nExample: rlt {example}"
+    short = text.partition("\n")[0]
+    single.command(name, help=text, short_help=short, epilog=epilog, cls=OneCommand)(function)
     command = typer.main.get_command(single)
     for parameter in command.params:
         take_whole_numbers(parameter)

@@ -78,8 +78,8 @@ COMMANDS = {
     "report": Command(
         "Writes a self-contained HTML page about a run, with plots.", "export", "report"
     ),
-    "web": Command("Writes a page that trains in the browser, with the same bits.", "web", "web"),
-    "docs": Command("Writes this documentation as pages, and runs its tutorials.", "web", "docs"),
+    "web": Command("Writes a page that trains in the browser, with the same bits.", "web"),
+    "docs": Command("Writes this documentation as pages, and runs its tutorials.", "docs"),
     "bench": Command("Runs a benchmark of the checkout, mostly against other libraries.", "bench"),
     "completion": Command(
         "Prints what makes a shell complete commands and names.", "options", "completion"

@@ -1,5 +1,5 @@
-"""`rlt web`, `docs`: a folder with a page that trains in the browser, and one with this
-documentation; any host of static files can have them."""
+"""`rlt web`: a folder with a page that trains in the browser; any host of static files can have
+it."""
 
 from __future__ import annotations
 
@@ -21,40 +21,29 @@ ServedPort = Annotated[
 ]
 
 
-def tell(folder: Path, about: str, document: object, port: int | None) -> None:
-    """Says where the folder is, and serves it where there is a port, until Ctrl-C."""
-    print(f"wrote {near_path(folder)}{about}", flush=True)
-    if document is not None:
-        print(json.dumps(document), flush=True)
-    if port is not None:
-        from rltools_host.web.site import address_of, server_of
+def write(
+    names: Sequence[str], out: Path | None, port: int | None = None, json_output: bool = False
+) -> None:
+    from rltools_host.web.site import address_of, default_folder, server_of, write_site
 
+    folder = write_site(names, (out or default_folder()).resolve())
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    print(f"wrote {near_path(folder)}, {size / 1000:,.0f} kB", flush=True)
+    if json_output:
+        print(json.dumps({"path": str(folder), "bytes": size}), flush=True)
+    if port is not None:
         with server_of(folder, port) as server:
             print(f"open {address_of(server)} (Ctrl-C ends this)", flush=True)
             server.serve_forever()
 
 
-# -- web -------------------------------------------------------------------------------------------
+EXAMPLE = "web pendulum-td3 --serve"
+TO_WRITE = mode("without --serve", "experiments", "out", "json_output")
+TO_SERVE = mode("with --serve", "experiments", "out", "json_output", "serve", "port")
+MODES = (TO_WRITE, TO_SERVE)
 
 
-def web(
-    names: Sequence[str], out: Path | None, port: int | None = None, json_output: bool = False
-) -> None:
-    from rltools_host.web.site import default_folder, write_site
-
-    folder = write_site(names, (out or default_folder()).resolve())
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    document = {"path": str(folder), "bytes": size} if json_output else None
-    tell(folder, f", {size / 1000:,.0f} kB", document, port)
-
-
-WEB_EXAMPLE = "web pendulum-td3 --serve"
-WEB_TO_WRITE = mode("without --serve", "experiments", "out", "json_output")
-WEB_TO_SERVE = mode("with --serve", "experiments", "out", "json_output", "serve", "port")
-WEB_MODES = (WEB_TO_WRITE, WEB_TO_SERVE)
-
-
-def web_command(
+def command(
     context: typer.Context,
     experiments: Annotated[
         list[str] | None,
@@ -74,42 +63,5 @@ def web_command(
 ) -> None:
     """The folder can be put on any host of static files. The page trains in WebAssembly with the
     bits of every board, shows the policy, and works without a network once loaded."""
-    require(context, WEB_MODES, WEB_TO_SERVE if serve else WEB_TO_WRITE)
-    web(experiments or [], out, port if serve else None, json_output)
-
-
-# -- docs ------------------------------------------------------------------------------------------
-
-
-def docs(
-    out: Path | None, with_page: bool = False, port: int | None = None, json_output: bool = False
-) -> None:
-    from rltools_host.documentation.site import default_folder, write_site
-
-    folder = write_site((out or default_folder()).resolve(), with_page)
-    tell(folder, "", {"path": str(folder)} if json_output else None, port)
-
-
-DOCS_EXAMPLE = "docs --serve"
-DOCS_TO_WRITE = mode("without --serve", "out", "page", "json_output")
-DOCS_TO_SERVE = mode("with --serve", "out", "page", "json_output", "serve", "port")
-DOCS_MODES = (DOCS_TO_WRITE, DOCS_TO_SERVE)
-
-
-def docs_command(
-    context: typer.Context,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Where to write. [default: build/docs]"),
-    ] = None,
-    page: Annotated[
-        bool, typer.Option("--web", help="With the page of `rlt web` in it, for all experiments.")
-    ] = False,
-    serve: Serve = False,
-    port: ServedPort = DEFAULT_PORT,
-    json_output: Json = False,
-) -> None:
-    """Executes the tutorials, where they or the sources have changed, and fails where a cell fails
-    or a link leads nowhere. The folder can be put on any host of static files."""
-    require(context, DOCS_MODES, DOCS_TO_SERVE if serve else DOCS_TO_WRITE)
-    docs(out, page, port if serve else None, json_output)
+    require(context, MODES, TO_SERVE if serve else TO_WRITE)
+    write(experiments or [], out, port if serve else None, json_output)

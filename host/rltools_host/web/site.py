@@ -81,32 +81,30 @@ def write_site(names: Sequence[str], folder: Path) -> Path:
     """Writes the folder whole, in the place of one that was written before; the first experiment is
     the one that the page opens with."""
     experiments = list(dict.fromkeys(names)) or those_for_browsers()
-    with in_place_of_own(folder, "rlt web") as new:
+    with in_place_of_own(folder) as new:
         write_page(new, experiments)
     return folder
 
 
 @contextlib.contextmanager
-def in_place_of_own(folder: Path, command: str) -> Iterator[Path]:
-    """As in_place_of(), of a folder that the command wrote before; also where it is stopped.
+def in_place_of_own(folder: Path) -> Iterator[Path]:
+    """As in_place_of(), of a folder that `rlt web` wrote before; also where it is stopped.
     What is written into it ends with MARK, where its files are listed."""
-    require_own(folder, command)
+    require_own(folder)
     with Interruption(again=signal.SIG_DFL), in_place_of(folder) as new:
         yield new
 
 
-def require_own(folder: Path, command: str) -> None:
-    """Refuses a folder with other files than those that the command wrote there."""
+def require_own(folder: Path) -> None:
+    """Refuses a folder with other files than those that `rlt web` wrote there."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{near_path(folder)} is a file: name a folder")
     listed: set[str] = set()
     with contextlib.suppress(OSError, RltError, KeyError, TypeError, AttributeError):
-        document = read_json(folder / MARK)
-        if document.get("command", "rlt web") == command:
-            listed = {str(name) for name in document["files"]}
+        listed = {str(name) for name in read_json(folder / MARK)["files"]}
     if other := sorted(set(files_of(folder)) - listed):
         raise UsageError(
-            f"{near_path(folder)} has files that `{command}` did not write, such as "
+            f"{near_path(folder)} has files that `rlt web` did not write, such as "
             f"{near_path(folder / other[0])}: name another folder"
         )
 

@@ -85,10 +85,9 @@ WAYS = (
     of("train pendulum-td3", "train.run", "train.run_seeds"),
     of("train gym:Pendulum-v1", "train.run", "train.run_seeds"),
     of("train --resume r", "train.run", "train.run_seeds"),
-    of("docs", "web.docs", when="without --serve"),
-    of("docs --serve", "web.docs", when="with --serve"),
-    of("web", "web.web", when="without --serve"),
-    of("web --serve", "web.web", when="with --serve"),
+    of("docs", "docs.build"),
+    of("web", "web.write", when="without --serve"),
+    of("web --serve", "web.write", when="with --serve"),
     of("bench train --quick --chart x", "bench.start"),
 )
 # Values that are read before anything is called.

@@ -1,1 +1,0 @@
-"""The documentation as a site: its pages gathered from the tree, its tutorials executed."""
