@@ -31,7 +31,7 @@ class Settings:
     environments: int = 64
     n_steps: int = 64
     batch_size: int = 2048
-    epochs: int = 4
+    n_epochs: int = 4
     hidden: tuple[int, int] = (256, 256)
     learning_rate: float = 3e-4
     gamma: float = 0.99
@@ -46,7 +46,7 @@ class Settings:
     def text(self) -> str:
         layers = "-".join(map(str, self.hidden))
         rollout = f"{self.environments} x {self.n_steps}"
-        return f"{rollout}, {self.batch_size}, {self.epochs} epochs, {layers}"
+        return f"{rollout}, {self.batch_size}, {self.n_epochs} epochs, {layers}"
 
 
 def settings() -> Settings:

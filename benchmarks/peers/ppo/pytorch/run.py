@@ -19,7 +19,7 @@ def own(settings: ppo_run.Settings) -> ppo_run.Settings:
         environments=1,
         n_steps=2048,
         batch_size=64,
-        epochs=10,
+        n_epochs=10,
         hidden=(64, 64),
         max_grad_norm=0.5,
         log_std_init=0.0,
@@ -144,7 +144,7 @@ def train(settings: ppo_run.Settings) -> None:
         flat_actions = actions.reshape(rows, -1)
         flat_log, flat_advantages = log_probabilities.reshape(-1), advantages.reshape(-1)
         flat_targets, flat_values = targets.reshape(-1), values.reshape(-1)
-        for _ in range(settings.epochs):
+        for _ in range(settings.n_epochs):
             order = torch.randperm(rows)
             for first in range(0, rows, settings.batch_size):
                 batch = order[first : first + settings.batch_size]

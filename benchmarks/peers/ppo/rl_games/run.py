@@ -55,7 +55,7 @@ def configuration(settings: ppo_run.Settings) -> dict[str, Any]:
             num_actors=settings.environments,
             horizon_length=settings.n_steps,
             minibatch_size=settings.batch_size,
-            mini_epochs=settings.epochs,
+            mini_epochs=settings.n_epochs,
         )
     return whole
 

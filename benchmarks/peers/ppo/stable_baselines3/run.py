@@ -93,7 +93,7 @@ def train(settings: ppo_run.Settings) -> None:
             "learning_rate": settings.learning_rate,
             "n_steps": settings.n_steps,
             "batch_size": settings.batch_size,
-            "n_epochs": settings.epochs,
+            "n_epochs": settings.n_epochs,
             "gamma": settings.gamma,
             "gae_lambda": settings.gae_lambda,
             "clip_range": settings.clip_range,
