@@ -1,7 +1,7 @@
 """What run.json, group.json and the rows of metrics.jsonl hold, and what it must be to be read.
 
-Everything of a run.json may be missing, as from runs of older tools; what a field is then is its
-default. Fields of newer tools are left alone.
+Everything of a run.json may be missing; what a field is then is its default. Fields of newer tools
+are left alone.
 """
 
 from __future__ import annotations
