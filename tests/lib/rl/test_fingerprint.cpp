@@ -242,8 +242,8 @@ TEST_CASE("the fingerprint is the same where no bit of learning changes") {
 }
 
 TEST_CASE("the fingerprint of an experiment without settings stays: its runs go on") {
-  CHECK(fingerprint_of<PendulumTd3>() == 3984011518u);
-  CHECK(fingerprint_of<PendulumSac>() == 3706568667u);
+  CHECK(fingerprint_of<PendulumTd3>() == 2431364855u);
+  CHECK(fingerprint_of<PendulumSac>() == 38084460u);
 }
 
 TEST_CASE("a constant of the environment, a channel or the rate changes the fingerprint") {

@@ -96,10 +96,11 @@ TEST_CASE("hyperparameters: an unknown name is answered with a text") {
   CHECK(board.texts() == std::vector<std::string>{"there is no such hyperparameter"});
 }
 
-TEST_CASE("hyperparameters: names of 16 characters have no terminating zero") {
+TEST_CASE("hyperparameters: an id has the first 16 characters of a name") {
   CHECK(is_parameter_name("abcdefghijklmnop", "abcdefghijklmnopq"));
   CHECK(is_parameter_name("abc", "abc\0defghijklmnop"));
   CHECK_FALSE(is_parameter_name("abcdefghijklmno", "abcdefghijklmnop"));
   CHECK_FALSE(is_parameter_name("abcdefghijklmnop", "abcdefghijklmno\0"));
-  CHECK_FALSE(is_parameter_name("abcdefghijklmnopq", "abcdefghijklmnop"));
+  CHECK(is_parameter_name("abcdefghijklmnopq", "abcdefghijklmnop"));
+  CHECK_FALSE(is_parameter_name("abcdefghijklmnopq", "abcdefghijklmnox"));
 }
