@@ -21,6 +21,7 @@ OWN = Path(__file__).parent / "own_project"
 INSTALLED = (
     *("CMakeLists.txt", "LICENSE", "boards", "cmake", "experiments", "firmware", "lib"),
     *("toolchains", "host/native", "host/requirements", "host/rltools_host", "host/rlt"),
+    "integrations/c",
 )
 
 

@@ -18,6 +18,7 @@ from rltools_host.build.description import (
     comment_text,
     string_literal,
 )
+from rltools_host.errors import UsageError
 from rltools_host.policies.contract import (
     DENSE,
     GRU,
@@ -28,7 +29,7 @@ from rltools_host.policies.contract import (
 )
 from rltools_host.policies.core import activations, float_literal
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.tree import TREE
+from rltools_host.tree import TREE, near_path
 
 RUNTIME = TREE.root / "integrations" / "c" / "rlt_policy.h"
 HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")
@@ -217,10 +218,18 @@ def scratch_floats(image: PolicyImage) -> int:
 
 
 def sizes(image: PolicyImage) -> dict[str, object]:
-    """Return the parts of rlt_policy.h that a policy needs, and its floats of scratch memory."""
-    names = [*activations()]
+    """Return the parts of rlt_policy.h that a policy needs, and its floats of scratch memory.
+
+    Raises UsageError where the runtime lacks an activation, as of one that was added to the core.
+    """
+    names, runtime = [*activations()], RUNTIME.read_text()
     parts = 0
     for layer in image.layers:
+        if f"  RLT_WITH_{layer.activation.upper()} = " not in runtime:
+            raise UsageError(
+                f"{near_path(RUNTIME)} does not compute {layer.activation}: add its lines there, "
+                "or take --to arduino, which has the core itself"
+            )
         dense = 1 << names.index(layer.activation)
         parts |= dense if layer.kind == DENSE else 0x100 if layer.kind == GRU else 0x200
     scratch, actions, outputs = scratch_floats(image), len(image.actions), output_dim(image.actions)

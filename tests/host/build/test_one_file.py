@@ -18,7 +18,7 @@ pytestmark = pytest.mark.all  # compiles a tree of its own
 
 COPIED = (
     *("cmake", "boards", "toolchains", "firmware", "experiments", "lib", "host"),
-    *("CMakeLists.txt", "CMakePresets.json", "rlt", "rlt.toml"),
+    *("CMakeLists.txt", "CMakePresets.json", "LICENSE", "rlt", "rlt.toml", "integrations"),
 )
 INCLUDE = "lib/rltools/include/rltools"
 LAST_LINE = "math::fma(y, T(1) - math::sigmoid(x), math::sigmoid(x)))\n"
@@ -138,8 +138,9 @@ def test_a_new_activation_and_a_new_algorithm_are_known_everywhere(tree: Path) -
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     sums = [row["eager_sum"] for row in rows if row["kind"] == "progress"]
     assert sums == [0.0, 25.25, 75.25], "the updates' mean number in 100 steps, times eagerness"
-    output_of(tree, COMMAND, "export", str(run), "--to", "c", "--output", str(tree / "p.h"))
-    header = (tree / "p.h").read_text()
-    assert "= x * pendulum_eager_policy_sigmoid(x);" in header
-    check = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-xc++", "-"]
-    subprocess.run(check, cwd=tree, input='#include "p.h"\n', text=True, check=True)
+    output_of(tree, COMMAND, "export", str(run), "--to", "arduino", "--output", str(tree / "p"))
+    (core,) = (tree / "p").rglob("nn/activation.h")
+    assert "swish" in core.read_text()
+    command = [sys.executable, "-c", COMMAND, str(tree / "host"), "export", str(run), "--to", "c"]
+    refused = subprocess.run(command, cwd=tree, capture_output=True, text=True)
+    assert "rlt_policy.h does not compute swish: add its lines there" in refused.stderr
