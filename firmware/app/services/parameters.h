@@ -13,15 +13,6 @@ constexpr std::uint8_t parameter_type(DataType type) {
   return type == DataType::u32 ? MAV_PARAM_TYPE_UINT32 : MAV_PARAM_TYPE_REAL32;
 }
 
-// `id` ends with a zero unless it has all 16 characters; of a longer name it has the first 16.
-inline bool is_parameter_name(const char* name, const char* id) {
-  for (int i = 0; i < kParameterIdBytes; i++) {
-    if (name[i] != id[i]) return false;
-    if (name[i] == '\0') return true;
-  }
-  return true;
-}
-
 // Owner must provide `const char* parameter_refusal() const`: why a value cannot change at present,
 // at most 50 characters, or null.
 template <class Hyperparameters, class Owner>
@@ -79,7 +70,7 @@ class ParameterService : public link::Service {
   // The hyperparameter's index, or -1.
   static int find(const char* id) {
     for (int i = 0; i < Hyperparameters::kCount; i++) {
-      if (is_parameter_name(Hyperparameters::info(i).name, id)) return i;
+      if (share_an_id(Hyperparameters::info(i).name, id)) return i;
     }
     return -1;
   }

@@ -106,7 +106,7 @@ def run(daily: bool, rest: bool, expression: str | None, options: Sequence[str])
 
     def run_python() -> bool:
         code = run_pytest(pytest, environment)
-        if code == NO_TESTS_COLLECTED and not targets:
+        if expression and code == NO_TESTS_COLLECTED and not targets:
             raise UsageError(f'no test has "{expression}" in its name')
         return code in (0, NO_TESTS_COLLECTED)
 

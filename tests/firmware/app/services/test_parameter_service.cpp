@@ -97,10 +97,10 @@ TEST_CASE("hyperparameters: an unknown name is answered with a text") {
 }
 
 TEST_CASE("hyperparameters: an id has the first 16 characters of a name") {
-  CHECK(is_parameter_name("abcdefghijklmnop", "abcdefghijklmnopq"));
-  CHECK(is_parameter_name("abc", "abc\0defghijklmnop"));
-  CHECK_FALSE(is_parameter_name("abcdefghijklmno", "abcdefghijklmnop"));
-  CHECK_FALSE(is_parameter_name("abcdefghijklmnop", "abcdefghijklmno\0"));
-  CHECK(is_parameter_name("abcdefghijklmnopq", "abcdefghijklmnop"));
-  CHECK_FALSE(is_parameter_name("abcdefghijklmnopq", "abcdefghijklmnox"));
+  CHECK(share_an_id("abcdefghijklmnop", "abcdefghijklmnopq"));
+  CHECK(share_an_id("abc", "abc\0defghijklmnop"));
+  CHECK_FALSE(share_an_id("abcdefghijklmno", "abcdefghijklmnop"));
+  CHECK_FALSE(share_an_id("abcdefghijklmnop", "abcdefghijklmno\0"));
+  CHECK(share_an_id("abcdefghijklmnopq", "abcdefghijklmnop"));
+  CHECK_FALSE(share_an_id("abcdefghijklmnopq", "abcdefghijklmnox"));
 }

@@ -12,6 +12,14 @@ namespace rlt {
 // A parameter of MAVLink has at most this many characters: those with which a name begins.
 constexpr int kParameterIdBytes = 16;
 
+// Whether two names, or a name and an id, are one to the protocol; an id ends with a zero unless it
+// has all 16 characters.
+constexpr bool share_an_id(const char* a, const char* b) {
+  int i = 0;
+  while (i < kParameterIdBytes && a[i] == b[i] && a[i] != '\0') i++;
+  return i == kParameterIdBytes || a[i] == b[i];
+}
+
 // One hyperparameter. `type` is f32 or u32.
 struct ParameterInfo {
   const char* name;
@@ -96,13 +104,6 @@ inline bool from_bits(T& value, std::uint32_t bits, const ParameterInfo& info) {
   };
 
 namespace detail {
-
-// Whether both have the same id in the protocol.
-constexpr bool share_an_id(const char* a, const char* b) {
-  int i = 0;
-  while (i < kParameterIdBytes && a[i] == b[i] && a[i] != '\0') i++;
-  return i == kParameterIdBytes || a[i] == b[i];
-}
 
 // Whether two of a list, or one of each of two lists, have one id.
 template <int N>
