@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 import rltools_host
 from benchmarks import harness
 from benchmarks.harness import Contender, Json, MeasurementError, Peers, Row
+from rltools_host.drones.flight.gate import Gate, load_gate
+from rltools_host.drones.flight.gate_result import GateResult, fly_gate
+from rltools_host.drones.flight.simulator import MOST_TOGETHER, Array, check_policy, flight_library
 from rltools_host.errors import RltError
-from rltools_host.flight.gate import Gate, load_gate
-from rltools_host.flight.gate_result import GateResult, fly_gate
-from rltools_host.flight.simulator import MOST_TOGETHER, Array, check_policy, flight_library
 from rltools_host.lines import aligned
 from rltools_host.policies.image import Float32Array, PolicyImage, read_run_policy
 from rltools_host.runs.folder import RunFolder

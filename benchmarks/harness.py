@@ -31,9 +31,9 @@ from typing import Annotated, Any, NamedTuple, NoReturn, Protocol, TypedDict
 
 import typer
 
-from rltools_host import cli
-from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
+from rltools_host.build.boards import load_board
+from rltools_host.commands import cli
 from rltools_host.commands.options import Json as Json
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, near_matches
 from rltools_host.interruption import dying_with, ending, kill_child, start_child

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 import rltools_host
 from benchmarks import harness
 from benchmarks.harness import Json, MeasurementError, Peers, Row
-from rltools_host.boards.description import ALL_EMULATED, Board, emulated_boards, load_board
+from rltools_host.boards.board_link import open_board_link
+from rltools_host.boards.transport import Link
 from rltools_host.build import cmake
+from rltools_host.build.boards import ALL_EMULATED, Board, emulated_boards, load_board
 from rltools_host.errors import RltError, UsageError, VerificationError
 from rltools_host.lines import aligned
-from rltools_host.link.board_link import open_board_link
-from rltools_host.link.transport import Link
 from rltools_host.tree import PROJECT, command_line
 
 PEERS = "inference"

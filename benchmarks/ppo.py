@@ -20,10 +20,9 @@ import typer
 import rltools_host
 from benchmarks import harness
 from benchmarks.harness import Bar, Chart, Contender, Json, Panel, Peers, Row, TakesTurns
-from rltools_host.boards.description import load_board
-from rltools_host.build import firmware
+from rltools_host.build import firmware, tools
+from rltools_host.build.boards import load_board
 from rltools_host.errors import RltError, UsageError
-from rltools_host.toolchain import tools
 
 PEERS = "ppo"
 BOARD, EXPERIMENT = "host-threads", "ant-ppo"

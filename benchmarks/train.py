@@ -19,8 +19,8 @@ import typer
 import rltools_host
 from benchmarks import harness
 from benchmarks.harness import Bar, Chart, Json, Panel, Peers, Row
-from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
+from rltools_host.build.boards import load_board
 from rltools_host.errors import RltError, UsageError, unknown_name
 from rltools_host.policies import evaluation
 from rltools_host.policies.image import read_run_policy

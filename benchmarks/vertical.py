@@ -21,11 +21,10 @@ import typer
 
 from benchmarks import harness
 from benchmarks.harness import Bar, Chart, Json, MeasurementError, Panel, Repetitions, Row
-from rltools_host.boards.description import Board, emulated_boards
-from rltools_host.build import cmake
+from rltools_host.build import cmake, tools
+from rltools_host.build.boards import Board, emulated_boards
 from rltools_host.build.native import DEVICE, KINDS, build_modules, module_path
 from rltools_host.errors import RltError, unknown_name
-from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 from rltools_host.web.site import served
 

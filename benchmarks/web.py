@@ -21,9 +21,9 @@ import typer
 
 from benchmarks import harness
 from benchmarks.harness import Json
+from rltools_host.build import tools
 from rltools_host.errors import UsageError
 from rltools_host.lines import aligned
-from rltools_host.toolchain import tools
 from rltools_host.web.site import served, write_site
 
 PENDULUM, DRONE = "pendulum-td3", "crazyflie-ppo"

@@ -15,11 +15,11 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx import addnodes
 
+from rltools_host.build import tools
 from rltools_host.build.catalog import algorithms
+from rltools_host.build.toolchains import system_tools
 from rltools_host.files import write_changed
 from rltools_host.runs.provenance import files_in
-from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import system_tools
 from rltools_host.tree import MARKER, PROJECT, TREE, VARIABLE
 
 SOURCES = ("boards", "cmake", "experiments", "firmware", "host", "integrations", "lib")
@@ -100,7 +100,7 @@ def run_doxygen(folder: Path) -> None:
 def add_generated(_app: Any, name: str, source: list[str]) -> None:
     """Add the commands as typer describes them; to a folder of the core, what its headers have."""
     if name == "docs/reference/commands":
-        command = f"{sys.executable} -m typer rltools_host.cli utils docs --name rlt"
+        command = f"{sys.executable} -m typer rltools_host.commands.cli utils docs --name rlt"
         source[0] += check_output(command.split(), text=True).partition("\n")[2].replace("\b", "")
     for header in CORE if HAS_DOXYGEN else ():
         folder = max((one for one in FOLDERS if header.startswith(f"{one}/")), key=len)

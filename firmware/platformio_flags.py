@@ -24,7 +24,7 @@ if (repository / "host").is_dir():
 else:  # of a wheel, in whose package the tree is
     sys.path.append(str(repository.parents[1]))
 
-from rltools_host.boards.description import load_board  # noqa: E402
+from rltools_host.build.boards import load_board  # noqa: E402
 from rltools_host.build.cmake import require_program  # noqa: E402
 from rltools_host.build.experiments import header_of, is_generated, require_subject  # noqa: E402
 from rltools_host.errors import RltError  # noqa: E402

@@ -19,8 +19,8 @@ from typing import Any
 import hypothesis
 import pytest
 
+from rltools_host.build.toolchains import hide_optional_tools, system_tools
 from rltools_host.errors import MissingToolError
-from rltools_host.toolchain.description import hide_optional_tools, system_tools
 from rltools_host.tree import MARKER, PROJECT, TREE, VARIABLE, Tree
 
 OPT_IN = {

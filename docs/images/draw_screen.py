@@ -14,8 +14,8 @@ from pathlib import Path
 from rich.console import Console
 
 from rltools_host.runs.contents import metric_names
+from rltools_host.screen.training_screen import picture
 from rltools_host.training.progress import TrainingView
-from rltools_host.ui.training_screen import picture
 
 WIDTH, HEIGHT = 96, 26
 

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
+from rltools_host.build.boards import load_board
 from rltools_host.errors import RltError
 
 

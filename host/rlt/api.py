@@ -27,8 +27,8 @@ from rltools_host.documents import (
     text,
 )
 from rltools_host.environments.compiled import CompiledVectorEnv
+from rltools_host.environments.task import DEFAULT_HIDDEN, MakeEnvironment
 from rltools_host.errors import UsageError
-from rltools_host.gymnasium_tasks.task import DEFAULT_HIDDEN, MakeEnvironment
 from rltools_host.policies.acting import Act, Acting
 from rltools_host.policies.image import PolicyImage, read_policy, read_run_policy
 from rltools_host.runs.names import LAST

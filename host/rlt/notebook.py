@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rltools_host.build import cmake
+from rltools_host.build import cmake, tools
 from rltools_host.build.experiments import build_description
+from rltools_host.build.toolchains import system_tools
 from rltools_host.errors import RltError
 from rltools_host.files import parse_json
-from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import system_tools
 from rltools_host.tree import PROJECT, TREE
 
 COMPILER = "g++"

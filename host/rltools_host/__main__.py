@@ -51,7 +51,7 @@ def set_up_again(error: ModuleNotFoundError) -> NoReturn:
 
 
 try:
-    from rltools_host.cli import main
+    from rltools_host.commands.cli import main
 except ModuleNotFoundError as error:
     if (error.name or "").startswith("rltools_host."):
         raise

@@ -1,6 +1,6 @@
 """Ctrl-C, SIGTERM, and SIGHUP of a terminal that closes: the one place that handles them.
 
-Before this module can be loaded, __main__.py and toolchain/set_up.py leave Ctrl-C to the system,
+Before this module can be loaded, __main__.py and build/set_up.py leave Ctrl-C to the system,
 which ends the process without a traceback.
 
 Child processes (emulators, boards that are programs) that cannot outlive who started them.

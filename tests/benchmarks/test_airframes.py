@@ -15,9 +15,9 @@ from msgspec import structs
 from benchmarks import any_airframe as airframes
 from benchmarks import harness
 from benchmarks.any_airframe import MOST_TOGETHER, Pilot, flown, thrust_parts
+from rltools_host.drones.flight.gate import load_gate
+from rltools_host.drones.flight.simulator import flight_library
 from rltools_host.errors import MissingToolError
-from rltools_host.flight.gate import load_gate
-from rltools_host.flight.simulator import flight_library
 from stub_peers import add_peer
 
 # 4 (.0035 + .0144 w + .0922 w^2) N carry the 30.6 g of the table crazyflie-raptor.

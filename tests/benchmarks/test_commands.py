@@ -16,11 +16,10 @@ from benchmarks import ppo, train, vertical
 from benchmarks.ppo import OURS, ROLLOUT, TRAIN
 from policy_run import make_policy_run
 from quadrotor_policies import controller
-from rltools_host import cli
-from rltools_host.build import experiments
+from rltools_host.build import experiments, tools
+from rltools_host.commands import cli
 from rltools_host.commands.bench import BENCHMARKS
-from rltools_host.flight.gate import load_gate
-from rltools_host.toolchain import tools
+from rltools_host.drones.flight.gate import load_gate
 from rltools_host.tree import TREE
 
 EMULATED_STEPS = 120  # twenty updates, of 10 million instructions each

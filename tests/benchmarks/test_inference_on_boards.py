@@ -7,7 +7,7 @@ import pytest
 from benchmarks import inference
 from benchmarks.harness import MeasurementError
 from boards_under_test import skip_without_tools
-from rltools_host.boards.description import load_board
+from rltools_host.build.boards import load_board
 from rltools_host.errors import UsageError
 
 # The most guest instructions of a pass: with the zeros of a trained policy, and without.

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from benchmarks import web as measure
+from rltools_host.build import tools
 from rltools_host.build.native import COMPILER_GROUP
-from rltools_host.toolchain import tools
 from waiting import wait_for
 
 

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from programs import output_of
-from rltools_host.boards.description import Board, emulated_boards, load_board
-from rltools_host.build import cmake, firmware
+from rltools_host.boards.board_link import EmulatedLink, Emulator
+from rltools_host.boards.messages import Event, Result, TrainingProgress
+from rltools_host.boards.session import BoardSession
+from rltools_host.boards.transport import Link, ProcessLink
+from rltools_host.build import cmake, firmware, tools
+from rltools_host.build.boards import Board, emulated_boards, load_board
 from rltools_host.build.description import ExperimentDescription
-from rltools_host.clients.messages import Event, Result, TrainingProgress
-from rltools_host.clients.session import BoardSession
-from rltools_host.link.board_link import EmulatedLink, Emulator
-from rltools_host.link.transport import Link, ProcessLink
-from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
 EXPERIMENT = "pendulum-td3"

@@ -17,10 +17,10 @@ from boards_under_test import (
     compile_for,
     open_board,
 )
-from rltools_host.boards.description import load_board
+from rltools_host.boards.session import BoardSession
 from rltools_host.build import cmake, experiments
+from rltools_host.build.boards import load_board
 from rltools_host.build.description import ExperimentDescription
-from rltools_host.clients.session import BoardSession
 from rltools_host.tree import TREE
 
 

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from rltools_host import cli
-from rltools_host.boards.description import load_board
+from rltools_host.boards import board_link
+from rltools_host.boards.board_link import EmulatedLink, Emulator
+from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.build import firmware
-from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.build.boards import load_board
+from rltools_host.commands import cli
 from rltools_host.commands import train as train_command
 from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError, PortError
-from rltools_host.link import board_link
-from rltools_host.link.board_link import EmulatedLink, Emulator
 from rltools_host.runs.folder import RunFolder
+from rltools_host.screen.training_screen import PlainScreen
 from rltools_host.tree import TREE
-from rltools_host.ui.training_screen import PlainScreen
 from training_calls import train_here
 from waiting import is_running, wait_for
 

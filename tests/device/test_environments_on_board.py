@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from boards_under_test import EMULATED
-from rltools_host import cli
+from rltools_host.commands import cli
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 

@@ -11,13 +11,13 @@ import pytest
 from boards_under_test import each, skip_without_tools
 from policy_run import make_policy_run
 from quadrotor_policies import controller, recurrent_controller
-from rltools_host.boards.description import load_board
+from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.build.boards import load_board
+from rltools_host.drones.flight.disturbances import Disturbances, Fault
+from rltools_host.drones.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
+from rltools_host.drones.flight.result import LoopResult
+from rltools_host.drones.flight.view import PlainFlight
 from rltools_host.errors import FlightError
-from rltools_host.flight.disturbances import Disturbances, Fault
-from rltools_host.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
-from rltools_host.flight.result import LoopResult
-from rltools_host.flight.view import PlainFlight
-from rltools_host.policies.board import PolicyPlace
 
 BOARDS = ("qemu-cortex-m7", "qemu-stm32f405")
 SETTINGS = {"start_share": 1.0, "start_tilt": 20.0, "start_position": 0.1}

@@ -8,11 +8,11 @@ import pytest
 
 from boards_under_test import EMULATED_BOARDS, each, skip_without_tools
 from policy_run import make_policy_run
-from rltools_host.boards.description import load_board
+from rltools_host.boards.hil import HilRequest, check_board, require_parity
+from rltools_host.boards.hil_result import HilResult
+from rltools_host.boards.policy_session import PROGRAM, PolicyPlace
 from rltools_host.build import cmake, firmware
-from rltools_host.hil.board import HilRequest, check_board, require_parity
-from rltools_host.hil.result import HilResult
-from rltools_host.policies.board import PROGRAM, PolicyPlace
+from rltools_host.build.boards import load_board
 
 INPUTS, SAMPLES = 60, 64
 LARGEST_STACK = 16384

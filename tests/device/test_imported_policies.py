@@ -9,12 +9,12 @@ import pytest
 
 from boards_under_test import EMULATED, EMULATED_BOARDS, skip_without_tools
 from foreign_files import CHOICES, GOLDENS, RECURRENT, Golden
-from rltools_host import cli
-from rltools_host.boards.description import load_board
+from rltools_host.boards.hil import HilRequest, check_board, require_parity
+from rltools_host.boards.policy_session import PROGRAM, PolicyPlace
 from rltools_host.build import cmake
-from rltools_host.foreign.run import read_policy, save
-from rltools_host.hil.board import HilRequest, check_board, require_parity
-from rltools_host.policies.board import PROGRAM, PolicyPlace
+from rltools_host.build.boards import load_board
+from rltools_host.commands import cli
+from rltools_host.policies.importing.run import read_policy, save
 
 pytestmark = pytest.mark.all  # other processors
 

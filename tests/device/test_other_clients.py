@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from boards_under_test import EMULATED, LIMIT_S, SHORT_RUN, Programs, train
-from rltools_host.boards.description import load_board
+from rltools_host.boards.board_link import Emulator
+from rltools_host.boards.messages import State
+from rltools_host.boards.session import BoardSession
+from rltools_host.boards.transport import SerialLink
+from rltools_host.build.boards import load_board
 from rltools_host.build.description import ExperimentDescription
-from rltools_host.clients.messages import State
-from rltools_host.clients.session import BoardSession
-from rltools_host.link.board_link import Emulator
-from rltools_host.link.transport import SerialLink
 from rltools_host.tree import PROJECT
 
 ADDRESS = load_board(EMULATED).address

@@ -13,17 +13,17 @@ import pytest
 
 from boards_under_test import LIMIT_S, skip_without_tools
 from policy_samples import patched, sample_images
-from rltools_host import cli
-from rltools_host.boards.description import load_board
+from rltools_host.boards import policy_session as policy_board
+from rltools_host.boards import push as pushing
+from rltools_host.boards.board_link import Emulator
+from rltools_host.boards.policies import PolicyClient
+from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.push import PushRequest, push
 from rltools_host.build import firmware
-from rltools_host.clients.policies import PolicyClient
+from rltools_host.build.boards import load_board
+from rltools_host.commands import cli
 from rltools_host.errors import LinkLostError, PortError, UsageError
-from rltools_host.link.board_link import Emulator
-from rltools_host.policies import board as policy_board
-from rltools_host.policies import push as pushing
-from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.policies.push import PushRequest, push
 
 pytestmark = pytest.mark.all  # another processor
 NAME = "qemu-esp32c3"

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from policy_samples import NETWORKS, patched, sample_images
-from rltools_host.boards.description import load_board
+from rltools_host.build import tools
+from rltools_host.build.boards import load_board
 from rltools_host.policies.core import REASONS
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
-from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 from training_calls import train_here
 

@@ -14,9 +14,9 @@ from boards_under_test import (
     set_run,
     train,
 )
+from rltools_host.boards.session import BoardSession
 from rltools_host.build import experiments
 from rltools_host.build.description import ExperimentDescription
-from rltools_host.clients.session import BoardSession
 from rltools_host.runs.checkpoint import parse_image
 
 EXPERIMENT = "pendulum-ppo"

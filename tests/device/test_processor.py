@@ -25,10 +25,10 @@ from boards_under_test import (
     computes_on_integers,
     each,
 )
-from rltools_host.boards.description import load_board
-from rltools_host.clients.session import BoardSession
-from rltools_host.link.board_link import EmulatedLink, Emulator
-from rltools_host.link.framing import FrameDecoder
+from rltools_host.boards.board_link import EmulatedLink, Emulator
+from rltools_host.boards.framing import FrameDecoder
+from rltools_host.boards.session import BoardSession
+from rltools_host.build.boards import load_board
 from rltools_host.tree import TREE
 
 PROGRAMS = Path("tests/device/programs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from rltools_host.clients.messages import DROP_REASONS, SLOT_ERRORS
+from rltools_host.boards.messages import DROP_REASONS, SLOT_ERRORS
 from rltools_host.tree import TREE
 
 APPLICATION = TREE.root / "firmware" / "app"

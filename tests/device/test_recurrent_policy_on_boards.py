@@ -10,9 +10,9 @@ import pytest
 from boards_under_test import skip_without_tools
 from policy_run import make_policy_run
 from policy_samples import sample_images
-from rltools_host.boards.description import load_board
-from rltools_host.hil.board import HilRequest, check_board, require_parity
-from rltools_host.policies.board import PolicyPlace
+from rltools_host.boards.hil import HilRequest, check_board, require_parity
+from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.build.boards import load_board
 from rltools_host.policies.image import parse_policy
 
 SAMPLE = "adapting_quadrotor"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from programs import output_of
-from rltools_host.toolchain import tools
+from rltools_host.build import tools
 from rltools_host.tree import TREE
 
 pytestmark = pytest.mark.all  # other processors

@@ -26,14 +26,14 @@ from boards_under_test import (
     set_run,
     train,
 )
-from rltools_host.boards.description import load_board
+from rltools_host.boards.board_link import Emulator
+from rltools_host.boards.file_transfer import BEST_PATH
+from rltools_host.boards.messages import Evaluation, Event, Result, State, TrainingProgress
+from rltools_host.boards.session import PROTOCOL_VERSION, BoardSession
+from rltools_host.boards.transport import ProcessLink, SerialLink
+from rltools_host.build.boards import load_board
 from rltools_host.build.description import ExperimentDescription
-from rltools_host.clients.file_transfer import BEST_PATH
-from rltools_host.clients.messages import Evaluation, Event, Result, State, TrainingProgress
-from rltools_host.clients.session import PROTOCOL_VERSION, BoardSession
 from rltools_host.errors import BrokenEnvironmentError, FileNotThereError
-from rltools_host.link.board_link import Emulator
-from rltools_host.link.transport import ProcessLink, SerialLink
 from rltools_host.runs.checkpoint import build_image, parse_image
 from rltools_host.runs.saves import (
     step_of_policy,

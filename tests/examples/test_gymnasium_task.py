@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.gymnasium_tasks.server_start import open_task
-from rltools_host.gymnasium_tasks.task import TaskRequest
+from rltools_host.environments.server_start import open_task
+from rltools_host.environments.task import TaskRequest
 from rltools_host.tree import TREE
 
 FILE = TREE.root / "examples/gymnasium_task/servo.py"

@@ -10,11 +10,11 @@ import pytest
 from other_firmware import FLAGS
 from policy_samples import sample_images, write_pendulum_header
 from programs import output_of
-from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
+from rltools_host.build.boards import load_board
+from rltools_host.build.toolchains import load_toolchain
+from rltools_host.build.tools import missing_tools
 from rltools_host.policies.image import parse_policy
-from rltools_host.toolchain.description import load_toolchain
-from rltools_host.toolchain.tools import missing_tools
 from rltools_host.tree import TREE
 
 EXAMPLE = TREE.root / "examples/own_firmware"

@@ -9,9 +9,9 @@ import pytest
 
 from policy_samples import sample_images, write_pendulum_header
 from programs import output_of
-from rltools_host.boards.description import load_board
+from rltools_host.build.boards import load_board
+from rltools_host.build.tools import missing_tools
 from rltools_host.policies.image import parse_policy
-from rltools_host.toolchain.tools import missing_tools
 from rltools_host.tree import TREE
 
 EXAMPLE = TREE.root / "examples/teensy_pwm"

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from rltools_host import cli
+from rltools_host.commands import cli
 from rltools_host.commands.bench import BENCHMARKS
 
 

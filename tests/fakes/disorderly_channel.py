@@ -7,9 +7,9 @@ from random import Random
 from typing import Any
 
 from fake_files import FakeFileServer
-from rltools_host.clients.file_requests import SESSION_OPERATIONS
-from rltools_host.clients.file_transfer import FileTransfer
-from rltools_host.clients.messages import DATA_BYTES, Packet
+from rltools_host.boards.file_requests import SESSION_OPERATIONS
+from rltools_host.boards.file_transfer import FileTransfer
+from rltools_host.boards.messages import DATA_BYTES, Packet
 
 
 class DisorderlyChannel:

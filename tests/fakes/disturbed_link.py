@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from rltools_host.link.connection import Address
-from rltools_host.link.framing import FrameEncoder
-from rltools_host.link.transport import Link
+from rltools_host.boards.connection import Address
+from rltools_host.boards.framing import FrameEncoder
+from rltools_host.boards.transport import Link
 
 OTHER_HOST = Address(254, 1)
 

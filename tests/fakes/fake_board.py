@@ -23,12 +23,12 @@ from typing import Any
 from fake_experiment import FINGERPRINT, HYPERPARAMETERS, STATE_BYTES
 from fake_faults import Faults
 from fake_files import FakeFileServer
-from rltools_host.clients.messages import State
-from rltools_host.clients.session import PROTOCOL_VERSION, value_bits
+from rltools_host.boards.connection import EVERYONE, HOST, Address
+from rltools_host.boards.framing import FrameDecoder, FrameEncoder, payload_of
+from rltools_host.boards.messages import State
+from rltools_host.boards.session import PROTOCOL_VERSION, value_bits
+from rltools_host.boards.transport import DescriptorLink
 from rltools_host.errors import RltError
-from rltools_host.link.connection import EVERYONE, HOST, Address
-from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
-from rltools_host.link.transport import DescriptorLink
 from rltools_host.runs.checkpoint import IMAGE_HEADER, build_image, parse_image
 from rltools_host.runs.saves import (
     HEADER,

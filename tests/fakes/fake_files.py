@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rltools_host.clients.messages import DATA_BYTES, Nak, Opcode, Packet, mavlink_crc32
+from rltools_host.boards.messages import DATA_BYTES, Nak, Opcode, Packet, mavlink_crc32
 
 BURST_PACKETS = 20  # so that long files take several bursts
 EXPIRY_S = 5.0

@@ -73,7 +73,7 @@ class State:
 
     @classmethod
     def of(cls, reading: Any) -> State:
-        """Of a record of flight/simulator.py."""
+        """Of a record of drones/flight/simulator.py."""
         position = reading["position_m"].astype(float) - reading["target_position_m"]
         return cls(
             position,

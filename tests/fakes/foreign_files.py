@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rltools_host.foreign.run import ImportRequest
-from rltools_host.foreign.state_dicts import Given
+from rltools_host.policies.importing.run import ImportRequest
+from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.tree import TREE
 
 NOTHING = Given()

@@ -9,7 +9,7 @@ from typing import Any
 
 from policy_run import GROUP, make_policy_run
 from rltools_host.build.description import Channel
-from rltools_host.gymnasium_tasks.task import sizes_of
+from rltools_host.environments.task import sizes_of
 from rltools_host.runs.task import Task
 
 EVIL = """import pathlib

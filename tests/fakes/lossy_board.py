@@ -6,10 +6,10 @@ import struct
 import subprocess
 from types import TracebackType
 
-from rltools_host.boards.description import load_board
+from rltools_host.boards.transport import Link
 from rltools_host.build import cmake
+from rltools_host.build.boards import load_board
 from rltools_host.errors import LinkLostError
-from rltools_host.link.transport import Link
 
 PROGRAM = "lossy_board"
 UNPLUGGED, SECOND_IS_ACTIVE = 1, 2

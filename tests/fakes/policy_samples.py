@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from programs import output_of
-from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
+from rltools_host.build.boards import load_board
 from rltools_host.policies import export
 from rltools_host.policies.contract import GATES, GRU, LSTM, Layer
 from rltools_host.policies.image import parse_policy

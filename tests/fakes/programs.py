@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from rltools_host.build import cmake
-from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import COMPILER_CACHE
+from rltools_host.build import cmake, tools
+from rltools_host.build.toolchains import COMPILER_CACHE
 from rltools_host.tree import TREE
 
 COMPILER = re.compile(r"(.*-)?g(cc|\+\+)")

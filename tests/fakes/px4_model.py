@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.vehicles.px4_state import HOLD, LAND, RETURN, TAKE_OFF, TERMINATION, Mode
+from rltools_host.drones.vehicles.px4_state import HOLD, LAND, RETURN, TAKE_OFF, TERMINATION, Mode
 
 Vector = NDArray[np.float64]
 

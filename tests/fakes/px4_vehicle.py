@@ -21,13 +21,13 @@ from pymavlink.dialects.v20 import development as d
 
 from fake_files import FakeFileServer
 from px4_model import GROUND, POLICY, STEP_S, Model, Wrong
-from rltools_host.clients.messages import PACKET_BYTES, Opcode
+from rltools_host.boards.framing import FrameDecoder, FrameEncoder, payload_of
+from rltools_host.boards.messages import PACKET_BYTES, Opcode
+from rltools_host.boards.transport import Link, UdpLink
+from rltools_host.drones.vehicles.px4_state import HOLD, LAND, TAKE_OFF, TERMINATION, Mode
 from rltools_host.errors import DamagedFileError
-from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
-from rltools_host.link.transport import Link, UdpLink
 from rltools_host.policies.contract import ENTRY_AT_REST, EntryEnvelope
 from rltools_host.policies.image import parse_policy
-from rltools_host.vehicles.px4_state import HOLD, LAND, TAKE_OFF, TERMINATION, Mode
 
 HOST = (255, 190)
 SITL_UID = 5283920058631409231  # as PX4's program for a PC says it, with the system id 1

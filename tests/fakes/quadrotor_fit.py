@@ -21,9 +21,9 @@ import quadrotor_drones
 import quadrotor_flight
 from quadrotor_drones import DRONES, Drone
 from quadrotor_flight import STEP_S, Flight, Records, fly, write_log
-from rltools_host.fitting.fit import fit
-from rltools_host.fitting.log import read_log
-from rltools_host.fitting.result import FITTED, FitResult, Value
+from rltools_host.drones.fitting.fit import fit
+from rltools_host.drones.fitting.log import read_log
+from rltools_host.drones.fitting.result import FITTED, FitResult, Value
 from rltools_host.tree import PROJECT
 
 NAMES = tuple(DRONES)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.build.description import Channel
-from rltools_host.flight.loop import HostPilot
-from rltools_host.flight.simulator import flight_library
+from rltools_host.drones.flight.loop import HostPilot
+from rltools_host.drones.flight.simulator import flight_library
 from rltools_host.policies.contract import GATES, GRU, Contract, EntryEnvelope, Layer
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.image_writing import (

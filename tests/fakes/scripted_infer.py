@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from fake_files import FakeFileServer
-from rltools_host.clients.file_transfer import FileClient
-from rltools_host.clients.messages import EXECUTOR_STATUSES
-from rltools_host.clients.policies import MOST_SAMPLES, PolicyClient
-from rltools_host.link.framing import payload_of
+from rltools_host.boards.file_transfer import FileClient
+from rltools_host.boards.framing import payload_of
+from rltools_host.boards.messages import EXECUTOR_STATUSES
+from rltools_host.boards.policies import MOST_SAMPLES, PolicyClient
 from rltools_host.policies.acting import HiddenState
 from rltools_host.policies.image import Float32Array, PolicyImage
 from scripted_node import ScriptedNode

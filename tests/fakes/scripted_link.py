@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from rltools_host.boards.connection import Address
+from rltools_host.boards.framing import FrameDecoder, FrameEncoder, Message
+from rltools_host.boards.transport import Link
 from rltools_host.errors import LinkLostError
-from rltools_host.link.connection import Address
-from rltools_host.link.framing import FrameDecoder, FrameEncoder, Message
-from rltools_host.link.transport import Link
 
 BOARD = Address(1, 191)
 

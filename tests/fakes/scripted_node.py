@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from fake_files import FakeFileServer
-from rltools_host.link.connection import HOST, Connection
-from rltools_host.link.framing import payload_of
+from rltools_host.boards.connection import HOST, Connection
+from rltools_host.boards.framing import payload_of
 from scripted_link import BOARD, ScriptedLink
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fake_files import FakeFileServer
-from rltools_host.clients.messages import SlotUse
+from rltools_host.boards.messages import SlotUse
 from scripted_node import ScriptedNode
 
 SLOT_BYTES = 4096

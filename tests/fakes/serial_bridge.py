@@ -9,8 +9,8 @@ from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
+from rltools_host.boards.transport import Link
 from rltools_host.errors import LinkLostError
-from rltools_host.link.transport import Link
 from rltools_host.web.site import Handler
 
 POLL_S = 0.05

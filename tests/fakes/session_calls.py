@@ -8,11 +8,10 @@ import pytest
 
 from fake_board import FakeBoard
 from fake_experiment import HYPERPARAMETERS
+from rltools_host.boards import connection, training
+from rltools_host.boards.messages import Event, Identity
+from rltools_host.boards.session import BoardSession
 from rltools_host.build.cmake import load_dialect
-from rltools_host.clients import training
-from rltools_host.clients.messages import Event, Identity
-from rltools_host.clients.session import BoardSession
-from rltools_host.link import connection
 
 DIALECT: Any = load_dialect()
 TABLE = {parameter.name: parameter for parameter in HYPERPARAMETERS}

@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from fake_files import FakeFileServer
-from rltools_host.link.framing import FrameDecoder
+from rltools_host.boards.framing import FrameDecoder
 
 FRAME_BYTES = 12 + 3  # of a FILE_TRANSFER_PROTOCOL message, beside its payload
 

@@ -6,10 +6,10 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from rltools_host.clients.file_requests import SESSION_OPERATIONS
-from rltools_host.clients.messages import DATA_BYTES, Packet
-from rltools_host.link.connection import HOST, Address
-from rltools_host.link.framing import FrameEncoder
+from rltools_host.boards.connection import HOST, Address
+from rltools_host.boards.file_requests import SESSION_OPERATIONS
+from rltools_host.boards.framing import FrameEncoder
+from rltools_host.boards.messages import DATA_BYTES, Packet
 
 OTHER_HOST = Address(HOST.system, 230)  # such as another ground station
 # What is wrong in the message of another node.

@@ -13,20 +13,20 @@ import pytest
 from fake_board import FakeBoard, initial_state, next_state, policy_of
 from fake_experiment import fake_experiment
 from fake_faults import Faults
+from rltools_host.boards import training
+from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.boards.session import value_bits
+from rltools_host.boards.transport import Link
 from rltools_host.build import experiments, firmware
 from rltools_host.build.cmake import load_dialect
 from rltools_host.build.description import ExperimentDescription
-from rltools_host.clients import training
-from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
-from rltools_host.clients.session import value_bits
 from rltools_host.errors import unknown_name
-from rltools_host.link.transport import Link
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder
+from rltools_host.screen.training_screen import PlainScreen
 from rltools_host.training import run as training_run
 from rltools_host.training.plan import Plan
 from rltools_host.training.progress import TrainingView
-from rltools_host.ui.training_screen import PlainScreen
 from training_calls import train_here
 
 DIALECT: Any = load_dialect()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.commands import train
-from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
+from rltools_host.environments.task import MakeEnvironment, TaskRequest
 from rltools_host.training.from_python import task_request
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import Screen, TrainingView

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from rltools_host.toolchain import tools
+from rltools_host.build import tools
 from rltools_host.tree import TREE
 
 

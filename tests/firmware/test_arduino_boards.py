@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from programs import needed_symbols, output_of
-from rltools_host.boards.description import Board, load_board
 from rltools_host.build import cmake
-from rltools_host.toolchain.description import Toolchain, load_toolchain
-from rltools_host.toolchain.tools import missing_tools
+from rltools_host.build.boards import Board, load_board
+from rltools_host.build.toolchains import Toolchain, load_toolchain
+from rltools_host.build.tools import missing_tools
 from rltools_host.tree import PROJECT, TREE
 
 HERE = Path(__file__).parent

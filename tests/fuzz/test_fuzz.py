@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.boards.description import load_board
-from rltools_host.build import cmake
-from rltools_host.toolchain import tools
+from rltools_host.build import cmake, tools
+from rltools_host.build.boards import load_board
 from rltools_host.tree import PROJECT
 
 pytestmark = pytest.mark.all  # sanitizers

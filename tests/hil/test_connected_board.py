@@ -15,15 +15,15 @@ import pytest
 
 from policy_run import make_policy_run
 from policy_samples import sample_images
-from rltools_host.boards.description import list_boards
+from rltools_host.boards import hil
+from rltools_host.boards.board_link import find_connected
+from rltools_host.boards.hil import HilRequest
+from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.push import PushRequest, PushResult, confirm, push, roll_back
+from rltools_host.build.boards import list_boards
 from rltools_host.commands.policies import list_policies
 from rltools_host.errors import BoardMismatchError, RefusedError
-from rltools_host.hil import board as hil
-from rltools_host.hil.board import HilRequest
-from rltools_host.link.board_link import find_connected
-from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
-from rltools_host.policies.push import PushRequest, PushResult, confirm, push, roll_back
 from training_calls import two_policy_runs
 from waiting import wait_for
 

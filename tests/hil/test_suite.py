@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.boards.description import load_board
+from rltools_host.boards.board_link import STORAGE_VARIABLE
 from rltools_host.build import firmware
-from rltools_host.link.board_link import STORAGE_VARIABLE
+from rltools_host.build.boards import load_board
 from rltools_host.tree import TREE
 from tcp_board import TcpBoard
 

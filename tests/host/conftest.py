@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.boards.description import Board
+from rltools_host.boards import policy_session as policy_board
+from rltools_host.build.boards import Board
 from rltools_host.commands import train as train_command
 from rltools_host.errors import Interrupted
-from rltools_host.policies import board as policy_board
 from training_bench import PAUSED_BOARD, Bench, installed_bench, interrupt_at
 
 

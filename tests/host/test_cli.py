@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import typer
 
-from rltools_host import __version__, cli, errors
-from rltools_host.commands import COMMANDS, doctor
+from rltools_host import __version__, errors
+from rltools_host.commands import COMMANDS, cli, doctor
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     DamagedFileError,
@@ -105,10 +105,10 @@ HEAVY = {"numpy", "gymnasium", "matplotlib", "tensorboardX", "safetensors", "elf
     ("program", "heavy"),
     [
         (
-            "from rltools_host import cli; cli.run(['train', '--help'])",
+            "from rltools_host.commands import cli; cli.run(['train', '--help'])",
             HEAVY | {"serial", "rltools_dialect", "pymavlink"},
         ),
-        ("import rltools_host.commands.train, rltools_host.link.board_link", HEAVY),
+        ("import rltools_host.commands.train, rltools_host.boards.board_link", HEAVY),
     ],
 )
 def test_what_is_not_needed_is_not_loaded(program: str, heavy: set[str]) -> None:
@@ -292,13 +292,14 @@ def test_what_cannot_be(
 
 def test_missing_emulator(tmp_path: Path) -> None:
     """A PATH with what building needs, but without QEMU and without apt-get."""
-    from rltools_host.boards.description import load_board
     from rltools_host.build import firmware
+    from rltools_host.build.boards import load_board
 
     program = firmware.build_firmware(load_board("host"), "pendulum-td3")
     assert program.exists()
     code = (
-        "import sys; from rltools_host import cli; from rltools_host.build import firmware\n"
+        "import sys; from rltools_host.commands import cli\n"
+        "from rltools_host.build import firmware\n"
         "from pathlib import Path\n"
         "firmware.build_firmware = lambda *_: Path('firmware.elf')\n"
         "sys.exit(cli.run(['emulate', 'qemu-cortex-m7']))"

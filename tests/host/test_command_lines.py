@@ -13,8 +13,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from command_lines import is_line, problem
-from rltools_host import cli
-from rltools_host.commands import COMMANDS
+from rltools_host.commands import COMMANDS, cli
 from rltools_host.commands import train as train_command
 from rltools_host.errors import UsageError
 from rltools_host.tree import TREE

@@ -19,12 +19,12 @@ from pathlib import Path
 import pytest
 
 from command_lines import problem
-from rltools_host.boards.description import list_boards
+from rltools_host.build.boards import list_boards
 from rltools_host.build.experiments import list_experiments
+from rltools_host.build.tools import missing_names
 from rltools_host.policies.export import FORMATS
 from rltools_host.policies.folders import FOLDERS
 from rltools_host.policies.frameworks import FRAMEWORK_FOLDERS, FRAMEWORK_FORMATS
-from rltools_host.toolchain.tools import missing_names
 from rltools_host.tree import LAUNCHER, MARKER, PROJECT, TREE, VARIABLE
 
 DOCUMENTS = (
@@ -194,7 +194,7 @@ REASONS = {
     "./rlt train gym:path/to/my_task.py:MyTask --channels channels.json": ELSEWHERE,
     "./rlt train pendulum-td3 --board '<board>' --steps 300 --seed 0": ELSEWHERE,
     "./rlt train gym:Pendulum-v1 --seeds 0-3": "tests/host/test_next_steps.py trains it shorter",
-    "./rlt train gym:CartPole-v1": "tests/host/gymnasium_tasks trains tasks with choices",
+    "./rlt train gym:CartPole-v1": "tests/host/environments trains tasks with choices",
     "./rlt train gym:HalfCheetah-v5 --algorithm sac --hidden 256,256": LONGER,
     "./rlt train foundation-quadrotor --board host": LONGER,
     "./rlt evaluate latest --gate any-airframe": LONGER,

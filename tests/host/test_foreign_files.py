@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from foreign_runs import make_evil_file, make_foreign_group, make_foreign_run
-from rltools_host import cli
+from rltools_host.commands import cli
 from rltools_host.errors import DamagedFileError, DiskError
 from rltools_host.files import parse_json, read_json, read_limited
 from rltools_host.lines import without_commands

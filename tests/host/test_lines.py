@@ -192,7 +192,7 @@ def test_interrupt_at_any_time_shows_no_traceback(words: list[str]) -> None:
     """From cli.main on: the process says `interrupted`, has done its work or ends silently."""
     program = (
         "import os, signal, sys, threading, time\n"
-        "from rltools_host import cli\n"
+        "from rltools_host.commands import cli\n"
         "delay = float(sys.argv[1])\n"
         "def press():\n"
         "    time.sleep(delay)\n"
@@ -259,7 +259,7 @@ def test_interrupt_lets_a_command_clean_up_and_another_ends_it(
 ) -> None:
     program = (
         "import os, signal, time\n"
-        "from rltools_host import cli\n"
+        "from rltools_host.commands import cli\n"
         f"def run(words, *_):{interrupts}    time.sleep(10)\n"
         "cli.run = run\n"
         "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from rltools_host import cli
 from rltools_host.build import experiments
+from rltools_host.commands import cli
 from rltools_host.errors import DamagedFileError
 from rltools_host.policies.image import parse_policy
 from rltools_host.runs.checkpoint import load_checkpoint

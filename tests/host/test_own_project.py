@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from rltools_host.build import tools
 from rltools_host.errors import UsageError
-from rltools_host.toolchain import tools
 from rltools_host.tree import MARKER, TREE, VARIABLE
 from tree_copies import copy_of_tree
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.boards.description import board_names, load_board
 from rltools_host.build import experiments
+from rltools_host.build.boards import board_names, load_board
 from rltools_host.build.catalog import environments_in, find_environment
 from rltools_host.commands import doctor
+from rltools_host.drones.flight.gate import gate_names
 from rltools_host.errors import UnknownNameError, UsageError
-from rltools_host.flight.gate import gate_names
 from rltools_host.training.study import load_study
 from rltools_host.tree import MARKER, TREE, VARIABLE, find_project
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import MODULES
+from rltools_host.build import tools
+from rltools_host.build.toolchains import MODULES
 from rltools_host.tree import TREE, VARIABLE
 
 HASH_OF_300_STEPS = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
@@ -34,7 +34,7 @@ def run(*words: str | Path) -> str:
 # Where nothing may be installed: as on a machine without apt-get.
 MISSING = """
 from rltools_host.errors import MissingToolError
-from rltools_host.toolchain import tools
+from rltools_host.build import tools
 for name, said in (("g++", "pip install 'rltools-host[compiler]'"), ("git", "git not found")):
     try:
         tools.require(name)

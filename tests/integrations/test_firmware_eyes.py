@@ -34,8 +34,8 @@ from quadrotor_policies import (
     recurrent_controller,
     recurrent_policy,
 )
-from rltools_host.flight.loop import HostPilot
-from rltools_host.flight.simulator import Flight, flight_library
+from rltools_host.drones.flight.loop import HostPilot
+from rltools_host.drones.flight.simulator import Flight, flight_library
 from rltools_host.policies.image import parse_policy
 
 FIRMWARES = ("crazyflie", "px4")

@@ -14,7 +14,7 @@ import pytest
 
 from policy_samples import sample_images
 from programs import output_of
-from rltools_host.toolchain.tools import missing_tools
+from rltools_host.build.tools import missing_tools
 from rltools_host.tree import PROJECT, TREE
 from tree_copies import copy_of_tree
 
@@ -36,7 +36,7 @@ if sys.argv[1] == "train":
     require_experiment(sys.argv[2])
     make_policy_run(PROJECT.runs / sys.argv[2], Path({image!r}).read_bytes())
 else:
-    from rltools_host.cli import main
+    from rltools_host.commands.cli import main
     main()
 """
 

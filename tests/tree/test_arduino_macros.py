@@ -10,9 +10,9 @@ import pytest
 
 from include_rules import header_names, portable_headers
 from policy_samples import sample_images
+from rltools_host.build import tools
 from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
-from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
 FLAGS = json.loads(TREE.build_file.read_text())["flags"]

@@ -19,9 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.boards.description import load_board
-from rltools_host.build import cmake
-from rltools_host.toolchain import tools
+from rltools_host.build import cmake, tools
+from rltools_host.build.boards import load_board
 from rltools_host.tree import TREE
 
 DIRECTORY = TREE.root / "tests" / "compile_fail"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.toolchain import tools
+from rltools_host.build import tools
 from rltools_host.tree import TREE
 
 SOURCE = Path(__file__).with_name("freestanding.cpp")

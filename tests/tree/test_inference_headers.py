@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from other_firmware import FLAGS, two_standard_headers
-from rltools_host.boards.description import list_boards
-from rltools_host.build import cmake
-from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import load_toolchain
-from rltools_host.toolchain.tools import missing_tools
+from rltools_host.build import cmake, tools
+from rltools_host.build.boards import list_boards
+from rltools_host.build.toolchains import load_toolchain
+from rltools_host.build.tools import missing_tools
 from rltools_host.tree import TREE
 
 # Everything that a deployment has is instantiated.

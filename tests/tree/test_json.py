@@ -13,7 +13,7 @@ HOST = TREE.root / "host"
 # already.
 OF_PROCESSES = {
     *("build/experiments.py", "build/native.py"),
-    "gymnasium_tasks/server_start.py",
+    "environments/server_start.py",
     *(
         "runs/task.py",
         "policies/episodes.py",

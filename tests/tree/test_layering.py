@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from include_rules import includes, violations
-from rltools_host.boards.description import Board, list_boards, load_board
-from rltools_host.build import cmake, experiments
-from rltools_host.toolchain import tools
-from rltools_host.toolchain.tools import missing_tools
+from rltools_host.build import cmake, experiments, tools
+from rltools_host.build.boards import Board, list_boards, load_board
+from rltools_host.build.tools import missing_tools
 from rltools_host.tree import TREE
 
 COMMON = json.loads(TREE.build_file.read_text())

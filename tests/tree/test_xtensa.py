@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from include_rules import portable_headers
-from rltools_host.toolchain.description import load_toolchain
-from rltools_host.toolchain.tools import missing_tools
+from rltools_host.build.toolchains import load_toolchain
+from rltools_host.build.tools import missing_tools
 from rltools_host.tree import TREE
 
 pytestmark = pytest.mark.all  # another processor

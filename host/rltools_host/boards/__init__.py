@@ -1,1 +1,1 @@
-"""Boards: their descriptions, and the emulators of some."""
+"""Boards: the link to one, clients of its services, policies pushed to it and measured."""

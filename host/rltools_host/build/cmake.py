@@ -15,12 +15,12 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from rltools_host.boards.description import Board, list_boards, load_board
+from rltools_host.build import tools
+from rltools_host.build.boards import Board, list_boards, load_board
+from rltools_host.build.toolchains import COMPILER_CACHE, PTS
 from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import read_json
 from rltools_host.lines import aside
-from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import COMPILER_CACHE, PTS
 from rltools_host.tree import PROJECT, TREE, near_path
 
 

@@ -15,13 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rltools_host.boards.description import Board, list_boards, load_board
-from rltools_host.build import cmake, description, sizes
+from rltools_host.build import cmake, description, sizes, tools
+from rltools_host.build.boards import Board, list_boards, load_board
 from rltools_host.build.description import ExperimentDescription
+from rltools_host.build.toolchains import list_toolchains
 from rltools_host.errors import BuildError, UsageError, near_matches, unknown_name
 from rltools_host.files import read_json, write_changed
-from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import list_toolchains
 from rltools_host.tree import PROJECT, TREE, near_path
 
 HOST_BOARD = "host"

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from rltools_host.boards.description import Board
+from rltools_host.build import tools
+from rltools_host.build.boards import Board
 from rltools_host.build.cmake import TRAIN, build_targets, firmware_target, require_program
 from rltools_host.build.experiments import install_requirements, require_subject, subject_of
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
 from rltools_host.files import read_json, write_atomically
 from rltools_host.lines import aside
-from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE, VARIABLE
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.build import cmake
+from rltools_host.build import cmake, tools
 from rltools_host.build.experiments import (
     build_description,
     header_of,
@@ -28,7 +28,6 @@ from rltools_host.build.experiments import (
     struct_of,
 )
 from rltools_host.errors import UsageError
-from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE
 
 TYPES: Mapping[str | None, Any] = {

@@ -13,8 +13,8 @@ import numpy as np
 from rltools_host.checks import rules
 from rltools_host.checks.findings import Examination, Finding, Learning, listed, number, with_code
 from rltools_host.checks.rules import Array, Play, RandomActions, idle_actions
+from rltools_host.environments.environment_server import RESET, STEP, PlayState
 from rltools_host.environments.library import SAME_STEP, Batch, Library
-from rltools_host.gymnasium_tasks.environment_server import RESET, STEP, PlayState
 
 COUNT = 16  # environments at once: as many as training steps in lanes
 PLAY_S = 1.5  # of random actions, at most

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.boards.description import Board, MemoryRegion, list_boards
 from rltools_host.build import cmake, experiments, firmware
+from rltools_host.build.boards import Board, MemoryRegion, list_boards
 from rltools_host.build.catalog import algorithms
 from rltools_host.build.firmware import memory_usage
 from rltools_host.errors import BuildError

@@ -12,8 +12,7 @@ import traceback
 from dataclasses import replace
 
 from rltools_host.checks.findings import CompiledRequest, Examination, Finding
-from rltools_host.errors import EnvironmentLostError, RltError
-from rltools_host.gymnasium_tasks.environment_server import (
+from rltools_host.environments.environment_server import (
     CLOSE,
     MAKE,
     RESET,
@@ -21,15 +20,16 @@ from rltools_host.gymnasium_tasks.environment_server import (
     PlayState,
     leave_nothing_behind,
 )
-from rltools_host.gymnasium_tasks.imports import (
+from rltools_host.environments.imports import (
     agree,
     install_what_it_needs,
     maker_of,
     require_agreement,
     whole_source,
 )
-from rltools_host.gymnasium_tasks.server_start import PlayerProcess
-from rltools_host.gymnasium_tasks.task import TaskRequest
+from rltools_host.environments.server_start import PlayerProcess
+from rltools_host.environments.task import TaskRequest
+from rltools_host.errors import EnvironmentLostError, RltError
 
 PROGRAM = "rltools_host.checks.process"
 OWN_FAULT = 70  # EX_SOFTWARE of sysexits.h
@@ -115,7 +115,7 @@ def examined(request: TaskRequest | CompiledRequest, state: PlayState) -> Examin
 
         return compiled.examine(library_at(request.library), request.values, state)
     from rltools_host.checks import task
-    from rltools_host.gymnasium_tasks.server_socket import Ending
+    from rltools_host.environments.server_socket import Ending
 
     require_agreement(request.source)  # this process has its own path
     ending = Ending()

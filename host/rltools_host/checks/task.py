@@ -24,15 +24,15 @@ from rltools_host.checks.findings import (
     policy_sizes,
 )
 from rltools_host.checks.rules import Array, Play, RandomActions, idle_actions
-from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
-from rltools_host.gymnasium_tasks.imports import make_first, one_line
-from rltools_host.gymnasium_tasks.player import ActionSpace, close_environment, place
-from rltools_host.gymnasium_tasks.spaces import (
+from rltools_host.environments.environment_server import MAKE, RESET, STEP, PlayState
+from rltools_host.environments.imports import make_first, one_line
+from rltools_host.environments.player import ActionSpace, close_environment, place
+from rltools_host.environments.spaces import (
     MaskFault,
     nearest_allowed,
     with_mask,
 )
-from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest, task_of
+from rltools_host.environments.task import MakeEnvironment, TaskRequest, task_of
 from rltools_host.runs.task import Task
 
 Result = TypeVar("Result")

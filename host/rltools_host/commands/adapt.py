@@ -19,23 +19,18 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rltools_host.build import firmware
+from rltools_host.boards import push as boards
+from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.boards.policy_session import PROGRAM, PolicyPlace
+from rltools_host.boards.push import PushRequest, PushResult
+from rltools_host.build import firmware, tools
 from rltools_host.build.native import host_library
-from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.commands import fit as fitting
 from rltools_host.commands.options import BoardOption, Json, Port
 from rltools_host.commands.policies import NoConfirm, Trial, note_its_end, policies_of
 from rltools_host.commands.train import close, streams
 from rltools_host.documents import LARGEST_U32
-from rltools_host.errors import (
-    BoardMismatchError,
-    DiskError,
-    GateError,
-    Interrupted,
-    RltError,
-    UsageError,
-)
-from rltools_host.flight.airframes import (
+from rltools_host.drones.flight.airframes import (
     ANY_MASS_KG,
     ANY_ROTOR_M,
     QUICK,
@@ -47,30 +42,34 @@ from rltools_host.flight.airframes import (
     gate_of,
     turns_quickly,
 )
-from rltools_host.flight.gate import Gate, load_gate
-from rltools_host.flight.gate_result import GateResult, fly_gate, percent
-from rltools_host.flight.in_the_loop import CONTRACT
-from rltools_host.flight.simulator import flight_library
+from rltools_host.drones.flight.gate import Gate, load_gate
+from rltools_host.drones.flight.gate_result import GateResult, fly_gate, percent
+from rltools_host.drones.flight.in_the_loop import CONTRACT
+from rltools_host.drones.flight.simulator import flight_library
+from rltools_host.errors import (
+    BoardMismatchError,
+    DiskError,
+    GateError,
+    Interrupted,
+    RltError,
+    UsageError,
+)
 from rltools_host.interruption import Interruption
 from rltools_host.lines import aside, say
-from rltools_host.policies import push as boards
-from rltools_host.policies.board import PROGRAM, PolicyPlace
 from rltools_host.policies.contract import entry_text
 from rltools_host.policies.image import read_run_policy
-from rltools_host.policies.push import PushRequest, PushResult
 from rltools_host.runs.folder import RunFolder
-from rltools_host.toolchain import tools
+from rltools_host.screen.terminal import Step, StepsScreen, make_steps_screen
 from rltools_host.training.board import build_program
 from rltools_host.training.hyperparameters import SetFile
 from rltools_host.training.plan import Built, TrainingRequest, make_plan
 from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.training.run import train
 from rltools_host.tree import command_line, near_path
-from rltools_host.ui.terminal import Step, StepsScreen, make_steps_screen
 
 if TYPE_CHECKING:
-    from rltools_host.fitting.log import FlightLog
-    from rltools_host.fitting.result import FitResult
+    from rltools_host.drones.fitting.log import FlightLog
+    from rltools_host.drones.fitting.result import FitResult
 
 FIT, TRAIN, GATE, ENTRY, PUSH = "fit", "train", "gate", "entry", "push"
 LEAST = 0.95
@@ -109,7 +108,7 @@ class AdaptRequest:
 def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
     """Adapts, prints what happens and returns the keys that `--json` prints."""
     began = time.monotonic()
-    from rltools_host.fitting.log import read_log
+    from rltools_host.drones.fitting.log import read_log
 
     request.check()
     log = read_log(request.log)
@@ -223,8 +222,8 @@ class Adaptation:
             raise Interrupted(f"interrupted in the step {name}, nothing was pushed{kept}") from None
 
     def _fit(self, step: Step) -> FitResult:
-        from rltools_host.fitting.fit import fit
-        from rltools_host.fitting.result import FitResult
+        from rltools_host.drones.fitting.fit import fit
+        from rltools_host.drones.fitting.result import FitResult
 
         request = self._request
         x, y = request.rotor_x_m or ANY_ROTOR_M, request.rotor_y_m or ANY_ROTOR_M

@@ -27,8 +27,8 @@ from rltools_host.commands import options
 from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, mode, require
 from rltools_host.commands.train import task_request
 from rltools_host.environments.library import experiment_library
+from rltools_host.environments.task import TaskRequest, is_task
 from rltools_host.errors import CheckError, UsageError
-from rltools_host.gymnasium_tasks.task import TaskRequest, is_task
 from rltools_host.lines import INDENT, columns, folded, plural, without_commands, wrapped
 from rltools_host.training.hyperparameters import given_values
 

@@ -18,8 +18,9 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from rltools_host.boards.description import Board, load_board
-from rltools_host.build import cmake, experiments, firmware
+from rltools_host.build import cmake, experiments, firmware, tools
+from rltools_host.build.boards import Board, load_board
+from rltools_host.build.toolchains import PTS
 from rltools_host.commands.options import Json
 from rltools_host.errors import Interrupted, MissingToolError, UsageError, VerificationError
 from rltools_host.lines import columns, wrapped
@@ -28,13 +29,11 @@ from rltools_host.policies.image import read_run_policy
 from rltools_host.report.markup import duration
 from rltools_host.report.page import write_report as write_report_of
 from rltools_host.runs.folder import RunFolder
-from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import PTS
+from rltools_host.screen.training_screen import make_screen
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import PausingScreen, Screen, TrainingView
 from rltools_host.training.run import train
 from rltools_host.tree import command_line, near_path
-from rltools_host.ui.training_screen import make_screen
 
 EXPERIMENT = "pendulum-td3"
 DEFAULT_BOARD = "qemu-cortex-m7"

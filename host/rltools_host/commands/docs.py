@@ -6,9 +6,9 @@ import json
 import subprocess
 import sys
 
+from rltools_host.build import tools
 from rltools_host.commands.options import Json
 from rltools_host.errors import BuildError, UsageError
-from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE, near_path
 
 GROUPS = ("docs", "test", "tune")  # of Python packages; tutorials use the last two

@@ -14,14 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rltools_host.boards.description import Board, list_boards
+from rltools_host.boards.board_link import connected_ports
+from rltools_host.build import tools
+from rltools_host.build.boards import Board, list_boards
+from rltools_host.build.toolchains import BUILDERS, MOUNT_PTS, PTS, Tool, system_tools
+from rltools_host.build.tools import missing_names
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import MissingToolError, RltError
 from rltools_host.lines import columns, folded
-from rltools_host.link.board_link import connected_ports
-from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import BUILDERS, MOUNT_PTS, PTS, Tool, system_tools
-from rltools_host.toolchain.tools import missing_names
 from rltools_host.tree import PROJECT, TREE
 
 

@@ -32,12 +32,12 @@ from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
 from rltools_host.runs.names import LAST, find_group, is_run
+from rltools_host.screen.group_screen import summary_lines
 from rltools_host.tree import near_path
-from rltools_host.ui.group_screen import summary_lines
 
 if TYPE_CHECKING:
-    from rltools_host.flight.gate import Gate
-    from rltools_host.flight.gate_result import GateResult
+    from rltools_host.drones.flight.gate import Gate
+    from rltools_host.drones.flight.gate_result import GateResult
     from rltools_host.policies.contract import EntryEnvelope
 
 Found = TypeVar("Found", Evaluation, "GateResult")
@@ -152,8 +152,8 @@ def evaluate_gate(
 ) -> None:
     """Flies, prints, and keeps the result beside run.json where the last policy flew through the
     gate as it is defined."""
-    from rltools_host.flight.gate import load_gate
-    from rltools_host.flight.gate_result import percent
+    from rltools_host.drones.flight.gate import load_gate
+    from rltools_host.drones.flight.gate_result import percent
 
     if least is not None and not 0 <= least <= 1:
         raise UsageError(f"--least {least:g}: a rate lies between 0 and 1")
@@ -190,8 +190,8 @@ def evaluate_gate(
 def fly_run(
     folder: RunFolder, gate: Gate, is_kept: bool, which: str = LAST
 ) -> tuple[GateResult, list[str]]:
-    from rltools_host.flight.airframes import gate_for
-    from rltools_host.flight.gate_result import fly_gate
+    from rltools_host.drones.flight.airframes import gate_for
+    from rltools_host.drones.flight.gate_result import fly_gate
 
     image = read_run_policy(folder, which)
     image.verify()
@@ -210,7 +210,7 @@ def gate_lines(
     gate: Gate, found: Mapping[RunName, GateResult], mean: float, width: int = UNLIMITED
 ) -> list[str]:
     """Each seed's rate, and their mean; what each may be handed, where the gate finds that."""
-    from rltools_host.flight.gate_result import percent
+    from rltools_host.drones.flight.gate_result import percent
 
     entries = {name: each.envelope for name, each in found.items() if each.envelope is not None}
     if entries:

@@ -10,13 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.boards.description import Board, list_boards, load_board
-from rltools_host.build import experiments, firmware
-from rltools_host.build.cmake import TRAIN, require_program
-from rltools_host.commands.options import Json, Program, leave, mode, require
-from rltools_host.errors import LinkLostError, PortError, UsageError
-from rltools_host.lines import say
-from rltools_host.link.board_link import (
+from rltools_host.boards.board_link import (
     TIME_LIMIT_S,
     Emulator,
     StorageFile,
@@ -24,13 +18,19 @@ from rltools_host.link.board_link import (
     require_connected,
     wait_for_port,
 )
-from rltools_host.policies.board import (
+from rltools_host.boards.policy_session import (
     DEFAULT_CONTRACT,
     PROGRAM,
     Firmware,
     load_remedy,
     require_kept,
 )
+from rltools_host.build import experiments, firmware
+from rltools_host.build.boards import Board, list_boards, load_board
+from rltools_host.build.cmake import TRAIN, require_program
+from rltools_host.commands.options import Json, Program, leave, mode, require
+from rltools_host.errors import LinkLostError, PortError, UsageError
+from rltools_host.lines import say
 from rltools_host.tree import command_line
 
 

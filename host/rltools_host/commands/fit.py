@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rltools_host.build import tools
 from rltools_host.commands.options import Json
 from rltools_host.errors import UsageError
 from rltools_host.files import plain_json, write_atomically
 from rltools_host.lines import UNLIMITED, columns, folded, in_columns
-from rltools_host.toolchain import tools
 from rltools_host.tree import command_line, near_path
 
 if TYPE_CHECKING:
-    from rltools_host.fitting.result import FitResult, Value
+    from rltools_host.drones.fitting.result import FitResult, Value
 
 LARGEST_KG = 20.0  # as far as the settings go
 LARGEST_M = 1.0
@@ -43,12 +43,12 @@ def run(
             "and per distance of the rotors"
         )
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: two take longer
-    from rltools_host.fitting.log import read_log  # with NumPy, which reads that variable
+    from rltools_host.drones.fitting.log import read_log  # with NumPy, which reads that variable
 
     log = read_log(log_path)
     tools.ensure_group(GROUP)
-    from rltools_host.fitting.fit import fit  # with SciPy
-    from rltools_host.fitting.result import FitResult
+    from rltools_host.drones.fitting.fit import fit  # with SciPy
+    from rltools_host.drones.fitting.result import FitResult
 
     result = FitResult(fit(log, rotor_x_m, rotor_y_m), mass_kg, rotor_x_m, rotor_y_m)
     document = plain_json(result.document())

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rltools_host.boards.policy_session import PolicyPlace
 from rltools_host.commands.options import (
     Json,
     Port,
@@ -22,33 +23,32 @@ from rltools_host.commands.options import (
     mode,
     require,
 )
-from rltools_host.errors import DiskError, UsageError
-from rltools_host.files import write_atomically
-from rltools_host.flight.airframes import read_airframe, settings_of
-from rltools_host.flight.disturbances import FAULTS, Disturbances, parse_fault
-from rltools_host.flight.gate import hover_rule, load_gate
-from rltools_host.flight.in_the_loop import (
+from rltools_host.drones.flight.airframes import read_airframe, settings_of
+from rltools_host.drones.flight.disturbances import FAULTS, Disturbances, parse_fault
+from rltools_host.drones.flight.gate import hover_rule, load_gate
+from rltools_host.drones.flight.in_the_loop import (
     CONTRACT,
     USUAL_SEED,
     FlyRequest,
     fly_over_board,
     rule_of,
 )
-from rltools_host.flight.result import LoopResult, predictor
-from rltools_host.flight.simulator import check_policy, flight_library
-from rltools_host.flight.view import make_watcher, page
+from rltools_host.drones.flight.result import LoopResult, predictor
+from rltools_host.drones.flight.simulator import check_policy, flight_library
+from rltools_host.drones.flight.view import make_watcher, page
+from rltools_host.drones.vehicles import px4_flight
+from rltools_host.drones.vehicles.px4_flight import USUAL_STARTS, Px4Request
+from rltools_host.drones.vehicles.px4_result import DONE, FILE, FlightResult, lines
+from rltools_host.drones.vehicles.px4_start import STARTS
+from rltools_host.errors import DiskError, UsageError
+from rltools_host.files import write_atomically
 from rltools_host.interruption import Interruption
 from rltools_host.lines import columns, in_columns, say
-from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import FLIGHT, LAST, result_file
 from rltools_host.training.hyperparameters import given_numbers
 from rltools_host.tree import near_path
-from rltools_host.vehicles import px4_flight
-from rltools_host.vehicles.px4_flight import USUAL_STARTS, Px4Request
-from rltools_host.vehicles.px4_result import DONE, FILE, FlightResult, lines
-from rltools_host.vehicles.px4_start import STARTS
 
 EXAMPLE = "fly latest --board qemu-stm32f405"
 BOARD = mode(

@@ -17,11 +17,11 @@ from rltools_host.commands.options import (
     require,
 )
 from rltools_host.errors import UsageError, near_matches
-from rltools_host.foreign.faults import Finding
-from rltools_host.foreign.network import VALUES
-from rltools_host.foreign.run import Imported, ImportRequest, read_policy, save
-from rltools_host.foreign.state_dicts import Given
 from rltools_host.lines import aside, columns, in_columns
+from rltools_host.policies.importing.faults import Finding
+from rltools_host.policies.importing.network import VALUES
+from rltools_host.policies.importing.run import Imported, ImportRequest, read_policy, save
+from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.runs.folder import RunFolder
 from rltools_host.tree import command_line, near_path
 

@@ -43,7 +43,7 @@ def take_whole_numbers(parameter: Any) -> None:
 
 
 def boards(incomplete: str) -> list[str]:
-    from rltools_host.boards.description import list_boards
+    from rltools_host.build.boards import list_boards
 
     return beginning(incomplete, (board.name for board in list_boards()))
 

@@ -12,8 +12,20 @@ from typing import Annotated, Any
 
 import typer
 
-from rltools_host.boards.description import ALL_EMULATED
-from rltools_host.clients.messages import DROP_REASONS, PolicySlot, SlotUse, name_of, text_of_number
+from rltools_host.boards import hil
+from rltools_host.boards import push as boards
+from rltools_host.boards.hil import DEFAULT_INPUTS, HilRequest
+from rltools_host.boards.hil_result import Found, HilResult, histogram_lines, lines
+from rltools_host.boards.messages import DROP_REASONS, PolicySlot, SlotUse, name_of, text_of_number
+from rltools_host.boards.policy_session import DEFAULT_CONTRACT, PolicyPlace, place_of_run
+from rltools_host.boards.push import (
+    DEFAULT_TRIAL_S,
+    BoardPolicies,
+    PushRequest,
+    PushResult,
+    short,
+)
+from rltools_host.build.boards import ALL_EMULATED
 from rltools_host.commands.options import (
     BoardOption,
     ContractOption,
@@ -24,25 +36,13 @@ from rltools_host.commands.options import (
     Which,
 )
 from rltools_host.documents import typed
+from rltools_host.drones.vehicles import crazyflie
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import write_atomically
-from rltools_host.hil import board as hil
-from rltools_host.hil.board import DEFAULT_INPUTS, HilRequest
-from rltools_host.hil.result import Found, HilResult, histogram_lines, lines
 from rltools_host.lines import UNLIMITED, aside, columns, folded, in_columns
-from rltools_host.policies import push as boards
-from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run
 from rltools_host.policies.contract import ENTRY_AT_REST, entry_text
-from rltools_host.policies.push import (
-    DEFAULT_TRIAL_S,
-    BoardPolicies,
-    PushRequest,
-    PushResult,
-    short,
-)
 from rltools_host.policies.statements import INTERVAL_IN, SAFE_IN, assumed_values, assumptions
 from rltools_host.runs.names import LAST
-from rltools_host.vehicles import crazyflie
 
 
 def policies_of(place: PolicyPlace) -> ModuleType:

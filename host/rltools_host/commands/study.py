@@ -22,11 +22,12 @@ from rltools_host.commands.options import (
     require,
 )
 from rltools_host.commands.train import close, run_group, streams, task_request
+from rltools_host.environments.task import is_task
 from rltools_host.errors import RltError, UsageError
-from rltools_host.gymnasium_tasks.task import is_task
 from rltools_host.lines import columns, folded
 from rltools_host.runs.group import STUDY, spoken
 from rltools_host.runs.names import is_group
+from rltools_host.screen.group_screen import make_group_screen
 from rltools_host.training.group_plan import GroupRequest, parse_seeds
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.study import (
@@ -40,7 +41,6 @@ from rltools_host.training.study import (
 from rltools_host.training.trials import COMPLETE
 from rltools_host.training.tune import TuneDocument, tune
 from rltools_host.tree import command_line, near_path
-from rltools_host.ui.group_screen import make_group_screen
 
 
 def request_of(

@@ -17,10 +17,9 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.build import cmake, firmware
+from rltools_host.build import cmake, firmware, tools
 from rltools_host.commands.options import leave, mode, require
 from rltools_host.errors import MissingToolError, RltError, UsageError
-from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE, VARIABLE
 
 PYTHON_FOLDERS = (

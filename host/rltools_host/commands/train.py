@@ -11,22 +11,22 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from rltools_host.build import tools
 from rltools_host.build.catalog import listed
 from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands import options
 from rltools_host.commands.options import Channels, EpisodeSteps, Jobs, Json
+from rltools_host.environments.task import TaskRequest, is_task
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import parse_json
-from rltools_host.gymnasium_tasks.task import TaskRequest, is_task
 from rltools_host.lines import UNLIMITED, Output, columns, in_columns, lost, plural
-from rltools_host.toolchain import tools
+from rltools_host.screen.group_screen import make_group_screen, result_lines, times
+from rltools_host.screen.training_screen import make_screen
 from rltools_host.training.group_plan import GroupRequest, means_group, parse_seeds
 from rltools_host.training.hyperparameters import load_set_file
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
 from rltools_host.tree import command_line, near_path
-from rltools_host.ui.group_screen import make_group_screen, result_lines, times
-from rltools_host.ui.training_screen import make_screen
 
 if TYPE_CHECKING:
     from rltools_host.training.group import GroupDocument

@@ -1,1 +1,1 @@
-"""Compiled environments for Python: which there are, their libraries, Gymnasium's interface."""
+"""Environments: the compiled ones for Python, and tasks of Gymnasium's."""

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.boards.description import load_board
-from rltools_host.build import cmake, description, experiments
+from rltools_host.build import cmake, description, experiments, tools
+from rltools_host.build.boards import load_board
 from rltools_host.build.catalog import Environment, find_environment
 from rltools_host.build.description import Parameter
 from rltools_host.build.native import NativeLibrary
 from rltools_host.documents import LARGEST_U32, optional_whole_number, repr_of, table, whole_number
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, unknown_name
-from rltools_host.toolchain import tools
 
 UNLIMITED_STEPS = 2**32 - 1
 DISABLED, SAME_STEP, NEXT_STEP = range(3)  # Autoreset of environment_library.cpp

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.build.native import host_library
-from rltools_host.clients.messages import POLICY_REASONS
 from rltools_host.errors import BuildError, DamagedFileError, RltError, VerificationError
+from rltools_host.policies import POLICY_REASONS
 from rltools_host.runs.saves import (
     HEADER,
     header_bytes,

@@ -22,8 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.build import cmake, experiments
+from rltools_host.build import cmake, experiments, tools
 from rltools_host.build.description import Channel
+from rltools_host.environments.imports import one_line, silence_mujoco
+from rltools_host.environments.player import ActionSpace
 from rltools_host.errors import (
     BoardMismatchError,
     BuildError,
@@ -32,12 +34,9 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.files import disk_error, write_atomically
-from rltools_host.gymnasium_tasks.imports import one_line, silence_mujoco
-from rltools_host.gymnasium_tasks.player import ActionSpace
 from rltools_host.lines import aside
 from rltools_host.policies.acting import History, given_out
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT
 
 MakeEnvironment = Callable[[], Any]

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from rltools_host.build import experiments
+from rltools_host.environments.headers import subject_of_run
+from rltools_host.environments.imports import playable
+from rltools_host.environments.player import flat_maker
 from rltools_host.errors import RltError, UsageError
-from rltools_host.gymnasium_tasks.headers import subject_of_run
-from rltools_host.gymnasium_tasks.imports import playable
-from rltools_host.gymnasium_tasks.player import flat_maker
 from rltools_host.policies.episodes import (
     Episode,
     EpisodeEnd,

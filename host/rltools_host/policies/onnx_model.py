@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rltools_host.build import experiments
+from rltools_host.build import experiments, tools
 from rltools_host.build.description import Channel, channels, ranges_of
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.lines import aside
@@ -30,7 +30,6 @@ from rltools_host.policies.double_precision import allowed
 from rltools_host.policies.episodes import core_episodes
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.image_writing import sampled
-from rltools_host.toolchain import tools
 
 T = TypeVar("T")
 RESETS = {

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.flight.airframes import LIFT, MASS_KG, AirframeMap
-from rltools_host.flight.gate import Gate
-from rltools_host.flight.gate_result import GateResult
-from rltools_host.flight.simulator import HIDDEN_TICKS, airframes, flight_library, fly
+from rltools_host.drones.flight.airframes import LIFT, MASS_KG, AirframeMap
+from rltools_host.drones.flight.gate import Gate
+from rltools_host.drones.flight.gate_result import GateResult
+from rltools_host.drones.flight.simulator import HIDDEN_TICKS, airframes, flight_library, fly
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report import markup
 

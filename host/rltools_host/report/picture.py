@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rltools_host.build.description import Shape
 from rltools_host.build.picture import Drawn, picture_of
 from rltools_host.documents import Unfit
-from rltools_host.gymnasium_tasks.imports import silence_mujoco
+from rltools_host.environments.imports import silence_mujoco
 from rltools_host.interruption import end_child, ending, start_child
 from rltools_host.policies.episodes import Episode, name_in_gymnasium
 from rltools_host.policies.image import PolicyImage

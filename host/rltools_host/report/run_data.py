@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.boards.description import Board, load_board
 from rltools_host.build import experiments
+from rltools_host.build.boards import Board, load_board
 from rltools_host.build.description import ExperimentDescription, Metric, Parameter, Shape, shapes
+from rltools_host.environments.headers import subject_of_run
+from rltools_host.environments.player import flat_maker
+from rltools_host.environments.task import MakeEnvironment
 from rltools_host.errors import RltError
-from rltools_host.gymnasium_tasks.headers import subject_of_run
-from rltools_host.gymnasium_tasks.player import flat_maker
-from rltools_host.gymnasium_tasks.task import MakeEnvironment
 from rltools_host.lines import aside
 from rltools_host.policies import evaluation
 from rltools_host.policies.episodes import Episode, gymnasium_has, name_in_gymnasium

@@ -81,7 +81,7 @@ class Memory(Struct, frozen=True):
 
 
 class StatedIdentity(Struct, frozen=True):
-    """What a board said of itself: clients/messages.py."""
+    """What a board said of itself: boards/messages.py."""
 
     experiment: str = ""
     board: str = ""

@@ -39,7 +39,7 @@ MOST_METRICS_BYTES = 1_000_000_000
 METRICS_FILE = "metrics.jsonl"
 REPORT_FILE = "report.html"
 OWN_FILE = re.compile(  # what a run writes before its first save
-    r"\.(checkpoint\.rltc|policy\.rltp)\.part|"  # clients/file_parts.py
+    r"\.(checkpoint\.rltc|policy\.rltp)\.part|"  # boards/file_parts.py
     r"run\.json|metrics\.jsonl|report\.html|sources-[0-9a-f]{12}\.tar\.gz|events\.out\.tfevents\..*"
 )
 UNDER_WAY = ("starting", "training")  # states of a run

@@ -13,24 +13,24 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from rltools_host.build import experiments, firmware
-from rltools_host.clients.file_parts import Keeping
-from rltools_host.clients.file_transfer import (
+from rltools_host.boards.board_link import open_board_link
+from rltools_host.boards.file_parts import Keeping
+from rltools_host.boards.file_transfer import (
     BEST_PATH,
     CHECKPOINT_PATH,
     LARGEST_FILE_BYTES,
     POLICY_PATH,
 )
-from rltools_host.clients.messages import Evaluation, Identity, Progress, Result
-from rltools_host.clients.session import BoardSession
+from rltools_host.boards.messages import Evaluation, Identity, Progress, Result
+from rltools_host.boards.session import BoardSession
+from rltools_host.boards.transport import Link
+from rltools_host.build import experiments, firmware
 from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
     FileNotThereError,
     VerificationError,
 )
-from rltools_host.link.board_link import open_board_link
-from rltools_host.link.transport import Link
 from rltools_host.runs.checkpoint import (
     IMAGE_HEADER,
     Checkpoint,

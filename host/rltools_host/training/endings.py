@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rltools_host.clients.messages import Result
+from rltools_host.boards.messages import Result
 from rltools_host.errors import (
     DiskError,
     EnvironmentLostError,

@@ -20,10 +20,10 @@ from rltools_host.documents import (
     table,
     whole_number,
 )
+from rltools_host.environments.imports import make_by_id, maker_of
+from rltools_host.environments.player import flat_maker
+from rltools_host.environments.task import MakeEnvironment, TaskRequest
 from rltools_host.errors import UsageError
-from rltools_host.gymnasium_tasks.imports import make_by_id, maker_of
-from rltools_host.gymnasium_tasks.player import flat_maker
-from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.policies.acting import Acting
 from rltools_host.policies.episodes import close_all
 from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy

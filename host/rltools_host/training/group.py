@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
+from rltools_host.environments.task import MakeEnvironment
 from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
 from rltools_host.files import disk_error, plain_json
-from rltools_host.gymnasium_tasks.task import MakeEnvironment
 from rltools_host.interruption import Interruption
 from rltools_host.runs.group import SCRATCH, GroupFolder, read_group_file, statistics_of
 from rltools_host.runs.names import GROUP_FILE, timestamp

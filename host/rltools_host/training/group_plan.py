@@ -13,12 +13,12 @@ from typing import Any
 
 from msgspec import structs
 
-from rltools_host.boards.description import Board
+from rltools_host.build.boards import Board
 from rltools_host.documents import LARGEST_U32
+from rltools_host.environments.imports import playable
+from rltools_host.environments.server_start import environments_of
+from rltools_host.environments.task import MakeEnvironment, TaskRequest
 from rltools_host.errors import DamagedFileError, RltError, UsageError
-from rltools_host.gymnasium_tasks.imports import playable
-from rltools_host.gymnasium_tasks.server_start import environments_of
-from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.runs.contents import Group
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import SEEDS, GroupFolder

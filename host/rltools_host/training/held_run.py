@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rltools_host.clients.messages import Evaluation, Identity, Result, State, StatusText
-from rltools_host.clients.session import BoardSession, value_bits
+from rltools_host.boards.framing import SEVERITY_WARNING
+from rltools_host.boards.messages import Evaluation, Identity, Result, State, StatusText
+from rltools_host.boards.session import BoardSession, value_bits
 from rltools_host.errors import UsageError
-from rltools_host.link.framing import SEVERITY_WARNING
 from rltools_host.runs.saves import CHECKPOINT_FILE
 from rltools_host.training.plan import SET_ON_RESUME, Plan
 from rltools_host.tree import command_line, near_path

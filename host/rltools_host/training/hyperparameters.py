@@ -18,15 +18,15 @@ from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.build.experiments import GENERATED, header_of, sized, sizes_of_name
 from rltools_host.build.sizes import CONSTANTS as OF_HEADERS
 from rltools_host.documents import Line, Unfit, Value, shown, typed
-from rltools_host.errors import DamagedFileError, RltError, UsageError
-from rltools_host.files import parse_json
-from rltools_host.gymnasium_tasks.task import (
+from rltools_host.environments.task import (
     DEFAULT_HIDDEN,
     SIZES,
     TaskRequest,
     checked_steps,
     experiment_name,
 )
+from rltools_host.errors import DamagedFileError, RltError, UsageError
+from rltools_host.files import parse_json
 from rltools_host.runs.task import Task
 from rltools_host.tree import near_path
 

@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rltools_host.clients.messages import Evaluation, Report, StatusText, TrainingProgress
+from rltools_host.boards.framing import SEVERITY_NOTICE, SEVERITY_WARNING
+from rltools_host.boards.messages import Evaluation, Report, StatusText, TrainingProgress
+from rltools_host.environments.environment_server import FAULT, OUTSIDE, EnvironmentServer
 from rltools_host.errors import DiskError
-from rltools_host.gymnasium_tasks.environment_server import FAULT, OUTSIDE, EnvironmentServer
-from rltools_host.link.framing import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.scalar_logs import TensorBoardLog, WandbLog
 

@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.errors import DiskError, Interrupted, RltError
 from rltools_host.files import disk_error, plain_json
 from rltools_host.interruption import SIGNALS, Interruption, ending, kill_child, start_child

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, experiments
+from rltools_host.build.boards import Board, list_boards, load_board
 from rltools_host.build.description import ExperimentDescription, Parameter
+from rltools_host.environments.environment_server import EnvironmentServer
+from rltools_host.environments.headers import headers_of
+from rltools_host.environments.imports import playable
+from rltools_host.environments.server_start import environments_of
+from rltools_host.environments.task import MakeEnvironment, TaskRequest
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError
-from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
-from rltools_host.gymnasium_tasks.headers import headers_of
-from rltools_host.gymnasium_tasks.imports import playable
-from rltools_host.gymnasium_tasks.server_start import environments_of
-from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint, require_size, require_values
 from rltools_host.runs.contents import Fitted
 from rltools_host.runs.folder import RunFolder

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.documents import printable
 from rltools_host.errors import DamagedFileError, RltError
 from rltools_host.runs.folder import RunFolder

@@ -27,11 +27,11 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from rltools_host.build import tools
 from rltools_host.errors import LinkLostError, RltError, UsageError
 from rltools_host.files import disk_error, partial_path, synchronize_folder, write_durably
 from rltools_host.interruption import end_child, ending, start_child
 from rltools_host.runs.provenance import version as version_here
-from rltools_host.toolchain import tools
 from rltools_host.training import parallel_runs
 from rltools_host.training.parallel_runs import LONGEST_READ, Job, RunProcess
 from rltools_host.training.progress import FAILED, Member, RunEnd

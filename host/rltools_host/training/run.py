@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rltools_host.boards.file_parts import Keeping, remove_parts
+from rltools_host.boards.messages import Evaluation, Event, Identity, Result, State, StatusText
+from rltools_host.boards.session import BoardSession
 from rltools_host.build import cmake
-from rltools_host.clients.file_parts import Keeping, remove_parts
-from rltools_host.clients.messages import Evaluation, Event, Identity, Result, State, StatusText
-from rltools_host.clients.session import BoardSession
 from rltools_host.errors import (
     DiskError,
     EnvironmentLostError,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rltools_host.clients.messages import Result
+from rltools_host.boards.messages import Result
 from rltools_host.runs.contents import Run
 
 

@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltools_host.build import tools
 from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.runs.task import Task
-from rltools_host.toolchain import tools
 from rltools_host.training.hyperparameters import (
     SIZE_NAMES,
     of_experiment,

@@ -21,6 +21,7 @@ from typing import NotRequired, TypedDict
 
 from msgspec import structs
 
+from rltools_host.environments.task import SIZES, sizes_of
 from rltools_host.errors import (
     DamagedFileError,
     DiskError,
@@ -29,7 +30,6 @@ from rltools_host.errors import (
     RltError,
     UsageError,
 )
-from rltools_host.gymnasium_tasks.task import SIZES, sizes_of
 from rltools_host.interruption import Interruption
 from rltools_host.runs.contents import Tune
 from rltools_host.runs.group import SCRATCH, STORAGE_FILE, GroupFolder, RunName

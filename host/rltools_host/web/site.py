@@ -20,7 +20,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from rltools_host.boards.description import list_boards
+from rltools_host.boards.messages import DROP_REASONS, SLOT_ERRORS, SlotUse, State
+from rltools_host.boards.session import PROTOCOL_VERSION
+from rltools_host.build.boards import list_boards
 from rltools_host.build.cmake import load_dialect
 from rltools_host.build.description import ExperimentDescription, channels, shapes
 from rltools_host.build.experiments import describe, gate, list_experiments
@@ -34,13 +36,12 @@ from rltools_host.build.native import (
     require_web,
 )
 from rltools_host.build.picture import OPERATORS, Picture, picture_of, trees_of
-from rltools_host.clients.messages import DROP_REASONS, POLICY_REASONS, SLOT_ERRORS, SlotUse, State
-from rltools_host.clients.session import PROTOCOL_VERSION
+from rltools_host.drones.flight.gate import load_gate
+from rltools_host.drones.flight.simulator import TEXTS, flight_library
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import in_place_of, read_json
-from rltools_host.flight.gate import load_gate
-from rltools_host.flight.simulator import TEXTS, flight_library
 from rltools_host.interruption import Interruption
+from rltools_host.policies import POLICY_REASONS
 from rltools_host.tree import PROJECT, TREE, near_path
 
 PAGE = TREE.file("host/rltools_host/web/page")

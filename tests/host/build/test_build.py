@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from programs import require_program
-from rltools_host.boards.description import load_board
-from rltools_host.build import cmake, experiments, firmware
+from rltools_host.build import cmake, experiments, firmware, tools
+from rltools_host.build.boards import load_board
 from rltools_host.errors import BuildError, UnknownNameError
 from rltools_host.runs.contents import metric_names
-from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE
 from tree_copies import configured, copy_of_tree
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
+from rltools_host.build.boards import load_board
 from rltools_host.errors import BuildError
 from rltools_host.tree import PROJECT, TREE
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from programs import require_program
+from rltools_host.build import tools
 from rltools_host.build.firmware import platformio_environment
-from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
 CORE = TREE.root / "lib" / "rltools"

@@ -15,13 +15,12 @@ import gymnasium
 import pytest
 
 from programs import require_program
-from rltools_host.boards.description import list_boards, load_board
-from rltools_host.build import cmake, experiments, firmware
+from rltools_host.build import cmake, experiments, firmware, tools
+from rltools_host.build.boards import list_boards, load_board
 from rltools_host.build.catalog import list_environments
+from rltools_host.drones.flight.gate import load_gate
 from rltools_host.errors import BuildError, UnknownNameError, UsageError
-from rltools_host.flight.gate import load_gate
 from rltools_host.policies.episodes import gymnasium_has
-from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE, Tree
 from tree_copies import configured, copy_of_tree, ninja
 

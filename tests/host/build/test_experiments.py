@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rltools_host.boards.description import load_board
 from rltools_host.build import experiments
+from rltools_host.build.boards import load_board
 from rltools_host.build.experiments import CONTRACT, EXPERIMENT
 from rltools_host.errors import BuildError, UnknownNameError, UsageError
 from rltools_host.tree import PROJECT, TREE

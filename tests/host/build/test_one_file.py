@@ -89,14 +89,14 @@ struct PendulumEager : PendulumTd3 {
 SETTINGS = ("--steps", "300", "--set", "eagerness=0.5", "--set", "report_every=100")
 COMMAND = """import sys
 sys.path.insert(0, sys.argv.pop(1))
-from rltools_host.cli import main
+from rltools_host.commands.cli import main
 main()
 """
 ASKED = """import json, sys
 sys.path.insert(0, sys.argv[1])
 from rltools_host.build.catalog import algorithms
 from rltools_host.build.experiments import describe
-from rltools_host.gymnasium_tasks.task import TaskRequest
+from rltools_host.environments.task import TaskRequest
 experiment = describe("pendulum-eager")
 networks = experiment.document["networks"]
 sizes = TaskRequest("gym:X", algorithm="eager").checked_sizes()

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.boards.description import load_board
-from rltools_host.build import cmake, firmware
+from rltools_host.build import cmake, firmware, tools
+from rltools_host.build.boards import load_board
 from rltools_host.errors import BuildError, MissingToolError
-from rltools_host.toolchain import tools
 from rltools_host.tree import PROJECT, TREE
 
 pytestmark = pytest.mark.all  # another builder

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from foreign_runs import pendulum_task
 from programs import output_of
-from rltools_host.boards.description import load_board
+from rltools_host.build.boards import load_board
 from rltools_host.build.description import Channel
 from rltools_host.checks import compiled
 from rltools_host.checks.findings import (
@@ -27,8 +27,8 @@ from rltools_host.checks.findings import (
     with_code,
 )
 from rltools_host.checks.process import examine
+from rltools_host.environments.environment_server import LIMIT_VARIABLE, PlayState
 from rltools_host.environments.library import Library, experiment_library, library_at
-from rltools_host.gymnasium_tasks.environment_server import LIMIT_VARIABLE, PlayState
 from rltools_host.tree import TREE
 
 VARIABLE = "RLT_TEST_FAULT"

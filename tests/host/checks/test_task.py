@@ -13,8 +13,8 @@ from gymnasium_points import Point
 from rltools_host.checks.findings import ADVICE as ADVISED
 from rltools_host.checks.findings import FAULT, Examination, Finding
 from rltools_host.checks.task import Examiner
-from rltools_host.gymnasium_tasks.environment_server import PlayState
-from rltools_host.gymnasium_tasks.task import TaskRequest
+from rltools_host.environments.environment_server import PlayState
+from rltools_host.environments.task import TaskRequest
 
 BOX = gymnasium.spaces.Box
 

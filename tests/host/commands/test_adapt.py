@@ -18,11 +18,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rltools_host import cli
-from rltools_host.boards.description import load_board
+from rltools_host.boards import policy_session as policy_board
+from rltools_host.boards.board_link import STORAGE_VARIABLE
+from rltools_host.boards.push import Push
+from rltools_host.boards.transport import ProcessLink
 from rltools_host.build import firmware
-from rltools_host.commands import adapt
+from rltools_host.build.boards import load_board
+from rltools_host.commands import adapt, cli
 from rltools_host.documents import LARGEST_U32
+from rltools_host.drones.fitting import fit as fitting
+from rltools_host.drones.fitting.fit import fit as fit_now
+from rltools_host.drones.fitting.log import read_log
+from rltools_host.drones.fitting.result import FitResult
+from rltools_host.drones.flight.airframes import Recipe
+from rltools_host.drones.flight.gate_result import GateResult, read_result
 from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
@@ -36,19 +45,9 @@ from rltools_host.errors import (
     UnknownNameError,
     UsageError,
 )
-from rltools_host.fitting import fit as fitting
-from rltools_host.fitting.fit import fit as fit_now
-from rltools_host.fitting.log import read_log
-from rltools_host.fitting.result import FitResult
-from rltools_host.flight.airframes import Recipe
-from rltools_host.flight.gate_result import GateResult, read_result
-from rltools_host.link.board_link import STORAGE_VARIABLE
-from rltools_host.link.transport import ProcessLink
-from rltools_host.policies import board as policy_board
 from rltools_host.policies.contract import EntryEnvelope
 from rltools_host.policies.entry import read_leaving_policy
 from rltools_host.policies.image import read_run_policy
-from rltools_host.policies.push import Push
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train as train_now

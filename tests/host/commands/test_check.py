@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from rltools_host import cli
 from rltools_host.checks.findings import ADVICE, BoardFit, Examination, Finding
-from rltools_host.commands import check
+from rltools_host.commands import check, cli
 from rltools_host.errors import CheckError, UnknownNameError, UsageError
 from rltools_host.tree import TREE
 
@@ -267,8 +266,8 @@ def test_memory_is_that_of_the_linked_program(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Before it is linked never less, and not by more than a bank of 32 KB and 3 % of a memory."""
-    from rltools_host.boards.description import load_board
     from rltools_host.build import firmware
+    from rltools_host.build.boards import load_board
     from rltools_host.build.firmware import memory_usage
     from rltools_host.checks import findings
 

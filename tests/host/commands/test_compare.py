@@ -11,7 +11,7 @@ import pytest
 
 from html_page import Page
 from policy_run import GROUP
-from rltools_host import cli
+from rltools_host.commands import cli
 from rltools_host.commands import export as command
 from rltools_host.report import comparison
 from rltools_host.runs.folder import RunFolder

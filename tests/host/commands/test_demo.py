@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from rltools_host.boards.description import load_board
-from rltools_host.clients.messages import StatusText
+from rltools_host.boards.messages import StatusText
+from rltools_host.build.boards import load_board
 from rltools_host.commands import demo
 from rltools_host.errors import (
     Interrupted,

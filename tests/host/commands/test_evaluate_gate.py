@@ -11,9 +11,9 @@ import pytest
 
 from policy_run import GROUP, make_policy_run
 from quadrotor_policies import constant_policy, controller
-from rltools_host import cli
+from rltools_host.commands import cli
 from rltools_host.commands.evaluate import entry_lines
-from rltools_host.flight.gate import load_gate
+from rltools_host.drones.flight.gate import load_gate
 from rltools_host.policies.contract import EntryEnvelope
 from rltools_host.runs.group import GroupFolder, RunName
 

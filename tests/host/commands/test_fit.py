@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rltools_host.commands import fit
+from rltools_host.drones.fitting.result import Value
 from rltools_host.errors import UsageError
-from rltools_host.fitting.result import Value
 from rltools_host.tree import command_line
 
 made: Any = SimpleNamespace

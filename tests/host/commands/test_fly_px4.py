@@ -17,9 +17,9 @@ from policy_run import make_policy_run
 from px4_model import POLICY, Wrong
 from px4_vehicle import Script, ScriptedPx4, UdpPx4
 from quadrotor_policies import controller, recurrent_controller, with_wide_entry
-from rltools_host import cli
+from rltools_host.commands import cli
+from rltools_host.drones.vehicles import px4_flight
 from rltools_host.errors import BoardMismatchError, FlightError, Interrupted, PortError
-from rltools_host.vehicles import px4_flight
 
 FlyOver = Callable[[UdpPx4], None]
 

@@ -12,19 +12,18 @@ import numpy as np
 import pytest
 
 from policy_run import make_policy_run
-from rltools_host import cli
-from rltools_host.boards.description import emulated_boards, load_board
+from rltools_host.boards import hil, parity
+from rltools_host.boards import policy_session as policy_board
+from rltools_host.boards.hil import HilRequest
+from rltools_host.boards.hil_inputs import make_inputs
+from rltools_host.boards.hil_result import HilResult
+from rltools_host.boards.parity import sha256_of
+from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.push import PushRequest, push
+from rltools_host.build.boards import emulated_boards, load_board
+from rltools_host.commands import cli
 from rltools_host.errors import LinkLostError, VerificationError
-from rltools_host.hil import board as hil
-from rltools_host.hil import parity
-from rltools_host.hil.board import HilRequest
-from rltools_host.hil.inputs import make_inputs
-from rltools_host.hil.parity import sha256_of
-from rltools_host.hil.result import HilResult
-from rltools_host.policies import board as policy_board
-from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
-from rltools_host.policies.push import PushRequest, push
 from rltools_host.tree import TREE
 
 pytestmark = pytest.mark.usefixtures("storage")

@@ -18,8 +18,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host import cli
-from rltools_host.commands import COMMANDS
+from rltools_host.commands import COMMANDS, cli
 from rltools_host.errors import UsageError
 from rltools_host.tree import PROJECT
 
@@ -161,7 +160,7 @@ def note(
         for name in ("evaluate", "export"):
             monkeypatch.setattr(f"{PACKAGE}.{name}.find_group", lambda _: None)
         monkeypatch.setattr("rltools_host.training.group_plan.find_group", lambda _: None)
-        monkeypatch.setattr("rltools_host.toolchain.tools.ensure_group", lambda _: None)
+        monkeypatch.setattr("rltools_host.build.tools.ensure_group", lambda _: None)
         code = cli.run([*way.words.split(), *words])
         captured = capsys.readouterr()
         return Noted(code, f"{calls}{captured.out}", captured.err, calls)

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from policy_samples import patched, sample_images
-from rltools_host.clients.messages import PolicySlot
-from rltools_host.clients.policies import Slots
+from rltools_host.boards.messages import PolicySlot
+from rltools_host.boards.policies import Slots
+from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.push import BoardPolicies, PushResult
 from rltools_host.commands import policies
-from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.contract import (
     ENTRY_AT_REST,
     HAS_NORMALIZER,
@@ -24,7 +25,6 @@ from rltools_host.policies.contract import (
 )
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import with_entry
-from rltools_host.policies.push import BoardPolicies, PushResult
 
 SHA, STATE = 32 * "ab", 32 * "cd"
 PLACE = PolicyPlace("host")

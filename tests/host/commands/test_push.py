@@ -20,14 +20,21 @@ import pytest
 
 from disturbed_link import DisturbedLink, SharedLink
 from policy_samples import patched, sample_images
-from rltools_host import cli
-from rltools_host.boards.description import load_board
+from rltools_host.boards import connection
+from rltools_host.boards import policy_session as policy_board
+from rltools_host.boards import push as pushing
+from rltools_host.boards.board_link import STORAGE_VARIABLE
+from rltools_host.boards.file_transfer import FileClient
+from rltools_host.boards.messages import Action, Identity
+from rltools_host.boards.policies import PolicyClient
+from rltools_host.boards.policy_session import PolicyPlace, policy_session
+from rltools_host.boards.push import PushRequest, push, roll_back
+from rltools_host.boards.session import BoardSession
+from rltools_host.boards.transport import Link, ProcessLink
 from rltools_host.build import firmware
+from rltools_host.build.boards import load_board
 from rltools_host.build.cmake import load_dialect
-from rltools_host.clients.file_transfer import FileClient
-from rltools_host.clients.messages import Action, Identity
-from rltools_host.clients.policies import PolicyClient
-from rltools_host.clients.session import BoardSession
+from rltools_host.commands import cli
 from rltools_host.commands.policies import list_policies
 from rltools_host.errors import (
     BoardMismatchError,
@@ -40,15 +47,8 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
-from rltools_host.link import connection
-from rltools_host.link.board_link import STORAGE_VARIABLE
-from rltools_host.link.transport import Link, ProcessLink
-from rltools_host.policies import board as policy_board
-from rltools_host.policies import push as pushing
-from rltools_host.policies.board import PolicyPlace, policy_session
 from rltools_host.policies.core import PolicyRunner
 from rltools_host.policies.image import PolicyImage, parse_policy, read_run_policy
-from rltools_host.policies.push import PushRequest, push, roll_back
 from rltools_host.runs.folder import RunFolder
 from tcp_board import TcpBoard
 from training_calls import train_here, two_policy_runs

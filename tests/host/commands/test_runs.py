@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from policy_run import GROUP
-from rltools_host import cli
+from rltools_host.commands import cli
 from rltools_host.commands import runs as command
 from rltools_host.commands.runs import by_result, row_of, size
 from rltools_host.errors import DiskError

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from html_page import Page
-from rltools_host import cli
+from rltools_host.commands import cli
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.training import study as studies

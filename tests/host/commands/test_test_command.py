@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import cli
-from rltools_host.build import cmake, firmware
+from rltools_host.build import cmake, firmware, tools
+from rltools_host.commands import cli
 from rltools_host.commands import test as test_command
 from rltools_host.errors import BuildError, MissingToolError
-from rltools_host.toolchain import tools
 from rltools_host.tree import MARKER, PROJECT, TREE
 
 CTEST_FILE = """

@@ -26,7 +26,7 @@ from group_calls import (
     state_of,
     trains,
 )
-from rltools_host import cli
+from rltools_host.commands import cli
 from rltools_host.errors import UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder

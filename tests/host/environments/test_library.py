@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from rltools_host.build import catalog
+from rltools_host.build import catalog, tools
 from rltools_host.build.catalog import find_environment, list_environments
 from rltools_host.build.description import Parameter
 from rltools_host.environments import library
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError, UsageError
-from rltools_host.toolchain import tools
 
 PENDULUM = find_environment("Pendulum-v1")
 

@@ -10,17 +10,17 @@ import pytest
 
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
+from rltools_host.boards.hil import HilRequest, check_board, require_parity
+from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.push import PushRequest, push
 from rltools_host.build import experiments
 from rltools_host.build.description import Channel, shapes
 from rltools_host.errors import BoardMismatchError, RefusedError
-from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.policies import episodes
 from rltools_host.policies.acting import History, normalized
-from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.contract import ObservationSum, PastAction, past_action
 from rltools_host.policies.export import c_header
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.policies.push import PushRequest, push
 from rltools_host.report.picture import shown_picture
 from rltools_host.report.run_data import episodes_of
 

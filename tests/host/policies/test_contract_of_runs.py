@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from policy_run import make_policy_run
+from rltools_host.boards.policy_session import place_of_run
 from rltools_host.build import experiments
 from rltools_host.errors import DamagedFileError, UsageError
-from rltools_host.policies.board import place_of_run
 
 
 def run_with(path: Path, document: Mapping[str, Any]) -> str:

@@ -10,11 +10,11 @@ from typing import cast
 import numpy as np
 import pytest
 
+from rltools_host.build import tools
 from rltools_host.build.description import Channel
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.policies.episodes import Episode, check_trace_path, headings, rows_of, write_trace
 from rltools_host.policies.image import PolicyImage
-from rltools_host.toolchain import tools
 
 
 def image(observations: list[str], actions: list[str]) -> PolicyImage:

@@ -15,9 +15,8 @@ import pytest
 from fake_experiment import fake_experiment
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images, untrained_pendulum_evaluation
-from rltools_host import cli
-from rltools_host.build import experiments
-from rltools_host.commands import evaluate
+from rltools_host.build import experiments, tools
+from rltools_host.commands import cli, evaluate
 from rltools_host.errors import (
     BoardMismatchError,
     BuildError,
@@ -28,7 +27,6 @@ from rltools_host.errors import (
 from rltools_host.policies import episodes, evaluation
 from rltools_host.policies.evaluation import EvaluationRequest
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.toolchain import tools
 from rltools_host.tree import Tree
 
 ENVIRONMENT_OFFSET = 112

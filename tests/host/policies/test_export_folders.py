@@ -18,12 +18,12 @@ from policy_samples import SOME_NETWORKS, sample_images
 from programs import output_of
 from rltools_host.build.description import ranges_of
 from rltools_host.build.firmware import platformio_environment
+from rltools_host.build.tools import missing_names
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError
 from rltools_host.policies import export, folders
 from rltools_host.policies.acting import HiddenState, History, given_out
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.toolchain.tools import missing_names
 from rltools_host.tree import TREE
 
 INTERFACE = (

@@ -16,6 +16,7 @@ from safetensors.numpy import load
 import numpy_torch
 from policy_run import make_policy_run
 from policy_samples import NETWORKS, patched, sample_images
+from rltools_host.build import tools
 from rltools_host.build.description import ranges_of
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError, VerificationError
@@ -23,7 +24,6 @@ from rltools_host.policies import frameworks, onnx_model
 from rltools_host.policies.core import activations
 from rltools_host.policies.double_precision import SMALLEST_LIMIT, allowed
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.toolchain import tools
 
 SAMPLES = ("pendulum", "summing_quadrotor", *NETWORKS)
 RECURRENT = ("recurrent_pendulum", "recurrent_quadrotor", "lstm_quadrotor")

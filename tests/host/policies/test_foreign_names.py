@@ -13,13 +13,13 @@ import pytest
 from foreign_runs import make_foreign_run
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
-from rltools_host import cli
 from rltools_host.build.description import (
     comment_text,
     string_literal,
 )
+from rltools_host.commands import cli
+from rltools_host.environments.headers import contract_of_run
 from rltools_host.errors import DamagedFileError
-from rltools_host.gymnasium_tasks.headers import contract_of_run
 from rltools_host.policies.contract import CHANNEL, parse_contract
 from rltools_host.policies.core import LAYER
 from rltools_host.policies.image import parse_policy, read_policy, read_run_policy

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from beside_core import require_the_cores_bits
+from rltools_host.build import tools
 from rltools_host.build.description import Channel
 from rltools_host.build.experiments import list_experiments
 from rltools_host.commands.export import run as export_run
@@ -24,7 +25,6 @@ from rltools_host.policies.folders import FOLDERS
 from rltools_host.policies.frameworks import FRAMEWORK_FOLDERS, FRAMEWORK_FORMATS
 from rltools_host.policies.image import PolicyImage, parse_policy, read_run_policy
 from rltools_host.policies.image_writing import Network, Origin, sampled, write_image
-from rltools_host.toolchain import tools
 from training_calls import train_here, train_task
 
 IN_NUMPY = {"relu": lambda x: np.maximum(x, np.float32(0)), "tanh": np.tanh}

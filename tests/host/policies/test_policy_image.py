@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from foreign_files import FOLDER as FOREIGN
 from policy_run import make_policy_run
 from policy_samples import NETWORKS, patched, sample_images, with_crc32
-from rltools_host import cli
 from rltools_host.build.native import host_library
+from rltools_host.commands import cli
 from rltools_host.errors import DamagedFileError, RltError, VerificationError
 from rltools_host.policies import image as image_module
 from rltools_host.policies.contract import ENTRY_AT_REST, EntryEnvelope

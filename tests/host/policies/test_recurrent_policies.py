@@ -14,11 +14,11 @@ from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from programs import output_of
 from quadrotor_policies import assert_acts_as_here
-from rltools_host import cli
+from rltools_host.boards.hil import HilRequest, check_board, require_parity
+from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.commands import cli
 from rltools_host.errors import RltError, VerificationError
-from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.policies import episodes
-from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.contract import Recurrence
 from rltools_host.policies.export import c_header, identifier
 from rltools_host.policies.image import PolicyImage, parse_policy

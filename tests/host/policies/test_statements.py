@@ -16,18 +16,18 @@ from msgspec.structs import replace as with_fields
 from foreign_runs import make_foreign_run, pendulum_task
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
+from rltools_host.boards.messages import POLICY_REASONS
+from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.push import Push, PushRequest, PushResult
+from rltools_host.boards.session import BoardSession
 from rltools_host.build.cmake import load_dialect
-from rltools_host.clients.messages import POLICY_REASONS
-from rltools_host.clients.session import BoardSession
 from rltools_host.commands.export import run as export
+from rltools_host.environments.headers import headers_of
 from rltools_host.errors import DamagedFileError, RefusedError, UsageError
-from rltools_host.gymnasium_tasks.headers import headers_of
-from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.contract import contract_of
 from rltools_host.policies.core import DamagedPolicyError
 from rltools_host.policies.image import PolicyImage, parse_policy, read_run_policy
 from rltools_host.policies.image_writing import restated
-from rltools_host.policies.push import Push, PushRequest, PushResult
 from rltools_host.policies.statements import assumptions
 from scripted_policies import ScriptedPolicies
 

@@ -9,8 +9,8 @@ from msgspec import structs
 from drawn import check_drawn, drawn
 from policy_samples import sample_images
 from quadrotor_policies import controller
-from rltools_host.flight.gate import load_gate
-from rltools_host.flight.gate_result import GateResult, fly_gate
+from rltools_host.drones.flight.gate import load_gate
+from rltools_host.drones.flight.gate_result import GateResult, fly_gate
 from rltools_host.policies.image import parse_policy
 from rltools_host.report import airframes
 from rltools_host.report.airframes import KNOWN, Probe

@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 from policy_samples import sample_images
-from rltools_host.gymnasium_tasks.imports import silence_mujoco
+from rltools_host.build import tools
+from rltools_host.environments.imports import silence_mujoco
 from rltools_host.policies import evaluation
 from rltools_host.policies.episodes import Episode
 from rltools_host.policies.image import PolicyImage, parse_policy
@@ -27,7 +28,6 @@ from rltools_host.report import picture as movement
 from rltools_host.report.run_data import RunData, episodes_of, typical
 from rltools_host.report.sections.episodes import one_episode
 from rltools_host.runs.folder import RunFolder
-from rltools_host.toolchain import tools
 
 STEPS_S = {"Ant-v4": 0.05, "HalfCheetah-v4": 0.05, "Hopper-v4": 0.008}
 CAN_DRAW = "import mujoco; c = mujoco.GLContext(8, 8); c.make_current(); c.free()"

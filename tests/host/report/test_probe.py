@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from policy_samples import sample_images
-from rltools_host.flight.gate import load_gate
-from rltools_host.flight.simulator import Rule, fly
+from rltools_host.drones.flight.gate import load_gate
+from rltools_host.drones.flight.simulator import Rule, fly
 from rltools_host.policies.acting import HiddenState
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.report.airframes import HIDDEN_TICKS, KNOWN, determined, probe

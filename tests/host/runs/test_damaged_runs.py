@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from checkpoint_files import split_header, with_header
 from policy_samples import sample_images
-from rltools_host.clients.messages import Identity
+from rltools_host.boards.messages import Identity
 from rltools_host.commands import export
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy

@@ -15,13 +15,12 @@ from pathlib import Path
 import pytest
 
 from programs import require_program
-from rltools_host.boards.description import load_board
-from rltools_host.build import cmake, experiments, firmware
+from rltools_host.build import cmake, experiments, firmware, tools
+from rltools_host.build.boards import load_board
+from rltools_host.build.toolchains import WITHOUT_OPTIONAL
 from rltools_host.runs import provenance
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.provenance import Sources, read_sources
-from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import WITHOUT_OPTIONAL
 from rltools_host.training import board
 from rltools_host.training.plan import Built
 from rltools_host.tree import PROJECT, TREE

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from rltools_host import cli
+from rltools_host.build import tools
+from rltools_host.commands import cli
 from rltools_host.errors import RltError
 from rltools_host.runs.scalar_logs import WandbLog
-from rltools_host.toolchain import tools
 from rltools_host.tree import VARIABLE
 
 BLOCK, HEADER = 32 * 1024, 7  # of LevelDB's log format, which begins with a header of the same size

@@ -11,8 +11,8 @@ import pytest
 
 import rlt
 from fake_board import policy_of
-from rltools_host import cli
-from rltools_host.clients.messages import Evaluation, Result
+from rltools_host.boards.messages import Evaluation, Result
+from rltools_host.commands import cli
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     DamagedFileError,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from rltools_host.boards.messages import Evaluation, TrainingProgress, report_of
 from rltools_host.build.cmake import load_dialect
-from rltools_host.clients.messages import Evaluation, TrainingProgress, report_of
 from rltools_host.training.metrics_log import (
     RECENT,
     EpisodeLengths,

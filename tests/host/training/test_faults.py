@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fake_experiment import fake_experiment
-from rltools_host.boards.description import load_board
+from rltools_host.build.boards import load_board
 from rltools_host.build.description import StateTensor
 from rltools_host.errors import BrokenEnvironmentError, TrainingFaultError
 from rltools_host.runs.checkpoint import Checkpoint

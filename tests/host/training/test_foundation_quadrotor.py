@@ -11,9 +11,9 @@ from safetensors.numpy import load_file
 
 from rltools_host.build import experiments
 from rltools_host.commands import train as train_command
+from rltools_host.drones.flight.gate import Gate, load_gate
+from rltools_host.drones.flight.simulator import Cause
 from rltools_host.errors import Interrupted
-from rltools_host.flight.gate import Gate, load_gate
-from rltools_host.flight.simulator import Cause
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from training_bench import interrupt_at, metrics

@@ -15,7 +15,7 @@ from disk_calls import FullDisk, ends_killed_at, watched
 from fake_board import policy_of
 from fake_experiment import FINGERPRINT, TENSORS, fake_experiment
 from policy_run import GROUP
-from rltools_host.boards.description import load_board
+from rltools_host.build.boards import load_board
 from rltools_host.errors import DamagedFileError, DiskError, RltError, UsageError
 from rltools_host.interruption import Interruption
 from rltools_host.runs.checkpoint import Checkpoint, to_safetensors

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from rltools_host.boards.description import load_board
+from rltools_host.boards import connection
+from rltools_host.boards.messages import Evaluation, Result, State, StatusText
+from rltools_host.boards.session import BoardSession
+from rltools_host.boards.transport import open_link
 from rltools_host.build import cmake, firmware
-from rltools_host.clients.messages import Evaluation, Result, State, StatusText
-from rltools_host.clients.session import BoardSession
+from rltools_host.build.boards import load_board
 from rltools_host.errors import LinkLostError, UsageError
-from rltools_host.link import connection
-from rltools_host.link.transport import open_link
 from rltools_host.runs import saves as run_saves
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.held_run import unheard

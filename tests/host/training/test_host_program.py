@@ -11,21 +11,21 @@ from typing import Any
 
 import pytest
 
-from rltools_host.boards.description import load_board
+from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.boards.transport import Link
 from rltools_host.build import experiments, firmware
-from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.build.boards import load_board
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     Interrupted,
     LinkLostError,
 )
-from rltools_host.link.transport import Link
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training import run as training_run
-from rltools_host.training.plan import Plan
-from rltools_host.ui.training_screen import (
+from rltools_host.screen.training_screen import (
     PlainScreen,
 )
+from rltools_host.training import run as training_run
+from rltools_host.training.plan import Plan
 from training_bench import interrupt_at, metrics
 from training_calls import train_here
 
@@ -60,7 +60,7 @@ def test_host_program_pauses_and_resumes_to_the_same_bits(
     assert [row[0] for row in rows] == list(range(100, steps + 1, 100))
 
 
-@pytest.mark.all  # of every day, for a task of Gymnasium's: tests/host/gymnasium_tasks
+@pytest.mark.all  # of every day, for a task of Gymnasium's: tests/host/environments
 @pytest.mark.parametrize("experiment", ["pendulum-td3", "pendulum-sac"])
 def test_any_number_of_threads_trains_to_the_same_bits(experiment: str, tmp_path: Path) -> None:
     def train(board: str, threads: int | None) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.environments.environment_server import FAULT, OUTSIDE, EnvironmentServer
 from rltools_host.errors import DiskError
-from rltools_host.gymnasium_tasks.environment_server import FAULT, OUTSIDE, EnvironmentServer
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.metrics_log import (
     NEW_EPISODES,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fake_board import policy_of
-from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.errors import DiskError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import RunName

@@ -15,10 +15,10 @@ import pytest
 
 from fake_board import policy_of
 from fake_faults import Faults
-from rltools_host.clients.file_transfer import FileClient
+from rltools_host.boards import connection
+from rltools_host.boards.file_transfer import FileClient
 from rltools_host.commands import train as train_command
 from rltools_host.errors import DiskError, Interrupted, LinkLostError
-from rltools_host.link import connection
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import run as training_run
 from rltools_host.training.board import BestPolicy

@@ -15,16 +15,16 @@ import pytest
 
 from fake_board import next_state
 from fake_faults import Faults
-from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
-from rltools_host.clients.session import value_bits
+from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.boards.session import value_bits
+from rltools_host.boards.transport import Link
 from rltools_host.commands import train as train_command
 from rltools_host.errors import Interrupted, LinkLostError, TrainingFaultError, UsageError
-from rltools_host.link.transport import Link
 from rltools_host.runs import saves
 from rltools_host.runs.folder import RunFolder
+from rltools_host.screen.training_screen import PlainScreen
 from rltools_host.training import run as training_run
 from rltools_host.training.plan import Plan
-from rltools_host.ui.training_screen import PlainScreen
 from training_bench import (
     DIALECT,
     Bench,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rltools_host.boards.description import load_board
+from rltools_host.build.boards import load_board
 from rltools_host.errors import UsageError
 from rltools_host.runs.group import spoken
 from rltools_host.training import group_plan

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltools_host.boards.description import load_board
+from rltools_host.build.boards import load_board
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.group_plan import as_stored

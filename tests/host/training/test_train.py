@@ -17,7 +17,7 @@ import pytest
 from fake_board import policy_of
 from fake_experiment import FINGERPRINT
 from fake_faults import Faults
-from rltools_host.boards.description import load_board
+from rltools_host.build.boards import load_board
 from rltools_host.commands import train as train_command
 from rltools_host.commands.train import closing_lines
 from rltools_host.errors import (
@@ -33,7 +33,7 @@ from rltools_host.errors import (
 from rltools_host.files import disk_error
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
-from rltools_host.ui.training_screen import PlainScreen
+from rltools_host.screen.training_screen import PlainScreen
 from training_bench import (
     DIALECT,
     EXPERIMENT,

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from fake_board import FakeBoard
-from rltools_host.boards.description import load_board
+from rltools_host.boards import board_link
 from rltools_host.build import experiments
+from rltools_host.build.boards import load_board
+from rltools_host.environments.server_start import environments_of
+from rltools_host.environments.task import TaskRequest
 from rltools_host.errors import PortError, RltError, UnknownNameError, UsageError
-from rltools_host.gymnasium_tasks.server_start import environments_of
-from rltools_host.gymnasium_tasks.task import TaskRequest
-from rltools_host.link import board_link
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.board import open_board
 from rltools_host.training.hyperparameters import default_values, given_values

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from group_calls import ENVIRONMENT, RLT, children_of, command_of, rlt
-from rltools_host import cli
+from rltools_host.commands import cli
 from rltools_host.errors import DamagedFileError, Interrupted, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
@@ -307,7 +307,7 @@ def test_no_finished_trial_is_lost_whatever_is_killed(kills: int, project_in_tre
 
 
 def test_views_show_how_many_there_will_be() -> None:
-    from rltools_host.ui.group_screen import heading, picture
+    from rltools_host.screen.group_screen import heading, picture
 
     view = GroupView("tuning of x", "host", Path("runs/t"), [], 2, total=20)
     assert heading(view) == "tuning of x: 20 runs, 2 at once, in runs/t"

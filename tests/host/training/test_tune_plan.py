@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from policy_run import GROUP
-from rltools_host.boards.description import load_board
+from rltools_host.build.boards import load_board
 from rltools_host.errors import DiskError, LinkLostError, UsageError
 from rltools_host.interruption import Interruption
 from rltools_host.runs.group import TUNE, GroupFolder

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fake_experiment import fake_experiment
+from rltools_host.environments.task import TaskRequest
 from rltools_host.errors import UnknownNameError, UsageError
-from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.training.hyperparameters import (
     CONSTANTS,
     FORMER,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks.web import DRONE, PENDULUM, chromium, opened_site
+from rltools_host.build import tools
 from rltools_host.build.native import COMPILER_GROUP
-from rltools_host.toolchain import tools
 
 WAIT_MS = 120_000
 

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.web import DRONE, PENDULUM
 from quadrotor_policies import controller
-from rltools_host.toolchain import tools
+from rltools_host.build import tools
 from rltools_host.tree import PROJECT, TREE
 from web_page import open_file, open_page
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from programs import in_node, require_node
-from rltools_host.boards.description import load_board
+from rltools_host.boards.framing import FrameEncoder
+from rltools_host.build.boards import load_board
 from rltools_host.build.cmake import load_dialect
 from rltools_host.build.experiments import describe
 from rltools_host.build.firmware import build_firmware
-from rltools_host.link.framing import FrameEncoder
 from rltools_host.policies.image import parse_policy
 from rltools_host.tree import TREE
 from rltools_host.web.site import dialect_document
@@ -34,8 +34,8 @@ IDLE, PAUSED, FINISHED = 0, 2, 3
 BRIDGE = """
 import os, sys, threading
 from pathlib import Path
-from rltools_host.boards.description import load_board
-from rltools_host.link.board_link import EmulatedLink, Emulator
+from rltools_host.build.boards import load_board
+from rltools_host.boards.board_link import EmulatedLink, Emulator
 
 board = load_board("qemu-cortex-m7")
 link = EmulatedLink(Emulator(board, Path(sys.argv[1]), 60.0), board.name)

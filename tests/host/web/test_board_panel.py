@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from boards_under_test import EMULATED, open_board, skip_without_tools
-from rltools_host.boards.description import load_board
+from rltools_host.boards.framing import FrameEncoder
+from rltools_host.boards.session import BoardSession
+from rltools_host.boards.transport import Link, ProcessLink
+from rltools_host.build import tools
+from rltools_host.build.boards import load_board
 from rltools_host.build.cmake import load_dialect
 from rltools_host.build.experiments import describe
 from rltools_host.build.firmware import build_firmware
 from rltools_host.build.native import COMPILER_GROUP
-from rltools_host.clients.session import BoardSession
-from rltools_host.link.framing import FrameEncoder
-from rltools_host.link.transport import Link, ProcessLink
 from rltools_host.runs.checkpoint import parse_image
-from rltools_host.toolchain import tools
 from rltools_host.web.site import write_site
 from serial_bridge import SCRIPT, SerialBridge, bridged_server
 

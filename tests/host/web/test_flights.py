@@ -12,12 +12,12 @@ import pytest
 from policy_samples import sample_images
 from programs import in_node, require_node
 from quadrotor_policies import controller
+from rltools_host.build import tools
 from rltools_host.build.experiments import names
 from rltools_host.build.native import COMPILER_GROUP, FLIGHT, KINDS, build_modules, module_path
-from rltools_host.flight.gate import load_gate
-from rltools_host.flight.simulator import Cause
+from rltools_host.drones.flight.gate import load_gate
+from rltools_host.drones.flight.simulator import Cause
 from rltools_host.policies.image import parse_policy
-from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 from rltools_host.web.site import SLIDERS, flight_document, gate_document, gate_of
 

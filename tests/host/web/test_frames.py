@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from programs import in_node
+from rltools_host.boards.framing import FrameDecoder, FrameEncoder, payload_of
 from rltools_host.build.cmake import load_dialect
-from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
 from rltools_host.tree import TREE
 from rltools_host.web.site import dialect_document
 

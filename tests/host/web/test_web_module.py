@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from programs import in_node, output_of, require_node
-from rltools_host.build import native
+from rltools_host.build import native, tools
 from rltools_host.build.experiments import build_description, describe
 from rltools_host.build.native import COMPILER_GROUP, KINDS, build_modules, module_path, require_web
 from rltools_host.errors import UsageError
-from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 from rltools_host.web.site import known_states
 

@@ -10,10 +10,10 @@ import pytest
 
 from programs import needed_symbols, output_of
 from quadrotor_policies import recurrent_policy
-from rltools_host.flight.loop import HostPilot
+from rltools_host.build.tools import missing_tools
+from rltools_host.drones.flight.loop import HostPilot
 from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
-from rltools_host.toolchain.tools import missing_tools
 from rltools_host.tree import TREE
 
 APP = TREE.root / "integrations/crazyflie/src"

@@ -28,8 +28,8 @@ from firmware_frames import (
 )
 from firmware_vehicles import Crazyflie, build_crazyflie
 from quadrotor_policies import controller
-from rltools_host.flight.loop import HostPilot
-from rltools_host.flight.simulator import Flight
+from rltools_host.drones.flight.loop import HostPilot
+from rltools_host.drones.flight.simulator import Flight
 from rltools_host.policies.image import parse_policy
 
 FOLDER = os.environ.get("RLT_CRAZYFLIE_FIRMWARE", "")

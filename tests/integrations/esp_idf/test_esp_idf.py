@@ -10,9 +10,9 @@ import pytest
 
 from programs import needed_symbols, output_of
 from quadrotor_policies import assert_acts_as_here, recurrent_policy
+from rltools_host.build.tools import missing_names
 from rltools_host.policies import folders
 from rltools_host.policies.image import parse_policy
-from rltools_host.toolchain.tools import missing_names
 from rltools_host.tree import TREE
 
 TESTS = Path(__file__).parent

@@ -22,8 +22,8 @@ from px4_build import (
     parameters,
     sources,
 )
-from rltools_host.boards.description import load_board
-from rltools_host.toolchain.tools import missing_tools
+from rltools_host.build.boards import load_board
+from rltools_host.build.tools import missing_tools
 
 pytestmark = pytest.mark.all  # three versions of PX4
 

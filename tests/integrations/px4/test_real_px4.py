@@ -20,7 +20,7 @@ from pymavlink.dialects.v20 import development as d
 
 from policy_run import make_policy_run
 from quadrotor_policies import Array, image_of, through_gru, with_wide_entry
-from rltools_host.vehicles.px4_flight import Px4Request, fly
+from rltools_host.drones.vehicles.px4_flight import Px4Request, fly
 
 BUILD = os.environ.get("RLT_PX4_SITL", "")
 pytestmark = pytest.mark.skipif(

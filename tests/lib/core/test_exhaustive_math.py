@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.toolchain import tools
+from rltools_host.build import tools
 from rltools_host.tree import TREE
 
 SOURCES = Path(__file__).parent

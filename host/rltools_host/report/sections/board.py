@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from rltools_host.boards.description import load_board
+from rltools_host.boards import hil_result as result
 from rltools_host.build import firmware
+from rltools_host.build.boards import load_board
 from rltools_host.documents import Unfit, typed
 from rltools_host.errors import DamagedFileError, RltError
 from rltools_host.files import read_json
-from rltools_host.hil import result
 from rltools_host.report.markup import Section, duration, number, table, text
 from rltools_host.report.run_data import RunData, values_of
 from rltools_host.runs.contents import Run, StatedIdentity

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rltools_host.flight.gate_result import GateResult, part_rows, percent, read_result, table_rows
-from rltools_host.flight.simulator import Array, Cause, Rule, flight_library
+from rltools_host.drones.flight.gate_result import (
+    GateResult,
+    part_rows,
+    percent,
+    read_result,
+    table_rows,
+)
+from rltools_host.drones.flight.simulator import Array, Cause, Rule, flight_library
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report import markup
 from rltools_host.report.airframes import knowledge, maps

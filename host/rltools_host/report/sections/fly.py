@@ -12,16 +12,10 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from rltools_host.documents import Digest, Line, NotNegative, Whole, typed
-from rltools_host.files import parse_json
-from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.result import Series
-from rltools_host.flight.simulator import Cause
-from rltools_host.report import markup
-from rltools_host.report.markup import MINUS, Section, number, table, text
-from rltools_host.report.run_data import RunData
-from rltools_host.report.sections.flights import NEAREST_M, distance_axes
-from rltools_host.runs.names import FLIGHT, result_file
-from rltools_host.vehicles.px4_result import (
+from rltools_host.drones.flight.gate import hover_rule
+from rltools_host.drones.flight.result import Series
+from rltools_host.drones.flight.simulator import Cause
+from rltools_host.drones.vehicles.px4_result import (
     FILE,
     MOST_ATTITUDE_DEG,
     MOST_HEIGHT_M,
@@ -31,6 +25,12 @@ from rltools_host.vehicles.px4_result import (
     StartResult,
     read_flight,
 )
+from rltools_host.files import parse_json
+from rltools_host.report import markup
+from rltools_host.report.markup import MINUS, Section, number, table, text
+from rltools_host.report.run_data import RunData
+from rltools_host.report.sections.flights import NEAREST_M, distance_axes
+from rltools_host.runs.names import FLIGHT, result_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +60,7 @@ class Cost(Struct, frozen=True):
 
 
 class Flight(Struct, frozen=True):
-    """What is shown of a document of flight/result.py."""
+    """What is shown of a document of drones/flight/result.py."""
 
     board: Line
     policy_sha256: Digest

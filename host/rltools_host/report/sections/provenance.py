@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rltools_host.environments.environment_server import FAULT
 from rltools_host.errors import RltError
-from rltools_host.gymnasium_tasks.environment_server import FAULT
 from rltools_host.report.markup import Html, Section, number, table, text
 from rltools_host.report.run_data import RunData
 from rltools_host.runs.contents import Imported, Run, StatedIdentity

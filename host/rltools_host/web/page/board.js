@@ -1,5 +1,5 @@
-// A board of docs/protocol.md: who it is, its hyperparameters and its training; clients/session.py
-// and clients/training.py have it.
+// A board of docs/protocol.md: who it is, its hyperparameters and its training; boards/session.py
+// and boards/training.py have it.
 import { bitsOf } from "./core.js";
 import { Files } from "./files.js";
 import { BoardError, Connection, LinkLost, TIMES, exchange } from "./link.js";

@@ -1,5 +1,5 @@
 // Files of a board, by MAVLink FTP (https://mavlink.io/en/services/ftp.html): burst download,
-// upload, CRC-32; as clients/file_transfer.py has it.
+// upload, CRC-32; as boards/file_transfer.py has it.
 import { crc32 } from "./checkpoint.js";
 import { BoardError, LinkLost, TIMES } from "./link.js";
 

@@ -1,4 +1,4 @@
-// MAVLink 2 frames out of a byte stream that may be noisy, and into one: as link/framing.py has it,
+// MAVLink 2 frames out of a byte stream that may be noisy, and into one: as boards/framing.py has it,
 // from which a test makes its vectors. The messages are those of dialect.json, which `rlt web`
 // makes of lib/protocol/rltools.xml.
 const MAGIC = 0xfd;

@@ -1,5 +1,5 @@
 // A connection with one board: messages to it, its messages to who listens, and requests that are
-// repeated until they are answered; as link/connection.py has it.
+// repeated until they are answered; as boards/connection.py has it.
 import { FrameDecoder, FrameEncoder } from "./frames.js";
 
 export const HOST = { system: 255, component: 190 };

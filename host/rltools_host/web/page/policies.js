@@ -1,5 +1,5 @@
 // The policies of a board: slots, trial, confirmation and the way back, and the push of one; as
-// clients/policies.py and policies/push.py have it.
+// boards/policies.py and boards/push.py have it.
 import { drawToken } from "./board.js";
 import { contractDifference, contractOfImage, isMadeFor } from "./contract.js";
 import { hexadecimal } from "./core.js";

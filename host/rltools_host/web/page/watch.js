@@ -1,4 +1,4 @@
-// What a board that trains reports, until it is at rest; clients/training.py has it.
+// What a board that trains reports, until it is at rest; boards/training.py has it.
 import { hexadecimal, remedyOf } from "./core.js";
 import { BoardError, LinkLost, sleep } from "./link.js";
 

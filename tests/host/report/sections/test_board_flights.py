@@ -9,12 +9,12 @@ import pytest
 
 from policy_run import make_policy_run, section_html
 from quadrotor_policies import constant_policy, controller
+from rltools_host.boards.board_link import STORAGE_VARIABLE
+from rltools_host.boards.policy_session import PolicyPlace
 from rltools_host.commands import fly
+from rltools_host.drones.flight.disturbances import Disturbances, parse_fault
+from rltools_host.drones.flight.in_the_loop import CONTRACT
 from rltools_host.errors import FlightError
-from rltools_host.flight.disturbances import Disturbances, parse_fault
-from rltools_host.flight.in_the_loop import CONTRACT
-from rltools_host.link.board_link import STORAGE_VARIABLE
-from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.report.sections.fly import over_boards
 

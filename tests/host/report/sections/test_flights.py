@@ -12,9 +12,9 @@ from msgspec import structs
 from drawn import check_drawn, drawn
 from policy_run import make_policy_run, section_html
 from quadrotor_policies import constant_policy, controller
-from rltools_host.flight.gate import Gate, load_gate
-from rltools_host.flight.gate_result import GateResult, fly_gate
-from rltools_host.flight.simulator import Cause
+from rltools_host.drones.flight.gate import Gate, load_gate
+from rltools_host.drones.flight.gate_result import GateResult, fly_gate
+from rltools_host.drones.flight.simulator import Cause
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.report.sections import flights
 from rltools_host.report.sections.flights import MOST_PATHS, chosen, section

@@ -13,10 +13,8 @@ import pytest
 from drawn import check_drawn, drawn
 from policy_run import make_policy_run, section_html
 from quadrotor_policies import controller
-from rltools_host.flight.result import Series, measure
-from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.report.sections.fly import with_px4
-from rltools_host.vehicles.px4_result import (
+from rltools_host.drones.flight.result import Series, measure
+from rltools_host.drones.vehicles.px4_result import (
     FILE,
     FailSafe,
     FlightResult,
@@ -24,6 +22,8 @@ from rltools_host.vehicles.px4_result import (
     StartResult,
     read_flight,
 )
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.report.sections.fly import with_px4
 
 TIMES = np.arange(0.0, 10.02, 0.02)
 

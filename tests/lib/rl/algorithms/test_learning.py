@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host import cli
+from rltools_host.commands import cli
 
 
 def learned(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:

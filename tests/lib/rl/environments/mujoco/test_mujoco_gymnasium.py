@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from rltools_host.boards.description import load_board
-from rltools_host.build import cmake
-from rltools_host.toolchain import tools
+from rltools_host.build import cmake, tools
+from rltools_host.build.boards import load_board
 
 TASKS = ("Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Walker2d-v4", "Humanoid-v4")
 STARTS = 64  # of each environment, used again after the last

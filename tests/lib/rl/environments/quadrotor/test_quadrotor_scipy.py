@@ -14,8 +14,8 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
+from rltools_host.build.boards import load_board
 from rltools_host.tree import TREE
 
 AIRFRAME = TREE.root / "lib/rltools/include/rltools/rl/environments/quadrotor/airframe.h"

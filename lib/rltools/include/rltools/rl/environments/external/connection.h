@@ -1,7 +1,7 @@
 // The connection to the program that plays an experiment's episodes: a Unix-domain socket in Linux'
 // abstract namespace, whose name the environment variable RLT_ENVIRONMENT_SERVER has. No file is
 // left of it when that program ends. The host tools have the other end
-// (host/rltools_host/gymnasium_tasks/server_socket.py).
+// (host/rltools_host/environments/server_socket.py).
 //
 // All numbers are 32 bits wide, in this machine's byte order. First a greeting, which is sent back
 // as it is where both ends agree; then one request at a time. A request is a header and `count`

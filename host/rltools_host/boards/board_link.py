@@ -1,0 +1,376 @@
+"""The link to a board: a given port, a new process or emulator, or what is connected, and on which
+ports.
+
+Emulated boards: QEMU on a pseudo-terminal, which ends with its parent and after a time limit; and
+the file that is such a board's flash, as long as the emulator runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rltools_host.boards.transport import DEFAULT_BAUD, Link, ProcessLink, SerialLink, open_link
+from rltools_host.build import tools
+from rltools_host.build.boards import Board, list_boards
+from rltools_host.build.toolchains import PTS
+from rltools_host.errors import LinkLostError, PortError, UsageError
+from rltools_host.files import disk_error, partial_path, write_durably
+from rltools_host.interruption import end_child, ending, start_child
+from rltools_host.tree import command_line
+
+PATIENCE_S = 2.0  # that another board may take to end
+
+
+class StorageFile:
+    """A board's storage, erased at first. One emulator at a time has it, which QEMU leaves open."""
+
+    def __init__(self, board: Board, path: Path) -> None:
+        storage = board.emulator.storage if board.emulator is not None else None
+        if storage is None:
+            keeping = [
+                known.name for known in list_boards() if known.emulator and known.has_storage
+            ]
+            raise UsageError(
+                f"{board.name} keeps its policies in memory, not in a file such as {path}: "
+                f"take {' or '.join(keeping)}"
+            )
+        try:
+            if not path.exists():
+                create(path, b"\xff" * storage.bytes)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise disk_error(path, error) from None
+        try:
+            lock(self._descriptor, path)
+            if (found := os.fstat(self._descriptor).st_size) != storage.bytes:
+                raise UsageError(
+                    f"{path} is not a storage of {board.name}: it has {found:,} bytes, not "
+                    f"{storage.bytes:,}; name another file, or one that does not exist"
+                )
+        except BaseException:
+            self.close()
+            raise
+        # QEMU takes a comma for the end of the file's name, but for two of them.
+        name = os.path.abspath(path).replace(",", ",,")
+        self.arguments = [argument.replace("{file}", name) for argument in storage.arguments]
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def lock(descriptor: int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
+    """PortError where another board has the file, and does not end soon."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise PortError(
+                    f"{path} is in use by another board: end that one, or name another file"
+                ) from None
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def copied(path: Path) -> Iterator[Path]:
+    """A copy of a storage that no board has at the time. It has no name in any folder, and goes
+    with this process, however that ends."""
+    with tempfile.TemporaryFile() as copy:
+        try:
+            with path.open("rb") as original:
+                lock(original.fileno(), path, fcntl.LOCK_SH)
+                shutil.copyfileobj(original, copy)
+            copy.flush()
+        except OSError as error:
+            raise disk_error(Path(tempfile.gettempdir()), error) from None
+        yield Path(f"/proc/{os.getpid()}/fd/{copy.fileno()}")
+
+
+def create(path: Path, content: bytes) -> None:
+    """Makes the whole file; leaves one that another process has made meanwhile."""
+    partial = partial_path(path)
+    try:
+        write_durably(partial, content)
+        with contextlib.suppress(FileExistsError):
+            os.link(partial, path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(partial)
+
+
+START_LIMIT_S = 20.0
+TIME_LIMIT_S = 3600.0
+PTY_NAME = re.compile(rb"char device redirected to (\S+) ")
+
+
+class Emulator:
+    """A running emulated board; its serial port is `port`."""
+
+    def __init__(
+        self,
+        board: Board,
+        program: Path,
+        time_limit_s: float = TIME_LIMIT_S,
+        storage: Path | None = None,
+    ) -> None:
+        """What the board keeps is in the file `storage`, or else ends with the emulator."""
+        if board.emulator is None:
+            raise UsageError(not_emulated(board))
+        tools.require(board.emulator.program, PTS.name)
+        self._name = f"the emulator of {board.name}"
+        self._limit_s = time_limit_s
+        self._reached_limit = False
+        # A file, as nobody reads a pipe later and QEMU must not block on one; gone when closed.
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the emulator
+        # The guest's serial port on a new pty. QEMU takes {elf} for the program where the board's
+        # arguments place it; otherwise it is the kernel.
+        arguments = [
+            argument.replace("{elf}", str(program)) for argument in board.emulator.arguments
+        ]
+        if arguments == list(board.emulator.arguments):
+            arguments += ["-kernel", str(program)]
+        self._storage = StorageFile(board, storage) if storage is not None else None
+        if self._storage is not None:
+            arguments += self._storage.arguments
+        arguments += ["-chardev", "pty,id=s0", "-serial", "chardev:s0"]
+        self._process = start_child(
+            [board.emulator.program, *arguments], stdout=self._output, stderr=self._output
+        )
+        self._timer = threading.Timer(time_limit_s, self._end_at_limit)
+        self._timer.daemon = True
+        self._timer.start()
+        try:
+            self.port = self._wait_for_port()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
+    def ending(self) -> str:
+        """How the emulator ended, in words."""
+        if self._reached_limit:
+            return f"its time limit of {self._limit_s:g} s was reached (--time-limit)"
+        text = ending(self._process)
+        if lines := self._text().decode(errors="replace").strip().splitlines()[1:]:
+            text += f' and wrote "{lines[-1]}"'
+        return text
+
+    def wait(self) -> None:
+        """Returns when the emulator has ended by itself."""
+        self._process.wait()
+
+    def has_ended(self, within_s: float) -> bool:
+        """Waits so long for it."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(within_s)
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        """Ends the emulator; a second time does nothing."""
+        self._timer.cancel()
+        end_child(self._process)
+        if self._storage is not None:
+            self._storage.close()
+            self._storage = None
+        self._output.close()
+
+    def __enter__(self) -> Emulator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _end_at_limit(self) -> None:
+        self._reached_limit = True
+        self._process.kill()
+
+    def _wait_for_port(self) -> str:
+        deadline = time.monotonic() + min(START_LIMIT_S, self._limit_s)
+        while time.monotonic() < deadline:
+            ended = self._process.poll() is not None
+            if match := PTY_NAME.search(self._text()):
+                return match.group(1).decode()
+            if ended:
+                lines = self._text().decode(errors="replace").strip().splitlines()
+                raise PortError(
+                    f"{self._name} did not start: {lines[-1] if lines else ending(self._process)}; "
+                    f"see `{command_line('doctor')}`"
+                )
+            time.sleep(0.005)
+        raise PortError(f"{self._name} named no port within {START_LIMIT_S:g} s: try again")
+
+    def _text(self) -> bytes:
+        if self._output.closed:
+            return b""
+        self._output.seek(0)
+        return self._output.read()
+
+
+def not_emulated(board: Board) -> str:
+    """Why a board cannot be emulated, and what to do instead."""
+    emulated = ", ".join(known.name for known in list_boards() if known.emulator)
+    if board.link.kind == "process":
+        remedy = f"train there directly with --board {board.name}"
+    else:
+        remedy = f"take an emulated one: {emulated}"
+    return f"{board.name} is not emulated: {remedy}"
+
+
+PORT_WAIT_S = 15.0
+
+
+def usb_ids_present(devices: Path = Path("/sys/bus/usb/devices")) -> set[str] | None:
+    """USB ids of all connected devices, also without a port; None where there is no list."""
+    if not devices.is_dir():
+        return None
+    ids = set()
+    for device in devices.iterdir():
+        try:
+            vendor = (device / "idVendor").read_text().strip()
+            product = (device / "idProduct").read_text().strip()
+        except OSError:
+            continue
+        ids.add(f"{vendor}:{product}".upper())
+    return ids
+
+
+def require_connected(board: Board) -> None:
+    """Fails early without the board; in its bootloader a board has a USB id but no port."""
+    if find_connected(board):
+        return
+    present = usb_ids_present()
+    flashable = {*board.link.usb_ids, *board.bootloader_usb_ids}
+    if present is None or present & flashable:
+        return
+    raise PortError(
+        f"no {board.name} found on USB (ids {', '.join(sorted(flashable))}): "
+        "plug it in with a cable that carries data, or press its program button"
+    )
+
+
+def wait_for_port(board: Board, timeout_s: float = PORT_WAIT_S) -> str | None:
+    """The serial port on which a freshly flashed board comes up."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        ports = find_connected(board)
+        if ports:
+            return ports[0]
+        time.sleep(0.2)
+    return None
+
+
+@dataclass(frozen=True)
+class ConnectedPort:
+    device: str
+    usb_id: str
+    serial_number: str | None
+
+
+def connected_ports(board: Board) -> list[ConnectedPort]:
+    """Serial ports whose USB id is one of the board's."""
+    if not board.link.usb_ids:
+        return []
+    from serial.tools import list_ports
+
+    ports = []
+    for port in list_ports.comports():
+        if port.vid is None or port.pid is None:
+            continue
+        usb_id = f"{port.vid:04X}:{port.pid:04X}"
+        if usb_id in board.link.usb_ids:
+            ports.append(ConnectedPort(port.device, usb_id, port.serial_number))
+    return sorted(ports, key=lambda port: port.device)
+
+
+def find_connected(board: Board) -> list[str]:
+    """Names of the serial ports on which this board is connected, such as /dev/ttyACM0."""
+    return [port.device for port in connected_ports(board)]
+
+
+EMULATOR_LIMIT_S = 6 * 3600.0
+STORAGE_VARIABLE = "RLT_POLICY_STORAGE"  # firmware/host/file_storage.h
+THREADS_VARIABLE = "RLT_THREADS"  # firmware/host/thread_count.h
+ENVIRONMENTS_VARIABLE = "RLT_ENVIRONMENT_SERVER"  # rl/environments/external/connection.h
+
+
+def open_board_link(
+    board: Board,
+    port: str | None,
+    program: Path | None,
+    remedy: str,
+    storage: Path | None = None,
+    threads: int | None = None,
+    environments: str | None = None,
+) -> Link:
+    """A link to the given port; else `program` is started, or the connected board taken.
+
+    `remedy` says what to do where none is connected; `storage` is the file in which a board that is
+    started here keeps its policies, in place of memory; `threads` is how many compute in a process,
+    in place of its own choice; `environments` is the socket's name of who plays its episodes.
+    """
+    if port is not None:
+        return open_link(port, board.link.baud or DEFAULT_BAUD)
+    if program is not None and board.link.kind == "process":
+        environment = {
+            STORAGE_VARIABLE: str(storage or ""),
+            THREADS_VARIABLE: str(threads or ""),
+            ENVIRONMENTS_VARIABLE: environments or "",
+        }
+        return ProcessLink([str(program)], f"the program of board {board.name}", environment)
+    if program is not None and board.emulator is not None:
+        return EmulatedLink(Emulator(board, program, EMULATOR_LIMIT_S, storage), board.name)
+    ports = find_connected(board)
+    if not ports:
+        raise PortError(f"no {board.name} is connected: {remedy}")
+    if len(ports) > 1:
+        raise PortError(
+            f"several boards {board.name} are connected ({', '.join(ports)}): "
+            "choose one with --port"
+        )
+    return open_link(ports[0], board.link.baud or DEFAULT_BAUD)
+
+
+END_LIMIT_S = 5.0  # from its port's disappearance to the end of an emulator
+
+
+class EmulatedLink(SerialLink):
+    """The link to an emulated board, which ends with the link."""
+
+    def __init__(self, emulator: Emulator, name: str) -> None:
+        self.emulator = emulator
+        description = f"{name} (emulated, {emulator.port})"
+        try:
+            super().__init__(emulator.port)
+        except PortError as error:
+            # QEMU names its port before it loads the program; where it cannot, the port is gone.
+            self.description = description
+            failure = self._lost(None) if emulator.has_ended(END_LIMIT_S) else error
+            emulator.close()
+            raise failure from None
+        except BaseException:
+            emulator.close()
+            raise
+        self.description = description
+
+    def _close_descriptors(self) -> None:
+        super()._close_descriptors()
+        self.emulator.close()
+
+    def _lost(self, _: OSError | None) -> LinkLostError:
+        return LinkLostError(f"lost {self.description}: {self.emulator.ending()}")

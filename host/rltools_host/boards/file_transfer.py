@@ -1,0 +1,348 @@
+"""MAVLink FTP client, https://mavlink.io/en/services/ftp.html: burst download, upload, CRC-32.
+
+pymavlink.mavftp does not fit: it needs a mavutil connection (no pipes), reports through logging and
+files instead of return values, gives no link up that brings nothing, and is GPL, unlike this
+project.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Iterator
+
+from rltools_host.boards.connection import EVERYONE, Connection, MessageQueue
+from rltools_host.boards.file_parts import Keeping, Part
+from rltools_host.boards.file_requests import (
+    Channel,
+    FileRequests,
+    SessionClosedError,
+    answers,
+    reason_of,
+)
+from rltools_host.boards.framing import payload_of
+from rltools_host.boards.messages import (
+    DATA_BYTES,
+    Nak,
+    Opcode,
+    Packet,
+    Progress,
+    mavlink_crc32,
+)
+from rltools_host.errors import (
+    BoardMismatchError,
+    RltError,
+    VerificationError,
+)
+
+CHECKPOINT_PATH = "/checkpoint.rltc"
+POLICY_PATH = "/policy.rltp"
+BEST_PATH = "/best.rltp"
+CANDIDATE_PATH = "/candidate.rltp"
+CONTRACT_PATH = "/contract.bin"
+SAMPLES_PATH = "/samples.u32"
+LARGEST_FILE_BYTES = 1 << 28  # that is taken where nobody knows more; as on the page of `rlt web`
+NETWORK_AND_TARGET_BYTES = 3  # of a FILE_TRANSFER_PROTOCOL message, before its payload
+REPLY_TIMEOUT_S = 1.0
+SESSION_LIMIT_S = 15.0  # that another program may hold the board's sessions: they expire earlier
+BURST_PACKETS = 4096  # of one burst, at most: docs/protocol.md
+UPLOADS = 4  # of one file, each where the board has closed the session of the last one
+VAIN_BURSTS = 3  # one after another that bring nothing: then there are no more
+
+
+class Reopened(Exception):
+    """The file was opened again: requests have another session's number from now on."""
+
+
+class FileTransfer(FileRequests):
+    """Transfers whole files between the host's memory and the board.
+
+    Nothing limits the time of a transfer as long as something new comes, however slow its link is.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        reply_timeout_s: float = REPLY_TIMEOUT_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(channel, reply_timeout_s, clock)
+        self._wish = secrets.randbelow(256)  # the session number that an open asks for
+        # Of the transfer; the session has the number that the server's open answered.
+        self._session: int
+        self._part = Part(0)
+        self._bursts_left = VAIN_BURSTS
+        self._burst_request = Packet(0, 0, 0)
+        self._burst_packets = 0
+
+    def download(
+        self,
+        path: str,
+        progress: Progress | None = None,
+        most_bytes: int = LARGEST_FILE_BYTES,
+        keeping: Keeping | None = None,
+    ) -> bytes:
+        """Whole, with the CRC-32 that the board states; FileNotThereError where there is none.
+
+        keeping: where a part is kept until somebody removes it, also of a whole file.
+        """
+        self._begin(path)
+        self._part = Part(0)
+        self._burst_packets = 0  # those of the last file that come late are no part of this one
+        size = self._open(Opcode.OPEN_FILE_RO)
+        stated: int | None = None
+        with self._closing():
+            self._require(size, most_bytes)
+            part = self._part = Part(size)
+            if keeping is not None:
+                stated = self._stated_crc32()
+                part.keep_as(keeping, path, stated, self._clock())
+            self._fetch(progress)
+            # Refused where the session has expired: then there is nothing to close.
+            self._ask(Opcode.TERMINATE_SESSION, self._session)
+        if stated is None:
+            stated = self._stated_crc32()
+        if stated != (received := mavlink_crc32(part.content)):
+            part.forget()
+            raise VerificationError(
+                f"{path} arrived from {self._channel.description} with CRC-32 "
+                f"{received:08x}, the board states {stated:08x}: run the command again"
+            )
+        return bytes(part.content)
+
+    def crc32(self, path: str) -> int:
+        """MAVLink's CRC-32 of a file, as the board computes it."""
+        self._begin(path)
+        return self._stated_crc32()
+
+    def upload(self, path: str, content: bytes, progress: Progress | None = None) -> None:
+        """Writes a file on the board, which checks it when the session is closed.
+
+        Where the board has closed the session after a silence, the file is written anew.
+        """
+        self._begin(path)
+        for begun in range(1, UPLOADS + 1):
+            try:
+                self._upload(content, progress)
+                return
+            except SessionClosedError:
+                if begun == UPLOADS:
+                    raise
+
+    def _upload(self, content: bytes, progress: Progress | None) -> None:
+        self._open(Opcode.CREATE_FILE)
+        done = 0
+
+        def take(request: Packet, reply: Packet) -> bool:
+            nonlocal done
+            if reply.opcode == Opcode.NAK:
+                raise self._refused(reply)
+            done += len(request.data)
+            if progress is not None:
+                progress(done, len(content))
+            return True
+
+        self._exchange(
+            (
+                self._next(
+                    Opcode.WRITE_FILE, self._session, offset, content[offset : offset + DATA_BYTES]
+                )
+                for offset in range(0, len(content), DATA_BYTES)
+            ),
+            take,
+        )
+        self._request(Opcode.TERMINATE_SESSION, self._session)
+
+    def _stated_crc32(self) -> int:
+        reply = self._request(Opcode.CALC_FILE_CRC32, data=self._path.encode())
+        return int.from_bytes(reply.data[:4], "little")
+
+    # -- sessions ----------------------------------------------------------------------------------
+
+    def _open(self, opcode: Opcode) -> int:
+        """Opens the file, and returns its size.
+
+        Where all sessions are in use, one may be left from a program of this host that has ended:
+        it is reset. Those of other hosts expire.
+        """
+        give_up = self._clock() + SESSION_LIMIT_S
+        self._wish = (self._wish + 1) & 0xFF
+        attempts = 0
+        while True:
+            reply = self._ask(opcode, session=self._wish, data=self._path.encode())
+            if reply.opcode == Opcode.ACK:
+                self._session = reply.session
+                return int.from_bytes(reply.data[:4], "little")
+            if reason_of(reply) != Nak.NO_SESSIONS_AVAILABLE or self._clock() > give_up:
+                raise self._refused(reply)
+            if attempts > 0:
+                self._wait()
+            self._request(Opcode.RESET_SESSIONS)
+            attempts += 1
+
+    @contextlib.contextmanager
+    def _closing(self) -> Iterator[None]:
+        """Closes the session where the transfer fails, without waiting for an answer."""
+        try:
+            yield
+        except BaseException:
+            self._part.keep(self._clock(), at_once=True)
+            with contextlib.suppress(RltError):
+                self._send(Opcode.TERMINATE_SESSION, session=self._session)
+            raise
+
+    def _require(self, size: int, most_bytes: int) -> None:
+        """Before there is memory for a file of this size."""
+        if size > most_bytes:
+            raise BoardMismatchError(
+                f"the board on {self._channel.description} states {size:,} bytes for {self._path}, "
+                f"and it may have {most_bytes:,}: flash it with firmware of this revision"
+            )
+
+    def _wait(self) -> None:
+        """Lets some time pass; what arrives meanwhile answers nothing."""
+        until = self._clock() + self._reply_timeout_s
+        while (left_s := until - self._clock()) > 0.0 and self._receive(left_s) is not None:
+            pass
+
+    # -- downloading -------------------------------------------------------------------------------
+
+    def _fetch(self, progress: Progress | None) -> None:
+        """Takes bursts up to the end of the file, and reads the gaps between them. Where a link has
+        no room for bursts, all is read."""
+        part = self._part
+
+        def came() -> None:
+            self._progressed()
+            part.keep(self._clock())
+            if progress is not None:
+                progress(part.size - part.left, part.size)
+
+        while part.missing:
+            begin, end = part.missing[-1]
+            if end < part.size or self._bursts_left == 0:
+                self._read(part.size, came)
+            elif len(part.missing) > 1:
+                self._read(begin, came)
+            else:
+                self._burst(begin, came)
+        part.keep_rest(self._clock())
+        if part.size == 0 and progress is not None:
+            progress(0, 0)
+
+    def _read(self, end: int, came: Callable[[], None]) -> None:
+        """Asks for what is missing up to `end`; more may be missing then."""
+        part = self._part
+
+        def take(_: Packet, reply: Packet) -> bool:
+            if reply.opcode == Opcode.NAK:
+                self._reopen(reply)
+                raise Reopened
+            if part.place(reply):
+                came()
+            else:
+                return not part.lacks(reply.offset, max(1, len(reply.data)))
+            return True
+
+        def take_other(reply: Packet) -> None:
+            """A burst's packets may come late."""
+            if self._is_of_burst(reply) and reply.opcode == Opcode.ACK and part.place(reply):
+                came()
+
+        requests = (
+            self._next(Opcode.READ_FILE, self._session, offset, size=size)
+            for offset, size in part.pieces(end)
+            if part.lacks(offset, size)
+        )
+        with contextlib.suppress(Reopened):
+            self._exchange(requests, take, take_other)
+
+    def _burst(self, begin: int, came: Callable[[], None]) -> None:
+        """One burst from here on, as far as it brings anything."""
+        part, before = self._part, self._part.left
+        request = self._burst_request = self._send(
+            Opcode.BURST_READ_FILE, session=self._session, offset=begin, size=DATA_BYTES
+        )
+        # Its packets count on from the request, and some servers end with an END_OF_FILE. The next
+        # request's number lies behind theirs.
+        packets = 2 + min((part.size - begin) // DATA_BYTES, BURST_PACKETS)
+        self._burst_packets = packets
+        self._sequence = (request.sequence + 1 + packets) & 0xFFFF
+        is_ended = False
+        while part.missing and not is_ended:
+            reply = self._receive(self._pace.timeout_s)
+            if reply is None:
+                break
+            if not self._is_of_burst(reply):
+                continue
+            if reply.opcode == Opcode.NAK:
+                if reason_of(reply) != Nak.END_OF_FILE:
+                    self._reopen(reply)
+                is_ended = True
+            elif part.place(reply):
+                came()
+            is_ended = is_ended or reply.burst_complete
+        self._judge(before - part.left, min(before, BURST_PACKETS * DATA_BYTES), is_ended)
+
+    def _judge(self, came: int, most: int, is_ended: bool) -> None:
+        """Whether there are bursts any more: a link may have lost the request, or the last packet,
+        but one that loses most of a burst has no room for it."""
+        if came == 0:
+            self._bursts_left -= 1
+        else:
+            self._bursts_left = VAIN_BURSTS if is_ended or 2 * came >= most else 0
+
+    def _is_of_burst(self, reply: Packet) -> bool:
+        """Whether it is a packet of the last burst."""
+        request = self._burst_request
+        place = (reply.sequence - request.sequence) & 0xFFFF
+        return 1 <= place <= self._burst_packets and answers(reply, request)
+
+    def _reopen(self, reply: Packet) -> None:
+        """Opens the file again where the server has closed the session, as after a long silence."""
+        size = self._part.size
+        if reason_of(reply) != Nak.INVALID_SESSION or self._open(Opcode.OPEN_FILE_RO) != size:
+            raise self._refused(reply)
+
+
+class FileClient:
+    """Fetches and writes whole files of a board: a FileTransfer over its connection."""
+
+    def __init__(self, connection: Connection, reply_timeout_s: float = REPLY_TIMEOUT_S) -> None:
+        self._connection = connection
+        self._transfer = FileTransfer(self, reply_timeout_s, connection.clock)
+        self._queue: MessageQueue
+        self.description = connection.description
+
+    def download(
+        self,
+        path: str,
+        progress: Progress | None = None,
+        most_bytes: int = LARGEST_FILE_BYTES,
+        keeping: Keeping | None = None,
+    ) -> bytes:
+        """Fetches a file of the board; `keeping` as of a FileTransfer."""
+        with self._connection.open_queue("FILE_TRANSFER_PROTOCOL") as self._queue:
+            return self._transfer.download(path, progress, most_bytes, keeping)
+
+    def upload(self, path: str, content: bytes, progress: Progress | None = None) -> None:
+        """Writes a file of the board."""
+        with self._connection.open_queue("FILE_TRANSFER_PROTOCOL") as self._queue:
+            self._transfer.upload(path, content, progress)
+
+    def crc32(self, path: str) -> int:
+        """MAVLink's CRC-32 of a file of the board."""
+        with self._connection.open_queue("FILE_TRANSFER_PROTOCOL") as self._queue:
+            return self._transfer.crc32(path)
+
+    # -- the channel of the transfer ---------------------------------------------------------------
+
+    def send(self, payload: bytes) -> None:
+        dialect = self._connection.dialect
+        target = self._connection.target or EVERYONE
+        self._connection.send(dialect.MAVLink_file_transfer_protocol_message(0, *target, payload))
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        message = self._queue.wait(timeout_s)
+        return None if message is None else payload_of(message)[NETWORK_AND_TARGET_BYTES:]

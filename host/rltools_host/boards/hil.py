@@ -1,0 +1,178 @@
+"""Hardware in the loop: a policy on a board, compared with this machine and measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rltools_host.boards.file_transfer import POLICY_PATH
+from rltools_host.boards.hil_result import HilResult, measure_cost
+from rltools_host.boards.messages import Identity
+from rltools_host.boards.parity import check_parity
+from rltools_host.boards.policy_session import PROGRAM, PolicyPlace, Storage, policy_session
+from rltools_host.boards.push import Push, PushRequest, PushResult
+from rltools_host.boards.session import BoardSession
+from rltools_host.build import cmake, firmware, tools
+from rltools_host.build.boards import (
+    ALL_EMULATED,
+    Board,
+    board_names,
+    emulated_boards,
+    load_board,
+)
+from rltools_host.build.firmware import Footprint, footprint
+from rltools_host.errors import BoardMismatchError, RefusedError, UsageError, VerificationError
+from rltools_host.files import write_atomically
+from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.names import HIL, LAST, LATEST, result_file
+
+DEFAULT_INPUTS = 1000
+SAMPLES, EMULATED_SAMPLES = 100_000, 2000  # of a real board; of an emulated one or a process
+Show = Callable[[str, int, int], None]  # what is done, how much of it, of how much
+
+
+@dataclass(frozen=True)
+class HilRequest:
+    place: PolicyPlace
+    run: str | None = None  # None: what acts on the board
+    samples: int | None = None
+    inputs: int = DEFAULT_INPUTS
+    which: str = LAST  # of the run's policies
+
+
+def check_request(board: str, port: str | None, samples: int | None, inputs: int) -> None:
+    """UsageError for what no board can be asked for."""
+    if inputs < 1:
+        raise UsageError(f"--inputs {inputs}: at least one input is needed")
+    if samples is not None and samples < 1:
+        raise UsageError(f"--samples {samples}: at least one sample is needed")
+    if board == ALL_EMULATED and port is not None:
+        raise UsageError(f"--port belongs to one board: give its --board, not {ALL_EMULATED}")
+
+
+def boards_of(request: HilRequest) -> list[HilRequest]:
+    """A request for each board that is meant."""
+    if request.place.board != ALL_EMULATED:
+        return [request]
+    emulated = [board.name for board in emulated_boards() if PROGRAM in cmake.programs_of(board)]
+    return [
+        replace(request, place=replace(request.place, board=name)) for name in ("host", *emulated)
+    ]
+
+
+def run_meant(run: str | None, board: str, port: str | None) -> str | None:
+    """The run whose policy is meant; None: the one that the board has."""
+    is_started = port is None and (
+        board == ALL_EMULATED or (board in board_names() and not load_board(board).is_flashed)
+    )
+    return run or (LATEST if is_started else None)
+
+
+def missing_tools(board: Board) -> str:
+    """What keeps a board from being started here; empty where nothing."""
+    missing = tools.missing_names(cmake.required_tools(board, to_run=True))
+    return f"needs {', '.join(missing)}" if missing else ""
+
+
+def check_board(request: HilRequest, show: Show) -> HilResult:
+    """Brings the policy to the board, and checks it there."""
+    image = read_run_policy(request.run, request.which) if request.run else None
+    with policy_session(request.place, Storage.MEMORY) as (session, identity):
+        if image is None:
+            image = acting_policy(session, identity)
+        else:
+            image.verify()
+            push_policy(request, image, session, identity, show)
+        return check_session(request, image, session, identity, show)
+
+
+def push_policy(
+    request: HilRequest, image: PolicyImage, session: BoardSession, identity: Identity, show: Show
+) -> None:
+    push = PushRequest(image.origin, request.place)
+    Push(push, image, session, identity, PushResult(request.place.board)).carry_out(
+        lambda _: None, lambda done, whole: show("bytes sent", done, whole)
+    )
+
+
+def check_session(
+    request: HilRequest, image: PolicyImage, session: BoardSession, identity: Identity, show: Show
+) -> HilResult:
+    """Compares the board, on which the image acts, with this machine, and measures it.
+
+    What computes wrongly is not measured.
+    """
+    place = request.place
+    board = place.described_board()
+    policies = session.policies
+    if policies.executor().armed:
+        raise RefusedError(f"the board on {session.description} is armed: disarm it first")
+    asked = image.place_inputs_at(identity.fingerprint) or ()
+    parity = check_parity(
+        policies, image, asked, request.inputs, lambda *done: show("inputs compared", *done)
+    )
+    samples = request.samples or default_samples(board)
+    cost = None
+    if parity.holds:
+        cost = measure_cost(policies, samples, lambda *done: show("samples taken", *done))
+    return HilResult(
+        board=board.name,
+        contract=identity.experiment,
+        identity=identity,
+        image=image,
+        parity=parity,
+        cost=cost,
+        samples=samples,
+        footprint=footprint_of(board, place),
+        stack_bytes=session.node.stack_use()["stack_peak"],
+    )
+
+
+def default_samples(board: Board) -> int:
+    return SAMPLES if board.is_flashed else EMULATED_SAMPLES
+
+
+def footprint_of(board: Board, place: PolicyPlace) -> Footprint | None:
+    """Of the program that was started; what others have been flashed with is not known."""
+    if not place.ends_with_command(board):
+        return None
+    return footprint(board, firmware.program_path(board, place.contract, PROGRAM))
+
+
+def acting_policy(session: BoardSession, identity: Identity) -> PolicyImage:
+    """The policy that the board has, which this machine can run as well."""
+    name = session.description
+    slots = session.policies.slots()
+    if slots.trial is not None:
+        raise RefusedError(f"the board on {name} tries another policy: confirm or drop it first")
+    if slots.active is None:
+        raise RefusedError(f"the board on {name} has no policy: push one, or name a --run")
+    data = session.files.download(POLICY_PATH)
+    image = parse_foreign_policy(data, f"the policy of the board on {name}")
+    image.verify()
+    if image.place_inputs_at(identity.fingerprint) is None:
+        raise BoardMismatchError(f"{image.origin} is not made for its contract: push another one")
+    return image
+
+
+def require_parity(result: HilResult) -> None:
+    """VerificationError unless every bit was this machine's; it carries what was found."""
+    if result.parity.holds:
+        return
+    error = VerificationError(
+        f"{result.board} computes other bits than this machine: {result.parity.first}; "
+        f"{result.parity.mismatches:,} inputs and {result.parity.ticks.failed:,} calls of the "
+        "executor differ in all"
+    )
+    error.details = result.document()
+    raise error
+
+
+def keep(result: dict[str, Any], run: str | None) -> None:
+    """Writes what was found into the run's folder, which the report shows."""
+    if run is not None:
+        path = RunFolder.open(run).path / result_file(HIL, result["board"])
+        write_atomically(path, (json.dumps(result, indent=1) + "\n").encode())

@@ -1,0 +1,134 @@
+"""Observations to a board, and its actions: several under way at once, or one by one.
+
+Several, so that a slow link is not waited for after each; one by one for who decides on each after
+the answer to the last. There a call that is repeated, since the link lost it or its answer, has the
+same time. The executor makes no other tick of that: it holds the action, so that the answer is the
+same but for its status, which is then `held`. The first call resets the executor, also where it is
+repeated.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from rltools_host.boards.connection import (
+    ANSWER_LIMIT_S,
+    ANSWER_TIMEOUT_S,
+    EVERYONE,
+    Connection,
+    Exchange,
+)
+from rltools_host.boards.framing import Message, StatusText
+from rltools_host.boards.messages import PART_FLOATS, Action, Progress, action_of
+from rltools_host.errors import UsageError
+
+# A board without flow control holds what comes while it computes: 1,024 bytes on the smallest
+# (docs/protocol.md, "On an emulator"), where an RLT_OBSERVATION has up to 224.
+MESSAGES_UNDER_WAY = 4
+
+
+class Pipeline:
+    """Observations that the board answers alike as often as they are sent.
+
+    The board answers in the order in which it is asked, and names the tick. So what was sent before
+    an observation that is answered, and is not answered itself, was lost: it is sent again.
+    """
+
+    def __init__(self, connection: Connection, send: Callable[[int], None], window: int) -> None:
+        self._connection = connection
+        self._send = send  # the observation with this tick
+        self._window = window
+
+    def run(self, ticks: Sequence[int], progress: Progress | None = None) -> list[Action]:
+        """The answers to the observations with these ticks, in their order."""
+        waiting = deque(ticks)
+        under_way: dict[int, None] = {}  # in the order of their last sending
+        answers: dict[int, Action] = {}
+        clock = self._connection.clock
+        deadline = clock() + ANSWER_LIMIT_S
+
+        def send(tick: int) -> None:
+            under_way.pop(tick, None)
+            under_way[tick] = None
+            self._send(tick)
+
+        with Exchange(self._connection, "RLT_ACTION") as exchange:
+            while waiting or under_way:
+                while waiting and len(under_way) < self._window:
+                    send(waiting.popleft())
+                action = exchange.wait(action_of)
+                if action is None and clock() >= deadline:
+                    raise exchange.unanswered("an action")
+                if action is not None and action.tick not in under_way:
+                    continue  # answered before
+                lost = list(under_way)
+                if action is not None:
+                    lost = lost[: lost.index(action.tick)]
+                    del under_way[action.tick]
+                    answers[action.tick] = action
+                    deadline = clock() + ANSWER_LIMIT_S
+                for tick in lost:
+                    send(tick)
+                if progress is not None:
+                    progress(len(answers), len(ticks))
+        return [answers[tick] for tick in ticks]
+
+
+HEAD = struct.Struct("<3I3H2B")  # of an RLT_OBSERVATION, before its elements
+FIRST_TICK = 0x40000000  # numbers of these calls; PolicyClient counts from 1
+
+
+class TickLoop:
+    """An open exchange of observations and actions; `texts` has what the board says meanwhile."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.texts: deque[StatusText] = deque()
+        self.repeated = 0  # calls that were sent again
+        self._connection = connection
+        self._tick = FIRST_TICK
+        self._queue = connection.open_queue("RLT_ACTION", "STATUSTEXT")
+
+    def act(self, now_us: int, taken_us: int, observation: Sequence[float]) -> Action:
+        """What the executor does at `now_us` with an observation of `taken_us`."""
+        dialect = self._connection.dialect
+        is_first = self._tick == FIRST_TICK
+        mode = dialect.RLT_OBSERVE_BEGIN if is_first else dialect.RLT_OBSERVE_STEP
+        count = len(observation)
+        if count > PART_FLOATS:
+            raise UsageError(f"an observation of {count} elements is not sent in one message")
+        target = self._connection.target or EVERYONE
+        times = now_us & 0xFFFFFFFF, taken_us & 0xFFFFFFFF
+        payload = HEAD.pack(self._tick, *times, 0, count, mode, *target)
+        payload += struct.pack(f"<{count}f", *observation)
+        clock = self._connection.clock
+        deadline = clock() + ANSWER_LIMIT_S
+        while clock() < deadline:
+            self._connection.send_payload(dialect.MAVLINK_MSG_ID_RLT_OBSERVATION, payload)
+            if (action := self._answer()) is not None:
+                self._tick += 1
+                return action
+            self.repeated += 1
+        with Exchange(self._connection) as exchange:
+            raise exchange.unanswered("an action")
+
+    def _answer(self) -> Action | None:
+        clock = self._connection.clock
+        deadline = clock() + ANSWER_TIMEOUT_S
+        while (item := self._queue.wait(deadline - clock())) is not None:
+            if isinstance(item, StatusText):
+                self.texts.append(item)
+            elif (action := self._action(item)) is not None:
+                return action
+        return None
+
+    def _action(self, message: Message) -> Action | None:
+        action = action_of(message)
+        return action if action is not None and action.tick == self._tick else None
+
+    def __enter__(self) -> TickLoop:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._queue.close()

@@ -1,0 +1,252 @@
+"""A session with a board that runs policies: the program infer, for some contract; and a look into
+the file in which a board that is started here keeps them.
+
+A start may write: firmware drops what it refuses, and what was in trial. Whoever looks starts it on
+a copy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from rltools_host.boards.board_link import copied, open_board_link
+from rltools_host.boards.messages import DROP_REASONS, Identity
+from rltools_host.boards.policies import Slots
+from rltools_host.boards.session import BoardSession
+from rltools_host.boards.transport import Link
+from rltools_host.build import cmake, experiments, firmware
+from rltools_host.build.boards import Board, load_board
+from rltools_host.environments.headers import contract_of_run
+from rltools_host.errors import UsageError
+from rltools_host.files import disk_error
+from rltools_host.runs.folder import RunFolder
+from rltools_host.tree import PROJECT, command_line
+
+DEFAULT_CONTRACT = "pendulum"
+CRAZYFLIE = "crazyflie"  # firmware of its own, see drones/vehicles/crazyflie.py
+
+
+class Storage(Enum):
+    """What a board that is started here keeps its policies in, where it can keep any."""
+
+    FILE = "its file, which is made"
+    COPY = "a copy of its file: for whoever only looks"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True)
+class PolicyPlace:
+    """Where policies are to act; `contract` is what firmware is built for that is started here."""
+
+    board: str
+    port: str | None = None
+    contract: str = DEFAULT_CONTRACT
+
+    def __post_init__(self) -> None:
+        whole = experiments.whole_name(self.contract, experiments.CONTRACT)
+        object.__setattr__(self, "contract", whole)
+
+    @property
+    def is_crazyflie(self) -> bool:
+        return self.board == CRAZYFLIE
+
+    def described_board(self) -> Board:
+        """The board, which is one that is built with the program."""
+        if self.is_crazyflie:
+            raise UsageError(
+                "--board crazyflie: it has firmware of its own, with which this does not work; "
+                "push, policies, confirm and rollback do"
+            )
+        board = load_board(self.board)
+        cmake.require_program(board, PROGRAM)
+        experiments.require_subject(experiments.CONTRACT, self.contract, board)
+        return board
+
+    @property
+    def further_words(self) -> list[str]:
+        """The options that name it, besides --board."""
+        words = ["--port", self.port] if self.port else []
+        return words + (["--contract", self.contract] if self.contract != DEFAULT_CONTRACT else [])
+
+    @property
+    def trial_commands(self) -> tuple[str, str]:
+        """What keeps the policy in trial, and what drops it."""
+        return (
+            command_line("confirm", "--board", self.board, *self.further_words),
+            command_line("rollback", "--board", self.board, *self.further_words),
+        )
+
+    def ends_with_command(self, board: Board) -> bool:
+        """Whether the board is a program that is started for one command, and ends with it."""
+        return self.port is None and not board.is_flashed
+
+    def keeps_policies(self, board: Board) -> bool:
+        """Whether its policies are there for the next command."""
+        return not self.ends_with_command(board) or board.has_storage
+
+
+def place_of_run(
+    run: str | None, board: str, port: str | None, contract: str | None
+) -> PolicyPlace:
+    """Where a run's policy is to act. A board that is started here is built for the contract of the
+    run, where no other one is asked for.
+
+    UsageError: the run has none that a board could be built for.
+    """
+    if contract is None and run is not None and board != CRAZYFLIE:
+        contract = contract_of(RunFolder.open(run), is_needed=port is None)
+    return PolicyPlace(board, port, contract or DEFAULT_CONTRACT)
+
+
+def contract_of(folder: RunFolder, is_needed: bool) -> str | None:
+    """Return what builds know the contract of a run's policies by."""
+    if (generated := contract_of_run(folder.content)) is not None:
+        return generated
+    stated = folder.content.contract
+    if stated is not None or not is_needed:
+        return stated
+    raise UsageError(
+        f"run {folder.name} is of {folder.required('experiment')}, whose environment has channels "
+        "of its own, and boards are built for contracts: move the channels to contracts/<name>.h "
+        f"and derive the environment from it, as `{command_line('new', 'NAME', '--contract')}` does"
+    )
+
+
+def storage_file(board: Board, name: str) -> Path:
+    """Where a board that is started here keeps its policies, by the checksum of its contract."""
+    return PROJECT.build / "policies" / board.name / f"{name}.bin"
+
+
+def find_storage(started: Firmware, contract: str, moves: bool) -> Path:
+    """The file of the firmware's contract, whose checksum the firmware knows.
+
+    It was once named by the contract's name, which many a contract may have: such a file is taken
+    where it keeps a policy that acts on this firmware, and is given its present name if it `moves`.
+    """
+    old = storage_file(started.board, experiments.own_name(contract))
+    found = look(started, old if old.exists() else None)
+    file = storage_file(started.board, f"{found.checksum:08x}")
+    if file.exists() or not found.has_policy:
+        return file
+    if not moves:
+        return old
+    try:
+        with contextlib.suppress(FileExistsError, FileNotFoundError):  # another command was first
+            os.link(old, file)
+            os.unlink(old)
+    except OSError as error:
+        raise disk_error(file, error) from None
+    return file
+
+
+@contextlib.contextmanager
+def storage_of(started: Firmware, contract: str, kind: Storage) -> Iterator[Path | None]:
+    """What `open_board_link` is to start the board with."""
+    if started.program is None or not started.board.has_storage or kind is Storage.MEMORY:
+        yield None
+        return
+    file = find_storage(started, contract, kind is Storage.FILE)
+    if kind is Storage.COPY:
+        with present_copy(file) as copy:
+            yield copy
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(file, error) from None
+    yield file
+
+
+@contextlib.contextmanager
+def policy_session(
+    place: PolicyPlace, kind: Storage = Storage.FILE
+) -> Iterator[tuple[BoardSession, Identity]]:
+    """A session with the board, which is started, or taken from its port, and is closed behind."""
+    board = place.described_board()
+    program = None
+    if place.ends_with_command(board):
+        program = firmware.build_firmware(board, place.contract, PROGRAM)
+    started = Firmware(board, program, load_remedy(board, place.contract))
+    with storage_of(started, place.contract, kind) as storage:
+        link = open_board_link(board, place.port, program, started.remedy, storage)
+        with contextlib.closing(link):
+            yield started.connected(link)
+
+
+def load_remedy(board: Board, contract: str) -> str:
+    """What puts the program on the board."""
+    name = board.name
+    if board.flasher is not None:
+        return f"run `{command_line('flash', name, contract, '--program', PROGRAM)}`"
+    if board.emulator is not None:
+        command = command_line("emulate", name, contract, "--program", PROGRAM)
+        return f"start it with `{command}`"
+    return "leave out --port, the board's own program is then started"
+
+
+PROGRAM = "infer"
+REFUSED = list(DROP_REASONS).index("refused")
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """A program that keeps policies, and what puts it on its board."""
+
+    board: Board
+    program: Path | None
+    remedy: str
+
+    def connected(self, link: Link) -> tuple[BoardSession, Identity]:
+        session, identity = BoardSession.connect(link, cmake.load_dialect(), self.board.address)
+        session.node.require_program(identity, self.board.name, PROGRAM, self.remedy)
+        return session, identity
+
+
+@dataclass(frozen=True)
+class Found:
+    """What firmware found in a storage when it was started."""
+
+    checksum: int  # of the firmware's contract
+    slots: Slots
+    was_refused: bool  # a policy was there that it dropped, as it is not one for it
+
+    @property
+    def has_policy(self) -> bool:
+        """Whether the policy that the storage keeps acts on this firmware."""
+        return self.slots.active is not None and not self.was_refused
+
+
+def look(firmware: Firmware, file: Path | None) -> Found:
+    """What the firmware makes of a storage, of which no byte is changed; or of an empty memory."""
+    with copied(file) if file is not None else contextlib.nullcontext() as copy:
+        before = b"" if copy is None else copy.read_bytes()
+        link = open_board_link(firmware.board, None, firmware.program, firmware.remedy, copy)
+        with contextlib.closing(link):
+            session, identity = firmware.connected(link)
+            slots = session.policies.slots()
+        after = b"" if copy is None else copy.read_bytes()
+    return Found(identity.fingerprint, slots, before != after and slots.last_drop == REFUSED)
+
+
+def require_kept(firmware: Firmware, file: Path) -> None:
+    """UsageError where a start on this storage would drop the policy that it keeps."""
+    if look(firmware, file).was_refused:
+        raise UsageError(
+            f"{file} keeps a policy that this firmware would drop, as that of another contract: "
+            "name another file, or the contract that it was pushed for"
+        )
+
+
+@contextlib.contextmanager
+def present_copy(file: Path) -> Iterator[Path | None]:
+    """A copy that a board may be started on; None where there is no such file."""
+    if not file.exists():
+        yield None
+        return
+    with copied(file) as copy:
+        yield copy

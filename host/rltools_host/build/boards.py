@@ -1,0 +1,224 @@
+"""Boards as data: the `rltools` section of boards/<board>.json."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+
+from rltools_host.build.toolchains import Toolchain, load_toolchain
+from rltools_host.errors import BuildError, UnknownNameError, unknown_name
+from rltools_host.files import parse_json
+from rltools_host.tree import PROJECT, TREE
+
+LINK_KINDS = ("process", "pty", "serial")
+POLICY_SLOT_BYTES = 32768  # of firmware/app/infer/program.h, where a board has no storage
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+ALL_EMULATED = "all-emulated"  # in the place of a board's name
+
+
+@dataclass(frozen=True)
+class MemoryRegion:
+    """A memory of the processor; `regions` names the linker script's regions that lie in it. Code
+    takes whole multiples of `code_step_bytes` of it."""
+
+    name: str
+    use: str
+    bytes: int
+    regions: tuple[str, ...]
+    code_step_bytes: int = 1
+
+
+@dataclass(frozen=True)
+class Link:
+    """How to reach the board: a local process, an emulator's pseudo-terminal or a serial port."""
+
+    kind: str
+    baud: int
+    usb_ids: tuple[str, ...]
+
+
+class Address(NamedTuple):
+    """Whom MAVLink messages of the board come from, and whom those to it are for."""
+
+    system: int
+    component: int
+
+
+@dataclass(frozen=True)
+class EmulatedStorage:
+    """A memory of an emulated board that a file is: its size, and the arguments with `{file}`."""
+
+    bytes: int
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EmulatorDescription:
+    program: str
+    arguments: tuple[str, ...]
+    storage: EmulatedStorage | None = None  # None: what it keeps ends with it
+
+
+@dataclass(frozen=True)
+class Board:
+    name: str
+    file: Path  # the description
+    title: str
+    address: Address
+    provides: tuple[str, ...]  # what an experiment may require: the toolchain's and its own
+    takes_threads: bool  # whether it may be said how many compute
+    device: str
+    device_header: str
+    toolchain: Toolchain
+    flags: tuple[str, ...]  # the toolchain's and its own
+    link_flags: tuple[str, ...]
+    linker_script: str | None
+    sources: tuple[str, ...]
+    defines: tuple[str, ...]
+    memory: tuple[MemoryRegion, ...]
+    link: Link
+    emulator: EmulatorDescription | None
+    flasher: str | None
+    bootloader_usb_ids: tuple[str, ...]
+    report_every: int
+    programs: tuple[str, ...] | None  # of firmware/build.json that it is built with; None: all
+    policy_slot_bytes: int  # what an image of a policy may have, of which it keeps two
+
+    @property
+    def is_flashed(self) -> bool:
+        """Whether its firmware is written to it beforehand; others are started with theirs."""
+        return self.flasher is not None
+
+    @property
+    def has_storage(self) -> bool:
+        """Whether a file can be its storage, where it is started here."""
+        if self.emulator is not None:
+            return self.emulator.storage is not None
+        return self.link.kind == "process"
+
+    @property
+    def program_suffix(self) -> str:
+        return self.toolchain.program_suffix
+
+
+def text(section: Mapping[str, Any], key: str) -> str:
+    if not isinstance(section[key], str):
+        raise ValueError(f"{key} is {json.dumps(section[key])}, not a text")
+    return str(section[key])
+
+
+def texts(section: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    listed = section[key]
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise ValueError(f"{key} is not a list of names")
+    return tuple(listed)
+
+
+def names(section: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    """A list of names that may be left out."""
+    return texts(section, key) if key in section else None
+
+
+def parse_emulator(section: Mapping[str, Any]) -> EmulatorDescription:
+    storage = section.get("storage")
+    return EmulatorDescription(
+        program=text(section, "program"),
+        arguments=texts(section, "arguments"),
+        storage=EmulatedStorage(int(storage["bytes"]), texts(storage, "arguments"))
+        if storage
+        else None,
+    )
+
+
+def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
+    """Reads the `rltools` section; KeyError, TypeError or ValueError where it is wrong."""
+    link = section["link"]
+    emulator = section.get("emulator")
+    toolchain = load_toolchain(text(section, "toolchain"), TREE.toolchains)
+    board = Board(
+        name=name,
+        file=file,
+        title=text(section, "title"),
+        address=Address(int(section["address"]["system"]), int(section["address"]["component"])),
+        provides=(*toolchain.provides, *(names(section, "provides") or ())),
+        takes_threads=bool(section.get("takes_threads", False)),
+        device=text(section, "device"),
+        device_header=text(section, "device_header"),
+        toolchain=toolchain,
+        flags=(*toolchain.flags, *texts(section, "flags")),
+        link_flags=(*toolchain.link_flags, *texts(section, "link_flags")),
+        linker_script=text(section, "linker_script") if "linker_script" in section else None,
+        sources=texts(section, "sources"),
+        defines=texts(section, "defines"),
+        memory=tuple(
+            MemoryRegion(
+                name=text(region, "name"),
+                use=text(region, "use"),
+                bytes=int(region["bytes"]),
+                regions=names(region, "regions") or (text(region, "name"),),
+                code_step_bytes=int(region.get("code_step_bytes", 1)),
+            )
+            for region in section["memory"]
+        ),
+        link=Link(
+            kind=text(link, "kind"),
+            baud=int(link.get("baud", 0)),
+            usb_ids=tuple(usb_id.upper() for usb_id in names(link, "usb_ids") or ()),
+        ),
+        emulator=parse_emulator(emulator) if emulator else None,
+        flasher=text(section, "flasher") if "flasher" in section else None,
+        bootloader_usb_ids=tuple(
+            usb_id.upper() for usb_id in names(section, "bootloader_usb_ids") or ()
+        ),
+        report_every=int(section["report_every"]),
+        programs=names(section, "programs"),
+        policy_slot_bytes=int(section.get("policy_slot_bytes", POLICY_SLOT_BYTES)),
+    )
+    for name in (*board.sources, board.linker_script or "", board.device_header):
+        if PurePath(name).is_absolute() or ".." in PurePath(name).parts:
+            raise ValueError(f'"{name}" is not a path within the project')
+    if not IDENTIFIER.fullmatch(board.device):
+        raise ValueError(f'device "{board.device}" is not the name of a struct in C++')
+    if not all(1 <= number <= 255 for number in board.address):
+        raise ValueError("address: system and component are numbers from 1 to 255")
+    if board.link.kind not in LINK_KINDS:
+        raise ValueError(f'link kind "{board.link.kind}" is none of {", ".join(LINK_KINDS)}')
+    if board.takes_threads and board.link.kind != "process":
+        raise ValueError("takes_threads is for a board that is a process")
+    return board
+
+
+def board_files() -> dict[str, Path]:
+    """Descriptions by the boards' names: the project's, then those that are installed."""
+    return {path.stem: path for path in PROJECT.files("boards", "*.json", TREE.boards)}
+
+
+def board_names() -> list[str]:
+    return list(board_files())
+
+
+def load_board(name: str) -> Board:
+    files = board_files()
+    if name not in files:
+        raise unknown_name("board", name, list(files))
+    path = files[name]
+    try:
+        return parse_board(name, parse_json(path.read_bytes())["rltools"], path)
+    except (KeyError, TypeError, ValueError, AttributeError, UnknownNameError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise BuildError(
+            f"{path}: not a board description: {reason}; see docs/porting.md"
+        ) from None
+
+
+def list_boards() -> list[Board]:
+    return [load_board(name) for name in board_names()]
+
+
+def emulated_boards() -> list[Board]:
+    """What all-emulated means."""
+    return [board for board in list_boards() if board.emulator is not None]

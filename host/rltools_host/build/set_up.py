@@ -1,0 +1,76 @@
+"""Sets up .venv for the launcher, with the system's Python and its standard library only, after one
+question about all that is fetched.
+
+While modules are loaded Ctrl-C has the system's action, as in __main__.py.
+"""
+
+import _signal
+import os
+import sys
+
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
+
+import signal
+from collections.abc import Sequence
+
+from rltools_host.build import tools
+from rltools_host.build.toolchains import MEGABYTES
+from rltools_host.errors import Interrupted, RltError
+from rltools_host.tree import TREE
+
+AGREED = "RLT_YES"  # in the environment, as --yes before the command
+NOT_ASKED = ("CI", AGREED)
+
+
+def question() -> str:
+    """Before .venv is made for the first time: it is about all that follows."""
+    others = ", ".join(
+        f"{group} {size} MB" for group, size in MEGABYTES.items() if group != "default"
+    )
+    return (
+        f"This sets up {TREE.virtual_environment}:\n"
+        f"  Python packages, {MEGABYTES['default']} MB to fetch\n"
+        "Commands that need more fetch it when they are called, and say how much it is:\n"
+        f"  other Python packages ({others}),\n"
+        "  compilers and emulators by apt-get, if that is allowed here without a password.\n"
+        "Nothing is written outside this folder, but for what apt-get installs.\n"
+        "Go on? [Y/n] "
+    )
+
+
+def is_agreed(words: Sequence[str]) -> bool:
+    """Asks once, where there is somebody to ask: `words` are those behind the launcher's name.
+
+    A script is not asked: it says by calling that it wants what it calls.
+    """
+    is_asked = sys.stdin.isatty() and sys.stderr.isatty()
+    if "--yes" in words[:1] or not is_asked or any(os.environ.get(name) for name in NOT_ASKED):
+        return True
+    print(question(), end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    return answer.strip().lower() in ("y", "yes") or answer == "\n"
+
+
+def main() -> int:
+    try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        is_new = not tools.environment_python().exists()
+        if is_new and not is_agreed(sys.argv[1:]):
+            print("nothing was installed", file=sys.stderr)
+            return 1
+        tools.set_up()
+    except RltError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted; the next start continues the set-up", file=sys.stderr)
+        return Interrupted.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,458 @@
+"""The tools that this project needs: system packages (apt) and locked Python packages (.venv).
+
+Uses the standard library only, as the launcher runs it with the system's Python at first
+(set_up.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from rltools_host.build.toolchains import (
+    COMPILER_CACHE,
+    MODULES,
+    MOUNT_PTS,
+    PTS,
+    Tool,
+    group_is_there,
+    group_note,
+    group_stamp,
+    packages_note,
+    system_tools,
+)
+from rltools_host.errors import MissingToolError
+from rltools_host.tree import TREE
+
+GROUPS = {
+    "default": "command line, link, plots, CMake and Ninja",
+    "test": "pytest and what the tests compare with",
+    "lint": "ruff, mypy, clang-format",
+    "platformio": "PlatformIO and SCons, to build for and flash boards",
+    "crazyflie": "cflib, for the radio and USB of a Crazyflie",
+    "fit": "SciPy, which fits a quadrotor's parameters to the log of a flight",
+    "onnx": "ONNX and onnxruntime, to write policies as models",
+    "parquet": "Apache Arrow, to write the steps of episodes as Parquet",
+    "esp-idf": "Espressif's component manager, which packs the component for ESP-IDF",
+    "mujoco": "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
+    "tune": "Optuna, which searches hyperparameters",
+    "ray": "Ray, for trials on a cluster",
+    "wandb": "Weights & Biases, to log runs there",
+    "browser": "Playwright, which drives Chromium in the tests of the page",
+    "docs": "Sphinx, which builds the documentation and runs its tutorials",
+}
+STAND_INS = {  # installed where the system has no such tool and none may be installed
+    "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",
+}
+DISTRIBUTION = "rltools-host"
+EXTRAS = {  # of the wheel, with the packages of a group
+    **{
+        group: group
+        for group in (
+            *("crazyflie", "fit", "mujoco", "onnx", "parquet", "platformio", "ray", "tune"),
+            "wandb",
+        )
+    },
+    "zig": "compiler",
+}
+FIRST_LINK = "Zig's C++ library, once: about 70 s of a processor"
+PRESENT_WITHOUT_LOCK = {
+    "torch": (
+        "torch==2.13.0",
+    ),  # regenerates the goldens only; not locked, its wheels' sources vary
+}
+# Brings pip where Python lacks ensurepip, as Debian's does, and apt-get is not allowed.
+PIP_WHEEL = "pip-26.3-py3-none-any.whl"
+PIP_SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
+PIP_MEGABYTES = 2
+INTERRUPTED_INSTALLER_S = 20.0  # until one that does not end on Ctrl-C is killed
+
+
+@cache
+def program(name: str) -> str:
+    """Path of a program that a Python package brings, or else of the system's."""
+    for directory in (bundled_directory(name), os.path.dirname(sys.executable)):
+        if directory and os.access(os.path.join(directory, name), os.X_OK):
+            return os.path.join(directory, name)
+    path = shutil.which(name)
+    if path is None:
+        raise MissingToolError(f"{name} is not installed: delete .venv, ./rlt sets it up again")
+    return path
+
+
+def bundled_directory(name: str) -> str | None:
+    """The packages' own programs: the scripts in .venv/bin break when the tree is moved."""
+    try:
+        if name == "cmake":
+            import cmake
+
+            return str(cmake.CMAKE_BIN_DIR)
+        if name == "ninja":
+            import ninja
+
+            return str(ninja.BIN_DIR)
+        if name == "clang-format":
+            import clang_format  # type: ignore[import-untyped,unused-ignore]
+
+            return str(Path(clang_format.__file__).parent / "data" / "bin")
+    except (ImportError, AttributeError):
+        pass
+    return None
+
+
+def missing_tools(names: tuple[str, ...]) -> list[Tool]:
+    table = system_tools()
+    return [table[name] for name in names if table[name].path() is None]
+
+
+def missing_names(names: Sequence[str]) -> list[str]:
+    return [tool.name for tool in missing_tools(tuple(names))]
+
+
+def require(*names: str) -> None:
+    """Makes sure that system tools are there: installs them where allowed, or what stands in for
+    them, or says how."""
+    for tool in missing_tools(names):
+        is_ours = bool(tool.group) and not TREE.is_installed
+        if is_ours and (tool.is_hidden or apt_prefix() is None):
+            install_stand_in(tool)
+    if missing := missing_tools(names):
+        install_packages(missing)
+    if still_missing := missing_tools(names):
+        listed = ", ".join(tool.name for tool in still_missing)
+        raise MissingToolError(f"{listed} still cannot be found after apt-get: see ./rlt doctor")
+    stands_in = any(system_tools()[name].is_stood_in for name in names)
+    if TREE.is_installed and stands_in and not users_cache().exists():
+        print(f"Compiling {FIRST_LINK}", file=sys.stderr)
+
+
+def users_cache() -> Path:
+    """Where Zig keeps what it has compiled, for a wheel's toolchains/zig-c++."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(os.environ.get("ZIG_GLOBAL_CACHE_DIR") or os.path.join(cache, "zig"))
+
+
+def install_stand_in(tool: Tool) -> None:
+    """Installs the packages of what stands in for a compiler, and has it link a first program."""
+    ensure_group(tool.group)
+    print(f"Compiling {FIRST_LINK}", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "empty.cpp")
+        source.write_text("int main() {}\n")
+        command = [str(TREE.root / tool.stand_in), str(source), "-o", f"{folder}/empty"]
+        result = run_quietly(command, dict(os.environ))
+    if result.returncode != 0:
+        sys.stderr.write(result.stdout)
+        raise MissingToolError(f"{tool.stand_in} does not work here: see its message above")
+
+
+def install_system_packages(*, optional: bool) -> str:
+    """Install what `rlt test` uses: every package of the table that is not optional, and a compiler
+    cache or all optional ones where that is possible.
+
+    Returns what is missing and how to get it, where this user may install nothing; the tests that
+    need it are skipped then. Raises MissingToolError where there is no compiler at all.
+    """
+    table = {name: tool for name, tool in system_tools().items() if tool.package}
+    needed = tuple(name for name, tool in table.items() if not tool.optional)
+    if apt_prefix() is None:
+        require(*(name for name in needed if table[name].group))  # what may be stood in for
+        missing = missing_tools(needed)
+        return how_to_get(missing) if missing else ""
+    if missing := missing_tools(needed):
+        install_packages(missing)  # the tests call the system's compiler by its name
+    require(*needed)
+    try:
+        require(*(name for name in table if optional or name == COMPILER_CACHE))
+    except MissingToolError as error:  # another release of the system may lack a package
+        print(f"{error}; going on without", file=sys.stderr)
+    return ""
+
+
+def apt_prefix() -> list[str] | None:
+    """What to run apt-get with: nothing as root, sudo that wants no password; None: not allowed."""
+    if shutil.which("apt-get") is None:
+        return None
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo") is None:
+        return None
+    allowed = subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0
+    return ["sudo", "-n"] if allowed else None
+
+
+def apt_line(packages: Sequence[str]) -> str:
+    """What to type to install Debian packages: with sudo, where that exists."""
+    line = f"apt-get install -y --no-install-recommends {' '.join(packages)}"
+    return f"sudo {line}" if os.geteuid() != 0 and shutil.which("sudo") else line
+
+
+def how_to_get(missing: Sequence[Tool]) -> str:
+    """What is missing, and the one line to run."""
+    clauses = (
+        [f"no {PTS.name} for {PTS.needed_for}: as root, {MOUNT_PTS}"] if PTS in missing else []
+    )
+    if TREE.is_installed:
+        clauses += [
+            f"no {tool.name}: {pip_line(tool.group)}, or what follows"
+            for tool in missing
+            if tool.group
+        ]
+    if packages := [tool.package for tool in missing if tool.package]:
+        what = ", ".join(tool.name for tool in missing if tool.package)
+        if shutil.which("apt-get") is None:
+            clauses.append(
+                f"{what} not found: install it with your system's package manager "
+                f"(Debian's packages are {' '.join(packages)}), then run this again"
+            )
+        else:
+            line = apt_line(packages)
+            root = "" if os.geteuid() == 0 or line.startswith("sudo ") else " as root"
+            clauses.append(f"{what} not found: run this line{root}, then try again: {line}")
+    return "; ".join(clauses)
+
+
+def install_packages(missing: Sequence[Tool]) -> None:
+    """Installs Debian packages, or raises an error that holds the one line to run."""
+    prefix = apt_prefix()
+    if prefix is None or PTS in missing:
+        raise MissingToolError(how_to_get(missing))
+    packages = " ".join(tool.package for tool in missing)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *packages.split(), "-qq"]
+    run_quietly([*prefix, "apt-get", "update", "-qq"], environment)
+    note = packages_note(command, environment)
+    print(f"Installing {packages} (apt-get){note}", file=sys.stderr)
+    result = run_quietly([*prefix, *command], environment)
+    if result.returncode != 0:
+        sys.stderr.write(result.stdout)
+        raise MissingToolError(f"apt-get could not install {packages}: see its message above")
+
+
+def run_quietly(
+    command: list[str], environment: dict[str, str], *inherited: int
+) -> subprocess.CompletedProcess[str]:
+    """Runs an installer, which inherits these file descriptors. Ctrl-C interrupts it too, and this
+    waits until it has ended: apt-get and pip undo what they have begun."""
+    with subprocess.Popen(
+        command,
+        env=environment,
+        pass_fds=inherited,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            output, _ = process.communicate()
+        except KeyboardInterrupt:
+            with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+                process.communicate(timeout=INTERRUPTED_INSTALLER_S)
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output)
+
+
+def environment_python() -> Path:
+    return TREE.virtual_environment / "bin" / "python"
+
+
+@contextlib.contextmanager
+def environment_lock() -> Iterator[int]:
+    """One process at a time changes .venv; released even by a kill.
+
+    Yields the lock's file descriptor. A program that inherits it holds the lock too: where this
+    process is killed and its installer goes on, nobody else begins before that has ended.
+    """
+    lock = os.open(TREE.virtual_environment.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def group_lock_file(group: str) -> Path:
+    return TREE.requirements / f"{group}.txt"
+
+
+def group_mark(group: str) -> Path:
+    """There while pip installs the group: what it leaves when it is killed may be incomplete."""
+    return TREE.virtual_environment / f"rlt-{group}.begun"
+
+
+def environment_stamp() -> Path:
+    """Written last: a .venv whose set-up was interrupted lacks it."""
+    return TREE.virtual_environment / "rlt-environment.txt"
+
+
+def write_at_once(path: Path, content: bytes) -> None:
+    """The file has all of its content, or is not there."""
+    new = path.with_suffix(".new")
+    new.write_bytes(content)
+    os.replace(new, path)
+
+
+def group_requirements(group: str) -> bytes:
+    if group in PRESENT_WITHOUT_LOCK:
+        return "\n".join(PRESENT_WITHOUT_LOCK[group]).encode()
+    return group_lock_file(group).read_bytes()
+
+
+def group_is_installed(group: str) -> bool:
+    if TREE.is_installed:
+        return group_is_there(group)
+    stamp = group_stamp(group)
+    return stamp.is_file() and stamp.read_bytes() == group_requirements(group)
+
+
+def environment_works() -> bool:
+    """Whether .venv is complete: its stamp is there, and its Python finds pip and this package."""
+    if not environment_stamp().is_file() and not group_stamp("default").is_file():
+        return False
+    command = [str(environment_python()), "-I", "-c", "import pip, rltools_host"]
+    try:
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+def create_environment(lock: int) -> None:
+    """Makes .venv with this Python where none works; it finds the tree by a relative path, so both
+    can be moved.
+
+    It is not made beside and renamed: the scripts that pip writes name their Python by its path.
+    """
+    if environment_works():
+        return
+    if Path(sys.prefix) == TREE.virtual_environment:
+        raise MissingToolError(f"{sys.prefix} is damaged: delete it, ./rlt sets it up again")
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    pip = None
+    if not ensurepip_exists():
+        package = Tool(f"the venv module of {version}", f"{version}-venv", "set-up")
+        if apt_prefix() is None:
+            pip = fetch_pip(package)
+        else:
+            install_packages([package])
+    was_there = environment_stamp().is_file() or group_stamp("default").is_file()
+    again = " again, as it is damaged" if was_there else ""
+    print(f"Setting up .venv{again}", file=sys.stderr)
+    # Its versioned name: once the system moves on to another Python, .venv counts as missing.
+    interpreter = os.path.realpath(sys.executable)
+    command = [interpreter, "-I", "-m", "venv", "--clear", str(TREE.virtual_environment)]
+    environment_stamp().unlink(missing_ok=True)
+    result = run_quietly([*command, *(["--without-pip"] if pip else [])], dict(os.environ), lock)
+    if result.returncode == 0 and pip:
+        result = install_pip(pip, lock)
+    if result.returncode != 0:
+        sys.stderr.write(result.stdout)
+        raise MissingToolError(f"{interpreter} cannot create {TREE.virtual_environment}: see above")
+    packages = TREE.virtual_environment / "lib" / version / "site-packages"
+    host_directory = os.path.relpath(TREE.root / "host", packages)
+    (packages / "rltools_host.pth").write_text(host_directory + "\n")
+    write_at_once(environment_stamp(), f"{version}\n".encode())
+
+
+def ensurepip_exists() -> bool:
+    """Debian splits ensurepip off into python3.X-venv."""
+    check = "import ensurepip, venv"
+    return subprocess.run([sys.executable, "-I", "-c", check], capture_output=True).returncode == 0
+
+
+def fetch_pip(package: Tool) -> bytes:
+    """Return pip's wheel from the package index of PIP_INDEX_URL, checked against its locked hash.
+
+    Raises MissingToolError with the Debian package to install where no index is named, or where it
+    does not answer.
+    """
+    from urllib.parse import urljoin  # takes longer to load than most commands need
+    from urllib.request import urlopen
+
+    index = os.environ.get("PIP_INDEX_URL")
+    if not index:
+        raise MissingToolError(
+            f"{how_to_get([package])}; or set PIP_INDEX_URL to a package index, which has pip"
+        )
+    print(f"Fetching pip ({PIP_MEGABYTES} MB), as {package.name} is missing", file=sys.stderr)
+    try:
+        listing = f"{index.rstrip('/')}/pip/"
+        with urlopen(listing, timeout=60) as page:
+            links = re.findall(r'href="([^"]+)"', page.read().decode())
+        link = next(link for link in links if f"/{PIP_WHEEL}" in link)
+        with urlopen(urljoin(listing, link), timeout=60) as file:
+            wheel: bytes = file.read()
+    except (OSError, ValueError, StopIteration):
+        raise MissingToolError(how_to_get([package])) from None
+    if hashlib.sha256(wheel).hexdigest() != PIP_SHA256:
+        raise MissingToolError(f"{index} gives another {PIP_WHEEL} than the locked one")
+    return wheel
+
+
+def install_pip(wheel: bytes, lock: int) -> subprocess.CompletedProcess[str]:
+    """Install pip into .venv from its own wheel."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, PIP_WHEEL)
+        path.write_bytes(wheel)
+        command = [str(environment_python()), "-I", str(path / "pip"), "install", "--quiet"]
+        return run_quietly([*command, "--no-index", str(path)], dict(os.environ), lock)
+
+
+def ensure_group(group: str) -> None:
+    """Installs a locked group of Python packages into .venv, where it is not there as locked."""
+    if group_is_installed(group):
+        return
+    if TREE.is_installed:
+        raise MissingToolError(f"{group} is not installed in {sys.prefix}: {pip_line(group)}")
+    set_up(group)
+
+
+def pip_line(group: str) -> str:
+    """What to type where the environment is the user's."""
+    if group in EXTRAS:
+        return f"pip install '{DISTRIBUTION}[{EXTRAS[group]}]'"
+    return f"pip install {MODULES[group].replace('_', '-')}"
+
+
+def set_up(group: str = "default") -> None:
+    """Makes .venv where none works, also where its stamps say that it does, and the group in it."""
+    with environment_lock() as lock:
+        create_environment(lock)
+        if not group_is_installed(group):
+            install_group(group, lock)
+
+
+def install_group(group: str, lock: int) -> None:
+    print(
+        f"Installing Python packages: {(GROUPS | STAND_INS).get(group, group)}{group_note(group)}",
+        file=sys.stderr,
+    )
+    if group in PRESENT_WITHOUT_LOCK:
+        requirements = list(PRESENT_WITHOUT_LOCK[group])
+    else:
+        requirements = ["--require-hashes", "-r", str(group_lock_file(group))]
+    command = [str(environment_python()), "-I", "-m", "pip", "install", "--quiet", "--no-compile"]
+    mark = group_mark(group)
+    if mark.exists():  # pip counts a package as installed before all of its files are there
+        command += ["--ignore-installed"]
+    mark.touch()
+    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    result = run_quietly([*command, *requirements], environment, lock)
+    if result.returncode != 0:
+        sys.stderr.write(result.stdout)
+        raise MissingToolError(
+            f"pip could not install the Python packages of {group}: see its message above; "
+            "check the network, then run this again"
+        )
+    write_at_once(group_stamp(group), group_requirements(group))
+    mark.unlink()

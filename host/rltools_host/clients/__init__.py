@@ -1,1 +1,0 @@
-"""What a board offers over the link: one client per service."""

@@ -1,0 +1,1 @@
+"""Drones: fitting a model to a flight's log, simulated flights and gates, PX4 and Crazyflie."""

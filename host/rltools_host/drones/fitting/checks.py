@@ -1,0 +1,188 @@
+"""Whether a log is what docs/fit.md says: times, ranges, commands, motion.
+
+What is wrong is one sentence that says what to write instead. What one sensor says of another one
+is in sensors.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rltools_host.drones.fitting.agreement import ACCELERATION_CAUSES, cause_of
+from rltools_host.drones.fitting.log import (
+    ACCELERATION,
+    ANGULAR_VELOCITY,
+    ATTITUDE,
+    ROTORS,
+    VELOCITY,
+    FlightLog,
+)
+from rltools_host.drones.fitting.model import GRAVITY_M_S2
+from rltools_host.drones.fitting.sensors import check_agreement
+
+SLOWEST_STEP_S = 0.0205  # 50 rows a second, with jitter
+SHORTEST_S = 4.0
+LONGEST_S = 600.0
+LARGEST_RATE_RAD_S = 80.0  # gyroscopes: 2,000 or 4,000 deg/s
+LARGEST_ACCELERATION_M_S2 = 320.0  # accelerometers: 16 or 32 g
+LARGEST_SPEED_M_S = 100.0
+WIDEST_GAP = 4.0  # of the usual step
+UNIT_ERROR = 0.05
+HELD_AT_LIMIT = 0.4  # the part of the rows in which a command may be 0 or 1
+SMALLEST_COMMAND_CHANGE = 0.002  # standard deviation
+
+
+def check_log(log: FlightLog) -> list[str]:
+    """DamagedFileError unless the log can be used; notes of what could not be checked."""
+    check_time(log)
+    check_ranges(log)
+    check_attitude(log)
+    check_commands(log)
+    check_sensors(log)
+    check_gravity(log)
+    return check_agreement(log)
+
+
+def check_time(log: FlightLog) -> None:
+    steps = np.diff(log.time_s)
+    if np.any(steps <= 0.0):
+        row = int(np.argmax(steps <= 0.0)) + 1
+        what = "the time of the row before" if steps[row - 1] == 0 else "an earlier time than that"
+        raise log.fault(f"it has {what}: rows follow each other in time", row)
+    usual = log.step_s
+    if usual > SLOWEST_STEP_S or log.duration_s > LONGEST_S:
+        if usual > 0.5:
+            unit = "microseconds" if usual > 500.0 else "milliseconds"
+            raise log.fault(f"its rows are {usual:g} s apart: if time_s is in {unit}, divide it")
+        if usual > SLOWEST_STEP_S:
+            raise log.fault(
+                f"its rows are {usual:.3g} s apart: 0.02 s is the most, 0.004 s is good, as motors "
+                "take 0.02 to 0.2 s"
+            )
+        raise log.fault(
+            f"it lasts {log.duration_s:.0f} s: cut it to at most {LONGEST_S:.0f} s in the air"
+        )
+    if log.duration_s < SHORTEST_S:
+        raise log.fault(
+            f"it lasts {log.duration_s:.2g} s: {SHORTEST_S:g} s in the air are the least, and 10 "
+            "to 60 s are good"
+        )
+    gaps = steps > max(WIDEST_GAP * usual, usual + 0.003)
+    if np.any(gaps):
+        row = int(np.argmax(gaps)) + 1
+        others = f", and {np.sum(gaps) - 1} more" if np.sum(gaps) > 1 else ""
+        raise log.fault(
+            f"nothing was recorded for {steps[row - 1]:.3g} s before it{others}, where rows are "
+            f"{usual:.3g} s apart: keep a part without gaps",
+            row,
+        )
+
+
+def check_ranges(log: FlightLog) -> None:
+    """Numbers that no sensor gives are of other units."""
+    groups = [
+        (log.angular_velocity, LARGEST_RATE_RAD_S, "rad/s", "degrees a second are divided by 57.3"),
+        (log.acceleration, LARGEST_ACCELERATION_M_S2, "m/s^2", "mm/s^2 are divided by 1000"),
+        (log.velocity, LARGEST_SPEED_M_S, "m/s", "mm/s are divided by 1000"),
+    ]
+    for values, largest, unit, remedy in groups:
+        if values is not None and np.any(np.abs(values) > largest):
+            row = int(np.argmax(np.any(np.abs(values) > largest, axis=1)))
+            value = values[row, np.argmax(np.abs(values[row]))]
+            raise log.fault(f"{value:g} {unit} is more than any flight has: {remedy}", row)
+    kind = "thrust" if log.commands_thrust else "speed"
+    outside = np.any((log.commands < -1e-6) | (log.commands > 1.0 + 1e-6), axis=1)
+    if np.any(outside):
+        row = int(np.argmax(outside))
+        value = log.commands[row, np.argmax(np.abs(log.commands[row] - 0.5))]
+        largest = float(log.commands.max())
+        scale = 65535 if largest > 2100 else 100 if largest <= 100.0 else None
+        remedy = (
+            f"divide by {scale}"
+            if scale and log.commands.min() >= 0.0
+            else "scale the commands from 0, the least, to 1, the greatest"
+        )
+        raise log.fault(
+            f"a command of {value:g} is not a fraction, {kind}_* are 0 to 1: {remedy}", row
+        )
+
+
+def check_attitude(log: FlightLog) -> None:
+    """Unit length."""
+    lengths = np.linalg.norm(log.attitude, axis=1)
+    if np.any(np.abs(lengths - 1.0) > UNIT_ERROR):
+        row = int(np.argmax(np.abs(lengths - 1.0) > UNIT_ERROR))
+        raise log.fault(
+            f"the attitude's length is {lengths[row]:.3g} and not 1: write a unit quaternion, "
+            "w x y z",
+            row,
+        )
+
+
+def check_commands(log: FlightLog) -> None:
+    at_limit = (log.commands <= 0.0) | (log.commands >= 1.0)
+    part = at_limit.mean(axis=0)
+    if part.max() > HELD_AT_LIMIT:
+        rotor = int(np.argmax(part))
+        name = ROTORS[rotor].replace("_", " ")
+        value = "0" if log.commands[:, rotor].mean() < 0.5 else "1"
+        raise log.fault(
+            f"the {name} rotor's command is at its limit, mostly {value}, in "
+            f"{100 * part[rotor]:.0f} % of the rows: cut the log to the flight, or fly with less "
+            "weight or more gently"
+        )
+    if log.commands.std(axis=0).max() < SMALLEST_COMMAND_CHANGE:
+        raise log.fault("its commands do not change: it is not of a flight, or of other columns")
+    for name, command in zip(ROTORS, log.commands.T, strict=True):
+        if np.ptp(command) == 0.0:
+            raise log.fault(
+                f"the {name.replace('_', ' ')} rotor's command is {command[0]:g} in all rows, and "
+                "others change: write the commands that were sent"
+            )
+
+
+def check_gravity(log: FlightLog) -> None:
+    """The accelerometer has it, along the body's z; how much, sensors.py says."""
+    if log.acceleration is None:
+        return
+    length = float(np.linalg.norm(log.acceleration, axis=1).mean())
+    means = log.acceleration.mean(axis=0)
+    if 0.3 < length < 3.0:
+        raise log.fault(
+            f"its accelerations are {length:.2g} m/s^2 long on average: if they are in g, multiply "
+            "them by 9.81; if gravity was taken off, leave it in"
+        )
+    if not 0.3 < length < 3.0 * GRAVITY_M_S2:
+        ratio = length / GRAVITY_M_S2
+        raise log.fault(
+            f"its accelerations are {length:.3g} m/s^2 long on average, {ratio:.3g} times "
+            f"gravity's 9.81: {cause_of(ratio, ACCELERATION_CAUSES)}"
+        )
+    axis = int(np.argmax(np.abs(means)))
+    if axis != 2 and abs(means[axis]) > 0.5 * length:
+        raise log.fault(
+            f"{ACCELERATION[axis]} has gravity ({means[axis]:.1f} m/s^2 on average), and "
+            f"{ACCELERATION[2]} has not: its axes are in another order; x forward, y left, z up"
+        )
+    if means[2] < -0.4 * length:
+        raise log.fault(
+            f"acceleration_z is {means[2]:.1f} m/s^2 on average: z is up and a body at rest "
+            "measures +9.81; of a frame with z down change the signs of all y and z"
+        )
+
+
+def check_sensors(log: FlightLog) -> None:
+    """Each shows something."""
+    for names, values, otherwise in (
+        (ATTITUDE, log.attitude, ""),
+        (ANGULAR_VELOCITY, log.angular_velocity, ""),
+        (ACCELERATION, log.acceleration, ", or leave acceleration_* out"),
+        (VELOCITY, log.velocity, ", or leave velocity_* out"),
+    ):
+        if values is None:
+            continue
+        for name, column in zip(names, values.T, strict=True):
+            if np.ptp(column) == 0.0:
+                raise log.fault(
+                    f"{name} is {column[0]:g} in all rows: write the measurements{otherwise}"
+                )

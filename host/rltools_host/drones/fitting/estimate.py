@@ -1,0 +1,393 @@
+"""Least squares: where they begin, what leaves the smallest residuals, and how sure that is.
+
+What a log does not show is taken from published drones, with how sure it is, and enters as
+measurements do: so the intervals of what the log shows have that error in them, too. The covariance
+is the larger of two, parameter by parameter: that of white noise, and that of errors which are
+alike within blocks of time (a sandwich of the blocks' gradients, to first order what a bootstrap of
+blocks gives).
+
+How long gusts last and how much the rotors do can hardly be told apart where a controller answers
+to the gusts: parameters that are found with gusts that are held, and gusts with parameters that are
+held, come to rest far from the most likely ones. So the parameters are found for some durations,
+the most likely duration is that of the parabola through them, and its error is in the intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+from scipy.special import stdtrit  # the quantiles of stats.t, whose import takes a second
+
+from rltools_host.drones.fitting.log import ROTORS
+from rltools_host.drones.fitting.model import (
+    COUNT,
+    DURATIONS_S,
+    GRAVITY_M_S2,
+    X_SIGNS,
+    Y_SIGNS,
+    YAW_SIGNS,
+    Model,
+    P,
+    Residuals,
+    most_likely,
+    stepped,
+    summed,
+)
+
+Array = NDArray[np.float64]
+Assumption = Callable[[Array], list[float]]  # differences in standard deviations
+
+SMALLEST_GAIN = 1e-7  # of the sum of squares, relative
+# Each channel is weighted by its residuals' noise, anew after some steps: until that changes less.
+MOST_STEPS, MOST_WEIGHTINGS, SAME_NOISE = 3, 20, 1e-3
+LOWEST = np.full(COUNT, -np.inf)
+HIGHEST = np.full(COUNT, np.inf)
+LOWEST[[P.LAG_UP, P.LAG_DOWN]] = np.log(5e-4)
+HIGHEST[[P.LAG_UP, P.LAG_DOWN]] = np.log(1.0)
+LOWEST[P.LATENCY], HIGHEST[P.LATENCY] = -0.02, 0.06
+LOWEST[P.SHAPE_0], HIGHEST[P.SHAPE_0] = -0.3, 0.6
+LOWEST[P.SHAPE_1], HIGHEST[P.SHAPE_1] = -0.6, 1.5
+
+# Of x and y together: the published tables have 0.78 to 0.95.
+USUAL_INERTIA_Z, INERTIA_Z_DEVIATION = 0.87, 0.08
+SHAPE = (P.SHAPE_0, P.SHAPE_1)
+# Parts of the greatest thrust at rest, 0 to 0.10 in published curves, and proportional to speed,
+# 0 to 0.34; the rest is its square.
+USUAL_SHAPE, SHAPE_DEVIATION = (0.03, 0.1), (0.06, 0.2)
+
+FIRST_S, FACTOR = 0.3, 2.0  # the durations that are tried
+# Sizes are those of the parameters that were found before: until these move less than this, in
+# their standard errors.
+UNMOVED, MOST_TIMES = 0.1, 3
+
+
+# -- what is assumed ------------------------------------------------------------------------------
+
+
+def usual_curve(theta: Array) -> list[float]:
+    """Of a rotor's thrust over its speed."""
+    return [
+        (float(theta[place]) - usual) / deviation
+        for place, usual, deviation in zip(SHAPE, USUAL_SHAPE, SHAPE_DEVIATION, strict=True)
+    ]
+
+
+def inertia_x_and_y(theta: Array) -> float:
+    """Together."""
+    return 1.0 / float(theta[P.GAIN_X]) + 1.0 / float(theta[P.GAIN_Y])
+
+
+def usual_inertia_z(theta: Array) -> list[float]:
+    ratio = float(theta[P.INERTIA_Z]) / inertia_x_and_y(theta)
+    return [(ratio - USUAL_INERTIA_Z) / INERTIA_Z_DEVIATION]
+
+
+def differences(assumed: Iterable[Assumption], theta: Array) -> Array:
+    return np.array([value for assumption in assumed for value in assumption(theta)], dtype=float)
+
+
+def derivatives(assumed: Iterable[Assumption], theta: Array, free: list[int]) -> Array:
+    """Of the differences by the free parameters: [difference, parameter]."""
+    assumed = tuple(assumed)
+    here = differences(assumed, theta)
+    columns = []
+    for place in free:
+        moved = stepped(theta, place)
+        columns.append((differences(assumed, moved) - here) / (moved[place] - theta[place]))
+    return np.stack(columns, axis=1)
+
+
+# -- least squares --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Parameters with standard errors; 0 for those that were held."""
+
+    theta: Array
+    errors: Array
+    covariance: Array  # [COUNT, COUNT]
+    free: tuple[int, ...]
+    blocks: int
+    noise: Array  # standard deviation of the residuals, by channel
+
+    def quantile(self, outside: float = 0.05) -> float:
+        """Half an interval in standard errors: Student's, for the blocks."""
+        return float(stdtrit(max(self.blocks - 1, 5), 1.0 - 0.5 * outside))
+
+    def half_width(self, place: int) -> float:
+        return self.quantile() * float(self.errors[place])
+
+
+def noise_of(residuals: Residuals) -> Array:
+    """Standard deviation of each channel's residuals."""
+    squares = np.bincount(residuals.channel, residuals.values**2)
+    counts = np.bincount(residuals.channel)
+    result: Array = np.sqrt(squares / (counts * residuals.freedom)) + 1e-9
+    return result
+
+
+def estimate(
+    model: Model,
+    start: Array,
+    free: list[int],
+    assumed: Sequence[Assumption] = (),
+    lowest_latency_s: float | None = None,
+) -> Estimate:
+    """From a start, with the parameters that are free and what is assumed of them."""
+    lowest = LOWEST.copy()
+    if lowest_latency_s is not None:
+        lowest[P.LATENCY] = lowest_latency_s
+    bounds = lowest[free], HIGHEST[free]
+    theta = start.copy()
+    theta[free] = np.clip(theta[free], *bounds)
+    residuals = model.residuals(theta)
+    noise = noise_of(residuals)
+
+    def at(values: Array) -> Array:
+        place: Array = theta.copy()
+        place[free] = values
+        return place
+
+    for _ in range(MOST_WEIGHTINGS):
+        weight = 1.0 / noise[residuals.channel]
+
+        def weighted(values: Array, weight: Array = weight) -> Array:
+            place = at(values)
+            return np.concatenate(
+                [model.residuals(place).values * weight, differences(assumed, place)]
+            )
+
+        def slopes(values: Array, weight: Array = weight) -> Array:
+            place = at(values)
+            of_log = model.jacobian(place, free) * weight[:, None]
+            return np.concatenate([of_log, derivatives(assumed, place, free)])
+
+        found = least_squares(
+            weighted,
+            theta[free],
+            slopes,
+            bounds,
+            x_scale="jac",
+            ftol=SMALLEST_GAIN,
+            max_nfev=MOST_STEPS,
+        )
+        theta = at(found.x)
+        count = len(weight)
+        residuals = replace(residuals, values=found.fun[:count] / weight)
+        jacobian = found.jac[:count] / weight[:, None]
+        before, noise = noise, noise_of(residuals)
+        if np.all(np.abs(noise / before - 1.0) < SAME_NOISE):
+            break
+    weight = 1.0 / noise[residuals.channel]
+    r, j = residuals.values * weight, jacobian * weight[:, None]
+    covariance, blocks = covariance_of(j, r, residuals.block, derivatives(assumed, theta, free))
+    whole = np.zeros((COUNT, COUNT))
+    whole[np.ix_(free, free)] = covariance
+    errors = np.sqrt(np.maximum(np.diag(whole), 0.0))
+    return Estimate(theta, errors, whole, tuple(free), blocks, noise)
+
+
+def covariance_of(
+    j: Array, r: Array, block: NDArray[np.int64], assumed: Array
+) -> tuple[Array, int]:
+    """The sandwich, made at least as wide as white noise's in each parameter. `assumed`: the
+    derivatives of what is assumed, in its standard deviations."""
+    prior = assumed.T @ assumed
+    normal = j.T @ j + prior
+    scales = np.sqrt(np.diag(normal)) + 1e-300
+    inverse = np.linalg.pinv(normal / np.outer(scales, scales), rcond=1e-12)
+    white = inverse / np.outer(scales, scales)
+    count = int(block.max()) + 1
+    gradients = np.zeros((count, j.shape[1]))
+    np.add.at(gradients, block, j * r[:, None])
+    spread = gradients.T @ gradients * (count / max(count - 1, 1)) + prior
+    sandwich = white @ spread @ white
+    widening = np.sqrt(np.maximum(1.0, np.diag(white) / np.maximum(np.diag(sandwich), 1e-300)))
+    return sandwich * np.outer(widening, widening), count
+
+
+# -- in gusts -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InGusts:
+    """What was found with a duration."""
+
+    model: Model
+    estimate: Estimate
+    unlikely: float  # the logarithm of the likelihood, negative
+
+
+def estimate_in_gusts(
+    model: Model, start: Array, estimated: Callable[[Model, Array], Estimate]
+) -> tuple[InGusts, Array]:
+    """With the most likely duration; and how the parameters move with its standard error."""
+    tried: dict[int, InGusts] = {}
+
+    def at(place: int, near: Array) -> InGusts:
+        if place not in tried:
+            tried[place] = with_duration(model, FIRST_S * FACTOR**place, near, estimated)
+        return tried[place]
+
+    shortest, longest = (int(np.log(s / FIRST_S) / np.log(FACTOR)) for s in DURATIONS_S)
+    best = 0
+    near = at(best, start).estimate.theta
+    while True:
+        beside = [place for place in (best - 1, best + 1) if shortest <= place <= longest]
+        better = min(beside, key=lambda place: at(place, near).unlikely)
+        if tried[better].unlikely >= tried[best].unlikely:
+            break
+        best, near = better, tried[better].estimate.theta
+    if len(beside) < 2:  # as short or long as can be told
+        return tried[best], np.zeros_like(near)
+    low, middle, high = (tried[best + side] for side in (-1, 0, 1))
+    bend = low.unlikely - 2.0 * middle.unlikely + high.unlikely
+    peak = 0.5 * (low.unlikely - high.unlikely) / max(bend, 1e-9)
+    duration_s = FIRST_S * FACTOR ** (best + float(np.clip(peak, -0.5, 0.5)))
+    by_step = 0.5 * (high.estimate.theta - low.estimate.theta)
+    found = with_duration(model, duration_s, near, estimated)
+    return found, by_step * min(1.0 / np.sqrt(max(bend, 1e-9)), 1.0)
+
+
+def with_duration(
+    model: Model, duration_s: float, start: Array, estimated: Callable[[Model, Array], Estimate]
+) -> InGusts:
+    theta = start
+    for _ in range(MOST_TIMES):
+        gusts = most_likely(model.settled(theta), model.integrated, model.log.step_s, duration_s)
+        filtered = Model(model.log, model.rotor_x_m, model.rotor_y_m, gusts)
+        found = estimated(filtered, theta)
+        moved = np.abs(found.theta - theta)
+        theta = found.theta
+        if np.all(moved <= UNMOVED * found.errors):
+            break
+    rows = len(model.log.time_s) - model.windows.rows.start  # of each channel
+    return InGusts(filtered, found, rows * float(np.log(found.noise).sum()))
+
+
+def widened(found: Estimate, moved: Array) -> Estimate:
+    """With an error that moves the parameters that are free together."""
+    moved = np.where(np.isin(np.arange(len(moved)), found.free), moved, 0.0)
+    covariance = found.covariance + np.outer(moved, moved)
+    return replace(found, covariance=covariance, errors=np.sqrt(np.diag(covariance)))
+
+
+# -- where a fit begins: which rotor does what -----------------------------------------------------
+
+LAGS_S = (0.002, 0.01, 0.03, 0.06, 0.1, 0.16, 0.25)  # that are tried for a beginning
+CLEAR = 8.0  # standard errors, by which a sign is known
+AXES = ("roll", "pitch", "yaw")
+PATTERNS = np.stack([Y_SIGNS, -X_SIGNS, YAW_SIGNS])
+
+
+def begin(model: Model) -> Array:
+    """A start for the fit; one sentence where rotors or axes are not where they should be."""
+    lag_s, each, errors = answers_of_rotors(model)
+    check_rotors(model, each, errors)
+    together, clear = answers_of_axes(model, lag_s)
+    log = model.log
+    for axis, name in enumerate(AXES):
+        if clear[axis] < -CLEAR:
+            what = (
+                "its rotors turn the other way: the front right one turns counter-clockwise seen "
+                "from above, or yaw is about an axis that points down"
+                if name == "yaw"
+                else "the signs of the angular velocity or the order of the rotors are others"
+            )
+            raise log.fault(f"{name} answers to the commands with the opposite sign: {what}")
+    for axis, name in enumerate(AXES[:2]):
+        if clear[axis] < CLEAR:
+            raise log.fault(
+                f"it has no {name} motion that its commands explain: fly quick turns about that "
+                "axis too, or look whether commands and gyroscope are of the same time"
+            )
+    theta = np.zeros(COUNT)
+    theta[[P.LAG_UP, P.LAG_DOWN]] = np.log(lag_s)
+    motion = model.motions([theta])[0]
+    lift = GRAVITY_M_S2 if log.acceleration is None else float(log.acceleration[:, 2].mean())
+    theta[P.THRUST] = lift / float(motion.thrust.sum(axis=1).mean())
+    arms = np.array([model.rotor_y_m, model.rotor_x_m, 1.0])
+    gains = np.maximum(together, 1e-6) / (theta[P.THRUST] * arms)
+    theta[[P.GAIN_X, P.GAIN_Y, P.GAIN_Z]] = gains
+    theta[P.INERTIA_Z] = USUAL_INERTIA_Z * inertia_x_and_y(theta)
+    return theta
+
+
+def regression(model: Model, inputs: Array) -> tuple[Array, Array, float]:
+    """Angular accelerations by inputs [row, n], which are integrals: coefficients [axis, n], their
+    standard errors, and what is left, relative to what there was."""
+    windows = model.windows
+    columns = [windows.differences(column) for column in inputs.T]
+    columns.append(windows.differences(model.log.time_s - model.log.time_s[0]))
+    design = np.stack(columns, axis=1)
+    scale = np.sqrt((design**2).sum(axis=0)) + 1e-12
+    inverse = np.linalg.pinv((design / scale).T @ (design / scale), rcond=1e-9)
+    values, errors, left = [], [], 0.0
+    for column in model.log.angular_velocity.T:
+        measured = windows.differences(column)
+        solution = inverse @ ((design / scale).T @ measured)
+        rest = measured - (design / scale) @ solution
+        deviation = float(np.sqrt((rest**2).mean()))
+        left += np.log(deviation / (float(np.sqrt((measured**2).mean())) + 1e-12) + 1e-12)
+        values.append(solution / scale)
+        errors.append(deviation * np.sqrt(np.maximum(np.diag(inverse), 1e-12)) / scale)
+    return np.array(values)[:, :-1], np.array(errors)[:, :-1], left
+
+
+def impulses(model: Model, lags_s: tuple[float, ...]) -> list[Array]:
+    """Integrals of each rotor's thrust, for some lags: [row, 4]."""
+    sets = []
+    for lag_s in lags_s:
+        theta = np.zeros(COUNT)
+        theta[[P.LAG_UP, P.LAG_DOWN]] = np.log(lag_s)
+        sets.append(theta)
+    return [summed(motion.impulse) for motion in model.motions(sets)]
+
+
+def answers_of_rotors(model: Model) -> tuple[float, Array, Array]:
+    """The lag that explains most, and each rotor's part in each axis, with standard errors."""
+    tried = [
+        (lag_s, *regression(model, inputs))
+        for lag_s, inputs in zip(LAGS_S, impulses(model, LAGS_S), strict=True)
+    ]
+    lag_s, values, errors, _ = min(tried, key=lambda entry: entry[3])
+    return lag_s, values, errors
+
+
+def answers_of_axes(model: Model, lag_s: float) -> tuple[Array, Array]:
+    """What the rotors of an axis do together, and how many standard errors that is from nothing."""
+    inputs = impulses(model, (lag_s,))[0] @ PATTERNS.T
+    values, errors, _ = regression(model, inputs)
+    return np.diag(values), np.diag(values) / np.maximum(np.diag(errors), 1e-12)
+
+
+def check_rotors(model: Model, values: Array, errors: Array) -> None:
+    """Where each rotor is seen to be, by how roll and pitch answer to it."""
+    if np.any(np.abs(values[:2]) <= CLEAR * errors[:2]):
+        return  # not seen
+    signs = np.sign(values[:2])
+    seen = [
+        next(place for place in range(4) if np.array_equal(PATTERNS[:2, place], signs[:, rotor]))
+        for rotor in range(4)
+    ]
+    if seen == [0, 1, 2, 3]:
+        return
+    if sorted(seen) != [0, 1, 2, 3]:
+        raise model.log.fault(
+            "its rotors do not turn the body as four rotors of an x do: look at the order of the "
+            "commands and at the signs of the angular velocity"
+        )
+    kind = "thrust" if model.log.commands_thrust else "speed"
+    moved = [
+        f"{kind}_{ROTORS[rotor]} is of the {ROTORS[place].replace('_', ' ')} one"
+        for rotor, place in enumerate(seen)
+        if rotor != place
+    ]
+    raise model.log.fault(
+        f"its rotors are in another order, as roll and pitch show: {', '.join(moved)}"
+    )

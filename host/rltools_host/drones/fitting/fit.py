@@ -1,0 +1,290 @@
+"""A log becomes parameters: which of them can be seen in it, their values and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.drones.fitting.checks import check_log
+from rltools_host.drones.fitting.estimate import (
+    SHAPE,
+    USUAL_INERTIA_Z,
+    USUAL_SHAPE,
+    Assumption,
+    Estimate,
+    begin,
+    estimate,
+    estimate_in_gusts,
+    inertia_x_and_y,
+    usual_curve,
+    usual_inertia_z,
+    widened,
+)
+from rltools_host.drones.fitting.log import FlightLog
+from rltools_host.drones.fitting.model import COUNT, Model, P
+from rltools_host.drones.fitting.rotors import SHORTEST_LAG_S
+
+Array = NDArray[np.float64]
+
+WIDEST = 0.3  # half an interval, relative: what is wider is not known
+WIDEST_LAG = 0.5
+WIDEST_INERTIA_Z = 0.15
+WIDEST_SHAPE = 0.25  # of thrust's parts at rest and proportional to speed
+DRAGS = (P.DRAG_X, P.DRAG_Y, P.DRAG_Z)
+ALL_DRAGS = (*DRAGS, P.SPIN_DRAG)
+# What is left over a sensor's noise, in parts of it, without gusts: chance alone makes about
+# 1 / sqrt(rows).
+CALM, CALM_ROWS = 0.1, 5.0
+WEAKEST = 0.3  # motion, in a gyroscope's noise
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Parameters of unit mass, with what was held and why."""
+
+    log: FlightLog
+    estimate: Estimate
+    has_arms: bool  # else inertias are of unit distance of the rotors
+    held: frozenset[int]  # places that the log does not show
+    no_lag: frozenset[int]  # of P.LAG_UP and P.LAG_DOWN: shorter than can be seen
+    knows_yaw: bool
+    warnings: tuple[str, ...]
+    residuals: dict[str, tuple[float, float]]  # channel: what is left, the sensor's noise
+
+    def value(self, function: Callable[[Array], float]) -> float:
+        return float(function(self.estimate.theta))
+
+    def interval(
+        self, function: Callable[[Array], float], positive: bool = False, chosen: bool = False
+    ) -> tuple[float, float]:
+        """Of 95 %; by the function's gradient, of its logarithm where it is positive. `chosen`: of
+        a drag, which is shown since its estimate is large: so that 95 % of those that are shown
+        have the truth, the interval is that of 100 % - 5 % x the part of the drags that is shown
+        (Benjamini and Yekutieli 2005)."""
+        theta = self.estimate.theta
+        value = float(function(theta))
+        sizes = np.maximum(1e-3 * self.estimate.errors, 1e-9 * np.abs(theta))
+        gradient = np.array(
+            [
+                (function(theta + step) - function(theta - step)) / (2.0 * size) if size else 0.0
+                for size, step in zip(sizes, np.diag(sizes), strict=True)
+            ]
+        )
+        variance = float(gradient @ self.estimate.covariance @ gradient)
+        outside = 0.05
+        if chosen:
+            outside *= sum(map(self.is_known, ALL_DRAGS)) / len(ALL_DRAGS)
+        half = self.estimate.quantile(outside) * float(np.sqrt(max(variance, 0.0)))
+        if positive and value > 0.0:
+            factor = float(np.exp(min(half / value, 50.0)))
+            return value / factor, value * factor
+        return value - half, value + half
+
+    def is_known(self, place: int) -> bool:
+        return place in self.estimate.free and place not in self.held
+
+
+def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None = None) -> Fit:
+    """The parameters that explain a log; RltError says why it cannot be."""
+    unchecked = check_log(log)
+    has_arms = rotor_x_m is not None and rotor_y_m is not None
+    arms = (rotor_x_m or 1.0, rotor_y_m or 1.0)
+    model = Model(log, *arms)
+    first = estimate_all(model, begin(model))
+    found, held, no_lag = estimate_what_is_seen(model, first)
+    misfit, misfitting = misfit_of(noise_table(model, found))
+    is_calm = misfit < 1.0 + max(CALM, CALM_ROWS / np.sqrt(len(log.time_s)))
+    if not is_calm:
+        in_gusts, moved = estimate_in_gusts(
+            model, found.theta, partial(estimate_with, held=held, no_lag=no_lag)
+        )
+        model = in_gusts.model
+        first = estimate_all(model, in_gusts.estimate.theta)
+        found, held, no_lag = estimate_what_is_seen(model, first)
+        found = widened(found, moved)
+    strength = model.driven(found.theta) / found.noise[-3:]
+    require_motion(log, found, strength)
+    knows_yaw = is_yaw_known(found, strength)
+    return Fit(
+        log,
+        found,
+        has_arms,
+        frozenset(held | {place for place in range(COUNT) if not is_in(log, place)}),
+        frozenset(no_lag),
+        knows_yaw,
+        (
+            *warnings(log, found, held, knows_yaw, "" if is_calm else misfitting, misfit),
+            *unchecked,
+        ),
+        noise_table(model, found),
+    )
+
+
+def estimate_all(model: Model, start: Array) -> Estimate:
+    """Of all parameters that the log's columns can say anything of."""
+    return estimate(model, start, *free_and_assumed(model.log))
+
+
+def free_and_assumed(log: FlightLog) -> tuple[list[int], list[Assumption]]:
+    if log.commands_thrust:
+        return [place for place in range(COUNT) if is_in(log, place) or place in SHAPE], [
+            usual_curve
+        ]
+    return [place for place in range(COUNT) if is_in(log, place)], []
+
+
+def estimate_what_is_seen(model: Model, first: Estimate) -> tuple[Estimate, set[int], set[int]]:
+    """Once more with assumptions in place of what is not seen: the estimate, what is not seen in
+    it, and the lags that are shorter than can be seen."""
+    held, no_lag = what_to_hold(first, model.log)
+    if not held | no_lag:
+        return first, held, no_lag
+    return estimate_with(model, first.theta, held, no_lag), held, no_lag
+
+
+def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) -> Estimate:
+    """With parameters that are 0 or assumed, and lags that are none."""
+    free, assumed = free_and_assumed(model.log)
+    theta = start.copy()
+    if P.SHAPE_1 in held:
+        assumed.append(usual_curve)
+        theta[list(SHAPE)] = USUAL_SHAPE
+    if P.INERTIA_Z in held:
+        assumed.append(usual_inertia_z)
+        theta[P.INERTIA_Z] = USUAL_INERTIA_Z * inertia_x_and_y(theta)
+    lags = list(no_lag)
+    if no_lag and np.any(np.exp(theta[lags]) > SHORTEST_LAG_S * 1.01):
+        theta[P.LATENCY] += np.exp(theta[lags]).mean()  # what they had of a lag
+        theta[lags] = np.log(SHORTEST_LAG_S)
+    nothing = held - {P.SHAPE_1, P.INERTIA_Z}
+    if P.SHAPE_1 in held:
+        nothing -= {P.SHAPE_0}
+    theta[list(nothing)] = 0.0
+    free = [place for place in free if place not in nothing | no_lag]
+    # Rotors without lag jump: what comes before its command would be nowhere smooth.
+    return estimate(model, theta, free, assumed, 0.0 if no_lag else None)
+
+
+def is_in(log: FlightLog, place: int) -> bool:
+    """Whether the log's columns can say anything of a parameter."""
+    if place in SHAPE:
+        return not log.commands_thrust
+    if place in DRAGS:
+        return log.velocity is not None
+    if place in (P.OFFSET_X, P.OFFSET_Y):
+        return log.acceleration is not None
+    return True
+
+
+def what_to_hold(first: Estimate, log: FlightLog) -> tuple[set[int], set[int]]:
+    """Parameters that the log does not show, and lags that are shorter than it shows."""
+    theta, held = first.theta, set()
+    if not log.commands_thrust and max(map(first.half_width, SHAPE)) > WIDEST_SHAPE:
+        held |= set(SHAPE)
+    elif not log.commands_thrust and theta[P.SHAPE_0] < 0.0:
+        held.add(P.SHAPE_0)  # a rotor at rest does not pull
+    for place, least in ((P.DRAG_X, 1.0), (P.DRAG_Y, 1.0), (P.DRAG_Z, 1.0), (P.SPIN_DRAG, 2.0)):
+        # A gyroscope's noise, which the controller answers to, looks a little like damping.
+        if place in first.free and theta[place] < least * first.half_width(place):
+            held.add(place)
+    if first.half_width(P.INERTIA_Z) > WIDEST_INERTIA_Z * abs(theta[P.INERTIA_Z]):
+        held.add(P.INERTIA_Z)
+    shortest = np.log(0.25 * log.step_s)
+    no_lag = {place for place in (P.LAG_UP, P.LAG_DOWN) if theta[place] < shortest}
+    return {int(place) for place in held}, {int(place) for place in no_lag}
+
+
+def require_motion(log: FlightLog, found: Estimate, strength: Array) -> None:
+    """What every log has to show."""
+    theta = found.theta
+    for axis, name in enumerate(("roll", "pitch")):
+        if strength[axis] < WEAKEST:
+            raise log.fault(
+                f"its {name} motion does not exceed its gyroscope's noise: fly with quicker changes"
+            )
+    for place, what in (
+        (P.THRUST, "how large the thrust is"),
+        (P.GAIN_X, "how quickly it rolls"),
+        (P.GAIN_Y, "how quickly it pitches"),
+    ):
+        if found.half_width(place) > WIDEST * abs(theta[place]) or theta[place] <= 0.0:
+            raise log.fault(
+                f"it does not show {what} (95 % interval {theta[place]:.3g} ± "
+                f"{found.half_width(place):.2g}): fly with quicker changes, or longer"
+            )
+    for place, what in ((P.LAG_UP, "faster"), (P.LAG_DOWN, "slower")):
+        if place in found.free and found.half_width(place) > WIDEST_LAG:
+            raise log.fault(
+                f"it does not show how long the rotors take to get {what}: fly with quicker "
+                "changes of thrust, roll and pitch, or longer"
+            )
+
+
+def noise_table(model: Model, found: Estimate) -> dict[str, tuple[float, float]]:
+    """What each sensor's residuals are, and its noise by the differences from row to row."""
+    log = model.log
+    other = log.acceleration if log.acceleration is not None else log.velocity
+    assert other is not None
+    kind = "acceleration" if log.acceleration is not None else "velocity"
+    columns = [*other.T, *log.angular_velocity.T]
+    names = [f"{word}_{axis}" for word in (kind, "angular_velocity") for axis in "xyz"]
+    return {
+        name: (float(left), float(np.diff(column, n=2).std() / np.sqrt(6.0)))
+        for name, column, left in zip(names, columns, found.noise, strict=True)
+    }
+
+
+def warnings(
+    log: FlightLog,
+    found: Estimate,
+    held: set[int],
+    knows_yaw: bool,
+    misfitting: str,
+    misfit: float,
+) -> list[str]:
+    """What the user should know of the log, a sentence each."""
+    said = []
+    theta = found.theta
+    if not knows_yaw:
+        said.append(
+            "it has too little yaw motion: the rotors' torque is not known; fly quick turns to "
+            "both sides"
+        )
+    if P.SHAPE_1 in held:
+        said.append(
+            "the thrust was changed too little for its curve over rotor speed: it was taken as "
+            "published ones are, nearly its square"
+        )
+    if theta[P.LATENCY] < -1.5 * log.step_s:
+        said.append(
+            f"the rotors answer {-1000 * theta[P.LATENCY]:.0f} ms before the command: the "
+            "commands are stamped too late, or the sensors too early"
+        )
+    if misfitting:
+        said.append(
+            f"{misfitting} differed from the model by {misfit:.1f} times its sensor's noise: "
+            "gusts, a battery that sags, a loose part or columns of different times; taken as "
+            "gusts, which makes the intervals wider"
+        )
+    if log.unused:
+        said.append(f"columns that are not used: {', '.join(log.unused)}")
+    return said
+
+
+def misfit_of(residuals: dict[str, tuple[float, float]]) -> tuple[float, str]:
+    """The most that is left, in its sensor's noise, and of what."""
+    return max(
+        (left / max(noise, 1e-9), name[:-2].replace("_", " "))
+        for name, (left, noise) in residuals.items()
+    )
+
+
+def is_yaw_known(found: Estimate, strength: Array) -> bool:
+    """A gyroscope's noise, to which the controller answers, looks like motion in too weak ones."""
+    theta = found.theta
+    sure = theta[P.GAIN_Z] > 0.0 and found.half_width(P.GAIN_Z) < WIDEST * theta[P.GAIN_Z]
+    return bool(sure and strength[2] >= WEAKEST)

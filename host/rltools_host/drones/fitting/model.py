@@ -1,0 +1,396 @@
+"""What a log's sensors should have shown, given parameters: the differences are the residuals.
+
+The equations are those of docs/fit.md. Nothing that is measured is differentiated. What an
+accelerometer shows is compared row by row; angular velocity (and velocity, where there is no
+accelerometer) within short windows, in which each has a start of its own: the predicted change is
+integrated, and a window's mean difference is taken off. Where there are gusts, all is compared row
+by row, after a filter that takes off what earlier rows say of them: else a controller that answers
+to gusts would look like rotors that answer to commands less than they do.
+
+What gusts leave in a log's sensors, made white, so that least squares are as sure as they say.
+
+A gust is taken as an acceleration of the first order: it is forgotten within its duration. An
+accelerometer shows it beside its white noise; a gyroscope (and a velocity) shows its integral. A
+Kalman filter of that predicts each row from those before it; what it does not predict is white
+where the noise is as taken, and what a controller did by then cannot be correlated with it. Sizes
+and durations are the most likely ones of the differences at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import cumulative_trapezoid
+from scipy.optimize import minimize
+from scipy.signal import lfilter
+from scipy.spatial.transform import Rotation
+
+from rltools_host.drones.fitting.log import FlightLog
+from rltools_host.drones.fitting.rotors import RotorMotion, RotorParameters, motions
+
+Array = NDArray[np.float64]
+
+# Where the search begins, how far it goes: size over the sensor's noise (per second, for what is
+# integrated), duration in seconds.
+FIRST, FIRST_INTEGRATED = (0.5, 0.3), (10.0, 0.3)
+SIZES, DURATIONS_S = (1e-3, 1e4), (0.02, 10.0)
+FIRST_STEP, LAST_STEP = 1.4, 0.05  # of the logarithms
+
+
+@dataclass(frozen=True)
+class Gusts:
+    """In one channel."""
+
+    size: float  # standard deviation over that of the sensor's noise, in a row
+    duration_s: float
+    integrated: bool  # the channel shows the integral of the gusts' acceleration
+
+    def filter(self, step_s: float) -> tuple[Array, ...]:
+        """What a Kalman filter does not predict of a row, as a filter of the rows: numerator and
+        denominator in powers of a delay of one row.
+
+        What the channel shows is white where it is multiplied by the numerator's roots, 1 for the
+        integral and what is kept of a gust, and divided by those of its spectrum that lie within
+        the unit circle. With w = z + 1/z - 2 a root p of the numerator is (1 - p)^2 - p w.
+        """
+        kept = np.exp(-step_s / self.duration_s)
+        pushed, forgotten = self.size**2 * (1.0 - kept**2), (1.0 - kept) ** 2
+        if self.integrated:
+            poles = [1.0, kept]
+            w = np.roots([kept, -forgotten, pushed * step_s**2]).astype(complex)
+        else:
+            poles = [kept]
+            w = np.array([(forgotten + pushed) / kept], complex)
+        inside = (np.sqrt(1.0 + 0.25 * w) + np.sqrt(0.25 * w)) ** -2
+        return tuple(np.real(np.poly(roots)) for roots in (poles, inside))
+
+
+class Filter:
+    """Of [channel, row] differences: what is not predicted of each row by those before it."""
+
+    def __init__(self, gusts: list[Gusts], step_s: float, rows: int) -> None:
+        self.gusts = gusts
+        self._filters = [each.filter(step_s) for each in gusts]
+        integrated = np.array([each.integrated for each in gusts])
+        starts = self._filtered(np.ones((len(gusts), rows)) * integrated[:, None])
+        lengths = np.linalg.norm(starts, axis=1, keepdims=True)
+        self._starts = starts / np.where(integrated[:, None], lengths, 1.0)
+
+    def _filtered(self, values: Array) -> Array:
+        return np.stack(
+            [lfilter(*each, row) for each, row in zip(self._filters, values, strict=True)]
+        )
+
+    def __call__(self, values: Array) -> Array:
+        """The start of what is integrated is free."""
+        filtered = self._filtered(values)
+        result: Array = filtered - (filtered * self._starts).sum(axis=1, keepdims=True) * (
+            self._starts
+        )
+        return result
+
+
+def most_likely(
+    differences: Array, integrated: list[bool], step_s: float, duration_s: float
+) -> Filter:
+    """The filter of the gusts of which [channel, row] differences are the most likely ones, where
+    those of what is integrated have a duration that is given."""
+    gusts = [
+        most_likely_gusts(values, each, step_s, duration_s if each else None)
+        for values, each in zip(differences, integrated, strict=True)
+    ]
+    return Filter(gusts, step_s, differences.shape[1])
+
+
+def most_likely_gusts(
+    values: Array, integrated: bool, step_s: float, duration_s: float | None = None
+) -> Gusts:
+    """By a search over the logarithms of size and, if it is not given, duration."""
+    first = np.log(FIRST_INTEGRATED if integrated else FIRST)
+    searched = 2 if duration_s is None else 1
+
+    def of(place: Array) -> Gusts:
+        size, duration = np.exp(place[0]), duration_s or np.exp(place[1])
+        return Gusts(float(size), float(duration), integrated)
+
+    def unlikely(place: Array) -> float:
+        left = Filter([of(place)], step_s, len(values))(values[None])
+        return float((left**2).sum())
+
+    corners = first + FIRST_STEP * np.eye(3, 2, -1)
+    found = minimize(
+        unlikely,
+        first[:searched],
+        method="Nelder-Mead",
+        bounds=np.log([SIZES, DURATIONS_S])[:searched],
+        options={
+            "initial_simplex": corners[: searched + 1, :searched],
+            "xatol": LAST_STEP,
+            "fatol": np.inf,
+        },
+    )
+    return of(found.x)
+
+
+GRAVITY_M_S2 = 9.81
+# Front right, rear right, rear left, front left. A rotor that turns counter-clockwise seen from
+# above, as the first one, turns the body clockwise (policy/contracts/quadrotor.h).
+X_SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
+Y_SIGNS = np.array([-1.0, -1.0, 1.0, 1.0])
+YAW_SIGNS = np.array([-1.0, 1.0, -1.0, 1.0])
+
+SETTLING_S = 0.6  # what the rotors did before the log began is forgotten
+RATE_WINDOW_S = 0.2
+VELOCITY_WINDOW_S = 0.4
+BLOCKS = 40  # of time, whose errors are taken as independent
+SHORTEST_BLOCK_S = 0.4
+
+
+class P(IntEnum):
+    """Places in the vector of parameters. Those of a mass are divided by it."""
+
+    LAG_UP = 0  # natural logarithm of seconds
+    LAG_DOWN = 1
+    LATENCY = 2  # s
+    SHAPE_0 = 3
+    SHAPE_1 = 4
+    THRUST = 5  # the greatest of a rotor, m/s^2
+    GAIN_X = 6  # 1 / inertia, 1/m^2
+    GAIN_Y = 7
+    GAIN_Z = 8  # torque per thrust / inertia, 1/m
+    INERTIA_Z = 9  # m^2
+    SPIN_DRAG = 10  # m^2/s
+    DRAG_X = 11  # 1/s
+    DRAG_Y = 12
+    DRAG_Z = 13
+    OFFSET_X = 14  # of the accelerometer, m/s^2
+    OFFSET_Y = 15
+    TWIST_X = 16  # what the rotors' differences leave over, rad/s^2
+    TWIST_Y = 17
+    TWIST_Z = 18
+
+
+ROTOR_PLACES = (P.LAG_UP, P.LAG_DOWN, P.LATENCY, P.SHAPE_0, P.SHAPE_1)
+COUNT = len(P)
+# For differences; in each place small against what matters and large against rounding.
+STEPS = np.full(COUNT, 1e-4)
+STEPS[[P.LAG_UP, P.LAG_DOWN]] = 0.01
+STEPS[P.LATENCY] = 2e-4
+STEPS[[P.SHAPE_0, P.SHAPE_1]] = 1e-3
+
+
+def rotor_parameters(theta: Array) -> RotorParameters:
+    return RotorParameters(
+        float(np.exp(theta[P.LAG_UP])),
+        float(np.exp(theta[P.LAG_DOWN])),
+        float(theta[P.LATENCY]),
+        float(theta[P.SHAPE_0]),
+        float(theta[P.SHAPE_1]),
+    )
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """All differences in one vector, with what they are of and when."""
+
+    values: Array
+    channel: NDArray[np.int64]
+    block: NDArray[np.int64]
+    freedom: Array  # by channel: the part of its differences that windows leave free
+
+
+class Windows:
+    """Rows in windows of equal length, after the rotors have settled."""
+
+    def __init__(self, log: FlightLog, duration_s: float, block_s: float) -> None:
+        start = int(np.searchsorted(log.time_s, log.time_s[0] + SETTLING_S))
+        self.length = max(round(duration_s / log.step_s), 4)
+        count = (len(log.time_s) - start) // self.length
+        self.freedom = 1.0 - 1.0 / self.length
+        self.rows = slice(start, start + count * self.length)
+        times = log.time_s[self.rows].reshape(count, self.length)[:, 0] - log.time_s[start]
+        self.block = np.repeat((times / block_s).astype(np.int64), self.length)
+
+    def differences(self, values: Array) -> Array:
+        """Of [row] values, less each window's mean."""
+        parts = values[self.rows].reshape(-1, self.length)
+        left: Array = parts - parts.mean(axis=1, keepdims=True)
+        return left.ravel()
+
+
+class Model:
+    """A log, prepared; `residuals` compares it with what parameters predict."""
+
+    def __init__(
+        self, log: FlightLog, rotor_x_m: float, rotor_y_m: float, gusts: Filter | None = None
+    ) -> None:
+        self.log, self.gusts = log, gusts
+        self.rotor_x_m, self.rotor_y_m = rotor_x_m, rotor_y_m
+        self._x, self._y = rotor_x_m * X_SIGNS, rotor_y_m * Y_SIGNS
+        block_s = max(log.duration_s / BLOCKS, SHORTEST_BLOCK_S)
+        self.windows = Windows(log, RATE_WINDOW_S, block_s)
+        long = Windows(log, VELOCITY_WINDOW_S, block_s)
+        start = self.windows.rows.start
+        self._rows = slice(start, None)
+        # By channel: what is integrated is so from an unknown start.
+        self.integrated = [log.acceleration is None] * 3 + [True] * 3
+        self._windows_of: list[Windows | None] = [None] * 6
+        if gusts is None:
+            self._windows_of[:3] = [long if log.acceleration is None else None] * 3
+            self._windows_of[3:] = [self.windows] * 3
+        row_block = ((log.time_s[self._rows] - log.time_s[start]) / block_s).astype(np.int64)
+        blocks = [row_block if each is None else each.block for each in self._windows_of]
+        self._block = np.concatenate(blocks)
+        self._channel = np.repeat(np.arange(6), [len(block) for block in blocks])
+        self._freedom = np.array([1.0 if w is None else w.freedom for w in self._windows_of])
+        rates = log.angular_velocity
+        self._rates = self._integral(rates)
+        self._products = self._integral(rates[:, [1, 2, 0]] * rates[:, [2, 0, 1]])
+        self._time = log.time_s - log.time_s[0]
+        self._air = None if log.velocity is None else back(log.attitude, log.velocity)
+        if log.acceleration is None:
+            assert log.velocity is not None
+            assert self._air is not None
+            halves = log.attitude[1:] + log.attitude[:-1] * signs_alike(log.attitude)
+            self._up = turn(halves, np.array([0.0, 0.0, 1.0]))
+            self._fallen = np.outer(self._time, [0.0, 0.0, -GRAVITY_M_S2])
+            axes = np.eye(3)[:, None, :] * self._air[None, :, :]
+            self._resisted = [self._integral(turn(log.attitude, part)) for part in axes]
+
+    def _integral(self, values: Array) -> Array:
+        """From the first row to each, of [row, n] values."""
+        return integral(values, self.log.time_s)
+
+    def motions(self, sets: list[Array]) -> list[RotorMotion]:
+        """What the rotors did, for each vector of parameters."""
+        log = self.log
+        parameters = [rotor_parameters(theta) for theta in sets]
+        return motions(log.time_s, log.commands, log.commands_thrust, parameters)
+
+    def turning(self, motion: RotorMotion) -> Array:
+        """Integrals of the rotors' torques, of parts of the greatest thrust: [row, 3]."""
+        return summed(motion.impulse @ np.stack([self._y, -self._x, YAW_SIGNS], axis=1))
+
+    def rates(self, theta: Array, motion: RotorMotion) -> Array:
+        """Angular velocity but for its start, which is each window's own: [row, 3]."""
+        jx, jy = 1.0 / theta[P.GAIN_X], 1.0 / theta[P.GAIN_Y]
+        jz = theta[P.INERTIA_Z]
+        coupling = np.array([jy - jz, jz - jx, jx - jy]) * self._products
+        other = coupling - theta[P.SPIN_DRAG] * self._rates
+        driven = theta[P.THRUST] * self.turning(motion)
+        twists = theta[[P.TWIST_X, P.TWIST_Y, P.TWIST_Z]] * self._time[:, None]
+        gains = theta[[P.GAIN_X, P.GAIN_Y, P.GAIN_Z]]
+        result: Array = gains * driven + np.array([1.0 / jx, 1.0 / jy, 1.0 / jz]) * other + twists
+        return result
+
+    def driven(self, theta: Array) -> Array:
+        """By axis, the standard deviation of what rotors do to angular velocity in windows."""
+        turned = self.turning(self.motions([theta])[0]) * theta[P.THRUST]
+        gains = theta[[P.GAIN_X, P.GAIN_Y, P.GAIN_Z]]
+        columns = (turned * gains).T
+        return np.array([self.windows.differences(column).std() for column in columns])
+
+    def differences(self, theta: Array, motion: RotorMotion) -> Array:
+        """What the sensors show less what they should: [channel, row]. Those of what is integrated
+        begin anywhere."""
+        log = self.log
+        drag = theta[[P.DRAG_X, P.DRAG_Y, P.DRAG_Z]]
+        if log.acceleration is not None:
+            force = np.zeros_like(log.acceleration)
+            force[:, 2] = theta[P.THRUST] * motion.thrust.sum(axis=1)
+            force[:, :2] += theta[[P.OFFSET_X, P.OFFSET_Y]]
+            if self._air is not None:
+                force = force - drag * self._air
+            other = log.acceleration - force
+        else:
+            lifted = theta[P.THRUST] * motion.impulse.sum(axis=1, keepdims=True) * self._up
+            speed = summed(lifted) + self._fallen
+            for value, resisted in zip(drag, self._resisted, strict=True):
+                speed -= value * resisted
+            assert log.velocity is not None
+            other = log.velocity - speed
+        turning = log.angular_velocity - self.rates(theta, motion)
+        result: Array = np.concatenate([other, turning], axis=1).T
+        return result
+
+    def settled(self, theta: Array) -> Array:
+        """The differences after the rotors have settled."""
+        return self.differences(theta, self.motions([theta])[0])[:, self._rows]
+
+    def _left(self, differences: Array) -> Array:
+        """Residuals are linear in the differences."""
+        if self.gusts is not None:
+            return self.gusts(differences[:, self._rows]).ravel()
+        parts = [
+            values[self._rows] if windows is None else windows.differences(values)
+            for windows, values in zip(self._windows_of, differences, strict=True)
+        ]
+        return np.concatenate(parts)
+
+    def residuals(self, theta: Array) -> Residuals:
+        left = self._left(self.differences(theta, self.motions([theta])[0]))
+        return Residuals(left, self._channel, self._block, self._freedom)
+
+    def jacobian(self, theta: Array, free: list[int]) -> Array:
+        """The residuals' derivatives by the free parameters, from differences: [residual, n]."""
+        moved = {place: stepped(theta, place) for place in free}
+        of_rotors = [place for place in free if place in ROTOR_PLACES]
+        here, *others = self.motions([theta, *(moved[place] for place in of_rotors)])
+        motion_of = dict(zip(of_rotors, others, strict=True))
+        base = self.differences(theta, here)
+        columns = [
+            self._left(self.differences(moved[place], motion_of.get(place, here)) - base)
+            / (moved[place][place] - theta[place])
+            for place in free
+        ]
+        return np.stack(columns, axis=1)
+
+
+def scale(theta: Array, place: int) -> float:
+    """What a step is relative to, where a parameter may be of any size."""
+    if place in ROTOR_PLACES:
+        return 1.0
+    return max(abs(float(theta[place])), 1e-3)
+
+
+def stepped(theta: Array, place: int) -> Array:
+    """The parameters with one of them moved, for derivatives from differences."""
+    moved: Array = theta.copy()
+    moved[place] += STEPS[place] * scale(theta, place)
+    return moved
+
+
+def integral(values: Array, time_s: Array) -> Array:
+    """From the first row to each, of [row, n] values."""
+    result: Array = cumulative_trapezoid(values, time_s, axis=0, initial=0.0)
+    return result
+
+
+def summed(steps: Array) -> Array:
+    """Before the first and after each of [step, n] steps."""
+    return np.pad(np.cumsum(steps, axis=0), ((1, 0), (0, 0)))
+
+
+def signs_alike(q: Array) -> Array:
+    """By which each of the two quaternions of an attitude is the one near its successor."""
+    return np.where((q[1:] * q[:-1]).sum(axis=1, keepdims=True) < 0.0, -1.0, 1.0)
+
+
+def turn(q: Array, v: Array) -> Array:
+    """Body vectors in the world, [row, 3]."""
+    result: Array = rotation(q).apply(v)
+    return result
+
+
+def back(q: Array, v: Array) -> Array:
+    """World vectors in the body's frame, [row, 3]."""
+    result: Array = rotation(q).inv().apply(v)
+    return result
+
+
+def rotation(q: Array) -> Rotation:
+    """Of quaternions w x y z, which may be of any length."""
+    return Rotation.from_quat(q[:, [1, 2, 3, 0]])

@@ -1,0 +1,305 @@
+"""What a fit says, with units: per mass, and with a mass the settings of an airframe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.drones.fitting.fit import DRAGS, Fit
+from rltools_host.drones.fitting.model import GRAVITY_M_S2, P
+
+Array = NDArray[np.float64]
+
+FITTED = "from the log"
+GIVEN = "given"
+ASSUMED = "assumed"
+UNKNOWN = "not seen: the default stays"
+# What moves the drone, and is varied in training. Inertia about z alone matters little, where what
+# the torque of the rotors turns is known.
+LAGS = ("lag_up_s", "lag_down_s")
+MOVES = (
+    *LAGS,
+    "greatest thrust of a rotor / mass",
+    *("inertia_x / mass", "inertia_y / mass"),
+    "mass torque / (thrust inertia_z)",
+)
+LEAST_SPREAD = 0.05  # battery and propellers are not always as they were in the log
+WIDEST_SPREAD = 0.3
+ACTION_S = 0.02  # the shortest in training: a lag counts as one at least
+LONGEST_LATENCY_S = 0.02  # that training draws
+CUSTOM_AIRFRAME = 0  # the environment's `airframe` setting: the values of the settings themselves
+
+
+@dataclass(frozen=True)
+class Value:
+    """A parameter with its interval of 95 %, where it has one."""
+
+    name: str
+    unit: str
+    value: float | None  # None: not known
+    low: float | None = None
+    high: float | None = None
+    source: str = FITTED
+
+    @property
+    def note(self) -> str:
+        """Where it is from, if that is not the log."""
+        return "" if self.source == FITTED else self.source
+
+
+class FitResult:
+    """The values of a fit; `mass_kg` makes the settings of an airframe of it."""
+
+    def __init__(
+        self,
+        fit: Fit,
+        mass_kg: float | None,
+        rotor_x_m: float | None,
+        rotor_y_m: float | None,
+    ) -> None:
+        self.fit = fit
+        self.mass_kg = mass_kg
+        self.rotors = (rotor_x_m, rotor_y_m)
+        self._yaw = fit.knows_yaw
+
+    # -- one value -----------------------------------------------------------------------------
+
+    def _value(
+        self,
+        name: str,
+        unit: str,
+        function: Callable[[Array], float],
+        positive: bool = False,
+        source: str = FITTED,
+        chosen: bool = False,
+    ) -> Value:
+        value = self.fit.value(function)
+        low, high = self.fit.interval(function, positive, chosen)
+        if low == high:  # nothing of it is from the log
+            return Value(name, unit, value, source=source)
+        return Value(name, unit, value, low, high, source)
+
+    def _lag(self, name: str, place: int) -> Value:
+        if place in self.fit.no_lag:
+            return Value(name, "s", 0.0, 0.0, 0.5 * self.fit.log.step_s)
+        return self._value(name, "s", lambda theta: float(np.exp(theta[place])), True)
+
+    def _drag(self, place: int, name: str, unit: str, function: Callable[[Array], float]) -> Value:
+        if not self.fit.is_known(place):
+            return Value(name, unit, None, source=UNKNOWN)
+        return self._value(name, unit, function, chosen=True)
+
+    # -- all values ----------------------------------------------------------------------------
+
+    def per_mass(self) -> list[Value]:
+        """What a log says without a mass; without the rotors' places, inertias per distance."""
+        arm = "m^2" if self.fit.has_arms else "m"
+        over = "mass" if self.fit.has_arms else "(mass rotor_{})"
+        shape = ASSUMED if self._shape_is_assumed else FITTED
+        values = [
+            self._value("greatest thrust of a rotor / mass", "m/s^2", part(P.THRUST), True),
+            *(
+                self._value(f"thrust_{power} / mass", "m/s^2", thrust_part(power), source=shape)
+                for power in range(3)
+            ),
+            self._lag("lag_up_s", P.LAG_UP),
+            self._lag("lag_down_s", P.LAG_DOWN),
+            self._value("latency of the commands", "s", part(P.LATENCY)),
+            self._value(f"inertia_x / {over.format('y')}", arm, inertia(0), True),
+            self._value(f"inertia_y / {over.format('x')}", arm, inertia(1), True),
+        ]
+        if self.fit.has_arms:
+            values.append(self._inertia_z("inertia_z / mass", "m^2", 1.0))
+            values.append(self._torque("torque / thrust", "m", lambda _t: 1.0, shaped=False))
+        values.append(self._yaw_gain())
+        values += [
+            self._drag(place, f"drag_{axis} / mass", "1/s", part(place))
+            for place, axis in zip(DRAGS, "xyz", strict=True)
+        ]
+        values.append(self._drag(P.SPIN_DRAG, "drag_rotation / mass", "m^2/s", part(P.SPIN_DRAG)))
+        return values
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there are settings of an airframe."""
+        return self.mass_kg is not None and self.fit.has_arms
+
+    def settings(self) -> list[Value]:
+        """The airframe's settings by their names; the mass and the rotors' places are as given."""
+        assert self.mass_kg is not None
+        mass, shape = self.mass_kg, ASSUMED if self._shape_is_assumed else FITTED
+        values = [
+            Value("airframe", "", CUSTOM_AIRFRAME, source=GIVEN),
+            Value("mass_kg", "kg", mass, source=GIVEN),
+            self._value("inertia_x", "1e-6 kg m^2", scaled(inertia(0), 1e6 * mass), True),
+            self._value("inertia_y", "1e-6 kg m^2", scaled(inertia(1), 1e6 * mass), True),
+            self._inertia_z("inertia_z", "1e-6 kg m^2", 1e6 * mass),
+            Value("rotor_x_m", "m", self.rotors[0], source=GIVEN),
+            Value("rotor_y_m", "m", self.rotors[1], source=GIVEN),
+        ]
+        for index in range(3):
+            function = scaled(thrust_part(index), mass)
+            values.append(self._value(f"thrust_{index}", "N", function, source=shape))
+        for index in range(3):
+            function = scaled(thrust_part(index), 1e3 * mass)
+            values.append(self._torque(f"torque_{index}", "mN m", function))
+        values += [self._lag("lag_up_s", P.LAG_UP), self._lag("lag_down_s", P.LAG_DOWN)]
+        values += [
+            self._drag(place, f"drag_{axis}", "N s/m", scaled(part(place), mass))
+            for place, axis in zip(DRAGS, "xyz", strict=True)
+        ]
+        function = scaled(part(P.SPIN_DRAG), 1e3 * mass)
+        values.append(self._drag(P.SPIN_DRAG, "drag_rotation", "mN m s", function))
+        values += [Value(f"sag_{kind}", "", None, source=UNKNOWN) for kind in ("load", "per_min")]
+        return values
+
+    @property
+    def _shape_is_assumed(self) -> bool:
+        return not self.fit.is_known(P.SHAPE_1)
+
+    def _inertia_z(self, name: str, unit: str, factor: float) -> Value:
+        known = self.fit.is_known(P.INERTIA_Z)
+        if known:
+            return self._value(name, unit, scaled(part(P.INERTIA_Z), factor), True)
+        return Value(name, unit, factor * self.fit.value(part(P.INERTIA_Z)), source=ASSUMED)
+
+    def _torque(
+        self, name: str, unit: str, thrust: Callable[[Array], float], shaped: bool = True
+    ) -> Value:
+        """Proportional to thrust; known by what it turns, so as well as inertia_z is. `shaped`:
+        by the thrust's curve, too."""
+        if not self._yaw:
+            return Value(name, unit, None, source=UNKNOWN)
+
+        def torque(theta: Array) -> float:
+            return float(theta[P.GAIN_Z] * theta[P.INERTIA_Z] * thrust(theta))
+
+        known = self.fit.is_known(P.INERTIA_Z) and not (shaped and self._shape_is_assumed)
+        return self._value(name, unit, torque, source=FITTED if known else ASSUMED)
+
+    def _yaw_gain(self) -> Value:
+        name = "mass torque / (thrust inertia_z)"
+        if not self._yaw:
+            return Value(name, "1/m", None, source=UNKNOWN)
+        return self._value(name, "1/m", part(P.GAIN_Z), True)
+
+    # -- what a policy is trained for ----------------------------------------------------------
+
+    @property
+    def thrust_to_weight(self) -> float:
+        return 4.0 * self.fit.value(part(P.THRUST)) / GRAVITY_M_S2
+
+    @property
+    def turning_rad_s2(self) -> float:
+        """The greatest angular acceleration about x or y, the smaller of the two: the rotors of one
+        side pull with all their thrust, the others with none."""
+        x, y = self.rotors
+        assert x is not None
+        assert y is not None
+        gains = (y * self.fit.value(part(P.GAIN_X)), x * self.fit.value(part(P.GAIN_Y)))
+        return 2.0 * self.fit.value(part(P.THRUST)) * min(gains)
+
+    @property
+    def spread(self) -> float:
+        """The part by which drones differ that a policy is trained for; no interval is wider."""
+        return max(LEAST_SPREAD, self._widest()[1])
+
+    def _widest(self) -> tuple[str, float]:
+        """What is known least of what moves the drone, and half of its interval by its value."""
+        halves = []
+        for each in self.per_mass():
+            if each.name not in MOVES or each.value is None or each.low is None:
+                continue
+            assert each.high is not None
+            least = ACTION_S if each.name in LAGS else 0.0
+            half = max(each.high - each.value, each.value - each.low) / max(each.value, least)
+            halves.append((each.name, half))
+        return max(halves, key=lambda entry: entry[1])
+
+    def require_trainable(self) -> None:
+        """DamagedFileError where the log shows too little to train a policy for its drone."""
+        log, least = self.fit.log, 1.0 - self.spread
+        if not self._yaw:
+            raise log.fault("it does not show how quickly the drone yaws: fly quick turns")
+        name, half = self._widest()
+        if half > WIDEST_SPREAD:
+            raise log.fault(
+                f"it does not show {name} to more than ± {100 * half:.0f} %, and "
+                f"{100 * WIDEST_SPREAD:.0f} % is the most to train for: fly with quicker changes, "
+                "or longer"
+            )
+        if self.thrust_to_weight * least / (2.0 - least) < 1.0:
+            raise log.fault(
+                f"its rotors pull {self.thrust_to_weight:.2f} times the drone's weight, within "
+                f"± {100 * self.spread:.0f} %: that is too little to fly, or the commands are no "
+                "fractions of the greatest"
+            )
+        latency = self.fit.value(part(P.LATENCY))
+        if latency > LONGEST_LATENCY_S:
+            raise log.fault(
+                f"the rotors answer {1000 * latency:.0f} ms after the command, and "
+                f"{1000 * LONGEST_LATENCY_S:.0f} ms is the most to train for: write commands with "
+                "the time at which they are sent"
+            )
+
+    # -- what is written -----------------------------------------------------------------------
+
+    def known_settings(self) -> dict[str, float | int]:
+        return {
+            value.name: number_of(value.value)
+            for value in self.settings()
+            if value.value is not None
+        }
+
+    def set_file(self) -> bytes:
+        """What --set-file of `rlt train` takes: the settings that are known."""
+        return (json.dumps(self.known_settings(), indent=1) + "\n").encode()
+
+    def document(self) -> dict[str, Any]:
+        fit = self.fit
+        return {
+            "log": str(fit.log.path),
+            "rows": len(fit.log.time_s),
+            "duration_s": fit.log.duration_s,
+            "per_mass": [asdict(value) for value in self.per_mass()],
+            "settings": [asdict(value) for value in self.settings()] if self.is_whole else None,
+            "residuals": {
+                name: {"left": left, "noise": noise}
+                for name, (left, noise) in fit.residuals.items()
+            },
+            "warnings": list(fit.warnings),
+        }
+
+
+def number_of(value: float) -> float | int:
+    """With six digits, and 0 without a sign."""
+    rounded = float(f"{value:.6g}")
+    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e6 else rounded
+
+
+def part(place: int) -> Callable[[Array], float]:
+    return lambda theta: float(theta[place])
+
+
+def scaled(function: Callable[[Array], float], factor: float) -> Callable[[Array], float]:
+    return lambda theta: factor * function(theta)
+
+
+def inertia(axis: int) -> Callable[[Array], float]:
+    place = (P.GAIN_X, P.GAIN_Y)[axis]
+    return lambda theta: 1.0 / float(theta[place])
+
+
+def thrust_part(power: int) -> Callable[[Array], float]:
+    """Of the curve: a rotor's thrust per mass is the sum of part * w^power."""
+
+    def function(theta: Array) -> float:
+        shape = (theta[P.SHAPE_0], theta[P.SHAPE_1], 1.0 - theta[P.SHAPE_0] - theta[P.SHAPE_1])
+        return float(theta[P.THRUST] * shape[power])
+
+    return function

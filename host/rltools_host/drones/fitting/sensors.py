@@ -1,0 +1,263 @@
+"""What a log's sensors say of each other: attitude and gyroscope, velocity, accelerometer, gravity.
+
+Each pair is compared by agreement.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.drones.fitting.agreement import (
+    ACCELERATION_CAUSES,
+    ALIKE,
+    CAUSES,
+    DEGREE_CAUSES,
+    PLAINLY,
+    SPEED_CAUSES,
+    Match,
+    Pair,
+    Reading,
+    Windows,
+    cause_of,
+    chosen,
+    match,
+)
+from rltools_host.drones.fitting.log import ACCELERATION, ANGULAR_VELOCITY, VELOCITY, FlightLog
+from rltools_host.drones.fitting.model import GRAVITY_M_S2, back, integral, turn
+
+Array = NDArray[np.float64]
+
+TURNING_WINDOW_S = 0.1
+SMALLEST_TURNING_RAD = 0.01  # standard deviation in a window, that says something
+VELOCITY_WINDOW_S = 0.4
+SMALLEST_SPEED_CHANGE_M_S = 0.1
+RATE_DELAY_S, VELOCITY_DELAY_S = 0.03, 0.05  # that may be
+LARGEST_RATIO = 1.2
+LARGEST_RATIO_OF_LEAN = 1.5  # by the attitude's lean alone: drag is in it
+SPEED_GAIN_M_S = 10.0  # that a log without a velocity may end with
+GRAVITY_ERROR = 0.12
+SIDES_BETTER = 0.6  # squares left with x and y of the accelerometer otherwise
+SIDES_UNSEEN = 1.1
+
+
+def check_agreement(log: FlightLog) -> list[str]:
+    """DamagedFileError where sensors contradict each other; else notes of what is not checked."""
+    turning, turned, notes = check_turning(log)
+    wrong = turning.wrong_axes(turned)
+    moving = check_moving(log, notes) if log.velocity is not None else None
+    if moving is None:
+        notes.append(
+            "without velocity_* the accelerometer's order, signs of x and y and delay are not "
+            "checked"
+        )
+    else:
+        pair, moved = moving
+        wrong_there = pair.wrong_axes(moved)
+        if wrong and wrong_there:
+            ratio = float(np.median(list(wrong.values())))
+            other = float(np.median(list(wrong_there.values())))
+            if 1.0 / ALIKE < ratio * other < ALIKE:
+                raise log.fault(
+                    f"{turning.what} is {ratio:.3g} times what {turning.said}, and {pair.what} "
+                    f"{other:.3g} times what {pair.said}: time_s runs {ratio:.3g} times as fast "
+                    "as the clock, divide it by that"
+                )
+    if wrong:
+        raise log.fault(turning.scale_fault(turned, wrong))
+    check_gravity_scale(log)
+    if moving is not None:
+        pair, moved = moving
+        if wrong_there := pair.wrong_axes(moved):
+            raise log.fault(pair.scale_fault(moved, wrong_there))
+        notes += check_sides(log, moved.delay_s)
+    return notes
+
+
+# -- attitude and gyroscope ------------------------------------------------------------------------
+
+XYZW = ("the attitude's elements seem to be x y z w", "write w first")
+OF_WORLD = (
+    "the angular velocity seems to be of the world's axes",
+    "turn it into the body by the attitude",
+)
+INVERSE = (
+    "the attitude seems to turn the world's vectors into the body",
+    "change the sign of x, y and z",
+)
+
+
+def check_turning(log: FlightLog) -> tuple[Pair, Match, list[str]]:
+    pair = Pair(
+        log,
+        ANGULAR_VELOCITY,
+        "the angular velocity",
+        "the attitude's change",
+        "turn",
+        "both are of the same body, x forward, y left, z up, in rad/s and as w x y z",
+        RATE_DELAY_S,
+        LARGEST_RATIO,
+        "rad",
+        (*DEGREE_CAUSES, *CAUSES),
+    )
+    windows = Windows(log, TURNING_WINDOW_S)
+    curve = integral(log.angular_velocity, log.time_s)
+    reading, notes = chosen(list(turning_readings(log, windows, curve)))
+    found = reading.match
+    measured = windows.change(curve, found.delay_s).std(axis=0)
+    if not any(found.seen):
+        if measured.max() > PLAINLY * SMALLEST_TURNING_RAD:
+            raise log.fault(
+                f"the angular velocity turns by {measured.max():.2g} rad in {TURNING_WINDOW_S} s "
+                f"and the attitude does not: {pair.frame}"
+            )
+        return pair, found, ["it hardly turns: attitude and angular velocity are not checked"]
+    pair.require_frame(reading)
+    return pair, found, notes + pair.require_axes(found, measured, SMALLEST_TURNING_RAD)
+
+
+def turning_readings(log: FlightLog, windows: Windows, curve: Array) -> Iterator[Reading]:
+    """The documented one first."""
+    for order, last in (([0, 1, 2, 3], ()), ([3, 0, 1, 2], (XYZW,))):
+        for signs, inverse in ((1, ()), (-1, (INVERSE,))):
+            parts = log.attitude[:, order] * np.array([1, signs, signs, signs])
+            found = match(windows, curve, windows.turned(parts), SMALLEST_TURNING_RAD)
+            yield Reading((*last, *inverse), found)
+    of_world = integral(back(log.attitude, log.angular_velocity), log.time_s)
+    found = match(windows, of_world, windows.turned(log.attitude), SMALLEST_TURNING_RAD)
+    yield Reading((OF_WORLD,), found)
+
+
+# -- velocity, accelerometer, gravity --------------------------------------------------------------
+
+
+BODY_VELOCITY = (
+    "the velocity seems to be of the body's axes",
+    "turn it into the world by the attitude",
+)
+WORLD_FORCE = (
+    "the acceleration seems to be of the world's axes",
+    "write the body's, which an accelerometer measures",
+)
+
+
+def check_moving(log: FlightLog, notes: list[str]) -> tuple[Pair, Match] | None:
+    assert log.velocity is not None
+    by = "the attitude's lean" if log.acceleration is None else "acceleration and attitude"
+    ratio = LARGEST_RATIO_OF_LEAN if log.acceleration is None else LARGEST_RATIO
+    pair = Pair(
+        log,
+        VELOCITY,
+        "the velocity",
+        by,
+        "change",
+        "it is the world's, z up, with the x and y that the attitude turns to, in m/s",
+        VELOCITY_DELAY_S,
+        ratio,
+        "m/s",
+        (*SPEED_CAUSES, *CAUSES),
+    )
+    windows = Windows(log, VELOCITY_WINDOW_S)
+    reading, unsure = chosen(list(moving_readings(log, windows)))
+    found = reading.match
+    measured = windows.change(log.velocity, found.delay_s).std(axis=0)
+    if not any(found.seen):
+        if measured.max() > PLAINLY * SMALLEST_SPEED_CHANGE_M_S:
+            raise log.fault(
+                f"the velocity changes by {measured.max():.2g} m/s in {VELOCITY_WINDOW_S} s, and "
+                f"{pair.said} nothing of it: {pair.frame}"
+            )
+        notes.append(f"it hardly changes its velocity: that is not checked against {by}")
+        return pair, found
+    pair.require_frame(reading)
+    notes += unsure
+    if log.acceleration is None:
+        notes.append(f"without acceleration_* {VELOCITY[2]} is not checked")
+        notes += pair.require_axes(found, measured, SMALLEST_SPEED_CHANGE_M_S, axes=2)
+    else:
+        notes += pair.require_axes(found, measured, SMALLEST_SPEED_CHANGE_M_S)
+    return pair, found
+
+
+def moving_readings(log: FlightLog, windows: Windows) -> Iterator[Reading]:
+    """The documented one first."""
+    assert log.velocity is not None
+    smallest = SMALLEST_SPEED_CHANGE_M_S
+    if log.acceleration is None:
+        up = turn(log.attitude, np.array([0.0, 0.0, 1.0]))
+        force = GRAVITY_M_S2 * up / np.maximum(up[:, 2:], 0.2)
+    else:
+        force = turn(log.attitude, log.acceleration)
+    expected = windows.change(integral(force, log.time_s))
+    documented = match(windows, log.velocity, expected, smallest)
+    yield Reading((), documented)
+    of_body = match(windows, turn(log.attitude, log.velocity), expected, smallest)
+    yield Reading((BODY_VELOCITY,), of_body)
+    if log.acceleration is not None:
+        of_world = windows.change(integral(log.acceleration, log.time_s))
+        found = match(windows, log.velocity, of_world, smallest)
+        if sum(found.seen) >= sum(documented.seen):
+            yield Reading((WORLD_FORCE,), found)
+
+
+def check_gravity_scale(log: FlightLog) -> None:
+    """In the world its mean is gravity's and what the velocity gained."""
+    if log.acceleration is None:
+        return
+    up = float(turn(log.attitude, log.acceleration)[:, 2].mean())
+    gained, unknown = 0.0, SPEED_GAIN_M_S / log.duration_s
+    if log.velocity is not None:
+        gained = float(log.velocity[-1, 2] - log.velocity[0, 2]) / log.duration_s
+        unknown = 0.0
+    off = min(abs(up - GRAVITY_M_S2), abs(up - GRAVITY_M_S2 - gained))  # the velocity may be wrong
+    if off <= GRAVITY_ERROR * GRAVITY_M_S2 + unknown:
+        return
+    if abs(float(log.acceleration[:, 2].mean()) - GRAVITY_M_S2) < 0.25 * abs(up - GRAVITY_M_S2):
+        raise log.fault(": ".join(WORLD_FORCE))
+    ratio = up / GRAVITY_M_S2
+    remedy = (
+        cause_of(ratio, ACCELERATION_CAUSES)
+        if ratio > 0.0
+        else "write what an accelerometer measures, in m/s^2"
+    )
+    raise log.fault(
+        f"the acceleration is {ratio:.3g} times what gravity and attitude say ({up:.3g} m/s^2 "
+        f"upwards on average, in place of 9.81): {remedy}"
+    )
+
+
+def check_sides(log: FlightLog, delay_s: float) -> list[str]:
+    """An accelerometer's x and y have drag alone: what that does to the velocity shows their order
+    and signs."""
+    if log.acceleration is None:
+        return []
+    assert log.velocity is not None
+    windows = Windows(log, VELOCITY_WINDOW_S)
+    measured = windows.change(log.velocity, delay_s)
+    left = []
+    cases = [(of, s) for of in ((0, 1), (1, 0)) for s in itertools.product((1, -1), repeat=2)]
+    for of, signs in cases:
+        sides = log.acceleration[:, of] * np.array(signs)
+        force = np.column_stack([sides, log.acceleration[:, 2]])
+        expected = windows.change(integral(turn(log.attitude, force), log.time_s))
+        left.append(float(((measured - expected) ** 2).sum()))
+    best = int(np.argmin(left))
+    if left[best] < SIDES_BETTER * left[0]:
+        of, signs = cases[best]
+        said = [
+            f"{ACCELERATION[i]} in place of {'-' if signs[i] < 0 else ''}{ACCELERATION[of[i]]}"
+            for i in range(2)
+            if of[i] != i or signs[i] < 0
+        ]
+        raise log.fault(
+            "acceleration_x and acceleration_y have another order or other signs than the "
+            f"velocity and attitude say ({', '.join(said)}): body, x forward, y left"
+        )
+    if min(left[1:]) < SIDES_UNSEEN * left[0]:
+        return [
+            f"{ACCELERATION[0]}, {ACCELERATION[1]}: too little drag to check their order and signs"
+        ]
+    return []

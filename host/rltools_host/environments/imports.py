@@ -1,0 +1,260 @@
+"""Which Python code a task imports, and that the user has agreed to it: files that the user has
+named in this project.
+
+A run says by itself what its task is imported from, and a run may come from anybody. What a user
+names (`rlt train gym:FILE.py:NAME`, `rlt evaluate RUN --task gym:MODULE:ID`) is noted outside of
+all runs, by the place of the file; a run's word alone imports nothing else. An id of Gymnasium's
+own needs no agreement, as it imports nothing but Gymnasium.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import importlib.util
+import os
+import sys
+import warnings
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rltools_host.build import tools
+from rltools_host.build.catalog import NAMESPACE
+from rltools_host.environments.task import MakeEnvironment, is_task
+from rltools_host.errors import RltError, UnknownNameError, UsageError, near_matches
+from rltools_host.files import disk_error, write_atomically
+from rltools_host.runs.task import PREFIX, Task
+from rltools_host.tree import PROJECT, command_line
+
+LONGEST_REASON = 200
+
+
+def file_named_by(source: str) -> Path | None:
+    """What gym:FILE.py:NAME or gym:MODULE:ID imports; None where that is nothing but Gymnasium.
+
+    Nothing is imported to find it. UsageError, UnknownNameError: there is no such file.
+    """
+    place, colon, identity = source.removeprefix(PREFIX).rpartition(":")
+    if not colon:
+        return None
+    if place.endswith(".py"):
+        if not Path(place).is_file():
+            raise no_file(place)
+        return Path(place).resolve()
+    before = list(sys.path)
+    look_in(Path.cwd())
+    try:
+        return file_of_module(place, identity)
+    finally:
+        sys.path[:] = before
+
+
+def look_in(*folders: Path) -> None:
+    """Has Python find modules where PYTHONPATH says, which isolated processes leave out, and in
+    these folders; what is installed comes first."""
+    own = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    sys.path += [entry for entry in (*own, *map(str, folders)) if entry not in sys.path]
+
+
+def file_of_module(module: str, identity: str) -> Path:
+    specification: ModuleSpec | None = None
+    name = ""
+    for part in module.split("."):
+        name = f"{name}.{part}" if name else part
+        try:
+            if specification is None:
+                specification = importlib.util.find_spec(part)
+            else:
+                within = specification.submodule_search_locations
+                specification = PathFinder.find_spec(name, within) if within else None
+        except (ImportError, ValueError):
+            specification = None
+        if specification is None:
+            raise no_module(name, identity)
+    assert specification is not None
+    folders = list(specification.submodule_search_locations or [])
+    place = specification.origin if specification.has_location else next(iter(folders), None)
+    if place is None:
+        raise no_module(name, identity)
+    return Path(place).resolve()
+
+
+def no_file(place: str) -> UsageError:
+    return UsageError(f"there is no file {place}: gym:FILE.py:NAME names a class or a function")
+
+
+def no_module(module: str, identity: str) -> UnknownNameError:
+    return UnknownNameError(
+        f'there is no Python module "{module}": for {identity} start the command in its '
+        "folder, or install it"
+    )
+
+
+def note_of(file: Path) -> Path:
+    """Which is there where the user has named the file."""
+    return PROJECT.named_tasks / hashlib.sha256(os.fsencode(file)).hexdigest()
+
+
+def agree(source: str) -> None:
+    """The user has named this task: its file may be imported, now and for runs that name it."""
+    file = file_named_by(source)
+    if file is None or note_of(file).is_file():
+        return
+    note = note_of(file)
+    try:
+        note.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(note, error) from None
+    write_atomically(note, os.fsencode(file) + b"\n")
+
+
+def require_agreement(source: str) -> None:
+    """UsageError unless what a run says of its task may be imported."""
+    file = file_named_by(source)
+    if file is None or note_of(file).is_file():
+        return
+    train = command_line("train", source, "--resume", "RUN")
+    evaluate = command_line("evaluate", "RUN", "--task", source)
+    raise UsageError(
+        f"the task {source} is Python code that a run names, and that you have not named here: it "
+        f"was not imported; if you trust it, name it yourself, as in `{evaluate}` or `{train}`"
+    )
+
+
+def playable(task: Task, named: str | None) -> Task:
+    """The task of a run or a group, played by what the user names, which may lie elsewhere than the
+    run says; else (None) by what the run says, where that may be imported."""
+    if not task.is_named:
+        return task
+    if named is None:
+        require_agreement(task.source)
+        return task
+    if not is_task(named):
+        raise UsageError(f"{named} is not a task: write gym:FILE.py:NAME or gym:ID, as the run has")
+    named = whole_source(named)
+    (place, _, name), (own, _, same) = (
+        each.removeprefix(PREFIX).rpartition(":") for each in (task.source, named)
+    )
+    if name != same or bool(place) != bool(own):  # Gymnasium's own task lies nowhere else
+        raise UsageError(f"the run was trained on {task.source}, not on {named}")
+    agree(named)
+    return msgspec.structs.replace(task, source=named)
+
+
+def whole_source(source: str) -> str:
+    """gym:FILE.py:NAME with the file's whole path."""
+    file, colon, attribute = source.removeprefix(PREFIX).rpartition(":")
+    if not colon or not file.endswith(".py"):
+        return source
+    return f"{PREFIX}{Path(file).resolve()}:{attribute}"
+
+
+def one_line(error: BaseException) -> str:
+    """What was raised, in one line that is not long."""
+    text = " ".join(str(error).split())
+    text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
+
+
+def maker_of(source: str) -> MakeEnvironment:
+    """What makes the environments of gym:ID, gym:MODULE:ID or gym:FILE.py:NAME."""
+    name = source.removeprefix(PREFIX)
+    file, colon, attribute = name.rpartition(":")
+    if colon and file.endswith(".py"):
+        return maker_in_file(Path(file), attribute)
+    return lambda: make_by_id(name)
+
+
+def maker_in_file(path: Path, attribute: str) -> MakeEnvironment:
+    if not path.is_file():
+        raise no_file(str(path))
+    look_in(path.resolve().parent)  # for what it imports, as Python does for a script
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules.setdefault(path.stem, module)
+    try:
+        specification.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(f"{path} cannot be imported: {one_line(error)}") from None
+    make = getattr(module, attribute, None)
+    if not callable(make):
+        names = [name for name, value in vars(module).items() if isinstance(value, type)]
+        raise UnknownNameError(
+            f'{path} has nothing to call that is named "{attribute}": '
+            f"{near_matches(attribute, names)}"
+        )
+    found: MakeEnvironment = make
+    return found
+
+
+def make_by_id(name: str) -> Any:
+    import gymnasium
+
+    if ":" in name:  # a module of the user's
+        look_in(Path.cwd())
+    elif name.startswith(NAMESPACE):  # an environment of the core's
+        from rltools_host.environments.compiled import register
+
+        register()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of newer versions, which the user did not ask for
+            environment = gymnasium.make(name, disable_env_checker=True)
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise UsageError(
+            f"{name} needs a package that is not installed: {one_line(error)}"
+        ) from None
+    except (gymnasium.error.Error, ModuleNotFoundError) as error:
+        module, colon, identity = name.rpartition(":")
+        if isinstance(error, ModuleNotFoundError):
+            raise no_module(error.name or module, identity or name) from None
+        known = near_matches(name, gymnasium.registry)
+        hint = f"; {known}" if not colon and known.startswith("did you mean") else ""
+        place = f" of module {module}" if colon else ""
+        raise UnknownNameError(
+            f'gymnasium has no environment "{identity}"{place} ({one_line(error)}){hint}'
+        ) from None
+    if "mujoco" in sys.modules:
+        silence_mujoco()
+    return environment
+
+
+def silence_mujoco() -> None:
+    """It would append its warnings to a file in the user's folder. And its Python package has it
+    measure how long each part of a step takes, a seventh of that time and more: by a function in C,
+    which set_mjcb_time() does not take away."""
+    import mujoco
+
+    mujoco.set_mju_user_warning(lambda _: None)
+    with contextlib.suppress(OSError, ValueError):  # another version's names
+        library = ctypes.CDLL(mujoco._callbacks.__file__)
+        ctypes.c_void_p.in_dll(library, "mjcb_time").value = None
+
+
+def make_first(make: MakeEnvironment, name: str) -> Any:
+    """The first environment of a task: whatever it raises is one sentence."""
+    try:
+        return make()
+    except RltError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{name} cannot be made: it raised {one_line(error)}") from None
+
+
+def install_what_it_needs(source: str) -> None:
+    """Before it is made: the group of packages that Gymnasium's own tasks of MuJoCo need."""
+    if not is_task(source) or tools.group_is_installed("mujoco"):
+        return
+    import gymnasium  # a tenth of a second
+
+    name = source.removeprefix(PREFIX)
+    specification = gymnasium.registry.get(name)
+    entry = str(specification.entry_point) if specification is not None else ""
+    if entry.startswith("gymnasium.envs.mujoco"):
+        tools.ensure_group("mujoco")

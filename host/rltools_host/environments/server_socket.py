@@ -1,0 +1,280 @@
+"""Answers the program that trains, over a Unix-domain socket, from environments of this process:
+the other end of rl/environments/external/connection.h, which says what the bytes are.
+
+`python -m rltools_host.environments.server_socket` is a process that does it (server_start.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from rltools_host.environments.environment_server import (
+    MAKE,
+    RESET,
+    PlayState,
+    closing_limit_s,
+    leave_nothing_behind,
+)
+from rltools_host.environments.headers import headers_of
+from rltools_host.environments.imports import make_first, maker_of, one_line, require_agreement
+from rltools_host.environments.player import (
+    OVER,
+    EnvironmentFault,
+    Player,
+    close_environment,
+)
+from rltools_host.environments.task import MakeEnvironment, TaskRequest, task_of
+from rltools_host.errors import BoardMismatchError, RltError, UsageError
+from rltools_host.runs.task import Task
+
+MAGIC, VERSION = 0x45544C52, 3
+GREETING = struct.Struct("=4I16s")  # magic, version, observation_dim, action_dim, task
+SPEAKER = struct.Struct("=2I")  # its beginning: who speaks this version
+REQUEST = struct.Struct("=4I")  # request, slot, seed, count; then the actions
+ANSWER = struct.Struct("=If2I")  # answer, reward, terminated, truncated; then the observation
+ASKED_STEP = 2  # else a reset is requested
+CREDENTIALS = struct.Struct("3i")  # process, user and group: unix(7), SO_PEERCRED
+
+
+def begin(
+    make: MakeEnvironment,
+    request: TaskRequest,
+    task: Task | None,
+    state: PlayState,
+    taken: Callable[[Player], None] = lambda _: None,
+) -> tuple[Task, Player]:
+    """Makes the environments of a run, and begins an episode; `task` is that of a run that goes on,
+    whose environment must still be the same. `taken` is told who has what is made."""
+    state.call(MAKE)
+    first = make_first(make, request.name or request.source)
+    state.answered()
+    player: Player | None = None
+    try:
+        state.call(RESET)
+        found = task_of(request, first)
+        state.answered()
+        task = task or found
+        require_same(found, task)
+        player = Player(make, task, state)
+        player.take(first)
+        taken(player)
+        prepare(player, task, first)
+    except BaseException:
+        if player is None:
+            close_environment(first, state)
+        else:
+            player.close()
+        raise
+    return task, player
+
+
+def prepare(player: Player, task: Task, first: Any) -> None:
+    try:
+        player.prepare(task.sizes.environments, first)
+    except EnvironmentFault as fault:
+        raise UsageError(f"{task.environment} cannot be learnt: {fault}") from None
+    except Exception as error:
+        raise UsageError(
+            f"{task.environment} cannot be learnt: its first reset raised {one_line(error)}"
+        ) from None
+
+
+def require_same(found: Task, task: Task) -> None:
+    """That the environment is still that of the task."""
+    for what in ("observation_shape", "action_shape"):
+        here, there = getattr(found, what), getattr(task, what)
+        if here != there:
+            raise BoardMismatchError(
+                f"{task.environment} has the {what.replace('_', ' ')} {here} here, and the run "
+                f"{there}: start a new run"
+            )
+    if found.has_masks != task.has_masks:
+        here, there = ("a" if each.has_masks else "no" for each in (found, task))
+        raise BoardMismatchError(
+            f'{task.environment} gives {here} info["action_mask"] here, and gave {there} mask in '
+            "the run: start a new run"
+        )
+    for here, there in zip(found.actions, task.actions, strict=True):
+        if (here.minimum, here.maximum) != (there.minimum, there.maximum):
+            raise BoardMismatchError(
+                f"{task.environment} has another range of {there.name} here than in the run: "
+                "start a new run"
+            )
+
+
+def listen(address: str) -> socket.socket:
+    """In the abstract namespace (unix(7)): the name goes with the socket."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(f"\0{address}")
+    listener.listen()
+    return listener
+
+
+def serve_all(
+    listener: socket.socket,
+    player: Player,
+    task: Task,
+    taken: Callable[[socket.socket], None] = lambda _: None,
+) -> None:
+    """One program after the other, until the listener is shut down; `taken` is told of each."""
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection, contextlib.suppress(OSError):
+            taken(connection)
+            if is_of_this_user(connection):
+                serve(connection, player, task)
+
+
+def is_of_this_user(connection: socket.socket) -> bool:
+    """Names in the abstract namespace are open to every user of the machine."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    return bool(CREDENTIALS.unpack(found)[1] == os.getuid())
+
+
+def greeting_of(task: Task) -> bytes:
+    """What a program says that was compiled for this task; others say something else."""
+    dims = len(task.observations), len(task.actions)
+    return GREETING.pack(MAGIC, VERSION, *dims, headers_of(task).digest[:16])
+
+
+def serve(connection: socket.socket, player: Player, task: Task) -> None:
+    """Answers one program until it closes its end."""
+    greeting = connection.recv(GREETING.size, socket.MSG_WAITALL)
+    expected = greeting_of(task)
+    if greeting != expected:
+        if greeting[: SPEAKER.size] == expected[: SPEAKER.size]:
+            player.refuse("the program that was started was compiled for another task")
+        return
+    connection.sendall(greeting)
+    most, dims = task.sizes.environments, (len(task.actions), len(task.observations))
+    request = memoryview(bytearray(REQUEST.size + 4 * most * dims[0]))
+    actions = np.frombuffer(request, np.float32, offset=REQUEST.size).reshape(most, dims[0])
+    answer_bytes = ANSWER.size + 4 * dims[1]
+    answers = memoryview(bytearray(most * answer_bytes))
+    observations = np.frombuffer(answers, np.float32).reshape(most, -1)[:, ANSWER.size // 4 :]
+    while is_received(connection, request, 4 * dims[0]):
+        kind, first, seed, count = REQUEST.unpack_from(request)
+        what, end = OVER, 0
+        for i in range(count if kind == ASKED_STEP else 1):
+            if kind == ASKED_STEP:
+                what, reward, terminated, truncated, seen = player.step(first + i, actions[i])
+            else:
+                what, seen = player.reset(first, seed)
+                reward, terminated, truncated = 0.0, False, False
+            observations[i] = seen
+            ANSWER.pack_into(answers, end, what, reward, terminated, truncated)
+            end += answer_bytes
+            if what == OVER:
+                break
+        connection.sendall(answers[:end])
+        if what == OVER:
+            return
+
+
+def is_received(connection: socket.socket, request: memoryview, action_bytes: int) -> bool:
+    """Whether a whole request has come, of no more actions than there is room for."""
+    there = connection.recv_into(request)  # most often all of it
+    if 0 < there < REQUEST.size:
+        rest = request[there : REQUEST.size]
+        there += connection.recv_into(rest, len(rest), socket.MSG_WAITALL)
+    if there < REQUEST.size:
+        return False
+    size: int = REQUEST.size + REQUEST.unpack_from(request)[3] * action_bytes
+    if there < size <= len(request):
+        rest = request[there:size]
+        there += connection.recv_into(rest, len(rest), socket.MSG_WAITALL)
+    return there == size
+
+
+class Closing(Protocol):
+    """What has environments to close."""
+
+    def close(self) -> None: ...
+
+
+class Ending:
+    """Ends this process with its input, which ends with the process that started it, however that
+    ended: the sockets are shut down, so that the environments are closed by the thread that has
+    called them. Where that one is within a call, they are closed all the same."""
+
+    def __init__(self) -> None:
+        self.player: Closing | None = None
+        self.is_over = threading.Event()
+        self._open: list[socket.socket] = []
+        self._has_begun = False
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def take(self, player: Closing) -> None:
+        self.player = player
+
+    def keep(self, opened: socket.socket) -> None:
+        """Remembers a socket to shut down; at once if the end has come meanwhile."""
+        self._open = [*(one for one in self._open if one.fileno() >= 0), opened]
+        if self._has_begun:
+            self._shut_down()
+
+    def _shut_down(self) -> None:
+        for one in self._open:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _wait(self) -> None:
+        while os.read(0, 4096):
+            pass
+        self._has_begun = True
+        self._shut_down()
+        if self.player is not None:
+            limit_s = closing_limit_s()
+            if not self.is_over.wait(min(1.0, limit_s / 2)):
+                self.player.close()
+            self.is_over.wait(limit_s / 2)
+        os._exit(0)
+
+
+def main() -> None:
+    """Reads what to play; writes one line, with the task or with why not. What environments print
+    goes to the error stream. Ends with its input."""
+    is_closed = leave_nothing_behind()
+    output = os.dup(1)
+    os.dup2(2, 1)
+    address, descriptor, request, task = pickle.load(sys.stdin.buffer)
+    state = PlayState.of_descriptor(descriptor)
+    os.close(descriptor)
+    ending = Ending()
+    try:
+        if task is not None:  # a run's, and not the user's word; this process has its own path
+            require_agreement(request.source)
+        make = maker_of(request.source)
+        task, player = begin(make, request, task, state, ending.take)
+    except RltError as error:
+        answer = {"error": str(error), "kind": type(error).__name__}
+        os.write(output, (json.dumps(answer) + "\n").encode())
+        is_closed()
+        return
+    try:
+        listener = listen(address)
+        ending.keep(listener)
+        os.write(output, (json.dumps({"task": task.document()}) + "\n").encode())
+        serve_all(listener, player, task, ending.keep)
+    finally:
+        player.close()
+        is_closed()
+        ending.is_over.set()
+
+
+if __name__ == "__main__":
+    main()

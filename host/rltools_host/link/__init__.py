@@ -1,1 +1,0 @@
-"""Which boards are connected; bytes and frames between this machine and a board."""

@@ -1,0 +1,381 @@
+"""Layers in tables of tensors by the names that PyTorch gives them: dense ones and recurrent ones,
+which are read, and the order in which they follow on each other.
+
+Folds the stages of a foreign policy into what an image holds: a normalizer and layers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, count, pairwise, takewhile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.documents import shown
+from rltools_host.policies.contract import GATES
+from rltools_host.policies.importing.network import (
+    MOST_LAYERS,
+    WIDEST,
+    Activate,
+    Clip,
+    Dense,
+    Layer,
+    Normalize,
+    Recurrent,
+    Stage,
+    ends_of,
+)
+from rltools_host.policies.importing.pickles import Array, UnreadableError
+
+NUMBER = re.compile(r"(\d+)")
+DENSE = re.compile(r"(.*)\.weight")
+# Of torch.nn.GRU and LSTM, whose layers have numbers, and of their cells, which have none.
+RECURRENT = re.compile(r"(?:(.*)\.)?(?:weight|bias)_(ih|hh|hr)(?:_l(\d+))?(_reverse)?")
+ROUNDED = 3e-7  # of what single precision makes of bounds about 1
+MOST_RECURRENT = 3  # modules, each of which has any number of layers
+UNKNOWN_BEHIND = (
+    "nothing behind its recurrent layers but the next layer (the file does not say), state it by "
+    "--recorded FILE"
+)
+
+
+class Tensors(dict[str, Array]):
+    """By their names; UnreadableError for one that is not there."""
+
+    def __init__(self, tensors: Mapping[str, Array], what: str) -> None:
+        super().__init__(tensors)
+        self.what = what
+
+    def __missing__(self, name: str) -> Array:
+        raise UnreadableError(f"its {self.what} has no {shown(name)}")
+
+
+def tensors_of(document: Any, what: str) -> Tensors:
+    """The tensors of a table; UnreadableError where it is none."""
+    if not isinstance(document, Mapping):
+        raise UnreadableError(f"its {what} is not a table of tensors")
+    arrays = {
+        name: value
+        for name, value in document.items()
+        if isinstance(name, str) and isinstance(value, np.ndarray)
+    }
+    return Tensors(arrays, what)
+
+
+def in_order(name: str) -> list[tuple[int, str]]:
+    """A key by which `net.10` comes behind `net.2`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in NUMBER.split(name)]
+
+
+def dense(tensors: Tensors, name: str) -> Dense:
+    """A torch.nn.Linear, whose weights are (out, in)."""
+    weights = tensors[f"{name}.weight"]
+    if weights.ndim != 2:
+        raise UnreadableError(f"{shown(name)} is not a dense layer: others are not read")
+    bias = tensors.get(f"{name}.bias")
+    return Dense(weights.T, np.zeros(weights.shape[0]) if bias is None else bias)
+
+
+def layers_under(tensors: Tensors, prefix: str) -> list[str]:
+    """The names of the layers whose names begin so, in their order."""
+    found = [
+        match[1] for name in tensors if name.startswith(prefix) and (match := DENSE.fullmatch(name))
+    ]
+    return few(found)
+
+
+def recurrent_under(tensors: Tensors, prefix: str) -> list[str]:
+    """The modules with recurrent layers whose names begin so, in their order."""
+    found = {
+        match[1] or ""
+        for name in tensors
+        if name.startswith(prefix) and (match := RECURRENT.fullmatch(name))
+    }
+    return few(found)
+
+
+def few(names: Collection[str]) -> list[str]:
+    """In their order; UnreadableError for so many that they would take long to look at."""
+    if len(names) > MOST_LAYERS:
+        raise UnreadableError(
+            f"it has {len(names):,} layers, and from 1 to {MOST_LAYERS} are taken"
+        )
+    return sorted(names, key=in_order)
+
+
+def recurrent(tensors: Tensors, name: str) -> list[Recurrent]:
+    """The layers of a torch.nn.GRU or LSTM, or the one of a cell, whose weights are
+    (gates width, in)."""
+    place = f"{name}." if name else ""
+    parts = [
+        match
+        for match in map(RECURRENT.fullmatch, tensors)
+        if match is not None and (match[1] or "") == name
+    ]
+    if any(match[4] for match in parts):
+        raise UnreadableError(f"{shown(name)} also reads time backwards, which is not taken")
+    if any(match[2] == "hr" for match in parts):
+        raise UnreadableError(f"{shown(name)} projects its state, which is not taken")
+    numbered = takewhile(
+        lambda end: f"{place}weight_ih{end}" in tensors, map("_l{}".format, count())
+    )
+    ends = [""] if f"{place}weight_ih" in tensors else list(numbered)
+    if {"" if match[3] is None else f"_l{match[3]}" for match in parts} != set(ends):
+        raise UnreadableError(f"layers of {shown(name)} are missing")
+    return [recurrent_layer(tensors, place, end) for end in ends]
+
+
+def recurrent_layer(tensors: Tensors, place: str, end: str) -> Recurrent:
+    weights, hidden = (tensors[f"{place}weight_{part}{end}"] for part in ("ih", "hh"))
+    if weights.ndim != 2 or hidden.ndim != 2:
+        raise UnreadableError(f"{shown(place + end)} is not a recurrent layer of PyTorch's")
+    rows, width = hidden.shape
+    if rows not in (gates * width for gates in GATES.values()):
+        raise UnreadableError(
+            f"{shown(place + end)} is a recurrent layer that is neither a GRU nor an LSTM"
+        )
+    biases = [tensors.get(f"{place}bias_{part}{end}") for part in ("ih", "hh")]
+    own, others = (np.zeros(rows) if bias is None else bias for bias in biases)
+    return Recurrent(weights.T, own, hidden.T, others)
+
+
+def module(tensors: Tensors, name: str) -> list[Layer]:
+    """The layers of this name."""
+    return [*recurrent(tensors, name)] or [dense(tensors, name)]
+
+
+def follow_on(tensors: Tensors, orders: Iterable[Sequence[str]]) -> list[list[str]]:
+    """Those orders of modules in which each takes as many numbers as the one before gives."""
+    ends: dict[str, tuple[int, int]] = {}
+
+    def of(name: str) -> tuple[int, int]:
+        if name not in ends:
+            layers = module(tensors, name)
+            ends[name] = ends_of(layers[0])[0], ends_of(layers[-1])[1]
+        return ends[name]
+
+    return [[*names] for names in orders if all(of(a)[1] == of(b)[0] for a, b in pairwise(names))]
+
+
+def in_chain(tensors: Tensors, *, keeps_order: bool) -> list[str]:
+    """All modules of a table, one behind the other. keeps_order: it has them in the order in which
+    they were made, which counts where one is recurrent; else dense ones are in the order of their
+    names, and recurrent ones where they fit."""
+    names, inner = layers_under(tensors, ""), recurrent_under(tensors, "")
+    if not inner:
+        return names
+    total = len(names) + len(inner)
+    if len(inner) > MOST_RECURRENT or total > MOST_LAYERS:
+        raise UnreadableError(
+            f"it has {len(inner)} recurrent modules among {total}: at most {MOST_RECURRENT} among "
+            f"{MOST_LAYERS} are taken"
+        )
+
+    made = list(dict.fromkeys(match[1] or "" for match in map(any_layer, tensors) if match))
+    if keeps_order and follow_on(tensors, [made]):
+        return made
+
+    def merged(places: Sequence[int]) -> list[str]:
+        own, others = iter(inner), iter(names)
+        return [next(own if place in places else others) for place in range(total)]
+
+    found = follow_on(tensors, map(merged, combinations(range(total), len(inner))))
+    if len(found) != 1:
+        how = "in more than one order" if found else "in no order"
+        raise UnreadableError(
+            f"its layers follow on each other {how}: save the state_dict() of a module that makes "
+            "them in their order, with torch.save"
+        )
+    return found[0]
+
+
+def any_layer(name: str) -> re.Match[str] | None:
+    return DENSE.fullmatch(name) or RECURRENT.fullmatch(name)
+
+
+def perceptron(
+    tensors: Tensors, names: Sequence[str], activation: str, output: str = "identity"
+) -> list[Stage]:
+    """The modules with an activation behind each dense one, the last one with another. Nothing is
+    behind recurrent ones, which have their own."""
+    if not names:
+        raise UnreadableError("it has no dense layer where its policy's are expected")
+    stages: list[Stage] = []
+    for name in names:
+        layers = module(tensors, name)
+        stages += layers
+        if isinstance(layers[-1], Dense) and name != names[-1]:
+            stages.append(Activate(activation))
+    return [*stages, Activate(output)]
+
+
+def only(tensors: Tensors, taken: Sequence[str], allowed: str, library: str) -> None:
+    """UnreadableError for tensors of the policy that nothing here reads: they would be left out."""
+    known = {f"{name}.{part}" for name in taken for part in ("weight", "bias")}
+    known |= {
+        name
+        for name in tensors
+        if (match := RECURRENT.fullmatch(name)) and (match[1] or "") in taken
+    }
+    strange = [name for name in tensors if name not in known and not re.fullmatch(allowed, name)]
+    if strange:
+        raise UnreadableError(
+            f"it is a {library} with {shown(min(strange))}, which is not taken: dense layers "
+            "and recurrent ones alone are"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedLayer:
+    """As an image's Layer, in double precision."""
+
+    activation: str
+    weights: Array
+    bias: Array
+    hidden: tuple[Array, Array] | None = None  # of a recurrent one
+
+    @property
+    def width(self) -> int:
+        return self.bias.size if self.hidden is None else len(self.hidden[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """What an image holds: a normalizer, or none, and layers."""
+
+    normalizer: tuple[Array, Array] | None  # mean and inverse standard deviation
+    layers: tuple[FoldedLayer, ...]
+
+
+def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
+    """Normalizer and layers that compute the stages.
+
+    ranges: of the observations (low, high), within which a clip that nothing reaches is left out.
+    """
+    rest = list(stages)
+    normalizer = None
+    if isinstance(rest[0], Normalize):
+        first = rest.pop(0)
+        assert isinstance(first, Normalize)
+        while isinstance(rest[0], Normalize):
+            first = both(first, rest.pop(0))
+        normalizer = (first.mean, first.inverse_std)
+        ranges = (
+            (ranges[0] - first.mean) * first.inverse_std,
+            (ranges[1] - first.mean) * first.inverse_std,
+        )
+    if rest and isinstance(rest[0], Clip) and not reached(rest[0], ranges).any():
+        rest.pop(0)
+    layers: list[FoldedLayer] = []
+    open_layer: Dense | None = None  # whose activation is not known yet
+    for stage in plain_stages(rest, ranges):
+        if isinstance(stage, Activate):
+            if open_layer is None:  # of the inputs themselves, or of what has its own
+                width = layers[-1].width if layers else ranges[0].size
+                open_layer = Dense(np.eye(width), np.zeros(width))
+            layers.append(FoldedLayer(stage.name, open_layer.weights, open_layer.bias))
+            open_layer = None
+        elif isinstance(stage, Recurrent):
+            first_product = Dense(stage.weights, stage.bias)
+            if open_layer is not None:
+                first_product = product(open_layer, first_product)
+            own = (stage.hidden_weights, stage.hidden_bias)
+            taken = (first_product.weights, first_product.bias)
+            layers.append(FoldedLayer("identity", *taken, own))
+            open_layer = None
+        else:
+            open_layer = stage if open_layer is None else product(open_layer, stage)
+    if open_layer is not None:
+        layers.append(FoldedLayer("identity", open_layer.weights, open_layer.bias))
+    if any(max(len(each.weights), each.width) > WIDEST for each in layers):
+        raise UnreadableError(f"a layer of it is wider than {WIDEST}, with what its clipping takes")
+    return Folded(normalizer, tuple(layers))
+
+
+def reached(clip: Clip, ranges: tuple[Array, Array]) -> NDArray[np.bool_]:
+    """Which elements can leave the clip's range, (width)."""
+    return (ranges[0] < clip.low) | (ranges[1] > clip.high)
+
+
+def plain_stages(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> list[Layer | Activate]:
+    """The same with layers and activations alone."""
+    plain: list[Layer | Activate] = []
+    for index, stage in enumerate(stages):
+        if isinstance(stage, Normalize):
+            scale = stage.inverse_std
+            plain.append(Dense(np.diag(scale), -stage.mean * scale))
+        elif isinstance(stage, Clip):
+            may_leave = reached(stage, ranges) if not plain else np.ones(stage.low.size, bool)
+            plain += clip_layers(stage, may_leave)
+        elif stage != Activate("identity") or is_between(plain, stages[index + 1 :]):
+            plain.append(stage)
+    return plain
+
+
+def is_between(before: Sequence[Stage], behind: Sequence[Stage]) -> bool:
+    """Whether these are two layers, which are not made one: that would round otherwise."""
+    is_dense = bool(before) and isinstance(before[-1], Dense)
+    return is_dense and bool(behind) and isinstance(behind[0], Dense | Recurrent)
+
+
+def clip_layers(clip: Clip, may_leave: NDArray[np.bool_]) -> list[Dense | Activate]:
+    """x = relu(x) - relu(-x), less relu(x - high), and with relu(low - x): without rounding where x
+    lies within the range. (relu(x - low) - relu(x - high) + low would lose x's last digits.)"""
+    columns, biases, rows = [], [], []
+    width = clip.low.size
+    for i in range(width):
+        unit = np.eye(width)[i]
+        parts = [(1.0, 0.0, 1.0), (-1.0, 0.0, -1.0)]
+        if may_leave[i] and np.isfinite(clip.high[i]):
+            parts.append((1.0, -clip.high[i], -1.0))
+        if may_leave[i] and np.isfinite(clip.low[i]):
+            parts.append((-1.0, clip.low[i], 1.0))
+        for sign, bias, weight in parts:
+            columns.append(sign * unit)
+            biases.append(bias)
+            rows.append(weight * unit)
+    spread = Dense(np.array(columns).T, np.array(biases))
+    return [spread, Activate("relu"), Dense(np.array(rows), np.zeros(width))]
+
+
+def both(first: Normalize, second: Stage) -> Normalize:
+    """One for two, the second behind the first."""
+    assert isinstance(second, Normalize)
+    mean = first.mean + second.mean / first.inverse_std
+    return Normalize(mean, first.inverse_std * second.inverse_std)
+
+
+def product(first: Dense, second: Dense) -> Dense:
+    """One layer for two with nothing between them."""
+    return Dense(first.weights @ second.weights, first.bias @ second.weights + second.bias)
+
+
+def trimmed(stages: Sequence[Stage]) -> list[Stage]:
+    """Without scaling and clipping behind the last layer that come to nothing, as the output is cut
+    off at -1 and 1 anyway: what is there is clip(scale x + offset, low, high)."""
+    rest = list(stages)
+    tail: list[Normalize | Clip] = []
+    while rest and isinstance(rest[-1], Normalize | Clip):
+        last = rest.pop()
+        assert isinstance(last, Normalize | Clip)
+        tail.insert(0, last)
+    if not tail or not rest:
+        return list(stages)
+    width = ends_of(tail[0])[0]
+    scale, offset = np.ones(width), np.zeros(width)
+    low, high = np.full(width, -np.inf), np.full(width, np.inf)
+    for each in tail:
+        if isinstance(each, Normalize):
+            scale, offset = scale * each.inverse_std, (offset - each.mean) * each.inverse_std
+            low, high = (low - each.mean) * each.inverse_std, (high - each.mean) * each.inverse_std
+        else:
+            low, high = np.clip(low, each.low, each.high), np.clip(high, each.low, each.high)
+    if np.abs(scale - 1).max() > ROUNDED or np.abs(offset).max() > ROUNDED:
+        rest.append(Normalize(-offset / scale, scale))
+    if (low > -1 + ROUNDED).any() or (high < 1 - ROUNDED).any():
+        rest.append(Clip(low, high))
+    return rest

@@ -1,0 +1,387 @@
+"""Models of ONNX: a chain of dense layers, activations, scaling and clipping, as stages.
+
+The package onnx decodes the file, and onnxruntime computes what was understood of it, so that the
+proof has the model's own actions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.build import tools
+from rltools_host.documents import shown
+from rltools_host.policies.importing.network import (
+    WIDEST,
+    Activate,
+    Clip,
+    Dense,
+    ForeignPolicy,
+    Normalize,
+    Stage,
+    ends_of,
+)
+from rltools_host.policies.importing.pickles import Array, UnreadableError
+from rltools_host.policies.onnx_model import runtime_session
+
+GROUP = "onnx"
+MOST_NODES, MOST_INPUTS = 10_000, 100
+MOST_ELEMENTS = 50_000_000
+ACTIVATIONS = {
+    "Relu": "relu",
+    "Tanh": "tanh",
+    "Sigmoid": "sigmoid",
+    "Softplus": "softplus",
+    "Elu": "elu",
+    "Gelu": "gelu",
+    "Swish": "silu",
+}
+RECURRENT = ("GRU", "LSTM", "RNN")
+ALIKE = ("Identity", "Dropout", "Cast")  # the same numbers
+UNCHANGED = {"Elu": ("alpha", 1.0), "Swish": ("alpha", 1.0)}  # what the core's functions have
+
+
+@dataclass(frozen=True)
+class Erf:
+    """A part of GELU, x (1 + erf(x / sqrt 2)) / 2, whose factors may come in any order."""
+
+    plus_one: bool = False
+    times_x: bool = False
+
+
+Part = Stage | Erf
+Chain = tuple[Part, ...]
+
+
+# What libraries call the action beside other outputs, such as a value or a deviation.
+ACTION_NAMES = {
+    *("action", "actions", "mu", "mus", "mean", "means", "mean_actions", "action_mean"),
+    *("actions_mean", "deterministic_actions", "deterministic_continuous_actions"),
+}
+
+
+def policy_in(content: bytes, output: str | None = None) -> ForeignPolicy:
+    """The one output of the model, or the one of this name."""
+    tools.ensure_group(GROUP)
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load_model_from_string(content)
+        reader = _Reader(model.graph, output)
+        stages = reader.read()
+    except (DecodeError, ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError):
+        raise UnreadableError("it is not an ONNX model, or it is damaged") from None
+    own = [entry.value for entry in model.metadata_props if entry.key == "contract"]
+    ends_in_tanh = stages[-1] == Activate("tanh")
+    is_normalized = True if ends_in_tanh else False if own else None
+    return ForeignPolicy(
+        "ONNX",
+        stages,
+        is_normalized=is_normalized,
+        is_scaling_assumed=ends_in_tanh,
+        assumed=assumed_output(reader.names, reader.output, output),
+        reference=runtime_of(content, reader.output),
+        input_names=tuple(entry.name for entry in reader.inputs()),
+    )
+
+
+def runtime_of(content: bytes, given: str) -> Callable[[NDArray[np.float32]], Array]:
+    """The model's own outputs, (n, out) for (n, in)."""
+
+    def outputs(x: NDArray[np.float32]) -> Array:
+        session = runtime_session(content)
+        taken = session.get_inputs()
+        ends = np.cumsum([each.shape[-1] for each in taken])[:-1]
+
+        def run(seen: NDArray[np.float32]) -> Array:
+            parts = np.split(seen, ends, axis=-1)
+            names = [each.name for each in taken]
+            result: Array = session.run([given], dict(zip(names, parts, strict=True)))[0]
+            return np.asarray(result, float)
+
+        if len(taken[0].shape) == 1:  # one observation at a time
+            return np.array([run(row) for row in x])
+        if taken[0].shape[0] == 1:
+            return np.concatenate([run(row[None]) for row in x])
+        return run(x)
+
+    return outputs
+
+
+class _Reader:
+    """Goes through the nodes that the output needs, which is the one that is asked for, the only
+    one, or the only one that is called as an action is."""
+
+    def __init__(self, graph: Any, asked: str | None) -> None:
+        self.graph = graph
+        self.names = [str(entry.name) for entry in graph.output]
+        self.output = chosen_output(self.names, asked)
+        self.constants = {entry.name: _array(entry) for entry in graph.initializer}
+        self.given = frozenset(self.constants)
+        self.elements = sum(values.size for values in self.constants.values())
+        self.chains: dict[str, Chain] = {}
+        self.lanes: dict[str, tuple[int, Chain]] = {}  # of several inputs, before they are joined
+
+    def read(self) -> tuple[Stage, ...]:
+        inputs = self.inputs()
+        if not 1 <= len(inputs) <= MOST_INPUTS:
+            raise UnreadableError(
+                f"its model has {len(inputs)} inputs: from 1 to {MOST_INPUTS} vectors are taken"
+            )
+        if len(self.graph.node) > MOST_NODES or self.elements > MOST_ELEMENTS:
+            raise UnreadableError("its model has too many nodes or numbers")
+        if any(node.op_type in RECURRENT for node in self.graph.node):
+            raise UnreadableError(
+                "it has a recurrent layer, and of a model of ONNX none is taken: import the "
+                "state_dict(), or what the library saved"
+            )
+        self.widths = [width_of_input(entry) for entry in inputs]
+        self.width = sum(self.widths)
+        if len(inputs) == 1:
+            self.chains[inputs[0].name] = ()
+        else:
+            self.lanes = {entry.name: (index, ()) for index, entry in enumerate(inputs)}
+        for node in self.needed(self.output):
+            self.follow(node)
+        parts = self.chains.get(self.output)
+        if parts is None or any(isinstance(part, Erf) for part in parts):
+            raise UnreadableError(f"its output {shown(self.output)} does not follow from its input")
+        return tuple(part for part in parts if not isinstance(part, Erf))
+
+    def inputs(self) -> list[Any]:
+        """In the order in which an observation has them."""
+        return [entry for entry in self.graph.input if entry.name not in self.given]
+
+    def needed(self, output: str) -> list[Any]:
+        """The nodes before this output, in their order."""
+        wanted, found = {output}, []
+        for node in reversed(self.graph.node):
+            if wanted & set(node.output):
+                found.append(node)
+                wanted.update(node.input)
+        return found[::-1]
+
+    def follow(self, node: Any) -> None:
+        operator = node.op_type
+        if node.domain not in ("", "ai.onnx"):
+            raise UnreadableError(f"it has an operator of {shown(node.domain)}: none is taken")
+        if operator == "Constant":
+            self.constants[node.output[0]] = _array(_attributes(node)["value"])
+            return
+        if operator == "Identity" and node.input[0] in self.constants:
+            self.constants[node.output[0]] = self.constants[node.input[0]]
+            return
+        if operator == "Concat":
+            self.chains[node.output[0]] = self.joined(list(node.input), _attributes(node))
+            return
+        lanes = [name for name in node.input if name in self.lanes]
+        if len(lanes) == 1:
+            index, before = self.lanes[lanes[0]]
+            others = [self.constants[name] for name in node.input if name and name not in lanes]
+            if operator not in (*ALIKE, *ELEMENTWISE):
+                raise UnreadableError("it takes its inputs one by one, and they are to be joined")
+            width, self.width = self.width, self.widths[index]
+            self.lanes[node.output[0]] = index, self.after(before, operator, others, {})
+            self.width = width
+            return
+        data = [name for name in node.input if name in self.chains]
+        if len(data) == 2 and operator == "Mul":
+            self.chains[node.output[0]] = self.product(*data)
+            return
+        if len(data) != 1 or data[0] not in node.input[: 2 if operator in COMMUTING else 1]:
+            raise UnreadableError(f"its operator {shown(operator)} does not take the one before")
+        chain = self.chains[data[0]]
+        others = [self.constants[name] for name in node.input if name and name not in self.chains]
+        self.chains[node.output[0]] = self.after(chain, operator, others, _attributes(node))
+
+    def joined(self, names: list[str], attributes: Mapping[str, Any]) -> Chain:
+        """The inputs one behind the other, each with its own scaling; an observation has them in
+        the order in which the model states them."""
+        lanes = [self.lanes.get(name) for name in names]
+        if None in lanes or attributes.get("axis") not in (-1, 1, 0):
+            raise UnreadableError("it joins other values than its inputs")
+        parts = [lane for lane in lanes if lane is not None]
+        if sorted(index for index, _ in parts) != list(range(len(self.widths))):
+            raise UnreadableError("it does not take each of its inputs once")
+        mean, scale = np.zeros(self.width), np.ones(self.width)
+        starts = np.cumsum([0, *self.widths])
+        order: list[int] = []
+        for index, chain in parts:
+            place = slice(starts[index], starts[index + 1])
+            order += range(starts[index], starts[index + 1])
+            for stage in chain:
+                if not isinstance(stage, Normalize):
+                    raise UnreadableError("it does more to an input than scale it")
+                mean[place] += stage.mean / scale[place]
+                scale[place] *= stage.inverse_std
+        joined = Dense(np.eye(self.width)[:, order], np.zeros(self.width))
+        is_plain = not mean.any() and (scale == 1).all()
+        front: Chain = () if is_plain else (Normalize(mean, scale),)
+        return front if order == sorted(order) else (*front, joined)
+
+    def product(self, first: str, second: str) -> Chain:
+        """x times what was made of x: SiLU, or a part of GELU."""
+        for x, made in ((first, second), (second, first)):
+            before, behind = self.chains[x], self.chains[made]
+            if behind == (*before, Activate("sigmoid")):
+                return (*before, Activate("silu"))
+            if behind[:-1] == before and behind[-1:] == (Erf(plus_one=True),):
+                return (*before, Erf(plus_one=True, times_x=True))
+        raise UnreadableError("it multiplies two values that together are not an activation")
+
+    def after(
+        self, chain: Chain, operator: str, others: list[Array], attributes: Mapping[str, Any]
+    ) -> Chain:
+        if operator in ALIKE or (operator == "Flatten" and attributes.get("axis", 1) == 1):
+            return chain
+        if operator in ACTIVATIONS:
+            name, usual = UNCHANGED.get(operator, ("approximate", b"none"))
+            if attributes.get(name, usual) != usual:
+                raise UnreadableError(f"its {operator} has another {name} than {usual!r}")
+            return (*chain, Activate(ACTIVATIONS[operator]))
+        if operator == "Erf":
+            last = chain[-1] if chain else None
+            if not isinstance(last, Normalize) or last.mean.any():
+                raise UnreadableError("it has an Erf that is not part of GELU")
+            if not np.allclose(last.inverse_std, math.sqrt(0.5), rtol=1e-6):
+                raise UnreadableError("it has an Erf that is not part of GELU")
+            return (*chain[:-1], Erf())
+        if chain and isinstance(chain[-1], Erf):
+            return self.of_gelu(chain, operator, others)
+        if operator in ("Gemm", "MatMul"):
+            return (*chain, dense(operator, others, attributes))
+        if operator in ELEMENTWISE and len(others) <= 2:
+            return (*chain, ELEMENTWISE[operator](width_of(chain, self.width), *others))
+        raise UnreadableError(f"it has the operator {shown(operator)}, which is not taken")
+
+    def of_gelu(self, chain: Chain, operator: str, others: list[Array]) -> Chain:
+        last = chain[-1]
+        assert isinstance(last, Erf)
+        number = others[0].item() if len(others) == 1 and others[0].size == 1 else None
+        if operator == "Add" and number == 1 and not last.plus_one:
+            return (*chain[:-1], replace(last, plus_one=True))
+        if operator == "Mul" and number == 0.5 and last.times_x:
+            return (*chain[:-1], Activate("gelu"))
+        raise UnreadableError("it has an Erf that is not part of GELU")
+
+
+def chosen_output(names: Sequence[str], asked: str | None) -> str:
+    """UnreadableError where nothing says which of several it is."""
+    if asked is not None and names.count(asked) != 1:
+        raise UnreadableError(f"it has no output {shown(asked)}: its outputs are {listed(names)}")
+    called = [name for name in names if name.lower() in ACTION_NAMES]
+    if asked is None and len(names) > 1 and len(called) != 1:
+        raise UnreadableError(
+            f"it has several outputs, {listed(names)}: name the one that is the action by "
+            "--output-name NAME"
+        )
+    if not names:
+        raise UnreadableError("its model has no output")
+    return asked or (names[0] if len(names) == 1 else called[0])
+
+
+def assumed_output(names: Sequence[str], chosen: str, asked: str | None) -> tuple[str, ...]:
+    """Where only its name says that it is the action."""
+    if asked is not None or len(names) == 1:
+        return ()
+    left = listed([name for name in names if name != chosen])
+    return (
+        f"its output {shown(chosen)} is the action (by its name), and left out is {left}, state it "
+        "by --output-name NAME",
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    some = ", ".join(shown(name) for name in names[:8])
+    return some if len(names) <= 8 else f"{some} and {len(names) - 8} more"
+
+
+COMMUTING = ("Add", "Mul", "Max", "Min")
+
+
+def width_of_input(entry: Any) -> int:
+    sizes = entry.type.tensor_type.shape.dim
+    width = sizes[-1].dim_value if 1 <= len(sizes) <= 2 else 0
+    if not 1 <= width <= WIDEST:
+        raise UnreadableError("an input of its model is not a vector of a stated size")
+    return int(width)
+
+
+def width_of(chain: Chain, first: int) -> int:
+    """Of what an operator takes; `first` of the model's input."""
+    for part in reversed(chain):
+        if isinstance(part, Dense):
+            return part.bias.size
+        if isinstance(part, Normalize | Clip):
+            return ends_of(part)[0]
+    return first
+
+
+def row(values: Array, width: int) -> Array:
+    """One number, or one for each element."""
+    if values.size not in (1, width):
+        raise UnreadableError(f"an operator takes {values.size} constants for {width} elements")
+    return np.broadcast_to(values.ravel(), (width,)).astype(float)
+
+
+def affine(width: int, scale: Array, offset: Array) -> Stage:
+    """scale x + offset."""
+    if not np.isfinite(scale).all() or (scale == 0).any():
+        raise UnreadableError("it multiplies by 0, or by something that is not a number")
+    if (scale > 0).all():
+        return Normalize(-offset / scale, scale)
+    return Dense(np.diag(np.broadcast_to(scale, (width,))), offset)
+
+
+def clip(width: int, low: Array | None, high: Array | None) -> Stage:
+    ends = (np.full(width, -np.inf), np.full(width, np.inf))
+    return Clip(
+        ends[0] if low is None else row(low, width), ends[1] if high is None else row(high, width)
+    )
+
+
+ELEMENTWISE: Mapping[str, Callable[..., Stage]] = {
+    "Add": lambda n, c: affine(n, np.ones(n), row(c, n)),
+    "Sub": lambda n, c: affine(n, np.ones(n), -row(c, n)),
+    "Mul": lambda n, c: affine(n, row(c, n), np.zeros(n)),
+    "Div": lambda n, c: affine(n, 1.0 / row(c, n), np.zeros(n)),
+    "Max": lambda n, c: clip(n, c, None),
+    "Min": lambda n, c: clip(n, None, c),
+    "Clip": lambda n, low=None, high=None: clip(n, low, high),
+}
+
+
+def dense(operator: str, others: list[Array], attributes: Mapping[str, Any]) -> Dense:
+    """Gemm(x, weights, bias), or MatMul(x, weights)."""
+    weights = others[0]
+    if attributes.get("transA", 0) or weights.ndim != 2:
+        raise UnreadableError(f"its {operator} is not a dense layer")
+    if attributes.get("transB", 0):
+        weights = weights.T
+    weights = weights * attributes.get("alpha", 1.0)
+    bias = np.zeros(weights.shape[1])
+    if len(others) > 1:
+        bias = row(others[1], weights.shape[1]) * attributes.get("beta", 1.0)
+    return Dense(weights, bias)
+
+
+def _array(entry: Any) -> Array:
+    from onnx import TensorProto, numpy_helper
+
+    if entry.data_location == TensorProto.EXTERNAL or entry.external_data:
+        raise UnreadableError("its numbers lie in another file: save them in the model")
+    if math.prod(entry.dims) > MOST_ELEMENTS or any(size < 0 for size in entry.dims):
+        raise UnreadableError("a constant of it has an impossible size")
+    return np.asarray(numpy_helper.to_array(entry), float)
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    from onnx import helper
+
+    return {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}

@@ -1,0 +1,326 @@
+"""Which format a foreign file has, by how it begins, and the policy in it.
+
+Descriptions of LEAPP (Isaac Lab's export): YAML that names a model of ONNX beside it, and a
+contract as far as it states one.
+
+LEAPP 0.7 has names of tensors and of their elements, and the pipeline's frequency. It has no key
+for units and ranges, but writes what its `extra` has beside the others: `units`, `minimum` and
+`maximum` are read there, one for all elements or one for each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rltools_host.build import tools
+from rltools_host.build.description import (
+    LONGEST_CHANNEL_NAME,
+    MOST_STEP_INTERVAL_US,
+    is_policy_text,
+)
+from rltools_host.documents import shown
+from rltools_host.errors import DamagedFileError, UnknownNameError
+from rltools_host.files import read_limited
+from rltools_host.policies.importing import onnx_files, sbx, stable_baselines3, state_dicts
+from rltools_host.policies.importing.exports import exported_policy, is_exported
+from rltools_host.policies.importing.network import (
+    FREQUENCY,
+    MAXIMUM,
+    MINIMUM,
+    UNITS,
+    ForeignPolicy,
+    Stage,
+    Stated,
+    Tensor,
+    check_stages,
+)
+from rltools_host.policies.importing.pickles import MOST_DIMENSIONS, Array, UnreadableError
+from rltools_host.policies.importing.state_dicts import Given
+from rltools_host.policies.importing.tensor_files import (
+    OLD_FORMAT,
+    Archive,
+    data_pickle,
+    is_safetensors,
+    read_safetensors,
+    read_torch,
+)
+
+MOST_DESCRIPTION_BYTES = 1_000_000
+LARGEST = float(np.finfo(np.float32).max)
+ENDINGS = (".yaml", ".yml")
+MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside the description
+
+
+def described_policy(
+    content: bytes, path: Path, read: Callable[[Path], bytes], output: str | None = None
+) -> ForeignPolicy:
+    """The one model of the description; read: gives the content of the model's file; output: the
+    name of the one that is the action."""
+    tools.ensure_group(onnx_files.GROUP)
+    import yaml
+
+    if len(content) > MOST_DESCRIPTION_BYTES:
+        raise UnreadableError(f"it is a description of more than {MOST_DESCRIPTION_BYTES:,} bytes")
+    try:
+        document = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
+        raise UnreadableError("it is not YAML") from None
+    models = table(table(document, "description").get("models"), "models")
+    if len(models) != 1:
+        raise UnreadableError(
+            f"it describes a pipeline of {len(models)} models: one model from observations to "
+            "actions is taken"
+        )
+    model = table(next(iter(models.values())), "model")
+    pipeline = document.get("pipeline")
+    pipeline = pipeline if isinstance(pipeline, dict) else {}
+    if pipeline.get("feedback_flow"):
+        raise UnreadableError("its model takes back what it gave before, which is not taken")
+    parameters = table(model.get("parameters"), "parameters")
+    if parameters.get("backend") != "onnx":
+        raise UnreadableError('its model is not in ONNX: export it with export_with="onnx"')
+    name = parameters.get("model_path")
+    if not isinstance(name, str) or not MODEL_NAME.fullmatch(name):
+        raise UnreadableError(f"its model {said(name)} is not an ONNX file beside it")
+    model_content = read(path.with_name(name))
+    digest = parameters.get("sha256sum")
+    if digest is not None and digest != hashlib.sha256(model_content).hexdigest():
+        raise UnreadableError(f"{said(name)} is another file than the description was made with")
+    outputs = tensors(model.get("outputs"), "outputs")
+    names = [each.name for each in outputs]
+    name = onnx_files.chosen_output(names, output)
+    # One output is the model's one, whatever it is called there.
+    found = onnx_files.policy_in(model_content, name if len(names) > 1 else None)
+    assumed = onnx_files.assumed_output(names, name, output)
+    policy = replace(found, library="LEAPP", assumed=(*found.assumed, *assumed))
+    return with_stated(policy, stated_in(model, pipeline, policy, outputs[names.index(name)]))
+
+
+def with_stated(policy: ForeignPolicy, stated: Stated) -> ForeignPolicy:
+    """Bounds and rate count where the contract is another one, too."""
+    bounds = []
+    for tensors in (stated.inputs, stated.outputs):
+        ends = [(each.minimum, each.maximum) for each in tensors]
+        low, high = ([end for end in side if end is not None] for side in zip(*ends, strict=True))
+        is_whole = len(low) == len(high) == len(tensors)
+        bounds.append((np.concatenate(low), np.concatenate(high)) if is_whole else None)
+    interval_us = None if stated.rate_hz is None else round(1e6 / stated.rate_hz)
+    return replace(
+        policy,
+        observation_bounds=bounds[0],
+        action_bounds=bounds[1],
+        # Who states the outputs' ranges has the outputs in these units.
+        is_normalized=policy.is_normalized if bounds[1] is None else False,
+        step_interval_us=interval_us,
+        # Who states them does not leave it to a tanh.
+        is_scaling_assumed=policy.is_scaling_assumed and bounds[1] is None,
+        stated=stated,
+    )
+
+
+def stated_in(
+    model: dict[Any, Any], pipeline: dict[Any, Any], policy: ForeignPolicy, output: Tensor
+) -> Stated:
+    order = policy.input_names
+    inputs = {each.name: each for each in tensors(model.get("inputs"), "inputs")}
+    if sorted(inputs) != sorted(order):
+        raise UnreadableError("its inputs are called otherwise than those of its model")
+    whole = sum(each.width for each in inputs.values())
+    if whole != policy.observation_dim:
+        raise UnreadableError(
+            f"its inputs have {whole} elements, its model {policy.observation_dim}"
+        )
+    if output.width != policy.output_dim:
+        raise UnreadableError(
+            f"its first output has {output.width} elements, its model's {policy.output_dim}"
+        )
+    configs = pipeline.get("configs")
+    rate = configs.get(FREQUENCY) if isinstance(configs, dict) else None
+    if rate is not None and not (is_number(rate) and 1e6 / MOST_STEP_INTERVAL_US <= rate <= 1e6):
+        raise UnreadableError(f"its frequency {said(rate)} is not a rate in Hz")
+    return Stated(tuple(inputs[name] for name in order), (output,), None if rate is None else rate)
+
+
+def tensors(value: Any, what: str) -> list[Tensor]:
+    if not isinstance(value, list) or not value:
+        raise UnreadableError(f"it is not a description of LEAPP: its {what} are not a list")
+    found = [tensor(table(each, "tensor")) for each in value]
+    if len({each.name for each in found}) != len(found):
+        raise UnreadableError(f"two of its {what} have the same name")
+    return found
+
+
+def tensor(entry: dict[Any, Any]) -> Tensor:
+    name, shape = entry.get("name"), entry.get("shape")
+    if not is_policy_text(name, LONGEST_CHANNEL_NAME):
+        raise UnreadableError(f"its tensor {said(name)} is not called by a plain text")
+    sizes = shape if isinstance(shape, list) else []
+    if not 1 <= len(sizes) <= MOST_DIMENSIONS or not all(
+        isinstance(each, int) and 1 <= each < 2**16 for each in sizes
+    ):
+        raise UnreadableError(f"its {name} has the shape {said(shape)}")
+    if math.prod(sizes) != sizes[-1]:
+        raise UnreadableError(f"its {name} is not a vector, but has the shape {said(shape)}")
+    width = sizes[-1]
+    units = each_of(entry.get(UNITS), width, name, UNITS, lambda x: isinstance(x, str))
+    ends = [each_of(entry.get(key), width, name, key, is_number) for key in (MINIMUM, MAXIMUM)]
+    # As a contract has them, in single precision.
+    low, high = (None if end is None else np.array(end, "f4").astype(float) for end in ends)
+    elements = element_names(entry.get("element_names"), width, name)
+    return Tensor(str(name), elements, width, None if units is None else tuple(units), low, high)
+
+
+def each_of(
+    value: Any, width: int, name: Any, key: str, fits: Callable[[Any], bool]
+) -> list[Any] | None:
+    """One for each element, where it is one for all, too."""
+    values = value if isinstance(value, list) else [value] * width
+    if value is None:
+        return None
+    if len(values) != width or not all(map(fits, values)):
+        raise UnreadableError(f"its {name} has {said(value)} for {key} of {width} elements")
+    return values
+
+
+def element_names(value: Any, width: int, name: Any) -> tuple[str, ...] | None:
+    """Of a vector: [[x, y, z]], the names of its last axis."""
+    if value is None:
+        return None
+    axes = value if isinstance(value, list) else []
+    last = axes[-1] if axes else None
+    names = last if isinstance(last, list) else axes
+    if len(names) != width or not all(isinstance(each, str) for each in names):
+        raise UnreadableError(f"its {name} has {said(value)} as names of {width} elements")
+    return tuple(names)
+
+
+def is_number(value: Any) -> bool:
+    is_one = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_one and -LARGEST <= value <= LARGEST
+
+
+def said(value: Any) -> str:
+    """A value in a sentence. An alias of YAML's makes few bytes endless, or a list its own part."""
+    plain = [isinstance(each, str) or each is None or is_number(each) for each in whole_list(value)]
+    return shown(value) if all(plain) else "something that is neither text nor a number"
+
+
+def whole_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def table(value: Any, what: str) -> dict[Any, Any]:
+    if not isinstance(value, dict):
+        raise UnreadableError(f"it is not a description of LEAPP: its {what} is not a table")
+    return value
+
+
+MOST_BYTES = 512_000_000
+NO_PATH = Path()
+CLEANRL = ".cleanrl_model"
+ZIP = b"PK\x03\x04"
+KNOWN = "the .zip of Stable-Baselines3 and sbx, .pt and .pth, .safetensors, .onnx, LEAPP's .yaml"
+
+
+def content_of(path: Path) -> bytes:
+    """A file's bytes; one sentence where it cannot be read."""
+    try:
+        return read_limited(path, MOST_BYTES)
+    except FileNotFoundError:
+        raise UnknownNameError(f"there is no file {path}") from None
+    except OSError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise DamagedFileError(f"{path} cannot be imported: {error}") from None
+
+
+def read_foreign(path: Path, content: bytes, given: Given) -> ForeignPolicy:
+    """The policy in a file. DamagedFileError: why it cannot be imported, in one sentence."""
+    try:
+        with np.errstate(all="ignore"):  # of numbers that are refused
+            policy = policy_in(content, given, path)
+            check_stages(policy.stages)
+    except UnreadableError as error:
+        raise DamagedFileError(f"{path} cannot be imported: {error}") from None
+    return policy
+
+
+def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPolicy:
+    """path: for formats that do not begin by something of their own, and for what lies beside."""
+    if given.output_name is not None and path.suffix not in (".onnx", *ENDINGS):
+        raise UnreadableError("it has no outputs with names: leave --output-name out")
+    if content.startswith(ZIP):
+        archive = Archive(content)
+        if stable_baselines3.is_archive(archive):
+            given.nothing("Stable-Baselines3 archive")
+            return stable_baselines3.policy_in(archive)
+        if data_pickle(archive) is not None:
+            is_cleanrl = path.suffix == CLEANRL
+            document = read_torch(archive)
+            if is_exported(document):  # the state_dict() of a module of `rlt export --to pytorch`
+                return exported_policy(document, {}, given)
+            return state_dicts.policy_in(document, given, is_cleanrl=is_cleanrl)
+        if sbx.is_sbx_archive(archive):
+            return sbx.sbx_policy_in(archive, given)
+        raise UnreadableError("its zip archive is none of Stable-Baselines3's, sbx's and PyTorch's")
+    if is_safetensors(content):
+        tensors, texts = read_safetensors(content)
+        if is_exported(tensors):
+            return exported_policy(tensors, texts, given)
+        return state_dicts.policy_in(tensors, given, keeps_order=False)  # they are sorted
+    if path.suffix in ENDINGS:
+        given.nothing("description of LEAPP")
+        return described_policy(content, path, content_of, given.output_name)
+    if path.suffix == ".onnx":
+        given.nothing("model of ONNX")
+        return onnx_files.policy_in(content, given.output_name)
+    if content.startswith(OLD_FORMAT):
+        raise UnreadableError(
+            "it is in PyTorch's format from before 1.6: load it and save it again with torch.save"
+        )
+    raise UnreadableError(f"it is of no kind that is read: {KNOWN} are")
+
+
+def read_normalizer(path: Path, content: bytes) -> list[Stage]:
+    """The stages of a VecNormalize that was saved beside a policy."""
+    try:
+        with np.errstate(all="ignore"):
+            return stable_baselines3.vec_normalize(content)
+    except UnreadableError as error:
+        raise DamagedFileError(f"{path} cannot be read as a normalizer: {error}") from None
+
+
+def arrays_in_npz(path: Path) -> dict[str, Array]:
+    """The arrays of NumPy's savez, by their names."""
+    content = content_of(path)
+    try:
+        archive = Archive(content)
+        names = [name for name in archive.names if name.endswith(".npy")]
+        return {name.removesuffix(".npy"): npy_array(archive.read(name)) for name in names}
+    except UnreadableError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error}") from None
+
+
+def npy_array(data: bytes) -> Array:
+    """The numbers of a file of NumPy's; UnreadableError where it has others, or is damaged."""
+    file = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            raise UnreadableError("an array in it is not in NumPy's format 1.0")
+        shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        if dtype.kind not in "fiub" or len(shape) > MOST_DIMENSIONS:
+            raise UnreadableError("an array in it is not of numbers")
+        numbers = np.frombuffer(data, dtype, math.prod(shape), file.tell())
+        return numbers.reshape(shape, order="F" if is_fortran else "C").astype(np.float64)
+    except (ValueError, TypeError, OverflowError, SyntaxError, EOFError):
+        raise UnreadableError("an array of NumPy's in it is damaged") from None

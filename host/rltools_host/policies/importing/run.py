@@ -1,0 +1,388 @@
+"""A foreign policy becomes an ordinary run: read, proven, saved.
+
+Compares an image with actions that a library recorded, in a file of numpy.savez.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rltools_host.build.description import MOST_STEP_INTERVAL_US, ranges_of
+from rltools_host.errors import DamagedFileError, UsageError
+from rltools_host.policies.contract import (
+    STEP_INTERVAL_ASSUMED,
+    Contract,
+    Statements,
+    choices_of,
+    safe_action_of,
+)
+from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.policies.image_writing import require_interval
+from rltools_host.policies.importing import proof, reading
+from rltools_host.policies.importing.faults import Finding, Search
+from rltools_host.policies.importing.network import (
+    ForeignPolicy,
+    Normalize,
+    Stage,
+    Starts,
+    check_stages,
+    is_recurrent,
+    run,
+)
+from rltools_host.policies.importing.pickles import Array, UnreadableError
+from rltools_host.policies.importing.place import (
+    Place,
+    corrected,
+    corrections_of,
+    place_of_contract,
+    place_of_description,
+    place_of_environment,
+)
+from rltools_host.policies.importing.proof import FORMULAS, Proof, alike, compared, computed, single
+from rltools_host.policies.importing.reading import (
+    arrays_in_npz,
+    content_of,
+    read_foreign,
+    read_normalizer,
+)
+from rltools_host.policies.importing.state_dicts import NO_NORMALIZER, Given
+from rltools_host.policies.statements import assumptions
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.names import new_run_path, require_empty, timestamp
+from rltools_host.runs.provenance import git_revision, machine, package_versions
+from rltools_host.runs.saves import POLICY_FILE
+from rltools_host.runs.task import IntervalSource, short
+from rltools_host.tree import PROJECT, near_path
+
+ARRAYS = ("observations", "actions")
+STARTS = "episode_starts"
+PYTORCH_WEIGHTS = "policy.safetensors"  # in the folder of `rlt export --to pytorch`
+Steps = tuple[Float32Array, Array, Starts | None]  # observations (n, o), actions (n, a), starts (n)
+
+
+def prove_recorded(
+    image: PolicyImage, stages: list[Stage], path: Path, contract: Contract, steps: Steps
+) -> Proof:
+    """Compares the image with actions that the library gave, in the place's units."""
+    seen, actions, starts = steps
+    what = f"those recorded in {near_path(path)}"
+    low, high = ranges_of(contract.actions, np.float64)
+    if choices_of(contract.actions):
+        if not ((actions >= low) & (actions <= high) & (actions == np.rint(actions))).all():
+            raise DamagedFileError(f"{path}: an action is none of the choices, which count from 0")
+        outputs = run(stages, seen.astype(float), starts)
+        proof = compared(image, stages, seen, starts, outputs, FORMULAS)
+        proof = replace(proof, chosen_by=what)
+        scale = max(1.0, float(np.abs(outputs).max()))
+        ours, theirs = computed(image, seen, starts)[1], actions.astype(np.int64)
+        return replace(proof, alike=alike(ours, outputs, theirs, contract, proof, scale))
+    half, middle = (high - low) / 2, (high + low) / 2
+    return compared(image, stages, seen, starts, (actions - middle) / half, what)
+
+
+def recorded(path: Path, contract: Contract, in_time: bool = False) -> Steps:
+    """What the .npz file has; in_time: and which of the steps begin an episode, the first alone
+    where the file does not say."""
+    arrays = arrays_in_npz(path)
+    rows = []
+    for name, channels in zip(ARRAYS, (contract.observations, contract.actions), strict=True):
+        values = arrays.get(name)
+        if (
+            values is None
+            or values.ndim != 2
+            or values.shape[1] != len(channels)
+            or not len(values)
+        ):
+            shape = "no such array" if values is None else f"{values.shape}"
+            raise DamagedFileError(
+                f"{path}: {name} must be (count, {len(channels)}), and it has {shape}"
+            )
+        if not (np.abs(values) <= np.finfo(np.float32).max).all():
+            raise DamagedFileError(f"{path}: a number of {name} is infinite or not a number")
+        rows.append(values)
+    if len(rows[0]) != len(rows[1]):
+        raise DamagedFileError(f"{path} has {len(rows[0])} observations and {len(rows[1])} actions")
+    starts = starts_in(arrays, path, len(rows[0])) if in_time else None
+    return single(rows[0]), rows[1], starts
+
+
+def starts_in(arrays: Mapping[str, Array], path: Path, count: int) -> Starts:
+    given = arrays.get(STARTS)
+    if given is None:
+        return np.arange(count) < 1
+    if given.shape != (count,) or not np.isin(given, (0, 1)).all() or given[0] != 1:
+        raise DamagedFileError(
+            f"{path}: {STARTS} must be 1 where an episode begins, with the first of the "
+            f"{count} observations, and 0 elsewhere"
+        )
+    starts: Starts = given == 1
+    return starts
+
+
+NOTHING_GIVEN = Given()
+SAME_RATE = 0.01  # of a rate
+LONGEST_STEM = 40  # of a file's name, in the run's
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """What a user asks for: a file, and one of contract and environment, unless the file describes
+    a contract."""
+
+    file: Path
+    contract: str | None = None
+    environment: str | None = None
+    normalizer: Path | None = None
+    recorded: Path | None = None
+    given: Given = NOTHING_GIVEN
+    corrections: tuple[str, ...] = ()  # words of policies/importing/place.py
+    rate_hz: float | None = None  # that the policy was trained at
+    flies: bool = True  # where there is an environment
+    actions: str | None = None  # proof.SAME, proof.SCALED, or what the file says
+    output: Path | None = None
+    safe_action: str | None = None  # as --safe-action says
+    step_interval_us: int | None = None  # where the place states none
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A foreign policy as an image, and how far that was proven; nothing is saved yet."""
+
+    request: ImportRequest
+    policy: ForeignPolicy
+    place: Place
+    stages: tuple[Stage, ...]  # to actions in [-1, 1]
+    image: PolicyImage
+    proofs: tuple[proof.Proof, ...]
+    notes: tuple[str, ...]
+    assumed: tuple[str, ...]  # each "<what>, state it by <how>"
+
+    def assumptions(self) -> list[str]:
+        """A line for each thing that nobody states of its contract."""
+        return assumptions(self.image, "--safe-action", "--step-interval-us")
+
+    def fly(self) -> Finding | None:
+        """What the policy does in its environment, where it has one."""
+        if self.place.task is None or not self.request.flies:
+            return None
+        return Search(self.image, self.place).run()
+
+
+def read_policy(request: ImportRequest) -> Imported:
+    """Reads, folds and proves; raises an RltError with one sentence where that fails."""
+    is_described = request.contract is None and request.environment is None
+    if (request.contract and request.environment) or (
+        is_described and request.file.suffix not in reading.ENDINGS
+    ):
+        raise UsageError(
+            "name where the policy is to act, by one of --contract NAME and --environment NAME"
+        )
+    if request.actions not in (None, proof.SAME, proof.SCALED):
+        raise UsageError(f'--actions "{request.actions}": choose same or scaled')
+    weights = request.file / PYTORCH_WEIGHTS
+    file = weights if weights.is_file() else request.file
+    content = content_of(file)
+    policy = read_foreign(file, content, request.given)
+    digest = hashlib.sha256(content)
+    if request.normalizer is not None:
+        added = content_of(request.normalizer)
+        digest.update(added)
+        policy = with_normalizer(policy, request.normalizer, added)
+    elif policy.lacks_normalizer:
+        raise UsageError(
+            f"{request.file} was trained with a VecNormalize, which lies in a file of its own: "
+            "give what its save() wrote with --normalizer FILE"
+        )
+    rate_hz = rate_of(policy) if request.rate_hz is None else request.rate_hz
+    place = place_of(request, policy, rate_hz)
+    place = with_statements(place, request.safe_action, request.step_interval_us)
+    # An environment is stepped at its own rate; a board's executor knows the two apart.
+    may_differ = is_recurrent(policy.stages) and place.task is None
+    steps = steps_between(rate_hz, place, may_differ=may_differ)
+    stages = proof.normalized_stages(policy, place.contract, request.actions)
+    corrections = corrections_of(request.corrections, place.contract)
+    stages = proof.without_idle_end(corrected(stages, corrections), place.contract)
+    given = None  # what the library was given, and what it gave
+    if request.recorded is not None:
+        given = recorded(request.recorded, place.contract, is_recurrent(stages))
+    seen = None if given is None else (given[0], given[2])
+    name, sha256 = request.file.stem, digest.hexdigest()
+    image = proof.image_of(stages, place, policy, name, sha256, steps, seen)
+    source: IntervalSource = "" if place.task is None else place.task.step_interval_from
+    stated = Statements(place.contract.safe_action, place.contract.assumed, source)
+    image = replace(image, stated=stated)
+    image.verify()
+    proofs = [proof.prove(image, stages)]
+    if policy.reference is not None and not corrections:
+        proofs.append(proof.prove_by_library(image, policy, place.contract, request.actions))
+    if request.recorded is not None and given is not None:
+        path = request.recorded
+        proofs.append(prove_recorded(image, stages, path, place.contract, given))
+    notes = (*policy.notes, *proof.other_ranges(policy, place.contract))
+    if is_described and policy.stated is not None:
+        notes += policy.stated.notes()
+    assumed = (*policy.assumed, *proof.assumed_scaling(policy, place.contract, request.actions))
+    return Imported(request, policy, place, tuple(stages), image, tuple(proofs), notes, assumed)
+
+
+def place_of(request: ImportRequest, policy: ForeignPolicy, rate_hz: float | None) -> Place:
+    if request.contract is not None:
+        return place_of_contract(request.contract)
+    if request.environment is not None:
+        return place_of_environment(request.environment, policy)
+    if rate_hz is not None:
+        require_rate(rate_hz)
+        rate_hz = rate_of(policy) or rate_hz  # another one than stated is refused by the caller
+    return place_of_description(request.file, policy, rate_hz)
+
+
+def with_statements(place: Place, safe_action: str | None, interval_us: int | None) -> Place:
+    """The place with what a user states on the command line. UsageError where the place states
+    another time of a step."""
+    contract, task = place.contract, place.task
+    if safe_action is not None:
+        given = safe_action_of(safe_action, contract.actions)
+        both = zip(contract.safe_action or (None,) * len(given), given, strict=True)
+        stated = tuple(before if now is None else now for before, now in both)
+        contract = contract.with_safe_action(stated)
+    if interval_us is not None:
+        require_interval(interval_us)
+        stated_us, assumed = contract.step_interval_us, contract.assumed
+        if not assumed & STEP_INTERVAL_ASSUMED and interval_us != stated_us:
+            raise UsageError(
+                f"--step-interval-us {interval_us}: {place.name} states {stated_us:,} us"
+            )
+        assumed &= ~STEP_INTERVAL_ASSUMED
+        contract = replace(contract, step_interval_us=interval_us, assumed=assumed)
+    if task is not None:
+        task = msgspec.structs.replace(
+            task,
+            safe_action=contract.safe_action,
+            step_interval_us=contract.step_interval_us,
+            step_interval_from="channels" if interval_us is not None else task.step_interval_from,
+        )
+    return replace(place, contract=contract, task=task)
+
+
+def rate_of(policy: ForeignPolicy) -> float | None:
+    """In Hz, where the file states it."""
+    return None if policy.step_interval_us is None else 1e6 / policy.step_interval_us
+
+
+def steps_between(rate_hz: float | None, place: Place, *, may_differ: bool) -> int:
+    """How many times the place asks in a step of training. UsageError where the policy was trained
+    at another rate than the place's; may_differ: than a whole part of it."""
+    here = 1e6 / place.contract.step_interval_us
+    if rate_hz is None:
+        return 1
+    require_rate(rate_hz)
+    steps = max(round(here / rate_hz), 1) if may_differ else 1
+    if not abs(rate_hz * steps / here - 1) <= SAME_RATE:
+        what = "its rate, or of a whole multiple of it" if may_differ else "its rate"
+        if place.contract.assumed & STEP_INTERVAL_ASSUMED:
+            what += f", or state that of this one by --step-interval-us {round(1e6 / rate_hz)}"
+        raise UsageError(
+            f"the policy is for {rate_hz:g} Hz, and {place.name} is asked at {here:g} Hz: name a "
+            f"place of {what}"
+        )
+    return steps
+
+
+def require_rate(rate_hz: float) -> None:
+    if not 0 < rate_hz < math.inf:
+        raise UsageError(f"--rate {rate_hz:g}: a rate is a number above 0, in Hz")
+    if rate_hz * MOST_STEP_INTERVAL_US < 1e6:
+        longest_s = MOST_STEP_INTERVAL_US * 1e-6
+        raise UsageError(f"--rate {rate_hz:g}: a step takes at most {longest_s:g} s")
+    if rate_hz > 1e6:
+        raise UsageError(f"--rate {rate_hz:g}: a step takes 1 us at least")
+
+
+def with_normalizer(policy: ForeignPolicy, path: Path, content: bytes) -> ForeignPolicy:
+    """The policy behind a VecNormalize that was saved beside it."""
+    if isinstance(policy.stages[0], Normalize):
+        raise UsageError(f"--normalizer {path}: the file has a normalizer of its own")
+    stages = (*read_normalizer(path, content), *policy.stages)
+    try:
+        check_stages(stages)
+    except UnreadableError:
+        raise UsageError(
+            f"--normalizer {path}: it is of another number of observations than the policy"
+        ) from None
+    return dataclasses.replace(
+        policy,
+        stages=stages,
+        lacks_normalizer=False,
+        assumed=tuple(each for each in policy.assumed if not each.startswith(NO_NORMALIZER)),
+        observation_bounds=None,
+    )
+
+
+def save(imported: Imported) -> RunFolder:
+    """Writes the run's folder: run.json and the policy, no checkpoint."""
+    path = imported.request.output
+    if path is None:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", imported.request.file.stem).strip(".-")
+        path = new_run_path(f"imported-{short(name or 'policy', LONGEST_STEM)}", PROJECT.runs)
+    elif path.is_dir() and any(path.iterdir()):
+        raise UsageError(f"{path} is not empty: choose another folder with --out")
+    else:
+        require_empty(path)
+    folder = RunFolder.create(path, metadata_of(imported))
+    try:
+        image = imported.image
+        folder.commit(
+            image.step,
+            image.state_sha256,
+            {POLICY_FILE: image.data},
+            {"state": "imported", "ended": timestamp()},
+        )
+    finally:
+        folder.close()
+    return folder
+
+
+def metadata_of(imported: Imported) -> dict[str, Any]:
+    """What run.json says of an imported run, as of a trained one."""
+    policy, place, image = imported.policy, imported.place, imported.image
+    last = imported.proofs[-1]
+    return {
+        "experiment": image.experiment,
+        "environment": image.environment,
+        "contract": place.contract_name,
+        "algorithm": policy.library,
+        "board": "host",
+        "seed": image.seed,
+        "steps": image.step,
+        "step": image.step,
+        "started": timestamp(),
+        **git_revision(),
+        "host": machine(),
+        "versions": package_versions(),
+        "state": "importing",
+        "imported": {
+            "library": policy.library,
+            "file": imported.request.file.name if imported.request.file.name.isprintable() else "",
+            "sha256": image.state_sha256,
+            "proof": last.what,
+            "observations": last.count,
+            "difference": last.difference,
+            "expected_return": policy.expected_return,
+            "corrections": list(imported.request.corrections),
+        },
+        **(
+            {"gymnasium": place.task.document()}
+            if place.task is not None
+            else {"safe_action": list(place.contract.safe_action)}
+        ),
+    }

@@ -1,0 +1,170 @@
+"""sbx's zip archives: Stable-Baselines3's with networks of JAX in a pickle of their own, of which
+nothing is unpickled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rltools_host.documents import shown
+from rltools_host.policies.importing.network import (
+    MOST_LAYERS,
+    VALUES,
+    Activate,
+    Dense,
+    ForeignPolicy,
+    Stage,
+)
+from rltools_host.policies.importing.pickles import Array, Made, Named, UnreadableError, array_of
+from rltools_host.policies.importing.stable_baselines3 import (
+    UNKNOWN_NORMALIZER,
+    bounds_of,
+    class_of,
+    count_of,
+    mean_return,
+    normalizes,
+    parsed,
+    refuse_images,
+    serialized,
+)
+from rltools_host.policies.importing.state_dicts import Given
+from rltools_host.policies.importing.tensor_files import Archive
+
+# The class of the actor: the algorithm, and what the last dense layers are.
+ACTORS = {
+    "Actor": ("PPO", 1),
+    "SquashedGaussianActor": ("SAC", 2),  # mean and logarithm of the deviation
+}
+
+
+def is_sbx_archive(archive: Archive) -> bool:
+    return "data" in archive and "policy.pth" not in archive
+
+
+def sbx_policy_in(archive: Archive, given: Given) -> ForeignPolicy:
+    """What the archive's `data` says, which has all of it."""
+    data = parsed(archive.read("data"))
+    refuse_images(data)
+    state = state_of(serialized(data, "policy"), "policy")
+    actor = state.get("actor")
+    kind = class_of(actor) if isinstance(actor, Made) else "?"
+    module = actor.name if isinstance(actor, Made) else ""
+    if kind not in ACTORS or not module.startswith("sbx."):
+        raise UnreadableError("its actor is none of sbx's PPO, SAC, TQC, TD3 or DDPG")
+    algorithm, last = ACTORS[kind]
+    is_td3 = kind == "Actor" and ".td3." in module
+    if is_td3:
+        algorithm = "TD3"
+    usual = "tanh" if algorithm == "PPO" else "relu"
+    activation, assumed = sbx_activation_of(actor, given, usual)
+    output = "identity" if algorithm == "PPO" else "tanh"
+    parameters = state_of(state.get("actor_state"), "actor_state").get("params")
+    stages = jax_layers(parameters, activation, output, last)
+    return ForeignPolicy(
+        f"sbx {algorithm}",
+        tuple(stages),
+        is_normalized=algorithm != "PPO",
+        observation_bounds=bounds_of(data, "observation_space"),
+        action_bounds=bounds_of(data, "action_space"),
+        step=count_of(data.get("num_timesteps")),
+        seed=count_of(data.get("seed")),
+        expected_return=mean_return(serialized(data, "ep_info_buffer")),
+        algorithm=algorithm.lower(),
+        lacks_normalizer=algorithm == "PPO" and normalizes(data),
+        assumed=(*assumed, *(() if algorithm == "PPO" else (UNKNOWN_NORMALIZER,))),
+    )
+
+
+def state_of(made: Any, what: str) -> dict[str, Any]:
+    """The fields of an object; those of a dataclass lie behind its slots'."""
+    state = made.state if isinstance(made, Made) else None
+    if not isinstance(state, dict):
+        raise UnreadableError(f"it has no {what} that is read")
+    return state
+
+
+def sbx_activation_of(actor: Any, given: Given, usual: str) -> tuple[str, tuple[str, ...]]:
+    """The name of the function that the actor has, and nothing; the user's word where the archive
+    states none, or the usual one, which is then assumed."""
+    if given.output_activation is not None:
+        raise UnreadableError("an sbx archive says how it ends: leave --output-activation out")
+    function = state_of(actor, "actor").get("activation_fn")
+    if function is None:
+        return given.hidden("sbx archive", usual), given.assumed("sbx", usual)
+    name = function_name(function)
+    if name == "gelu":
+        raise UnreadableError(
+            "its activation is JAX's gelu, which approximates GELU by tanh unless its approximate "
+            "is False: that is not taken"
+        )
+    name = {"exact gelu": "gelu", "swish": "silu"}.get(name, name)
+    if name not in VALUES or name == "identity":
+        raise UnreadableError(
+            f"its activation is {shown(name)}, and of JAX's functions those taken are relu, elu, "
+            "gelu with approximate=False, silu, sigmoid, softplus and tanh"
+        )
+    given.nothing("sbx archive")
+    return name, ()
+
+
+def function_name(function: Any) -> str:
+    """Of one of JAX's, as it is pickled: by its name, compiled, with a derivative of its own, or
+    with arguments; of another what a sentence calls it."""
+    if isinstance(function, Named):
+        is_own = function.name.startswith(("jax.", "flax."))
+        return function.name.rpartition(".")[2] if is_own else function.name
+    if isinstance(function, Made) and isinstance(function.state, dict):
+        state = function.state
+        if function.name.endswith(".PjitFunction") and is_of_jax(state.get("fun")):
+            return str(state.get("function_name"))
+        if function.name.endswith(".custom_jvp"):
+            is_own = str(state.get("__module__")).startswith(("jax.", "flax."))
+            return str(state.get("__name__")) if is_own else "a function of the user's"
+    if isinstance(function, Made) and function.name == "functools.partial":
+        given = function.state if isinstance(function.state, tuple) else ()
+        if given[1:3] == ((), {"approximate": False}) and function_name(given[0]) == "gelu":
+            return "exact gelu"
+    return "a function of the user's"
+
+
+def is_of_jax(function: Any) -> bool:
+    """By the module of a function that is pickled with its code."""
+    arguments = function.arguments if isinstance(function, Made) else None
+    module = arguments[1] if isinstance(arguments, tuple) and len(arguments) > 1 else None
+    name = module.get("__name__") if isinstance(module, dict) else None
+    return isinstance(name, str) and name.startswith(("jax.", "flax."))
+
+
+def jax_layers(parameters: Any, activation: str, output: str, last: int) -> list[Stage]:
+    """Dense_0, Dense_1 ...; of the last ones the first is the action's."""
+    table = parameters.get("params") if isinstance(parameters, Mapping) else None
+    if not isinstance(table, Mapping):
+        raise UnreadableError("it has no parameters of its actor")
+    names = [name for name in table if name != "log_std"]
+    if sorted(names) != sorted(f"Dense_{i}" for i in range(len(names))) or len(names) < last:
+        raise UnreadableError("its actor has other layers than dense ones, which are not taken")
+    stages: list[Stage] = []
+    for index in range(min(len(names) - last + 1, MOST_LAYERS)):
+        stages += [jax_dense(table[f"Dense_{index}"]), Activate(activation)]
+    return [*stages[:-1], Activate(output)]
+
+
+def jax_dense(entry: Any) -> Dense:
+    kernel, bias = (
+        (jax_array(entry.get(name)) for name in ("kernel", "bias"))
+        if isinstance(entry, Mapping)
+        else (None, None)
+    )
+    if kernel is None or bias is None:
+        raise UnreadableError("a dense layer of its actor has no kernel or bias")
+    return Dense(kernel, bias)
+
+
+def jax_array(value: Any) -> Array | None:
+    """An array of JAX's is pickled as the call that makes NumPy's, its arguments and its state."""
+    if not isinstance(value, Made) or not value.name.endswith("._reconstruct_array"):
+        return array_of(value)
+    if not isinstance(value.arguments, tuple) or len(value.arguments) < 3:
+        return None
+    maker, arguments, state = value.arguments[:3]
+    return array_of(Made(maker, arguments, state))

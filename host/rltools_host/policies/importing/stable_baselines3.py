@@ -1,0 +1,340 @@
+"""Stable-Baselines3's zip archives, and VecNormalize's pickle. Nothing is unpickled."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rltools_host.build.description import MOST_CHOICES
+from rltools_host.documents import shown
+from rltools_host.files import parse_json
+from rltools_host.policies.importing.layers import (
+    Tensors,
+    layers_under,
+    only,
+    perceptron,
+    recurrent_under,
+    tensors_of,
+)
+from rltools_host.policies.importing.network import (
+    Activate,
+    Clip,
+    Dense,
+    ForeignPolicy,
+    Stage,
+    is_recurrent,
+    widths,
+)
+from rltools_host.policies.importing.pickles import (
+    Array,
+    Made,
+    Named,
+    UnreadableError,
+    array_of,
+    read_pickle,
+)
+from rltools_host.policies.importing.state_dicts import NO_NORMALIZER, root, standardized
+from rltools_host.policies.importing.tensor_files import Archive, read_torch
+
+LIBRARY, RECURRENT_PPO = "Stable-Baselines3", "sb3-contrib RecurrentPPO"
+MEMBERS = ("data", "policy.pth")
+# torch.nn's classes, with the numbers that they have where nobody gives others.
+ACTIVATIONS = {
+    "ReLU": "relu",
+    "Tanh": "tanh",
+    "ELU": "elu",
+    "SiLU": "silu",
+    "GELU": "gelu",
+    "Sigmoid": "sigmoid",
+    "Softplus": "softplus",
+    "Identity": "identity",
+}
+UNKNOWN_NORMALIZER = (
+    f"{NO_NORMALIZER} (the archive does not say whether it was trained with VecNormalize), state "
+    "it by --normalizer FILE"
+)
+UNKNOWN_CLASS = (
+    "policy class MlpPolicy (the archive has no policy_class), state it by an archive of the "
+    "library's own save()"
+)
+MODULES = ("stable_baselines3.", "sb3_contrib.")
+# What policy_kwargs may have. Of these the actions that are given do not depend on the first: the
+# deviation, the critics, the optimizer, how it began, what the tensors show.
+HARMLESS = {
+    *("net_arch", "ortho_init", "log_std_init", "full_std", "use_expln", "use_sde"),
+    *("optimizer_class", "optimizer_kwargs", "share_features_extractor", "normalize_images"),
+    *("n_critics", "n_quantiles", "lstm_hidden_size", "n_lstm_layers", "shared_lstm"),
+    *("enable_critic_lstm", "lstm_kwargs"),
+}
+READ = {
+    "PPO": {"activation_fn", "squash_output"},
+    "SAC": {"activation_fn", "clip_mean"},
+}
+EXTRACTORS = {"features_extractor_class", "features_extractor_kwargs"}
+CHOOSING = ("PPO", "DQN")  # kinds whose actions may be choices
+SDE_CLIP = 2.0  # clip_mean of SACPolicy, in front of its tanh
+
+
+def is_archive(archive: Archive) -> bool:
+    return all(name in archive for name in MEMBERS)
+
+
+def policy_in(archive: Archive) -> ForeignPolicy:
+    """What the archive's `data` and `policy.pth` say."""
+    data = parsed(archive.read("data"))
+    tensors = tensors_of(read_torch(Archive(archive.read("policy.pth"))), "policy.pth")
+    known_class = has_known_class(data, MODULES)
+    refuse_images(data)
+    keywords = keywords_of(data)
+    kind, stages, is_normalized = network_of(tensors, keywords)
+    require_known(keywords, kind)
+    algorithm = {"TD3": "td3", "SAC": "sac", "DQN": "dqn"}.get(kind, "ppo")
+    choices = choices_of(data)
+    if choices and (kind not in CHOOSING or is_normalized or sum(choices) != widths(stages)[1]):
+        raise UnreadableError("its action space and its network contradict each other")
+    seed = data.get("seed")
+    return ForeignPolicy(
+        RECURRENT_PPO if is_recurrent(stages) else f"{LIBRARY} {kind}",
+        tuple(stages),
+        is_normalized=is_normalized,
+        choices=choices,
+        observation_bounds=bounds_of(data, "observation_space"),
+        action_bounds=None if choices else bounds_of(data, "action_space"),
+        step=count_of(data.get("num_timesteps")),
+        seed=count_of(seed),
+        expected_return=mean_return(serialized(data, "ep_info_buffer")),
+        algorithm=algorithm,
+        lacks_normalizer=kind == "PPO" and normalizes(data),
+        assumed=(
+            *(() if known_class else (UNKNOWN_CLASS,)),
+            *(() if kind == "PPO" else (UNKNOWN_NORMALIZER,)),
+        ),
+    )
+
+
+def has_known_class(data: Mapping[str, Any], modules: tuple[str, ...]) -> bool:
+    """Whether the archive states its policy's class; UnreadableError for one that a user wrote,
+    which may do more than its layers."""
+    if data.get("policy_class") is None:
+        return False
+    stated = serialized(data, "policy_class")
+    if not isinstance(stated, Named) or not stated.name.startswith(modules):
+        name = stated.name if isinstance(stated, Named) else "one of the user's own"
+        raise UnreadableError(
+            f"its policy_class is {shown(name)}, and only the library's own are known: save the "
+            "state_dict() of its actor"
+        )
+    return True
+
+
+def keywords_of(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The policy_kwargs: plain JSON, or a pickle where there are classes among them."""
+    stated = data.get("policy_kwargs")
+    if isinstance(stated, dict) and ":serialized:" in stated:
+        stated = serialized(data, "policy_kwargs")
+    if not isinstance(stated, dict) or not all(isinstance(key, str) for key in stated):
+        raise UnreadableError("its entry `data` has no policy_kwargs that are a table")
+    return stated
+
+
+def require_known(keywords: Mapping[str, Any], kind: str) -> None:
+    """UnreadableError for policy_kwargs that could change an action, and that are not read."""
+    extractor = keywords.get("features_extractor_class")
+    name = class_name(extractor, MODULES) if isinstance(extractor, Named) else ""
+    is_flat = extractor is None or name == "FlattenExtractor"
+    if not is_flat or keywords.get("features_extractor_kwargs"):
+        raise UnreadableError(
+            "its policy_kwargs have a features extractor of its own: dense layers that take the "
+            "observation itself are taken"
+        )
+    known = HARMLESS | EXTRACTORS | READ.get(kind, {"activation_fn"})
+    strange = sorted(keywords.keys() - known)
+    if strange:
+        raise UnreadableError(
+            f"its policy_kwargs have {shown(strange[0])}, which is not read for a {kind} policy"
+        )
+
+
+def class_name(stated: Named, modules: tuple[str, ...]) -> str:
+    """Of a library's own class; empty for another's."""
+    return stated.name.rpartition(".")[2] if stated.name.startswith(modules) else ""
+
+
+def refuse_images(data: Mapping[str, Any]) -> None:
+    """UnreadableError where the library takes observations for images."""
+    space = serialized(data, "observation_space")
+    state = space.state if isinstance(space, Made) and isinstance(space.state, dict) else {}
+    shape, dtype = state.get("_shape"), state.get("dtype")
+    kind = dtype.arguments[0] if isinstance(dtype, Made) and dtype.arguments else None
+    if isinstance(shape, tuple) and len(shape) == 3 and kind in ("u1", "uint8"):
+        raise UnreadableError(
+            "its observations are images, bytes in three dimensions, whose channels the library "
+            "puts first, and which it may divide by 255: vectors of numbers are taken"
+        )
+
+
+def parsed(content: bytes) -> Mapping[str, Any]:
+    try:
+        document = parse_json(content)
+    except ValueError:
+        raise UnreadableError("its entry `data` is not JSON") from None
+    if not isinstance(document, dict):
+        raise UnreadableError("its entry `data` is not a table")
+    return document
+
+
+def serialized(data: Mapping[str, Any], key: str) -> Any:
+    """What a pickle within the JSON describes; None where there is none."""
+    entry = data.get(key)
+    text = entry.get(":serialized:") if isinstance(entry, dict) else None
+    if not isinstance(text, str):
+        return None
+    try:
+        return read_pickle(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError):
+        raise UnreadableError(f"its {key} is not a pickle") from None
+
+
+def count_of(value: Any) -> int:
+    return value if type(value) is int and 0 <= value < 2**32 else 0
+
+
+def normalizes(data: Mapping[str, Any]) -> bool:
+    """Whether the environment was a VecNormalize: PPO keeps what that saw."""
+    return isinstance(data.get("_last_original_obs"), dict)
+
+
+def bounds_of(data: Mapping[str, Any], key: str) -> tuple[Array, Array] | None:
+    """Of a gymnasium.spaces.Box; UnreadableError for another space."""
+    space = serialized(data, key)
+    if not isinstance(space, Made):
+        return None
+    name = class_of(space)
+    if name != "Box" or not isinstance(space.state, dict):
+        raise UnreadableError(
+            f"its {key.replace('_', ' ')} is a {shown(name)}: vectors of numbers, a Box, are taken"
+        )
+    low, high = (array_of(space.state.get(end)) for end in ("low", "high"))
+    if low is None or high is None or low.shape != high.shape:
+        return None
+    return low.ravel(), high.ravel()
+
+
+def choices_of(data: Mapping[str, Any]) -> tuple[int, ...]:
+    """How many each action of a Discrete or a MultiDiscrete chooses from; empty: it is neither."""
+    space = serialized(data, "action_space")
+    if not isinstance(space, Made) or class_of(space) not in ("Discrete", "MultiDiscrete"):
+        return ()
+    state = space.state if isinstance(space.state, dict) else {}
+    counts = array_of(state.get("n" if class_of(space) == "Discrete" else "nvec"))
+    if counts is None or not counts.size or not all(2 <= n <= MOST_CHOICES for n in counts.ravel()):
+        raise UnreadableError(
+            f"its action space has no counts of choices from 2 to {MOST_CHOICES} in it"
+        )
+    return tuple(int(n) for n in counts.ravel())
+
+
+def class_of(made: Made) -> str:
+    """What is made, also by copyreg's function, which protocols before 2 call."""
+    first = made.arguments[0] if isinstance(made.arguments, tuple) and made.arguments else None
+    by_copyreg = made.name.startswith("copyreg.") and isinstance(first, Named)
+    return (first.name if by_copyreg and isinstance(first, Named) else made.name).rpartition(".")[2]
+
+
+def mean_return(buffer: Any) -> float | None:
+    """Of the last episodes of training, which Monitor told the algorithm of."""
+    if not isinstance(buffer, Made):
+        return None
+    returns = []
+    for entry in buffer.values:
+        value = array_of(entry.get("r")) if isinstance(entry, dict) else None
+        if value is not None and value.size == 1 and np.isfinite(value).all():
+            returns.append(float(value.item()))
+    return float(np.mean(returns)) if returns else None
+
+
+def activation_of(keywords: Mapping[Any, Any], usual: str) -> str:
+    stated = keywords.get("activation_fn")
+    if stated is None:
+        return usual
+    name = class_name(stated, ("torch.nn.",)) if isinstance(stated, Named) else ""
+    name = name or (stated.name if isinstance(stated, Named) else "a function of the user's")
+    if name not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
+        raise UnreadableError(f"its activation is {shown(name)}, and those taken are {known}")
+    return ACTIVATIONS[name]
+
+
+def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list[Stage], bool]:
+    """The algorithm, or its kind; the stages; whether their output is an action in [-1, 1]."""
+    features = [name for name in tensors if "features_extractor." in name]
+    if features:
+        raise UnreadableError(
+            f"it has a features extractor, {shown(features[0])}: dense layers "
+            "that take the observation itself are taken"
+        )
+    if "action_net.weight" in tensors:
+        inner = layers_under(tensors, "mlp_extractor.policy_net.")
+        names = [*recurrent_under(tensors, "lstm_actor."), *inner, "action_net"]
+        critic = r"mlp_extractor\.value_net\..*|value_net\..*|lstm_critic\..*|critic\..*|log_std"
+        only(tensors, names, critic, "PPO or A2C policy")
+        squashes = keywords.get("squash_output", False)
+        if not isinstance(squashes, bool):
+            raise UnreadableError("its squash_output is neither true nor false")
+        output = "tanh" if squashes else "identity"
+        stages = perceptron(tensors, names, activation_of(keywords, "tanh"), output)
+        return "PPO", stages, squashes
+    if "q_net.q_net.0.weight" in tensors:
+        names = layers_under(tensors, "q_net.q_net.")
+        only(tensors, names, r"q_net_target\..*", "DQN policy")
+        return "DQN", perceptron(tensors, names, activation_of(keywords, "relu")), False
+    critics = r"critic.*|actor_target\..*|actor\.log_std.*|log_ent_coef"
+    activation = activation_of(keywords, "relu")
+    if "actor.latent_pi.0.weight" in tensors:
+        last = "actor.mu" if "actor.mu.weight" in tensors else "actor.mu.0"
+        names = [*layers_under(tensors, "actor.latent_pi."), last]
+        only(tensors, names, critics, "SAC policy")
+        stages = perceptron(tensors, names, activation, "tanh")
+        if last == "actor.mu.0":  # generalized state-dependent exploration
+            limit = keywords.get("clip_mean", SDE_CLIP)
+            is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
+            if not is_number or not 0 < limit < 1e6:
+                raise UnreadableError("its clip_mean is not a number above 0")
+            dense = stages[-2]
+            assert isinstance(dense, Dense)
+            ends = np.full(dense.bias.shape, float(limit))
+            stages = [*stages[:-1], Clip(-ends, ends), Activate("tanh")]
+        return "SAC", stages, True
+    if "actor.mu.0.weight" in tensors:
+        names = layers_under(tensors, "actor.mu.")
+        only(tensors, names, critics, "TD3 or DDPG policy")
+        return "TD3", perceptron(tensors, names, activation, "tanh"), True
+    raise UnreadableError(
+        "its policy is none of PPO, A2C, DQN, SAC, TQC, TD3 or DDPG: others are not taken"
+    )
+
+
+def vec_normalize(content: bytes) -> list[Stage]:
+    """What VecNormalize.save() wrote: sqrt(var + epsilon), cut off at clip_obs."""
+    made = read_pickle(content)
+    state = made.state if isinstance(made, Made) else None
+    name = class_of(made) if isinstance(made, Made) else ""
+    if not isinstance(state, dict) or name != "VecNormalize":
+        raise UnreadableError("it is not a VecNormalize pickle")
+    if not isinstance(state.get("norm_obs"), bool):
+        raise UnreadableError("it does not say whether observations are normalized, in norm_obs")
+    if not state["norm_obs"]:
+        return []
+    statistics = state.get("obs_rms")
+    numbers = statistics.state if isinstance(statistics, Made) else None
+    if not isinstance(numbers, dict):
+        raise UnreadableError("it has no statistics of one vector of observations")
+    mean, variance = (array_of(numbers.get(key)) for key in ("mean", "var"))
+    epsilon, clip = (array_of(state.get(key)) for key in ("epsilon", "clip_obs"))
+    if mean is None or variance is None or epsilon is None or clip is None or clip.size != 1:
+        raise UnreadableError("it has no mean, variance, epsilon or clip_obs")
+    return standardized(mean, root(variance + epsilon), float(clip.item()))

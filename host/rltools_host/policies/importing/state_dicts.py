@@ -1,0 +1,393 @@
+"""Policies in tables of tensors by their names: which library's they are, and what its formulas
+make of them.
+
+Names say which layers there are, and not what is between them: activations are the library's where
+it has but one, and otherwise the user's to state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rltools_host.documents import shown
+from rltools_host.policies.importing.layers import (
+    UNKNOWN_BEHIND,
+    Tensors,
+    follow_on,
+    in_chain,
+    layers_under,
+    only,
+    perceptron,
+    recurrent_under,
+    tensors_of,
+)
+from rltools_host.policies.importing.network import (
+    VALUES,
+    Clip,
+    ForeignPolicy,
+    Normalize,
+    Stage,
+    is_recurrent,
+    widths,
+)
+from rltools_host.policies.importing.pickles import Array, UnreadableError
+
+RL_GAMES_EPSILON, RL_GAMES_CLIP = 1e-5, 5.0
+SKRL_EPSILON, SKRL_CLIP = 1e-8, 5.0
+SCALER_DEFAULTS = (
+    f"epsilon {SKRL_EPSILON:g} and clip_threshold {SKRL_CLIP:g} of its RunningStandardScaler "
+    f"(skrl's defaults; the file does not state them), state it by --recorded FILE"
+)
+RSL_RL_EPSILON = 1e-2
+NO_NORMALIZER = "no normalizer of observations"  # how an assumption begins
+UNSEEN = 0.011  # of a deviation of 1, which the libraries add 1e-8 to 1e-2 to
+
+
+Assumed = tuple[str, ...]
+
+
+def usually(library: str) -> str:
+    return f"{library}'s default; the file does not state it"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user says of a network where its file does not."""
+
+    activation: str | None = None
+    output_activation: str | None = None
+    output_name: str | None = None  # of a model of ONNX that has several
+
+    def hidden(self, library: str, usual: str | None = None) -> str:
+        """Of the hidden layers; UnreadableError where nobody says."""
+        if self.activation is None and usual is None:
+            raise UnreadableError(
+                f"a {library} does not say what follows its layers: name it with --activation, "
+                f"one of {', '.join(VALUES)}"
+            )
+        return self.activation or str(usual)
+
+    def behind(self, names: Sequence[str], tensors: Tensors, library: str) -> str:
+        """The same where a dense layer is hidden; nothing follows recurrent ones."""
+        is_asked = any(f"{name}.weight" in tensors for name in names[:-1] or names)
+        return self.hidden(library) if is_asked else self.activation or "identity"
+
+    def output(self) -> str:
+        """Behind the last layer."""
+        return self.output_activation or "identity"
+
+    def assumed(self, library: str, hidden: str | None, output: str | None = None) -> Assumed:
+        """What a library usually has and neither its file nor the user says, of the hidden layers
+        and behind the last one; None: that is not assumed."""
+        found = []
+        if hidden is not None and self.activation is None:
+            found.append(f"activation {hidden} ({usually(library)}), state it by --activation NAME")
+        if output is not None and self.output_activation is None:
+            found.append(
+                f"output activation {output} ({usually(library)}), state it by "
+                "--output-activation NAME"
+            )
+        return tuple(found)
+
+    def nothing(self, library: str) -> None:
+        """UnreadableError where the user says what the file knows."""
+        if self.activation is not None or self.output_activation is not None:
+            raise UnreadableError(
+                f"a {library} says what its activations are: leave --activation and "
+                "--output-activation out"
+            )
+
+
+def standardized(mean: Array, std: Array, clip: float | None) -> list[Stage]:
+    """(x - mean) / std, cut off at the clip."""
+    mean, std = np.ravel(mean), np.ravel(std)
+    if mean.shape != std.shape or not (std > 0).all():
+        raise UnreadableError("its normalizer's mean and deviation do not fit together")
+    if not mean.any() and np.abs(std - 1.0).max() <= UNSEEN:
+        raise UnreadableError(
+            "its normalizer has seen nothing, its means are 0 and its deviations 1: save the "
+            "policy with the normalizer that it was trained with"
+        )
+    stages: list[Stage] = [Normalize(mean, 1.0 / std)]
+    if clip is not None:
+        stages.append(Clip(np.full(mean.shape, -clip), np.full(mean.shape, clip)))
+    return stages
+
+
+def root(variance: Array) -> Array:
+    if not (variance >= 0).all():
+        raise UnreadableError("its normalizer has a variance that is negative, or no number")
+    return np.sqrt(variance)
+
+
+# -- the libraries ---------------------------------------------------------------------------------
+
+
+def rl_games(document: Any, given: Given) -> ForeignPolicy:
+    """rl_games: running_mean_std over sqrt(var + 1e-5), cut off at 5 (rl_games/algos_torch)."""
+    tensors = tensors_of(document["model"], "model")
+    inner = layers_under(tensors, "a2c_network.actor_mlp.")
+    memory = recurrent_under(tensors, "a2c_network.rnn.")
+    last = "a2c_network.mu"
+    names = [*inner, *memory, last]
+    if inner and memory:
+        found = follow_on(tensors, [names, [*memory, *inner, last]])
+        if len(found) != 1:
+            raise UnreadableError(
+                "its rl_games checkpoint does not say in which order its dense and recurrent "
+                "layers are: they are taken one behind the other, where their widths tell the order"
+            )
+        names = found[0]
+    ignored = r"a2c_network\.(critic|value|sigma|actor_cnn_none).*|(value|running)_mean_std.*"
+    only(tensors, names, ignored, "rl_games checkpoint")
+    activation = given.behind(names, tensors, "rl_games checkpoint")
+    stages: list[Stage] = []
+    if "running_mean_std.running_mean" in tensors:
+        variance = tensors["running_mean_std.running_var"]
+        deviation = root(variance + RL_GAMES_EPSILON)
+        stages = standardized(tensors["running_mean_std.running_mean"], deviation, RL_GAMES_CLIP)
+    stages += perceptron(tensors, names, activation, given.output())
+    assumed = given.assumed("rl_games", None, "identity")
+    step = whole(document, "frame")
+    return ForeignPolicy("rl_games", tuple(stages), algorithm="ppo", step=step, assumed=assumed)
+
+
+def skrl(document: Any, given: Given) -> ForeignPolicy:
+    """skrl: the preprocessor's sqrt(variance) + 1e-8, cut off at 5 (RunningStandardScaler)."""
+    tensors = tensors_of(document["policy"], "policy")
+    names = in_chain(tensors, keeps_order=True)
+    only(
+        tensors,
+        names,
+        r"log_std_parameter|.*(running_mean|running_variance|current_count)",
+        "skrl agent",
+    )
+    stages: list[Stage] = []
+    scaling: Assumed = ()
+    for key in ("observation_preprocessor", "state_preprocessor"):
+        scaler = tensors_of(document.get(key) or {}, key)
+        if {"running_mean", "running_variance"} <= scaler.keys():
+            deviation = root(scaler["running_variance"]) + SKRL_EPSILON
+            stages = standardized(scaler["running_mean"], deviation, SKRL_CLIP)
+            scaling = (SCALER_DEFAULTS,)
+            break
+    activation = given.behind(names, tensors, "skrl agent")
+    stages += perceptron(tensors, names, activation, given.output())
+    assumed = (*scaling, *given.assumed("skrl", None, "identity"), *in_order_of(names, stages))
+    return ForeignPolicy("skrl", tuple(stages), algorithm="ppo", assumed=assumed)
+
+
+def rsl_rl(document: Any, given: Given) -> ForeignPolicy:
+    """RSL-RL from 4: the actor's own normalizer over std + 1e-2 (EmpiricalNormalization)."""
+    tensors = tensors_of(document["actor_state_dict"], "actor_state_dict")
+    return rsl_rl_actor(document, tensors, ("rnn.", "mlp."), tensors, "obs_normalizer.", given)
+
+
+def old_rsl_rl(document: Any, given: Given) -> ForeignPolicy:
+    """RSL-RL before: actor and critic in one table, the normalizer beside it or in it."""
+    tensors = tensors_of(document["model_state_dict"], "model_state_dict")
+    beside = tensors_of(document.get("obs_norm_state_dict") or {}, "obs_norm_state_dict")
+    of_critic = ("critic", "memory_c.")
+    of_actor = {name: value for name, value in tensors.items() if not name.startswith(of_critic)}
+    actor = Tensors(of_actor, tensors.what)
+    prefixes = ("memory_a.", "actor.")
+    if beside:
+        return rsl_rl_actor(document, actor, prefixes, beside, "", given)
+    return rsl_rl_actor(document, actor, prefixes, actor, "actor_obs_normalizer.", given)
+
+
+def rsl_rl_actor(
+    document: Any,
+    tensors: Tensors,
+    prefixes: tuple[str, str],
+    normalizer: Tensors,
+    place: str,
+    given: Given,
+) -> ForeignPolicy:
+    """prefixes: of the names of the recurrent layers, where there are any, and of the dense ones
+    behind them."""
+    names = [*recurrent_under(tensors, prefixes[0]), *layers_under(tensors, prefixes[1])]
+    known = r"(actor_)?obs_normalizer\..*|distribution\.(log_)?std_param|(log_)?std"
+    only(tensors, names, known, "RSL-RL checkpoint")
+    stages: list[Stage] = []
+    if f"{place}_mean" in normalizer:
+        deviation = normalizer[f"{place}_std"] + RSL_RL_EPSILON
+        stages = standardized(normalizer[f"{place}_mean"], deviation, None)
+    stages += perceptron(tensors, names, given.hidden("RSL-RL checkpoint", "elu"), given.output())
+    assumed = given.assumed("RSL-RL", "elu", "identity")
+    step = whole(document, "iter")
+    return ForeignPolicy("RSL-RL", tuple(stages), algorithm="ppo", step=step, assumed=assumed)
+
+
+UNSAVED_NORMALIZER = (
+    f"{NO_NORMALIZER} (CleanRL does not save that of NormalizeObservation), state it by "
+    "--normalizer FILE, as VecNormalize.save() writes it"
+)
+
+
+def cleanrl_ppo(document: Any, given: Given) -> ForeignPolicy:
+    tensors = tensors_of(document, "agent")
+    names = layers_under(tensors, "actor_mean.")
+    only(tensors, names, r"critic\..*|actor_logstd", "CleanRL PPO agent")
+    hidden = given.hidden("CleanRL PPO agent", "tanh")
+    stages = perceptron(tensors, names, hidden, given.output())
+    assumed = (*given.assumed("CleanRL's PPO", "tanh", "identity"), UNSAVED_NORMALIZER)
+    return ForeignPolicy("CleanRL PPO", tuple(stages), algorithm="ppo", assumed=assumed)
+
+
+def cleanrl_ppo_choices(document: Any, given: Given) -> ForeignPolicy:
+    return cleanrl_choices(document, given, "PPO", ("PPO agent", "actor.", r"critic\..*", "tanh"))
+
+
+def cleanrl_dqn(document: Any, given: Given) -> ForeignPolicy:
+    return cleanrl_choices(document, given, "DQN", ("Q-network", "network.", "", "relu"))
+
+
+def cleanrl_choices(
+    document: Any, given: Given, algorithm: str, of: tuple[str, str, str, str]
+) -> ForeignPolicy:
+    """of: what is saved, where its layers are, what else may be there, the usual activation."""
+    what, prefix, ignored, usual = of
+    tensors = tensors_of(document, what)
+    names = layers_under(tensors, prefix)
+    only(tensors, names, ignored, f"CleanRL {what}")
+    if given.output_activation is not None:
+        raise UnreadableError(
+            f"a CleanRL {what} ends in numbers of which the largest is chosen: leave "
+            "--output-activation out"
+        )
+    stages = perceptron(tensors, names, given.hidden(f"CleanRL {what}", usual))
+    choices = (widths(stages)[1],)  # one action, as in ppo.py and dqn.py
+    assumed = (*given.assumed(f"CleanRL's {algorithm}", usual), UNSAVED_NORMALIZER)
+    library, name = f"CleanRL {algorithm}", algorithm.lower()
+    return ForeignPolicy(library, tuple(stages), False, choices, algorithm=name, assumed=assumed)
+
+
+def cleanrl_sac(document: Any, given: Given) -> ForeignPolicy:
+    return cleanrl_squashed(
+        document, given, "SAC", "fc_mean", ("fc_logstd.weight", "fc_logstd.bias")
+    )
+
+
+def cleanrl_td3(document: Any, given: Given) -> ForeignPolicy:
+    return cleanrl_squashed(document, given, "TD3", "fc_mu", ())
+
+
+def cleanrl_squashed(
+    document: Any, given: Given, algorithm: str, last: str, more: Sequence[str]
+) -> ForeignPolicy:
+    library = f"CleanRL {algorithm}"
+    if given.output_activation is not None:
+        raise UnreadableError(f"a {library} actor ends in tanh: leave --output-activation out")
+    tensors = tensors_of(document, "actor")
+    names = [*sorted(n for n in layers_under(tensors, "fc") if re.fullmatch(r"fc\d+", n)), last]
+    only(
+        tensors,
+        names,
+        "action_scale|action_bias|" + "|".join(map(re.escape, more)),
+        f"{library} actor",
+    )
+    scale, bias = np.ravel(tensors["action_scale"]), np.ravel(tensors["action_bias"])
+    stages = perceptron(tensors, names, given.hidden(f"{library} actor", "relu"), "tanh")
+    return ForeignPolicy(
+        library,
+        tuple(stages),
+        action_bounds=(bias - scale, bias + scale),
+        is_normalized=True,
+        algorithm=algorithm.lower(),
+        assumed=(*given.assumed(f"CleanRL's {algorithm}", "relu"), UNSAVED_NORMALIZER),
+    )
+
+
+def plain(document: Any, given: Given, *, keeps_order: bool) -> ForeignPolicy:
+    """One chain of dense and recurrent layers, by the order of their names."""
+    tensors = tensors_of(document, "file")
+    names = in_chain(tensors, keeps_order=keeps_order)
+    only(tensors, names, "", "table of tensors")
+    activation = given.behind(names, tensors, "table of tensors")
+    if given.output_activation is None:
+        raise UnreadableError(
+            "a table of tensors does not say what follows its last layer: name it with "
+            "--output-activation, identity or tanh"
+        )
+    stages = perceptron(tensors, names, activation, given.output_activation)
+    ends_in_tanh = given.output_activation == "tanh"
+    return ForeignPolicy(
+        "PyTorch",
+        tuple(stages),
+        is_normalized=True if ends_in_tanh else None,
+        is_scaling_assumed=ends_in_tanh,
+        assumed=(*in_order_of(names, stages), PLAIN_NORMALIZER),
+    )
+
+
+PLAIN_NORMALIZER = (
+    f"{NO_NORMALIZER} (the file has none), state it by --normalizer FILE, as VecNormalize.save() "
+    "writes it"
+)
+
+
+def in_order_of(names: Sequence[str], stages: Sequence[Stage]) -> Assumed:
+    """Of a module that a user wrote, whose table says which layers there are, not how they are
+    used."""
+    chain = " > ".join(name or "the first" for name in names)
+    order = (
+        f"its layers one behind the other, {shown(chain)}, each used once and none past another "
+        "(a table of tensors does not say), state it by a model of ONNX or by --recorded FILE"
+    )
+    behind = (UNKNOWN_BEHIND,) if is_recurrent(stages) else ()
+    return (order, *behind) if len(names) > 1 else behind
+
+
+def whole(document: Any, key: str) -> int:
+    """A count of the document; 0 where it has none."""
+    value = document.get(key)
+    number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
+    is_count = isinstance(number, int | float) and 0 <= number < 2**32
+    return int(number) if is_count else 0
+
+
+def has(*names: str) -> Callable[[Any], bool]:
+    return lambda document: all(name in document for name in names)
+
+
+def has_tables(*names: str) -> Callable[[Any], bool]:
+    return lambda document: all(isinstance(document.get(name), Mapping) for name in names)
+
+
+# What a table has, and who wrote it then; the first that fits.
+LIBRARIES: tuple[tuple[Callable[[Any], bool], Callable[[Any, Given], ForeignPolicy]], ...] = (
+    (has_tables("actor_state_dict"), rsl_rl),
+    (has_tables("model_state_dict"), old_rsl_rl),
+    (has_tables("model"), rl_games),
+    (has_tables("policy"), skrl),
+    (has("actor_mean.0.weight", "actor_logstd"), cleanrl_ppo),
+    (has("actor.0.weight", "critic.0.weight"), cleanrl_ppo_choices),
+    (has("fc_mean.weight", "fc_logstd.weight", "action_scale"), cleanrl_sac),
+    (has("fc_mu.weight", "action_scale"), cleanrl_td3),
+)
+
+
+def policy_in(
+    document: Any, given: Given, *, is_cleanrl: bool = False, keeps_order: bool = True
+) -> ForeignPolicy:
+    """The policy of what torch.save or safetensors wrote; is_cleanrl: its name says so;
+    keeps_order: its tensors come in the order in which their module made them."""
+    is_list = isinstance(document, list) and bool(document)
+    if is_list:  # CleanRL's TD3 and DDPG: actor and critics, one by one
+        document = document[0]
+    if not isinstance(document, Mapping):
+        raise UnreadableError("it has no table of tensors: save the policy's state_dict()")
+    if is_cleanrl and "network.0.weight" in document:
+        return cleanrl_dqn(document, given)
+    for fits, read in LIBRARIES:
+        if fits(document):
+            return read(document, given)
+    if is_list:
+        raise UnreadableError("it is a list of tables: save the state_dict() of the actor alone")
+    return plain(document, given, keeps_order=keeps_order)

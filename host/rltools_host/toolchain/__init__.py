@@ -1,1 +1,0 @@
-"""What this project needs of the system, and its Python environment."""

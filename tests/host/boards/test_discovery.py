@@ -1,0 +1,96 @@
+"""Which devices and ports are there, and how long one is waited for."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from serial.tools import list_ports
+
+from rltools_host.boards import board_link
+from rltools_host.boards.board_link import (
+    ConnectedPort,
+    connected_ports,
+    require_connected,
+    usb_ids_present,
+    wait_for_port,
+)
+from rltools_host.build.boards import load_board
+from rltools_host.errors import PortError
+
+HOST = load_board("host")
+BOARD = replace(
+    HOST,
+    name="toy",
+    link=replace(HOST.link, kind="serial", usb_ids=("00AB:0012", "00AB:0013")),
+    bootloader_usb_ids=("00AB:0001",),
+)
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, *ports: tuple[str, int | None, int | None]) -> None:
+    found = [
+        SimpleNamespace(device=device, vid=vid, pid=pid, serial_number="7")
+        for device, vid, pid in ports
+    ]
+    monkeypatch.setattr(list_ports, "comports", lambda: found)
+
+
+def test_ids_of_devices(tmp_path: Path) -> None:
+    for name, vendor, product in (("1-1", "00ab\n", "0012\n"), ("1-2", "16c0", None)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "idVendor").write_text(vendor)
+        if product is not None:
+            (tmp_path / name / "idProduct").write_text(product)
+    assert usb_ids_present(tmp_path) == {"00AB:0012"}
+    assert usb_ids_present(tmp_path / "nothing") is None
+
+
+def test_ports_of_a_board_are_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [("c", None, 0x12), ("d", 0xAB, None), ("e", 0xAB, 0x1), ("f", 0x12, 0xAB)]
+    connect(monkeypatch, ("b", 0xAB, 0x13), *others, ("a", 0xAB, 0x12))
+    assert connected_ports(BOARD) == [
+        ConnectedPort("a", "00AB:0012", "7"),
+        ConnectedPort("b", "00AB:0013", "7"),
+    ]
+    assert connected_ports(HOST) == []
+
+
+@pytest.mark.parametrize("present", [None, {"00AB:0001"}, {"00AB:0013", "0000:0000"}])
+def test_a_board_in_its_bootloader_is_connected(
+    monkeypatch: pytest.MonkeyPatch, present: set[str] | None
+) -> None:
+    connect(monkeypatch)
+    monkeypatch.setattr(board_link, "usb_ids_present", lambda: present)
+    require_connected(BOARD)
+
+
+def test_a_board_that_is_not_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board_link, "usb_ids_present", lambda: {"0000:0000"})
+    connect(monkeypatch)
+    with pytest.raises(PortError) as refused:
+        require_connected(BOARD)
+    assert str(refused.value) == (
+        "no toy found on USB (ids 00AB:0001, 00AB:0012, 00AB:0013): "
+        "plug it in with a cable that carries data, or press its program button"
+    )
+    connect(monkeypatch, ("a", 0xAB, 0x12))
+    require_connected(BOARD)
+
+
+def test_a_port_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] > 0.9:
+            connect(monkeypatch, ("b", 0xAB, 0x12), ("a", 0xAB, 0x13))
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", sleep)
+    connect(monkeypatch)
+    assert wait_for_port(BOARD, 0.5) is None
+    assert now[0] == pytest.approx(0.6)
+    assert wait_for_port(BOARD) == "a"

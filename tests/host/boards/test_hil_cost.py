@@ -1,0 +1,137 @@
+"""What a policy costs: samples from a board, and what is made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from policy_samples import sample_images
+from rltools_host.boards.hil_result import Distribution, bars, measure_cost
+from rltools_host.boards.policies import MOST_SAMPLES, Measured
+from rltools_host.build.cmake import load_dialect
+from rltools_host.errors import LinkLostError, RefusedError
+from rltools_host.policies.image import parse_policy
+from scripted_infer import ScriptedInfer
+
+
+@pytest.fixture
+def board() -> ScriptedInfer:
+    return ScriptedInfer(load_dialect(), parse_policy(sample_images()["pendulum"]))
+
+
+def distribution(*samples: int) -> Distribution:
+    return Distribution(np.array(samples, np.int64))
+
+
+# -- samples from a board --------------------------------------------------------------------------
+
+
+def test_what_measuring_takes_is_subtracted(board: ScriptedInfer) -> None:
+    progress: list[tuple[int, int]] = []
+    cost = measure_cost(board.client, 3000, lambda *done: progress.append(done))
+    batches = [MOST_SAMPLES, MOST_SAMPLES, 3000 - 2 * MOST_SAMPLES]
+    assert board.measured == [
+        (Measured.NOTHING, MOST_SAMPLES),
+        *((Measured.FORWARD, count) for count in batches),
+        *((Measured.TICK, count) for count in batches),
+    ]
+    assert cost.overhead == 11
+    assert len(cost.forward.samples) == len(cost.tick.samples) == 3000
+    assert (cost.forward.quantile(500), cost.tick.quantile(500)) == (100, 200)
+    assert (cost.forward.samples.min(), cost.forward.samples.max()) == (99, 101)
+    done = [1024, 2048, 3072, 4024, 5048, 6072, 7024]
+    assert progress == [(each, 7024) for each in done]
+
+
+def test_nothing_costs_less_than_nothing(board: ScriptedInfer) -> None:
+    board.sample = lambda what, index: 5 if what == Measured.NOTHING else index % 10
+    cost = measure_cost(board.client, 100)
+    assert {*cost.forward.samples.tolist()} == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("lost", ["COMMAND_ACK", "RLT_MEASUREMENT"])
+def test_what_gets_lost_is_asked_for_again(board: ScriptedInfer, lost: str) -> None:
+    board.lost[lost] = 1
+    samples = board.client.measure(Measured.FORWARD, 5)
+    assert samples == tuple(board.sample(Measured.FORWARD, index) for index in range(5))
+
+
+def test_a_measurement_that_began_anew_is_waited_for(board: ScriptedInfer) -> None:
+    """An acknowledgement is late: the command is repeated, and the first run's end is no end."""
+    board.lost["COMMAND_ACK"] = 1
+    board.file_is_missing_for = 1
+    assert len(board.client.measure(Measured.FORWARD, 5)) == 5
+    assert board.measured == [(Measured.FORWARD, 5)] * 2
+
+
+def test_a_board_that_refuses_is_named(board: ScriptedInfer) -> None:
+    board.denies = True
+    with pytest.raises(RefusedError, match="does not measure: it is armed, or no policy acts"):
+        board.client.measure(Measured.TICK, 5)
+
+
+def test_a_policy_that_is_dropped_meanwhile(board: ScriptedInfer) -> None:
+    board.most_samples = 3
+    with pytest.raises(RefusedError, match="to the end: its policy was dropped"):
+        board.client.measure(Measured.TICK, 5)
+
+
+def test_a_board_that_is_silent_while_it_measures_is_lost(board: ScriptedInfer) -> None:
+    board.lost["RLT_MEASUREMENT"] = 9
+    board.falls_silent = True
+    with pytest.raises(LinkLostError, match="has been silent"):
+        board.client.measure(Measured.TICK, 5)
+
+
+# -- what they come to -----------------------------------------------------------------------------
+
+
+def test_statistics_are_samples() -> None:
+    document = distribution(*range(1, 1001)).document()
+    assert {key: document[key] for key in ("min", "median", "p99", "p999", "max")} == {
+        "min": 1,
+        "median": 500,
+        "p99": 990,
+        "p999": 999,
+        "max": 1000,
+    }
+    assert document["mean"] == 500.5
+    assert distribution(1, 1, 2).document()["mean"] == 1.333
+    assert distribution(3, 1, 2).quantile(500) == 2
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        (7,),
+        (0, 0, 1),
+        tuple(range(1000)),
+        (*[10] * 500, 1_000_000),
+        tuple(int(value) for value in np.random.default_rng(0).exponential(1000.0, 2000)),
+    ],
+)
+def test_every_sample_is_in_the_histogram(samples: tuple[int, ...]) -> None:
+    edges, counts = distribution(*samples).histogram()
+    assert sum(counts) == len(samples)
+    assert edges == sorted({*edges})
+    assert edges[0] == min(samples)
+    assert edges[-1] > max(samples)
+    assert 1 <= len(counts) == len(edges) - 1 <= 13
+    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+        assert count == sum(low <= value < high for value in samples)
+
+
+def test_one_far_away_does_not_hide_the_others() -> None:
+    found = distribution(*([10, 11, 12, 13] * 100), 1_000_000).histogram()
+    assert found == ([10, 11, 12, 13, 14, 1_000_001], [100, 100, 100, 100, 1])
+
+
+def test_bars() -> None:
+    assert bars([0, 10, 1000], [4, 1], 8) == [
+        "    0 -     9         4  ########",
+        "   10 -   999         1  ##",
+    ]
+    assert bars([0, 1, 2, 3], [1000, 0, 1], 10)[1:] == [
+        "1 - 1         0",
+        "2 - 2         1  #",
+    ]

@@ -1,0 +1,355 @@
+"""Each kind of link: bytes both ways, what ends it, what cannot be opened, in one sentence each."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import serial
+
+from rltools_host.boards import transport
+from rltools_host.boards.transport import (
+    DescriptorLink,
+    Link,
+    ProcessLink,
+    SerialLink,
+    TcpLink,
+    UdpLink,
+    open_link,
+)
+from rltools_host.errors import LinkLostError, PortError
+from rltools_host.interruption import end_child, start_child
+from waiting import is_running, wait_for
+
+ECHO = "import os\nwhile data := os.read(0, 65536): os.write(1, data)"
+
+
+def read_exactly(link: Link, count: int) -> bytes:
+    received = b""
+    deadline = time.monotonic() + 60
+    while len(received) < count and time.monotonic() < deadline:
+        received += link.read(0.1)
+    return received
+
+
+@pytest.fixture
+def pty() -> Iterator[tuple[int, str]]:
+    """The master's descriptor and the slave's name of a pseudo-terminal."""
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    yield master, os.ttyname(slave)
+    for descriptor in (master, slave):
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+def test_udp_link_carries_datagrams_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
+        vehicle.bind(("127.0.0.1", 0))
+        vehicle.settimeout(5.0)
+        link = UdpLink(f"udp:127.0.0.1:{vehicle.getsockname()[1]}")
+        assert link.read(0.0) == b""
+        link.write(b"hello")
+        data, host = vehicle.recvfrom(100)
+        assert data == b"hello"
+        vehicle.sendto(b"", host)  # nothing, and no end
+        vehicle.sendto(b"there", host)
+        assert link.read(5.0) == b""
+        assert link.read(5.0) == b"there"
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            stranger.sendto(b"elsewhere", host)
+        assert link.read(0.05) == b""
+        waited_ms: list[float] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(link, "_readable", SimpleNamespace(poll=waited_ms.append))
+            assert [link.read(-1.0), link.read(0.5)] == [b"", b""]
+        assert waited_ms == [0.0, 500.0]
+        link.close()
+        link.close()
+
+
+def test_udp_link_is_sent_from_a_port_where_that_is_free() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
+        vehicle.bind(("127.0.0.1", 0))
+        vehicle.settimeout(5.0)
+        url = f"udp:127.0.0.1:{vehicle.getsockname()[1]}"
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("", 0))
+            port = free.getsockname()[1]
+            other = UdpLink(url, port)  # it is not
+            other.write(b"a")
+            assert vehicle.recvfrom(10)[1][1] != port
+            other.close()
+        for _ in range(2):
+            link = UdpLink(url, port)
+            link.write(b"b")
+            assert vehicle.recvfrom(10)[1][1] == port
+            link.close()
+
+
+def test_udp_link_goes_on_where_nobody_listens_yet() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
+        vehicle.bind(("127.0.0.1", 0))
+        address = vehicle.getsockname()
+    link = UdpLink(f"udp:127.0.0.1:{address[1]}")
+    for _ in range(3):
+        link.write(b"anybody?")
+        assert link.read(0.01) == b""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
+        vehicle.bind(address)
+        vehicle.settimeout(5.0)
+        link.write(b"anybody?")
+        assert vehicle.recv(100) == b"anybody?"
+    link.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["udp:", "udp:host", "udp:host:", "udp:1.2.3.4:x", "udp:1.2.3.4:99999", "udp:1:2/3", "1:2"],
+)
+def test_udp_address_that_is_none(url: str) -> None:
+    with pytest.raises(PortError, match="is not an address: write udp:HOST:PORT"):
+        UdpLink(url)
+
+
+def test_udp_host_that_is_unknown() -> None:
+    with pytest.raises(PortError, match="cannot send to udp:nowhere"):
+        UdpLink("udp:nowhere.invalid:1")
+
+
+def test_process_carries_bytes_and_ends_when_closed() -> None:
+    link = ProcessLink([sys.executable, "-c", ECHO])
+    data = bytes(range(256)) * 100
+    link.write(data)
+    assert read_exactly(link, len(data)) == data
+    assert link.read(0.01) == b""
+    process_id = link.process_id
+    link.close()
+    link.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process_id, 0)
+
+
+def test_killed_process_is_a_lost_link() -> None:
+    link = ProcessLink([sys.executable, "-c", ECHO], "the program echo")
+    os.kill(link.process_id, signal.SIGKILL)
+    with pytest.raises(LinkLostError, match=r"lost the program echo: it was ended by SIGKILL"):
+        read_exactly(link, 1)
+    with pytest.raises(LinkLostError):
+        link.write(b"x")
+    link.close()
+
+
+def test_process_that_fails_is_quoted() -> None:
+    program = "import sys; sys.exit('one moment\\nno memory for the replay buffer')"
+    link = ProcessLink([sys.executable, "-c", program])
+    with pytest.raises(LinkLostError, match=r'exit code 1 and wrote "no memory for the replay'):
+        read_exactly(link, 1)
+    link.close()
+
+
+def test_program_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(PortError, match=r"cannot start .*nothing: No such file"):
+        ProcessLink([str(tmp_path / "nothing")])
+
+
+def test_process_that_never_reads_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "WRITE_TIMEOUT_S", 0.2)
+    link = ProcessLink([sys.executable, "-c", "import time; time.sleep(60)"])
+    began = time.monotonic()
+    with pytest.raises(LinkLostError, match="has taken no bytes"):
+        link.write(bytes(1_000_000))
+    assert time.monotonic() - began < 30
+    link.close()
+    assert not is_running(link.process_id)
+
+
+def test_child_dies_with_a_parent_that_is_killed() -> None:
+    """The parent gets SIGKILL, so nothing in it can clean up: the kernel must."""
+    program = (
+        "import sys, time; from rltools_host.interruption import start_child\n"
+        "child = start_child([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert is_running(child)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    wait_for(lambda: not is_running(child), 30)  # it would end by itself after 60 s
+
+
+def test_child_does_not_get_the_interrupt_of_the_terminal() -> None:
+    child = start_child([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        assert os.getpgid(child.pid) != os.getpgid(0)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_child_ends_though_an_interrupt_left_popens_lock_taken() -> None:
+    """As one interrupt in a hundred within `poll()` does."""
+    child = start_child([sys.executable, "-c", "import time; time.sleep(60)"])
+    child._waitpid_lock.acquire()  # type: ignore[attr-defined]
+    ends = threading.Thread(target=end_child, args=(child, 0.0), daemon=True)
+    ends.start()
+    ends.join(30)
+    assert not ends.is_alive()
+    assert not is_running(child.pid)
+    child._waitpid_lock.release()  # type: ignore[attr-defined]
+    assert child.poll() == -signal.SIGTERM
+
+
+def test_pty_carries_every_byte(pty: tuple[int, str]) -> None:
+    master, port = pty
+    link = open_link(port)
+    assert isinstance(link, SerialLink)
+    assert link.description == port
+    every_byte = bytes(range(256))
+    link.write(every_byte)
+    assert os.read(master, 4096) == every_byte
+    os.write(master, every_byte)
+    assert read_exactly(link, 256) == every_byte
+    link.close()
+    link.close()
+
+
+def test_pulled_cable_is_a_lost_link(pty: tuple[int, str]) -> None:
+    master, port = pty
+    link = open_link(port)
+    os.close(master)
+    with pytest.raises(LinkLostError, match=f"lost the board on {port}: unplugged"):
+        link.read(5.0)
+    with pytest.raises(LinkLostError):
+        link.write(b"x")
+    link.close()
+
+
+def test_port_in_use(pty: tuple[int, str]) -> None:
+    _, port = pty
+    first = open_link(port)
+    with pytest.raises(PortError, match=f"{port} is in use by another program"):
+        open_link(port)
+    first.close()
+    open_link(port).close()
+
+
+def test_port_that_does_not_exist() -> None:
+    with pytest.raises(PortError, match="there is no port /dev/ttyACM99"):
+        open_link("/dev/ttyACM99")
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (errno.EBUSY, "is in use by another program"),
+        (errno.EIO, "nothing answers behind .*: plug the board in again"),
+        (errno.ENODEV, "nothing answers behind .*: plug the board in again"),
+        (errno.EINVAL, "is not a serial port"),
+    ],
+)
+def test_port_that_cannot_be_opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, reason: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise serial.SerialException(number, "refused")
+
+    monkeypatch.setattr(serial, "Serial", refuse)
+    with pytest.raises(PortError, match=reason):
+        open_link(str(tmp_path))
+
+
+def test_file_is_not_a_port(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"")
+    with pytest.raises(PortError, match="is not a serial port"):
+        open_link(str(path))
+
+
+@pytest.mark.parametrize(
+    ("group", "mode", "remedy"),
+    [
+        ("dialout", 0o660, r"run `sudo usermod -aG dialout \$USER`, then log in again"),
+        ("dialout", 0o600, "ask the administrator for a udev rule"),
+        ("root", 0o660, "ask the administrator for a udev rule"),
+    ],
+)
+def test_no_permission_names_the_group(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, group: str, mode: int, remedy: str
+) -> None:
+    path = tmp_path / "ttyACM0"
+    path.write_bytes(b"")
+    path.chmod(mode)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise serial.SerialException(errno.EACCES, "Permission denied")
+
+    class Group:
+        gr_name = group
+
+    monkeypatch.setattr(serial, "Serial", refuse)
+    monkeypatch.setattr(transport.grp, "getgrgid", lambda _: Group())
+    with pytest.raises(PortError, match=f"no permission to open {re.escape(str(path))}: {remedy}"):
+        open_link(str(path))
+
+
+def test_second_close_leaves_other_descriptors_open() -> None:
+    """The numbers of a closed link's descriptors are given out again."""
+    numbers = os.pipe()
+    link = DescriptorLink("a pipe", *numbers)
+    with open(os.devnull) as other:
+        link.close()
+        for number in numbers:
+            os.dup2(other.fileno(), number)
+        link.close()
+        for number in numbers:
+            os.close(number)  # which fails where it is closed
+
+
+def test_tcp_carries_bytes_and_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        accepted: list[socket.socket] = []
+        thread = threading.Thread(target=lambda: accepted.append(server.accept()[0]))
+        thread.start()
+        link = open_link(f"socket://127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+        assert isinstance(link, TcpLink)
+        at_once = link._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert at_once, "a message waits for the next one"
+        link.write(b"to the board")
+        assert accepted[0].recv(100) == b"to the board"
+        accepted[0].sendall(b"to the host")
+        assert read_exactly(link, 11) == b"to the host"
+        accepted[0].close()
+        with pytest.raises(LinkLostError, match="lost the board on socket://127"):
+            link.read(5.0)
+        link.close()
+
+
+def test_tcp_refused_and_malformed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(PortError, match=f"cannot connect to socket://127.0.0.1:{port}: Connection"):
+        open_link(f"socket://127.0.0.1:{port}")
+    for url in ("socket://127.0.0.1", "socket://", "socket://host:port", "socket://host:99999"):
+        with pytest.raises(PortError, match="write socket://HOST:PORT"):
+            open_link(url)
+    with pytest.raises(PortError, match="is not a port"):
+        open_link("ftp://board")

@@ -1,0 +1,238 @@
+"""The files in which boards that are started here keep their policies, with the board `host`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from policy_run import make_policy_run
+from policy_samples import sample_images
+from rltools_host.boards import board_link as storage_module
+from rltools_host.boards.board_link import STORAGE_VARIABLE
+from rltools_host.boards.policy_session import (
+    Firmware,
+    PolicyPlace,
+    look,
+    policy_session,
+    require_kept,
+)
+from rltools_host.boards.push import PushRequest, policies_on, push, roll_back
+from rltools_host.build import firmware
+from rltools_host.build.boards import load_board
+from rltools_host.errors import DiskError, PortError, UsageError
+from rltools_host.policies.image import parse_policy
+from tcp_board import TcpBoard
+
+HERE = PolicyPlace("host")
+OTHER = PolicyPlace("host", contract="quadrotor")
+PENDULUM = sample_images()["pendulum"]
+QUADROTOR = sample_images()["remembering_quadrotor_4"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Of the boards' files: `_own_policies` in conftest.py."""
+    return tmp_path / "policies"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return make_policy_run(tmp_path / "run")
+
+
+def push_here(run: Path, place: PolicyPlace = HERE) -> str:
+    sha256 = push(PushRequest(str(run), place), lambda _: None).active_sha256
+    assert sha256 is not None
+    return sha256
+
+
+def active(place: PolicyPlace = HERE) -> str | None:
+    slot = policies_on(place).slots.active
+    return None if slot is None else slot.sha256
+
+
+def own_file(folder: Path, image: bytes = PENDULUM) -> Path:
+    """By the checksum of what the image is made for, but for its past actions."""
+    contract = parse_policy(image).contract.without_place_inputs()
+    return folder / f"{contract.checksum:08x}.bin"
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+def started_firmware(place: PolicyPlace = HERE) -> Firmware:
+    board = load_board("host")
+    return Firmware(board, firmware.build_firmware(board, place.contract, "infer"), "")
+
+
+# -- a file for each contract ----------------------------------------------------------------------
+
+
+def test_the_contract_and_not_its_name_says_where_policies_are(run: Path, folder: Path) -> None:
+    sha256 = push_here(run)
+    assert list(contents(folder)) == [own_file(folder).name]
+    assert active() == sha256
+
+
+def test_a_policy_of_another_contract_of_this_name_is_kept(run: Path, folder: Path) -> None:
+    """As where a task of Gymnasium's has got other channels under the same name."""
+    sha256 = push_here(run)
+    confirmed = contents(folder)[own_file(folder).name][0]
+    file = folder / "quadrotor.bin"  # by the old name of the other contract
+    own_file(folder).rename(file)
+    assert active(OTHER) is None
+    assert file.read_bytes() == confirmed
+    other = make_policy_run(run.parent / "other", QUADROTOR)
+    assert push_here(other, OTHER) == parse_policy(QUADROTOR).sha256
+    assert file.read_bytes() == confirmed
+    assert sorted(contents(folder)) == sorted([file.name, own_file(folder, QUADROTOR).name])
+    file.rename(own_file(folder))
+    assert active() == sha256
+    assert active(OTHER) == parse_policy(QUADROTOR).sha256
+
+
+def test_a_file_of_the_old_name_is_found_and_moved_once(run: Path, folder: Path) -> None:
+    sha256 = push_here(run)
+    old = folder / "pendulum.bin"
+    own_file(folder).rename(old)
+    before = contents(folder)
+    assert active() == sha256  # by looking, which moves nothing
+    assert contents(folder) == before
+    other = make_policy_run(run.parent / "other", sample_images()["small_pendulum"])
+    push_here(other)
+    assert list(contents(folder)) == [own_file(folder).name]
+    assert roll_back(HERE).active_sha256 == sha256
+
+
+def test_a_file_of_the_old_name_is_left_where_there_is_a_present_one(
+    run: Path, folder: Path
+) -> None:
+    sha256 = push_here(run)
+    old = folder / "pendulum.bin"
+    shutil.copy(own_file(folder), old)
+    before = old.read_bytes()
+    other = make_policy_run(run.parent / "other", sample_images()["small_pendulum"])
+    assert push_here(other) != sha256
+    assert old.read_bytes() == before
+    own_file(folder).unlink()
+    assert active() == sha256
+
+
+def test_a_file_of_the_old_name_that_cannot_be_moved(
+    run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push_here(run)
+    own_file(folder).rename(folder / "pendulum.bin")
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(DiskError, match=r"\.bin: No space left on device; free some space"):
+        roll_back(HERE)
+    assert list(contents(folder)) == ["pendulum.bin"]
+
+
+def test_one_of_two_commands_moves_the_file(
+    run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha256 = push_here(run)
+    old, link = folder / "pendulum.bin", os.link
+    own_file(folder).rename(old)
+
+    def moved_meanwhile(source: Path, target: Path) -> None:
+        link(source, target)
+        os.unlink(source)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", moved_meanwhile)
+    push_here(run)
+    assert active() == sha256
+
+
+# -- looking ---------------------------------------------------------------------------------------
+
+
+def test_looking_makes_nothing(folder: Path) -> None:
+    assert active() is None
+    assert not folder.exists()
+
+
+def test_looking_changes_no_byte(run: Path, folder: Path) -> None:
+    """Where a start would write: the trial of a board that was ended is over."""
+    sha256 = push_here(run)
+    image = sample_images()["small_pendulum"]
+    candidate = parse_policy(image).sha256
+    with policy_session(HERE) as (session, _):
+        session.policies.upload(image, candidate)
+        session.policies.try_candidate(candidate, 100.0)
+    before = contents(folder)
+    for _ in range(2):
+        found = policies_on(HERE)
+        assert found.slots.trial is None
+        assert found.slots.active is not None
+        assert found.slots.active.sha256 == sha256
+        assert contents(folder) == before
+    with policy_session(HERE):  # on the file itself
+        pass
+    assert contents(folder) != before
+
+
+def test_looking_waits_for_a_board_that_has_the_file(
+    run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push_here(run)
+    monkeypatch.setattr(storage_module, "PATIENCE_S", 0.1)
+    program = started_firmware().program
+    assert program is not None
+    with (
+        TcpBoard(program, {STORAGE_VARIABLE: str(own_file(folder))}) as board,
+        policy_session(PolicyPlace("host", board.port)),
+        pytest.raises(PortError, match=r"\.bin is in use by another board: end that one"),
+    ):
+        active()
+    assert active() is not None
+
+
+def test_a_copy_has_no_name_and_leaves_no_descriptor(run: Path, folder: Path) -> None:
+    push_here(run)
+    before = len(os.listdir("/proc/self/fd"))
+    with storage_module.copied(own_file(folder)) as copy:
+        assert copy.read_bytes() == own_file(folder).read_bytes()
+        copy.open("r+b").write(b"x" * 100)
+        assert os.readlink(copy).endswith("(deleted)")
+    assert b"x" * 100 not in own_file(folder).read_bytes()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+# -- a storage that a user names -------------------------------------------------------------------
+
+
+def test_what_a_start_would_drop_is_told(run: Path, folder: Path) -> None:
+    push_here(run)
+    before = contents(folder)
+    require_kept(started_firmware(), own_file(folder))
+    with pytest.raises(UsageError, match=r"keeps a policy that this firmware would drop.* name an"):
+        require_kept(started_firmware(OTHER), own_file(folder))
+    assert contents(folder) == before
+
+
+def test_what_was_dropped_before_is_no_reason_to_refuse(run: Path, folder: Path) -> None:
+    push_here(run)
+    file = own_file(folder)
+    other = started_firmware(OTHER)
+    program = other.program
+    assert program is not None
+    with (
+        TcpBoard(program, {STORAGE_VARIABLE: str(file)}) as board,
+        policy_session(PolicyPlace("host", board.port, "quadrotor")),
+    ):
+        pass  # it has dropped what was there
+    found = look(other, file)
+    assert not found.was_refused
+    assert not found.has_policy
+    require_kept(other, file)

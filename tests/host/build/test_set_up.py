@@ -1,0 +1,386 @@
+"""Set-up that is interrupted or damaged is made good; Ctrl-C at the start shows no traceback."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltools_host.build import tools
+from rltools_host.build.toolchains import group_note
+from rltools_host.errors import MissingToolError
+from rltools_host.tree import TREE, Tree
+from tree_copies import copy_of_tree
+from waiting import wait_for
+
+pytestmark = pytest.mark.all  # packages are installed anew
+
+MAIN = TREE.root / "host/rltools_host/__main__.py"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return new_tree(tmp_path)
+
+
+def new_tree(folder: Path) -> Path:
+    """A copy of the launcher and the host tools, without packages to install; prints "started"."""
+    tree = copy_of_tree(folder / "tree", "rlt", "host")
+    (tree / "host/requirements/default.txt").write_text("# nothing\n")
+    (tree / "host/rltools_host/__main__.py").write_text(
+        "import site; site.main(); import pip, rltools_host; print('started')\n"
+    )
+    return tree
+
+
+def start(tree: Path, *words: str, python: str = sys.executable) -> subprocess.Popen[str]:
+    """The launcher, in a process group of its own, as a terminal starts it."""
+    return subprocess.Popen(
+        [tree / "rlt", *words],
+        env={**os.environ, "RLT_PYTHON": python},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+# -- .venv -----------------------------------------------------------------------------------------
+
+
+def test_interrupted_set_up_is_repeated(tree: Path) -> None:
+    """The signals come when Python is in .venv, and pip is not yet."""
+    for number in (signal.SIGINT, signal.SIGKILL):
+        interrupted = start(tree)
+        wait_for(lambda: (tree / ".venv/bin/python").exists(), 60)
+        os.killpg(interrupted.pid, number)
+        _, stderr = interrupted.communicate(timeout=60)
+        assert interrupted.returncode != 0
+        assert "Traceback" not in stderr
+        if number == signal.SIGINT:
+            assert stderr.endswith("interrupted; the next start continues the set-up\n")
+            (tree / ".venv/bin/python").unlink(missing_ok=True)  # to see it come again
+        assert not (tree / ".venv/rlt-environment.txt").exists()
+
+    again = start(tree)
+    stdout, stderr = again.communicate(timeout=120)
+    assert (again.returncode, stdout) == (0, "started\n"), stderr
+    assert "Setting up .venv" in stderr
+
+
+def test_installer_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) -> None:
+    """Otherwise the next start would clear .venv beneath it."""
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    program = (
+        "import os, pathlib; from rltools_host.tree import TREE\n"
+        "from rltools_host.build import tools\n"
+        f"TREE.root = pathlib.Path({str(tmp_path)!r})\n"
+        "with tools.environment_lock() as lock:\n"
+        f"    command = ['sh', '-c', 'touch {begun}; sleep 1; touch {ended}']\n"
+        "    tools.run_quietly(command, dict(os.environ), lock)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(TREE.root / "host")}
+    process = subprocess.Popen([sys.executable, "-c", program], env=environment)
+    wait_for(begun.exists, 60)
+    process.kill()
+    process.wait()
+    assert not ended.exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TREE, "root", tmp_path)
+        with tools.environment_lock():
+            assert ended.exists()
+
+
+def test_interrupt_waits_until_the_installer_has_ended(tmp_path: Path) -> None:
+    program = (
+        "import os, pathlib, signal, subprocess; from rltools_host.build import tools\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "class Popen(subprocess.Popen):\n"
+        "    def communicate(self, **options):\n"
+        "        pathlib.Path('waiting').touch()\n"
+        "        return super().communicate(**options)\n"
+        "subprocess.Popen = Popen\n"
+        "script = 'trap \"sleep 0.7; touch undone; exit 1\" INT; touch begun; '\\\n"
+        "    'while :; do sleep 0.1; done'\n"
+        "try: tools.run_quietly(['sh', '-c', script], dict(os.environ))\n"
+        "except KeyboardInterrupt: print(os.path.exists('undone'))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(TREE.root / "host")},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_for(lambda: (tmp_path / "begun").exists() and (tmp_path / "waiting").exists(), 60)
+    os.killpg(process.pid, signal.SIGINT)
+    stdout, _ = process.communicate(timeout=60)
+    assert stdout == "True\n"
+
+
+# -- packages --------------------------------------------------------------------------------------
+
+
+def add_wheel(folder: Path, name: str) -> str:
+    """A package of one module; returns its line of a lock file."""
+    wheel = folder / f"{name}-1.0-py3-none-any.whl"
+    information = f"{name}-1.0.dist-info"
+    contents = {
+        f"{name}.py": "complete = True\n",
+        f"{information}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{information}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = f"{information}/RECORD"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, text in contents.items():
+            archive.writestr(path, text)
+        archive.writestr(record, "".join(f"{path},,\n" for path in [*contents, record]))
+    return f"{name}==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+
+
+# A command line that needs a package, and then does what its first word says.
+NEEDY_CLI = """
+import sys
+import tiny
+def main():
+    print("started", *sys.argv[1:])
+    if sys.argv[1:2] == ["import"]:
+        import nothing_of_this_name
+    sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def tree_set_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the true entry point, and set up; the package lies beside it."""
+    folder = tmp_path_factory.mktemp("needy")
+    tree = new_tree(folder)
+    (tree / "host/requirements/default.txt").write_text(add_wheel(folder, "tiny"))
+    shutil.copy(MAIN, tree / "host/rltools_host/__main__.py")
+    (tree / "host/rltools_host/cli.py").write_text(NEEDY_CLI)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PIP_NO_INDEX", "1")
+        patch.setenv("PIP_FIND_LINKS", str(folder))
+        assert ended(tree, "0") == (0, "started 0\n", "Setting up .venv\n" + INSTALLING)
+    return tree
+
+
+@pytest.fixture
+def needy_tree(tree_set_up: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tree_set_up.parent))
+    return Path(shutil.copytree(tree_set_up, tmp_path / "tree", symlinks=True))
+
+
+INSTALLING = f"Installing Python packages: {tools.GROUPS['default']}{group_note('default')}\n"
+
+
+def ended(tree: Path, *words: str) -> tuple[int, str, str]:
+    """The launcher with these words: its exit code, output and error stream."""
+    process = start(tree, *words)
+    stdout, stderr = process.communicate(timeout=120)
+    return process.returncode, stdout, stderr
+
+
+def test_package_that_was_installed_half_way_is_installed_again(needy_tree: Path) -> None:
+    environment = needy_tree / ".venv"
+    (module,) = environment.glob("lib/*/site-packages/tiny.py")
+    (record,) = environment.glob("lib/*/site-packages/tiny-1.0.dist-info/RECORD")
+    module.unlink()  # as pip leaves it that was killed here
+    record.unlink()
+    (environment / "rlt-default.txt").rename(environment / "rlt-default.begun")
+    code, stdout, stderr = ended(needy_tree, "0")
+    assert (code, stdout) == (0, "started 0\n"), stderr
+    assert module.read_text() == "complete = True\n"
+    assert not (environment / "rlt-default.begun").exists()
+
+
+# For the Python that sets up: it says that it was called to.
+STAND_IN = """\
+#!/bin/sh
+case "$*" in
+  *set_up.py*) echo set-up; exit 5 ;;
+  *_base_executable*) echo "$0" ;;
+esac
+"""
+
+
+def test_environment_that_is_damaged_is_set_up_again(needy_tree: Path) -> None:
+    """Its stamps are right: it was damaged after it had been set up."""
+    python = needy_tree / ".venv/bin/python"
+    stand_in = needy_tree / "stand-in"
+    stand_in.write_text(STAND_IN)
+    stand_in.chmod(0o755)
+    for content in ("#!/nowhere/a-loader\n", "no program"):
+        python.unlink()
+        python.write_text(content)
+        python.chmod(0o755)
+        begun = start(needy_tree, "7", python=str(stand_in))
+        assert begun.communicate(timeout=120)[0].endswith("set-up\n")
+        assert begun.returncode == 5
+    python.unlink()
+    expected = (7, "started 7\n", "Setting up .venv again, as it is damaged\n" + INSTALLING)
+    assert ended(needy_tree, "7") == expected
+
+    (packages,) = needy_tree.glob(".venv/lib/*/site-packages")
+    shutil.rmtree(packages)
+    packages.mkdir()
+    code, stdout, stderr = ended(needy_tree, "7", "a b")
+    assert (code, stdout) == (7, "started 7 a b\n")
+    damage = f"{needy_tree}/.venv is damaged (No module named 'rltools_host'): it is set up again\n"
+    assert stderr == damage + "Setting up .venv\n" + INSTALLING
+    assert ended(needy_tree, "0") == (0, "started 0\n", "")
+
+
+def test_what_the_program_does_is_no_damage(needy_tree: Path) -> None:
+    """Neither its exit code nor what it fails to import itself."""
+    for code in (1, 126, 127):
+        assert ended(needy_tree, str(code)) == (code, f"started {code}\n", "")
+    code, stdout, stderr = ended(needy_tree, "import")
+    assert (code, stdout) == (1, "started import\n")
+    assert "Setting up" not in stderr
+    assert stderr.endswith("No module named 'nothing_of_this_name'\n")
+
+
+def test_damage_that_stays_is_one_error(needy_tree: Path) -> None:
+    """What the locked packages lack is set up once, not for ever."""
+    cli = needy_tree / "host/rltools_host/cli.py"
+    cli.write_text(cli.read_text().replace("import tiny", "import unknown"))
+    code, stdout, stderr = ended(needy_tree, "0")
+    assert (code, stdout) == (1, "")
+    first, *_, last = stderr.splitlines()
+    assert first.endswith("is damaged (No module named 'unknown'): it is set up again")
+    assert last.startswith("error: ")
+    assert last.endswith(
+        ".venv is damaged (No module named 'unknown'): delete it, ./rlt sets it up again"
+    )
+    assert len(stderr.splitlines()) == 4
+
+
+def test_damaged_environment_is_not_cleared_beneath_its_own_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tree, "virtual_environment", tmp_path)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(MissingToolError, match="is damaged: delete it"):
+        tools.create_environment(0)
+    assert tmp_path.exists()
+
+
+# -- Ctrl-C at the start ---------------------------------------------------------------------------
+
+# Presses Ctrl-C when this module is loaded, then runs __main__.py.
+PRESSING = """
+import os, runpy, signal, sys, time
+class Pressing:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+if {ignored}:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+else:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Pressing())
+sys.argv[1:] = ["doctor"]
+runpy.run_path({main!r}, run_name="__main__")
+"""
+
+
+def pressed_while_loading(module: str, ignored: bool = False) -> tuple[int, str]:
+    program = PRESSING.format(module=module, ignored=ignored, main=str(MAIN))
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    return result.returncode, result.stderr
+
+
+@pytest.mark.parametrize(
+    "module", ["rltools_host", "rltools_host.commands.cli", "typer", "typer.main"]
+)
+def test_interrupt_while_modules_load_ends_without_a_word(module: str) -> None:
+    assert pressed_while_loading(module) == (-signal.SIGINT, "")
+
+
+def test_interrupt_while_a_command_loads_is_one_word() -> None:
+    assert pressed_while_loading("rltools_host.commands.doctor") == (130, "interrupted\n")
+
+
+def test_interrupt_that_is_ignored_stays_ignored() -> None:
+    """As in `nohup rlt doctor &`."""
+    for module in ("typer", "rltools_host.commands.doctor"):
+        assert pressed_while_loading(module, ignored=True) == (0, "")
+
+
+# Stands in .venv for Python: Ctrl-C is pressed before Python itself has started. Its second line is
+# for the shell alone: `#!` takes no path that has a space.
+PRESSED_BEFORE_PYTHON = """\
+#!/bin/sh
+''''exec "{python}" -IS "$0" "$@" # '''
+import os, signal, sys
+if sys.argv[1:] != ["-V"]:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    open({record!r}, "w").write(repr(signal.SIGINT in blocked))
+    os.kill(os.getpid(), signal.SIGINT)
+os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+"""
+
+
+@pytest.mark.skipif(
+    subprocess.run(["env", "--block-signal=INT", "true"], capture_output=True).returncode != 0,
+    reason="env is not GNU's",
+)
+def test_interrupt_while_python_starts_waits_for_the_entry_point(needy_tree: Path) -> None:
+    """Python answers Ctrl-C with a traceback from its start on."""
+    tree = needy_tree
+    beginning, imports_os, _ = MAIN.read_text().partition("\nimport os\n")
+    assert imports_os
+    (tree / "host/rltools_host/__main__.py").write_text(f"{beginning}\nprint('started')\n")
+    record, python = tree / "record", tree / ".venv/bin/python"
+    python.unlink()
+    python.write_text(PRESSED_BEFORE_PYTHON.format(python=sys.executable, record=str(record)))
+    python.chmod(0o755)
+    expected: dict[Any, tuple[int, str]] = {
+        signal.default_int_handler: (-signal.SIGINT, ""),
+        signal.SIG_IGN: (0, "started\n"),
+    }
+    for handler, (code, printed) in expected.items():
+        before = signal.signal(signal.SIGINT, handler)
+        try:
+            pressed = start(tree)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        assert pressed.communicate(timeout=60) == (printed, "")
+        assert pressed.returncode == code
+        assert record.read_text() == "True"
+        record.unlink()
+
+
+def test_launcher_leaves_site_to_the_entry_point() -> None:
+    """What `site` loads could be interrupted; the entry point loads it after Ctrl-C is quiet."""
+    program = f"import runpy; runpy.run_path({str(MAIN)!r})"
+    command = [sys.executable, "-I", "-S", "-X", "importtime", "-c", program]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    loaded = [line.rpartition("|")[2].strip() for line in result.stderr.splitlines()]
+    assert loaded.index("site") < loaded.index("rltools_host.commands.cli")
+
+
+def test_package_that_is_missing_is_one_sentence() -> None:
+    program = (
+        "import runpy, sys; sys.modules['typer'] = None\n"
+        f"runpy.run_path({str(MAIN)!r}, run_name='__main__')"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith(f"error: {sys.prefix} is damaged (")
+    assert result.stderr.endswith("): delete it, ./rlt sets it up again\n")

@@ -1,0 +1,301 @@
+"""`rlt fit`: what is found in simulated flights is what was simulated, as sure as it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quadrotor_drones import DRONES
+from quadrotor_fit import (
+    NAMES,
+    columns_of,
+    covered,
+    fitted,
+    flown,
+    off,
+    result_of_columns,
+    truth_of,
+    without_accelerometer,
+)
+from quadrotor_flight import EXAMPLE_DRONE, Array, Flight, example_text, write_log
+from rltools_host.build import experiments
+from rltools_host.commands import cli
+from rltools_host.commands.fit import EXPERIMENT
+from rltools_host.drones.fitting.fit import fit
+from rltools_host.drones.fitting.log import read_log
+from rltools_host.drones.fitting.result import ASSUMED, UNKNOWN, FitResult
+from rltools_host.errors import DamagedFileError, DiskError, UsageError
+from rltools_host.tree import TREE
+
+EXAMPLE = TREE.root / "examples" / "fit" / "flight.csv"
+
+
+# -- what was simulated is found -------------------------------------------------------------------
+
+
+# Of every day: one with lags alike, one whose logs show little, one with drag.
+EVERY_DAY = ("learning-to-fly", "raptor", "with-drag")
+
+
+@pytest.mark.parametrize("commands", ["thrust", "speed"])
+@pytest.mark.parametrize(
+    "name",
+    [name if name in EVERY_DAY else pytest.param(name, marks=pytest.mark.all) for name in NAMES],
+)
+def test_what_was_simulated_is_found(name: str, commands: str) -> None:
+    drone = DRONES[name]
+    values, truth = fitted(flown(name, commands)), truth_of(drone)
+    within = {"inertia_x": 0.03, "inertia_y": 0.03, "greatest thrust of a rotor / mass": 0.015}
+    if drone.lag[0] > 0.0:
+        within |= {"lag_up_s": 0.04, "lag_down_s": 0.04}
+    for parameter, limit in within.items():
+        assert off(values[parameter], truth[parameter]) < limit, parameter
+    if drone.lag[0] == 0.0:
+        assert (values["lag_up_s"].value, values["lag_down_s"].value) == (0.0, 0.0)
+    assert (
+        off(
+            values["mass torque / (thrust inertia_z)"],
+            truth_of(drone)["mass torque / (thrust inertia_z)"],
+        )
+        < 0.15
+    )
+    latency = values["latency of the commands"]
+    assert latency.value is not None
+    assert abs(latency.value) < 0.0005
+    assert values.get("thrust_0") is None or (values["thrust_0"].value or 0.0) >= 0.0
+    if commands == "speed":  # the curve, where it was flown
+        hover = np.sqrt(0.5)
+        curve = sum((values[f"thrust_{i}"].value or 0.0) * hover**i for i in range(3))
+        assert curve == pytest.approx(sum(drone.thrust[i] * hover**i for i in range(3)), rel=0.02)
+
+
+@pytest.mark.all
+def test_drag_is_found_where_there_is_some() -> None:
+    values = fitted(flown("with-drag"))
+    for axis, truth in zip("xy", DRONES["with-drag"].drag, strict=False):
+        assert off(values[f"drag_{axis}"], truth) < 0.35
+    sources = {value.name: value.source for value in flown("decks").settings()}
+    assert sources["drag_rotation"] == UNKNOWN
+    assert sum(sources[f"drag_{axis}"] == UNKNOWN for axis in "xyz") >= 2
+
+
+def test_latency_does_not_become_lag() -> None:
+    """Ten milliseconds, and commands at each step of which the log has every second one."""
+    flight = Flight(latency_steps=5, control_steps=2)
+    drone = DRONES["decks"]
+    values = fitted(flown("decks", flight=flight))
+    assert values["latency of the commands"].value == pytest.approx(0.01, abs=0.0005)
+    assert off(values["lag_up_s"], drone.lag[0]) < 0.03
+    assert off(values["lag_down_s"], drone.lag[1]) < 0.03
+
+
+@pytest.mark.all
+def test_velocity_in_place_of_an_accelerometer() -> None:
+    columns = without_accelerometer(columns_of("decks", "speed"))
+    drone = DRONES["decks"]
+    values = fitted(result_of_columns(columns, drone))
+    assert off(values["lag_up_s"], drone.lag[0]) < 0.1
+    assert off(values["inertia_x"], 1e6 * drone.inertia[0]) < 0.15
+
+
+def test_without_mass_and_places_only_ratios(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.csv", columns_of("large"))
+    drone = DRONES["large"]
+    result = FitResult(fit(read_log(log)), None, None, None)
+    assert not result.is_whole
+    values = {value.name: value for value in result.per_mass()}
+    ratio = drone.inertia[0] / (drone.mass * drone.rotor[1])
+    assert off(values["inertia_x / (mass rotor_y)"], ratio) < 0.03
+    ratio = drone.inertia[1] / (drone.mass * drone.rotor[0])
+    assert off(values["inertia_y / (mass rotor_x)"], ratio) < 0.03
+    assert "torque / thrust" not in values
+
+
+# The second has intervals of noise alone.
+@pytest.mark.parametrize("name", [pytest.param("large", marks=pytest.mark.all), "raptor"])
+def test_a_log_without_yaw_says_so(name: str) -> None:
+    result = flown(name, flight=Flight(yaw=0.0))
+    assert "it has too little yaw motion" in result.fit.warnings[0]
+    by_name = {value.name: value for value in result.settings()}
+    assert by_name["torque_2"].source == UNKNOWN
+    assert by_name["inertia_z"].source == ASSUMED
+    written = json.loads(result.set_file())
+    assert "torque_2" not in written
+    assert written["inertia_z"] == pytest.approx(
+        0.87 * (written["inertia_x"] + written["inertia_y"]), rel=0.01
+    )
+
+
+@pytest.mark.all
+def test_true_values_are_within_the_intervals() -> None:
+    """Those of all flights above; of other flights in test_intervals.py."""
+    found = [
+        within
+        for name in NAMES
+        for commands in ("thrust", "speed")
+        for within in covered(flown(name, commands), truth_of(DRONES[name]))
+    ]
+    assert len(found) > 80
+    assert np.mean(found) >= 0.85  # of 95 %, few flights
+
+
+# -- what a log does not show ----------------------------------------------------------------------
+
+
+def test_gentle_flight_is_refused(tmp_path: Path) -> None:
+    flight = Flight(excitation=0.0, seconds=5.0)
+    log = write_log(tmp_path / "log.csv", columns_of("decks", flight=flight))
+    with pytest.raises(DamagedFileError, match=r"log\.csv: it"):
+        fit(read_log(log))
+
+
+Change = Callable[[dict[str, Array]], dict[str, Array]]
+
+
+def permuted(order: tuple[int, ...]) -> Change:
+    def change(columns: dict[str, Array]) -> dict[str, Array]:
+        names = [name for name in columns if name.startswith("thrust_")]
+        return columns | {
+            name: columns[names[place]] for name, place in zip(names, order, strict=True)
+        }
+
+    return change
+
+
+def negated(*names: str) -> Change:
+    return lambda columns: columns | {name: -columns[name] for name in names}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (permuted((1, 2, 3, 0)), "thrust_front_right is of the rear right one, thrust_rear_right"),
+        (permuted((3, 2, 1, 0)), "its rotors are in another order, as roll and pitch show"),
+        (permuted((2, 1, 0, 3)), "thrust_rear_left is of the front right one"),
+        (
+            negated("angular_velocity_z_rad_s", "attitude_z", "attitude_y", "attitude_x"),
+            "the attitude",
+        ),
+    ],
+)
+def test_other_orders_and_signs_are_named(tmp_path: Path, change: Change, sentence: str) -> None:
+    log = write_log(tmp_path / "log.csv", change(columns_of("decks")))
+    with pytest.raises(DamagedFileError) as caught:
+        fit(read_log(log))
+    assert sentence in str(caught.value)
+    assert str(caught.value).startswith(f"{log}: ")
+
+
+def test_rotors_that_turn_the_other_way_are_named(tmp_path: Path) -> None:
+    """With the same places: yaw answers with the other sign."""
+    columns = columns_of("learning-to-fly")
+    names = [name for name in columns if name.startswith("thrust_")]
+    yaw = sum(
+        sign * columns[name] for sign, name in zip((-1.0, 1.0, -1.0, 1.0), names, strict=True)
+    )
+    mirrored = {
+        name: np.clip(columns[name] - 0.5 * sign * yaw, 0.0, 1.0)
+        for sign, name in zip((-1.0, 1.0, -1.0, 1.0), names, strict=True)
+    }
+    log = write_log(tmp_path / "log.csv", columns | mirrored)
+    with pytest.raises(DamagedFileError, match="yaw answers to the commands with the opposite"):
+        fit(read_log(log))
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+PLACES = ("--mass", "0.0306", "--rotor-x", "0.028", "--rotor-y", "0.028")
+
+
+@pytest.mark.parametrize("seconds", [1.5, pytest.param(10.5, marks=pytest.mark.all)])
+def test_example_is_what_the_simulator_writes(seconds: float) -> None:
+    shipped, made = EXAMPLE.read_text(), example_text(seconds)
+    assert len(shipped.encode()) <= 200_000
+    assert shipped.splitlines()[0] == made.splitlines()[0]
+    rows = len(made.splitlines()) if seconds == 1.5 else len(shipped.splitlines())
+    values = [
+        np.array([line.split(",") for line in text.splitlines()[1:rows]], float)
+        for text in (shipped, made)
+    ]
+    assert np.abs(values[0] - values[1]).max() < 0.011  # the last digit
+
+
+def test_example_becomes_a_file_of_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "drone.json"
+    assert cli.run(["fit", str(EXAMPLE), *PLACES, "--out", str(out), "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert f"wrote {out}" in printed
+    assert f"train quadrotor-ppo --set-file {out}" in printed
+    document = json.loads(printed.splitlines()[-1])
+    assert document["rows"] == 1750
+    assert document["warnings"] == []
+    written = json.loads(out.read_text())
+    assert (written["airframe"], written["mass_kg"], written["rotor_x_m"]) == (0, 0.0306, 0.028)
+    assert {"sag_load", "sag_per_min"}.isdisjoint(written)
+    known = {
+        entry.name: (entry.minimum, entry.maximum)
+        for entry in experiments.describe(EXPERIMENT).hyperparameters
+    }
+    for name, value in written.items():  # as `rlt train --set-file` takes them
+        assert known[name][0] <= value <= known[name][1], name
+    drone = DRONES[EXAMPLE_DRONE]
+    assert written["inertia_x"] == pytest.approx(1e6 * drone.inertia[0], rel=0.03)
+    assert written["inertia_z"] == pytest.approx(1e6 * drone.inertia[2], rel=0.1)
+    assert written["lag_down_s"] == pytest.approx(drone.lag[1], rel=0.03)
+    assert written["drag_x"] == pytest.approx(drone.drag[0], rel=0.25)
+    thrust = sum(written[f"thrust_{i}"] for i in range(3))
+    assert thrust == pytest.approx(drone.greatest, rel=0.02)
+    torque = sum(written[f"torque_{i}"] for i in range(3))
+    assert torque == pytest.approx(1e3 * sum(drone.torque), rel=0.1)
+    (latency,) = [v for v in document["per_mass"] if v["name"] == "latency of the commands"]
+    assert latency["low"] < 0.0025
+    assert latency["value"] == pytest.approx(0.002, abs=0.0005)
+
+
+def test_without_a_mass_the_rest_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["fit", str(EXAMPLE)]) == 0
+    printed = capsys.readouterr().out
+    assert "inertia_x / (mass rotor_y)" in printed
+    assert "settings of an airframe need --mass, --rotor-x and --rotor-y" in printed
+    assert "mass_kg" not in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["--mass", "1", "--rotor-x", "1"], UsageError, "--rotor-x and --rotor-y go together"),
+        ([*PLACES, "--out", "no/such/folder"], DiskError, "cannot write no/such/folder"),
+    ],
+)
+def test_what_makes_no_sense(
+    capsys: pytest.CaptureFixture[str], words: list[str], code: Any, sentence: str
+) -> None:
+    assert cli.run(["fit", str(EXAMPLE), *words]) == code.exit_code
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+
+
+def test_commands_after_their_effect_are_noticed(tmp_path: Path) -> None:
+    columns = columns_of("decks")
+    for name in columns:
+        if name.startswith("thrust_"):
+            columns[name] = np.roll(columns[name], 4)
+    result = fit(read_log(write_log(tmp_path / "log.csv", columns)))
+    assert "the rotors answer 16 ms before the command" in " ".join(result.warnings)
+
+
+@pytest.mark.all
+def test_noise_alone_is_what_is_left() -> None:
+    result = flown("raptor").fit
+    for name, (left, noise) in result.residuals.items():
+        assert left == pytest.approx(noise, rel=0.1), name
+    assert len(result.warnings) == 1
+    assert "too little drag to check their order" in result.warnings[0]

@@ -1,0 +1,258 @@
+"""`rlt fit` is as sure as it says: of noisy logs, in gusts, and of what a log hardly shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_discrete_are
+from scipy.signal import lfilter
+
+from quadrotor_drones import DRONES
+from quadrotor_fit import (
+    NAMES,
+    columns_of,
+    fitted,
+    flown,
+    off,
+    result_of_columns,
+    share_covered,
+    without_accelerometer,
+)
+from quadrotor_flight import Flight, Noise
+from rltools_host.drones.fitting import estimate
+from rltools_host.drones.fitting.estimate import (
+    USUAL_INERTIA_Z,
+    covariance_of,
+    usual_curve,
+    usual_inertia_z,
+)
+from rltools_host.drones.fitting.model import COUNT, Filter, Gusts, P, most_likely
+from rltools_host.drones.fitting.result import ASSUMED, FitResult
+
+NOISY = Flight(noise=Noise(gyro_rad_s=0.1, acceleration_m_s2=1.0))
+SMALL_GUSTS = Flight(noise=Noise(gust=0.02))
+GUSTS = Flight(noise=Noise(gust=0.05))
+
+
+def width(result: FitResult, name: str) -> float:
+    value = fitted(result)[name]
+    assert value.low is not None
+    assert value.high is not None
+    return value.high - value.low
+
+
+# -- noise -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.all
+def test_noisy_logs() -> None:
+    """A curve of thrust that such a log does not show, and that is not its square."""
+    share, count = share_covered(("raptor", "decks") * 2, ("speed",), 21, NOISY)
+    assert count > 20
+    assert share >= 0.85
+
+
+@pytest.mark.all
+def test_what_is_assumed_is_not_taken_as_known() -> None:
+    """The curve and inertia_z have intervals, and so have those that follow from them."""
+    result = flown("raptor", "speed", NOISY)
+    by_name = {value.name: value for value in result.settings()}
+    for name in ("thrust_0", "thrust_1", "thrust_2"):
+        assert by_name[name].source == ASSUMED
+        assert by_name[name].low is not None
+    greatest = "greatest thrust of a rotor / mass"
+    given = flown("raptor", "thrust", NOISY)  # of these the curve does not matter
+    assert width(result, greatest) > 3.0 * width(given, greatest)
+    assert "nearly its square" in " ".join(result.fit.warnings)
+
+
+def test_assumptions_are_in_standard_deviations() -> None:
+    theta = np.zeros(COUNT)
+    theta[[P.GAIN_X, P.GAIN_Y]] = 4.0, 2.0
+    theta[P.INERTIA_Z] = (USUAL_INERTIA_Z + 0.08) * 0.75
+    assert usual_inertia_z(theta) == [pytest.approx(1.0)]
+    theta[[P.SHAPE_0, P.SHAPE_1]] = 0.09, -0.3
+    assert usual_curve(theta) == [pytest.approx(1.0), pytest.approx(-2.0)]
+
+
+# -- gusts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.all
+def test_gusts() -> None:
+    share, count = share_covered(("raptor", "decks"), ("speed",), 22, GUSTS)
+    assert count > 10
+    assert share >= 0.85
+
+
+@pytest.mark.all
+def test_gusts_widen_the_intervals() -> None:
+    calm, gusts = flown("decks"), flown("decks", flight=SMALL_GUSTS)
+    assert width(gusts, "inertia_x") > 1.3 * width(calm, "inertia_x")
+    # The controller answers to gusts, which must not look like weak rotors.
+    for axis in range(2):
+        value = fitted(gusts)[f"inertia_{'xy'[axis]}"]
+        assert off(value, 1e6 * DRONES["decks"].inertia[axis]) < 0.08
+    assert "times its sensor's noise: gusts" in gusts.fit.warnings[-1]
+    assert "gusts" not in " ".join(calm.fit.warnings)
+
+
+@pytest.mark.all
+def test_gusts_without_an_accelerometer() -> None:
+    columns = without_accelerometer(columns_of("decks", "thrust", SMALL_GUSTS))
+    result = result_of_columns(columns, DRONES["decks"])
+    assert off(fitted(result)["inertia_x"], 1e6 * DRONES["decks"].inertia[0]) < 0.15
+    assert "velocity differed" in " ".join(result.fit.warnings)
+
+
+@pytest.mark.all
+def test_gusts_that_only_an_accelerometer_shows() -> None:
+    result = flown("large", flight=SMALL_GUSTS)
+    said = " ".join(result.fit.warnings)
+    assert "acceleration differed from the model by 1.2 times" in said
+
+
+def gusty(integrated: bool, size: float, duration_s: float, seed: int) -> np.ndarray:
+    """Of a sensor whose noise is 1, 250 rows a second."""
+    rng = np.random.default_rng(seed)
+    kept = np.exp(-0.004 / duration_s)
+    state, rows = 0.0, []
+    for shake in rng.standard_normal(5000) * size * np.sqrt(1.0 - kept**2):
+        rows.append(state)
+        state = kept * state + shake
+    shown = 0.004 * np.cumsum(rows) if integrated else np.array(rows)
+    result: np.ndarray = shown + rng.standard_normal(5000)
+    return result
+
+
+@pytest.mark.parametrize(("integrated", "size"), [(False, 1.5), (True, 60.0)])
+def test_what_a_filter_leaves_of_gusts_is_white(integrated: bool, size: float) -> None:
+    values = gusty(integrated, size, 0.3, 4) + 3.0 * integrated  # which may begin anywhere
+    found = most_likely(values[None], [integrated], 0.004, 0.3)
+    assert found.gusts[0].size == pytest.approx(size, rel=0.3)
+    assert found.gusts[0].duration_s == pytest.approx(0.3, rel=0.5)
+    left = found(values[None])[0]
+    assert 1.0 < left.std() < 1.3
+    for later in (1, 2, 5, 20, 100):
+        assert abs(np.corrcoef(left[later:], left[:-later])[0, 1]) < 0.06
+
+
+def test_a_filter_without_gusts_leaves_all_but_the_start() -> None:
+    values = np.random.default_rng(1).standard_normal((2, 900))
+    same = Filter([Gusts(1e-6, 0.3, False), Gusts(1e-6, 0.3, True)], 0.004, 900)(values + 5.0)
+    np.testing.assert_allclose(same[0], values[0] + 5.0, atol=1e-4)
+    np.testing.assert_allclose(same[1], values[1] - values[1].mean(), atol=1e-4)
+
+
+@pytest.mark.parametrize("integrated", [False, True])
+@pytest.mark.parametrize("size", [1e-3, 0.5, 60.0])
+def test_a_filter_is_the_kalman_filter_of_its_gusts(size: float, integrated: bool) -> None:
+    step_s, kept = 0.004, np.exp(-0.004 / 0.3)
+    change, shown = np.array([[1.0, step_s], [0.0, kept]]), np.array([[1.0, 0.0]])
+    if not integrated:
+        change, shown = np.diag([0.0, kept]), np.array([[0.0, 1.0]])
+    pushed = np.diag([0.0, size**2 * (1.0 - kept**2)])
+    covariance = solve_discrete_are(change.T, shown.T, pushed, np.eye(1))
+    gain = change @ covariance @ shown.T / (shown @ covariance @ shown.T + 1.0)
+    values = np.random.default_rng(4).standard_normal(200)
+    state, expected = np.zeros((2, 1)), []
+    for value in values:
+        left = value - (shown @ state).item()
+        expected.append(left)
+        state = change @ state + gain * left
+    found = lfilter(*Gusts(size, 0.3, integrated).filter(step_s), values)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("size", [0.5, 60.0])  # the smaller, the longer does a row matter
+def test_a_filter_looks_back_only(size: float) -> None:
+    """Else what a controller does later would be correlated with what is left."""
+    model = Gusts(size, 0.3, False)
+    values = np.random.default_rng(2).standard_normal((1, 500))
+    changed = values.copy()
+    changed[0, 300:] += 7.0
+    one, other = (Filter([model], 0.004, 500)(each)[0] for each in (values, changed))
+    np.testing.assert_allclose(one[:300], other[:300], atol=1e-9)
+    assert other[300] - one[300] == pytest.approx(7.0)
+
+
+def test_errors_that_are_alike_within_blocks_count_as_few() -> None:
+    rng = np.random.default_rng(3)
+    block = np.repeat(np.arange(40), 50)
+    j = np.ones((2000, 1))
+    nothing = np.zeros((0, 1))
+    own, _ = covariance_of(j, rng.standard_normal(2000), block, nothing)
+    alike, count = covariance_of(j, np.repeat(rng.standard_normal(40), 50), block, nothing)
+    assert count == 40
+    assert own[0, 0] == pytest.approx(1.0 / 2000.0, rel=0.5)
+    assert alike[0, 0] == pytest.approx(1.0 / 40.0, rel=0.5)
+    assumed, _ = covariance_of(j, rng.standard_normal(2000), block, np.array([[100.0]]))
+    assert assumed[0, 0] == pytest.approx(1.0 / (2000.0 + 100.0**2), rel=0.2)
+
+
+# -- what is shown since it is large ---------------------------------------------------------------
+
+
+def test_the_fewer_drags_are_shown_the_wider_their_intervals() -> None:
+    """Benjamini and Yekutieli 2005: 4 are looked at."""
+    result = flown("with-drag")
+    shown = [name for name in fitted(result) if name.startswith("drag_") and "/" not in name]
+    quantile = result.fit.estimate.quantile(0.05 * len(shown) / 4)
+    error = result.fit.estimate.errors[P.DRAG_X] * DRONES["with-drag"].mass
+    assert 1 <= len(shown) <= 3
+    assert width(result, "drag_x") == pytest.approx(2.0 * quantile * error, rel=1e-3)
+
+
+# -- many seeds ------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    "flight",
+    [Flight(), Flight(latency_steps=4, seconds=20.0), NOISY, GUSTS],
+    ids=["usual", "late", "noisy", "gusts"],
+)
+def test_true_values_are_within_the_intervals_over_many_seeds(flight: Flight) -> None:
+    share, count = share_covered(NAMES * 10, ("thrust", "speed"), 5, flight)
+    assert count > 800
+    assert share >= 0.92
+
+
+@pytest.mark.parametrize(("moves", "calls"), [((), 1), ((1.0,), 2), ((1.0, 1.0), 3)])
+def test_gusts_are_filtered_until_the_parameters_rest(
+    moves: tuple[float, ...], calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parameters that are held have an error of 0, and rest where they are."""
+    made = []
+
+    class Filtered:
+        log = type("Log", (), {"step_s": 0.01, "time_s": np.zeros(30)})()
+        windows = type("Windows", (), {"rows": slice(10, 30)})()
+        rotor_x_m = rotor_y_m = 0.1
+        integrated = None
+
+        def __init__(self, *_: object) -> None:
+            made.append(self)
+
+        def settled(self, theta: object) -> object:
+            return theta
+
+    monkeypatch.setattr(estimate, "Model", Filtered)
+    monkeypatch.setattr(estimate, "most_likely", lambda *_: None)
+    left = list(moves)
+
+    def estimated(_: object, theta: np.ndarray) -> Any:
+        move = left.pop() if left else 0.0
+        free = np.array([1.0, 0.0])
+        return estimate.Estimate(
+            theta + move * free, 0.1 * free, np.zeros((2, 2)), (0,), 3, np.full(2, np.e)
+        )
+
+    found = estimate.with_duration(Filtered(), 0.5, np.zeros(2), estimated)  # type: ignore[arg-type]
+    assert len(made) - 1 == calls
+    assert found.model is made[-1]
+    assert found.estimate.theta.tolist() == [sum(moves), 0.0]
+    assert found.unlikely == pytest.approx(20 * 2)

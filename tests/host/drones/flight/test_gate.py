@@ -1,0 +1,490 @@
+"""Gates: what is published, flights that succeed and fail for each cause, results on disk."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from quadrotor_policies import HOVER_FRACTION_L2F, POSITION_GAIN, constant_policy, controller
+from rltools_host.drones.flight.gate import Gate, gate_names, load_gate
+from rltools_host.drones.flight.gate_result import columns, fly_gate, read_result
+from rltools_host.drones.flight.simulator import Cause, ExecutorLimits, Flight, Rule, fly
+from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.tree import TREE
+
+CALM = {"airframe": 1, "start_share": 1, "limit_position": 5, "limit_velocity": 10}
+NEAR = {**CALM, "start_position": 0.5, "start_velocity": 0.5, "start_tilt": 30}
+RULE = Rule(seconds=6, last_seconds=1, radius_m=0.2)
+
+
+def gate_of(settings: dict[str, float], rule: Rule = RULE, episodes: int = 40) -> Gate:
+    return Gate(
+        name="own", title="Own", episodes=episodes, seed=7, settings=settings, **asdict(rule)
+    )
+
+
+@pytest.fixture(scope="module")
+def pilot() -> PolicyImage:
+    return parse_policy(controller())
+
+
+# -- what is published -------------------------------------------------------------------------
+
+
+def test_the_gate_for_hover_is_the_published_one() -> None:
+    gate = load_gate("hover")
+    assert gate.document() == {
+        "title": "Hover, from any attitude",
+        "about": gate.about,
+        "episodes": 1000,
+        "seed": 4000000000,
+        "seconds": 10,
+        "last_seconds": 1,
+        "radius_m": 0.2,
+        "share": 1,
+        "settings": {
+            "airframe": 8,
+            "spread": 0,
+            "rotor_spread": 0,
+            "latency_ms": 20,
+            "loss": 0,
+            "noise": 1,
+            "gust_m_s2": 0.3,
+            "gust_s": 0.5,
+            "push_m_s": 0,
+            "task": 0,
+            "start_share": 1,
+            "start_position": 1,
+            "start_velocity": 1,
+            "start_tilt": 180,
+            "start_rate": 2,
+            "limit_position": 5,
+            "limit_velocity": 10,
+            "limit_rate": 35,
+        },
+        "executor": {
+            "most_age_us": 0,
+            "jitter_us": 0,
+            "most_equal": 0,
+            "range_margin": 0,
+            "recovery_ticks": 1,
+            "give_up_ticks": 0,
+        },
+    }
+    # All of the Crazyflies' tables, all latencies, and starts all over the envelope.
+    flights = [Flight(gate.seed, episode, gate.settings) for episode in range(gate.episodes)]
+    starts = np.array([flight.read() for flight in flights])
+    assert set(starts["table"]) == {1, 2, 3, 4, 5}
+    assert set(starts["latency"]) == set(range(11))
+    assert 0.99 < np.abs(starts["position_m"]).max() <= 1
+    assert (1 - 2 * (starts["attitude"][:, 1:3] ** 2).sum(axis=1) < -0.9).any()  # upside down
+    assert len({start["position_m"].tobytes() for start in starts}) == 1000
+
+
+def test_every_gate_of_the_folder() -> None:
+    assert {"hover", "hover-nominal", "push", "waypoints", "figure-eight", "steady-wind"} <= set(
+        gate_names()
+    )
+    hover = load_gate("hover")
+    for name in gate_names():
+        gate = load_gate(name)
+        assert gate.name == name
+        assert gate.about
+    nominal = load_gate("hover-nominal")
+    assert nominal.settings == {**hover.settings, "airframe": 1}
+    assert (nominal.rule, nominal.seed) == (hover.rule, hover.seed)
+
+
+# -- a steady wind -----------------------------------------------------------------------------
+
+
+def test_the_gate_in_a_steady_wind_is_hover_with_a_wind() -> None:
+    gate, hover = load_gate("steady-wind"), load_gate("hover")
+    assert gate.settings == {**hover.settings, "wind_m_s2": 4}
+    assert (gate.seed, gate.episodes) == (hover.seed, hover.episodes)
+    assert (gate.rule.radius_m, gate.rule.share, gate.rule.last_seconds) == (0.2, 1, 2)
+    calm = gate_of({**gate.settings, "gust_m_s2": 0})
+    winds = [Flight(gate.seed, episode, calm.settings).read() for episode in range(200)]
+    of_hover = [Flight(gate.seed, episode, hover.settings).read() for episode in range(200)]
+    for name in ("position_m", "attitude", "rotor_speed", "latency", "table"):  # the same starts
+        assert np.array_equal([wind[name] for wind in winds], [each[name] for each in of_hover])
+    blown = np.array([wind["gust_m_s2"] for wind in winds])
+    strengths = np.linalg.norm(blown, axis=1)
+    assert (blown[:, 2] == 0).all()
+    assert strengths.min() < 0.1
+    assert 3.9 < strengths.max() <= 4
+    assert len({(x > 0, y > 0) for x, y, _ in blown}) == 4
+
+
+STEADY = {"airframe": 1, "start_share": 0, "wind_m_s2": 1.5, "limit_position": 5}
+
+
+def test_a_controller_without_a_sum_stands_off_by_the_tilt_that_the_wind_asks_for(
+    pilot: PolicyImage,
+) -> None:
+    """Level with the wind: tan(tilt) = wind / g, and the tilt is the gain times the offset."""
+    gate = gate_of(STEADY, Rule(seconds=12, last_seconds=1, radius_m=1), episodes=1)
+    _, trace = gate.trace(pilot, 0)
+    wind = np.linalg.norm(trace[0]["reading"]["gust_m_s2"])
+    assert wind > 0.3
+    offset = np.linalg.norm(trace[-1]["reading"]["position_m"][:2])
+    assert offset == pytest.approx(np.arctan(wind / 9.81) / POSITION_GAIN, rel=0.05)
+
+
+def test_one_with_a_sum_holds_its_place(pilot: PolicyImage) -> None:
+    gate = gate_of(STEADY, Rule(seconds=20, last_seconds=2, radius_m=0.05), episodes=40)
+    summing = parse_policy(controller(sum_gain=0.1))
+    assert fly_gate(gate, summing, "").all.rate == 1
+    assert fly_gate(gate, pilot, "").all.rate < 0.3
+    together = gate.fly(summing)
+    alone = structs.replace(gate, episodes=1).fly(summing)
+    assert together[:1].tobytes() == alone.tobytes()
+    outcome, trace = gate.trace(summing, 17)  # a lane of its own, and the same bits
+    assert outcome.tobytes() == together[17].tobytes()
+    assert trace["reading"]["tick"].tolist() == list(range(10000))
+
+
+# -- any airframe ------------------------------------------------------------------------------
+
+
+def test_the_airframes_of_any_airframe_are_those_of_the_distribution() -> None:
+    """Drawn by the gate's seed, in the streams of evaluations: a training with that seed draws
+    others (test_foundation_quadrotor.py). Each part has the same."""
+    gate = load_gate("any-airframe")
+    parts = gate.kinds
+    tilts = {name: part.settings["start_tilt"] for name, part in parts.items()}
+    assert tilts == {**dict.fromkeys(parts, 90), "any attitude": 180}
+    assert {parts[name].settings["start_share"] for name in ("hover", "any attitude")} == {1}
+    assert parts["payload drops"].settings["payload"] == 0.2
+    assert parts["weak rotor"].settings["rotor_loss"] == 0.2
+    assert gate.flights == 1000 * len(parts) == 9000
+    assert gate.seed == load_gate("hover").seed
+    found = parts["hover"].airframes()
+    for name, low, high in (("mass_kg", 0.02, 5), ("lift", 1.5, 5)):
+        values = found[name].astype(float)
+        assert low <= values.min() < 1.1 * low
+        assert 0.98 * high < values.max() <= high * (1 + 1e-6)
+    # Of x to y at most 1.4, about the drawn number.
+    turns = np.sqrt(found["turn_x"].astype(float) * found["turn_y"])
+    assert 39.9 < turns.min() < 45
+    assert 1100 < turns.max() < 1201
+    assert 0.3 < np.log(found["mass_kg"] / 0.02).mean() / np.log(5 / 0.02) < 0.7
+    assert len(np.unique(found["mass_kg"])) == 1000
+    greatest = 4 * found["thrust"].astype(float).sum(axis=1)
+    assert greatest / (found["mass_kg"] * 9.81) == pytest.approx(found["lift"], rel=1e-5)
+    for name, part in parts.items():
+        table = Flight(part.seed, 3, part.settings).read()["table"]
+        assert (table > 0) == (name == "tables"), name
+        if name != "tables":
+            assert part.airframes().tobytes() == found.tobytes(), name
+    latencies = {int(Flight(gate.seed, i, gate.settings).read()["latency"]) for i in range(200)}
+    assert latencies == set(range(11))
+
+
+def test_a_payload_drops_and_a_rotor_becomes_weaker() -> None:
+    """By the acceleration of a drone that stands level with the thrust of hover."""
+    calm = {"airframe": 0, "start_share": 0, "latency_ms": 0, "change_s": 0.1}
+    calm |= {"lag_up_s": 0, "lag_down_s": 0}
+
+    def after(changes: dict[str, float], episode: int = 0) -> tuple[Any, Any]:
+        flight = Flight(7, episode, {**calm, **changes})
+        before = np.zeros(1, flight.library.records["Airframe"])
+        now = before.copy()
+        for tick in range(60):
+            flight.step([HOVER_FRACTION_L2F] * 4)
+            if tick == 49:
+                flight.read_airframe(before)
+                assert np.abs(flight.read()["velocity_m_s"]).max() < 1e-4
+        flight.read_airframe(now)
+        assert now["mass_kg"] / before["mass_kg"] == pytest.approx(
+            1 - changes.get("payload", 0), rel=1e-6
+        )
+        assert before["lift"] / now["lift"] == pytest.approx(
+            1 - changes.get("payload", 0), rel=1e-6
+        )
+        return flight.read()["velocity_m_s"], flight.read()["angular_velocity_rad_s"]
+
+    still, _ = after({})
+    assert np.abs(still).max() < 1e-4
+    speed, rate = after({"payload": 0.2})  # thrust / (0.8 m) - g, for 10 ticks
+    assert speed[2] == pytest.approx(0.25 * 9.81 * 0.02, rel=2e-3)
+    assert np.abs(rate).max() == 0
+    directions = set()
+    for episode in range(12):
+        # A fifth of a quarter of the thrust, for 10 ticks.
+        speed, rate = after({"rotor_loss": 0.2}, episode)
+        assert speed[2] == pytest.approx(-0.2 / 4 * 9.81 * 0.02, rel=0.02)
+        directions.add((bool(rate[0] > 0), bool(rate[1] > 0)))
+    assert len(directions) == 4  # each of the rotors
+
+
+def test_parts_are_gates_whose_flights_count_together(pilot: PolicyImage, tmp_path: Path) -> None:
+    gate = structs.replace(load_gate("any-airframe"), episodes=3)
+    result = fly_gate(gate, pilot, "run")
+    assert len(result.outcomes) == 27
+    for number, (name, part) in enumerate(gate.kinds.items()):
+        alone = part.fly(pilot)
+        assert alone.tobytes() == result.outcomes[3 * number : 3 * number + 3].tobytes()
+        assert result.by_part[name].outcomes.tobytes() == alone.tobytes()
+        outcome, trace = gate.trace(pilot, 3 * number + 1)
+        assert outcome.tobytes() == alone[1].tobytes()
+        assert len(trace) == outcome["ticks"]
+    document = result.document()
+    assert [part["part"] for part in document["parts"]] == list(gate.parts)
+    successes = [part["success_rate"] * 3 for part in document["parts"]]
+    assert sum(successes) == pytest.approx(27 * document["success_rate"])
+    found = document["map"]
+    assert np.sum(found["flights"]) == 24  # but for those of the tables
+    drawn = document["tables"][0]
+    assert (drawn["table"], drawn["episodes"]) == ("drawn", 24)
+    assert np.sum(found["successes"]) == pytest.approx(24 * drawn["success_rate"])
+    text = "\n".join(result.lines())
+    for head in ("part", "table", "mass, kg", "thrust to weight"):
+        assert re.search(rf"^  {head}  +flights  success", text, re.MULTILINE), head
+    assert max(map(len, result.lines(60)[2:])) <= 60
+    again = read_result(result.write(tmp_path))
+    assert again.gate == gate
+    assert {**again.document(), "run": "run"} == document
+
+
+def test_flights_settle_after_the_change(pilot: PolicyImage) -> None:
+    """Seconds count from the change on, and are 0 for those that did not leave the radius."""
+    gate = gate_of({**CALM, "start_share": 0}, Rule(0.1, 0.1, 1), episodes=4)
+    result = fly_gate(gate, pilot, "run")
+    result.outcomes["settling_tick"] = [0, 400, 1500, 1750]
+    assert result.settling_s.tolist() == [0, 0.8, 3, 3.5]
+    changed = structs.replace(gate, settings={**gate.settings, "payload": 0.1, "change_s": 2})
+    assert replace(result, gate=changed).settling_s.tolist() == [0, 0, 1, 1.5]
+    usual = structs.replace(gate, settings={**gate.settings, "rotor_loss": 0.1})
+    result.outcomes["settling_tick"] = [0, 2499, 2500, 2750]
+    assert replace(result, gate=usual).settling_s.tolist() == [0, 0, 0, 0.5]
+    tough = structs.replace(changed, settings={**changed.settings, "payload": 0, "rotor_loss": 0})
+    assert replace(result, gate=tough).settling_s.tolist() == [0, 4.998, 5, 5.5]
+
+
+def test_the_same_flights_for_any_number_of_threads(pilot: PolicyImage) -> None:
+    part = load_gate("any-airframe").kinds["weak rotor"]
+    settings = {**part.settings, "change_s": 0.5}
+    rule = Rule(seconds=1, last_seconds=0.5, radius_m=0.3)
+    flown = [
+        fly(pilot, rule, settings, part.seed, count=70, threads=threads)[0] for threads in (1, 2, 3)
+    ]
+    assert flown[0].tobytes() == flown[1].tobytes() == flown[2].tobytes()
+
+
+def test_a_policy_that_is_no_image_flies_the_same_flights(pilot: PolicyImage) -> None:
+    """The same actions from the caller's side, though the executor has no part in it."""
+    gate = structs.replace(
+        gate_of(NEAR, RULE, episodes=70), executor=ExecutorLimits(range_margin=9)
+    )
+    seen: list[list[int]] = []
+
+    def act(tick: int, index: Any, observations: Any) -> Any:
+        if tick == 0:
+            seen.append(index.tolist())
+        return np.stack([pilot.evaluate(row) for row in observations])
+
+    few = structs.replace(gate, seconds=0.1, last_seconds=0.1)
+    assert few.fly(act).tobytes() == few.fly(pilot).tobytes()
+    assert seen == [list(range(32)), list(range(32, 64)), list(range(64, 70))]
+
+    def fails(*_: Any) -> Any:
+        raise UsageError("no thrusts today")
+
+    with pytest.raises(UsageError, match="no thrusts today"):
+        few.fly(fails)
+
+
+# -- success, and each cause -------------------------------------------------------------------
+
+
+def causes_of(gate: Gate, image: PolicyImage) -> set[Cause]:
+    return {Cause(cause) for cause in gate.fly(image)["cause"]}
+
+
+def test_a_controller_by_hand_flies(pilot: PolicyImage) -> None:
+    result = fly_gate(gate_of(NEAR), pilot, "run")
+    assert result.all.rate == 1
+    assert result.all.interval == pytest.approx((0.9124, 1), abs=1e-4)
+    assert 0 < np.median(result.settling_s) < 5
+
+
+def test_policies_that_fail_for_each_cause(pilot: PolicyImage) -> None:
+    hover = HOVER_FRACTION_L2F
+    # Constant thrusts: it drifts off; with none it falls, until it is too fast.
+    drifts = parse_policy(constant_policy(*[hover] * 4))
+    drifting = gate_of({**NEAR, "limit_velocity": 20})
+    wide = structs.replace(drifting, executor=ExecutorLimits(range_margin=1))
+    assert causes_of(wide, drifts) == {Cause.POSITION_LIMIT}
+    falls = parse_policy(constant_policy(0, 0, 0, 0))
+    assert causes_of(gate_of({**NEAR, "limit_velocity": 4}), falls) == {Cause.VELOCITY_LIMIT}
+    # It falls out of the range of the contract, which the limits do not keep it from.
+    result = fly_gate(gate_of({**NEAR, "limit_velocity": 20, "start_velocity": 10}), falls, "run")
+    assert set(result.faults) == {"the observation is out of range"}
+    assert result.faults["the observation is out of range"] == result.all.causes["executor_fault"]
+    # Left and right differ: it rolls, faster and faster.
+    rolls = parse_policy(constant_policy(hover - 0.05, hover - 0.05, hover + 0.05, hover + 0.05))
+    assert causes_of(gate_of({**NEAR, "limit_rate": 10}), rolls) == {Cause.RATE_LIMIT}
+    # A radius that nobody stays within.
+    near = gate_of({**NEAR, "gust_m_s2": 2}, replace(RULE, radius_m=0.005))
+    assert causes_of(near, pilot) == {Cause.TOO_FAR}
+
+
+@pytest.mark.parametrize("change", [{"roll_sign": -1.0}, {"gain": -1.0}, {"gain": 30.0}])
+def test_a_controller_that_is_wrong_fails(change: dict[str, float]) -> None:
+    assert fly_gate(gate_of(NEAR), parse_policy(controller(**change)), "run").all.rate < 0.05
+
+
+def test_the_figures_of_a_flight_are_those_of_its_ticks(pilot: PolicyImage) -> None:
+    """Stepped by hand, and judged as docs/gate.md says it."""
+    rule = Rule(seconds=3, last_seconds=1.5, radius_m=0.3, share=0.9)
+    settings = {**NEAR, "gust_m_s2": 3, "noise": 1, "task": 2, "target_s": 4, "airframe": 8}
+    wide = ExecutorLimits(range_margin=1)
+    gate = structs.replace(gate_of(settings, rule, episodes=12), executor=wide)
+    outcomes = gate.fly(pilot)
+    for episode, outcome in enumerate(outcomes):
+        flight = Flight(gate.seed, episode, settings)
+        errors, broken = [], None
+        while broken is None and len(errors) < 1500:
+            broken = flight.step(pilot.evaluate(flight.observe()))
+            reading = flight.read()
+            error = reading["position_m"].astype(float) - reading["target_position_m"]
+            errors.append(float(np.linalg.norm(error)))
+        assert outcome["ticks"] == len(errors)
+        outside = [tick for tick, error in enumerate(errors, start=1) if error > 0.3]
+        assert outcome["settling_tick"] == max(outside, default=0)
+        if broken is not None:
+            assert outcome["cause"] == broken
+            assert np.isnan(outcome["error_m"])
+            continue
+        last = np.array(errors[750:])
+        assert outcome["error_m"] == pytest.approx(np.sort(last)[675 - 1], rel=1e-6)
+        within = (last <= 0.3).mean() >= 0.9
+        assert outcome["cause"] == (Cause.SUCCESS if within else Cause.TOO_FAR)
+    assert len(set(outcomes["cause"])) > 1
+    near = gate_of(settings, replace(rule, radius_m=100), episodes=12).fly(pilot)
+    assert not near["settling_tick"].any()
+
+
+def test_the_same_gate_twice_is_the_same(pilot: PolicyImage) -> None:
+    gate = structs.replace(load_gate("hover"), episodes=60)
+    first, second = gate.fly(pilot), gate.fly(pilot)
+    assert first.tobytes() == second.tobytes()
+    other = gate.with_starts(60, 1).fly(pilot)
+    assert first.tobytes() != other.tobytes()
+    more = gate.with_starts(70, None).fly(pilot)
+    assert more[:60].tobytes() == first.tobytes()
+    outcome, trace = gate.trace(pilot, 17)
+    assert outcome.tobytes() == first[17].tobytes()
+    assert len(trace) == outcome["ticks"]
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "my_drone.json"
+    path.write_text(json.dumps({"like": "hover", "title": "Mine", "settings": {"airframe": 7}}))
+    gate = load_gate(str(path))
+    assert (gate.name, gate.title, gate.settings["airframe"]) == ("my-drone", "Mine", 7)
+    assert gate.rule == load_gate("hover").rule
+
+
+HOVER = json.loads((TREE.experiments / "gates" / "hover.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("{", "line 1, column 2: "),
+        ("[]", "Expected `object`"),
+        ({**HOVER, "radius": 1}, "Object contains unknown field `radius`"),
+        ({key: HOVER[key] for key in HOVER if key != "share"}, "Object missing required"),
+        ({**HOVER, "share": 0}, "share is 0, not above 0 and 1 at most"),
+        ({**HOVER, "share": 1.01}, "share is 1.01, not above 0 and 1 at most"),
+        ({**HOVER, "last_seconds": 11}, "seconds is 10 and last_seconds 11, not 0.002 <="),
+        ({**HOVER, "last_seconds": 0.001}, "seconds is 10 and last_seconds 0.001"),
+        ({**HOVER, "seconds": 1e9}, "seconds is 1e+09"),
+        ({**HOVER, "episodes": 0}, "episodes: Expected `int` >= 1"),
+        ({**HOVER, "radius_m": -0.1}, "radius_m: Expected `float` >= 0"),
+        ({**HOVER, "settings": {"latency": 1}}, 'unknown setting of flights "latency"'),
+        ({**HOVER, "settings": {"latency_ms": 21}}, "latency_ms=21 is out of bounds"),
+        ({**HOVER, "executor": {"margin": 1}}, "executor: Object contains unknown field `margin`"),
+        ({**HOVER, "parts": {"a": {"seconds": 0.5}}}, "seconds is 0.5 and last_seconds 1, not"),
+        ({**HOVER, "parts": {"a": {"share": 2}}}, "share is 2, not above 0"),
+        ({**HOVER, "parts": {"a": {"settings": {"payload": 1}}}}, "payload=1 is out of bounds"),
+        ({**HOVER, "parts": {"a\nb": {}}}, "key in parts: Expected `str` matching"),
+        ({**HOVER, "parts": {"$x$": {}}}, "key in parts: Expected `str` matching"),
+        ({**HOVER, "parts": {f"p{i}": {} for i in range(21)}}, "parts has 21 entries, not 20"),
+        ({"like": "huver"}, 'unknown gate "huver": did you mean hover'),
+        ({"like": "push"}, "like is push, which is not a whole definition itself"),
+        ({"like": 3}, "like: Expected `str`, got `int`"),
+    ],
+)
+def test_a_file_that_is_no_gate(tmp_path: Path, content: Any, reason: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    with pytest.raises(DamagedFileError) as caught:
+        load_gate(str(path))
+    assert str(caught.value).startswith(f"{path} is not a gate: {reason}")
+
+
+def test_no_such_gate(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match='unknown gate "huver": did you mean hover'):
+        load_gate("huver")
+    with pytest.raises(DamagedFileError, match="is not a gate: No such file"):
+        load_gate(str(tmp_path / "none.json"))
+    with pytest.raises(UsageError, match="--episodes 0: choose 1 to 100,000"):
+        load_gate("hover").with_starts(0, None)
+    with pytest.raises(UsageError, match="--seed -1: a seed lies between"):
+        load_gate("hover").with_starts(None, -1)
+
+
+def test_a_result_is_read_as_it_was_written(tmp_path: Path, pilot: PolicyImage) -> None:
+    gate = gate_of({**NEAR, "gust_m_s2": 2, "limit_position": 1.5}, episodes=9)
+    result = fly_gate(gate, pilot, str(tmp_path))
+    assert set(np.isnan(result.outcomes["error_m"])) == {False, True}
+    path = result.write(tmp_path)
+    assert path == tmp_path / "gate-own.json"
+    again = read_result(path)
+    assert again.gate == gate
+    assert again.outcomes.tobytes() == result.outcomes.tobytes()
+    assert again.document() == result.document()
+    assert [each.name for each in tmp_path.iterdir()] == ["gate-own.json"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"format": 2}, "format is 2, not 1"),
+        ({"policy_sha256": "x"}, "policy_sha256: Expected `str` matching regex"),
+        ({"flights": {}}, "flights.cause is missing"),
+        ({"cause": [0] * 8}, "flights.cause has 8 values, not 9"),
+        ({"cause": [7] * 9}, "flights.cause has 7, not 6 at most"),
+        ({"status": [12] * 9}, "flights.status has 12, not 11 at most"),
+        ({"table": [8] * 9}, "flights.table has 8, not 7 at most"),
+        ({"ticks": [-1] * 9}, "flights.ticks[0]: Expected `int` >= 0"),
+        ({"error_m": ["far"] * 9}, "flights.error_m[0]: Expected `float | null`"),
+        ({"definition": {**HOVER, "share": 2}}, "share is 2, not above 0"),
+        ({"definition": {}}, "definition: Object missing required field `title`"),
+    ],
+)
+def test_a_damaged_result(
+    tmp_path: Path, pilot: PolicyImage, change: dict[str, Any], reason: str
+) -> None:
+    path = fly_gate(gate_of(NEAR, replace(RULE, seconds=1), 9), pilot, "").write(tmp_path)
+    document = json.loads(path.read_text())
+    for key, value in change.items():
+        (document["flights"] if key in columns() else document)[key] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - Unfit, a UsageError's text or JSON's
+        read_result(path)
+    assert reason in str(caught.value)

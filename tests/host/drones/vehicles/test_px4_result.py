@@ -1,0 +1,282 @@
+"""What the stock controller makes of a vehicle that it has again."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rltools_host.documents import Unfit
+from rltools_host.drones.flight.result import Measures, Series
+from rltools_host.drones.vehicles import px4_result
+from rltools_host.drones.vehicles.px4_result import (
+    DONE,
+    NOT_FLOWN,
+    FailSafe,
+    FlightResult,
+    HandBack,
+    Moment,
+    StartResult,
+    StoredSeries,
+    angle_deg,
+    measure_hand_back,
+)
+from rltools_host.drones.vehicles.px4_state import Sample
+
+LEVEL = Sample(20.0, (1.0, 2.0, -5.0), (0.3, 0.0, 0.4), (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+
+
+def tilted(degrees: float) -> tuple[float, float, float, float]:
+    half = math.radians(degrees) / 2
+    return (math.cos(half), 0.0, math.sin(half), 0.0)
+
+
+def moments(count: int = 51, **changes: Any) -> list[Moment]:
+    """Every 20 ms; what is a function is of the seconds since the hand-back."""
+    found = []
+    for number in range(1, count):
+        after_s = 0.02 * number
+        at = {name: change(after_s) for name, change in changes.items()}
+        thrust = at.pop("collective", 0.5)
+        found.append(Moment(replace(LEVEL, time_s=LEVEL.time_s + after_s, **at), thrust))
+    return found
+
+
+def test_what_stays_as_it_is_is_bumpless() -> None:
+    result = measure_hand_back(10.0, [Moment(LEVEL, 0.5)], moments())
+    assert result == HandBack(10.0, 0.5, 0.0, 0.0, 0.0, 0.0)
+    assert result.is_bumpless
+    assert measure_hand_back(10.0, [Moment(LEVEL, 0.5)], []) is None
+
+
+def test_the_motors_count_for_a_tenth_of_a_second() -> None:
+    for begins, change in ((0.02, 0.2), (0.1, 0.2), (0.12, 0.0)):
+        after = moments(collective=lambda t, at=begins: 0.5 if t < at - 1e-6 else 0.3)
+        result = measure_hand_back(1.0, [Moment(LEVEL, 0.5)], after)
+        assert result is not None
+        assert result.thrust_change == pytest.approx(change)
+        assert result.is_bumpless == (change == 0.0)
+
+
+def test_what_is_told_just_before_counts_for_the_motors_too() -> None:
+    """The mode is told a little later than it changes."""
+    before = [Moment(LEVEL, 0.7), Moment(LEVEL, 0.5)]
+    result = measure_hand_back(1.0, before, moments())
+    assert result is not None
+    assert result.thrust_change == pytest.approx(0.2)
+
+
+def test_motors_that_are_not_told_are_not_judged() -> None:
+    result = measure_hand_back(1.0, [Moment(LEVEL, None)], moments(collective=lambda _: None))
+    assert result is not None
+    assert result.thrust_change is None
+    assert result.is_bumpless
+
+
+def test_attitude_counts_for_half_a_second_and_the_place_for_one() -> None:
+    after = moments(
+        80,
+        attitude=lambda t: tilted(3.0 if t < 0.51 else 40.0),
+        position_ned=lambda t: (1.0 + 3.0 * t, 2.0 - 4.0 * t, -5.0 + (0.05 if t < 1.001 else 9.0)),
+    )
+    result = measure_hand_back(1.0, [Moment(LEVEL, 0.5)], after)
+    assert result is not None
+    assert result.attitude_deg == pytest.approx(3.0)
+    assert result.height_m == pytest.approx(0.05)
+    assert result.away_m == pytest.approx(5.0, abs=0.01)
+    assert result.is_bumpless  # what flies on sideways is none
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"attitude": lambda _: tilted(5.2)},
+        {"position_ned": lambda t: (1.0, 2.0, -5.0 + 0.11 * t)},
+        {"position_ned": lambda t: (1.0, 2.0, -5.0 - 0.11 * t)},
+    ],
+)
+def test_a_bump(changes: Any) -> None:
+    result = measure_hand_back(1.0, [Moment(LEVEL, 0.5)], moments(**changes))
+    assert result is not None
+    assert not result.is_bumpless
+
+
+def test_the_two_quaternions_of_an_attitude_are_one() -> None:
+    q = tilted(30.0)
+    other = replace(LEVEL, attitude=(-q[0], -q[1], -q[2], -q[3]))
+    assert angle_deg(replace(LEVEL, attitude=q), other) == pytest.approx(0.0, abs=1e-5)
+    assert angle_deg(LEVEL, other) == pytest.approx(30.0)
+
+
+def test_what_is_not_a_number_is_left_out() -> None:
+    lost = Moment(replace(LEVEL, time_s=20.1, position_ned=(math.nan, 0.0, 0.0)), 0.5)
+    mute = Moment(replace(LEVEL, time_s=20.1, attitude=(0.0, 0.0, 0.0, 0.0)), 0.5)
+    last = [Moment(LEVEL, 0.5)]
+    assert measure_hand_back(1.0, last, [lost, mute]) is None
+    assert measure_hand_back(1.0, [lost], moments()) is None
+    result = measure_hand_back(1.0, last, [lost, *moments(), mute])
+    assert result is not None
+    assert result.is_bumpless
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_bumpless"),
+    [
+        ({}, True),  # at each limit
+        ({"thrust_change": 0.101}, False),
+        ({"attitude_deg": 5.01}, False),
+        ({"height_m": 0.101}, False),
+        ({"thrust_change": None}, True),
+        ({"speed_m_s": 9.0, "away_m": 9.0}, True),
+    ],
+)
+def test_bounds_of_a_bump(changes: Any, is_bumpless: bool) -> None:
+    found = replace(HandBack(1.0, 0.5, 0.1, 5.0, 0.1, 2.0), **changes)
+    assert found.is_bumpless is is_bumpless
+    document = found.document()
+    assert document.pop("is_bumpless") is is_bumpless
+    assert HandBack(**document) == found
+
+
+# -- what a flight came to -------------------------------------------------------------------------
+
+WELL, BADLY = Measures(True, 0.0604, 0.714, 0.5), Measures(False, 0.5, 2.0, None)
+
+
+def series(count: int, x_m: float) -> Series:
+    """At rest, so far from the target."""
+    rows = np.zeros((count, 13))
+    rows[:, 0], rows[:, 6] = x_m, 1.0
+    return Series(0.02 * np.arange(count), rows)
+
+
+def flight(*starts: StartResult, **changes: Any) -> FlightResult:
+    return FlightResult("it", "ab", "a PC", DONE, "down", starts=list(starts), **changes)
+
+
+def test_success_is_of_all_starts_and_without_a_crash() -> None:
+    well, badly, cut = (StartResult((0, 0, 0), measures=m) for m in (WELL, BADLY, None))
+    assert [start.success for start in (well, badly, cut)] == [True, False, False]
+    for result, successes, all_succeeded in (
+        (flight(well, well), 2, True),
+        (flight(well, badly), 1, False),
+        (flight(cut, well), 1, False),
+        (flight(well, crash="it fell"), 1, False),
+        (flight(), 0, False),
+    ):
+        assert (result.successes, result.all_succeeded) == (successes, all_succeeded)
+
+
+def test_a_prediction_begins_as_the_flight_did() -> None:
+    start = StartResult((0.1, 0.0, 0.0), series(600, 0.25), WELL)
+    assert start.most_apart_m is None
+    start.compare(lambda first, times: series(500, first[0] + 0.5).rows[: len(times)])
+    assert start.prediction is not None
+    assert start.prediction.times_s.shape == (500,)  # a limit was broken then
+    assert start.predicted is not None
+    assert start.predicted.greatest_error_m == pytest.approx(0.75)
+    assert start.most_apart_m == pytest.approx(0.5)
+    lost = series(600, math.nan)
+    lost.rows[1:] = 0.25  # its beginning alone
+    sound = series(600, 0.25)
+    for unlike in (
+        StartResult((0, 0, 0), lost, WELL),
+        StartResult((0, 0, 0), sound),
+        StartResult((0, 0, 0), None, WELL),
+    ):
+        unlike.compare(lambda *_: pytest.fail("there is nothing to begin with"))
+        assert unlike.prediction is None
+    assert replace(start, prediction=series(0, 0.0)).most_apart_m is None
+
+
+def test_document_of_a_start() -> None:
+    start = StartResult((0.5, 0.0, -0.5), series(2, 0.25), WELL, fail_safe=FailSafe(1.5, "why"))
+    start.prediction, start.predicted = series(1, 0.25), BADLY
+    document = {
+        "offset_m": [0.5, 0.0, -0.5],
+        "success": True,
+        "cause": "",
+        "failsafe": {"time_s": 1.5, "text": "why"},
+        "measures": {
+            "success": True,
+            "last_second_error_m": 0.0604,
+            "greatest_error_m": 0.714,
+            "settling_s": 0.5,
+        },
+        "hand_back": None,
+        "predicted": {
+            "success": False,
+            "last_second_error_m": 0.5,
+            "greatest_error_m": 2.0,
+            "settling_s": None,
+        },
+        "most_apart_m": 0.0,
+    }
+    assert start.document(with_series=False) == document
+    with_series = start.document(with_series=True)
+    assert with_series["series"]["time_s"] == [0.0, 0.02]
+    assert with_series["prediction"]["time_s"] == [0.0]
+    none = StartResult((0, 0, 0), cause="it fell").document(with_series=True)
+    assert (none["success"], none["cause"]) == (False, "it fell")
+    assert {none[name] for name in ("failsafe", "measures", "series", "prediction")} == {None}
+    whole = flight(start, kept=True, notes=["a note"]).document()
+    assert whole["starts"] == [with_series]
+    assert (whole["kept"], whole["successes"], whole["crash"]) == (True, 1, "")
+    assert (whole["notes"], whole["not_flown"]) == (["a note"], list(NOT_FLOWN))
+    assert flight(start).document(with_series=False)["starts"] == [document]
+
+
+def test_a_flight_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(px4_result, "hover_rule", lambda: SimpleNamespace(radius_m=0.3))
+    flown = StartResult((0.5, -0.5, 0.04), series(9, 0.25), WELL)
+    never = StartResult((0.0, 0.0, 1.0), measures=BADLY)
+    cut, not_begun = StartResult((0, 0, 0), cause="it fell"), StartResult((0, 0, 0))
+    heads = ["start", "success", "greatest error", "last second", "settled after"]
+    end = [
+        "1 of 4 starts within 0.3 m in the last second; the policy was given up again by the "
+        "vehicle",
+        *(f"not flown: {what}" for what in NOT_FLOWN),
+    ]
+    lines = px4_result.lines(flight(flown, never, cut, not_begun))
+    assert [re.split("  +", line) for line in lines[:5]] == [
+        heads,
+        ["+0.5 -0.5 +0.0", "yes", "0.71 m", "0.060 m", "0.50 s"],
+        ["+0.0 +0.0 +1.0", "no", "2.00 m", "0.500 m", "never"],
+        ["+0.0 +0.0 +0.0", "no", "it fell"],
+        ["+0.0 +0.0 +0.0", "no", "not flown"],
+    ]
+    assert lines[5:] == end
+    flown.prediction, flown.predicted = series(5, 0.0), BADLY
+    lines = px4_result.lines(flight(flown, cut, kept=True, notes=["a note"]))
+    assert [re.split("  +", line) for line in lines[:3]] == [
+        [*heads, "predicted", "apart"],
+        ["+0.5 -0.5 +0.0", "yes", "0.71 m", "0.060 m", "0.50 s", "last second 0.500 m", "0.25 m"],
+        ["+0.0 +0.0 +0.0", "no", "it fell"],
+    ]
+    assert lines[3].endswith(
+        "1 of 2 starts within 0.3 m in the last second; the policy was kept by the vehicle"
+    )
+    assert lines[4:] == ["note: a note", *end[1:]]
+    assert px4_result.lines(flight())[0].startswith("0 of 0 starts")
+
+
+def test_a_stored_series_is_rows_with_their_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    contract = SimpleNamespace(observations=(None,) * 2)
+    monkeypatch.setattr(px4_result, "flight_library", lambda: SimpleNamespace(contract=contract))
+    read = StoredSeries([0.0, 0.1], [[1.0, None], [2.0, 3.0]]).read()
+    np.testing.assert_array_equal(read.times_s, [0.0, 0.1])
+    np.testing.assert_array_equal(read.rows, [[1.0, math.nan], [2.0, 3.0]])
+    rows: list[list[float | None]] = [[1.0, 2.0], [3.0, 4.0]]
+    for wrong in (
+        StoredSeries([], []),
+        StoredSeries([0.0], rows),
+        StoredSeries([0.0, 0.1, 0.2], rows),
+        StoredSeries([0.0, 0.1], [[1.0, 2.0], [3.0]]),
+    ):
+        with pytest.raises(Unfit, match="a series is not rows of 2 numbers"):
+            wrong.read()

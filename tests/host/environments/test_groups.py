@@ -1,0 +1,290 @@
+"""`rlt train gym:ID --seeds`: a group of runs whose episodes Python plays, with real programs.
+
+All are one experiment, gym-point-sac of small networks, so that it is compiled once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+import gymnasium_points
+from fake_experiment import fake_experiment
+from group_calls import (
+    children_of,
+    command_of,
+    is_state,
+    rlt,
+    started,
+    state_of,
+    trains,
+)
+from gymnasium_points import Point
+from policy_run import GROUP
+from rltools_host.build import experiments
+from rltools_host.commands import cli
+from rltools_host.environments.headers import headers_of
+from rltools_host.environments.server_start import PROGRAM, open_task
+from rltools_host.environments.task import TaskRequest
+from rltools_host.errors import DamagedFileError, EnvironmentLostError, UsageError
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.group import GroupFolder
+from rltools_host.runs.task import Task
+from rltools_host.training import parallel_runs
+from rltools_host.training.parallel_runs import Job
+from rltools_host.training.plan import Built, TrainingRequest, open_plan
+from waiting import is_running, wait_for
+
+SMALL = (
+    *("--hidden", "8", "--no-tensorboard"),
+    *("--set", "learning_starts=50", "--set", "eval_freq=1000000"),
+)
+POINT = ("train", f"gym:{gymnasium_points.__file__}:Point", *SMALL)
+LONG = "5000"  # steps: seconds, in which a signal comes
+
+
+def players_of(pid: int) -> dict[str, int]:
+    """The processes that play the episodes of a group's runs, by the runs' names."""
+    found = {}
+    for process in children_of(pid):
+        job = re.search(r"/(\w+)\.job\0", command_of(process))
+        for child in children_of(process) if job else ():
+            if PROGRAM in command_of(child):
+                found[str(job[1])] = child
+    return found
+
+
+def processes_below(pid: int) -> list[int]:
+    below = children_of(pid)
+    return [*below, *(process for child in below for process in processes_below(child))]
+
+
+@pytest.mark.all
+def test_a_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
+    """From the group's folder alone, in any folder."""
+    group = tmp_path / "group"
+    (tmp_path / "tasks.py").write_text(Path(gymnasium_points.__file__).read_text())
+    words = ("--seeds", "5-7", "--steps", LONG, "--jobs", "1", "--out", group)
+    process = started("train", "gym:tasks.py:Point", *SMALL, *words, cwd=tmp_path)
+    wait_for(lambda: is_state(group / "s5", "finished") and trains(group / "s6"))
+    players = players_of(process.pid)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    last = errors.splitlines()[-1]
+    assert "paused: 1 of 3 runs have finished, 1 saved on the way, 1 not begun; go on" in last
+    assert not any(is_running(pid) for pid in players.values())
+    paused = RunFolder.open(group / "s6").metadata["checkpoint_step"]
+    stored = GroupFolder.open(group).metadata
+
+    result = rlt("train", "--resume", group, "--json")
+    assert result.returncode == 0, result.stderr
+    assert [run["state"] for run in json.loads(result.stdout)["runs"]] == ["finished"] * 3
+    gone_on = RunFolder.open(group / "s6")
+    assert [session["first_step"] for session in gone_on.metadata["sessions"]] == [0, paused]
+    texts = [row["text"] for row in gone_on.read_metrics() if row["kind"] == "event"]
+    assert [text[:18] for text in texts] == ["new episodes begin"]
+    alone = rlt(*POINT, "--seed", "7", "--steps", LONG, "--out", tmp_path / "alone")
+    assert alone.returncode == 0, alone.stderr
+    assert state_of(group / "s7") == state_of(tmp_path / "alone")
+    assert GroupFolder.open(group).metadata["gymnasium"] == stored["gymnasium"]
+
+    again = rlt("train", "--resume", group)
+    assert again.returncode == 2
+    assert "have finished: give a larger total with --steps" in again.stderr
+    more = rlt("train", "--resume", group, "--steps", "5100", "--board", "host")
+    assert more.returncode == 0, more.stderr
+    runs = [RunFolder.open(group / f"s{seed}").metadata for seed in (5, 6, 7)]
+    assert [(run["step"], run["gymnasium"]) for run in runs] == [(5100, stored["gymnasium"])] * 3
+
+    evaluated = json.loads(rlt("evaluate", group, "--episodes", "2", "--json").stdout)
+    assert [entry["training_seed"] for entry in evaluated["evaluations"]] == [5, 6, 7]
+    assert {entry["environment"] for entry in evaluated["evaluations"]} == {"Point"}
+    refused = rlt("evaluate", group, "--in", "core")
+    assert refused.returncode == UsageError.exit_code
+    assert "s5: --in core: Point is played by Gymnasium" in refused.stderr
+    assert rlt("report", group).returncode == 0
+    assert "3 of 3 runs have finished" in (group / "report.html").read_text()
+
+
+@pytest.mark.parametrize("moment", ["player", pytest.param("training", marks=pytest.mark.all)])
+def test_a_pause_leaves_nothing_running_whenever_it_comes(tmp_path: Path, moment: str) -> None:
+    """Also while environments are made, where there is nothing to save."""
+    group = tmp_path / "group"
+    words = ("--seeds", "0-1", "--steps", "400000", "--jobs", "2", "--out", group)
+    process = started(*POINT, *words)
+    wait_for((group / "group.json").is_file)
+    wait_for(lambda: len(players_of(process.pid)) == 2)
+    players = players_of(process.pid).values()
+    if moment == "training":
+        wait_for(lambda: trains(group / "s0") and trains(group / "s1"))
+    below = processes_below(process.pid)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1].endswith(f"train --resume {group}`")
+    wait_for(lambda: not any(is_running(pid) for pid in (*below, *players)), 10)
+    states = {run["state"] for run in GroupFolder.open(group).metadata["runs"]}
+    assert states == {"paused"} if moment == "training" else states <= {"waiting", "paused"}
+    assert not (group / ".work").exists()
+
+
+def test_a_run_that_is_paused_before_it_trains_closes_what_it_opened(tmp_path: Path) -> None:
+    file = tmp_path / "tasks.py"
+    file.write_text("import time\ntime.sleep(100)\n")
+    job = tmp_path / "s0.job"
+    job.write_bytes(
+        pickle.dumps(Job(TrainingRequest(task=TaskRequest(f"gym:{file}:Point")), False))
+    )
+    command = [sys.executable, "-I", parallel_runs.__file__, str(job)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(
+        lambda: any("environments.server_socket" in command_of(p) for p in children_of(process.pid))
+    )
+    (player,) = children_of(process.pid)
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert json.loads(output) == {"state": "waiting", "exit_code": 130, "error": ""}
+    assert (process.returncode, errors) == (130, "")
+    wait_for(lambda: not is_running(player), 10)  # where it had just begun, Linux ends it
+
+
+@pytest.mark.all
+def test_a_player_that_is_lost_does_not_stop_the_others(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    words = ("--seeds", "0-1", "--steps", LONG, "--jobs", "2", "--out", group, "--json")
+    process = started(*POINT, *words)
+    wait_for(lambda: trains(group / "s1"))
+    os.kill(players_of(process.pid)["s1"], signal.SIGKILL)
+    output, errors = process.communicate(timeout=100)
+    assert process.returncode == EnvironmentLostError.exit_code
+    document = json.loads(output.splitlines()[-1])
+    assert [run["state"] for run in document["runs"]] == ["finished", "failed"]
+    sentence = document["runs"][1]["error"]
+    assert sentence.startswith("the process that plays Point is lost: it was ended by SIGKILL; pau")
+    last = errors.splitlines()[-1]
+    assert last.startswith("error: 1 of 2 runs failed (seed 1): try it again with `")
+    result = rlt(*shlex.split(last.split("`")[1])[1:])
+    assert result.returncode == 0, result.stderr
+    assert RunFolder.open(group / "s1").metadata["step"] == int(LONG)
+
+
+@pytest.mark.all
+def test_faults_are_counted_and_a_task_may_be_registered_by_a_module(tmp_path: Path) -> None:
+    """gym:MODULE:ID, from the folder in which the module lies, as for one run."""
+    (tmp_path / "faulty_tasks.py").write_text(
+        "import gymnasium, gymnasium_points\n"
+        "gymnasium.register('Point', gymnasium_points.RaisingPoint)\n"
+    )
+    words = ("train", "gym:faulty_tasks:Point", *SMALL, "--seeds", "0-1", "--steps", "300")
+    result = rlt(*words, "--out", tmp_path / "group", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    metadata = GroupFolder.open(tmp_path / "group").metadata
+    counts = [run["environment_faults"] for run in metadata["runs"]]
+    assert min(counts) >= 30
+    for seed, count in enumerate(counts):
+        line = f"  seed {seed}: the environment failed {count} times, and was made again"
+        assert line in result.stdout.splitlines()
+    elsewhere = rlt("train", "--resume", tmp_path / "group", "--steps", "400", cwd="/")
+    assert elsewhere.returncode == 3
+    (error,) = [line for line in elsewhere.stderr.splitlines() if "error: " in line]
+    assert 'there is no Python module "faulty_tasks": for Point start the command in' in error
+    assert GroupFolder.open(tmp_path / "group").metadata["state"] == "finished"
+
+
+@pytest.fixture
+def task() -> Iterator[Task]:
+    server = open_task(TaskRequest("f", Point, name="elsewhere"))
+    server.close()
+    yield server.task
+    headers = headers_of(server.task)
+    experiment = experiments.generated_header(headers.experiment)
+    for path in (experiment, experiments.generated_header(headers.contract, experiments.CONTRACT)):
+        path.unlink(missing_ok=True)
+
+
+def test_runs_of_a_group_leave_alone_what_was_built(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their header is that of the command, which another one may have written meanwhile."""
+    header = experiments.generated_header(headers_of(task).experiment)
+    named = structs.replace(task, source=POINT[1])
+    description = fake_experiment("gym-elsewhere-sac")
+    monkeypatch.setattr(experiments, "describe", lambda *_: description)
+    request = TrainingRequest(board="host", task=named)
+    with open_plan(replace(request, built=Built(description))) as plan:
+        assert plan.server is not None
+        assert plan.server.task == named
+        assert not header.exists()
+    with open_plan(request):
+        assert header.is_file()
+
+
+def test_what_group_json_must_say_of_a_task(
+    tmp_path: Path, task: Task, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = {**task.document(), "source": "gym:Point"}
+    document = {**GROUP, "experiment": task.experiment, "seeds": [0], "gymnasium": named}
+    far = f"gym:{'/a-folder' * 100}/tasks.py:Point"  # a path may be longer than other texts
+    for index, source in enumerate(("gym:Point", far)):
+        whole = {**named, "source": source}
+        GroupFolder.create(tmp_path / f"whole{index}", {**document, "gymnasium": whole})
+        assert GroupFolder.open(tmp_path / f"whole{index}").metadata["gymnasium"] == whole
+    changes: list[tuple[Any, str]] = [
+        (
+            {**named, "source": "gym:"},
+            'gymnasium.source is "gym:", not a task\'s name such as gym:',
+        ),
+        ({**named, "algorithm": "a2c"}, 'gymnasium: algorithm is "a2c", not dqn, ppo, sac or td3'),
+        (
+            {**named, "experiment": "gym-other-sac"},
+            'gymnasium.experiment is "gym-other-sac", not the experiment gym-elsewhere-sac',
+        ),
+        ({"source": "gym:Point"}, "gymnasium: Object missing required field `environment`"),
+    ]
+    for index, (value, sentence) in enumerate(changes):
+        GroupFolder.create(tmp_path / f"g{index}", {**document, "gymnasium": value})
+        code = cli.run(["train", "--resume", str(tmp_path / f"g{index}")])
+        assert code == DamagedFileError.exit_code
+        (error,) = capsys.readouterr().err.splitlines()
+        assert sentence in error
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            "gym:CartPole-v1 --algorithm sac --seeds 0-1",
+            "CartPole-v1 has a Discrete as its action space, which sac",
+        ),
+        ("gym:Pendulum-v1 --seeds 0-1 --set nothing=1", "nothing"),
+        ("gym:Pendulum-v1 --seeds 0-1 --port socket://h:1", "--port does not go with a task of G"),
+        ("gym:Pendulum-v1 --seeds 0-1 --board qemu-cortex-m7", "is not for qemu-cortex-m7"),
+        ("gym:Pendulum-v1 --seeds 0-1 --out {full}", "is not empty: choose another folder"),
+        ("gym:Pendulum-v1 --hidden 8 --resume {full}", "go with a new run of a task of Gymnasium"),
+        ("gym:Pendulum-v1 --hidden 64x64", '--hidden "64x64": write widths'),
+        ("gym:Pendulum-v1 --channels {full}/file", "is not JSON"),
+        ("gym:Pendulum-v1 --channels none.json", "cannot read --channels none.json"),
+        ("pendulum-td3 --hidden 8", "go with a new run of a task of Gymnasium's"),
+    ],
+)
+def test_what_makes_no_sense(
+    tmp_path: Path, words: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert cli.run(["train", *words.format(full=tmp_path).split()]) != 0
+    (error,) = [line for line in capsys.readouterr().err.splitlines() if "error: " in line]
+    assert sentence in error

@@ -1,0 +1,215 @@
+"""What is compiled of a task: named after its content, and of nothing that could be code."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import force_setattr, replace
+
+from gymnasium_points import Point, WidePoint
+from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.build import experiments
+from rltools_host.documents import Unfit, typed
+from rltools_host.environments.headers import float_literal, headers_of, tile_rows
+from rltools_host.environments.task import TaskRequest, task_of
+from rltools_host.errors import UsageError
+from rltools_host.runs.contents import Run
+from rltools_host.runs.task import Task
+from rltools_host.tree import Project
+
+
+def task(environment: Any = None, **options: Any) -> Task:
+    request = TaskRequest(**{"source": "f", "name": "task", **options})
+    return task_of(request, Point() if environment is None else environment)
+
+
+def changed(task: Task, **values: Any) -> Task:
+    """Also by what no task may have."""
+    other = replace(task)
+    for name, value in values.items():
+        force_setattr(other, name, value)
+    return other
+
+
+@pytest.fixture(autouse=True)
+def generated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(Project, "generated", tmp_path)
+    return tmp_path
+
+
+def test_a_task_is_the_same_from_a_run() -> None:
+    found = task(hidden=(32, 16), channels={"observations": ["a", {"name": "b", "unit": "m"}]})
+    document = json.loads(json.dumps({"gymnasium": found.document()}))
+    run: Run = typed(document, Run)
+    assert run.gymnasium == found
+    assert headers_of(run.gymnasium) == headers_of(found)
+    for key in ("source", "hidden", "actions"):
+        damaged = {key_: value for key_, value in found.document().items() if key_ != key}
+        with pytest.raises(Unfit, match=f"gymnasium: Object missing required field `{key}`"):
+            typed({"gymnasium": damaged}, Run)
+    with pytest.raises(Unfit, match=r"gymnasium\.experiment: "):
+        typed({"gymnasium": {**found.document(), "experiment": "../../etc"}}, Run)
+
+
+def test_a_header_has_what_the_task_says() -> None:
+    ppo = headers_of(task(algorithm="ppo", hidden=(24, 16), environments=2))
+    for line in (
+        "// Requires: hosted",
+        "struct GymTaskPpo",
+        'static constexpr const char* kName = "task";',
+        "using Algorithm = Ppo;",
+        "using Actor = Algorithm::TaskActor<Environment, 24, 16>;",
+        "using Critic = Algorithm::TaskCritic<Environment, 24, 16>;",
+        "static constexpr int kEnvironments = 2;",
+        "static constexpr int kRolloutSteps = 256;",
+    ):
+        assert line in ppo.experiment_text
+    assert '      {"observation_1", "1", -2.0f, 2.0f},' in ppo.contract_text
+    assert 'kContractName = "gym-task"' in ppo.contract_text
+    td3 = headers_of(task(algorithm="td3")).experiment_text
+    assert '#include "rltools/rl/algorithms/td3.h"' in td3
+    assert "kReplayCapacity = 100000" in td3
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1.0f"),
+        (-0.5, "-0.5f"),
+        (1e6, "1000000.0f"),
+        (3e30, "2.99999989e+30f"),
+        (0.1, "0.100000001f"),
+    ],
+)
+def test_numbers_are_written_as_the_nearest_float(value: float, text: str) -> None:
+    assert float_literal(value) == text
+    assert np.float32(float(text[:-1])) == np.float32(value)
+
+
+def test_tiles_divide_batches() -> None:
+    assert [tile_rows(batch) for batch in (256, 100, 97, 8, 1)] == [64, 50, 1, 8, 1]
+
+
+def test_two_tasks_of_one_name_have_headers_of_their_own(generated: Path) -> None:
+    narrow, wide = task(), task(WidePoint())
+    assert (narrow.experiment, narrow.contract) == (wide.experiment, wide.contract)
+    headers = [headers_of(each) for each in (narrow, wide)]
+    for each in headers:
+        each.write()
+    for each, end in zip(headers, ("1.5f", "150.0f"), strict=True):
+        contract = experiments.generated_header(each.contract, experiments.CONTRACT).read_text()
+        experiment = experiments.generated_header(each.experiment).read_text()
+        assert f", {end}}}" in contract
+        assert f'#include "../contracts/{each.contract.replace("-", "_")}.h"' in experiment
+        assert 'kName = "gym-task-sac"' in experiment
+        assert 'kContractName = "gym-task"' in contract
+    assert headers[0].digest != headers[1].digest
+    assert len(list(generated.rglob("*.h"))) == 4
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"episode_steps": 77},
+        {"hidden": (64, 63)},
+        {"solved_return": 3.0},
+        {"step_interval_us": 12_345},
+        {"algorithm": "td3"},
+        {"environment": "other"},
+        {"sizes": {"batch_size": 128}},
+        {"observations": "m"},
+        {"actions": "N"},
+    ],
+)
+def test_whatever_is_compiled_in_is_in_the_name(changes: dict[str, Any]) -> None:
+    before = task()
+    ((name, value),) = changes.items()
+    if name == "sizes":
+        value = replace(before.sizes, **value)
+    elif name in ("observations", "actions"):
+        first, *others = getattr(before, name)
+        value = (dataclasses.replace(first, unit=value), *others)
+    after = changed(before, **{name: value})
+    assert headers_of(after).experiment != headers_of(before).experiment
+    assert headers_of(after).digest != headers_of(before).digest
+
+
+def test_who_makes_the_environment_is_not_compiled_in() -> None:
+    before = task()
+    moved = changed(before, source="gym:elsewhere.py:Point")
+    assert headers_of(moved) == headers_of(before)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"experiment": "../../../tmp/x"},
+        {"experiment": "gym-" + "a" * 400},
+        {"experiment": 'gym-a";\nint z;'},
+        {"experiment": "gym-a\\\nint z;"},
+        {"environment": 'a"; int z; //'},
+        {"environment": "a\nint z;"},
+        {"environment": "ä?\\"},
+    ],
+)
+def test_texts_of_a_foreign_run_are_no_code_and_no_path(
+    generated: Path, changes: dict[str, Any]
+) -> None:
+    headers = headers_of(changed(task(), **changes))
+    for name in (headers.contract, headers.experiment):
+        assert experiments.GENERATED.fullmatch(name)
+        assert len(name) < 64
+    headers.write()
+    assert len(list(generated.rglob("*.h"))) == 2
+    for text in (headers.contract_text, headers.experiment_text):
+        assert text.isascii() or "//" in text
+        outside = re.sub(r'//[^\n]*|"(\\.|[^"\\\n])*"', "", text)
+        assert "int z" not in outside
+        assert not re.search(r"[\"\\?]", outside)
+
+
+@pytest.mark.parametrize("unit", ['1",0,1}}; inline int e=system("id")', "a\nb", "a\\"])
+def test_units_of_a_foreign_run_are_no_code(unit: str) -> None:
+    before = task()
+    channel = dataclasses.replace(before.actions[0], unit=unit)
+    text = headers_of(changed(before, actions=(channel,))).contract_text
+    (line,) = [line for line in text.splitlines() if '"action_0"' in line]
+    assert re.fullmatch(r' *\{"action_0", "(\\[0-7]{3}|[^"\\])*", -0\.5f, 1\.5f\},', line)
+
+
+def test_headers_of_earlier_tools_are_left_alone() -> None:
+    """They were named after the task alone."""
+    for subject, name in (
+        (experiments.EXPERIMENT, "gym-task-sac"),
+        (experiments.CONTRACT, "gym-task"),
+    ):
+        header = experiments.generated_header(name, subject)
+        header.parent.mkdir()
+        header.write_text("#error of another task\n")
+        assert not experiments.is_generated(name, subject)
+        assert experiments.whole_name(name, subject) == name
+    headers_of(task()).write()
+    assert experiments.is_generated(headers_of(task()).experiment)
+    old = experiments.generated_header("gym-task", experiments.CONTRACT)
+    assert old.read_text() == "#error of another task\n"
+
+
+def test_a_contract_is_found_by_the_name_that_boards_have() -> None:
+    first, second = headers_of(task()), headers_of(task(WidePoint()))
+    headers_of(task(name="task-two")).write()
+    first.write()
+    assert PolicyPlace("host", None, "gym-task").contract == first.contract
+    second.write()
+    with pytest.raises(UsageError, match="2 tasks have a contract gym-task: name one of them, gym"):
+        PolicyPlace("host", None, "gym-task")
+    for each in (first, second):
+        assert PolicyPlace("host", None, each.contract).contract == each.contract
+        assert experiments.own_name(each.contract) == "gym-task"
+    assert PolicyPlace("host", None, "pendulum").contract == "pendulum"
+    assert experiments.own_name("pendulum") == "pendulum"

@@ -1,0 +1,345 @@
+"""What a task is, from spaces and tables; what cannot be learnt is one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+
+from rltools_host.build import experiments
+from rltools_host.environments.channels import assumptions
+from rltools_host.environments.task import LONGEST_NAME, TaskRequest, task_of
+from rltools_host.errors import UsageError
+from rltools_host.runs.task import Task
+
+INFINITE = np.inf
+
+
+def spaces(observation: Any, action: Any, **attributes: Any) -> Any:
+    return SimpleNamespace(observation_space=observation, action_space=action, **attributes)
+
+
+BOX = Box(-1.0, 1.0, (2,))
+PLAIN = spaces(Box(-1.0, 1.0, (2,)), Box(-1.0, 1.0, (1,)))
+
+
+def task(environment: Any = PLAIN, **options: Any) -> Task:
+    return task_of(TaskRequest(**{"source": "gym:Servo-v0", **options}), environment)
+
+
+def test_channels_are_those_of_the_spaces() -> None:
+    environment = spaces(
+        Box(
+            np.array([[-1, 0], [-INFINITE, 5]], np.float32),
+            np.array([[1, INFINITE], [INFINITE, 5]], np.float32),
+        ),
+        Box(np.array([-2, 0.1]), np.array([3, 0.7]), dtype=np.float64),
+    )
+    found = task(environment)
+    assert found.observation_shape == (2, 2)
+    ranges = [(channel.minimum, channel.maximum) for channel in found.observations]
+    assert ranges == [(-1.0, 1.0), (0.0, 1e6), (-1e6, 1e6), (4.0, 6.0)]
+    assert [channel.name for channel in found.observations] == [
+        f"observation_{index}" for index in range(4)
+    ]
+    assert {channel.unit for channel in (*found.observations, *found.actions)} == {"1"}
+    assert (found.actions[0].minimum, found.actions[0].maximum) == (-2.0, 3.0)
+    assert found.actions[1].maximum == float(np.float32(0.7))
+
+
+def test_choices_have_the_names_of_the_table_or_their_numbers() -> None:
+    def actions(
+        space: Any, algorithm: str | None = None, table: Any = None
+    ) -> list[tuple[Any, ...]]:
+        channels = {} if table is None else {"actions": table}
+        found = task(spaces(BOX, space), algorithm=algorithm, channels=channels)
+        assert found.has_channels == (table is not None)
+        assert Task(**{key: getattr(found, key) for key in found.__struct_fields__}) == found
+        return [(c.name, c.choices, c.minimum, c.maximum) for c in found.actions]
+
+    assert actions(Discrete(3)) == actions(Discrete(3), "ppo")
+    assert actions(Discrete(3), "dqn") == [("action_0", ("0", "1", "2"), 0, 2)]
+    assert actions(Discrete(2, start=-1)) == [("action_0", ("-1", "0"), 0, 1)]
+    both = actions(MultiDiscrete([[3], [2]]))
+    assert both == [("action_0", ("0", "1", "2"), 0, 2), ("action_1", ("0", "1"), 0, 1)]
+    table = [{"name": "gear", "choices": ["low", "middle", "high"]}, "horn"]
+    named = actions(MultiDiscrete([3, 2]), table=table)
+    assert named == [("gear", ("low", "middle", "high"), 0, 2), ("horn", ("0", "1"), 0, 1)]
+
+
+def test_the_algorithm_is_one_that_learns_the_actions() -> None:
+    assert task().algorithm == "sac"
+    one, several = task(spaces(BOX, Discrete(3))), task(spaces(BOX, MultiDiscrete([3, 2])))
+    assert one.algorithm == several.algorithm == "ppo"
+    assert one.experiment == "gym-servo-v0-ppo"
+    assert one.sizes == task(spaces(BOX, Discrete(3)), algorithm="ppo").sizes
+    assert task(spaces(BOX, MultiDiscrete([3])), algorithm="dqn").algorithm == "dqn"
+    with pytest.raises(UsageError, match="batch_size=7 does not divide the 2048 rows of a rollout"):
+        task(spaces(BOX, Discrete(3)), sizes={"batch_size": 7})
+
+
+@pytest.mark.parametrize(
+    ("space", "options", "sentence"),
+    [
+        (MultiDiscrete([2, 2]), {"algorithm": "dqn"}, "which dqn does not learn: choose .* ppo"),
+        (Discrete(2), {"algorithm": "td3"}, "which td3 does not learn: choose .* dqn or ppo"),
+        (BOX, {"algorithm": "dqn"}, "a Box as its action space, which dqn does not learn"),
+        (BOX, {"algorithm": "distillation"}, "distillation does not learn: choose .* ppo, sac or"),
+        (Discrete(2), {"choices": ["a"]}, r"actions\[0\] chooses from 2, give a list of as many"),
+        (Discrete(2), {"choices": ["a", "b", "c"]}, "chooses from 2, give a list of as many"),
+        (Discrete(2), {"choices": "ab"}, "chooses from 2, give a list of as many"),
+        (Discrete(2), {"choices": ["a", "a"]}, "has a name with a bar, or one twice"),
+        (Discrete(2), {"choices": ["a|b", "c"]}, "has a name with a bar, or one twice"),
+        (Discrete(2), {"choices": ["a", 'b"']}, "a choice of actions.*plain text of 1 to 23"),
+        (Discrete(2), {"choices": ["a", "b"], "minimum": 0}, 'has "minimum", and known are'),
+        (BOX, {"algorithm": "ppo", "choices": ["a", "b"]}, 'has "choices", and known are'),
+        (BOX, {"algorithm": "ppo", "unit": "a|b"}, "has a bar: leave it out"),
+    ],
+)
+def test_what_choices_cannot_be_is_one_sentence(
+    space: Any, options: dict[str, Any], sentence: str
+) -> None:
+    entry = {key: value for key, value in options.items() if key != "algorithm"}
+    count = 2 if space is BOX else 1
+    channels = {"actions": [entry, *[{}] * (count - 1)]} if entry else {}
+    algorithm = options.get("algorithm", "ppo")
+    with pytest.raises(UsageError, match=sentence) as raised:
+        task(spaces(BOX, space), algorithm=algorithm, channels=channels)
+    assert "\n" not in str(raised.value)
+
+
+def test_the_rate_is_the_simulations_or_that_of_its_pictures() -> None:
+    def interval(**attributes: Any) -> int:
+        return task(
+            spaces(PLAIN.observation_space, PLAIN.action_space, **attributes)
+        ).step_interval_us
+
+    assert interval() == 20_000
+    assert interval(metadata={"render_fps": 30}) == 33_333
+    assert interval(metadata={"render_fps": 30}, unwrapped=SimpleNamespace(dt=0.05)) == 50_000
+    assert interval(unwrapped=SimpleNamespace(dt=lambda: 1), metadata=None) == 20_000
+
+
+def test_a_task_knows_where_its_rate_is_from() -> None:
+    def source(channels: Any = None, **attributes: Any) -> str:
+        environment = spaces(PLAIN.observation_space, PLAIN.action_space, **attributes)
+        return task(environment, channels=channels or {}).step_interval_from
+
+    assert source() == "default"
+    assert source(metadata={"render_fps": 30}) == "render_fps"
+    assert source(metadata={"render_fps": 30}, unwrapped=SimpleNamespace(dt=0.05)) == "dt"
+    assert source({"step_interval_us": 20_000}, metadata={"render_fps": 30}) == "channels"
+    with pytest.raises(UsageError, match="the environment's dt says that a step takes 86400 s"):
+        source(unwrapped=SimpleNamespace(dt=86_400.0))
+
+
+def test_a_task_states_what_is_safe() -> None:
+    def safe(space: Any, *given: Any, algorithm: str | None = None) -> Any:
+        table = [{} if value is None else {"safe": value} for value in given]
+        return task(
+            spaces(BOX, space), channels={"actions": table}, algorithm=algorithm
+        ).safe_action
+
+    valves = Box(0.0, 1.0, (2,))
+    assert safe(valves, 0, 1.0) == (0.0, 1.0)
+    assert safe(valves, None, 0.25) == (None, 0.25)
+    assert safe(valves, None, None) == task(spaces(BOX, valves)).safe_action == ()
+    assert safe(Discrete(3, start=5), "6") == safe(Discrete(3, start=5), 1) == (1.0,)
+    named = {"actions": [{"choices": ["off", "low", "high"], "safe": "off"}]}
+    assert task(spaces(BOX, Discrete(3)), channels=named).safe_action == (0.0,)
+    for value, reason in (
+        (1.5, "1.5 lies outside of its range, 0 to 1"),
+        (-1e-3, "outside of its range"),
+        (float("nan"), "it is not finite"),
+        ("closed", "closed is no number"),
+        (True, "True is no number"),
+        ([0], "no number"),
+    ):
+        with pytest.raises(UsageError, match=f"channels: the safe action of action_1: .*{reason}"):
+            safe(valves, 0, value)
+    for value in ("none", 3, 0.5, -1):
+        with pytest.raises(UsageError, match="channels: the safe action of action_0: "):
+            safe(Discrete(3), value)
+    with pytest.raises(UsageError, match='has "safe", and known are'):
+        task(channels={"observations": ["a", {"safe": 0}]})
+
+
+def test_what_nobody_states_is_said_in_a_line_each() -> None:
+    boundless = Box(np.array([-1, -INFINITE], np.float32), np.array([1, 1], np.float32))
+    lines = assumptions(task(spaces(boundless, Box(0.0, 1.0, (1,)))))
+    assert [line.split(":")[0] for line in lines] == ["assumed"] * 3
+    assert "a step takes 20,000 us" in lines[0]
+    assert "observation_1: an end at ±1e+06" in lines[1]
+    assert "a board does action_0 0.5; state it by" in lines[2]
+    table = {
+        "step_interval_us": 20_000,
+        "observations": ["a", {"name": "b", "minimum": -5e6}],
+        "actions": [{"safe": 0}],
+    }
+    stated = task(spaces(boundless, Box(0.0, 1.0, (1,))), channels=table)
+    assert assumptions(stated) == []
+    assert (stated.observations[1].minimum, stated.observations[1].maximum) == (-5e6, 1.0)
+
+
+def test_what_is_given_may_be_all_that_its_bounds_allow() -> None:
+    for interval_us in (1, 123, 600_000_000):
+        assert task(channels={"step_interval_us": interval_us}).step_interval_us == interval_us
+    for steps in (1, 2**31 - 1):
+        assert task(episode_steps=steps).episode_steps == steps
+
+
+def test_an_environment_can_have_its_own_table_of_channels() -> None:
+    own = {"actions": [{"name": "force", "unit": "N"}], "step_interval_us": 456}
+    environment = spaces(
+        PLAIN.observation_space, PLAIN.action_space, metadata={"channels": own, "render_fps": 30}
+    )
+    found = task(environment)
+    assert (found.actions[0].name, found.actions[0].unit) == ("force", "N")
+    assert found.step_interval_us == 456
+    assert task(environment, channels={"actions": ["push"]}).actions[0].name == "push"
+    environment.metadata = {"channels": 3}
+    assert task(environment).actions[0].name == "action_0"
+
+
+def test_the_length_of_episodes_is_as_asked_or_as_registered() -> None:
+    registered = spaces(
+        PLAIN.observation_space,
+        PLAIN.action_space,
+        spec=SimpleNamespace(max_episode_steps=300, reward_threshold=12.5),
+    )
+    assert task(registered).episode_steps == 300
+    assert task(registered, episode_steps=77).episode_steps == 77
+    assert task().episode_steps == 1000
+    assert task(registered).solved_return == 12.5
+    assert task().solved_return is None
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "gym-servo-v0-sac"),
+        ({"source": "gym:my_module:Servo-v0", "algorithm": "td3"}, "gym-servo-v0-td3"),
+        ({"source": "gym:some/file.py:Servo", "algorithm": "ppo"}, "gym-servo-ppo"),
+        ({"source": "gym:ns/Servo-v0"}, "gym-ns-servo-v0-sac"),
+        ({"name": "My Servo"}, "gym-my-servo-sac"),
+        ({"source": "__main__:main.<locals>.Servo"}, "gym-main-locals-servo-sac"),
+        ({"hidden": (256, 256)}, "gym-servo-v0-sac-87b9"),
+        ({"hidden": (256, 255)}, "gym-servo-v0-sac-453b"),
+        ({"environments": 2}, "gym-servo-v0-sac-f5c5"),
+        ({"source": "gym:InvertedDoublePendulum-v5"}, "gym-inverteddoublepe-852226-sac"),
+    ],
+)
+def test_an_experiment_is_named_after_its_task(options: dict[str, Any], name: str) -> None:
+    found = task(**options).experiment
+    assert found == name
+    assert len(found) <= LONGEST_NAME
+    assert experiments.GENERATED.fullmatch(found)
+
+
+def test_other_sizes_are_another_experiment_and_other_ranges_are_not() -> None:
+    names = {
+        task().experiment,
+        task(hidden=(256, 256)).experiment,
+        task(environments=2).experiment,
+        task(sizes={"batch_size": 100}).experiment,
+        task(episode_steps=50).experiment,
+        task(algorithm="ppo").experiment,
+        task(algorithm="ppo", environments=4).experiment,
+    }
+    assert len(names) == 7
+    assert task(channels={"actions": ["push"]}).experiment == task().experiment
+    assert task(environments=1).experiment == task().experiment
+    assert task(algorithm="ppo", environments=8).experiment == "gym-servo-v0-ppo"
+
+
+UNBOUNDED = Box(-INFINITE, INFINITE, (1,))
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        (spaces(Dict({"a": BOX}), BOX), "has a Dict as its observation space.*FlattenObservation"),
+        (spaces(BOX, UNBOUNDED), r"no bounds for action 0 \(-inf to inf\): give its Box a finite"),
+        (spaces(None, BOX), "has no observation space"),
+    ],
+)
+def test_a_space_that_cannot_be_learnt_is_named(environment: Any, sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"Servo-v0 .*{sentence}|Servo-v0 {sentence}"):
+        task(environment)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"algorithm": "sca"}, 'unknown algorithm "sca": did you mean sac'),
+        ({"hidden": ()}, "hidden layers"),
+        ({"hidden": (64, 0)}, 'hidden layers "64,0": give one to eight widths from 1 to 4096'),
+        ({"environments": 0}, "environments=0: give a whole number from 1 to 1024"),
+        ({"sizes": {"batch_size": 0}}, "batch_size=0: give a whole number from 1"),
+        (
+            {"algorithm": "ppo", "sizes": {"batch_size": 100}},
+            "batch_size=100 does not divide the 2048 rows",
+        ),
+        ({"episode_steps": -1}, "episode_steps=-1"),
+        ({"name": "..."}, 'name "...": letters, digits'),
+        ({"name": 'a"b'}, 'name "a"b": letters, digits'),
+        (
+            {"channels": {"observation": []}},
+            'unknown key "observation", and known are observations',
+        ),
+        ({"channels": []}, "channels: an object with"),
+        ({"channels": {"observations": ["a"]}}, "observations has 1 entries, .* 2 elements"),
+        ({"channels": {"observations": "ab"}}, "observations has no entries"),
+        ({"channels": {"observations": ["a", 3]}}, r"observations\[1\] is neither a name nor"),
+        ({"channels": {"observations": ["a", "b" * 24]}}, "plain text of 1 to 23"),
+        ({"channels": {"observations": ["a", 'b"']}}, "plain text of 1 to 23"),
+        ({"channels": {"actions": [{"unit": "newton meters per radian"}]}}, "text of 1 to 15"),
+        ({"channels": {"actions": [{"minimum": 0}]}}, '"minimum", .* range is its space'),
+        ({"channels": {"observations": ["a", {"minimum": 2}]}}, "no range: minimum must be below"),
+        ({"channels": {"observations": ["a", {"maximum": float("inf")}]}}, "no range"),
+        ({"channels": {"step_interval_us": 0.5}}, "step_interval_us is 0.5, not a whole number"),
+        ({"channels": {"step_interval_us": 0}}, "step_interval_us is 0, .* from 1 to 600,000,000"),
+        ({"channels": {"step_interval_us": True}}, "step_interval_us is True, not a whole number"),
+        (
+            {"channels": {"step_interval_us": 86_400_000_000}},
+            "says that a step takes 86400 s, and a policy's takes 600 s at most: state",
+        ),
+    ],
+)
+def test_a_request_that_cannot_be_met_is_one_sentence(
+    options: Mapping[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        task(**options)
+
+
+VIEW, CIRCLE = ("view", "", "-1, -1, 1, 1"), ("circle", "body", "observation_0, 0, 0.1")
+
+
+@pytest.mark.parametrize("given", [[VIEW, CIRCLE], (list(VIEW), list(CIRCLE))])
+def test_a_picture_is_that_of_the_environments_metadata(given: Any) -> None:
+    found = task(spaces(BOX, BOX, metadata={"picture": given})).picture
+    assert [(shape.kind, shape.look, shape.numbers) for shape in found] == [VIEW, CIRCLE]
+    assert task(spaces(BOX, BOX, metadata={"picture": None})).picture == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (3, "it is not a list of shapes"),
+        ([3], "it is not a list of shapes"),
+        ([CIRCLE[:2]], "it is not a list of shapes"),
+        ([(*CIRCLE[:2], 0.1)], "it is not a list of shapes"),
+        ([VIEW, ("cube", *CIRCLE[1:])], "cube"),
+        ([VIEW, (*CIRCLE[:2], "speed, 0, 0.1")], "speed"),
+    ],
+)
+def test_what_is_no_picture_is_one_sentence(given: Any, reason: str) -> None:
+    with pytest.raises(UsageError, match=r'^metadata\["picture"\] of Servo.*: ') as raised:
+        task(spaces(BOX, BOX, metadata={"picture": given}))
+    assert reason in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,550 @@
+"""Tasks of Gymnasium's, trained by the real programs of this machine."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import pytest
+
+import gymnasium_points
+from gymnasium_points import (
+    DyingPoint,
+    NanPoint,
+    OutlierPoint,
+    Point,
+    RaisingPoint,
+    StrayPoint,
+    StuckPoint,
+    WidePoint,
+)
+from rltools_host.boards.policy_session import PolicyPlace, place_of_run
+from rltools_host.boards.push import PushRequest
+from rltools_host.boards.training import TrainingClient
+from rltools_host.build import experiments, firmware
+from rltools_host.build.boards import load_board
+from rltools_host.commands import evaluate, export, policies
+from rltools_host.commands.train import closing_lines
+from rltools_host.environments import server_start
+from rltools_host.environments.environment_server import LIMIT_VARIABLE
+from rltools_host.environments.headers import subject_of_run
+from rltools_host.environments.server_start import ServerProcess
+from rltools_host.errors import (
+    EnvironmentLostError,
+    Interrupted,
+    LinkLostError,
+    TrainingFaultError,
+    UsageError,
+)
+from rltools_host.policies.contract import ASSUMPTIONS
+from rltools_host.policies.evaluation import EvaluationRequest
+from rltools_host.policies.image import parse_policy, read_run_policy
+from rltools_host.report import run_data
+from rltools_host.report.sections import provenance
+from rltools_host.runs import saves
+from rltools_host.runs.checkpoint import load_checkpoint
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.provenance import read_sources
+from rltools_host.training import run as training_run
+from rltools_host.training.from_python import evaluate_gymnasium
+from rltools_host.training.plan import Built
+from rltools_host.training.progress import Screen, TrainingView
+from training_calls import train_here, train_task
+
+POINTS = Path(gymnasium_points.__file__)
+# One experiment for each algorithm: all of these environments have the same spaces. That of SAC is
+# the one of test_groups.py, whose program takes the compiler six seconds.
+TRAIN = functools.partial(
+    train_task,
+    name="Point",
+    hidden=(8,),
+    hyperparameters={"learning_starts": 50, "eval_freq": 250, "n_eval_episodes": 2},
+    tensorboard=False,
+)
+TRAIN_PPO = functools.partial(
+    TRAIN,
+    algorithm="ppo",
+    environments=3,
+    sizes={"batch_size": 32, "n_steps": 32},
+    hyperparameters={"eval_freq": 500, "n_eval_episodes": 2},
+)
+PPO_TOO = pytest.param(TRAIN_PPO, marks=pytest.mark.all)  # 5 s of the compiler
+
+
+@pytest.fixture(scope="module")
+def point(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A short run on a function, which is only read."""
+    return TRAIN(Point, steps=100, out=tmp_path_factory.mktemp("point") / "run")
+
+
+@pytest.fixture(scope="module")
+def raising(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A run whose environment fails in every tenth step, which is only read."""
+    return TRAIN(RaisingPoint, steps=600, out=tmp_path_factory.mktemp("raising") / "run")
+
+
+def state(run: Path) -> dict[str, Any]:
+    """The tensors of a run's checkpoint, by their names."""
+    folder = RunFolder.open(str(run))
+    description = experiments.describe(subject_of_run(folder.content))
+    assert folder.save_path is not None
+    checkpoint = load_checkpoint(folder.save_path / "checkpoint.safetensors", description)
+    kinds = {"F32": np.float32, "U32": np.uint32, "U8": np.uint8, "F64": np.float64}
+    arrays = {}
+    for tensor in description.tensors:
+        kind = np.dtype(kinds[tensor.dtype])
+        count = int(np.prod(tensor.shape))
+        array = np.frombuffer(checkpoint.payload, kind, count, tensor.offset)
+        arrays[tensor.name] = array.reshape(tensor.shape)
+    return arrays
+
+
+def event_texts(run: Path) -> list[str]:
+    rows = RunFolder.open(str(run)).read_metrics()
+    return [row["text"] for row in rows if row["kind"] == "event"]
+
+
+def file_task(name: str = "Point") -> str:
+    return f"{POINTS}:{name}"
+
+
+class At(Screen):
+    """Calls a function once a step has been reported."""
+
+    def __init__(self, view: TrainingView, step: int, action: Callable[[], None]) -> None:
+        super().__init__(view)
+        self._step, self._action, self._done = step, action, False
+
+    def refresh(self) -> None:
+        if not self._done and self.view.step >= self._step:
+            self._done = True
+            self._action()
+
+
+@pytest.mark.parametrize("train", [TRAIN, PPO_TOO])
+def test_the_same_seed_gives_the_same_run(tmp_path: Path, train: Any) -> None:
+    """In a thread of this process, or in a process of its own, by any number of threads; another
+    seed gives another run."""
+    in_thread = train(Point, seed=5, steps=600, out=tmp_path / "thread")
+    in_process = train(file_task(), seed=5, steps=600, threads=3, out=tmp_path / "process")
+    other = train(Point, seed=6, steps=600, out=tmp_path / "other")
+    assert in_thread["state_sha256"] == in_process["state_sha256"]
+    assert in_thread["return_mean"] == in_process["return_mean"]
+    assert other["state_sha256"] != in_thread["state_sha256"]
+    assert in_thread["environment_faults"] == 0
+    names = ("thread", "process")
+    arrays = [state(tmp_path / name) for name in names]
+    assert all(np.array_equal(arrays[0][key], arrays[1][key], equal_nan=True) for key in arrays[0])
+    image = parse_policy(read_run_policy(tmp_path / "process").data)
+    assert image.stated.assumed == ASSUMPTIONS, "as the image itself says, of what nobody states"
+    sessions = [RunFolder.open(tmp_path / name).metadata["sessions"][0] for name in names]
+    assert [session.get("threads") for session in sessions] == [None, 3]
+
+
+def test_more_threads_than_the_board_can_have(tmp_path: Path) -> None:
+    sentence = 'and wrote "RLT_THREADS=65: device HostThreads cannot compute with so many threads"'
+    with pytest.raises(LinkLostError, match=sentence):
+        TRAIN(Point, steps=100, threads=65, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("train", [TRAIN, PPO_TOO])
+def test_a_run_that_is_saved_on_its_way_is_the_same_run(
+    tmp_path: Path, train: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other than one that is resumed: its episodes go on."""
+    whole = train(Point, seed=5, steps=600, out=tmp_path / "whole")
+    asked = threading.Event()
+    saves: list[int] = []
+    pause, commit = TrainingClient.pause, RunFolder.commit
+
+    def noted(client: TrainingClient) -> None:
+        asked.set()
+        pause(client)
+
+    def counted(folder: RunFolder, step: int, *arguments: Any) -> None:
+        saves.append(step)
+        commit(folder, step, *arguments)
+
+    class WaitingPoint(Point):
+        def step(self, action: Any) -> Any:
+            assert self.steps_in_all != 150 or asked.wait(60)
+            return super().step(action)
+
+    monkeypatch.setattr(TrainingClient, "pause", noted)
+    monkeypatch.setattr(RunFolder, "commit", counted)
+    monkeypatch.setattr(training_run, "SAVE_EVERY_S", 0.0)
+    saved = train(WaitingPoint, seed=5, steps=600, out=tmp_path / "saved")
+    assert len(saves) > 1
+    assert saved["environment_faults"] == 0
+    assert saved["state_sha256"] == whole["state_sha256"]
+
+
+def test_what_was_learnt_is_what_the_environment_did(tmp_path: Path) -> None:
+    """The replay buffer holds the point's own transitions; truncated ones are not terminal."""
+    TRAIN(Point, steps=600, seed=1, out=tmp_path / "run")
+    arrays = state(tmp_path / "run")
+    flags = arrays["replay/flags"].reshape(-1)
+    position = int(arrays["replay/position"].reshape(-1)[0])
+    observations, actions = arrays["replay/observation"], arrays["replay/action"].reshape(-1)
+    observations = observations.reshape(-1, 2)
+    rewards = arrays["replay/reward"].reshape(-1)
+    taken = np.flatnonzero(flags[:position] & 1)
+    assert len(taken) == 600
+    physical = 0.5 + np.clip(actions[taken], -1.0, 1.0)  # of the box from -0.5 to 1.5
+    reached = observations[taken, 0] + 0.2 * (physical - 0.5)
+    inside = np.abs(reached) < 2.0
+    assert np.allclose(observations[taken + 1, 0][inside], reached[inside], atol=1e-5)
+    assert np.allclose(rewards[taken], -np.abs(reached), atol=1e-5)
+    assert np.allclose(observations[taken + 1, 1], observations[taken, 1] + 0.1, atol=1e-5)
+    assert ((flags[taken] & 2 != 0) == (np.abs(reached) > 2.0)).all()
+    ends = np.flatnonzero(flags[:position] == 0)
+    truncated = [end for end in ends if not flags[end - 1] & 2]
+    assert truncated
+    assert np.allclose(observations[truncated, 1], 0.1 * gymnasium_points.STEPS)
+
+
+@pytest.mark.all  # a program for the other range; that it is another one: test_headers.py
+def test_two_trainings_of_one_name_at_once_are_of_their_own_ranges(tmp_path: Path) -> None:
+    """As threads, begun together; each environment asserts that its actions are within its box."""
+    results: dict[str, dict[str, Any]] = {}
+    together = threading.Barrier(2)
+
+    def train(environment: type[Point]) -> None:
+        together.wait()
+        name = environment.__name__
+        results[name] = TRAIN(environment, steps=400, seed=1, out=tmp_path / name)
+
+    threads = [threading.Thread(target=train, args=(each,)) for each in (Point, WidePoint)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {name: result["environment_faults"] for name, result in results.items()} == {
+        "Point": 0,
+        "WidePoint": 0,
+    }
+    assert len({result["experiment"] for result in results.values()}) == 1
+    tasks = [RunFolder.open(tmp_path / name).metadata["gymnasium"] for name in results]
+    assert {task["actions"][0]["maximum"] for task in tasks} == {1.5, 150.0}
+    alone = TRAIN(Point, steps=400, seed=1, out=tmp_path / "alone")
+    assert alone["state_sha256"] == results["Point"]["state_sha256"]
+    assert len(evaluate_gymnasium(WidePoint, tmp_path / "WidePoint", episodes=2)) == 2
+
+
+def test_a_program_of_another_task_is_refused(tmp_path: Path, point: dict[str, Any]) -> None:
+    subject = subject_of_run(RunFolder.open(point["run"]).content)
+    board = "host-threads"  # what it requires is in its header, which nobody has written
+    program = firmware.build_firmware(load_board(board), subject)
+    built = Built(experiments.describe(subject), program, read_sources())
+    with pytest.raises(EnvironmentLostError, match="was compiled for another task"):
+        TRAIN(WidePoint, board=board, steps=100, out=tmp_path / "second", built=built)
+
+
+def test_a_step_that_fails_is_counted_and_not_learnt_from(raising: dict[str, Any]) -> None:
+    run = Path(raising["run"])
+    sentence = raising["environment_fault"]
+    assert sentence.startswith("step raised RuntimeError: the simulator diverged, at observation (")
+    lost = 600 // 10
+    evaluation_faults = raising["environment_faults"] - lost
+    assert 0 <= evaluation_faults <= 30
+    flags = state(run)["replay/flags"]
+    assert np.count_nonzero(flags & 1) == 600 - lost
+    assert np.count_nonzero(flags & 2) == 0
+    metadata = RunFolder.open(str(run)).metadata
+    assert metadata["sessions"][0]["environment_faults"] == raising["environment_faults"]
+    assert event_texts(run) == [f"the environment failed: {sentence}"]
+
+
+def test_what_is_said_of_a_run_of_a_function_and_of_a_file(
+    tmp_path: Path, raising: dict[str, Any]
+) -> None:
+    """The report: what failed, and how to repeat it. The last line: what comes next."""
+    of_file = TRAIN(file_task("RaisingPoint"), steps=100, out=tmp_path / "file")
+    pages = []
+    for result in (raising, of_file):
+        page = provenance.provenance(run_data.collect(RunFolder.open(result["run"])))
+        assert page is not None
+        pages.append(page.body)
+        assert re.search(r"[0-9]+; first: step raised RuntimeError: the simulator div", page.body)
+    assert "# train_gymnasium with gymnasium_points:RaisingPoint" in pages[0]
+    task = r"\S*gym:.+/gymnasium_points.py:RaisingPoint\S*"  # quoted where its path has a space
+    words = rf"rlt train {task} --algorithm sac --hidden 8 "
+    assert re.search(words + "--environments 1 --episode-steps 1000 --board", pages[1])
+    assert "--channels" not in pages[1]
+    lines = ["\n".join(closing_lines(result)) for result in (raising, of_file)]
+    assert f"rlt.evaluate_gymnasium(make_env, '{raising['run']}')" in lines[0]
+    assert "--in gymnasium" not in lines[0] + lines[1]
+    assert f"evaluate {tmp_path / 'file'}\n" in lines[1]
+
+
+def test_a_number_that_is_none_is_not_learnt(tmp_path: Path) -> None:
+    result = TRAIN(NanPoint, steps=600, out=tmp_path / "run")
+    assert result["environment_faults"] >= 20
+    assert "that is not finite" in result["environment_fault"]
+    arrays = state(tmp_path / "run")
+    assert all(np.isfinite(arrays[name]).all() for name in ("replay/reward", "replay/observation"))
+
+
+@pytest.mark.all
+def test_a_rollout_marks_what_is_no_number_as_lost(tmp_path: Path) -> None:
+    result = TRAIN_PPO(NanPoint, steps=480, out=tmp_path / "ppo")
+    assert result["environment_faults"] > 0
+    assert 3 in state(tmp_path / "ppo")["rollout/done"]
+
+
+def test_observations_beyond_their_range_are_an_event_and_counted(tmp_path: Path) -> None:
+    result = TRAIN(StrayPoint, steps=400, out=tmp_path / "run")
+    first = result["observation_outside"]
+    assert first.startswith("observation_1 was 2.125, and its range is -2 to 2; at step ")
+    assert result["environment_faults"] == 0
+    assert result["observations_outside"] >= 400 // 20 * 4
+    folder = RunFolder.open(tmp_path / "run")
+    assert folder.observations_outside == result["observations_outside"]
+    events = [row["text"] for row in folder.read_metrics() if row["kind"] == "event"]
+    assert events == [f"an observation was clipped to its range: {first}"]
+    (line,) = [line for line in closing_lines(result) if "outside" in line]
+    assert "where a board takes the safe action: give wider ranges with channels" in line
+    assert first in line
+
+
+@pytest.mark.all  # two programs for the compiler
+@pytest.mark.parametrize("train", [TRAIN, TRAIN_PPO])
+def test_one_outlier_ends_no_run(tmp_path: Path, train: Any) -> None:
+    result = train(OutlierPoint, steps=1500, out=tmp_path / "run")
+    assert result["step"] >= 1500
+    assert result["observations_outside"] >= (1 if train is TRAIN else 3)  # of each environment
+    assert (
+        "observation_0 was 1e+20, and its range is -1e+06 to 1e+06; at step "
+        in (result["observation_outside"])
+    )
+    assert math.isfinite(result["return_mean"])
+
+
+@pytest.mark.all
+def test_a_fault_names_the_observation_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps far too large bring the fault; what was saved after the first evaluation goes on."""
+    asked = threading.Event()
+    pause = TrainingClient.pause
+
+    def noted(client: TrainingClient) -> None:
+        asked.set()
+        pause(client)
+
+    class WaitingPoint(OutlierPoint):
+        def step(self, action: Any) -> Any:
+            assert self.steps_in_all != 600 or asked.wait(60)
+            return super().step(action)
+
+    monkeypatch.setattr(TrainingClient, "pause", noted)
+    monkeypatch.setattr(saves, "LARGEST_SHARE", 1000.0)
+    rate = {"learning_rate": 1.0, "eval_freq": 250, "learning_starts": 20_000, "n_eval_episodes": 2}
+    with pytest.raises(TrainingFaultError) as error:
+        TRAIN(WaitingPoint, steps=100_000, out=tmp_path / "run", hyperparameters=rate)
+    sentence = str(error.value)
+    assert "look there first: observation_0 was 1e+20, and its range" in sentence
+    assert "settings={'learning_rate': 0.5})`" in sentence
+    folder = RunFolder.open(tmp_path / "run")
+    assert folder.content.checkpoint_step
+    assert folder.best_path.is_file()
+    result = train_task(
+        OutlierPoint,
+        resume=tmp_path / "run",
+        steps=folder.content.checkpoint_step + 100,
+        hyperparameters={"learning_rate": 1e-4},
+        tensorboard=False,
+    )
+    assert result["step"] >= folder.content.checkpoint_step
+
+
+@pytest.mark.parametrize("place", ["thread", pytest.param("process", marks=pytest.mark.all)])
+def test_a_step_that_does_not_return_ends_the_run_with_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv(LIMIT_VARIABLE, "1.5")
+    run = tmp_path / "run"
+    with pytest.raises(EnvironmentLostError) as raised:
+        TRAIN(StuckPoint if place == "thread" else file_task("StuckPoint"), steps=600, out=run)
+    said = str(raised.value)
+    assert "the environment Point has not returned from step for 1.5 s: find out why it" in said
+    assert LIMIT_VARIABLE in said
+    assert "checkpoint saved; go on with" in said
+    monkeypatch.delenv(LIMIT_VARIABLE)
+    if place == "thread":
+        assert train_task(Point, resume=str(run), steps=600)["step"] == 600
+    assert (run / RunFolder.open(run).checkpoint_path).is_file()
+
+
+@pytest.mark.all
+def test_an_environment_that_always_fails_is_given_up_and_the_run_saved(tmp_path: Path) -> None:
+    sentence = (
+        r"the environment failed 20 times in a row; first: step raised RuntimeError: its license "
+        r"has expired, at observation \(.+\) by action \(.+\); paused at step \d+ of 2,000, "
+        r"checkpoint saved; go on with "
+        r"`rlt.train_gymnasium\(make_env, resume="
+    )
+    with pytest.raises(EnvironmentLostError, match=sentence):
+        TRAIN(DyingPoint, steps=2000, out=tmp_path / "run")
+    assert np.count_nonzero(state(tmp_path / "run")["replay/flags"] & 1) == 100
+    result = train_task(Point, resume=str(tmp_path / "run"))
+    assert result["step"] == 2000
+
+
+@pytest.mark.parametrize("train", [TRAIN, PPO_TOO])
+def test_a_process_that_is_killed_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train: Any
+) -> None:
+    servers: list[ServerProcess] = []
+
+    def start(*arguments: Any) -> ServerProcess:
+        servers.append(ServerProcess(*arguments))
+        return servers[-1]
+
+    monkeypatch.setattr(server_start, "ServerProcess", start)
+
+    def kill(view: TrainingView) -> Screen:
+        return At(view, 1000, lambda: os.kill(servers[0].process_id, signal.SIGKILL))
+
+    sentence = r"the process that plays Point is lost: it was ended by SIGKILL; paused at step "
+    with pytest.raises(EnvironmentLostError, match=sentence) as raised:
+        train(file_task(), steps=200_000, out=tmp_path / "run", make_screen=kill)
+    done = raised.value.details["step"]
+    assert 1000 <= done < 200_000
+    assert "rlt train --board host-threads --resume " in raised.value.details["resume"]
+    # From the folder alone: nothing of what was asked for is repeated.
+    result = train_here(resume=str(tmp_path / "run"), steps=done + 500, tensorboard=False)
+    assert result["step"] - done - 500 in range(96)  # a whole rollout
+    assert [text[:18] for text in event_texts(tmp_path / "run")] == ["new episodes begin"]
+
+
+@pytest.mark.parametrize("train", [TRAIN, PPO_TOO])
+def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: Any) -> None:
+    def interrupt(view: TrainingView) -> Screen:
+        return At(view, 200, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    with pytest.raises(Interrupted, match=r"go on with `rlt.train_gymnasium"):
+        train(Point, steps=60_000, out=tmp_path / "run", make_screen=interrupt)
+    folder = RunFolder.open(str(tmp_path / "run"))
+    done = int(folder.metadata["checkpoint_step"])
+    before = state(tmp_path / "run")
+    assert int(before["progress/step"].reshape(-1)[0]) == done
+    steps = done + 96
+    if train is TRAIN:  # its header is written anew, from the run's folder
+        experiments.generated_header(subject_of_run(folder.content)).unlink()
+    result = train_task(Point, resume=str(tmp_path / "run"), steps=steps)
+    assert result["step"] >= steps
+    after = state(tmp_path / "run")
+    if "replay/flags" in after:
+        flags = after["replay/flags"].reshape(-1)
+        present = int(before["replay/position"].reshape(-1)[0])
+        assert flags[present] == 0
+        first_of_new = after["replay/observation"].reshape(-1, 2)[(present + 1) % len(flags)]
+        assert first_of_new[1] == 0.0
+    # And the same once more: what goes on depends on nothing but the run.
+    assert RunFolder.open(tmp_path / "run").content.gymnasium == folder.content.gymnasium
+
+
+def test_an_evaluation_ends_an_episode_that_fails(
+    point: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = evaluate_gymnasium(Point, point["run"], episodes=3)
+    capsys.readouterr()
+    failing = evaluate_gymnasium(RaisingPoint, point["run"], episodes=3)
+    assert (failing > whole).all()
+    note = "note: Point failed in an evaluation: step raised RuntimeError: the simulator diverged"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{note}, at observation (")
+    assert "0.9) by action (" in line
+
+
+def test_a_run_of_a_python_program_says_where_it_goes_on(
+    tmp_path: Path, point: dict[str, Any]
+) -> None:
+    run = point["run"]
+    with pytest.raises(UsageError, match=r"evaluate it there, with rlt\.evaluate_gymnasium"):
+        evaluate.run(run)
+    with pytest.raises(UsageError, match="--in core: Point is played by Gymnasium"):
+        evaluate.run(run, EvaluationRequest(simulator="core"))
+    assert len(evaluate_gymnasium(Point, run, episodes=3)) == 3
+    other = read_run_policy(run)
+    assert [channel.name for channel in other.observations] == ["observation_0", "observation_1"]
+    assert other.step_interval_us == 10_000
+    path = export.run(run, "c", tmp_path / "policy.h")
+    assert "action_0" in path.read_text()
+
+
+@pytest.mark.all
+def test_a_board_is_built_for_the_contract_of_a_run(point: dict[str, Any]) -> None:
+    run = point["run"]
+    assert place_of_run(run, "host", None, "pendulum").contract == "pendulum"
+    assert place_of_run(None, "host", None, None).contract == "pendulum"
+    place = place_of_run(run, "host", None, None)
+    assert place.contract.startswith("gym-point-")
+    assert PolicyPlace("host", None, place.contract).contract == place.contract
+    outcome = policies.push(PushRequest(run, place, None, True))
+    assert outcome.activated
+
+
+@pytest.mark.all
+def test_pendulum_is_learnt_through_gymnasium(tmp_path: Path) -> None:
+    """Untrained policies have returns of about -1,200."""
+    result = train_task("Pendulum-v1", seed=1, steps=4000, out=tmp_path / "run")
+    outcome = evaluate.run(str(tmp_path / "run"), EvaluationRequest(20))
+    assert outcome.mean > -260.0
+    assert result["environment_faults"] == 0
+    assert outcome.simulator.startswith("gymnasium ")
+
+
+class Gears(Point):
+    """Records what it is given."""
+
+    given: ClassVar[list[Any]] = []
+    choices: ClassVar[Any] = gymnasium.spaces.MultiDiscrete([3, 2], start=[1, 0])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.push_space, self.action_space = self.action_space, self.choices
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        assert self.choices.contains(action)
+        self.given.append(np.atleast_1d(action).tolist())
+        self.action_space = self.push_space
+        try:
+            return super().step(np.zeros(1, np.float32))
+        finally:
+            self.action_space = self.choices
+
+
+class Gear(Gears):
+    choices: ClassVar[Any] = gymnasium.spaces.Discrete(3, start=1)
+
+
+@pytest.mark.all
+@pytest.mark.parametrize(("make_env", "algorithm"), [(Gears, "ppo"), (Gear, "dqn")])
+def test_choices_are_given_as_whole_numbers(
+    make_env: type[Gears], algorithm: str, tmp_path: Path
+) -> None:
+    make_env.given.clear()
+    train = TRAIN_PPO if algorithm == "ppo" else TRAIN
+    settings = {"eval_freq": 500, "n_eval_episodes": 2}
+    train(make_env, algorithm=algorithm, steps=192, hyperparameters=settings, out=tmp_path / "run")
+    learnt = state(tmp_path / "run")["rollout/action" if algorithm == "ppo" else "replay/action"]
+    assert {*learnt[:, 0].tolist()} == {0, 1, 2}
+    assert {row[0] for row in make_env.given} == {1, 2, 3}
+    image = read_run_policy(tmp_path / "run")
+    image.verify()
+    assert image.actions[0].choices == ("1", "2", "3")
+    returns = evaluate_gymnasium(lambda: make_env(), tmp_path / "run", episodes=2)
+    assert np.isfinite(returns).all()

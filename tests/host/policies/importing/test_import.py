@@ -1,0 +1,411 @@
+"""`rlt import`: an ordinary run comes of it, or one sentence that says what does not fit."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import pickle
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from foreign_files import FOLDER, TASKS
+from rltools_host.build import tools
+from rltools_host.commands import cli
+from rltools_host.environments.headers import headers_of
+from rltools_host.errors import RltError
+from rltools_host.policies.image import parse_policy, read_run_policy
+from rltools_host.policies.image_writing import sampled
+from rltools_host.policies.importing.network import run as run_stages
+from rltools_host.policies.importing.onnx_files import GROUP
+from rltools_host.policies.importing.place import place_of_contract
+from rltools_host.policies.importing.proof import normalized_stages
+from rltools_host.policies.importing.reading import read_foreign
+from rltools_host.policies.importing.state_dicts import Given
+from rltools_host.runs.folder import RunFolder
+
+SAC = str(FOLDER / "sb3_sac.zip")
+PPO = str(FOLDER / "sb3_ppo_vec_normalize.zip")
+DQN = str(FOLDER / "sb3_dqn_lander.zip")
+CLEANRL_PPO = str(FOLDER / "cleanrl_ppo_choices.cleanrl_model")
+CELL = str(FOLDER / "safetensors_gru_cell.safetensors")
+
+
+def imported(folder: Path, *words: str) -> Path:
+    path = folder / "run"
+    assert cli.run(["import", *words, "--out", str(path)]) == 0
+    return path
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert cli.run([*words]) != 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "error: " in line]
+    return line.removeprefix("error: ")
+
+
+@pytest.mark.all
+def test_a_policy_with_an_environment_is_played_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = imported(tmp_path, SAC, "--environment", "gym:Pendulum-v1", "--json")
+    document = json.loads(capsys.readouterr().out)
+    assert document["library"] == "Stable-Baselines3 SAC"
+    assert document["proofs"][0]["difference"] <= 1e-6
+    content = RunFolder.open(run).content
+    assert content.state == "imported"
+    assert content.imported is not None
+    assert content.imported.file == "sb3_sac.zip"
+    assert cli.run(["evaluate", str(run), "--episodes", "2", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["returns"]) == 2
+    assert cli.run(["export", str(run), "--to", "c", "--output", str(tmp_path / "p.h")]) == 0
+    assert cli.run(["report", str(run)]) == 0
+    page = (run / "report.html").read_text()
+    assert "Imported from Stable-Baselines3 SAC" in page
+    assert "training state" not in page
+    capsys.readouterr()
+    assert "was imported" in refusal(capsys, "train", "--resume", str(run))
+
+
+def test_what_nobody_states_of_a_place_is_said_and_can_be_stated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (SAC, "--environment", "gym:Pendulum-v1", "--no-fly")
+    image = read_run_policy(imported(tmp_path / "assumed", *words))
+    said = " ".join(capsys.readouterr().err.split())
+    assert "assumed: a step takes 50,000 us, the environment's dt; state it by --step-i" in said
+    assert "the action is action_0 0, the middle of its range; state it by --safe-action" in said
+    assert image.stated.assumed == parse_policy(image.data).stated.assumed == 24
+    stated = ("--safe-action", "action_0=-1.5", "--step-interval-us", "20000")
+    run = imported(tmp_path / "stated", *words, *stated)
+    assert not any(option in capsys.readouterr().err for option in stated[::2])
+    image = read_run_policy(run)
+    assert (image.step_interval_us, parse_policy(image.data).stated.assumed) == (20_000, 0)
+    task = RunFolder.open(run).content.gymnasium
+    assert task is not None
+    assert "kSafeAction[kActionDim] = {-1.5f};" in headers_of(task).contract_text
+    header = tmp_path / "p.h"
+    assert cli.run(["export", str(run), "--to", "c", "--output", str(header)]) == 0
+    assert "_ACTION_DIM] = {-1.5f};" in header.read_text()
+    assert "assumed" not in capsys.readouterr().err
+    again = ("--out", str(tmp_path / "x"))
+    wrong = refusal(capsys, "import", *words, *again, "--safe-action", "2.5")
+    assert "the safe action of action_0: 2.5 lies outside of its range, -2 to 2" in wrong
+    words = ("import", SAC, "--contract", "pendulum", *again)
+    wrong = refusal(capsys, *words, "--step-interval-us", "20000")
+    assert "--step-interval-us 20000: the contract pendulum states 50,000 us" in wrong
+
+
+def test_a_policy_for_a_contract_goes_to_a_board(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = imported(tmp_path, SAC, "--contract", "pendulum")
+    assert read_run_policy(run).contract.actions[0].unit == "N*m"
+    assert cli.run(["push", str(run), "--board", "host"]) == 0
+    assert "8 examples give this machine's bits" in capsys.readouterr().out
+    assert cli.run(["report", str(run)]) == 0
+    capsys.readouterr()
+    assert "import it again with --environment" in refusal(capsys, "evaluate", str(run))
+
+
+def test_recorded_actions_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = imported(tmp_path, SAC, "--contract", "pendulum")
+    capsys.readouterr()
+    observations = sampled(read_run_policy(run).contract, 1000)
+    actions = np.load(FOLDER / "sb3_sac.npy")
+    recorded = tmp_path / "recorded.npz"
+    np.savez(recorded, observations=observations, actions=actions)
+    words = ["import", SAC, "--contract", "pendulum", "--recorded", str(recorded)]
+    assert cli.run([*words, "--out", str(tmp_path / "good")]) == 0
+    assert "those recorded in" in capsys.readouterr().out
+    # The image's examples are some of them, with the library's actions.
+    examples = read_run_policy(tmp_path / "good").examples
+    places = [int(np.flatnonzero((observations == x.observation).all(1))[0]) for x in examples]
+    assert places == np.linspace(0, 999, 8).astype(int).tolist()
+    given = np.array([example.action for example in examples])
+    assert np.abs(given - actions[places]).max() <= 2e-6  # of a range of 4
+    np.savez(recorded, observations=observations, actions=actions + np.float32(1e-5))
+    assert "gives other actions than those recorded" in refusal(capsys, *words)
+    np.savez(recorded, observations=observations)
+    assert "actions must be (count, 1), and it has no such array" in refusal(capsys, *words)
+
+
+SAID = ("--activation", "relu", "--output-activation", "tanh")
+
+
+def test_a_recurrent_policy_is_flown_played_and_pushed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = imported(tmp_path, CELL, *SAID, "--environment", "gym:Pendulum-v1")
+    printed = capsys.readouterr().out
+    assert printed.startswith("PyTorch, 3-12-GRU10-1, for Pendulum-v1\n")
+    proof = r"1,000 observations in 10 episodes: actions at most \S+e-\d\d from the file's formulas"
+    assert re.search(proof, printed)
+    flown = re.search(r"in Pendulum-v1: return (\S+) ± \S+ over 64 episodes", printed)
+    assert flown is not None
+    assert cli.run(["evaluate", str(run), "--episodes", "64", "--seed", "1000", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)  # of the same episodes, each with its own state
+    assert document["return_mean"] == pytest.approx(float(flown[1]), abs=0.06)
+    other = ["import", CELL, *SAID, "--contract", "pendulum", "--out", str(tmp_path / "other")]
+    assert cli.run([*other, "--rate", "5"]) == 0
+    recurrence = read_run_policy(tmp_path / "other").recurrence
+    assert recurrence is not None
+    assert recurrence.trained_interval_us == 200_000  # four times the pendulum's
+    assert cli.run(["push", str(tmp_path / "other"), "--board", "host"]) == 0
+    assert "16 examples give this machine's bits" in capsys.readouterr().out
+
+
+def test_recorded_steps_are_compared_in_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    observations = sampled(place_of_contract("pendulum").contract, 1000)
+    actions = np.load(FOLDER / "safetensors_gru_cell.npy")
+    recorded = tmp_path / "recorded.npz"
+    words = ["import", CELL, *SAID, "--contract", "pendulum", "--recorded", str(recorded)]
+    starts = np.arange(1000) % 100 == 0
+    np.savez(recorded, observations=observations, actions=actions, episode_starts=starts)
+    assert cli.run([*words, "--out", str(tmp_path / "good")]) == 0
+    assert "1,000 observations in 10 episodes: actions at most" in capsys.readouterr().out
+    np.savez(recorded, observations=observations[:100], actions=actions[:100])
+    assert cli.run([*words, "--out", str(tmp_path / "one")]) == 0
+    assert "100 observations in 1 episode: actions at most" in capsys.readouterr().out
+    for name, last in (("good", 900), ("one", 0)):  # the first steps of two episodes
+        examples = read_run_policy(tmp_path / name).examples
+        places = [*range(10), *range(last, last + 6)]
+        assert [example.begins for example in examples] == [i in (0, 10) for i in range(16)]
+        assert (np.array([x.observation for x in examples]) == observations[places]).all()
+        given = np.array([example.action for example in examples])
+        assert np.abs(given - actions[places]).max() <= 2e-6
+    np.savez(recorded, observations=observations, actions=actions)
+    assert "gives other actions than those recorded" in refusal(capsys, *words)
+    np.savez(recorded, observations=observations, actions=actions, episode_starts=~starts)
+    assert "episode_starts must be 1 where an episode begins" in refusal(capsys, *words)
+
+
+@pytest.mark.all
+def test_a_policy_that_chooses_is_played_and_pushed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = imported(tmp_path, CLEANRL_PPO, "--environment", "gym:CartPole-v1", "--no-fly")
+    printed = capsys.readouterr()
+    assert re.search(r"outputs at most \S+ from the file's formulas, 1,000 choices", printed.out)
+    assert "assumed: activation tanh (CleanRL's PPO's default; the file does not " in printed.err
+    assert read_run_policy(run).actions[0].choices == ("0", "1")
+    assert cli.run(["evaluate", str(run), "--episodes", "2", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["returns"]) == 2
+    assert cli.run(["export", str(run), "--to", "c", "--output", str(tmp_path / "p.h")]) == 0
+    assert cli.run(["report", str(run)]) == 0
+    other = ["import", CLEANRL_PPO, "--contract", "cart-pole", "--out", str(tmp_path / "other")]
+    assert cli.run(other) == 0
+    assert cli.run(["push", str(tmp_path / "other"), "--board", "host"]) == 0
+    assert "8 examples give this machine's bits" in capsys.readouterr().out
+
+
+def test_a_policy_that_chooses_is_flown_and_its_faults_are_tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = f"gym:{TASKS}:Lander"
+    imported(tmp_path, DQN, "--environment", task, "--json")
+    document = json.loads(capsys.readouterr().out)
+    assert document["idle_return"] == 0  # the first choice earns nothing
+    assert document["return_mean"] > 10
+    assert document["hypotheses"] > 10
+    assert document["proofs"][0]["choices"] == 1000
+
+
+def test_recorded_choices_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = np.load(FOLDER / "cleanrl_ppo_choices.npy")
+    observations = sampled(place_of_contract("cart-pole").contract, 1000)
+    recorded = tmp_path / "recorded.npz"
+    words = ["import", CLEANRL_PPO, "--contract", "cart-pole", "--recorded", str(recorded)]
+
+    def record(actions: NDArray[np.float32]) -> None:
+        np.savez(recorded, observations=observations, actions=actions)
+
+    record(given[:, :1])
+    assert cli.run([*words, "--out", str(tmp_path / "good")]) == 0
+    assert "1,000 choices those recorded in" in capsys.readouterr().out
+    record(np.where(np.arange(1000)[:, None] == 7, 1 - given[:, :1], given[:, :1]))
+    assert "chooses otherwise than those recorded in" in (said := refusal(capsys, *words))
+    assert said.endswith("in 1 of 1000 observations: it was not made a run")
+    record(given[:, :1] + 0.5)
+    assert "an action is none of the choices, which count from 0" in refusal(capsys, *words)
+    record(given[:, :1] + 1)
+    assert "an action is none of the choices, which count from 0" in refusal(capsys, *words)
+
+
+needs_onnx = pytest.mark.skipif(
+    not tools.group_is_installed(GROUP), reason=f"the group {GROUP} of packages is not installed"
+)
+STATED = FOLDER / "leapp_stated.yaml"
+
+
+@needs_onnx
+def test_a_description_has_a_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = imported(tmp_path, str(STATED))
+    printed = capsys.readouterr()
+    assert printed.out.startswith("LEAPP, 13-12-8-4, normalizer, for the contract of its descript")
+    assert re.fullmatch(r"assumed: where something is wrong the action is [^\n]*\n", printed.err)
+    assert printed.out.endswith("--to c\n")
+    contract = read_run_policy(run).contract
+    assert contract.step_interval_us == 10_000
+    channels = [*contract.observations, *contract.actions]
+    assert [each.name for each in channels[:4]] == [*(f"position_{i}" for i in "xyz"), "velocity_x"]
+    assert [str(channels[i]) for i in (6, 7, 12, 16)] == [
+        '"attitude_w" in 1 from 0 to 1',
+        '"attitude_x" in 1 from -1 to 1',
+        '"rate_z" in rad/s from -35 to 35',
+        '"action_d" in 1 from 0 to 1',
+    ]
+    assert cli.run(["export", str(run), "--to", "c", "--output", str(tmp_path / "p.h")]) == 0
+    assert cli.run(["report", str(run)]) == 0
+
+
+@needs_onnx
+def test_what_a_description_does_not_state_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "leapp_stated.onnx").write_bytes(STATED.with_suffix(".onnx").read_bytes())
+    file = tmp_path / "policy.yaml"
+
+    def said(before: str, behind: str, *words: str) -> str:
+        text, count = re.subn(before, behind, STATED.read_text())
+        assert count
+        file.write_text(text)
+        return refusal(capsys, "import", str(file), *words).removeprefix(f"{file} ")
+
+    asked = ": write that into it (docs/import.md), or name where the policy is to act, by one of "
+    assert said(" +units: m/s\n", "").startswith(f"does not state units of velocity{asked}")
+    rate = "  configs:\n +frequency: .*\n"
+    assert said(rate, "").startswith(f"does not state frequency (or --rate HZ){asked}")
+    bare = " +(units|minimum|maximum): .*\n| +minimum:\n| +units:\n| +- (rad/s|-1.0|0.0)\n"
+    every = "units, minimum, maximum of position, velocity, attitude, rate, action"
+    assert said(f"{rate}|{bare}", "").startswith(f"does not state {every}; frequency (or --rate")
+    assert said(f"{rate}|{bare}", "", "--rate", "50").startswith(f"does not state {every}{asked}")
+    assert "a rate is a number above 0" in said(rate, "", "--rate", "0")
+    assert "a step takes 1 us at least" in said(rate, "", "--rate", "3e6")
+    assert "is for 50 Hz, and the contract of its description" in said("x", "x", "--rate", "50")
+    assert "the contract quadrotor is asked at 500" in said("x", "x", "--contract", "quadrotor")
+    assert "--fly has no effect without --environment" in said("x", "x", "--no-fly")
+    assert "its position_x is from 5 to 5, not a range" in said("m: -5.0", "m: 5.0")
+    assert "two of its inputs have the same name" in said("name: rate", "name: position")
+    assert "2 elements that are called position_x" in said(r"\[x, y, z\]", "[x, x, z]")
+    assert """"a\\\\b" is not a channel's name""" in said("units: m/s", r"units: a\\b")
+    file.write_text(re.sub(rate, "", re.sub(" +element_names.*\n", "", STATED.read_text())))
+    assert cli.run(["import", str(file), "--rate", "50", "--out", str(tmp_path / "run")]) == 0
+    assert "without names are numbered from 0: those of position," in capsys.readouterr().err
+    assert read_run_policy(tmp_path / "run").contract.step_interval_us == 20_000
+
+
+def edited(path: Path, target: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """A Stable-Baselines3 archive with other data."""
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as written:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == "data":
+                document = json.loads(content)
+                change(document)
+                content = json.dumps(document).encode()
+            written.writestr(name, content)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("space", "sentence"),
+    [
+        (spaces.Discrete(3), "its action space and its network contradict each other"),
+        (spaces.MultiDiscrete([2, 3]), "its action space and its network contradict each other"),
+        (spaces.Discrete(1), "no counts of choices from 2 to 256"),
+        (spaces.MultiBinary(4), 'its action space is a "MultiBinary": vectors of numbers, a Box'),
+    ],
+)
+def test_a_space_that_contradicts_the_network_is_refused(
+    space: Any, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = base64.b64encode(pickle.dumps(space)).decode()
+    change = {":type:": str(type(space)), ":serialized:": text}
+    path = edited(Path(DQN), tmp_path / "a.zip", lambda data: data.update(action_space=change))
+    words = ["import", str(path), "--environment", f"gym:{TASKS}:Lander"]
+    assert sentence in refusal(capsys, *words)
+
+
+FILES = {
+    "SAC": SAC,
+    "PPO": PPO,
+    "DQN": DQN,
+    "CELL": CELL,
+    "CLEANRL_PPO": CLEANRL_PPO,
+    "FOLDER": FOLDER,
+    "TASKS": TASKS,
+}
+REFUSALS = {
+    "{SAC}": "name where the policy is to act",
+    "{SAC} --contract nothing": 'unknown contract "nothing"',
+    "{SAC} --environment gym:Nothing-v0": "gymnasium has no environment",
+    "{SAC} --contract quadrotor": "has 3 observations, and there are 13 here",
+    "{SAC} --contract pendulum --activation relu": "says what its activations are",
+    "{SAC} --contract pendulum --normalizer {SAC}": "cannot be read as a normalizer",
+    "{PPO} --contract quadrotor": "was trained with a VecNormalize",
+    "{FOLDER}/pytorch_gelu.pt --contract pendulum": "name it with --activation",
+    "{FOLDER}/pytorch_gelu.pt --contract pendulum --activation gelu": "name it with --output-act",
+    "{FOLDER}/pytorch_gelu.pt --contract pendulum --activation glue": "did you mean gelu",
+    "{FOLDER}/cleanrl_ppo.cleanrl_model --contract pendulum": "say --actions same if they are",
+    "{FOLDER}/cleanrl_td3.cleanrl_model --environment HalfCheetah-v4x": "no environment",
+    "{SAC} --contract pendulum --no-fly": "has no effect without --environment",
+    "{SAC} --contract pendulum --rate 50": "is for 50 Hz, and the contract pendulum is asked at",
+    "{CELL} --environment gym:Pendulum-v1 --activation relu --output-activation tanh --rate 5": (
+        "is for 5 Hz, and Pendulum-v1 is asked at 20 Hz: name a place of its rate"
+    ),
+    "{CELL} --contract pendulum --activation relu --output-activation tanh --rate 3": (
+        "is for 3 Hz, and the contract pendulum is asked at 20 Hz: name a place of its rate, or of "
+    ),
+    "{SAC} --contract pendulum --correct sign": "known are actions:0.5",
+    "{SAC} --contract pendulum --out {FOLDER}": "is not empty: choose another folder",
+    "{FOLDER}/cleanrl_ppo.cleanrl_model --contract cart-pole": "3 observations, and there are 4",
+    "{SAC} --environment gym:CartPole-v1": "the file's policy gives numbers from -1 to 1",
+    "{DQN} --contract cart-pole": "chooses from 4, and here it is from 2: name the contract",
+    "{DQN} --contract pendulum": "chooses from 4, and here actions are numbers",
+    "{DQN} --environment gym:{TASKS}:TwoGears": "chooses from 4, and here it is from 3 and 2",
+    "{DQN} --environment gym:{TASKS}:Lander --actions same": "actions here are choices: leave it",
+    "{DQN} --environment gym:{TASKS}:Lander --correct actions:negated": "--correct",
+    "{DQN} --contract cart-pole --activation relu": "says what its activations are",
+    "{SAC} --contract pendulum --actions same": "are from -1 to 1, which stand for the ranges",
+    "{SAC} --contract pendulum --output-name mean": "has no outputs with names: leave --output-n",
+    "{CLEANRL_PPO} --contract cart-pole --output-activation tanh": "of which the largest is chosen",
+    "{FOLDER}/pytorch_logits.pt --environment gym:{TASKS}:TwoGears --activation elu "
+    "--output-activation tanh": "the file's policy gives numbers from -1 to 1",
+    "{FOLDER}/pytorch_logits.pt --environment gym:{TASKS}:Lander --activation elu "
+    "--output-activation identity": "has 5 outputs, and there are 4 here",
+    "/nothing/here.zip --contract pendulum": "there is no file",
+    "/tmp --contract pendulum": "cannot be read",
+}
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+def test_what_does_not_fit_is_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    named = [word.format_map(FILES) for word in words.split()]  # a path may have spaces
+    assert REFUSALS[words] in refusal(capsys, "import", *named)
+
+
+def test_other_bounds_of_actions_are_refused() -> None:
+    """Unless they are said to stand for the ranges here."""
+    path = FOLDER / "sb3_td3.zip"
+    policy = read_foreign(path, path.read_bytes(), Given())
+    place = place_of_contract("quadrotor")
+    other = dataclasses.replace(policy, action_bounds=(-np.ones(4), np.ones(4)))
+    with pytest.raises(RltError, match="action 0 is from -1 to 1 in the file, and from 0 to 1"):
+        normalized_stages(other, place.contract, None)
+    assert normalized_stages(other, place.contract, "scaled") == [*policy.stages]
+    in_units = dataclasses.replace(other, is_normalized=False)
+    scaled = normalized_stages(in_units, place.contract, "scaled")
+    assert scaled == [*policy.stages]
+    wide = dataclasses.replace(in_units, action_bounds=(-2 * np.ones(4), 2 * np.ones(4)))
+    last = normalized_stages(wide, place.contract, "scaled")[-1]
+    assert run_stages([last], np.array([[-2.0, -1.0, 0.0, 2.0]])).tolist() == [[-1, -0.5, 0, 1]]

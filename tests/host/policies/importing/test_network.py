@@ -1,0 +1,300 @@
+"""A network as stages: what an image can hold, and that folding and trimming change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from rltools_host.policies.importing.layers import ROUNDED, fold, reached, trimmed
+from rltools_host.policies.importing.network import (
+    MOST_LAYERS,
+    VALUES,
+    WIDEST,
+    Activate,
+    Clip,
+    Dense,
+    Normalize,
+    Recurrent,
+    Stage,
+    check_stages,
+    run,
+    run_in_single,
+    widths,
+)
+from rltools_host.policies.importing.pickles import Array, UnreadableError
+
+RANDOM = np.random.default_rng(7)
+
+
+def dense(taken: int, given: int) -> Dense:
+    return Dense(RANDOM.normal(size=(taken, given)), RANDOM.normal(size=given))
+
+
+def gru(taken: int, width: int) -> Recurrent:
+    return Recurrent(
+        *(RANDOM.normal(size=(taken, 3 * width)), RANDOM.normal(size=3 * width)),
+        *(RANDOM.normal(size=(width, 3 * width)), RANDOM.normal(size=3 * width)),
+    )
+
+
+def ends(width: int, low: float, high: float) -> Clip:
+    return Clip(np.full(width, low), np.full(width, high))
+
+
+def norm(width: int, mean: float, inverse_std: float) -> Normalize:
+    return Normalize(np.full(width, mean), np.full(width, inverse_std))
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("identity", {-2.0: -2.0, 3.0: 3.0}),
+        ("relu", {-2.0: 0.0, 3.0: 3.0}),
+        ("gelu", {0.0: 0.0, 1.0: 0.8413447, -1.0: -0.1586553}),  # x times the normal distribution
+        ("tanh", {0.5: 0.4621172}),
+        ("sigmoid", {0.0: 0.5, -800.0: 0.0, np.log(3.0): 0.75}),
+        ("softplus", {0.0: 0.6931472, 800.0: 800.0}),
+        ("elu", {-1.0: -0.6321206, 2.0: 2.0}),
+        ("silu", {0.0: 0.0, np.log(3.0): 0.75 * np.log(3.0)}),
+    ],
+)
+def test_activations(name: str, at: dict[float, float]) -> None:
+    for x, y in at.items():
+        assert VALUES[name](np.array([x])) == pytest.approx([y], abs=1e-6)
+
+
+def test_stages_are_computed_one_after_the_other() -> None:
+    stages = [norm(1, 1.0, 2.0), ends(1, -1.0, 3.0), Dense(np.array([[2.0, -1.0]]), np.ones(2))]
+    x = np.array([[0.0], [2.0], [9.0]])
+    expected = [[-1.0, 2.0], [5.0, -1.0], [7.0, -2.0]]
+    np.testing.assert_array_equal(run([*stages, Activate("identity")], x), expected)
+    tenth = np.array([[0.1]], np.float32)
+    assert run_in_single([norm(1, 0.3, 1.0)], tenth) == np.float32(0.1) - np.float32(0.3)
+
+
+def test_a_state_goes_on_from_row_to_row_of_an_episode() -> None:
+    """By PyTorch's formulas for a width of 1 and weights of 1."""
+    one = Recurrent(np.ones((1, 3)), np.zeros(3), np.ones((1, 3)), np.array([0.0, 0.0, 0.5]))
+
+    def step(x: float, h: float) -> float:
+        gate = 1 / (1 + np.exp(-(x + h)))
+        return float((1 - gate) * np.tanh(x + gate * (h + 0.5)) + gate * h)
+
+    x = np.array([[0.5], [-1.0], [2.0]])
+    first, third = step(0.5, 0.0), step(2.0, 0.0)
+    second = step(-1.0, first)
+    for starts, expected in (
+        ([True, False, True], [first, second, third]),
+        ([True, False, False], [first, second, step(2.0, second)]),
+        (None, [first, step(-1.0, 0.0), third]),
+    ):
+        check_rows(one, x, starts, expected)
+
+
+def check_rows(
+    layer: Recurrent, x: Array, starts: list[bool] | None, expected: list[float]
+) -> None:
+    given = None if starts is None else np.array(starts)
+    found = run([layer], x, given)
+    np.testing.assert_allclose(found.ravel(), expected, rtol=1e-14)
+    single = run_in_single([layer], x.astype(np.float32), given)
+    np.testing.assert_allclose(single, found, rtol=1e-6)
+    assert (single != found).any()
+
+
+def test_the_cells_of_an_lstm_go_on_as_its_outputs_do() -> None:
+    """Likewise; the gates have biases of their own."""
+    biases = np.array([0.1, -0.2, 0.3, 0.4])
+    one = Recurrent(np.ones((1, 4)), biases, np.ones((1, 4)), np.array([0.0, 0.5, 0.0, 0.0]))
+
+    def step(x: float, h: float, c: float) -> tuple[float, float]:
+        i, f, g, o = x + h + biases + (0, 0.5, 0, 0)
+        sigmoid = VALUES["sigmoid"]
+        c = float(sigmoid(f) * c + sigmoid(i) * np.tanh(g))
+        return float(sigmoid(o) * np.tanh(c)), c
+
+    x = np.array([[0.5], [-1.0], [2.0]])
+    first, second = step(0.5, 0, 0), step(-1.0, *step(0.5, 0, 0))
+    check_rows(one, x, [True, False, False], [first[0], second[0], step(2.0, *second)[0]])
+    check_rows(one, x, [True, False, True], [first[0], second[0], step(2.0, 0, 0)[0]])
+    check_rows(one, x, None, [first[0], step(-1.0, 0, 0)[0], step(2.0, 0, 0)[0]])
+
+
+# -- what an image can hold ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [
+        [dense(3, 2)],
+        [dense(1, 1)] * MOST_LAYERS,
+        [Dense(np.zeros((1, WIDEST)), np.zeros(WIDEST))],
+        [ends(3, -np.inf, np.inf), dense(3, 2)],
+        [Activate("tanh"), norm(3, 0.0, 1e-9), dense(3, 2)],
+        [gru(3, 2)],
+    ],
+)
+def test_what_an_image_can_hold(stages: Sequence[Stage]) -> None:
+    check_stages(stages)
+
+
+@pytest.mark.parametrize(
+    ("stages", "sentence"),
+    [
+        ([], "it has 0 layers, and from 1 to 32 are taken"),
+        ([norm(3, 0.0, 1.0)], "it has 0 layers"),
+        ([dense(1, 1)] * (MOST_LAYERS + 1), "it has 33 layers"),
+        ([Dense(np.zeros((1, WIDEST + 1)), np.zeros(WIDEST + 1))], "shapes that do not fit"),
+        ([Dense(np.zeros((WIDEST + 1, 1)), np.zeros(1))], "shapes that do not fit"),
+        ([Dense(np.zeros((0, 1)), np.zeros(1))], "shapes that do not fit"),
+        ([Dense(np.zeros((2, 3)), np.zeros(2))], "shapes that do not fit"),
+        ([Dense(np.zeros(3), np.zeros(0))], "shapes that do not fit"),
+        ([Dense(np.full((1, 1), np.inf), np.zeros(1))], "is infinite or not a number"),
+        ([Dense(np.ones((1, 1)), np.full(1, np.nan))], "is infinite or not a number"),
+        ([norm(1, np.inf, 1.0), dense(1, 1)], "is infinite or not a number"),
+        ([ends(1, np.nan, 1.0), dense(1, 1)], "is infinite or not a number"),
+        ([ends(1, 1.0, 1.0), dense(1, 1)], "it clips to a range that is empty"),
+        ([norm(1, 0.0, 0.0), dense(1, 1)], "divides by a number that is not above 0"),
+        (
+            [Recurrent(np.ones((1, 6)), np.ones(6), np.ones((2, 5)), np.ones(6))],
+            "shapes that do not fit",
+        ),
+        (
+            [Recurrent(np.ones((1, 10)), np.ones(10), np.ones((2, 10)), np.ones(10))],
+            "shapes that do not fit",
+        ),
+        (
+            [Recurrent(np.ones((1, 3)), np.ones(3), np.ones((1, 3)), np.ones(4))],
+            "shapes that do not fit",
+        ),
+        (
+            [Recurrent(np.ones((1, 3)), np.ones(3), np.full((1, 3), np.nan), np.ones(3))],
+            "is infinite or not a number",
+        ),
+        ([dense(3, 2), gru(3, 2)], "a layer of 3 inputs follows one of 2 outputs"),
+        ([norm(2, 0.0, 1.0), dense(3, 1)], "a layer of 3 inputs follows one of 2 outputs"),
+        ([dense(3, 2), dense(4, 1)], "a layer of 4 inputs follows one of 2 outputs"),
+        ([dense(3, 2), ends(1, 0.0, 1.0)], "a layer of 1 inputs follows one of 2 outputs"),
+    ],
+)
+def test_what_no_image_can_hold(stages: Sequence[Stage], sentence: str) -> None:
+    with pytest.raises(UnreadableError, match=sentence):
+        check_stages(stages)
+
+
+def test_widths() -> None:
+    assert widths([norm(4, 0.0, 1.0), dense(4, 3), Activate("relu"), dense(3, 2)]) == (4, 2)
+    with pytest.raises(UnreadableError, match="it has no layer"):
+        widths([Activate("relu")])
+
+
+# -- the end ---------------------------------------------------------------------------------------
+
+BEFORE: list[Stage] = [dense(3, 2)]
+
+
+@pytest.mark.parametrize(
+    ("tail", "left"),
+    [
+        ([], []),
+        ([ends(2, -1.0, 1.0)], []),
+        ([ends(2, -2.0, 9.0)], []),
+        ([norm(2, 0.0, 1.0), ends(2, -1.0, 1.0)], []),
+        ([norm(2, 0.5, 2.0), norm(2, -1.0, 0.5)], []),  # (2 (x - 0.5) + 1) 0.5 = x
+        ([norm(2, 0.0, 1.0 + 0.9 * ROUNDED)], []),
+        ([norm(2, 0.0, 1.0 + 2.0 * ROUNDED)], [Normalize]),
+        ([norm(2, 0.1, 1.0)], [Normalize]),
+        ([norm(2, 0.1, 2.0), norm(2, 0.3, 0.25)], [Normalize]),
+        ([ends(2, -1.0 + 2.0 * ROUNDED, 1.0)], [Clip]),
+        ([ends(2, -1.0, 1.0 - 2.0 * ROUNDED)], [Clip]),
+        ([ends(2, -1.0 + 0.9 * ROUNDED, 1.0 - 0.9 * ROUNDED)], []),
+        ([ends(2, -0.25, 0.5), norm(2, 0.25, 2.0)], [Normalize, Clip]),  # to [-1, 0.5]
+        ([ends(2, -0.5, 0.5), norm(2, 0.0, 2.0)], [Normalize]),  # to [-1, 1]
+        ([ends(2, -0.5, 0.5), ends(2, 0.25, 2.0)], [Clip]),
+    ],
+)
+def test_what_comes_to_nothing_is_left_out(tail: list[Stage], left: list[type]) -> None:
+    found = trimmed([*BEFORE, *tail])
+    assert [type(stage) for stage in found] == [Dense, *left]
+    x = RANDOM.normal(size=(200, 3))
+    expected = np.clip(run([*BEFORE, *tail], x), -1, 1)
+    np.testing.assert_allclose(np.clip(run(found, x), -1, 1), expected, atol=1e-5)
+
+
+def test_stages_without_a_layer_stay() -> None:
+    alone: list[Stage] = [ends(2, -1.0, 1.0)]
+    assert trimmed(alone) == alone
+
+
+# -- folding ---------------------------------------------------------------------------------------
+
+WIDE = np.full(3, -4.0), np.full(3, 4.0)
+STARTS = np.arange(200) % 40 == 0
+
+
+def computed(stages: Sequence[Stage], x: Array) -> tuple[Array, list[str]]:
+    """By what an image holds, and its activations."""
+    folded = fold(stages, WIDE)
+    if folded.normalizer is not None:
+        mean, inverse_std = folded.normalizer
+        x = (x - mean) * inverse_std
+    for each in folded.layers:
+        if each.hidden is None:
+            x = VALUES[each.activation](x @ each.weights + each.bias)
+        else:
+            x = run([Recurrent(each.weights, each.bias, *each.hidden)], x, STARTS)
+    return x, [each.activation if each.hidden is None else "gru" for each in folded.layers]
+
+
+@pytest.mark.parametrize(
+    ("stages", "has_normalizer", "names"),
+    [
+        ([dense(3, 2)], False, ["identity"]),
+        ([norm(3, 0.2, 3.0), dense(3, 2), Activate("tanh")], True, ["tanh"]),
+        ([norm(3, 0.2, 3.0), norm(3, -0.1, 0.5), dense(3, 2)], True, ["identity"]),
+        ([dense(3, 4), dense(4, 2), Activate("relu")], False, ["relu"]),
+        ([Activate("tanh"), dense(3, 2)], False, ["tanh", "identity"]),
+        ([dense(3, 2), Activate("tanh"), Activate("relu")], False, ["tanh", "relu"]),
+        ([dense(3, 2), Activate("identity"), dense(2, 2)], False, ["identity", "identity"]),
+        ([ends(3, -4.0, 4.0), dense(3, 2)], False, ["identity"]),  # which nothing reaches
+        ([ends(3, -3.9, 4.0), dense(3, 2)], False, ["relu", "identity"]),
+        ([norm(3, 0.0, 0.25), ends(3, -1.0, 1.0), dense(3, 2)], True, ["identity"]),
+        ([norm(3, 1.0, 0.25), ends(3, -1.0, 1.0), dense(3, 2)], True, ["relu", "identity"]),
+        ([dense(3, 2), norm(2, 0.3, 2.0), Activate("tanh")], False, ["tanh"]),
+        ([dense(3, 2), ends(2, -0.5, np.inf)], False, ["relu", "identity"]),
+        ([norm(3, 0.2, 3.0), gru(3, 4), gru(4, 2)], True, ["gru", "gru"]),
+        ([dense(3, 5), gru(5, 4), dense(4, 2), Activate("tanh")], False, ["gru", "tanh"]),
+        (
+            [dense(3, 5), Activate("relu"), gru(5, 4), norm(4, 0.1, 2.0)],
+            False,
+            ["relu", "gru", "identity"],
+        ),
+        ([ends(3, -3.0, 3.0), gru(3, 2), Activate("tanh")], False, ["relu", "gru", "tanh"]),
+    ],
+)
+def test_folding_changes_nothing(
+    stages: list[Stage], has_normalizer: bool, names: list[str]
+) -> None:
+    x = RANDOM.uniform(-4.0, 4.0, size=(200, 3))
+    found, found_names = computed(stages, x)
+    np.testing.assert_allclose(found, run(stages, x, STARTS), atol=1e-12)
+    assert found_names == names
+    assert (fold(stages, WIDE).normalizer is not None) == has_normalizer
+
+
+@pytest.mark.all
+def test_a_clip_takes_only_what_may_leave_it() -> None:
+    clip = Clip(np.array([-4.0, -3.0, -5.0]), np.array([4.0, 5.0, 3.0]))
+    assert reached(clip, WIDE).tolist() == [False, True, True]
+    first = fold([clip, dense(3, 2)], WIDE).layers[0]
+    assert first.weights.shape == (3, 2 + 4 + 4)
+    endless = Clip(np.full(3, -np.inf), np.full(3, 1.0))
+    assert fold([endless, dense(3, 2)], WIDE).layers[0].weights.shape == (3, 3 * 3)
+    half = WIDEST // 4
+    wide = Dense(np.ones((1, half + 1)), np.zeros(half + 1))
+    ranges = np.array([-1.0]), np.array([1.0])
+    assert len(fold([Dense(np.ones((1, half)), np.zeros(half)), ends(half, -1, 1)], ranges).layers)
+    with pytest.raises(UnreadableError, match="wider than 4096, with what its clipping takes"):
+        fold([wide, ends(half + 1, -1, 1)], ranges)

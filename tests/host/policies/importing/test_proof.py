@@ -1,0 +1,274 @@
+"""How far an image was proven, in words and bounds; what a file's actions are taken for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rltools_host.build.description import Channel
+from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError, VerificationError
+from rltools_host.policies.contract import Contract
+from rltools_host.policies.image_writing import sampled
+from rltools_host.policies.importing.network import (
+    Activate,
+    Clip,
+    Dense,
+    ForeignPolicy,
+    Normalize,
+    Recurrent,
+    Stage,
+    run,
+)
+from rltools_host.policies.importing.place import Place
+from rltools_host.policies.importing.proof import (
+    Proof,
+    by,
+    checked,
+    choose,
+    image_of,
+    normalized_stages,
+    other_ranges,
+    prove,
+    to_normalized,
+    without_idle_end,
+)
+from rltools_host.policies.importing.run import recorded
+
+X = Channel("x", "m", -2.0, 2.0)
+PUSH, PULL = Channel("push", "N", -1.0, 1.0), Channel("pull", "N", 0.0, 4.0)
+GEAR = Channel("gear", "low|middle|high", 0, 2)
+ALL_ONE, UNLIKE, CHOICES = (
+    Contract((X,), actions, 1000) for actions in ((PUSH,), (PULL,), (GEAR,))
+)
+PROOF = Proof("the formulas", 1000, 1e-6, 1e-8)
+
+
+# -- words and bounds ------------------------------------------------------------------------------
+
+
+def test_a_proof_in_words() -> None:
+    line = "1,000 observations: actions at most 1.0e-06 from the formulas"
+    assert PROOF.line() == line
+    rounded = replace(PROOF, difference=2e-6, rounding=1e-6)
+    assert rounded.line() == (
+        "1,000 observations: actions at most 2.0e-06 from the formulas, whose own rounding is up "
+        "to 1.0e-06"
+    )
+    in_time = replace(PROOF, episodes=10).line()
+    assert in_time == line.replace("observations:", "observations in 10 episodes:")
+    assert "in 1 episode:" in replace(PROOF, episodes=1).line()
+    chosen = replace(PROOF, alike=998)
+    assert chosen.line() == f"{line.replace('actions', 'outputs')}, 998 choices the same"
+    assert (by(PROOF), by(replace(PROOF, chosen_by="a file"))) == ("the formulas", "a file")
+
+
+def test_the_limit_is_rounding_where_that_is_more() -> None:
+    assert PROOF.limit == 1e-6
+    assert replace(PROOF, rounding=0.25e-6).limit == 1e-6
+    assert replace(PROOF, rounding=1e-6).limit == 4e-6
+    assert checked(PROOF) is PROOF
+    assert checked(replace(PROOF, difference=4e-6, rounding=1e-6)).difference == 4e-6
+    for wrong, words in (
+        (
+            replace(PROOF, difference=1.1e-6),
+            "other actions than the formulas, by up to 1.1e-06 of ",
+        ),
+        (replace(PROOF, difference=float("nan")), "nan of half their range and not 1e-06: it was"),
+        (
+            replace(PROOF, difference=1.0, alike=0),
+            "other outputs than the formulas, by up to 1.0e+",
+        ),
+    ):
+        with pytest.raises(VerificationError) as caught:
+            checked(wrong)
+        assert words in str(caught.value)
+
+
+def remembering(outputs: int, **changes: float) -> list[Stage]:
+    """A GRU of two units between dense layers."""
+    draws = np.random.default_rng(4)
+    shapes = {"weights": (2, 6), "bias": (6,), "hidden_weights": (2, 6), "hidden_bias": (6,)}
+    parts = {name: draws.normal(size=shape) for name, shape in shapes.items()}
+    for name, change in changes.items():
+        parts[name] += change
+    first, last = Dense(np.array([[0.5, -0.4]]), np.zeros(2)), draws.normal(size=(2, outputs))
+    return [first, Recurrent(**parts), Dense(last, np.zeros(outputs)), Activate("tanh")]
+
+
+@pytest.mark.parametrize(("contract", "outputs"), [(ALL_ONE, 1), (CHOICES, 3)])
+def test_a_recurrent_policy_is_proven_over_episodes(contract: Contract, outputs: int) -> None:
+    stages = remembering(outputs)
+    image = image_of(stages, Place(contract), policy(outputs), "remembering", "0" * 64)
+    assert image.recurrence is not None
+    assert image.recurrence.trained_interval_us == contract.step_interval_us
+    assert len(image.examples) == 16
+    proof = prove(image, stages)
+    assert (proof.count, proof.episodes) == (1000, 10)
+    assert proof.alike == (1000 if outputs > 1 else None)
+    for part in ("hidden_weights", "hidden_bias", "weights"):
+        with pytest.raises(VerificationError, match="gives other"):
+            prove(image, remembering(outputs, **{part: 1e-4}))
+    # Of the first steps alone the hidden weights mean nothing.
+    single = run(remembering(outputs, hidden_weights=1e-4), sampled(contract, 9).astype(float))
+    np.testing.assert_allclose(image.output(sampled(contract, 9)), single, atol=1e-6)
+
+
+# -- what its actions are --------------------------------------------------------------------------
+
+
+def policy(outputs: int = 1, taken: int = 1, **changes: Any) -> ForeignPolicy:
+    dense = Dense(np.ones((taken, outputs)), np.zeros(outputs))
+    return replace(ForeignPolicy("a library", (dense,)), **changes)
+
+
+def bounds(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([low]), np.array([high])
+
+
+@pytest.mark.parametrize(
+    ("given", "contract", "actions", "scaling"),
+    [
+        (policy(is_normalized=True), UNLIKE, None, None),
+        (policy(is_normalized=True), UNLIKE, "scaled", None),
+        (policy(is_normalized=False), UNLIKE, None, (2.0, 0.5)),
+        (policy(), ALL_ONE, None, (0.0, 1.0)),
+        (policy(), UNLIKE, "same", (2.0, 0.5)),
+        (policy(), UNLIKE, "scaled", None),
+        (policy(action_bounds=bounds(0.0, 4.0)), UNLIKE, "same", (2.0, 0.5)),
+        (policy(action_bounds=bounds(-3.0, 5.0)), UNLIKE, "scaled", (1.0, 0.25)),
+        (policy(is_normalized=True, action_bounds=bounds(-3.0, 5.0)), UNLIKE, "scaled", None),
+        (policy(outputs=3), CHOICES, None, None),
+    ],
+)
+def test_what_takes_an_output_to_the_range(
+    given: ForeignPolicy, contract: Contract, actions: str | None, scaling: Any
+) -> None:
+    found = to_normalized(given, contract, actions)
+    if scaling is None:
+        assert found == []
+        return
+    (stage,) = found
+    assert isinstance(stage, Normalize)
+    assert (stage.mean.item(), stage.inverse_std.item()) == scaling
+
+
+@pytest.mark.parametrize(
+    ("given", "contract", "actions", "error", "sentence"),
+    [
+        (policy(), UNLIKE, None, UsageError, "the file does not say what its actions are"),
+        (policy(outputs=3), CHOICES, "same", UsageError, "--actions same: the actions here are ch"),
+        (
+            policy(action_bounds=bounds(-np.inf, 1.0)),
+            *(UNLIKE, "scaled", UsageError, "the file's actions have no bounds to scale them by"),
+        ),
+        (
+            policy(is_normalized=False, action_bounds=bounds(0.0, 5.0)),
+            *(UNLIKE, None, BoardMismatchError, "action 0 is from 0 to 5 in the file, and from 0 "),
+        ),
+        (
+            policy(is_normalized=True, action_bounds=bounds(-0.1, 4.0)),
+            *(UNLIKE, None, BoardMismatchError, "action 0 is from -0.1 to 4 in the file, and from"),
+        ),
+        (
+            policy(outputs=3, is_normalized=True),
+            *(CHOICES, None, BoardMismatchError, "the actions here are choices among names"),
+        ),
+        (
+            policy(outputs=3, choices=(2, 1)),
+            *(CHOICES, None, BoardMismatchError, "chooses from 2 and 1, and here it is from 3: na"),
+        ),
+        (
+            policy(choices=(2,)),
+            *(ALL_ONE, None, BoardMismatchError, "from 2, and here actions are numbers: name the"),
+        ),
+        (
+            policy(outputs=2),
+            *(ALL_ONE, None, BoardMismatchError, "policy has 2 actions, and there are 1 here: na"),
+        ),
+        (
+            policy(outputs=2),
+            *(CHOICES, None, BoardMismatchError, "policy has 2 outputs, and there are 3 here: na"),
+        ),
+        (
+            policy(taken=2),
+            *(ALL_ONE, None, BoardMismatchError, "has 2 observations, and there are 1 here: name"),
+        ),
+    ],
+)
+def test_what_is_not_the_places(
+    given: ForeignPolicy, contract: Contract, actions: str | None, error: Any, sentence: str
+) -> None:
+    with pytest.raises(error) as caught:
+        normalized_stages(given, contract, actions)
+    assert sentence in str(caught.value)
+
+
+def test_an_end_that_clips_counts_where_the_largest_is_chosen() -> None:
+    stages = [*policy().stages, Clip(np.full(1, -1.0), np.full(1, 1.0))]
+    assert len(without_idle_end(stages, ALL_ONE)) == 1
+    assert len(without_idle_end(stages, CHOICES)) == 2
+
+
+def test_observations_of_other_units_are_named() -> None:
+    sentence = "x is from -180 to 180 in the file, and from -2 to 2 m here: are the units the same?"
+    assert other_ranges(policy(observation_bounds=bounds(-180.0, 180.0)), ALL_ONE) == [sentence]
+    for low, high in ((-2.0, 2.0001), (-np.inf, 180.0), (-180.0, np.inf)):
+        assert other_ranges(policy(observation_bounds=bounds(low, high)), ALL_ONE) == []
+    assert other_ranges(policy(), ALL_ONE) == []
+
+
+def test_the_largest_output_of_each_action_is_chosen() -> None:
+    two = Contract((X,), (GEAR, Channel("lamp", "off|on", 0, 1)), 1000)
+    outputs = np.array([[1.0, 3.0, 2.0, 9.0, 8.0], [0.0, -1.0, 0.5, -3.0, -2.0]])
+    observations = np.zeros((2, 1), np.float32)
+    assert choose(outputs, observations, two).tolist() == [[1, 0], [2, 1]]
+
+
+# -- recorded --------------------------------------------------------------------------------------
+
+
+def test_recorded_arrays(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    np.savez(file, observations=np.ones((2, 1)), actions=np.zeros((2, 1)))
+    observations, actions, starts = recorded(file, ALL_ONE)
+    assert (observations.tolist(), actions.tolist()) == ([[1.0], [1.0]], [[0.0], [0.0]])
+    assert starts is None
+    one, many = np.ones((1, 1)), np.ones((2, 1))
+    for arrays, sentence in (
+        ({"observations": one}, "actions must be (count, 1), and it has no such array"),
+        (
+            {"observations": one, "actions": np.ones(1)},
+            "actions must be (count, 1), and it has (1,)",
+        ),
+        ({"observations": np.ones((1, 2)), "actions": one}, "observations must be (count, 1), and"),
+        ({"observations": np.ones((0, 1)), "actions": one}, "and it has (0, 1)"),
+        ({"observations": one * np.nan, "actions": one}, "a number of observations is infinite or"),
+        ({"observations": one * 1e39, "actions": one}, "a number of observations is infinite or"),
+        ({"observations": many, "actions": one}, "has 2 observations and 1 actions"),
+    ):
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+        with pytest.raises(DamagedFileError) as caught:
+            recorded(file, ALL_ONE)
+        assert sentence in str(caught.value)
+
+
+def test_recorded_steps_of_episodes(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    rows = {"observations": np.ones((4, 1)), "actions": np.zeros((4, 1))}
+
+    def starts(**more: Any) -> list[bool]:
+        np.savez(file, **rows, **more)  # type: ignore[arg-type]
+        found = recorded(file, ALL_ONE, in_time=True)[2]
+        assert found is not None
+        return found.tolist()  # type: ignore[no-any-return]
+
+    assert starts() == [True, False, False, False]
+    assert starts(episode_starts=np.array([1, 0, 1, 0])) == [True, False, True, False]
+    assert starts(episode_starts=np.array([True, False, False, True]))[3]
+    for wrong in ([0, 0, 1, 0], [1, 0, 2, 0], [1, 0, 0], [[1, 0, 0, 1]]):
+        with pytest.raises(DamagedFileError, match="episode_starts must be 1 where an episode be"):
+            starts(episode_starts=np.array(wrong))

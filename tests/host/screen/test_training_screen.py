@@ -1,0 +1,301 @@
+"""The screen of a training run."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from rltools_host.boards import training
+from rltools_host.boards.messages import Evaluation, Event, StatusText, TrainingProgress
+from rltools_host.screen.terminal import Pace, curve, duration, number
+from rltools_host.screen.training_screen import LiveScreen, PlainScreen, make_screen, picture
+from rltools_host.training.metrics_log import row_of
+from rltools_host.training.progress import TrainingView
+from training_bench import Bench, metrics
+
+# -- the screen ------------------------------------------------------------------------------------
+
+
+LOSSES = ("critic_1_loss", "critic_2_loss", "actor_loss")
+OTHERS = (
+    *("policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "learning_rate"),
+    *("explained_variance", "gradient_norm", "policy_std", "value_mean"),
+)
+NOT_KNOWN = (math.nan,) * 16
+
+
+def filled_view(steps: int = 10_000, metric_names: Sequence[str] = LOSSES) -> TrainingView:
+    now = 0.0
+    view = TrainingView(
+        "pendulum-td3",
+        "qemu-cortex-m7",
+        1,
+        steps,
+        Path("runs/x"),
+        clock=lambda: now,
+        metric_names=metric_names,
+    )
+    view.begin()
+    for step in range(20, 6241, 20):
+        now = step / 52.0
+        metrics = tuple(i + 0.1 + step / 1e4 for i in range(16))
+        progress = TrainingProgress(
+            step, step, steps, step, step // 200, -1500 + step / 5, -1.0, metrics
+        )
+        view.take(progress)
+        if step % 1000 == 0:
+            view.take(Evaluation(step, step, 10, -1600 + step / 4, 20.0, -1700.0, -1.0))
+    return view
+
+
+def drawn(view: TrainingView, width: int, height: int) -> list[str]:
+    from rich.console import Console
+
+    stream = io.StringIO()
+    console = Console(
+        file=stream, width=width, height=height, force_terminal=True, color_system=None
+    )
+    console.print(picture(view, width, height))
+    return stream.getvalue().rstrip("\n").split("\n")
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 24), (80, 24), (80, 40), (120, 30), (200, 60)])
+def test_picture_fits_the_terminal(width: int, height: int) -> None:
+    lines = drawn(filled_view(), width, height)
+    assert max(map(len, lines)) <= width
+    assert len(lines) <= height
+    text = "\n".join(lines)
+    expected = ["pendulum-td3 on qemu-cortex-m7", "seed 1", "6,240 of 10,000 steps", "62 %"]
+    if width >= 80:
+        expected += [
+            "52.0 steps/s",
+            "elapsed 2:00",
+            "left 1:12",
+            "return in evaluation -100.0 ± 20.0   best -100.0   last episode -252.0",
+            "critic 1 loss 0.724   critic 2 loss 1.72   actor loss 2.72",
+        ]
+    for part in expected:
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"), [(40, 1), (60, 2), (80, 4), (120, 5), (160, 7), (200, 7)]
+)
+def test_metrics_that_fit_are_shown_in_order(width: int, shown: int) -> None:
+    """Whole names and numbers, whichever digits they have, and nothing of those behind."""
+    view = filled_view(metric_names=OTHERS)
+    for value, count in ((0.5, shown), (math.nan, shown), (-0.0123, shown), (-1.23e-5, None)):
+        view.metrics |= dict.fromkeys(OTHERS, value)
+        (line,) = [line for line in drawn(view, width, 30) if "policy loss" in line]
+        expected = [f"{name.replace('_', ' ')} {number(value)}" for name in OTHERS]
+        told = line.strip().split("   ")
+        assert told == expected[: len(told)]
+        assert count in (None, len(told))
+
+
+def test_plain_line_ends_with_the_first_metric() -> None:
+    view, stream = filled_view(metric_names=OTHERS), io.StringIO()
+    screen = PlainScreen(view, stream)
+    evaluation = Evaluation(6240, 6240, 10, -50.0, 1.0, -60.0, -40.0)
+    screen.take(evaluation)
+    assert stream.getvalue().endswith("return -50.0 ± 1.0   length 200.0   policy loss 0.724\n")
+    view.metrics["policy_loss"] = math.nan
+    screen.take(evaluation)
+    assert stream.getvalue().endswith("return -50.0 ± 1.0   length 200.0\n")
+
+
+def test_picture_of_a_run_that_has_just_begun() -> None:
+    view = TrainingView("a", "b", 1, 10, Path("runs/x"))
+    waiting = "the learning curve begins with the first episode"
+    assert waiting in "\n".join(drawn(view, 80, 24))
+    view.take(Evaluation(1, 1, 10, 0.0, 0.0, 0.0, 0.0))
+    assert waiting not in "\n".join(drawn(view, 80, 24))
+
+
+def test_what_a_board_says_cannot_move_the_cursor() -> None:
+    view, stream = filled_view(), io.StringIO()
+    PlainScreen(view, stream).take(StatusText(6, "all \x1b[2J well\r"))
+    for text in (stream.getvalue(), "\n".join(drawn(view, 120, 40))):
+        assert "the board says: all ?[2J well?" in text
+
+
+def test_pace_bounds_rate_and_share_of_time() -> None:
+    pace = Pace(0.1, 0.01)
+    assert pace.is_due(5.0), "the first time is due at once"
+    pace.done(5.0, 0.0005)
+    assert not pace.is_due(5.09)
+    assert pace.is_due(5.1)
+    pace.done(5.1, 0.004)  # four times as long as a hundredth of the interval
+    assert not pace.is_due(5.49)
+    assert pace.is_due(5.5)
+    pace.done(5.5, 0.004)
+    pace.hurry()
+    assert pace.is_due(5.5)
+
+
+class Terminal(io.StringIO):
+    """As wide and high as the environment says."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        raise OSError
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    for name, value in {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return Terminal()
+
+
+def screen_after(
+    stream: Terminal, seconds: float, act: Callable[[LiveScreen], None] = lambda _: None
+) -> str:
+    """What a live screen wrote in some seconds of training with a report each millisecond."""
+    now = 0.0
+    view = TrainingView("a", "b", 1, 10_000, Path("r"), clock=lambda: now)
+    screen = make_screen(view, stream)
+    assert isinstance(screen, LiveScreen)
+    view.begin()
+    for _ in range(round(1000 * seconds)):
+        now += 0.001
+        view.reach(view.step + 1)
+        screen.refresh()
+    act(screen)
+    screen.close()
+    return stream.getvalue()
+
+
+def test_live_screen_draws_twice_a_second_at_most(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
+    threads = threading.active_count()
+    drawings: list[int] = []
+    original = LiveScreen._draw
+
+    def draw(screen: LiveScreen) -> None:
+        original(screen)
+        drawings.append(screen.view.step)
+        assert threading.active_count() == threads, "rich draws by itself"
+
+    monkeypatch.setattr(LiveScreen, "_draw", draw)
+    text = screen_after(terminal, 2.25)
+    assert drawings == pytest.approx([1000, 1500, 2000, 2250], abs=5)
+    assert text.endswith("\x1b[?25h"), "the cursor stays hidden"
+
+
+def test_drawing_that_takes_long_is_done_less_often(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = itertools.count(step=0.03)  # of processor time, for each drawing
+    monkeypatch.setattr(time, "thread_time", lambda: next(ticks))
+    drawings: list[int] = []
+    original = LiveScreen._draw
+    monkeypatch.setattr(
+        LiveScreen, "_draw", lambda s: (drawings.append(s.view.step), original(s))[1]
+    )
+    screen_after(terminal, 4.25)
+    assert drawings == pytest.approx([1000, 2500, 4000, 4250], abs=5)
+
+
+def test_a_short_run_shows_its_last_picture_only(terminal: Terminal) -> None:
+    text = screen_after(terminal, 0.5)
+    assert text.startswith("a on b, seed 1: steps 0 to 10,000, run r\n")
+    assert "500 of 10,000 steps" in text
+    assert not re.search(r" [1-4]\d\d of 10,000 steps", text)
+
+
+def test_what_ends_before_training_shows_no_picture(terminal: Terminal) -> None:
+    view = TrainingView("a", "b", 1, 10_000, Path("r"))
+    make_screen(view, terminal).close()
+    assert terminal.getvalue() == "a on b, seed 1: steps 0 to 10,000, run r\n"
+
+
+def test_live_screen_shows_at_once_what_goes_on(terminal: Terminal) -> None:
+    text = screen_after(terminal, 1.2, lambda screen: screen.activity("fetching the policy"))
+    assert "fetching the policy" in text
+
+
+def test_colors_can_be_switched_off(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[36m" in screen_after(terminal, 0.5)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[36m" not in screen_after(Terminal(), 0.5)
+
+
+@pytest.mark.parametrize(("term", "columns"), [("dumb", 100), ("xterm", 39)])
+def test_terminals_that_cannot_show_it_get_lines(
+    term: str, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Narrow(Terminal):
+        def fileno(self) -> int:
+            return 1
+
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((columns, 30)))
+    assert isinstance(make_screen(filled_view(), Narrow()), PlainScreen)
+
+
+def test_view_of_a_run_whose_algorithm_had_other_metrics() -> None:
+    """Metrics are no part of the fingerprint: a run goes on after a change of them."""
+    view = TrainingView("a", "b", 1, 1000, Path("r"), metric_names=("kl", "actor_loss"))
+    values = (0.5, 0.25, 2.0, *NOT_KNOWN[3:])
+    view.take_row(row_of(TrainingProgress(1, 200, 1000, 100, 1, -9.0, -8.0, values), LOSSES))
+    assert view.metrics == pytest.approx({"kl": math.nan, "actor_loss": 2.0}, nan_ok=True)
+
+
+def test_no_terminal_no_live_screen() -> None:
+    assert isinstance(make_screen(filled_view(), io.StringIO()), PlainScreen)
+
+
+def test_reports_are_taken_in_together(bench: Bench, tmp_path: Path) -> None:
+    """A board that reports each millisecond awakens the host a few times, and nothing is lost."""
+    bench.options = {"seconds_per_step": 0.001}
+    awakenings = 0
+    original = training.TrainingClient.poll
+
+    def poll(self: training.TrainingClient, timeout_s: float) -> list[Event]:
+        nonlocal awakenings
+        events = original(self, timeout_s)
+        awakenings += bool(events)
+        return events
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training.TrainingClient, "poll", poll)
+        began = time.monotonic()
+        bench.train(tmp_path / "run", "report_every=2", steps=600, tensorboard=False)
+    rows = metrics(tmp_path / "run", "progress")
+    assert [row["step"] for row in rows] == list(range(2, 601, 2))
+    assert awakenings < len(rows) / 4 + (time.monotonic() - began) / training.GATHER_S
+
+
+def test_a_curve_is_a_line_of_means() -> None:
+    """Over what is planned, with its ends; what is not a number is left out."""
+    points = [(0, -10.0), (1, -20.0), (35, 5.0), (99, 15.0), (100, 25.0), (50, math.nan)]
+    line = curve("returns", points, 200, 40, "cyan").plain
+    assert line == f" returns {'▁▅▅▅▅█':11}  -15.0 to 20.0"
+    line = curve("returns", [(0, 2.0), (200, 2.0)], 200, 40, "cyan").plain
+    assert line == f" returns {'▁' * 11}  2 to 2"
+    assert curve("returns", [], 200, 40, "cyan").plain == " returns "
+
+
+def test_words_for_numbers_and_times() -> None:
+    assert [number(v) for v in (float("nan"), 12345.6, 52.345, 0.012345)] == [
+        "-",
+        "12,346",
+        "52.3",
+        "0.0123",
+    ]
+    assert [duration(v) for v in (7, 760, 7380, float("nan"))] == ["0:07", "12:40", "2:03:00", "-"]
