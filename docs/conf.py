@@ -50,6 +50,9 @@ extensions = ["myst_nb", "breathe", "sphinx.ext.autodoc"]
 root_doc = "docs/contents"
 include_patterns = ["*.md", "docs/**.md", "firmware/**README.md", "integrations/**README.md"]
 include_patterns += ["benchmarks/**README.md", "examples/**README.md"]
+# Sphinx follows links, and build/ has some that lead to the tree itself.
+read = {pattern.partition("/")[0] for pattern in include_patterns}
+exclude_patterns = [p.name for p in TREE.root.iterdir() if p.is_dir() and p.name not in read]
 suppress_warnings = ["myst.header"]  # of typer's page, whose first header is of the second level
 # C++ that Sphinx cannot parse is shown as it stands, and each header opens the namespace again.
 logging.getLogger("sphinx.sphinx.domains.cpp").setLevel(logging.ERROR)
