@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import contextlib
 import os
 import random
 import select
@@ -127,7 +128,9 @@ class SlowProxy:
             for way, source in enumerate((client, self._board)):
                 if source not in ready:
                     continue
-                data = os.read(source if isinstance(source, int) else source.fileno(), 256)
+                data = b""
+                with contextlib.suppress(ConnectionResetError):  # a client that was killed
+                    data = os.read(source if isinstance(source, int) else source.fileno(), 256)
                 if not data and way == 0 and connection is not None:
                     connection.close()
                     client, connection = -1, None
