@@ -4,9 +4,9 @@ for file transfers, and a proxy in front of a real board's port.
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
-import contextlib
 import os
 import random
 import select
