@@ -9,6 +9,7 @@
 #include "rltools/rl/algorithms/distillation.h"
 #include "rltools/rl/environments/known_quadrotor.h"
 #include "rltools/rl/environments/with_action_history.h"
+#include "rltools/rl/symmetry.h"
 
 namespace rlt {
 

@@ -63,7 +63,7 @@ bool one_iteration(Training<E>& training, Returns& returns) {
     const std::uint32_t before = training.replay.size;
     if (!train_step(RLT_DEVICE{}, training).finite) return false;
     if (training.replay.size > before) returns.note(training.replay);
-  } while (!is_complete_algorithm(E::Algorithm{}, training));
+  } while (!E::Algorithm::is_complete(training));
   return true;
 }
 

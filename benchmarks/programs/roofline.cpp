@@ -131,22 +131,22 @@ void profiled_train_step(Training<E>& training) {
   StepReport<E> report;
   Actions<E> action;
   profile.enter(kAct);
-  td3::exploring_action(device, training, action);
+  Td3::explore(device, training, action);
   profile.enter(kSimulate);
   collect(device, training, action.data(), report);
   if (learner.progress.step > training.hyperparameters.learning_starts) {
     profile.enter(kSample);
     gather_batch(device, training);
     profile.enter(kTargetValues);
-    td3::compute_target_values(ProfiledTargetValues{}, training);
+    Td3::compute_target_values(ProfiledTargetValues{}, training);
     profile.enter(kCriticBackward);  // with the loss
-    update_critics(ProfiledCritic{}, training, report);
+    Td3::update_critics(ProfiledCritic{}, training, report);
     learner.progress.updates++;
     if (learner.progress.updates % training.hyperparameters.policy_delay == 0) {
       profile.enter(kActor);
-      td3::update_actor(ProfiledActor{}, training);
+      Td3::update_actor(ProfiledActor{}, training);
       profile.enter(kTargets);
-      td3::update_targets(device, training);
+      Td3::update_targets(device, training);
     }
   }
   profile.enter(kOutside);

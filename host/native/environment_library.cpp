@@ -38,7 +38,7 @@ constexpr std::uint32_t kEpisodeSteps = Environment::kEpisodeSteps;
 using State = Environment::State;
 constexpr int kRow = rlt::kCriticObservationDim<Environment>;  // the policy's come first
 constexpr int kActionDim = Environment::kActionDim;
-static_assert(rlt::EnvironmentContract<Environment>::kKept);
+static_assert(rlt::kIsKept<rlt::EnvironmentContract<Environment>>);
 
 // What is done where an episode has ended: nothing until the next reset; a new one is begun in the
 // same step, or in the next one in place of stepping.

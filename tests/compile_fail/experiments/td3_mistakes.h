@@ -40,12 +40,6 @@ struct Td3Mistakes : PendulumTd3 {
 #if defined(RLT_MIRRORED_ALGORITHM)
   static constexpr bool kMirrored = true;
 #endif
-  // variant: RLT_STEP_SIZE_THAT_FALLS
-  // says: the experiment states kFinalRate, which no algorithm reads any more: TD3 and SAC average
-  // says: by kAveragedUpdates
-#if defined(RLT_STEP_SIZE_THAT_FALLS)
-  static constexpr float kFinalRate = 0.1f;
-#endif
   // variant: RLT_WINDOWS
   // says: the experiment states kWindowSteps, which its algorithm does not read: PPO and
 #if defined(RLT_WINDOWS)

@@ -52,20 +52,24 @@ struct Eager : Td3 {
     TaskHyperparameters() { policy_delay = 1; }
   };
   template <class E>
-  struct ExperimentContract : OffPolicyContract<E> {
-    static constexpr bool kKept =
-        OffPolicyContract<E>::kKept &&
-        std::is_base_of_v<EagerHyperparameters, typename E::Hyperparameters>;
+  struct ExperimentContract {
+    template <bool Asserts>
+    static constexpr bool check() {
+      bool kept = TwinCriticsContract<E>::template check<Asserts>();
+      RLT_REQUIRE((std::is_base_of_v<EagerHyperparameters, typename E::Hyperparameters>),
+                  "the experiment's Hyperparameters are not EagerHyperparameters");
+      return kept;
+    }
   };
-};
 
-template <class Device, class E>
-StepReport<E> train_step_algorithm(Device device, Eager, Training<E>& training) {
-  StepReport<E> report = train_step_algorithm(device, Td3{}, training);
-  report.metrics.eager_sum = static_cast<float>(training.learner.progress.updates) *
-                             training.hyperparameters.eagerness;
-  return report;
-}
+  template <class Device, class E>
+  static StepReport<E> train_step(Device device, Training<E>& training) {
+    StepReport<E> report = Td3::train_step(device, training);
+    report.metrics.eager_sum = static_cast<float>(training.learner.progress.updates) *
+                               training.hyperparameters.eagerness;
+    return report;
+  }
+};
 
 }  // namespace rlt
 """

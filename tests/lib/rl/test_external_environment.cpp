@@ -279,7 +279,7 @@ TEST_CASE("after a checkpoint an off-policy run begins new episodes behind those
   ScriptedRun<TwoTd3> run({});
   run.train(Generic{}, 3);
   const auto before = run.learner->progress;
-  begin_lost_episodes_anew(Generic{}, run.training);
+  restart_lost_episodes(Generic{}, run.training);
   CHECK(run.learner->progress.step == before.step);
   for (int index = 0; index < 2; index++) {
     const auto& buffer = run.replay->buffer[index];
@@ -302,7 +302,7 @@ TEST_CASE("after a checkpoint an on-policy run's episodes were truncated where t
   ScriptedRun<TwoPpo> run(endings);
   run.train(Generic{}, 3);
   auto& rollout = *run.replay;
-  begin_lost_episodes_anew(Generic{}, run.training);
+  restart_lost_episodes(Generic{}, run.training);
   CHECK(rollout.done[4] == rollout.kTruncated);
   CHECK(rollout.done[5] == rollout.kTerminated);
   const float* final = final_observation(rollout, 0, 0);
@@ -319,7 +319,7 @@ TEST_CASE("after a checkpoint an on-policy run's episodes were truncated where t
 TEST_CASE("after a checkpoint behind the first row that one is truncated") {
   ScriptedRun<TwoPpo> run({});
   run.train(Generic{}, 1);
-  begin_lost_episodes_anew(Generic{}, run.training);
+  restart_lost_episodes(Generic{}, run.training);
   CHECK(run.replay->done[0] == run.replay->kTruncated);
   CHECK(run.replay->done[1] == run.replay->kTruncated);
   CHECK(state_is_consistent(run.training));
@@ -337,7 +337,7 @@ TEST_CASE("an episode that has had all of its steps is not one under way") {
 
 TEST_CASE("after a checkpoint before the first row there is nothing to truncate") {
   ScriptedRun<TwoPpo> run({});
-  begin_lost_episodes_anew(Generic{}, run.training);
+  restart_lost_episodes(Generic{}, run.training);
   for (const std::uint8_t done : run.replay->done) CHECK(done == run.replay->kRunning);
   CHECK(run.replay->current_observation[0] == 1);
   CHECK(state_is_consistent(run.training));
@@ -347,7 +347,7 @@ TEST_CASE("where the core plays the episodes a checkpoint has all of them") {
   ScriptedRun<ScriptedTd3<ScriptedHere, 1>> run({});
   run.train(Generic{}, 3);
   const auto before = run.state();
-  begin_lost_episodes_anew(Generic{}, run.training);
+  restart_lost_episodes(Generic{}, run.training);
   CHECK(run.state() == before);
 }
 

@@ -87,7 +87,7 @@ inline void observe(Generic, const Spring& environment, const Spring::Parameters
 
 namespace {
 
-static_assert(EnvironmentContract<Spring>::kKept);
+static_assert(kIsKept<EnvironmentContract<Spring>>);
 static_assert(kHasSettings<Spring> && !kHasSettings<Pendulum<float>>);
 
 using SpringTd3 = PointTd3<Spring>;

@@ -53,7 +53,7 @@ std::string hash_after(Device device, std::uint32_t steps, std::uint32_t seed = 
 
 // Calls of train_step() in an iteration of two epochs.
 template <class E>
-constexpr std::uint32_t kIteration = E::kRolloutSteps + 2 * Ppo::kMinibatches<E>;
+constexpr std::uint32_t kIteration = E::kRolloutSteps + 2 * kMinibatches<E>;
 static_assert(kIteration<PendulumPpo> == 272 && kIteration<RandomPointPpo> == 24);
 
 template <class E>

@@ -200,7 +200,7 @@ TEST_CASE("a rollout has what each environment does alone, also at the end of se
       truncated += cut_off;
       most = std::max(most, cut_off);
     }
-    run.train(Generic{}, Ppo::kMinibatches<E>);  // one epoch
+    run.train(Generic{}, kMinibatches<E>);  // one epoch
     CHECK(rollout.size == 0);
     for (int i = 0; i < E::kEnvironments; i++) {
       CHECK(run.learner->environments.values[i].strength == alone[i].strength());

@@ -170,7 +170,7 @@ NonFiniteText non_finite_text(const typename E::Environment::State& state,
   text.add(where, " is not finite; ");
   text.add("state", "");
   detail::AddFields<NonFiniteText> fields{text};
-  if constexpr (Contracts<E>::kKept) {  // else the compiler has said what is missing
+  if constexpr (kKeepsContracts<E>) {  // else the compiler has said what is missing
     state.for_each_field(fields);
   }
   text.set_limit(kNonFiniteTextBytes);

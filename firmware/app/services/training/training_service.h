@@ -162,7 +162,7 @@ class TrainingService : public link::Service {
       return send_result();
     }
     server_.close();
-    if (is_restored_) begin_lost_episodes_anew(device_, training_);
+    if (is_restored_) restart_lost_episodes(device_, training_);
     is_restored_ = false;
     enter_training();
   }

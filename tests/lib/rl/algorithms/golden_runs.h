@@ -105,7 +105,7 @@ struct PpoUpdatesOf {
   using Experiment = PointExperiment;
   static constexpr const char* kName =
       kIsDiscrete<typename Experiment::Environment> ? "ppo_choices" : "ppo";
-  static constexpr int kEpochs = 2, kUpdates = kEpochs * Ppo::kMinibatches<Experiment>;
+  static constexpr int kEpochs = 2, kUpdates = kEpochs * kMinibatches<Experiment>;
   static constexpr int kSeen = 32;  // observations that the normalizer holds before
   // The defaults; nothing like them, where most rows are clipped and the gradient is bounded; steps
   // so large that the step size is taken back.

@@ -112,7 +112,7 @@ void check_ppo_update(const Comparison& comparison, const training_run::Run<E>& 
     if (is_absent) continue;
     comparison.check_loss((is_of_iteration ? "" : prefix) + metric, report.metrics.get(i));
   }
-  if (update % Ppo::kMinibatches<E> == 0) {
+  if (update % kMinibatches<E> == 0) {
     const auto check_rows = [&](const char* array, const auto& values) {
       comparison.check_array(prefix + array, Array(std::begin(values), std::end(values)),
                              kPpo.targets);

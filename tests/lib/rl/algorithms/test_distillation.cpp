@@ -141,7 +141,7 @@ std::string hash_of(Device device, std::uint32_t calls) {
 
 // The student's loss over the rows of the minibatch that scratch.row has.
 double loss_of(Training<Exact>& training) {
-  return distillation::compute_gradient(Generic{}, training);
+  return Distillation::compute_gradient(Generic{}, training);
 }
 
 }  // namespace
@@ -190,7 +190,7 @@ TEST_CASE("a rollout has the teacher's actions, which it takes itself at first a
     CAPTURE(iteration);
     int by_teacher = 0;
     for (int step = 0; step < Small::kRolloutSteps; step++) {
-      const auto share = distillation::student_share(run.training);
+      const auto share = Distillation::student_share(run.training);
       // What each would do, computed by hand.
       float expected[3], own[3];
       for (int i = 0; i < 3; i++) {

@@ -36,7 +36,7 @@ TEST_CASE("the share of random choices falls evenly, then stays; all are random 
   initialize(Generic{}, run.training);
   const auto at = [&](std::uint32_t step) {
     run.learner->progress.step = step;
-    return dqn::epsilon(run.training);
+    return Dqn::epsilon(run.training);
   };
   CHECK(at(0) == doctest::Approx(0.9));
   CHECK(at(250) == doctest::Approx(0.5));
@@ -53,7 +53,7 @@ TEST_CASE("the share of random choices falls evenly, then stays; all are random 
       run.learner->progress.step = step;
       h.seed = i;
       Actions<SmallDqn> action;
-      dqn::exploring_action(Generic{}, run.training, action);
+      Dqn::explore(Generic{}, run.training, action);
       left += action(0, 0) == 0;
     }
     return left / 2000.0;

@@ -21,7 +21,7 @@ using training_run::Run;
 
 namespace {
 
-constexpr int kMinibatches = Ppo::kMinibatches<PointPpo>;
+constexpr int kMinibatches = kMinibatches<PointPpo>;
 
 template <class Array>
 bool same(const Array& a, const Array& b) {
@@ -166,7 +166,7 @@ TEST_CASE("the step size follows the divergence, but for an iteration's first mi
   const auto adapted = [&](float factor, float kl, std::uint32_t minibatches = 1) {
     run.learner->learning_rate = 3e-4f;
     run.learner->minibatches = minibatches;
-    ppo::adapt_learning_rate(run.training, factor, kl);
+    Ppo::adapt_learning_rate(run.training, factor, kl);
     return run.learner->learning_rate;
   };
   CHECK(adapted(1, 0.0201f) == 3e-4f / 1.5f);

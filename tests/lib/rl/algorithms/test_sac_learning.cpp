@@ -26,7 +26,7 @@ double mean_log_probability(Run<E>& run) {
     fill_standard_normal(Host{}, {7, Purpose::shuffle, static_cast<std::uint32_t>(draw)},
                          run.scratch->policy_noise.data(), E::kBatchSize);
     for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
-      sac::sample_policy(Host{}, run.training, rows<E::kTileRows>(run.scratch->observation, first),
+      Sac::sample_policy(Host{}, run.training, rows<E::kTileRows>(run.scratch->observation, first),
                          run.scratch->policy_noise.row(first));
       for (int row = 0; row < E::kTileRows; row++) {
         sum += static_cast<double>(run.scratch->log_probability(row, 0));
@@ -54,7 +54,7 @@ TEST_CASE("seeds learn Pendulum-v1 in 10000 steps to a return of -200 at the ent
     const EvaluationReport report = evaluate(Host{}, run.training);
     const double entropy = -mean_log_probability(run);
     CAPTURE(entropy);
-    CAPTURE(sac::temperature(run.training));
+    CAPTURE(Sac::temperature(run.training));
     CHECK(untrained < -900);
     CHECK(report.mean >= -200);
     CHECK(std::abs(entropy - -1) < 0.25);  // target_entropy, which it follows with a delay

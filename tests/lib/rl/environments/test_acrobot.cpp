@@ -35,7 +35,7 @@ double energy_j(const StateOf<double>& at) {
 
 }  // namespace
 
-static_assert(EnvironmentContract<Acrobot<float>>::kKept && kIsDiscrete<Acrobot<float>> &&
+static_assert(kIsKept<EnvironmentContract<Acrobot<float>>> && kIsDiscrete<Acrobot<float>> &&
               kOutputDim<Acrobot<float>> == 3);
 
 TEST_CASE("a torque turns the lower link its way and the upper one the other way, and none, none") {

@@ -32,7 +32,7 @@ struct RememberingTd3 : PendulumTd3 {
 }  // namespace
 
 TEST_CASE("the last actions follow the observation, the latest first") {
-  static_assert(EnvironmentContract<Remembering>::kKept);
+  static_assert(kIsKept<EnvironmentContract<Remembering>>);
   const Remembering environment{};
   const Point<float> within{};
   Remembering::State state;
@@ -130,7 +130,7 @@ struct SlowPoint : Point<float> {
 
 TEST_CASE("ages are ticks of the contract where a step lasts several") {
   using Slow = WithActionHistory<SlowPoint, 21>;
-  static_assert(EnvironmentContract<Slow>::kKept);
+  static_assert(kIsKept<EnvironmentContract<Slow>>);
   const Channel* channels = Slow::kObservations;
   CHECK(std::string(channels[3].name) == "right_t-5");
   CHECK(std::string(channels[4].name) == "up_t-5");

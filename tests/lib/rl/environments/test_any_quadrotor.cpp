@@ -15,8 +15,8 @@ using namespace rlt;
 namespace {
 
 using Any = AnyQuadrotor<float>;
-static_assert(EnvironmentContract<Any>::kKept &&
-              EnvironmentContract<AnyQuadrotor<float, 1, 1>>::kKept);
+static_assert(kIsKept<EnvironmentContract<Any>> &&
+              kIsKept<EnvironmentContract<AnyQuadrotor<float, 1, 1>>>);
 
 Any undisturbed(float table_share = 0.0f) {
   Any environment = calm<Any>();

@@ -21,7 +21,7 @@ bool ends(State state) { return stepped(state, 1.0f).terminated; }
 
 }  // namespace
 
-static_assert(EnvironmentContract<CartPole<float>>::kKept && kIsDiscrete<CartPole<float>> &&
+static_assert(kIsKept<EnvironmentContract<CartPole<float>>> && kIsDiscrete<CartPole<float>> &&
               kOutputDim<CartPole<float>> == 2);
 
 TEST_CASE("the first choice pushes to the left, the second to the right, and each step earns 1") {

@@ -15,7 +15,7 @@ namespace {
 
 using Known = KnownQuadrotor<float>;
 using Any = AnyQuadrotor<float>;
-static_assert(EnvironmentContract<Known>::kKept);
+static_assert(kIsKept<EnvironmentContract<Known>>);
 static_assert(detail::observations_mirror<Known>() && detail::actions_mirror<Known>());
 
 template <class E>

@@ -10,7 +10,7 @@ using namespace rlt;
 
 TEST_CASE("a policy sees the pendulum's angle, and critics its velocity behind that") {
   using Masked = MaskedPendulum<float>;
-  static_assert(EnvironmentContract<Masked>::kKept);
+  static_assert(kIsKept<EnvironmentContract<Masked>>);
   static_assert(Masked::kObservationDim == 2 && kCriticObservationDim<Masked> == 3);
   CHECK(std::string(Masked::kObservations[0].name) == "cos_angle");
   CHECK(std::string(Masked::kObservations[1].name) == "sin_angle");

@@ -17,8 +17,8 @@ constexpr RandomStream kNothingIsDrawn{};
 
 }  // namespace
 
-static_assert(EnvironmentContract<Pendulum<float>>::kKept &&
-              EnvironmentContract<Pendulum<double>>::kKept);
+static_assert(kIsKept<EnvironmentContract<Pendulum<float>>> &&
+              kIsKept<EnvironmentContract<Pendulum<double>>>);
 
 TEST_CASE("limits: torque, velocity, and the worst reward") {
   const auto reward_of = [](Pendulum<float>::State& state, float action) {

@@ -28,8 +28,8 @@ StepResult<T> stepped(StateOf<T>& state, T steer_to, T acceleration) {
 
 }  // namespace
 
-static_assert(EnvironmentContract<RacingCar<float>>::kKept &&
-              EnvironmentContract<RacingCar<double>>::kKept);
+static_assert(kIsKept<EnvironmentContract<RacingCar<float>>> &&
+              kIsKept<EnvironmentContract<RacingCar<double>>>);
 
 TEST_CASE("it earns the way that it drives, and none where it stands") {
   StateOf<float> standing = on_straight(0.0f), driving = on_straight(4.0f);

@@ -16,7 +16,7 @@ namespace {
 
 using Flown = Quadrotor<float>;
 using Summed = WithActionHistory<WithSums<Flown, 3>, 2>;
-static_assert(EnvironmentContract<Summed>::kKept);
+static_assert(kIsKept<EnvironmentContract<Summed>>);
 static_assert(Summed::kObservationDim == 13 + 3 + 8);
 
 template <class E>

@@ -16,7 +16,7 @@ namespace {
 
 using Windy = WindyQuadrotor<float>;
 using WindyTick = WindyQuadrotor<float, 1, 1>;
-static_assert(EnvironmentContract<Windy>::kKept && EnvironmentContract<WindyTick>::kKept);
+static_assert(kIsKept<EnvironmentContract<Windy>> && kIsKept<EnvironmentContract<WindyTick>>);
 
 template <class E>
 E in_wind(float wind_m_s2) {

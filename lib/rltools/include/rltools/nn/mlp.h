@@ -88,6 +88,16 @@ struct Rewidened<Mlp<T, Dimensions<Before...>, Hidden, Output>, Widths...> {
 template <class Network, int... Widths>
 using WithHiddenWidths = typename detail::Rewidened<Network, Widths...>::Type;
 
+// Numbers of a network's hidden state: none of an Mlp, and those of a Sequential (sequential.h).
+template <class Network>
+struct HiddenState {
+  static constexpr int kDim = 0;
+};
+template <class Network>
+constexpr int kStateDim = HiddenState<Network>::kDim;
+template <class Network>
+constexpr bool kIsRecurrent = kStateDim<Network> > 0;
+
 // What a forward pass over `Batch` samples leaves for the backward pass, and the backward pass's
 // own space. hidden: for each hidden layer (Batch, width). Pre-activations are kept only where a
 // derivative needs them.

@@ -125,20 +125,10 @@ struct Sequential {
   const T* hidden_bias(int layer) const { return values + hidden_bias_offset(layer); }
 };
 
-// Numbers of a network's hidden state: none of an Mlp.
-template <class Network>
-struct HiddenState {
-  static constexpr int kDim = 0;
-};
 template <class T, int InputDim, class... Layers>
 struct HiddenState<Sequential<T, InputDim, Layers...>> {
   static constexpr int kDim = Sequential<T, InputDim, Layers...>::kStateDim;
 };
-template <class Network>
-constexpr int kStateDim = HiddenState<Network>::kDim;
-template <class Network>
-constexpr bool kIsRecurrent = kStateDim<Network> > 0;
-
 // PyTorch's defaults: a dense layer's weights and bias as initialize_kaiming() of mlp.h has them,
 // a recurrent layer's uniform in +-1/sqrt(width).
 template <class Device, class T, int InputDim, class... Layers>

@@ -40,6 +40,7 @@
 #include "rltools/core/finite.h"
 #include "rltools/core/math.h"
 #include "rltools/core/random.h"
+#include "rltools/core/require.h"
 #include "rltools/policy/contract.h"
 #include "rltools/rl/picture.h"
 
@@ -291,53 +292,44 @@ void draw_parameters(Device device, const E& environment, typename E::Parameters
   sample_parameters(device, environment, parameters, random);
 }
 
-// True where E keeps the contract. Instantiating EnvironmentContract<E> says in one sentence what
-// is missing.
+// What an environment E has to have.
 template <class E>
 struct EnvironmentContract {
-  static constexpr bool kHasDefaults = std::is_base_of_v<EnvironmentDefaults, E>;
-  static constexpr bool kResets = detail::kIsValid<detail::Reset, E>;
-  static constexpr bool kSteps = detail::kIsValid<detail::Step, E>;
-  static constexpr bool kObserves = detail::kIsValid<detail::Observe, E>;
-  static constexpr bool kListsState = detail::kIsValid<detail::StateFields, E>;
-  static constexpr bool kListsConstants = detail::kIsValid<detail::Constants, E>;
-  static constexpr bool kSettingsAreProbed =
-      !kHasSettings<E> || detail::kIsValid<detail::ProbeSettings, E>;
-  static constexpr bool kAllChosenOrNone =
-      !kIsDiscrete<E> || kOutputDim<E> == choice_count(E::kActions, E::kActionDim);
-  // A pointer in place of an array has as many as it says.
-  static constexpr int kNamed = static_cast<int>(std::extent_v<decltype(E::kObservations)>);
-  static constexpr bool kNamesObservations = kNamed == 0 || kNamed == E::kObservationDim;
-  static constexpr bool kKept = kHasDefaults && kResets && kSteps && kObserves && kListsState &&
-                                kListsConstants && kSettingsAreProbed && kAllChosenOrNone &&
-                                kNamesObservations;
-  static constexpr bool kChecked = true;
-  static_assert(kHasDefaults, "the environment does not derive from EnvironmentDefaults");
-  static_assert(kResets,
+  template <bool Asserts>
+  static constexpr bool check() {
+    // A pointer in place of an array has as many as it says.
+    constexpr int kListed = static_cast<int>(std::extent_v<decltype(E::kObservations)>);
+    bool kept = true;
+    RLT_REQUIRE((std::is_base_of_v<EnvironmentDefaults, E>),
+                "the environment does not derive from EnvironmentDefaults");
+    RLT_REQUIRE((detail::kIsValid<detail::Reset, E>),
                 "the environment has no function reset(device, environment, parameters, state, "
                 "random_stream)");
-  static_assert(kSteps,
+    RLT_REQUIRE((detail::kIsValid<detail::Step, E>),
                 "the environment has no function step(device, environment, parameters, state, "
                 "action, random_stream) that returns StepResult<Scalar>");
-  static_assert(kObserves,
+    RLT_REQUIRE((detail::kIsValid<detail::Observe, E>),
                 "the environment has no function observe(device, environment, parameters, state, "
                 "observation, random_stream)");
-  static_assert(kListsState,
+    RLT_REQUIRE((detail::kIsValid<detail::StateFields, E>),
                 "the environment's State does not list its fields: RLT_DEFINE_FIELDS(State, ...) "
                 "of core/fields.h");
-  static_assert(kListsConstants,
+    RLT_REQUIRE((detail::kIsValid<detail::Constants, E>),
                 "the environment does not list its constants: RLT_DEFINE_CONSTANTS(Parameters, "
                 "...) of core/fields.h");
-  static_assert(kSettingsAreProbed,
+    RLT_REQUIRE((!kHasSettings<E> || detail::kIsValid<detail::ProbeSettings, E>),
                 "the environment has settings and does not state with which of them the "
                 "fingerprint tries it: kProbes and static Settings probe_settings(int probe)");
-  static_assert(kAllChosenOrNone,
+    RLT_REQUIRE(!kIsDiscrete<E> || kOutputDim<E> == choice_count(E::kActions, E::kActionDim),
                 "some of the environment's actions are choices and some are not: make all of them "
                 "choices, or none");
-  static_assert(kNamesObservations, "kObservations must have as many entries as kObservationDim");
-  static_assert(detail::Stated<E>::kEpisodeSteps > 0, "kEpisodeSteps must be at least 1");
-  static_assert(detail::Stated<E>::kTicksPerStep >= 1,
+    RLT_REQUIRE(kListed == 0 || kListed == E::kObservationDim,
+                "kObservations must have as many entries as kObservationDim");
+    RLT_REQUIRE(detail::Stated<E>::kEpisodeSteps > 0, "kEpisodeSteps must be at least 1");
+    RLT_REQUIRE(detail::Stated<E>::kTicksPerStep >= 1,
                 "a step lasts a tick at least: kTicksPerStep");
+    return kept;
+  }
 };
 
 }  // namespace rlt

@@ -1,28 +1,37 @@
-// kLaneCount environments of a kind, stepped and observed in lanes (core/lanes.h): their states and
-// parameters are transposed, so that loops over them load and store whole vectors, and transposed
-// back. For environments whose states have many fields, where a field of many states is otherwise
-// loaded number by number.
+// Steps of many environments of a kind in lanes: the same bits as those of the loop in step_all()
+// (vector_environment.h), which it replaces:
+//   for (int i = 0; i < count; i++) {
+//     const bool ended = step_and_observe(device, environment, environments, i, seed, step_number,
+//                                         episode_steps, action, store);
+//     if (ended) begin_next_episode(device, environment, environments, i, seed, store);
+//   }
 //
-// The compiler makes vectors of the two loops where an environment's step() and observe() are
+// In lanes, all steps of a block of environments come before all observations, in loops whose
+// passes are independent, straight-line code, which compilers turn into vector instructions, an
+// environment in each lane. kLaneCount environments whose states have many fields are transposed
+// for it (core/lanes.h), so that these loops load and store whole vectors; a field of many states
+// is otherwise loaded number by number.
+//
+// The compiler makes vectors of the loops where an environment's step() and observe() are
 // straight-line code on scalars:
 // - arrays are gone through by unrolled() (core/unrolled.h), and no element is chosen by data;
 //   standard_normals() and uniforms() draw a few numbers (core/random.h);
 // - selects, `c ? a : b` of values that are at hand, in place of branches, & in place of &&;
 // - a condition that is the same for all is a number, 0 or 1, that is multiplied with;
 // - what all of an episode's steps have in common, an exponential of a setting for example, stands
-// in
-//   Parameters.
+//   in Parameters.
 #pragma once
 
 #include "rltools/core/lanes.h"
 #include "rltools/core/random.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/non_finite_steps.h"
+#include "rltools/rl/vector_environment.h"
 
 namespace rlt::detail {
 
 // The compiler's own way suffices for states of a few numbers.
-constexpr int kFewestWordsToTranspose = 5;
+constexpr int kMinWordsToTranspose = 5;
 
 template <class E>
 constexpr bool has_parameters_of_words() {
@@ -35,7 +44,7 @@ constexpr bool is_transposed() {
   if constexpr (decltype(transposes_fast(std::declval<Device>()))::value &&
                 std::is_same_v<typename E::Scalar, float>) {
     if constexpr (kIsOfWords<typename E::State> && has_parameters_of_words<E>()) {
-      return kWords<typename E::State> >= kFewestWordsToTranspose;
+      return kWords<typename E::State> >= kMinWordsToTranspose;
     }
   }
   return false;
@@ -149,4 +158,141 @@ void step_and_observe_lanes(Device device, const E& environment,
   transpose_words(device, lanes.states, states);
 }
 
+constexpr int kMaxInBlock = 64;
+
+// Set rewards (count) and terminated (count) of environments `first` to `first` + count - 1, whose
+// states (count) move on.
+template <class Device, class E, int N>
+RLT_LOOP_OVER_LANES void step_states(Device device, const E& environment,
+                                     const VectorEnvironment<E, N>& environments, int first,
+                                     int count, std::uint32_t seed, std::uint32_t step_number,
+                                     const typename E::Scalar* __restrict action,
+                                     typename E::State* __restrict states,
+                                     typename E::Scalar* __restrict rewards,
+                                     std::uint8_t* __restrict terminated) {
+  for (int i = 0; i < count; i++) {
+    const auto number = static_cast<std::uint32_t>(first + i);
+    const auto result = step(device, environment, environments.at(first + i), states[i],
+                             action + static_cast<std::ptrdiff_t>(i) * E::kActionDim,
+                             RandomStream{seed, Purpose::environment_step, step_number, number});
+    rewards[i] = result.reward;
+    terminated[i] = result.terminated;
+  }
+}
+
+// Set observations (count, CriticObservationDim) of their states (count).
+template <class Device, class E, int N>
+RLT_LOOP_OVER_LANES void observe_states(Device device, const E& environment,
+                                        const VectorEnvironment<E, N>& environments, int first,
+                                        int count, std::uint32_t seed, std::uint32_t step_number,
+                                        const typename E::State* __restrict states,
+                                        typename E::Scalar* __restrict observations) {
+  for (int i = 0; i < count; i++) {
+    const auto number = static_cast<std::uint32_t>(first + i);
+    observe(device, environment, environments.at(first + i), states[i],
+            observations + static_cast<std::ptrdiff_t>(i) * kCriticObservationDim<E>,
+            RandomStream{seed, Purpose::observation, step_number, number});
+  }
+}
+
+// Do both: a state of `states` (count, Count at the most) whose step is broken stays.
+template <bool LooksForBroken, int Count, class Device, class E, int N>
+void step_and_observe_states(Device device, const E& environment,
+                             const VectorEnvironment<E, N>& environments, int first, int count,
+                             std::uint32_t seed, std::uint32_t step_number,
+                             const typename E::Scalar* action, typename E::State* states,
+                             typename E::Scalar* rewards, std::uint8_t* terminated,
+                             typename E::Scalar* observations) {
+  const auto step_all_of_them = [&] {
+    step_states(device, environment, environments, first, count, seed, step_number, action, states,
+                rewards, terminated);
+    observe_states(device, environment, environments, first, count, seed, step_number, states,
+                   observations);
+  };
+  if constexpr (LooksForBroken) {
+    typename E::State before[Count];
+    for (int i = 0; i < count; i++) before[i] = states[i];
+    step_all_of_them();
+    constexpr int kObservation = kCriticObservationDim<E>;
+    if (are_sound<E>(rewards, observations, count)) return;
+    for (int i = 0; i < count; i++) {
+      if (is_broken<E>(rewards[i], observations + i * kObservation)) states[i] = before[i];
+    }
+  } else {
+    step_all_of_them();
+  }
+}
+
+// Step, observe and, where an episode ends, begin the next one, of `count` environments from
+// `first` on, all steps before all observations.
+template <int Count, class Device, class E, int N, class Store>
+void step_block(Device device, const E& environment, VectorEnvironment<E, N>& environments,
+                int first, int count, std::uint32_t seed, std::uint32_t step_number,
+                std::uint32_t episode_steps, const typename E::Scalar* action, Store& store) {
+  using T = typename E::Scalar;
+  constexpr int kObservation = kCriticObservationDim<E>;
+  constexpr bool kLooks = kLooksForNonFinite<E, Store>;
+  T rewards[Count], observations[Count * kObservation];
+  std::uint8_t terminated[Count], truncated[Count];
+  auto* states = environments.state + first;
+  action += static_cast<std::ptrdiff_t>(first) * E::kActionDim;
+  int done = 0;
+  if constexpr (kIsTransposed<Device, E>) {
+    for (; done + kLaneCount <= count; done += kLaneCount) {
+      const int index = first + done;
+      step_and_observe_lanes<kLooks>(device, environment, &environments.at(index), states + done,
+                                     action + done * E::kActionDim, seed, step_number,
+                                     static_cast<std::uint32_t>(index), rewards + done,
+                                     terminated + done, observations + done * kObservation);
+    }
+  }
+  constexpr int kRest = kIsTransposed<Device, E> ? kLaneCount : Count;
+  if (done < count) {
+    step_and_observe_states<kLooks, kRest>(
+        device, environment, environments, first + done, count - done, seed, step_number,
+        action + done * E::kActionDim, states + done, rewards + done, terminated + done,
+        observations + done * kObservation);
+  }
+  for (int i = 0; i < count; i++) {
+    const std::uint32_t episode_step = ++environments.episode_step[first + i];
+    environments.episode_return[first + i] += rewards[i];
+    truncated[i] = static_cast<std::uint8_t>(!terminated[i] & (episode_step >= episode_steps));
+  }
+  [[maybe_unused]] const bool all_are_sound = !kLooks || are_sound<E>(rewards, observations, count);
+  for (int i = 0; i < count; i++) {
+    const Transition<T> transition{rewards[i], terminated[i] != 0, truncated[i] != 0,
+                                   environments.episode_return[first + i]};
+    T* reached = store.reached(first + i, transition);
+    for (int k = 0; k < kObservation; k++) reached[k] = observations[i * kObservation + k];
+    if constexpr (kLooks) {
+      if (!all_are_sound && is_broken<E>(rewards[i], reached)) {
+        store.broken(first + i);
+        continue;
+      }
+    }
+    if (transition.ended())
+      begin_next_episode(device, environment, environments, first + i, seed, store);
+  }
+}
+
 }  // namespace rlt::detail
+
+namespace rlt {
+
+// Step, observe and, where an episode ends, begin the next one, of every environment, as step_all()
+// does, block by block.
+template <class Device, class E, int N, class Store>
+void step_in_lanes(Device device, const E& environment, VectorEnvironment<E, N>& environments,
+                   std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,
+                   const typename E::Scalar* action, Store& store) {
+  constexpr bool kIsOneBlock = N != kAtRunTime && N < detail::kMaxInBlock;
+  constexpr int kBlock = kIsOneBlock ? N : detail::kMaxInBlock;
+  const int whole = environments.count();
+  for (int first = 0, count = 0; first != whole; first += count) {
+    count = math::minimum(kBlock, whole - first);
+    detail::step_block<kBlock>(device, environment, environments, first, count, seed, step_number,
+                               episode_steps, action, store);
+  }
+}
+
+}  // namespace rlt

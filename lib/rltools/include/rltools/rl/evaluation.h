@@ -84,7 +84,7 @@ void add_episode_return(Evaluation<E>& evaluation) {
 // seed and the episode's number only.
 template <class Device, class E>
 void begin_evaluation(Device device, const Training<E>& training, Evaluation<E>& evaluation) {
-  if constexpr (Contracts<E>::kKept) {
+  if constexpr (kKeepsContracts<E>) {
     evaluation = {};
     evaluation.episodes = training.hyperparameters.n_eval_episodes;
     detail::begin_evaluation_episode(device, training, evaluation);
@@ -95,7 +95,7 @@ void begin_evaluation(Device device, const Training<E>& training, Evaluation<E>&
 // the result. The policy and the seed must be the same in all steps.
 template <class Device, class E>
 bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluation) {
-  if constexpr (Contracts<E>::kKept) {
+  if constexpr (kKeepsContracts<E>) {
     using T = typename E::Scalar;
     using Environment = typename E::Environment;
     constexpr auto kEpisodeSteps = static_cast<std::uint32_t>(E::kEpisodeSteps);
@@ -175,7 +175,7 @@ EvaluationReport evaluation_report(const Evaluation<E>& evaluation) {
 // A whole evaluation.
 template <class Device, class E>
 EvaluationReport evaluate(Device device, Training<E>& training) {
-  if constexpr (Contracts<E>::kKept) {
+  if constexpr (kKeepsContracts<E>) {
     Evaluation<E> evaluation;
     begin_evaluation(device, training, evaluation);
     while (evaluate_step(device, training, evaluation)) continue;

@@ -4,7 +4,8 @@
 
 #include <type_traits>
 
-#include "rltools/nn/sequential.h"
+#include "rltools/core/require.h"
+#include "rltools/nn/mlp.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/hyperparameters.h"
 
@@ -62,12 +63,13 @@ template <class E>
 struct WithSecondCriticScratch : E, SecondCriticScratch {};
 
 // What an experiment may state beside its sizes, which not every algorithm reads. Where it is not
-// read, it is refused: training.h, AlgorithmContract, has the sentences. No algorithm reads the
-// last one any more.
-#define RLT_OPTIONS(X) X(kWindowSteps) X(kMirrored) X(kNormalized) X(kAveragedUpdates) X(kFinalRate)
+// read, it is refused: training.h, AlgorithmContract, has the sentences.
+#define RLT_OPTIONS(X) X(kWindowSteps) X(kMirrored) X(kNormalized) X(kAveragedUpdates)
 
-// Which of them an algorithm reads: its struct Reads derives from this one, with its own as true.
+// Which of them an algorithm reads, and whether it learns recurrent networks: its struct Reads
+// derives from this one, with its own as true.
 struct ReadsNothing {
+  static constexpr bool kRecurrentNetworks = false;
 #define RLT_READ(Name) static constexpr bool Name = false;
   RLT_OPTIONS(RLT_READ)
 #undef RLT_READ
@@ -124,9 +126,52 @@ template <class E>
 using RunHyperparameters = typename detail::HyperparametersOfRun<E>::Type;
 
 // Whether an experiment learns networks that are symmetric in its environment's mirrors, which it
-// says by `kMirrored = true` (rl/symmetry.h).
+// says by `kMirrored = true`. Such an experiment includes rl/symmetry.h.
 template <class E>
 constexpr bool kIsMirrored = detail::States_kMirrored<E>::value;
+
+namespace detail {
+
+// An environment that lacks its defaults is told of that, and of nothing else.
+template <class E>
+constexpr int mirrors_learnt() {
+  if constexpr (kIsMirrored<E>) return E::Environment::kMirrors;
+  return 0;
+}
+
+template <class T, class = void>
+constexpr bool kIsComplete = false;
+template <class T>
+constexpr bool kIsComplete<T, std::void_t<decltype(sizeof(T))>> = true;
+
+}  // namespace detail
+
+// The mirrors that an experiment learns with: its environment's where it states `kMirrored = true`.
+template <class E>
+constexpr int kMirrorsLearnt = detail::mirrors_learnt<E>();
+
+// What a mirrored experiment's networks and environment have to have: rl/symmetry.h.
+template <class E>
+struct SymmetryContract;
+
+// What an experiment that is kMirrored has to have; all others keep it.
+template <class E>
+struct MirrorContract {
+  template <bool Asserts>
+  static constexpr bool check() {
+    bool kept = true;
+    if constexpr (kIsMirrored<E>) {
+      RLT_REQUIRE(kMirrorsLearnt<E> > 0,
+                  "the experiment is kMirrored, and its environment states no mirrors: kMirrors");
+      RLT_REQUIRE(kMirrorsLearnt<E> == 0 || detail::kIsComplete<SymmetryContract<E>>,
+                  "the experiment is kMirrored, and does not include rltools/rl/symmetry.h");
+      if constexpr (kMirrorsLearnt<E> > 0 && detail::kIsComplete<SymmetryContract<E>>) {
+        kept = kept && SymmetryContract<E>::template check<Asserts>();
+      }
+    }
+    return kept;
+  }
+};
 
 // Whether an experiment of TD3 or SAC learns from observations that a running normalizer
 // (rl/normalizer.h) has scaled, which it says by `kNormalized = true`. PPO has one anyway.

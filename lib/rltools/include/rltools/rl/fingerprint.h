@@ -6,7 +6,6 @@
 
 #include <type_traits>
 
-#include "rltools/rl/symmetry.h"
 #include "rltools/rl/training.h"
 
 namespace rlt {
@@ -272,7 +271,7 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
 template <class E>
 std::uint32_t fingerprint(Training<E>& training) {
   detail::Fnv1a hash;
-  if constexpr (Contracts<E>::kKept) {
+  if constexpr (kKeepsContracts<E>) {
     for_each_learning_item(training, [&](const ItemName& name, auto value) {
       write_item_name(name, [&](char c) { hash.add_byte(static_cast<unsigned char>(c)); });
       hash.add(value);

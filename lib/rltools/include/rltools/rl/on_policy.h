@@ -5,11 +5,13 @@
 #include <type_traits>
 
 #include "rltools/core/finite.h"
+#include "rltools/core/require.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/rl/categorical.h"
 #include "rltools/rl/normalizer.h"
 #include "rltools/rl/privileged.h"
-#include "rltools/rl/symmetry.h"
+#include "rltools/rl/rollout_buffer.h"
+#include "rltools/rl/state_tensors.h"
 #include "rltools/rl/training.h"
 #include "rltools/rl/windows.h"
 
@@ -17,50 +19,38 @@ namespace rlt {
 
 template <class E>
 constexpr int kRolloutRows = E::kRolloutSteps * kEnvironmentCount<E>;
+template <class E>  // in an epoch
+constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
 
-// What an experiment E of any of these algorithms keeps. Instantiating it says in one sentence what
-// does not fit. Compilers may stop at the first sentence: the constants come before.
+// What an experiment E of any of these algorithms has to have.
 template <class E>
 struct OnPolicyContract {
-  static constexpr int kObservation = E::Environment::kObservationDim;
-  static constexpr int kSeen = kCriticObservationDim<typename E::Environment>;
-  static constexpr int kAction = E::Environment::kActionDim;
-  static constexpr bool kScalar =
-      std::is_same_v<typename E::Environment::Scalar, typename E::Scalar>;
-  static constexpr int kOutput = kOutputDim<typename E::Environment>;
-  static constexpr bool kMayMirror = !kIsMirrored<E> || !kIsDiscrete<typename E::Environment>;
-  static constexpr bool kKept =
-      kScalar && kMayMirror && E::Actor::kInputDim == kObservation &&
-      E::Actor::kOutputDim == kOutput && E::Critic::kInputDim == kSeen &&
-      E::Critic::kOutputDim == 1 && kRolloutRows<E> % E::kBatchSize == 0 &&
-      E::kBatchSize % E::kTileRows == 0 && SymmetryContract<E>::kKept && WindowContract<E>::kKept;
-  static constexpr bool kChecked = true;
-  static_assert(kScalar, "the environment's Scalar differs from that of the experiment");
-  static_assert(kMayMirror, "the experiment is kMirrored, and its actions are choices");
-  static_assert(Size<E::Actor::kInputDim>::template kIs<kObservation>,
+  template <bool Asserts>
+  static constexpr bool check() {
+    using Environment = typename E::Environment;
+    constexpr int kCriticInput = kCriticObservationDim<Environment>;
+    bool kept = true;
+    RLT_REQUIRE((std::is_same_v<typename Environment::Scalar, typename E::Scalar>),
+                "the environment's Scalar differs from that of the experiment");
+    RLT_REQUIRE(!kIsMirrored<E> || !kIsDiscrete<Environment>,
+                "the experiment is kMirrored, and its actions are choices");
+    RLT_REQUIRE(Size<E::Actor::kInputDim>::template kIs<Environment::kObservationDim>,
                 "the actor's input width differs from the environment's observation width");
-  static_assert(Size<E::Actor::kOutputDim>::template kIs<kOutput>,
+    RLT_REQUIRE(Size<E::Actor::kOutputDim>::template kIs<kOutputDim<Environment>>,
                 "the actor's output width differs from the environment's action width, or from the "
                 "number of choices");
-  static_assert(Size<E::Critic::kInputDim>::template kIs<kSeen>,
+    RLT_REQUIRE(Size<E::Critic::kInputDim>::template kIs<kCriticInput>,
                 "the critic's input width differs from the environment's observation width");
-  static_assert(Size<E::Critic::kOutputDim>::template kIs<1>,
+    RLT_REQUIRE(Size<E::Critic::kOutputDim>::template kIs<1>,
                 "the critic's output width differs from 1");
-  static_assert(Size<kRolloutRows<E> % E::kBatchSize>::template kIs<0>,
+    RLT_REQUIRE(Size<kRolloutRows<E> % E::kBatchSize>::template kIs<0>,
                 "kBatchSize does not divide kRolloutSteps times kEnvironments: the remainder is "
                 "not 0");
-  static_assert(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
+    RLT_REQUIRE(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
                 "kTileRows does not divide kBatchSize: the remainder is not 0");
-  static_assert(MirrorSentences<E>::kChecked);
-  static_assert(WindowContract<E>::kNeeded,
-                "the experiment states kWindowSteps, and none of its networks is recurrent");
-  static_assert(WindowContract<E>::kPositive, "kWindowSteps must be at least 1");
-  static_assert(Size<WindowContract<E>::kRolloutRest>::template kIs<0>,
-                "kWindowSteps does not divide kRolloutSteps: the remainder is not 0");
-  static_assert(Size<WindowContract<E>::kTileRest>::template kIs<0>,
-                "kWindowSteps does not divide kTileRows: the remainder is not 0");
-  static_assert(WindowContract<E>::kMirrors,
-                "the experiment is kMirrored, and one of its networks is recurrent");
+    kept = kept && MirrorContract<E>::template check<Asserts>();
+    return kept && WindowContract<E>::template check<Asserts>();
+  }
 };
 
 // How many of an environment's episodes can be cut off within a rollout.
@@ -79,124 +69,6 @@ using OnPolicyRollout = RolloutOfWindows<
 template <class E>
 constexpr int kMaxPolicyRows =
     E::kTileRows > kEnvironmentCount<E> ? E::kTileRows : kEnvironmentCount<E>;
-
-template <class E>
-struct OnPolicyScratch : PolicyRows<typename E::Environment, kMaxPolicyRows<E>>,
-                         WindowScratch<E, kMaxTruncations<E>> {
-  using T = typename E::Scalar;
-  static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
-  static constexpr int kAction = E::Environment::kActionDim;
-  static constexpr int kEnvironments = kEnvironmentCount<E>;
-  static constexpr int kTile = E::kTileRows;
-
-  // A step of the environments: what they observe, the actions that they are given, and what is
-  // seen at the end of an episode that nothing follows.
-  Matrix<T, kEnvironments, kObservation> present;
-  Matrix<T, kEnvironments, kOutputDim<typename E::Environment>> mean;
-  Matrix<T, kEnvironments, kAction> action;
-  Matrix<T, kEnvironments, kObservation> unused_observation;
-  StepBuffer<typename E::Actor, kEnvironments> acting_buffer;
-
-  // The values of the rollout's rows, and of the observations after its last step.
-  T value_of_row[kRolloutRows<E>];
-  Matrix<T, kEnvironments, 1> current_value;
-  StepBuffer<typename E::Critic, kEnvironments> current_value_buffer;
-
-  // A tile of rows, normalized.
-  Matrix<T, kTile, kObservation> observation;
-  Matrix<T, kTile, 1> value;
-  TileBuffer<E, typename E::Critic> critic_buffer;
-};
-
-// What these algorithms say of an experiment. Their policy is the actor, of normalized
-// observations.
-struct OnPolicy {
-  template <class E>
-  using PolicyNetwork = typename E::Actor;
-  template <class E>
-  static constexpr bool kPolicyIsNormalized = true;
-  static constexpr bool kLearnsRecurrent = true;
-  template <class E>  // in an epoch
-  static constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
-  struct ReadsWindows : ReadsNothing {
-    static constexpr bool kWindowSteps = true;
-  };
-  struct Reads : ReadsWindows {
-    static constexpr bool kMirrored = true;
-  };
-
-  template <class E, class Visitor>
-  static void for_each_size(Visitor&& visitor) {
-    visitor("n_steps", E::kRolloutSteps);
-    visitor("batch_size", E::kBatchSize);
-    if constexpr (kHasWindows<E>) visitor("window_steps", kWindowSteps<E>);
-  }
-  template <class E, class Visitor>
-  static void for_each_network(const Training<E>& training, Visitor&& visitor) {
-    visitor("actor", training.learner.actor);
-    visitor("critic", training.learner.critic);
-  }
-};
-
-// A rollout that has begun is learnt from before a run ends.
-template <class E>
-bool is_complete_algorithm(OnPolicy, const Training<E>& training) {
-  return training.replay.size == 0;
-}
-
-template <class E>
-bool is_consistent_algorithm(OnPolicy, const Training<E>& training) {
-  const bool learns = training.replay.size == static_cast<std::uint32_t>(E::kRolloutSteps);
-  return is_consistent(training.replay, training.learner.environments.episode_step,
-                       static_cast<std::uint32_t>(E::kEpisodeSteps), E::Environment::kTruncates,
-                       kIsExternal<typename E::Environment>) &&
-         are_choices<typename E::Environment>(training.replay.action, kRolloutRows<E>) &&
-         (learns || training.learner.minibatches == 0);
-}
-
-// The mean of the policy, within [-1, 1], or its most probable choices; NaN where it is not finite,
-// as there is no such action. A recurrent actor's hidden state moves on.
-template <class Device, class E, class Observation, class Action>
-void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observation& observation,
-                   Action& action, [[maybe_unused]] PolicyState<E>& state) {
-  using T = typename E::Scalar;
-  Matrix<T, 1, E::Environment::kObservationDim> normalized;
-  StepBuffer<typename E::Actor, 1> buffer;
-  const auto compute = [&](auto& output) {
-    if constexpr (kIsRecurrent<typename E::Actor>) {
-      MatrixView<T, 1, kStateDim<typename E::Actor>> hidden{state.hidden};
-      forward_step(device, training.learner.actor, normalized, hidden, output, buffer);
-    } else {
-      forward(device, training.learner.actor, normalized, output, buffer);
-    }
-  };
-  normalize_part<E::Environment::kObservationDim>(training.learner.normalizer, observation.data(),
-                                                  normalized.data());
-  if constexpr (kIsDiscrete<typename E::Environment>) {
-    Matrix<T, 1, E::Actor::kOutputDim> logits;
-    compute(logits);
-    take_outputs<typename E::Environment>(observation.data(), logits.data(), action.data());
-    return;
-  } else {
-    compute(action);
-  }
-  for (int i = 0; i < E::Environment::kActionDim; i++) {
-    const T mean = action.data()[i];
-    action.data()[i] = is_finite(mean) ? math::clamp(mean, T(-1), T(1)) : T(math::kQuietNan);
-  }
-}
-
-template <class Device, class E, class Observation, class Action>
-void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observation& observation,
-                   Action& action) {
-  PolicyState<E> none;
-  act_algorithm(device, OnPolicy{}, training, observation, action, none);
-}
-
-template <class E>
-const typename E::Actor& policy_algorithm(OnPolicy, const Training<E>& training) {
-  return training.learner.actor;
-}
 
 // ---- The rollout --------------------------------------------------------------------------------
 
@@ -239,27 +111,6 @@ void begin_rollouts(Device device, Training<E>& training) {
   begin_all(device, environment_of(training), training.learner.environments,
             training.hyperparameters.seed,
             [&](int i) { return rollout.current_observation + i * rollout.kObservationDim; });
-}
-
-// The episodes that are gone were truncated after the rollout's last step, unless they ended there.
-template <class Device, class E>
-void begin_anew_algorithm(Device device, OnPolicy, Training<E>& training) {
-  constexpr int kObservation = E::Environment::kObservationDim;
-  auto& rollout = training.replay;
-  begin_states_anew(rollout, rollout.size == 0 || training.learner.minibatches > 0);
-  for (int i = 0; i < kEnvironmentCount<E> && rollout.size > 0; i++) {
-    const int step = static_cast<int>(rollout.size) - 1;
-    std::uint8_t& done = rollout.done[step * kEnvironmentCount<E> + i];
-    if (done != rollout.kRunning) continue;
-    done = rollout.kTruncated;
-    auto* final = final_observation(rollout, i, truncations_before(rollout, i, step));
-    for (int k = 0; k < kObservation; k++) {
-      final[k] = rollout.current_observation[i * kObservation + k];
-    }
-  }
-  begin_all_anew(device, environment_of(training), training.learner.environments,
-                 training.hyperparameters.seed,
-                 [&](int i) { return rollout.current_observation + i * kObservation; });
 }
 
 // Draws choices by their logits into the rollout's next rows and into scratch.action; not a number
@@ -364,11 +215,11 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
 // rollout's from another's.
 template <class Device, class E>
 void choose_rows(Device device, Training<E>& training, std::uint32_t number) {
-  constexpr std::uint32_t kMinibatches = OnPolicy::kMinibatches<E>;
+  constexpr std::uint32_t kCount = kMinibatches<E>;
   const std::uint32_t minibatches = training.learner.minibatches;
-  const std::uint32_t first = minibatches % kMinibatches * E::kBatchSize;
+  const std::uint32_t first = minibatches % kCount * E::kBatchSize;
   const RandomStream order{training.hyperparameters.seed, Purpose::shuffle, number,
-                           minibatches / kMinibatches};
+                           minibatches / kCount};
   if constexpr (kHasWindows<E>) {
     constexpr int kSteps = kWindowSteps<E>;
     permuted_indices(device, order, first / kSteps, training.scratch.window, E::kBatchSize / kSteps,
@@ -379,17 +230,185 @@ void choose_rows(Device device, Training<E>& training, std::uint32_t number) {
   }
 }
 
-// The next rollout is seen with what this one's observations were, too.
+// Update the normalizer with this rollout's observations, and begin the next one.
 template <class E>
 void end_iteration(Training<E>& training) {
   auto& learner = training.learner;
   if (training.hyperparameters.norm_obs != 0) {
     take_in(learner.normalizer, training.replay.observation, kRolloutRows<E>);
-    average_over_mirrors(training, learner.normalizer);
+    if constexpr (kIsMirrored<E>) average_over_mirrors(training, learner.normalizer);
   }
   training.replay.size = 0;
   learner.minibatches = 0;
   learner.iteration++;
 }
+
+// ---- The algorithms' base -----------------------------------------------------------------------
+
+// Their policy is the actor, of normalized observations.
+struct OnPolicy {
+  template <class E>
+  using PolicyNetwork = typename E::Actor;
+  template <class E>
+  static constexpr bool kPolicyIsNormalized = true;
+  struct ReadsWindows : ReadsNothing {
+    static constexpr bool kWindowSteps = true, kRecurrentNetworks = true;
+  };
+  struct Reads : ReadsWindows {
+    static constexpr bool kMirrored = true;
+  };
+
+  template <class E, class Visitor>
+  static void for_each_size(Visitor&& visitor) {
+    visitor("n_steps", E::kRolloutSteps);
+    visitor("batch_size", E::kBatchSize);
+    if constexpr (kHasWindows<E>) visitor("window_steps", kWindowSteps<E>);
+  }
+  template <class E, class Visitor>
+  static void for_each_network(const Training<E>& training, Visitor&& visitor) {
+    visitor("actor", training.learner.actor);
+    visitor("critic", training.learner.critic);
+  }
+
+  // A rollout that has begun is learnt from before a run ends.
+  template <class E>
+  static bool is_complete(const Training<E>& training) {
+    return training.replay.size == 0;
+  }
+
+  template <class E>
+  static bool is_consistent(const Training<E>& training) {
+    const bool learns = training.replay.size == static_cast<std::uint32_t>(E::kRolloutSteps);
+    return rlt::is_consistent(training.replay, training.learner.environments.episode_step,
+                              static_cast<std::uint32_t>(E::kEpisodeSteps),
+                              E::Environment::kTruncates, kIsExternal<typename E::Environment>) &&
+           are_choices<typename E::Environment>(training.replay.action, kRolloutRows<E>) &&
+           (learns || training.learner.minibatches == 0);
+  }
+
+  // Set `action` to the mean of the policy, within [-1, 1], or to its most probable choices; to NaN
+  // where it is not finite, as there is no such action. A recurrent actor's hidden state moves on.
+  template <class Device, class E, class Observation, class Action>
+  static void act(Device device, Training<E>& training, const Observation& observation,
+                  Action& action, [[maybe_unused]] PolicyState<E>& state) {
+    using T = typename E::Scalar;
+    Matrix<T, 1, E::Environment::kObservationDim> normalized;
+    StepBuffer<typename E::Actor, 1> buffer;
+    const auto compute = [&](auto& output) {
+      if constexpr (kIsRecurrent<typename E::Actor>) {
+        MatrixView<T, 1, kStateDim<typename E::Actor>> hidden{state.hidden};
+        forward_step(device, training.learner.actor, normalized, hidden, output, buffer);
+      } else {
+        forward(device, training.learner.actor, normalized, output, buffer);
+      }
+    };
+    normalize_part<E::Environment::kObservationDim>(training.learner.normalizer, observation.data(),
+                                                    normalized.data());
+    if constexpr (kIsDiscrete<typename E::Environment>) {
+      Matrix<T, 1, E::Actor::kOutputDim> logits;
+      compute(logits);
+      take_outputs<typename E::Environment>(observation.data(), logits.data(), action.data());
+      return;
+    } else {
+      compute(action);
+    }
+    for (int i = 0; i < E::Environment::kActionDim; i++) {
+      const T mean = action.data()[i];
+      action.data()[i] = is_finite(mean) ? math::clamp(mean, T(-1), T(1)) : T(math::kQuietNan);
+    }
+  }
+
+  template <class Device, class E, class Observation, class Action>
+  static void act(Device device, Training<E>& training, const Observation& observation,
+                  Action& action) {
+    PolicyState<E> none;
+    act(device, training, observation, action, none);
+  }
+
+  template <class E>
+  static const typename E::Actor& policy(const Training<E>& training) {
+    return training.learner.actor;
+  }
+
+  // The episodes that are gone were truncated after the rollout's last step, unless they ended
+  // there.
+  template <class Device, class E>
+  static void restart_episodes(Device device, Training<E>& training) {
+    constexpr int kObservation = E::Environment::kObservationDim;
+    auto& rollout = training.replay;
+    restart_states(rollout, rollout.size == 0 || training.learner.minibatches > 0);
+    for (int i = 0; i < kEnvironmentCount<E> && rollout.size > 0; i++) {
+      const int step = static_cast<int>(rollout.size) - 1;
+      std::uint8_t& done = rollout.done[step * kEnvironmentCount<E> + i];
+      if (done != rollout.kRunning) continue;
+      done = rollout.kTruncated;
+      auto* final = final_observation(rollout, i, truncations_before(rollout, i, step));
+      for (int k = 0; k < kObservation; k++) {
+        final[k] = rollout.current_observation[i * kObservation + k];
+      }
+    }
+    restart_all(device, environment_of(training), training.learner.environments,
+                training.hyperparameters.seed,
+                [&](int i) { return rollout.current_observation + i * kObservation; });
+  }
+};
+
+// ---- The state's tensors ------------------------------------------------------------------------
+
+template <class T, int S, int N, int O, int A, int C, int M, class Visitor>
+void for_each_rollout_tensor(RolloutBuffer<T, S, N, O, A, C, M>& rollout, Visitor&& visitor) {
+  constexpr int kRows = S * N;
+  visit_array("rollout/observation", rollout.observation, kRows, O, visitor);
+  visit_array("rollout/action", rollout.action, kRows, A, visitor);
+  visit_array("rollout/mean", rollout.mean, kRows, M, visitor);
+  visit_array("rollout/reward", rollout.reward, kRows, 1, visitor);
+  visit_array("rollout/done", rollout.done, kRows, 1, visitor);
+  visit_array("rollout/advantage", rollout.advantage, kRows, 1, visitor);
+  visit_array("rollout/target", rollout.target, kRows, 1, visitor);
+  visit_array("rollout/current_observation", rollout.current_observation, N, O, visitor);
+  visit_array("rollout/final_observation", rollout.final_observation, N * C, O, visitor);
+  visit_array("rollout/size", &rollout.size, 1, 1, visitor);
+}
+
+// The hidden states of a rollout with any, those of the next observations and of its windows.
+template <class Rollout, class Visitor>
+void for_each_state_of_rollout(Rollout& rollout, Visitor&& visitor) {
+  for_each_states(rollout, [&](const char* present, const char* window, auto& states, int count) {
+    constexpr int kSize = static_cast<int>(sizeof states.present / sizeof states.present[0]);
+    constexpr int kWindows = static_cast<int>(sizeof states.window / sizeof states.window[0]);
+    visit_array(present, states.present, kSize / count, count, visitor);
+    visit_array(window, states.window, kWindows / count, count, visitor);
+  });
+}
+
+// ---- Scratch memory -----------------------------------------------------------------------------
+
+template <class E>
+struct OnPolicyScratch : PolicyRows<typename E::Environment, kMaxPolicyRows<E>>,
+                         WindowScratch<E, kMaxTruncations<E>> {
+  using T = typename E::Scalar;
+  static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
+  static constexpr int kAction = E::Environment::kActionDim;
+  static constexpr int kEnvironments = kEnvironmentCount<E>;
+  static constexpr int kTile = E::kTileRows;
+
+  // A step of the environments: what they observe, the actions that they are given, and what is
+  // seen at the end of an episode that nothing follows.
+  Matrix<T, kEnvironments, kObservation> present;
+  Matrix<T, kEnvironments, kOutputDim<typename E::Environment>> mean;
+  Matrix<T, kEnvironments, kAction> action;
+  Matrix<T, kEnvironments, kObservation> unused_observation;
+  StepBuffer<typename E::Actor, kEnvironments> acting_buffer;
+
+  // The values of the rollout's rows, and of the observations after its last step.
+  T value_of_row[kRolloutRows<E>];
+  Matrix<T, kEnvironments, 1> current_value;
+  StepBuffer<typename E::Critic, kEnvironments> current_value_buffer;
+
+  // A tile of rows, normalized.
+  Matrix<T, kTile, kObservation> observation;
+  Matrix<T, kTile, 1> value;
+  TileBuffer<E, typename E::Critic> critic_buffer;
+};
 
 }  // namespace rlt

@@ -32,7 +32,7 @@ void build_policy_image(Device device, Training<E>& training,
   static_assert(
       choice_count(Environment::kObservations, Environment::kObservationDim) == 0,
       "build_policy_image: the unit of an observation has a bar, which only choices have");
-  if constexpr (Contracts<E>::kKept) {
+  if constexpr (kKeepsContracts<E>) {
     const PolicyOrigin origin{E::kName,
                               Environment::kName,
                               steps_done(training),

@@ -5,10 +5,7 @@
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/normalizer.h"
-#include "rltools/rl/replay_buffer.h"
-#include "rltools/rl/rollout_buffer.h"
 #include "rltools/rl/training.h"
-#include "rltools/rl/windows.h"
 
 namespace rlt {
 
@@ -84,48 +81,6 @@ void for_each_environment_tensor(Training<E>& training, Visitor&& visitor) {
   visit_progress("episode_return", environments.episode_return, kCount, false, visitor);
   visit_progress("last_return", &progress.last_return, 1, true, visitor);
   visit_progress("best_return", &progress.best_return, 1, true, visitor);
-}
-
-template <class T, int S, int O, int A, class Visitor>
-void for_each_replay_tensor(ReplayBuffer<T, S, O, A>& replay, Visitor&& visitor, int count = 1) {
-  constexpr std::size_t kStride = sizeof(replay);
-  visit_arrays("replay/observation", replay.observation, count, kStride, S, O, visitor);
-  visit_arrays("replay/action", replay.action, count, kStride, S, A, visitor);
-  visit_arrays("replay/reward", replay.reward, count, kStride, S, 1, visitor);
-  visit_arrays("replay/flags", replay.flags, count, kStride, S, 1, visitor);
-  visit_arrays("replay/position", &replay.position, count, kStride, 1, 1, visitor);
-  visit_arrays("replay/size", &replay.size, count, kStride, 1, 1, visitor);
-}
-
-template <class Buffer, int N, class Visitor>
-void for_each_replay_tensor(ReplayBuffers<Buffer, N>& replay, Visitor&& visitor) {
-  for_each_replay_tensor(replay.buffer[0], visitor, N);
-}
-
-template <class T, int S, int N, int O, int A, int C, int M, class Visitor>
-void for_each_rollout_tensor(RolloutBuffer<T, S, N, O, A, C, M>& rollout, Visitor&& visitor) {
-  constexpr int kRows = S * N;
-  visit_array("rollout/observation", rollout.observation, kRows, O, visitor);
-  visit_array("rollout/action", rollout.action, kRows, A, visitor);
-  visit_array("rollout/mean", rollout.mean, kRows, M, visitor);
-  visit_array("rollout/reward", rollout.reward, kRows, 1, visitor);
-  visit_array("rollout/done", rollout.done, kRows, 1, visitor);
-  visit_array("rollout/advantage", rollout.advantage, kRows, 1, visitor);
-  visit_array("rollout/target", rollout.target, kRows, 1, visitor);
-  visit_array("rollout/current_observation", rollout.current_observation, N, O, visitor);
-  visit_array("rollout/final_observation", rollout.final_observation, N * C, O, visitor);
-  visit_array("rollout/size", &rollout.size, 1, 1, visitor);
-}
-
-// The hidden states of a rollout with any, those of the next observations and of its windows.
-template <class Rollout, class Visitor>
-void for_each_state_of_rollout(Rollout& rollout, Visitor&& visitor) {
-  for_each_states(rollout, [&](const char* present, const char* window, auto& states, int count) {
-    constexpr int kSize = static_cast<int>(sizeof states.present / sizeof states.present[0]);
-    constexpr int kWindows = static_cast<int>(sizeof states.window / sizeof states.window[0]);
-    visit_array(present, states.present, kSize / count, count, visitor);
-    visit_array(window, states.window, kWindows / count, count, visitor);
-  });
 }
 
 template <class T, int D, class Visitor>

@@ -13,27 +13,13 @@
 // are made so, and Adam's step is odd.
 #pragma once
 
+#include "rltools/core/require.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/rl/gaussian.h"
 #include "rltools/rl/normalizer.h"
 #include "rltools/rl/training.h"
 
 namespace rlt {
-
-namespace detail {
-
-// An environment that lacks its defaults is told of that, and of nothing else.
-template <class E>
-constexpr int mirrors_learnt() {
-  if constexpr (kIsMirrored<E>) return E::Environment::kMirrors;
-  return 0;
-}
-
-}  // namespace detail
-
-// The mirrors that an experiment learns with: its environment's where it states `kMirrored = true`.
-template <class E>
-constexpr int kMirrorsLearnt = detail::mirrors_learnt<E>();
 
 namespace detail {
 
@@ -78,36 +64,22 @@ constexpr bool units_mirror(int mirrors) {
 
 }  // namespace detail
 
-// What an experiment that is kMirrored keeps; all others keep it.
+// What the networks and the environment of an experiment that is kMirrored have to have.
 template <class E>
 struct SymmetryContract {
-  static constexpr int kCount = kMirrorsLearnt<E>;
-  static constexpr bool kStated = !kIsMirrored<E> || kCount > 0;
-  static constexpr bool kUnits =
-      !kIsMirrored<E> || (detail::units_mirror<typename E::Actor>(kCount) &&
-                          detail::units_mirror<typename E::Critic>(kCount));
-  static constexpr bool are_mirrors() {
-    if constexpr (kMirrorsLearnt<E> > 0) {
-      return detail::observations_mirror<typename E::Environment>() &&
-             detail::actions_mirror<typename E::Environment>();
-    }
-    return true;
-  }
-  static constexpr bool kKept = kStated && kUnits && are_mirrors();
-};
-
-// Instantiating it says in one sentence what does not fit.
-template <class E>
-struct MirrorSentences {
-  static constexpr bool kChecked = true;
-  static_assert(SymmetryContract<E>::kStated,
-                "the experiment is kMirrored, and its environment states no mirrors: kMirrors");
-  static_assert(SymmetryContract<E>::kUnits,
+  template <bool Asserts>
+  static constexpr bool check() {
+    bool kept = true;
+    RLT_REQUIRE((detail::units_mirror<typename E::Actor>(kMirrorsLearnt<E>) &&
+                 detail::units_mirror<typename E::Critic>(kMirrorsLearnt<E>)),
                 "the experiment is kMirrored, and the width of a hidden layer is not a multiple of "
                 "2 to the power of the environment's kMirrors");
-  static_assert(SymmetryContract<E>::are_mirrors(),
+    RLT_REQUIRE(detail::observations_mirror<typename E::Environment>() &&
+                    detail::actions_mirror<typename E::Environment>(),
                 "the environment's mirrors do not each undo themselves, or depend on their order, "
                 "or take what a policy sees to what it does not see");
+    return kept;
+  }
 };
 
 namespace detail {

@@ -38,73 +38,52 @@ struct AskedIn<E, std::void_t<typename E::AskedIn>> {
 template <class E>
 using AskedIn = typename detail::AskedIn<E>::Environment;
 
-// What an experiment E with a Teacher keeps: it and its student fit together. Instantiating it says
-// in one sentence what does not.
+// What an experiment E with a Teacher has to have, so that it and its student fit together.
 template <class E>
 struct StudentContract {
-  using Student = typename E::Environment;
-  using Teacher = AskedIn<E>;
-  using Learnt = typename E::Teacher::Environment;
-  static constexpr int kLearntSeen = Learnt::kObservationDim;
-  static constexpr bool kRemembers = !kIsRecurrent<typename E::Teacher::Actor>;
-  static constexpr bool kSameScalar =
-      std::is_same_v<typename Student::Scalar, typename E::Scalar> &&
-      std::is_same_v<typename Teacher::Scalar, typename E::Scalar>;
-  static constexpr bool kSameState =
-      std::is_base_of_v<typename Teacher::State, typename Student::State> &&
-      std::is_same_v<typename Student::Parameters, typename Teacher::Parameters> &&
-      std::is_same_v<typename Student::Settings, typename Teacher::Settings>;
-  static constexpr bool kNumbers = !kIsDiscrete<Student> && !kIsDiscrete<Teacher>;
-  static constexpr bool kHere = !kIsExternal<Student> && !kIsExternal<Teacher>;
-  static constexpr bool kHyperparameters =
-      std::is_base_of_v<DistillationHyperparameters, typename E::Hyperparameters>;
-  static constexpr bool kAsked =
-      Teacher::kObservationDim == kLearntSeen && Teacher::kActionDim == Learnt::kActionDim;
-  static constexpr int kActions = Teacher::kActionDim;
-  static constexpr int kActivation =
-      static_cast<int>(E::Actor::activation(E::Actor::kLayerCount - 1));
-  static constexpr bool kIdentity = kActivation == static_cast<int>(Activation::identity);
-  static constexpr bool kKept =
-      kRemembers && kSameScalar && kSameState && kNumbers && kHere && kHyperparameters &&
-      kIdentity && kAsked && kActions == Student::kActionDim &&
-      E::Actor::kInputDim == Student::kObservationDim &&
-      E::Actor::kOutputDim == Student::kActionDim && kRolloutRows<E> % E::kBatchSize == 0 &&
-      E::kBatchSize % E::kTileRows == 0 && WindowContract<E>::kKept;
-  static constexpr bool kChecked = true;
-  static_assert(kRemembers, "the teacher's actor is recurrent: it sees what it needs");
-  static_assert(kSameScalar,
+  template <bool Asserts>
+  static constexpr bool check() {
+    using Student = typename E::Environment;
+    using Teacher = AskedIn<E>;
+    using Learnt = typename E::Teacher::Environment;
+    constexpr int kLastLayer = E::Actor::kLayerCount - 1;
+    bool kept = true;
+    RLT_REQUIRE(!kIsRecurrent<typename E::Teacher::Actor>,
+                "the teacher's actor is recurrent: it sees what it needs");
+    RLT_REQUIRE((std::is_same_v<typename Student::Scalar, typename E::Scalar> &&
+                 std::is_same_v<typename Teacher::Scalar, typename E::Scalar>),
                 "the Scalars of experiment, student's and teacher's environment differ");
-  static_assert(kSameState,
+    RLT_REQUIRE((std::is_base_of_v<typename Teacher::State, typename Student::State> &&
+                 std::is_same_v<typename Student::Parameters, typename Teacher::Parameters> &&
+                 std::is_same_v<typename Student::Settings, typename Teacher::Settings>),
                 "the student's environment has another State, other Parameters or Settings than "
                 "the teacher's");
-  static_assert(kNumbers, "the actions are choices, and distillation learns numbers");
-  static_assert(kHere, "distillation steps environments itself, and one is elsewhere");
-  static_assert(kHyperparameters,
+    RLT_REQUIRE(!kIsDiscrete<Student> && !kIsDiscrete<Teacher>,
+                "the actions are choices, and distillation learns numbers");
+    RLT_REQUIRE(!kIsExternal<Student> && !kIsExternal<Teacher>,
+                "distillation steps environments itself, and one is elsewhere");
+    RLT_REQUIRE((std::is_base_of_v<DistillationHyperparameters, typename E::Hyperparameters>),
                 "the experiment's Hyperparameters are not DistillationHyperparameters nor derived "
                 "from it");
-  static_assert(kIdentity,
+    RLT_REQUIRE(E::Actor::activation(kLastLayer) == Activation::identity,
                 "the student's last activation must be identity, because its action is clamped");
-  static_assert(kAsked,
+    RLT_REQUIRE(Teacher::kObservationDim == Learnt::kObservationDim &&
+                    Teacher::kActionDim == Learnt::kActionDim,
                 "AskedIn has another observation or action width than the environment in which the "
                 "teacher learns");
-  static_assert(Size<kActions>::template kIs<Student::kActionDim>,
+    RLT_REQUIRE(Size<Teacher::kActionDim>::template kIs<Student::kActionDim>,
                 "the teacher's action width differs from the student's");
-  static_assert(Size<E::Actor::kInputDim>::template kIs<Student::kObservationDim>,
+    RLT_REQUIRE(Size<E::Actor::kInputDim>::template kIs<Student::kObservationDim>,
                 "the student's input width differs from its environment's observation width");
-  static_assert(Size<E::Actor::kOutputDim>::template kIs<Student::kActionDim>,
+    RLT_REQUIRE(Size<E::Actor::kOutputDim>::template kIs<Student::kActionDim>,
                 "the student's output width differs from its environment's action width");
-  static_assert(Size<kRolloutRows<E> % E::kBatchSize>::template kIs<0>,
+    RLT_REQUIRE(Size<kRolloutRows<E> % E::kBatchSize>::template kIs<0>,
                 "kBatchSize does not divide kRolloutSteps times kEnvironments: the remainder is "
                 "not 0");
-  static_assert(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
+    RLT_REQUIRE(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
                 "kTileRows does not divide kBatchSize: the remainder is not 0");
-  static_assert(WindowContract<E>::kNeeded,
-                "the experiment states kWindowSteps, and its student is not recurrent");
-  static_assert(WindowContract<E>::kPositive, "kWindowSteps must be at least 1");
-  static_assert(Size<WindowContract<E>::kRolloutRest>::template kIs<0>,
-                "kWindowSteps does not divide kRolloutSteps: the remainder is not 0");
-  static_assert(Size<WindowContract<E>::kTileRest>::template kIs<0>,
-                "kWindowSteps does not divide kTileRows: the remainder is not 0");
+    return kept && WindowContract<E>::template check<Asserts>();
+  }
 };
 
 namespace distillation {

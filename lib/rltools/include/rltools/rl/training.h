@@ -5,8 +5,9 @@
 
 #include "rltools/core/fields.h"
 #include "rltools/core/finite.h"
+#include "rltools/core/require.h"
 #include "rltools/core/tensor.h"
-#include "rltools/nn/sequential.h"
+#include "rltools/nn/mlp.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/experiment.h"
 #include "rltools/rl/hyperparameters.h"
@@ -46,12 +47,6 @@ struct CriticOfExperiment<E, std::void_t<typename E::Critic>> {
   using Type = typename E::Critic;
 };
 
-template <class Algorithm, class = void>
-struct LearnsRecurrent : std::false_type {};
-template <class Algorithm>
-struct LearnsRecurrent<Algorithm, std::void_t<decltype(Algorithm::kLearnsRecurrent)>>
-    : std::bool_constant<Algorithm::kLearnsRecurrent> {};
-
 }  // namespace detail
 
 // An experiment's networks; one without layers or state where it has none.
@@ -62,38 +57,30 @@ using CriticOf = typename detail::CriticOfExperiment<E>::Type;
 template <class E>
 constexpr bool kHasRecurrent = kIsRecurrent<ActorOf<E>> || kIsRecurrent<CriticOf<E>>;
 
-// Whether its algorithm reads all of its options, and learns its recurrent networks: instantiating
-// it says where not.
+// Whether the experiment's algorithm reads all of its options, and learns its recurrent networks.
 template <class E>
 struct AlgorithmContract {
-  static constexpr bool kRecurrent =
-      !kHasRecurrent<E> || detail::LearnsRecurrent<typename E::Algorithm>::value;
-#define RLT_IS_READ(Name) \
-  static constexpr bool Name = !detail::States_##Name<E>::value || E::Algorithm::Reads::Name;
-  RLT_OPTIONS(RLT_IS_READ)
-#undef RLT_IS_READ
-#define RLT_AND(Name) &&Name
-  static constexpr bool kKept = kRecurrent RLT_OPTIONS(RLT_AND);
-#undef RLT_AND
-  static constexpr bool kChecked = true;
-  static_assert(kRecurrent,
+  template <bool Asserts>
+  static constexpr bool check() {
+    using Reads = typename E::Algorithm::Reads;
+    bool kept = true;
+    RLT_REQUIRE(Reads::kRecurrentNetworks || !kHasRecurrent<E>,
                 "a network of the experiment is recurrent, and its algorithm learns none that is: "
                 "PPO does");
-  static_assert(kWindowSteps,
+    RLT_REQUIRE(Reads::kWindowSteps || !detail::States_kWindowSteps<E>::value,
                 "the experiment states kWindowSteps, which its algorithm does not read: PPO and "
                 "distillation do, of recurrent networks");
-  static_assert(kMirrored,
+    RLT_REQUIRE(Reads::kMirrored || !detail::States_kMirrored<E>::value,
                 "the experiment states kMirrored, which its algorithm does not read: TD3, SAC and "
                 "PPO do");
-  static_assert(kNormalized,
+    RLT_REQUIRE(Reads::kNormalized || !detail::States_kNormalized<E>::value,
                 "the experiment states kNormalized, which its algorithm does not read: TD3 and SAC "
                 "do, and PPO and distillation have a hyperparameter, norm_obs");
-  static_assert(kAveragedUpdates,
+    RLT_REQUIRE(Reads::kAveragedUpdates || !detail::States_kAveragedUpdates<E>::value,
                 "the experiment states kAveragedUpdates, which its algorithm does not read: TD3 "
                 "and SAC do");
-  static_assert(kFinalRate,
-                "the experiment states kFinalRate, which no algorithm reads any more: TD3 and SAC "
-                "average by kAveragedUpdates, the others have a hyperparameter, lr_end_factor");
+    return kept;
+  }
 };
 
 // An experiment's run. The three parts are placed by whoever owns them (docs/design.md, "Memory").
@@ -102,9 +89,9 @@ struct Training {
   using Experiment = E;
   // What does not fit together is said here, in one sentence, and nothing else of the run is
   // compiled.
-  static_assert(EnvironmentContract<typename E::Environment>::kChecked);
-  static_assert(E::Algorithm::template ExperimentContract<E>::kChecked);
-  static_assert(AlgorithmContract<E>::kChecked);
+  static_assert(kIsAsserted<EnvironmentContract<typename E::Environment>>);
+  static_assert(kIsAsserted<typename E::Algorithm::template ExperimentContract<E>>);
+  static_assert(kIsAsserted<AlgorithmContract<E>>);
 
   RunHyperparameters<E> hyperparameters;
   Learner<E>& learner;  // networks, optimizer moments, progress: touched every step
@@ -210,21 +197,18 @@ void note_no_action(StepReport<E>& report, T (&present)[Count]) {
 }
 
 // Whether the environment and the experiment keep their contracts; what relies on them is compiled
-// only then. (The condition is a parameter because Clang refuses to use it again where it has
-// failed in a variable's initializer.)
-template <class E, bool Kept = AlgorithmContract<E>::kKept &&
-                               EnvironmentContract<typename E::Environment>::kKept &&
-                               E::Algorithm::template ExperimentContract<E>::kKept>
-struct Contracts {
-  static constexpr bool kKept = Kept;
-};
+// only then.
+template <class E>
+constexpr bool kKeepsContracts =
+    kIsKept<AlgorithmContract<E>> && kIsKept<EnvironmentContract<typename E::Environment>> &&
+    kIsKept<typename E::Algorithm::template ExperimentContract<E>>;
 
 // Sets the whole state from the hyperparameters: networks from the seed, empty replay buffer, first
 // episode.
 template <class Device, class E>
 void initialize(Device device, Training<E>& training) {
-  if constexpr (Contracts<E>::kKept) {
-    initialize_algorithm(device, typename E::Algorithm{}, training);
+  if constexpr (kKeepsContracts<E>) {
+    E::Algorithm::initialize(device, training);
   }
 }
 
@@ -232,8 +216,8 @@ void initialize(Device device, Training<E>& training) {
 // part of the learning.
 template <class Device, class E>
 StepReport<E> train_step(Device device, Training<E>& training) {
-  if constexpr (Contracts<E>::kKept) {
-    return train_step_algorithm(device, typename E::Algorithm{}, training);
+  if constexpr (kKeepsContracts<E>) {
+    return E::Algorithm::train_step(device, training);
   }
   return {};
 }
@@ -241,9 +225,9 @@ StepReport<E> train_step(Device device, Training<E>& training) {
 // After a checkpoint: where episodes are played elsewhere, those that were under way are gone, and
 // new ones begin.
 template <class Device, class E>
-void begin_lost_episodes_anew(Device device, Training<E>& training) {
-  if constexpr (Contracts<E>::kKept && kIsExternal<typename E::Environment>) {
-    begin_anew_algorithm(device, typename E::Algorithm{}, training);
+void restart_lost_episodes(Device device, Training<E>& training) {
+  if constexpr (kKeepsContracts<E> && kIsExternal<typename E::Environment>) {
+    E::Algorithm::restart_episodes(device, training);
   }
 }
 
@@ -266,14 +250,14 @@ void begin_episode([[maybe_unused]] PolicyState<E>& state) {
 template <class Device, class E, class Observation, class Action>
 void act(Device device, Training<E>& training, const Observation& observation, Action& action) {
   static_assert(!kIsRecurrent<PolicyNetwork<E>>, "a recurrent policy acts with a PolicyState");
-  act_algorithm(device, typename E::Algorithm{}, training, observation, action);
+  E::Algorithm::act(device, training, observation, action);
 }
 // The same of any policy, whose hidden state moves on.
 template <class Device, class E, class Observation, class Action>
 void act(Device device, Training<E>& training, const Observation& observation,
          [[maybe_unused]] PolicyState<E>& state, Action& action) {
   if constexpr (kIsRecurrent<PolicyNetwork<E>>) {
-    act_algorithm(device, typename E::Algorithm{}, training, observation, action, state);
+    E::Algorithm::act(device, training, observation, action, state);
   } else {
     act(device, training, observation, action);
   }
@@ -291,8 +275,8 @@ void reset_progress(Training<E>& training) {
 // void* data).
 template <class E, class Visitor>
 void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
-  if constexpr (Contracts<E>::kKept) {
-    for_each_state_tensor_algorithm(typename E::Algorithm{}, training, visitor);
+  if constexpr (kKeepsContracts<E>) {
+    E::Algorithm::for_each_state_tensor(training, visitor);
   }
 }
 
@@ -331,7 +315,7 @@ bool state_is_finite(Training<E>& training) {
 // The trained network as it is deployed; valid until the next training step.
 template <class E>
 const PolicyNetwork<E>& policy(const Training<E>& training) {
-  return policy_algorithm(typename E::Algorithm{}, training);
+  return E::Algorithm::policy(training);
 }
 
 template <class E>
@@ -351,14 +335,14 @@ T progress_fraction(const Training<E>& training) {
 template <class E>
 bool finished(const Training<E>& training) {
   return steps_done(training) >= training.hyperparameters.steps &&
-         is_complete_algorithm(typename E::Algorithm{}, training);
+         E::Algorithm::is_complete(training);
 }
 
 // False where the state cannot be that of a run: one from elsewhere is checked with this before
 // anything is done with it.
 template <class E>
 bool state_is_consistent(const Training<E>& training) {
-  return is_consistent_algorithm(typename E::Algorithm{}, training);
+  return E::Algorithm::is_consistent(training);
 }
 
 // Size of the checkpoint's payload.

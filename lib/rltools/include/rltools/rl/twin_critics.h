@@ -1,16 +1,94 @@
-// Two critics that learn from the smaller of their targets' values (clipped double Q-learning,
-// Fujimoto et al. 2018, section 4.2), as td3.h and sac.h have them.
+// What TD3 and SAC share besides off_policy.h: an actor and two critics with their targets, how
+// they begin, and the scratch memory in which they work. How they learn: td3.h, sac.h.
 #pragma once
 
+#include <type_traits>
+
+#include "rltools/core/require.h"
 #include "rltools/core/tasks.h"
-#include "rltools/nn/loss.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/batch.h"
 #include "rltools/rl/off_policy.h"
-#include "rltools/rl/symmetry.h"
 
 namespace rlt {
+
+// The actor's average of a kAveragedUpdates experiment, which is its policy. A base of the learner,
+// for it to take no space elsewhere.
+template <class E, bool Kept = (kAveragedUpdates<E> > 0)>
+struct WithAverage {};
+template <class E>
+struct WithAverage<E, true> {
+  typename E::Actor actor_average;
+};
+
+// What both algorithms learn, and where a run stands.
+template <class E>
+struct TwinCriticsLearner : WithNormalizer<E>, WithAverage<E> {
+  typename E::Actor actor;
+  typename E::Critic critic_1, critic_2, critic_1_target, critic_2_target;
+  AdamState<typename E::Actor> actor_optimizer;
+  AdamState<typename E::Critic> critic_1_optimizer, critic_2_optimizer;
+  Environments<E> environments;
+  Progress<typename E::Scalar> progress;
+};
+
+template <class E>
+struct CriticWork;  // a critic, and the scratch memory that it uses: below
+
+// ---- Beginning and acting -----------------------------------------------------------------------
+
+// Set actor and critics from the seed, the critics' targets equal to them, and their optimizers;
+// no progress, an empty replay buffer, and first episodes.
+template <class Device, class E>
+void initialize_actor_and_critics(Device device, Training<E>& training) {
+  auto& learner = training.learner;
+  const std::uint32_t seed = training.hyperparameters.seed;
+  initialize_kaiming(device, learner.actor, seed, 0);
+  initialize(learner.actor_optimizer);
+  initialize_kaiming(device, learner.critic_1, seed, 1);
+  initialize_kaiming(device, learner.critic_2, seed, 2);
+  if constexpr (kIsMirrored<E>) {
+    make_symmetric(training, learner.actor, learner.critic_1);
+    make_symmetric(training, learner.actor, learner.critic_2);
+  }
+  if constexpr (kAveragedUpdates<E> > 0) learner.actor_average = learner.actor;
+  learner.critic_1_target = learner.critic_1;
+  learner.critic_2_target = learner.critic_2;
+  initialize(learner.critic_1_optimizer);
+  initialize(learner.critic_2_optimizer);
+  reset_progress(training);
+  clear(training.replay);
+  begin_episodes(device, training);
+  if constexpr (kIsNormalized<E>) initialize(learner.normalizer);
+  update_normalizer(training);
+}
+
+// Return the actor whose actions count when training is over: its average, where one is kept.
+template <class E>
+const typename E::Actor& policy_actor(const Training<E>& training) {
+  if constexpr (kAveragedUpdates<E> > 0) {
+    return training.learner.actor_average;
+  } else {
+    return training.learner.actor;
+  }
+}
+
+// Return an observation (1, ObservationDim) as the actor sees it.
+template <class E, class Observation>
+decltype(auto) seen_by_policy([[maybe_unused]] const Training<E>& training,
+                              const Observation& observation) {
+  if constexpr (kIsNormalized<E>) {
+    constexpr int kObservation = E::Environment::kObservationDim;
+    Matrix<typename E::Scalar, 1, kObservation> seen;
+    normalize_part<kObservation>(training.learner.normalizer, observation.data(), seen.data());
+    return seen;
+  } else {
+    return (observation);
+  }
+}
+
+// ---- Learning -----------------------------------------------------------------------------------
 
 // critic_input row = (observation row, action row), for a tile
 template <class Device, class E, class Observation>
@@ -20,12 +98,157 @@ void set_critic_input(Device device, Training<E>& training, const Observation& o
       device, observation.data(), scratch.action.data(), scratch.critic_input.data());
 }
 
+// Take one Adam step of the actor by scratch.actor_gradient, its `update`-th from 1. Its average
+// moves by a share of 1 / min(update, kAveragedUpdates) of the way: the mean of all of its values,
+// and then one in which earlier ones fade (the averaging of Polyak and Juditsky, SIAM J. Control
+// Optim. 30, 1992).
+template <class Device, class E>
+void step_actor(Device device, Training<E>& training, [[maybe_unused]] std::uint32_t update) {
+  auto& learner = training.learner;
+  auto& gradient = training.scratch.actor_gradient;
+  if constexpr (kIsMirrored<E>) average_actor_over_mirrors(training, gradient);
+  adam_step(device, adam_parameters(training), learner.actor_optimizer, gradient, learner.actor);
+  if constexpr (kAveragedUpdates<E> > 0) {
+    using T = typename E::Scalar;
+    const auto count = math::minimum(static_cast<T>(update), static_cast<T>(kAveragedUpdates<E>));
+    polyak_update<E::Actor::kParameterCount>(device, T(1) / count, learner.actor.values,
+                                             learner.actor_average.values);
+  }
+}
+
+// Take one Adam step of a critic by its gradient.
+template <class Device, class E>
+void step_critic(Device device, const Training<E>& training, CriticWork<E> critic) {
+  if constexpr (kIsMirrored<E>) average_critic_over_mirrors(training, critic.gradient);
+  adam_step(device, adam_parameters(training), critic.optimizer, critic.gradient, critic.network);
+}
+
+// ---- The algorithms' base -----------------------------------------------------------------------
+
+struct TwinCritics : OffPolicy {
+  struct Reads : ReadsNothing {
+    static constexpr bool kMirrored = true, kNormalized = true, kAveragedUpdates = true;
+  };
+
+  template <class Environment, int... Hidden>
+  using TaskCritic =
+      ReluMlp<typename Environment::Scalar, Activation::identity,
+              kCriticObservationDim<Environment> + Environment::kActionDim, Hidden..., 1>;
+
+  template <class E, class Visitor>
+  static void for_each_network(const Training<E>& training, Visitor&& visitor) {
+    visitor("actor", training.learner.actor);
+    visitor("critic", training.learner.critic_1);
+  }
+};
+
+// What an experiment E of these algorithms has to have.
+template <class E>
+struct TwinCriticsContract {
+  template <bool Asserts>
+  static constexpr bool check() {
+    using Environment = typename E::Environment;
+    constexpr int kCriticInput = kCriticObservationDim<Environment> + Environment::kActionDim;
+    bool kept = true;
+    RLT_REQUIRE((std::is_same_v<typename Environment::Scalar, typename E::Scalar>),
+                "the environment's Scalar differs from that of the experiment");
+    RLT_REQUIRE(!kIsDiscrete<Environment>,
+                "the environment's actions are choices, which DQN and PPO learn");
+    RLT_REQUIRE(Size<E::Actor::kInputDim>::template kIs<Environment::kObservationDim>,
+                "the actor's input width differs from the environment's observation width");
+    RLT_REQUIRE(Size<E::Critic::kInputDim>::template kIs<kCriticInput>,
+                "the critic's input width differs from observation width plus action width");
+    RLT_REQUIRE(Size<E::Critic::kOutputDim>::template kIs<1>,
+                "the critic's output width differs from 1");
+    RLT_REQUIRE(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
+                "kTileRows does not divide kBatchSize: the remainder is not 0");
+    return kept && MirrorContract<E>::template check<Asserts>();
+  }
+};
+
+// ---- The state's tensors ------------------------------------------------------------------------
+
+template <class E, class Visitor>
+void for_each_actor_tensor(Training<E>& training, Visitor&& visitor) {
+  for_each_tensor("actor", training.learner.actor, visitor);
+  if constexpr (kAveragedUpdates<E> > 0) {
+    for_each_tensor("actor_average", training.learner.actor_average, visitor);
+  }
+}
+
+template <class E, class Visitor>
+void for_each_critic_tensor(Training<E>& training, Visitor&& visitor) {
+  auto& learner = training.learner;
+  for_each_tensor("critic_1", learner.critic_1, visitor);
+  for_each_tensor("critic_2", learner.critic_2, visitor);
+  for_each_tensor("critic_1_target", learner.critic_1_target, visitor);
+  for_each_tensor("critic_2_target", learner.critic_2_target, visitor);
+}
+
+// Visit the optimizers of actor and critics.
+template <class E, class Visitor>
+void for_each_optimizer_tensor(Training<E>& training, Visitor&& visitor) {
+  auto& learner = training.learner;
+  visit_optimizer("actor_optimizer/first_moment", "actor_optimizer/second_moment",
+                  "actor_optimizer/decay_power", learner.actor_optimizer, visitor);
+  visit_optimizer("critic_1_optimizer/first_moment", "critic_1_optimizer/second_moment",
+                  "critic_1_optimizer/decay_power", learner.critic_1_optimizer, visitor);
+  visit_optimizer("critic_2_optimizer/first_moment", "critic_2_optimizer/second_moment",
+                  "critic_2_optimizer/decay_power", learner.critic_2_optimizer, visitor);
+}
+
+// ---- Scratch memory -----------------------------------------------------------------------------
+
+// `BothCritics` where the algorithm needs what both critics leave for the backward pass.
+template <class E, bool BothCritics = false>
+struct TwinCriticsScratch : PolicyRows<typename E::Environment, E::kTileRows> {
+  using T = typename E::Scalar;
+  static constexpr int kBatch = E::kBatchSize, kTile = E::kTileRows;
+  static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
+  static constexpr int kAction = E::Environment::kActionDim;
+  static constexpr int kWidest =
+      E::Actor::max_of(E::Actor::widest_hidden(), E::Critic::widest_hidden());
+  // Workspaces. Where memory is scarce all work has the same in turn, but for what both critics
+  // leave for the backward pass. Else each critic has its own, and a third one is for work whose
+  // rows are shared: memory that goes from core to core costs more than it takes.
+  static constexpr bool kAtOnce = std::is_base_of_v<SecondCriticScratch, E>;
+  static constexpr int kPasses = kAtOnce ? 3 : BothCritics ? 2 : 1;
+  static constexpr int kPassOfCritic[2] = {0, kPasses > 1 ? 1 : 0};
+  static constexpr int kSharedPass = kAtOnce ? 2 : 0;
+  static constexpr int kGradients = kAtOnce ? 3 : 1;
+  static constexpr int kGradientOfCritic[2] = {0, kAtOnce ? 1 : 0};
+  static constexpr int kSharedGradient = kAtOnce ? 2 : 0;
+
+  // The batch, gathered from the replay buffer.
+  Matrix<T, kBatch, kObservation + kAction> observation_action;
+  Matrix<T, kBatch, kObservation> observation;
+  Matrix<T, kBatch, kObservation> next_observation;
+  Matrix<T, kBatch, kAction> target_noise;
+  Matrix<T, kBatch, 1> reward;
+  Matrix<T, kBatch, 1> not_terminated;  // 1, or 0 where the transition ended its episode
+  Matrix<T, kBatch, 1> target_value;
+
+  // A tile of it.
+  MlpBuffer<typename E::Actor, kTile> actor_buffer;
+  Matrix<T, kTile, kAction> action;
+  Matrix<T, kTile, kObservation + kAction> critic_input;
+  Matrix<T, kTile, 1> value[2];
+  MlpBuffer<typename E::Critic, kTile> critic_buffer[kPasses];
+  Matrix<T, kTile, 1> value_gradient[kPasses];
+  Matrix<T, kTile, kAction> action_gradient[kPasses];
+  GradientBuffer<T, kTile, kWidest> gradient_buffer[kGradients];
+
+  typename E::Actor actor_gradient;
+  typename E::Critic critic_gradient[kGradients];
+  MlpBuffer<typename E::Actor, kEnvironmentCount<E>> exploring_buffer;
+};
+
 // A critic of the two, and the scratch memory that it uses.
 template <class E>
 struct CriticWork {
   using T = typename E::Scalar;
   int index;
-  typename E::Critic& critic;
+  typename E::Critic& network;
   typename E::Critic& target;
   AdamState<typename E::Critic>& optimizer;
   Matrix<T, E::kTileRows, 1>& value;
@@ -36,7 +259,7 @@ struct CriticWork {
   typename E::Critic& gradient;
 };
 
-// The critic `index`, 0 or 1, with the workspaces `pass` and `gradient`.
+// Return the critic `index`, 0 or 1, with the workspaces `pass` and `gradient`.
 template <class E>
 CriticWork<E> critic_work(Training<E>& training, int index, int pass, int gradient) {
   auto& learner = training.learner;
@@ -53,13 +276,13 @@ CriticWork<E> critic_work(Training<E>& training, int index, int pass, int gradie
           scratch.critic_gradient[gradient]};
 }
 
-// The first critic, for work whose rows are shared.
+// Return the first critic, for work whose rows are shared.
 template <class E>
-CriticWork<E> shared_work_of_first_critic(Training<E>& training) {
+CriticWork<E> first_critic(Training<E>& training) {
   return critic_work(training, 0, Scratch<E>::kSharedPass, Scratch<E>::kSharedGradient);
 }
 
-// Calls function(device, critic_work) for both critics, as tasks where each has its own workspace.
+// Call function(device, critic_work) for both critics, as tasks where each has its own workspace.
 template <class Device, class E, class Function>
 void for_both_critics(Device device, Training<E>& training, Function&& function) {
   const auto call = [&](auto part, auto index) {
@@ -73,70 +296,6 @@ void for_both_critics(Device device, Training<E>& training, Function&& function)
     call(device, std::integral_constant<int, 0>{});
     call(device, std::integral_constant<int, 1>{});
   }
-}
-
-// value[0] = min(Q1', Q2')(critic_input), for a tile
-template <class Device, class E>
-void evaluate_target_critics(Device device, Training<E>& training) {
-  auto& scratch = training.scratch;
-  for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
-    forward(one_device, work.target, scratch.critic_input, work.value, work.buffer);
-  });
-  take_minimum<E::kTileRows>(device, scratch.value[1].data(), scratch.value[0].data());
-}
-
-// target_value = reward + gamma (1 - terminated) value[0], for the tile that begins at row
-// `first`
-template <class Device, class E>
-void set_target_values(Device device, Training<E>& training, int first) {
-  auto& scratch = training.scratch;
-  discounted_targets<E::kTileRows>(device,
-                                   static_cast<typename E::Scalar>(training.hyperparameters.gamma),
-                                   scratch.reward.row(first), scratch.not_terminated.row(first),
-                                   scratch.value[0].data(), scratch.target_value.row(first));
-}
-
-// One Adam step on the mean of (Q(s, a) - target_value)^2; returns that mean.
-template <class Device, class E>
-typename E::Scalar update_critic(Device device, const Training<E>& training, CriticWork<E> work) {
-  using T = typename E::Scalar;
-  const auto& scratch = training.scratch;
-  T loss = T(0);
-  set_zero(work.gradient);
-  for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
-    const auto input = rows<E::kTileRows>(scratch.observation_action, first);
-    forward(device, work.critic, input, work.value, work.buffer);
-    loss +=
-        mean_squared_error<E::kTileRows>(device, work.value.data(), scratch.target_value.row(first),
-                                         static_cast<T>(E::kBatchSize), work.value_gradient.data());
-    backward(device, work.critic, input, work.value, work.buffer, work.value_gradient.data(),
-             work.gradient, nullptr, work.gradient_buffer);
-  }
-  average_critic_over_mirrors(training, work.gradient);
-  adam_step(device, adam_parameters(training), work.optimizer, work.gradient, work.critic);
-  return loss;
-}
-
-// One step of both critics toward target_value; fills the report and returns the sum of the
-// losses.
-template <class Device, class E>
-typename E::Scalar update_critics(Device device, Training<E>& training, StepReport<E>& report) {
-  typename E::Scalar loss[2];
-  for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
-    loss[work.index] = update_critic(one_device, training, work);
-  });
-  report.metrics.critic_1_loss = static_cast<float>(loss[0]);
-  report.metrics.critic_2_loss = static_cast<float>(loss[1]);
-  return loss[0] + loss[1];
-}
-
-template <class Device, class E>
-void update_critic_targets(Device device, Training<E>& training) {
-  const auto rate = static_cast<typename E::Scalar>(training.hyperparameters.tau);
-  for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
-    polyak_update<E::Critic::kParameterCount>(one_device, rate, work.critic.values,
-                                              work.target.values);
-  });
 }
 
 }  // namespace rlt

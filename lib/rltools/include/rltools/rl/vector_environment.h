@@ -10,7 +10,6 @@
 #include "rltools/core/random.h"
 #include "rltools/core/tasks.h"
 #include "rltools/rl/environment.h"
-#include "rltools/rl/environment_lanes.h"
 #include "rltools/rl/non_finite_steps.h"
 
 namespace rlt {
@@ -79,9 +78,9 @@ struct VectorEnvironment<E, kAtRunTime> : ParameterSets<E, kAtRunTime> {
 // function(worker, index) for every environment, shared where the steps are enough work.
 template <class E, class Device, class Function>
 void for_each_environment(Device device, int count, Function&& function) {
-  constexpr int kLeastToShare_us = 20;
+  constexpr int kMinToShare_us = 20;
   if constexpr (E::kStepWork_us > 0) {
-    if (count * E::kStepWork_us >= kLeastToShare_us) {
+    if (count * E::kStepWork_us >= kMinToShare_us) {
       return for_each_index(device, count, function);
     }
   }
@@ -195,131 +194,13 @@ bool step_and_observe(Device device, const E& environment, VectorEnvironment<E, 
 
 namespace detail {
 
-// Cheap environments from this many on are stepped in lanes: in loops whose passes are independent,
-// straight-line code, which compilers turn into vector instructions, an environment in each lane,
-// where they see all of it. No bit changes by that. Those with many fields are transposed for it
-// (environment_lanes.h). Those that end episodes by themselves, and those that are elsewhere, are
-// stepped one at a time.
-constexpr int kFewestLanes = 16, kMaxInBlock = 64;
+// Cheap environments from this many on are stepped in lanes (environment_lanes.h). No bit changes
+// by that. Those that end episodes by themselves, and external ones, are stepped one at a time.
+constexpr int kMinLanes = 16;
 
 template <class E, int N>
-constexpr bool kStepsInLanes = (N >= kFewestLanes || N == kAtRunTime) && E::kStepWork_us == 0 &&
+constexpr bool kStepsInLanes = (N >= kMinLanes || N == kAtRunTime) && E::kStepWork_us == 0 &&
                                !E::kTruncates && !kIsExternal<E>;
-
-// rewards (count) and terminated (count) of environments `first` to `first` + count - 1, whose
-// states (count) move on.
-template <class Device, class E, int N>
-RLT_LOOP_OVER_LANES void step_states(Device device, const E& environment,
-                                     const VectorEnvironment<E, N>& environments, int first,
-                                     int count, std::uint32_t seed, std::uint32_t step_number,
-                                     const typename E::Scalar* __restrict action,
-                                     typename E::State* __restrict states,
-                                     typename E::Scalar* __restrict rewards,
-                                     std::uint8_t* __restrict terminated) {
-  for (int i = 0; i < count; i++) {
-    const auto number = static_cast<std::uint32_t>(first + i);
-    const auto result = step(device, environment, environments.at(first + i), states[i],
-                             action + static_cast<std::ptrdiff_t>(i) * E::kActionDim,
-                             RandomStream{seed, Purpose::environment_step, step_number, number});
-    rewards[i] = result.reward;
-    terminated[i] = result.terminated;
-  }
-}
-
-// observations (count, CriticObservationDim) of their states (count).
-template <class Device, class E, int N>
-RLT_LOOP_OVER_LANES void observe_states(Device device, const E& environment,
-                                        const VectorEnvironment<E, N>& environments, int first,
-                                        int count, std::uint32_t seed, std::uint32_t step_number,
-                                        const typename E::State* __restrict states,
-                                        typename E::Scalar* __restrict observations) {
-  for (int i = 0; i < count; i++) {
-    const auto number = static_cast<std::uint32_t>(first + i);
-    observe(device, environment, environments.at(first + i), states[i],
-            observations + static_cast<std::ptrdiff_t>(i) * kCriticObservationDim<E>,
-            RandomStream{seed, Purpose::observation, step_number, number});
-  }
-}
-
-// Both of them: a state of `states` (count, Count at the most) whose step is broken stays.
-template <bool LooksForBroken, int Count, class Device, class E, int N>
-void step_and_observe_states(Device device, const E& environment,
-                             const VectorEnvironment<E, N>& environments, int first, int count,
-                             std::uint32_t seed, std::uint32_t step_number,
-                             const typename E::Scalar* action, typename E::State* states,
-                             typename E::Scalar* rewards, std::uint8_t* terminated,
-                             typename E::Scalar* observations) {
-  const auto step_all_of_them = [&] {
-    step_states(device, environment, environments, first, count, seed, step_number, action, states,
-                rewards, terminated);
-    observe_states(device, environment, environments, first, count, seed, step_number, states,
-                   observations);
-  };
-  if constexpr (LooksForBroken) {
-    typename E::State before[Count];
-    for (int i = 0; i < count; i++) before[i] = states[i];
-    step_all_of_them();
-    constexpr int kObservation = kCriticObservationDim<E>;
-    if (are_sound<E>(rewards, observations, count)) return;
-    for (int i = 0; i < count; i++) {
-      if (is_broken<E>(rewards[i], observations + i * kObservation)) states[i] = before[i];
-    }
-  } else {
-    step_all_of_them();
-  }
-}
-
-// Step, observation and, where an episode ends, the next one, of `count` environments from `first`
-// on, all steps before all observations.
-template <int Count, class Device, class E, int N, class Store>
-void step_block(Device device, const E& environment, VectorEnvironment<E, N>& environments,
-                int first, int count, std::uint32_t seed, std::uint32_t step_number,
-                std::uint32_t episode_steps, const typename E::Scalar* action, Store& store) {
-  using T = typename E::Scalar;
-  constexpr int kObservation = kCriticObservationDim<E>;
-  constexpr bool kLooks = kLooksForNonFinite<E, Store>;
-  T rewards[Count], observations[Count * kObservation];
-  std::uint8_t terminated[Count], truncated[Count];
-  auto* states = environments.state + first;
-  action += static_cast<std::ptrdiff_t>(first) * E::kActionDim;
-  int done = 0;
-  if constexpr (kIsTransposed<Device, E>) {
-    for (; done + kLaneCount <= count; done += kLaneCount) {
-      const int index = first + done;
-      step_and_observe_lanes<kLooks>(device, environment, &environments.at(index), states + done,
-                                     action + done * E::kActionDim, seed, step_number,
-                                     static_cast<std::uint32_t>(index), rewards + done,
-                                     terminated + done, observations + done * kObservation);
-    }
-  }
-  constexpr int kRest = kIsTransposed<Device, E> ? kLaneCount : Count;
-  if (done < count) {
-    step_and_observe_states<kLooks, kRest>(
-        device, environment, environments, first + done, count - done, seed, step_number,
-        action + done * E::kActionDim, states + done, rewards + done, terminated + done,
-        observations + done * kObservation);
-  }
-  for (int i = 0; i < count; i++) {
-    const std::uint32_t episode_step = ++environments.episode_step[first + i];
-    environments.episode_return[first + i] += rewards[i];
-    truncated[i] = static_cast<std::uint8_t>(!terminated[i] & (episode_step >= episode_steps));
-  }
-  [[maybe_unused]] const bool all_are_sound = !kLooks || are_sound<E>(rewards, observations, count);
-  for (int i = 0; i < count; i++) {
-    const Transition<T> transition{rewards[i], terminated[i] != 0, truncated[i] != 0,
-                                   environments.episode_return[first + i]};
-    T* reached = store.reached(first + i, transition);
-    for (int k = 0; k < kObservation; k++) reached[k] = observations[i * kObservation + k];
-    if constexpr (kLooks) {
-      if (!all_are_sound && is_broken<E>(rewards[i], reached)) {
-        store.broken(first + i);
-        continue;
-      }
-    }
-    if (transition.ended())
-      begin_next_episode(device, environment, environments, first + i, seed, store);
-  }
-}
 
 }  // namespace detail
 
@@ -334,16 +215,9 @@ void step_all(Device device, const E& environment, VectorEnvironment<E, N>& envi
               std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,
               const typename E::Scalar* action, Store&& store) {
   if constexpr (detail::kStepsInLanes<E, N>) {
-    constexpr bool kIsOneBlock = N != kAtRunTime && N < detail::kMaxInBlock;
-    constexpr int kBlock = kIsOneBlock ? N : detail::kMaxInBlock;
-    const int whole = environments.count();
-    if (N != kAtRunTime || whole >= detail::kFewestLanes) {
-      for (int first = 0, count = 0; first != whole; first += count) {
-        count = math::minimum(kBlock, whole - first);
-        detail::step_block<kBlock>(device, environment, environments, first, count, seed,
-                                   step_number, episode_steps, action, store);
-      }
-      return;
+    if (environments.count() >= detail::kMinLanes) {
+      return step_in_lanes(device, environment, environments, seed, step_number, episode_steps,
+                           action, store);
     }
   }
   if constexpr (kIsExternal<E>) {  // nothing else is asked of it before all have stepped
@@ -367,8 +241,8 @@ void step_all(Device device, const E& environment, VectorEnvironment<E, N>& envi
 
 // Ends the episodes under way, as if they had been lost, and begins new ones.
 template <class Device, class E, int N, class Begun>
-void begin_all_anew(Device device, const E& environment, VectorEnvironment<E, N>& environments,
-                    std::uint32_t seed, Begun&& begun) {
+void restart_all(Device device, const E& environment, VectorEnvironment<E, N>& environments,
+                 std::uint32_t seed, Begun&& begun) {
   struct {
     Begun& function;
     auto begun(int index) { return function(index); }
@@ -385,7 +259,7 @@ void begin_all(Device device, const E& environment, VectorEnvironment<E, N>& env
   for (int index = 0; index < environments.count(); index++) {
     environments.episodes[index] = ~std::uint32_t{0};  // the next one is episode 0
   }
-  begin_all_anew(device, environment, environments, seed, begun);
+  restart_all(device, environment, environments, seed, begun);
 }
 
 // Episodes ended, of all environments.
@@ -397,3 +271,5 @@ std::uint32_t episodes_ended(const VectorEnvironment<E, N>& environments) {
 }
 
 }  // namespace rlt
+
+#include "rltools/rl/environment_lanes.h"  // step_in_lanes(), which needs the above

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "rltools/core/require.h"
 #include "rltools/nn/window_passes.h"
 #include "rltools/rl/rollout_buffer.h"
 #include "rltools/rl/training.h"
@@ -36,17 +37,24 @@ constexpr int kWindowSteps =
 template <class E>
 constexpr bool kHasWindows = kHasRecurrent<E>;
 
-// What an experiment with windows keeps; one without networks that are recurrent has none.
+// What an experiment with windows has to have; one without networks that are recurrent has none.
 template <class E>
 struct WindowContract {
-  static constexpr int kSteps = kWindowSteps<E>;
-  static constexpr bool kNeeded = kHasWindows<E> || kSteps == 1;
-  static constexpr bool kPositive = detail::WindowSteps<E>::kStated > 0;
-  static constexpr int kRolloutRest = E::kRolloutSteps % kSteps;
-  static constexpr int kTileRest = E::kTileRows % kSteps;
-  static constexpr bool kMirrors = !(kHasWindows<E> && kIsMirrored<E>);
-  static constexpr bool kKept =
-      kNeeded && kPositive && kRolloutRest == 0 && kTileRest == 0 && kMirrors;
+  template <bool Asserts>
+  static constexpr bool check() {
+    constexpr int kSteps = kWindowSteps<E>;
+    bool kept = true;
+    RLT_REQUIRE(kHasWindows<E> || kSteps == 1,
+                "the experiment states kWindowSteps, and none of its networks is recurrent");
+    RLT_REQUIRE(detail::WindowSteps<E>::kStated > 0, "kWindowSteps must be at least 1");
+    RLT_REQUIRE(Size<E::kRolloutSteps % kSteps>::template kIs<0>,
+                "kWindowSteps does not divide kRolloutSteps: the remainder is not 0");
+    RLT_REQUIRE(Size<E::kTileRows % kSteps>::template kIs<0>,
+                "kWindowSteps does not divide kTileRows: the remainder is not 0");
+    RLT_REQUIRE(!(kHasWindows<E> && kIsMirrored<E>),
+                "the experiment is kMirrored, and one of its networks is recurrent");
+    return kept;
+  }
 };
 
 // The hidden states of a network, Dim numbers each: before the observations that come next, and
@@ -113,9 +121,9 @@ void clear_states(Rollout& rollout) {
 
 // Of episodes that begin anew, also after a rollout whose values have been computed.
 template <class Rollout>
-void begin_states_anew(Rollout&, bool) {}
+void restart_states(Rollout&, bool) {}
 template <class Rollout, class T, int W, int A, int C>
-void begin_states_anew(RolloutWithStates<Rollout, T, W, A, C>& rollout, bool critic_too) {
+void restart_states(RolloutWithStates<Rollout, T, W, A, C>& rollout, bool critic_too) {
   if constexpr (A > 0) {
     for (T& value : rollout.actor_state.present) value = T(0);
   }

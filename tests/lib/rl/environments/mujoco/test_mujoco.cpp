@@ -73,7 +73,7 @@ typename E::State alone(std::uint32_t episode, std::uint32_t steps) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("the contract of environments is kept", E, RLT_ALL_TASKS) {
-  static_assert(EnvironmentContract<E>::kKept);
+  static_assert(kIsKept<EnvironmentContract<E>>);
   static_assert(std::is_trivially_copyable_v<typename E::State>);
   static_assert(std::is_empty_v<E>);
   CHECK(unavailable_here<E>() == nullptr);

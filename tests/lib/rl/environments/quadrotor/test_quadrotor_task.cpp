@@ -14,8 +14,8 @@ using namespace rlt;
 
 namespace {
 
-static_assert(EnvironmentContract<Flight>::kKept && EnvironmentContract<Tick>::kKept);
-static_assert(EnvironmentContract<WithActionHistory<Flight, 4>>::kKept);
+static_assert(kIsKept<EnvironmentContract<Flight>> && kIsKept<EnvironmentContract<Tick>>);
+static_assert(kIsKept<EnvironmentContract<WithActionHistory<Flight, 4>>>);
 static_assert(kHasSettings<Flight> && kSamplesParameters<Flight>);
 
 }  // namespace

@@ -22,6 +22,7 @@
 
 #include <type_traits>
 
+#include "rltools/core/require.h"
 #include "rltools/nn/loss.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
@@ -33,7 +34,6 @@
 #include "rltools/rl/ppo_parameters.h"
 #include "rltools/rl/rollout_values.h"
 #include "rltools/rl/state_tensors.h"
-#include "rltools/rl/symmetry.h"
 
 namespace rlt {
 
@@ -49,43 +49,11 @@ constexpr double kHiddenGain = 1.4142135623730951;
 
 }  // namespace ppo
 
-// An experiment E names its Environment, Actor and Critic networks, kEnvironments, kRolloutSteps,
-// kBatchSize (a divisor of the product of these two), kTileRows (a divisor of the batch;
-// activations are held for this many samples) and kEpisodeSteps; where a network is recurrent,
-// kWindowSteps (a divisor of rollout steps and tile). Its Hyperparameters are PpoHyperparameters,
-// or derive from it with a constructor that sets other defaults.
 struct Ppo : OnPolicy {
   static constexpr const char* kName = "PPO";
   using Metrics = PpoMetrics;
 
-  // What a task of Gymnasium's learns with, which says the widths of its hidden layers.
-  template <class Environment, int... Hidden>
-  using TaskActor = ReluMlp<typename Environment::Scalar, Activation::identity,
-                            Environment::kObservationDim, Hidden..., kOutputDim<Environment>>;
-  template <class Environment, int... Hidden>
-  using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
-                             kCriticObservationDim<Environment>, Hidden..., 1>;
-  using TaskHyperparameters = PpoTaskHyperparameters;
-  using FewActionsHyperparameters = PpoFewActionsHyperparameters;
-  template <class Environment>
-  using HyperparametersOfTask =
-      std::conditional_t<!kIsDiscrete<Environment> && Environment::kActionDim <= ppo::kFewActions,
-                         FewActionsHyperparameters, TaskHyperparameters>;
-
-  // True where E fits together. Instantiating it says in one sentence what does not.
-  template <class E>
-  struct ExperimentContract : OnPolicyContract<E> {
-    static constexpr bool kHyperparameters =
-        std::is_base_of_v<PpoHyperparameters, typename E::Hyperparameters>;
-    static constexpr Activation kLast = E::Actor::activation(E::Actor::kLayerCount - 1);
-    static constexpr bool kKept =
-        OnPolicyContract<E>::kKept && kHyperparameters && kLast == Activation::identity;
-    static_assert(
-        kHyperparameters,
-        "the experiment's Hyperparameters are not PpoHyperparameters nor derived from it");
-    static_assert(kLast == Activation::identity,
-                  "the actor's last activation must be identity, because PPO clamps the action");
-  };
+  // ---- What is learned --------------------------------------------------------------------------
 
   template <class E>
   struct Learner {
@@ -108,6 +76,268 @@ struct Ppo : OnPolicy {
 
   template <class E>
   using Replay = OnPolicyRollout<E>;
+
+  template <class Device, class E>
+  static void initialize(Device device, Training<E>& training) {
+    using T = typename E::Scalar;
+    auto& learner = training.learner;
+    const auto& hyper = training.hyperparameters;
+    initialize_networks(device, training);
+    if constexpr (kIsMirrored<E>) make_symmetric(training, learner.actor, learner.critic);
+    for (int i = 0; i < ppo::kDeviations<E>; i++) {
+      learner.log_std.values[i] = learner.acting_log_std[i] = static_cast<T>(hyper.log_std_init);
+    }
+    rlt::initialize(learner.actor_optimizer);
+    rlt::initialize(learner.critic_optimizer);
+    rlt::initialize(learner.log_std_optimizer);
+    learner.learning_rate = static_cast<T>(hyper.learning_rate);
+    rlt::initialize(learner.normalizer);
+    begin_rollouts(device, training);
+    if constexpr (std::is_base_of_v<TaskHyperparameters, typename E::Hyperparameters>) {
+      spread_episodes(training);
+    }
+  }
+
+  template <class Device, class E>
+  static void initialize_networks(Device device, Training<E>& training) {
+    using T = typename E::Scalar;
+    using Hyperparameters = typename E::Hyperparameters;
+    auto& learner = training.learner;
+    const std::uint32_t seed = training.hyperparameters.seed;
+    if constexpr (std::is_base_of_v<FewActionsHyperparameters, Hyperparameters>) {
+      initialize_orthogonal(device, learner.actor, seed, 0, ppo::kHiddenGain, ppo::kFirstOutputs);
+      initialize_orthogonal(device, learner.critic, seed, 1, ppo::kHiddenGain, 1);
+    } else {
+      initialize_kaiming(device, learner.actor, seed, 0);
+      constexpr int kLast = E::Actor::kLayerCount - 1;
+      for (int i = E::Actor::weights_offset(kLast); i < E::Actor::kParameterCount; i++) {
+        learner.actor.values[i] *= static_cast<T>(ppo::kFirstOutputs);
+      }
+      initialize_kaiming(device, learner.critic, seed, 1);
+    }
+  }
+
+  // Truncate the first episodes of a task after fewer steps, each environment's after others.
+  // Otherwise all episodes that nothing ends before are at the same step for the whole run, and an
+  // iteration learns from a part of an episode alone.
+  template <class E>
+  static void spread_episodes(Training<E>& training) {
+    constexpr std::uint64_t kCount = kEnvironmentCount<E>;
+    for (std::uint64_t i = 0; i < kCount; i++) {
+      training.learner.environments.episode_step[i] =
+          static_cast<std::uint32_t>(i * static_cast<std::uint64_t>(E::kEpisodeSteps) / kCount);
+    }
+  }
+
+  // ---- A step of training -----------------------------------------------------------------------
+
+  // Take a step of every environment or, once the rollout is full, learn from one minibatch.
+  template <class Device, class E>
+  static StepReport<E> train_step(Device device, Training<E>& training) {
+    constexpr auto kSteps = static_cast<std::uint32_t>(E::kRolloutSteps);
+    constexpr auto kCount = static_cast<std::uint32_t>(kMinibatches<E>);
+    StepReport<E> report;
+    if (training.replay.size < kSteps) {
+      collect_on_policy(device, training, report);
+    } else {
+      learn(device, training, report);
+      if (training.learner.minibatches >= training.hyperparameters.n_epochs * kCount) {
+        auto& learner = training.learner;  // the next rollout is that of the policy that was learnt
+        for (int i = 0; i < ppo::kDeviations<E>; i++) {
+          learner.acting_log_std[i] = learner.log_std.values[i];
+        }
+        end_iteration(training);
+      }
+    }
+    return report;
+  }
+
+  // Learn from one minibatch: take an Adam step of actor, critic and log_std.
+  template <class Device, class E>
+  static void learn(Device device, Training<E>& training, StepReport<E>& report) {
+    using T = typename E::Scalar;
+    constexpr T kBatch = static_cast<T>(E::kBatchSize);
+    auto& learner = training.learner;
+    auto& scratch = training.scratch;
+    const auto& hyper = training.hyperparameters;
+    auto& metrics = report.metrics;
+    const bool begins = learner.minibatches == 0;
+    const bool begins_epoch = learner.minibatches % kMinibatches<E> == 0;
+    if (begins || (begins_epoch && hyper.recompute_advantage != 0))
+      compute_advantages(device, training);
+    if (begins) metrics.explained_variance = explained_variance(training.replay);
+    gather_minibatch(device, training);
+    const auto sums = compute_gradients(device, training);
+    if constexpr (kIsMirrored<E>) {
+      average_over_mirrors(training, scratch.actor_gradient, scratch.critic_gradient,
+                           scratch.log_std_gradient);
+    }
+    const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient,
+                              scratch.critic_gradient, scratch.log_std_gradient);
+    const T factor =
+        rate_factor(static_cast<T>(hyper.lr_end_factor), progress_fraction<T>(training));
+    adapt_learning_rate(training, factor, sums.kl / kBatch);
+    const T rate = learner.learning_rate * factor;
+    const AdamParameters<T> adam = adam_parameters(hyper, rate);
+    adam_step(device, adam, learner.actor_optimizer, scratch.actor_gradient, learner.actor);
+    adam_step(device, adam, learner.critic_optimizer, scratch.critic_gradient, learner.critic);
+    T entropy = sums.entropy / kBatch, std = T(0);
+    for (int i = 0; i < ppo::kDeviations<E>; i++) {
+      const T log_std = learner.log_std.values[i];
+      entropy += log_std + static_cast<T>(1.4189385332046727);  // log(2 pi e) / 2
+      std += math::exp(log_std);
+    }
+    adam_step(device, adam, learner.log_std_optimizer, scratch.log_std_gradient, learner.log_std);
+    learner.minibatches++;
+    learner.progress.updates++;
+    metrics.policy_loss = static_cast<float>(sums.policy_loss / kBatch);
+    metrics.value_loss = static_cast<float>(sums.value_loss);
+    metrics.entropy = static_cast<float>(entropy);
+    metrics.kl = static_cast<float>(sums.kl / kBatch);
+    metrics.clip_fraction = static_cast<float>(sums.clipped) / static_cast<float>(E::kBatchSize);
+    metrics.learning_rate = static_cast<float>(rate);
+    if (ppo::kDeviations<E> > 0)
+      metrics.action_std = static_cast<float>(std / T(ppo::kDeviations<E>));
+    metrics.gradient_norm = static_cast<float>(norm);
+    report.finite = is_finite(sums.policy_loss) && is_finite(sums.value_loss) && is_finite(norm);
+  }
+
+  // Gather the minibatch's rows, and their advantages and targets.
+  template <class Device, class E>
+  static void gather_minibatch(Device device, Training<E>& training) {
+    using T = typename E::Scalar;
+    constexpr int kBatch = E::kBatchSize;
+    const auto& rollout = training.replay;
+    auto& scratch = training.scratch;
+    choose_rows(device, training, training.learner.iteration);
+    gather<kBatch>(device, rollout.advantage, scratch.row, scratch.advantage);
+    gather<kBatch>(device, rollout.target, scratch.row, scratch.target.data());
+    if (training.hyperparameters.normalize_advantage == 0) return;
+    const auto [mean, variance] = moments(scratch.advantage, kBatch);
+    const T std = math::sqrt(variance) + static_cast<T>(1e-8f);
+    for (int i = 0; i < kBatch; i++) scratch.advantage[i] = (scratch.advantage[i] - mean) / std;
+  }
+
+  // Compute the gradients of actor, critic and log_std for the minibatch; return its sums.
+  template <class Device, class E>
+  static ppo::Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training) {
+    using T = typename E::Scalar;
+    constexpr int kTile = E::kTileRows;
+    auto& learner = training.learner;
+    auto& scratch = training.scratch;
+    const auto& hyper = training.hyperparameters;
+    const T vf_coef = static_cast<T>(hyper.vf_coef);
+    const ppo::PolicyChange<E> change = ppo::policy_change(training);
+    ppo::Sums<T> sums{};
+    set_zero(scratch.actor_gradient);
+    set_zero(scratch.critic_gradient);
+    for (int i = 0; i < ppo::kDeviations<E>; i++) {
+      scratch.log_std_gradient.values[i] = -static_cast<T>(hyper.ent_coef);
+    }
+    for (int first = 0; first < E::kBatchSize; first += kTile) {
+      normalize_rows<kTile>(device, learner.normalizer, training.replay.observation,
+                            scratch.row + first, scratch.observation.data());
+      const auto& seen = policy_part(device, scratch.observation, scratch);
+      find_beginnings(training, first);
+      forward_tile(device, training, learner.actor, actor_state_of(training.replay), first, seen,
+                   scratch.tile_mean, scratch.actor_buffer);
+      ppo::policy_loss_of_tile(training, change, first, sums);
+      backward_tile(device, training, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer,
+                    scratch.mean_gradient.data(), scratch.actor_gradient);
+      forward_tile(device, training, learner.critic, critic_state_of(training.replay), first,
+                   scratch.observation, scratch.value, scratch.critic_buffer);
+      sums.value_loss +=
+          mean_squared_error<kTile>(device, scratch.value.data(), scratch.target.row(first),
+                                    static_cast<T>(E::kBatchSize), scratch.value_gradient.data());
+      scale<kTile>(device, vf_coef, scratch.value_gradient.data());
+      backward_tile(device, training, learner.critic, scratch.observation, scratch.value,
+                    scratch.critic_buffer, scratch.value_gradient.data(), scratch.critic_gradient);
+    }
+    return sums;
+  }
+
+  // Adapt the learning rate to the divergence of a minibatch. The first one of an iteration has the
+  // policy that acted, whose divergence says nothing.
+  template <class E>
+  static void adapt_learning_rate(Training<E>& training, typename E::Scalar factor,
+                                  typename E::Scalar kl) {
+    using T = typename E::Scalar;
+    const auto& hyper = training.hyperparameters;
+    auto& learner = training.learner;
+    if (hyper.adaptive_lr == 0 || learner.minibatches == 0) return;
+    const T target = scheduled_divergence(static_cast<T>(hyper.target_kl), factor);
+    learner.learning_rate = adapted_rate(learner.learning_rate, kl, target);
+  }
+
+  // ---- The experiment ---------------------------------------------------------------------------
+
+  // An experiment E names its Environment, Actor and Critic networks, kEnvironments, kRolloutSteps,
+  // kBatchSize (a divisor of the product of these two), kTileRows (a divisor of the batch;
+  // activations are held for this many samples) and kEpisodeSteps; where a network is recurrent,
+  // kWindowSteps (a divisor of rollout steps and tile). Its Hyperparameters are PpoHyperparameters,
+  // or derive from it with a constructor that sets other defaults.
+  template <class E>
+  struct ExperimentContract {
+    template <bool Asserts>
+    static constexpr bool check() {
+      bool kept = OnPolicyContract<E>::template check<Asserts>();
+      RLT_REQUIRE(
+          (std::is_base_of_v<PpoHyperparameters, typename E::Hyperparameters>),
+          "the experiment's Hyperparameters are not PpoHyperparameters nor derived from it");
+      RLT_REQUIRE(E::Actor::activation(E::Actor::kLayerCount - 1) == Activation::identity,
+                  "the actor's last activation must be identity, because PPO clamps the action");
+      return kept;
+    }
+  };
+
+  // What a task of Gymnasium's learns with, which says the widths of its hidden layers.
+  template <class Environment, int... Hidden>
+  using TaskActor = ReluMlp<typename Environment::Scalar, Activation::identity,
+                            Environment::kObservationDim, Hidden..., kOutputDim<Environment>>;
+  template <class Environment, int... Hidden>
+  using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
+                             kCriticObservationDim<Environment>, Hidden..., 1>;
+  using TaskHyperparameters = PpoTaskHyperparameters;
+  using FewActionsHyperparameters = PpoFewActionsHyperparameters;
+  template <class Environment>
+  using HyperparametersOfTask =
+      std::conditional_t<!kIsDiscrete<Environment> && Environment::kActionDim <= ppo::kFewActions,
+                         FewActionsHyperparameters, TaskHyperparameters>;
+
+  // ---- State and scratch memory -----------------------------------------------------------------
+
+  // Visit the state in the documented order (docs/protocol.md): networks, deviations, optimizer
+  // moments, normalizer, progress, environments, rollout, hidden states.
+  template <class E, class Visitor>
+  static void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
+    constexpr int kCount = ppo::kDeviations<E>;
+    auto& learner = training.learner;
+    auto& log_std = learner.log_std_optimizer;
+    for_each_tensor("actor", learner.actor, visitor);
+    for_each_tensor("critic", learner.critic, visitor);
+    if constexpr (kCount > 0) {
+      visit_array("log_std", learner.log_std.values, kCount, 1, visitor);
+      visit_array("acting_log_std", learner.acting_log_std, kCount, 1, visitor);
+    }
+    visit_optimizer("actor_optimizer/first_moment", "actor_optimizer/second_moment",
+                    "actor_optimizer/decay_power", learner.actor_optimizer, visitor);
+    visit_optimizer("critic_optimizer/first_moment", "critic_optimizer/second_moment",
+                    "critic_optimizer/decay_power", learner.critic_optimizer, visitor);
+    if constexpr (kCount > 0) {
+      visit_array("log_std_optimizer/first_moment", log_std.first_moment.values, kCount, 1,
+                  visitor);
+      visit_array("log_std_optimizer/second_moment", log_std.second_moment.values, kCount, 1,
+                  visitor);
+      visit_array("log_std_optimizer/decay_power", log_std.decay_power, 2, 1, visitor);
+    }
+    visit_array("learning_rate", &learner.learning_rate, 1, 1, visitor);
+    for_each_normalizer_tensor(learner.normalizer, visitor);
+    for_each_environment_tensor(training, visitor);
+    visit_progress("iteration", &learner.iteration, 1, false, visitor);
+    visit_progress("minibatches", &learner.minibatches, 1, false, visitor);
+    for_each_rollout_tensor(training.replay, visitor);
+    for_each_state_of_rollout(training.replay, visitor);
+  }
 
   template <class E>
   struct Scratch : OnPolicyScratch<E> {
@@ -133,228 +363,5 @@ struct Ppo : OnPolicy {
     LogStd<T, ppo::kDeviations<E>> log_std_gradient;
   };
 };
-
-namespace ppo {
-
-template <class Device, class E>
-void initialize_networks(Device device, Training<E>& training) {
-  using T = typename E::Scalar;
-  using Hyperparameters = typename E::Hyperparameters;
-  auto& learner = training.learner;
-  const std::uint32_t seed = training.hyperparameters.seed;
-  if constexpr (std::is_base_of_v<Ppo::FewActionsHyperparameters, Hyperparameters>) {
-    initialize_orthogonal(device, learner.actor, seed, 0, kHiddenGain, kFirstOutputs);
-    initialize_orthogonal(device, learner.critic, seed, 1, kHiddenGain, 1);
-  } else {
-    initialize_kaiming(device, learner.actor, seed, 0);
-    constexpr int kLast = E::Actor::kLayerCount - 1;
-    for (int i = E::Actor::weights_offset(kLast); i < E::Actor::kParameterCount; i++) {
-      learner.actor.values[i] *= static_cast<T>(kFirstOutputs);
-    }
-    initialize_kaiming(device, learner.critic, seed, 1);
-  }
-}
-
-// The first episodes of a task are truncated after fewer steps, each environment's after others.
-// Otherwise all episodes that nothing ends before are at the same step for the whole run, and an
-// iteration learns from a part of an episode alone.
-template <class E>
-void spread_episodes(Training<E>& training) {
-  constexpr std::uint64_t kCount = kEnvironmentCount<E>;
-  for (std::uint64_t i = 0; i < kCount; i++) {
-    training.learner.environments.episode_step[i] =
-        static_cast<std::uint32_t>(i * static_cast<std::uint64_t>(E::kEpisodeSteps) / kCount);
-  }
-}
-
-}  // namespace ppo
-
-template <class Device, class E>
-void initialize_algorithm(Device device, Ppo, Training<E>& training) {
-  using T = typename E::Scalar;
-  auto& learner = training.learner;
-  const auto& hyper = training.hyperparameters;
-  ppo::initialize_networks(device, training);
-  make_symmetric(training, learner.actor, learner.critic);
-  for (int i = 0; i < ppo::kDeviations<E>; i++) {
-    learner.log_std.values[i] = learner.acting_log_std[i] = static_cast<T>(hyper.log_std_init);
-  }
-  initialize(learner.actor_optimizer);
-  initialize(learner.critic_optimizer);
-  initialize(learner.log_std_optimizer);
-  learner.learning_rate = static_cast<T>(hyper.learning_rate);
-  initialize(learner.normalizer);
-  begin_rollouts(device, training);
-  if constexpr (std::is_base_of_v<Ppo::TaskHyperparameters, typename E::Hyperparameters>) {
-    ppo::spread_episodes(training);
-  }
-}
-
-namespace ppo {
-
-// The minibatch's rows, and their advantages and targets.
-template <class Device, class E>
-void gather_minibatch(Device device, Training<E>& training) {
-  using T = typename E::Scalar;
-  constexpr int kBatch = E::kBatchSize;
-  const auto& rollout = training.replay;
-  auto& scratch = training.scratch;
-  choose_rows(device, training, training.learner.iteration);
-  gather<kBatch>(device, rollout.advantage, scratch.row, scratch.advantage);
-  gather<kBatch>(device, rollout.target, scratch.row, scratch.target.data());
-  if (training.hyperparameters.normalize_advantage == 0) return;
-  const auto [mean, variance] = moments(scratch.advantage, kBatch);
-  const T std = math::sqrt(variance) + static_cast<T>(1e-8f);
-  for (int i = 0; i < kBatch; i++) scratch.advantage[i] = (scratch.advantage[i] - mean) / std;
-}
-
-// The gradients of actor, critic and log_std for the minibatch.
-template <class Device, class E>
-Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training) {
-  using T = typename E::Scalar;
-  constexpr int kTile = E::kTileRows;
-  auto& learner = training.learner;
-  auto& scratch = training.scratch;
-  const auto& hyper = training.hyperparameters;
-  const T vf_coef = static_cast<T>(hyper.vf_coef);
-  const PolicyChange<E> change = policy_change(training);
-  Sums<T> sums{};
-  set_zero(scratch.actor_gradient);
-  set_zero(scratch.critic_gradient);
-  for (int i = 0; i < kDeviations<E>; i++) {
-    scratch.log_std_gradient.values[i] = -static_cast<T>(hyper.ent_coef);
-  }
-  for (int first = 0; first < E::kBatchSize; first += kTile) {
-    normalize_rows<kTile>(device, learner.normalizer, training.replay.observation,
-                          scratch.row + first, scratch.observation.data());
-    const auto& seen = policy_part(device, scratch.observation, scratch);
-    find_beginnings(training, first);
-    forward_tile(device, training, learner.actor, actor_state_of(training.replay), first, seen,
-                 scratch.tile_mean, scratch.actor_buffer);
-    policy_loss_of_tile(training, change, first, sums);
-    backward_tile(device, training, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer,
-                  scratch.mean_gradient.data(), scratch.actor_gradient);
-    forward_tile(device, training, learner.critic, critic_state_of(training.replay), first,
-                 scratch.observation, scratch.value, scratch.critic_buffer);
-    sums.value_loss +=
-        mean_squared_error<kTile>(device, scratch.value.data(), scratch.target.row(first),
-                                  static_cast<T>(E::kBatchSize), scratch.value_gradient.data());
-    scale<kTile>(device, vf_coef, scratch.value_gradient.data());
-    backward_tile(device, training, learner.critic, scratch.observation, scratch.value,
-                  scratch.critic_buffer, scratch.value_gradient.data(), scratch.critic_gradient);
-  }
-  return sums;
-}
-
-// The first minibatch of an iteration has the policy that acted, whose divergence says nothing.
-template <class E>
-void adapt_learning_rate(Training<E>& training, typename E::Scalar factor, typename E::Scalar kl) {
-  using T = typename E::Scalar;
-  const auto& hyper = training.hyperparameters;
-  auto& learner = training.learner;
-  if (hyper.adaptive_lr == 0 || learner.minibatches == 0) return;
-  const T target = scheduled_divergence(static_cast<T>(hyper.target_kl), factor);
-  learner.learning_rate = adapted_rate(learner.learning_rate, kl, target);
-}
-
-// One minibatch: an Adam step of actor, critic and log_std.
-template <class Device, class E>
-void learn(Device device, Training<E>& training, StepReport<E>& report) {
-  using T = typename E::Scalar;
-  constexpr T kBatch = static_cast<T>(E::kBatchSize);
-  auto& learner = training.learner;
-  auto& scratch = training.scratch;
-  const auto& hyper = training.hyperparameters;
-  auto& metrics = report.metrics;
-  const bool begins = learner.minibatches == 0;
-  const bool begins_epoch = learner.minibatches % Ppo::kMinibatches<E> == 0;
-  if (begins || (begins_epoch && hyper.recompute_advantage != 0))
-    compute_advantages(device, training);
-  if (begins) metrics.explained_variance = explained_variance(training.replay);
-  gather_minibatch(device, training);
-  const auto sums = compute_gradients(device, training);
-  average_over_mirrors(training, scratch.actor_gradient, scratch.critic_gradient,
-                       scratch.log_std_gradient);
-  const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient,
-                            scratch.critic_gradient, scratch.log_std_gradient);
-  const T factor = rate_factor(static_cast<T>(hyper.lr_end_factor), progress_fraction<T>(training));
-  adapt_learning_rate(training, factor, sums.kl / kBatch);
-  const T rate = learner.learning_rate * factor;
-  const AdamParameters<T> adam = adam_parameters(hyper, rate);
-  adam_step(device, adam, learner.actor_optimizer, scratch.actor_gradient, learner.actor);
-  adam_step(device, adam, learner.critic_optimizer, scratch.critic_gradient, learner.critic);
-  T entropy = sums.entropy / kBatch, std = T(0);
-  for (int i = 0; i < kDeviations<E>; i++) {
-    const T log_std = learner.log_std.values[i];
-    entropy += log_std + static_cast<T>(1.4189385332046727);  // log(2 pi e) / 2
-    std += math::exp(log_std);
-  }
-  adam_step(device, adam, learner.log_std_optimizer, scratch.log_std_gradient, learner.log_std);
-  learner.minibatches++;
-  learner.progress.updates++;
-  metrics.policy_loss = static_cast<float>(sums.policy_loss / kBatch);
-  metrics.value_loss = static_cast<float>(sums.value_loss);
-  metrics.entropy = static_cast<float>(entropy);
-  metrics.kl = static_cast<float>(sums.kl / kBatch);
-  metrics.clip_fraction = static_cast<float>(sums.clipped) / static_cast<float>(E::kBatchSize);
-  metrics.learning_rate = static_cast<float>(rate);
-  if (kDeviations<E> > 0) metrics.action_std = static_cast<float>(std / T(kDeviations<E>));
-  metrics.gradient_norm = static_cast<float>(norm);
-  report.finite = is_finite(sums.policy_loss) && is_finite(sums.value_loss) && is_finite(norm);
-}
-
-}  // namespace ppo
-
-template <class Device, class E>
-StepReport<E> train_step_algorithm(Device device, Ppo, Training<E>& training) {
-  constexpr auto kSteps = static_cast<std::uint32_t>(E::kRolloutSteps);
-  constexpr auto kMinibatches = static_cast<std::uint32_t>(Ppo::kMinibatches<E>);
-  StepReport<E> report;
-  if (training.replay.size < kSteps) {
-    collect_on_policy(device, training, report);
-  } else {
-    ppo::learn(device, training, report);
-    if (training.learner.minibatches >= training.hyperparameters.n_epochs * kMinibatches) {
-      auto& learner = training.learner;  // the next rollout is that of the policy that was learnt
-      for (int i = 0; i < ppo::kDeviations<E>; i++) {
-        learner.acting_log_std[i] = learner.log_std.values[i];
-      }
-      end_iteration(training);
-    }
-  }
-  return report;
-}
-
-// The documented order of the state (docs/protocol.md): networks, deviations, optimizer moments,
-// normalizer, progress, environments, rollout, hidden states.
-template <class E, class Visitor>
-void for_each_state_tensor_algorithm(Ppo, Training<E>& training, Visitor&& visitor) {
-  constexpr int kCount = ppo::kDeviations<E>;
-  auto& learner = training.learner;
-  auto& log_std = learner.log_std_optimizer;
-  for_each_tensor("actor", learner.actor, visitor);
-  for_each_tensor("critic", learner.critic, visitor);
-  if constexpr (kCount > 0) {
-    visit_array("log_std", learner.log_std.values, kCount, 1, visitor);
-    visit_array("acting_log_std", learner.acting_log_std, kCount, 1, visitor);
-  }
-  visit_optimizer("actor_optimizer/first_moment", "actor_optimizer/second_moment",
-                  "actor_optimizer/decay_power", learner.actor_optimizer, visitor);
-  visit_optimizer("critic_optimizer/first_moment", "critic_optimizer/second_moment",
-                  "critic_optimizer/decay_power", learner.critic_optimizer, visitor);
-  if constexpr (kCount > 0) {
-    visit_array("log_std_optimizer/first_moment", log_std.first_moment.values, kCount, 1, visitor);
-    visit_array("log_std_optimizer/second_moment", log_std.second_moment.values, kCount, 1,
-                visitor);
-    visit_array("log_std_optimizer/decay_power", log_std.decay_power, 2, 1, visitor);
-  }
-  visit_array("learning_rate", &learner.learning_rate, 1, 1, visitor);
-  for_each_normalizer_tensor(learner.normalizer, visitor);
-  for_each_environment_tensor(training, visitor);
-  visit_progress("iteration", &learner.iteration, 1, false, visitor);
-  visit_progress("minibatches", &learner.minibatches, 1, false, visitor);
-  for_each_rollout_tensor(training.replay, visitor);
-  for_each_state_of_rollout(training.replay, visitor);
-}
 
 }  // namespace rlt

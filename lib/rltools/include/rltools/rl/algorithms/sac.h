@@ -15,12 +15,18 @@
 // The temperature alpha holds the entropy, -log pi, to a target (equation 18). With log alpha as
 // the parameter:
 //   J = -alpha (mean log pi + target entropy),  dJ/dlog alpha = J
+//
+// The critics learn as TD3's do (td3.h).
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
+#include "rltools/core/require.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
+#include "rltools/rl/algorithms/td3.h"
+#include "rltools/rl/batch.h"
 #include "rltools/rl/off_policy.h"
 #include "rltools/rl/squashed_gaussian.h"
 #include "rltools/rl/twin_critics.h"
@@ -72,14 +78,268 @@ struct WithOutputs<Network, Outputs, Output, std::integer_sequence<int, Layer...
 
 }  // namespace sac
 
-// An experiment E names its Environment, Actor and Critic networks, kBatchSize, kTileRows (a
-// divisor of the batch; activations are held for this many samples), kReplayCapacity and
-// kEpisodeSteps. The actor's outputs are the mean of every dimension of the action, then every
-// log_std. E's Hyperparameters are SacHyperparameters, or derive from it with a constructor that
-// sets other defaults.
-struct Sac : OffPolicy {
+struct Sac : TwinCritics {
   static constexpr const char* kName = "SAC";
   using Metrics = SacMetrics;
+
+  // ---- What is learned --------------------------------------------------------------------------
+
+  template <class E>
+  struct Learner : TwinCriticsLearner<E> {
+    using T = typename E::Scalar;
+    sac::LogTemperature<T> log_temperature;
+    AdamState<sac::LogTemperature<T>> temperature_optimizer;
+  };
+
+  template <class Device, class E>
+  static void initialize(Device device, Training<E>& training) {
+    using T = typename E::Scalar;
+    auto& learner = training.learner;
+    initialize_actor_and_critics(device, training);
+    learner.log_temperature.values[0] = math::log(static_cast<T>(training.hyperparameters.alpha));
+    rlt::initialize(learner.temperature_optimizer);
+  }
+
+  template <class E>
+  static typename E::Scalar temperature(const Training<E>& training) {
+    return math::exp(training.learner.log_temperature.values[0]);
+  }
+
+  // ---- A step of training -----------------------------------------------------------------------
+
+  // Take a step of every environment and, once learning has begun, one update.
+  template <class Device, class E>
+  static StepReport<E> train_step(Device device, Training<E>& training) {
+    auto& progress = training.learner.progress;
+    StepReport<E> report;
+    Actions<E> action;
+    explore(device, training, action);
+    collect(device, training, action.data(), report);
+    if (!report.finite || report.lost) return report;
+    update_normalizer(training);
+    if (progress.step <= training.hyperparameters.learning_starts) return report;
+
+    gather_batch(device, training);
+    compute_target_values(device, training);
+    const auto critic_loss = Td3::update_critics(device, training, report);
+    const auto actor = update_actor(device, training);
+    update_temperature(device, training, actor.log_probability);
+    update_targets(device, training);
+    progress.updates++;
+    report.metrics.actor_loss = static_cast<float>(actor.loss);
+    report.finite = is_finite(critic_loss + actor.loss);
+    return report;
+  }
+
+  // Draw actions from the policy; uniformly random ones while warming up.
+  template <class Device, class E>
+  static void explore(Device device, Training<E>& training, Actions<E>& action) {
+    using T = typename E::Scalar;
+    constexpr int kAction = E::Environment::kActionDim;
+    constexpr int kEnvironments = kEnvironmentCount<E>;
+    if (is_warming_up(training)) return warmup_action(device, training, action);
+    const RandomStream random{training.hyperparameters.seed, Purpose::exploration,
+                              training.learner.progress.step};
+    Matrix<T, kEnvironments, E::Actor::kOutputDim> output;
+    forward(device, training.learner.actor, current_observations(training), output,
+            training.scratch.exploring_buffer);
+    T noise[kEnvironments * kAction], log_probability[kEnvironments];
+    fill_standard_normal(device, random, noise, kEnvironments * kAction);
+    sample_actions<kEnvironments, kAction>(device, output.data(), noise, action.data(),
+                                           log_probability);
+  }
+
+  // Draw scratch.action and its scratch.log_probability from the policy, for a tile of
+  // observations.
+  template <class Device, class E, class Observation>
+  static void sample_policy(Device device, Training<E>& training, const Observation& observation,
+                            const typename E::Scalar* noise) {
+    auto& scratch = training.scratch;
+    forward(device, training.learner.actor, observation, scratch.actor_output,
+            scratch.actor_buffer);
+    sample_actions<E::kTileRows, E::Environment::kActionDim>(device, scratch.actor_output.data(),
+                                                             noise, scratch.action.data(),
+                                                             scratch.log_probability.data());
+  }
+
+  // target_value =
+  //   reward + gamma (1 - terminated) (min(Q1', Q2')(s', a') - alpha log pi(a' | s')), a' ~ pi(s')
+  template <class Device, class E>
+  static void compute_target_values(Device device, Training<E>& training) {
+    auto& scratch = training.scratch;
+    const auto alpha = temperature(training);
+    fill_standard_normal(
+        device,
+        {training.hyperparameters.seed, Purpose::target_noise, training.learner.progress.updates},
+        scratch.target_noise.data(), E::kBatchSize * E::Environment::kActionDim);
+    for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
+      const auto next_observation = rows<E::kTileRows>(scratch.next_observation, first);
+      sample_policy(device, training, policy_part(device, next_observation, scratch),
+                    scratch.target_noise.row(first));
+      set_critic_input(device, training, next_observation);
+      for_both_critics(device, training, [&](auto one_device, CriticWork<E> critic) {
+        forward(one_device, critic.target, scratch.critic_input, critic.value, critic.buffer);
+      });
+      take_minimum<E::kTileRows>(device, scratch.value[1].data(), scratch.value[0].data());
+      add_scaled<E::kTileRows>(device, -alpha, scratch.log_probability.data(),
+                               scratch.value[0].data());
+      discounted_targets<E::kTileRows>(
+          device, static_cast<typename E::Scalar>(training.hyperparameters.gamma),
+          scratch.reward.row(first), scratch.not_terminated.row(first), scratch.value[0].data(),
+          scratch.target_value.row(first));
+    }
+  }
+
+  // What an update of the actor found: means over the batch.
+  template <class T>
+  struct ActorReport {
+    T loss;
+    T log_probability;
+  };
+
+  // action_gradient[0] = d(batch's mean of -min(Q1, Q2)(s, action)) / d action, for a tile whose
+  // values are known
+  template <class Device, class E>
+  static void compute_action_gradient(Device device, Training<E>& training) {
+    using T = typename E::Scalar;
+    constexpr T kShare = T(-1) / static_cast<T>(E::kBatchSize);
+    auto& scratch = training.scratch;
+    minimum_backward<E::kTileRows>(device, scratch.value[0].data(), scratch.value[1].data(), kShare,
+                                   scratch.value_gradient[0].data(),
+                                   scratch.value_gradient[1].data());
+    for_both_critics(device, training, [&](auto one_device, CriticWork<E> critic) {
+      backward_input<TwinCriticsScratch<E>::kObservation>(
+          one_device, critic.network, scratch.critic_input, critic.value, critic.buffer,
+          critic.value_gradient.data(), critic.action_gradient.data(), critic.gradient_buffer);
+    });
+    add_scaled<E::kTileRows * E::Environment::kActionDim>(
+        device, T(1), scratch.action_gradient[1].data(), scratch.action_gradient[0].data());
+  }
+
+  // Take one Adam step of the actor on the mean of alpha log pi(a | s) - min(Q1, Q2)(s, a), a ~
+  // pi(s).
+  template <class Device, class E>
+  static ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& training) {
+    using T = typename E::Scalar;
+    constexpr int kAction = E::Environment::kActionDim;
+    constexpr T kBatch = static_cast<T>(E::kBatchSize);
+    auto& learner = training.learner;
+    auto& scratch = training.scratch;
+    const T alpha = temperature(training);
+    fill_standard_normal(
+        device, {training.hyperparameters.seed, Purpose::policy_sample, learner.progress.updates},
+        scratch.policy_noise.data(), E::kBatchSize * kAction);
+    ActorReport<T> report{T(0), T(0)};  // sums until the end
+    set_zero(scratch.actor_gradient);
+    for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
+      const auto observation = rows<E::kTileRows>(scratch.observation, first);
+      const T* noise = scratch.policy_noise.row(first);
+      const auto& seen = policy_part(device, observation, scratch);
+      sample_policy(device, training, seen, noise);
+      set_critic_input(device, training, observation);
+      for_both_critics(device, training, [&](auto one_device, CriticWork<E> critic) {
+        forward(one_device, critic.network, scratch.critic_input, critic.value, critic.buffer);
+      });
+      for (int row = 0; row < E::kTileRows; row++) {
+        const T value = math::minimum(scratch.value[0](row, 0), scratch.value[1](row, 0));
+        const T log_probability = scratch.log_probability(row, 0);
+        report.loss += math::fma(alpha, log_probability, -value);
+        report.log_probability += log_probability;
+      }
+      compute_action_gradient(device, training);
+      sample_actions_backward<E::kTileRows, kAction>(
+          device, scratch.actor_output.data(), noise, scratch.action.data(),
+          scratch.action_gradient[0].data(), alpha / kBatch, scratch.actor_output_gradient.data());
+      backward(device, learner.actor, seen, scratch.actor_output, scratch.actor_buffer,
+               scratch.actor_output_gradient.data(), scratch.actor_gradient, nullptr,
+               scratch.gradient_buffer[TwinCriticsScratch<E, true>::kSharedGradient]);
+    }
+    step_actor(device, training, learner.progress.updates + 1);
+    return {report.loss / kBatch, report.log_probability / kBatch};
+  }
+
+  // Take one Adam step of log alpha on -alpha (mean log pi + target entropy).
+  template <class Device, class E>
+  static void update_temperature(Device device, Training<E>& training,
+                                 typename E::Scalar mean_log_probability) {
+    using T = typename E::Scalar;
+    auto& learner = training.learner;
+    const T target_entropy = static_cast<T>(training.hyperparameters.target_entropy) *
+                             static_cast<T>(E::Environment::kActionDim);
+    const sac::LogTemperature<T> gradient{
+        {-temperature(training) * (mean_log_probability + target_entropy)}};
+    adam_step(device, adam_parameters(training), learner.temperature_optimizer, gradient,
+              learner.log_temperature);
+  }
+
+  // target = target + tau (network - target), of both critics
+  template <class Device, class E>
+  static void update_targets(Device device, Training<E>& training) {
+    const auto rate = static_cast<typename E::Scalar>(training.hyperparameters.tau);
+    for_both_critics(device, training, [&](auto one_device, CriticWork<E> critic) {
+      polyak_update<E::Critic::kParameterCount>(one_device, rate, critic.network.values,
+                                                critic.target.values);
+    });
+  }
+
+  // ---- The policy -------------------------------------------------------------------------------
+
+  // The actor's mean, squashed, is the action once training is over.
+  template <class E>
+  using PolicyNetwork = typename sac::WithOutputs<typename E::Actor, E::Environment::kActionDim,
+                                                  Activation::tanh>::Type;
+
+  // The actor without its outputs for log_std.
+  template <class E>
+  static const PolicyNetwork<E>& policy(const Training<E>& training) {
+    using Actor = typename E::Actor;
+    constexpr int kLast = Actor::kLayerCount - 1;
+    constexpr int kAction = E::Environment::kActionDim;
+    const Actor& actor = policy_actor(training);
+    PolicyNetwork<E>& network = training.scratch.policy;
+    for (int i = 0; i < Actor::weights_offset(kLast); i++) network.values[i] = actor.values[i];
+    for (int in = 0; in <= Actor::input_dim(kLast); in++) {  // the last row is the bias
+      for (int i = 0; i < kAction; i++) {
+        network.weights(kLast)[in * kAction + i] = actor.weights(kLast)[in * 2 * kAction + i];
+      }
+    }
+    return network;
+  }
+
+  // The most probable action before squashing: tanh(mean).
+  template <class Device, class E, class Observation, class Action>
+  static void act(Device device, Training<E>& training, const Observation& observation,
+                  Action& action) {
+    Matrix<typename E::Scalar, 1, E::Actor::kOutputDim> output;
+    MlpBuffer<typename E::Actor, 1> buffer;
+    forward(device, policy_actor(training), seen_by_policy(training, observation), output, buffer);
+    activation_forward<Activation::tanh, E::Environment::kActionDim>(device, output.data(),
+                                                                     action.data());
+  }
+
+  // ---- The experiment ---------------------------------------------------------------------------
+
+  // An experiment E names its Environment, Actor and Critic networks, kBatchSize, kTileRows (a
+  // divisor of the batch; activations are held for this many samples), kReplayCapacity and
+  // kEpisodeSteps. The actor's outputs are the mean of every dimension of the action, then every
+  // log_std. E's Hyperparameters are SacHyperparameters, or derive from it with a constructor that
+  // sets other defaults.
+  template <class E>
+  struct ExperimentContract {
+    template <bool Asserts>
+    static constexpr bool check() {
+      bool kept = TwinCriticsContract<E>::template check<Asserts>();
+      RLT_REQUIRE(
+          (std::is_base_of_v<SacHyperparameters, typename E::Hyperparameters>),
+          "the experiment's Hyperparameters are not SacHyperparameters nor derived from it");
+      RLT_REQUIRE(Size<E::Actor::kOutputDim>::template kIs<2 * E::Environment::kActionDim>,
+                  "the actor's output width differs from twice the environment's action width, for "
+                  "mean and log_std");
+      RLT_REQUIRE(E::Actor::activation(E::Actor::kLayerCount - 1) == Activation::identity,
+                  "the actor's last activation must be identity, because SAC squashes the action");
+      return kept;
+    }
+  };
 
   // What a task of Gymnasium's learns with, which says the widths of its hidden layers.
   template <class Environment, int... Hidden>
@@ -87,40 +347,28 @@ struct Sac : OffPolicy {
                             Environment::kObservationDim, Hidden..., 2 * Environment::kActionDim>;
   using TaskHyperparameters = OffPolicyTaskHyperparameters<SacHyperparameters>;
 
-  // True where E fits together. Instantiating it says in one sentence what does not.
-  template <class E>
-  struct ExperimentContract : OffPolicyContract<E> {
-    static constexpr bool kHyperparameters =
-        std::is_base_of_v<SacHyperparameters, typename E::Hyperparameters>;
-    static constexpr int kOutputs = 2 * E::Environment::kActionDim;
-    static constexpr Activation kLast = E::Actor::activation(E::Actor::kLayerCount - 1);
-    static constexpr bool kKept = OffPolicyContract<E>::kKept && kHyperparameters &&
-                                  E::Actor::kOutputDim == kOutputs && kLast == Activation::identity;
-    static_assert(
-        kHyperparameters,
-        "the experiment's Hyperparameters are not SacHyperparameters nor derived from it");
-    static_assert(Size<E::Actor::kOutputDim>::template kIs<kOutputs>,
-                  "the actor's output width differs from twice the environment's action width, for "
-                  "mean and log_std");
-    static_assert(kLast == Activation::identity,
-                  "the actor's last activation must be identity, because SAC squashes the action");
-  };
+  // ---- State and scratch memory -----------------------------------------------------------------
 
-  // The actor's mean, squashed, is the action once training is over.
-  template <class E>
-  using PolicyNetwork = typename sac::WithOutputs<typename E::Actor, E::Environment::kActionDim,
-                                                  Activation::tanh>::Type;
-
-  template <class E>
-  struct Learner : OffPolicyLearner<E> {
-    using T = typename E::Scalar;
-    sac::LogTemperature<T> log_temperature;
-    AdamState<sac::LogTemperature<T>> temperature_optimizer;
-  };
+  // Visit the state in the documented order (docs/protocol.md): networks, temperature, optimizer
+  // moments, normalizer, environment, progress, replay.
+  template <class E, class Visitor>
+  static void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
+    auto& learner = training.learner;
+    auto& optimizer = learner.temperature_optimizer;
+    for_each_actor_tensor(training, visitor);
+    for_each_critic_tensor(training, visitor);
+    visit_array("log_temperature", learner.log_temperature.values, 1, 1, visitor);
+    for_each_optimizer_tensor(training, visitor);
+    visit_array("temperature_optimizer/first_moment", optimizer.first_moment.values, 1, 1, visitor);
+    visit_array("temperature_optimizer/second_moment", optimizer.second_moment.values, 1, 1,
+                visitor);
+    visit_array("temperature_optimizer/decay_power", optimizer.decay_power, 2, 1, visitor);
+    for_each_run_tensor(training, visitor);
+  }
 
   // Which critic gives the smaller value is known only when both have been evaluated.
   template <class E>
-  struct Scratch : OffPolicyScratch<E, true> {
+  struct Scratch : TwinCriticsScratch<E, true> {
     using T = typename E::Scalar;
     static constexpr int kTile = E::kTileRows;
     static constexpr int kAction = E::Environment::kActionDim;
@@ -130,216 +378,5 @@ struct Sac : OffPolicy {
     PolicyNetwork<E> policy;
   };
 };
-
-template <class Device, class E>
-void initialize_algorithm(Device device, Sac, Training<E>& training) {
-  using T = typename E::Scalar;
-  auto& learner = training.learner;
-  initialize_off_policy(device, training);
-  learner.log_temperature.values[0] = math::log(static_cast<T>(training.hyperparameters.alpha));
-  initialize(learner.temperature_optimizer);
-}
-
-// The most probable action before squashing: tanh(mean).
-template <class Device, class E, class Observation, class Action>
-void act_algorithm(Device device, Sac, Training<E>& training, const Observation& observation,
-                   Action& action) {
-  Matrix<typename E::Scalar, 1, E::Actor::kOutputDim> output;
-  MlpBuffer<typename E::Actor, 1> buffer;
-  forward(device, policy_actor(training), seen_by_policy(training, observation), output, buffer);
-  activation_forward<Activation::tanh, E::Environment::kActionDim>(device, output.data(),
-                                                                   action.data());
-}
-
-// The actor without its outputs for log_std.
-template <class E>
-const PolicyNetwork<E>& policy_algorithm(Sac, const Training<E>& training) {
-  using Actor = typename E::Actor;
-  constexpr int kLast = Actor::kLayerCount - 1;
-  constexpr int kAction = E::Environment::kActionDim;
-  const Actor& actor = policy_actor(training);
-  PolicyNetwork<E>& network = training.scratch.policy;
-  for (int i = 0; i < Actor::weights_offset(kLast); i++) network.values[i] = actor.values[i];
-  for (int in = 0; in <= Actor::input_dim(kLast); in++) {  // the last row is the bias
-    for (int i = 0; i < kAction; i++) {
-      network.weights(kLast)[in * kAction + i] = actor.weights(kLast)[in * 2 * kAction + i];
-    }
-  }
-  return network;
-}
-
-namespace sac {
-
-// The actions taken in training: uniformly random while warming up, then drawn from the policy.
-template <class Device, class E>
-void exploring_action(Device device, Training<E>& training, Actions<E>& action) {
-  using T = typename E::Scalar;
-  constexpr int kAction = E::Environment::kActionDim;
-  constexpr int kEnvironments = kEnvironmentCount<E>;
-  if (is_warming_up(training)) return warmup_action(device, training, action);
-  const RandomStream random{training.hyperparameters.seed, Purpose::exploration,
-                            training.learner.progress.step};
-  Matrix<T, kEnvironments, E::Actor::kOutputDim> output;
-  forward(device, training.learner.actor, current_observations(training), output,
-          training.scratch.exploring_buffer);
-  T noise[kEnvironments * kAction], log_probability[kEnvironments];
-  fill_standard_normal(device, random, noise, kEnvironments * kAction);
-  sample_actions<kEnvironments, kAction>(device, output.data(), noise, action.data(),
-                                         log_probability);
-}
-
-template <class E>
-typename E::Scalar temperature(const Training<E>& training) {
-  return math::exp(training.learner.log_temperature.values[0]);
-}
-
-// scratch.action and scratch.log_probability for a tile of observations
-template <class Device, class E, class Observation>
-void sample_policy(Device device, Training<E>& training, const Observation& observation,
-                   const typename E::Scalar* noise) {
-  auto& scratch = training.scratch;
-  forward(device, training.learner.actor, observation, scratch.actor_output, scratch.actor_buffer);
-  sample_actions<E::kTileRows, E::Environment::kActionDim>(device, scratch.actor_output.data(),
-                                                           noise, scratch.action.data(),
-                                                           scratch.log_probability.data());
-}
-
-// target_value =
-//   reward + gamma (1 - terminated) (min(Q1', Q2')(s', a') - alpha log pi(a' | s')), a' ~ pi(s')
-template <class Device, class E>
-void compute_target_values(Device device, Training<E>& training) {
-  auto& scratch = training.scratch;
-  const auto alpha = temperature(training);
-  fill_standard_normal(
-      device,
-      {training.hyperparameters.seed, Purpose::target_noise, training.learner.progress.updates},
-      scratch.target_noise.data(), E::kBatchSize * E::Environment::kActionDim);
-  for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
-    const auto next_observation = rows<E::kTileRows>(scratch.next_observation, first);
-    sample_policy(device, training, policy_part(device, next_observation, scratch),
-                  scratch.target_noise.row(first));
-    set_critic_input(device, training, next_observation);
-    evaluate_target_critics(device, training);
-    add_scaled<E::kTileRows>(device, -alpha, scratch.log_probability.data(),
-                             scratch.value[0].data());
-    set_target_values(device, training, first);
-  }
-}
-
-// What an update of the actor found: means over the batch.
-template <class T>
-struct ActorReport {
-  T loss;
-  T log_probability;
-};
-
-// action_gradient[0] = d(batch's mean of -min(Q1, Q2)(s, action)) / d action, for a tile whose
-// values are known
-template <class Device, class E>
-void compute_action_gradient(Device device, Training<E>& training) {
-  using T = typename E::Scalar;
-  constexpr T kShare = T(-1) / static_cast<T>(E::kBatchSize);
-  auto& scratch = training.scratch;
-  minimum_backward<E::kTileRows>(device, scratch.value[0].data(), scratch.value[1].data(), kShare,
-                                 scratch.value_gradient[0].data(),
-                                 scratch.value_gradient[1].data());
-  for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
-    backward_input<Scratch<E>::kObservation>(one_device, work.critic, scratch.critic_input,
-                                             work.value, work.buffer, work.value_gradient.data(),
-                                             work.action_gradient.data(), work.gradient_buffer);
-  });
-  add_scaled<E::kTileRows * Scratch<E>::kAction>(device, T(1), scratch.action_gradient[1].data(),
-                                                 scratch.action_gradient[0].data());
-}
-
-// One Adam step on the mean of alpha log pi(a | s) - min(Q1, Q2)(s, a), a ~ pi(s).
-template <class Device, class E>
-ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& training) {
-  using T = typename E::Scalar;
-  constexpr int kAction = E::Environment::kActionDim;
-  constexpr T kBatch = static_cast<T>(E::kBatchSize);
-  auto& learner = training.learner;
-  auto& scratch = training.scratch;
-  const T alpha = temperature(training);
-  fill_standard_normal(
-      device, {training.hyperparameters.seed, Purpose::policy_sample, learner.progress.updates},
-      scratch.policy_noise.data(), E::kBatchSize * kAction);
-  ActorReport<T> report{T(0), T(0)};  // sums until the end
-  set_zero(scratch.actor_gradient);
-  for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
-    const auto observation = rows<E::kTileRows>(scratch.observation, first);
-    const T* noise = scratch.policy_noise.row(first);
-    const auto& seen = policy_part(device, observation, scratch);
-    sample_policy(device, training, seen, noise);
-    set_critic_input(device, training, observation);
-    for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
-      forward(one_device, work.critic, scratch.critic_input, work.value, work.buffer);
-    });
-    for (int row = 0; row < E::kTileRows; row++) {
-      const T value = math::minimum(scratch.value[0](row, 0), scratch.value[1](row, 0));
-      const T log_probability = scratch.log_probability(row, 0);
-      report.loss += math::fma(alpha, log_probability, -value);
-      report.log_probability += log_probability;
-    }
-    compute_action_gradient(device, training);
-    sample_actions_backward<E::kTileRows, kAction>(
-        device, scratch.actor_output.data(), noise, scratch.action.data(),
-        scratch.action_gradient[0].data(), alpha / kBatch, scratch.actor_output_gradient.data());
-    backward(device, learner.actor, seen, scratch.actor_output, scratch.actor_buffer,
-             scratch.actor_output_gradient.data(), scratch.actor_gradient, nullptr,
-             scratch.gradient_buffer[Scratch<E>::kSharedGradient]);
-  }
-  average_actor_over_mirrors(training, scratch.actor_gradient);
-  step_actor(device, training, learner.progress.updates + 1);
-  return {report.loss / kBatch, report.log_probability / kBatch};
-}
-
-// One Adam step of log alpha on -alpha (mean log pi + target entropy).
-template <class Device, class E>
-void update_temperature(Device device, Training<E>& training,
-                        typename E::Scalar mean_log_probability) {
-  using T = typename E::Scalar;
-  auto& learner = training.learner;
-  const T target_entropy = static_cast<T>(training.hyperparameters.target_entropy) *
-                           static_cast<T>(E::Environment::kActionDim);
-  const LogTemperature<T> gradient{
-      {-temperature(training) * (mean_log_probability + target_entropy)}};
-  adam_step(device, adam_parameters(training), learner.temperature_optimizer, gradient,
-            learner.log_temperature);
-}
-
-}  // namespace sac
-
-template <class Device, class E>
-StepReport<E> train_step_algorithm(Device device, Sac, Training<E>& training) {
-  Actions<E> action;
-  sac::exploring_action(device, training, action);
-  return off_policy_step(device, training, action, [&](StepReport<E>& report) {
-    sac::compute_target_values(device, training);
-    const auto critic_loss = update_critics(device, training, report);
-    const auto actor = sac::update_actor(device, training);
-    sac::update_temperature(device, training, actor.log_probability);
-    update_critic_targets(device, training);
-    training.learner.progress.updates++;
-    report.metrics.actor_loss = static_cast<float>(actor.loss);
-    return critic_loss + actor.loss;
-  });
-}
-
-// The documented order of the state (docs/protocol.md): networks, temperature, optimizer moments,
-// normalizer, environment, progress, replay.
-template <class E, class Visitor>
-void for_each_state_tensor_algorithm(Sac, Training<E>& training, Visitor&& visitor) {
-  auto& learner = training.learner;
-  auto& optimizer = learner.temperature_optimizer;
-  for_each_actor_tensor(training, visitor);
-  for_each_critic_tensor(training, visitor);
-  visit_array("log_temperature", learner.log_temperature.values, 1, 1, visitor);
-  for_each_optimizer_tensor(training, visitor);
-  visit_array("temperature_optimizer/first_moment", optimizer.first_moment.values, 1, 1, visitor);
-  visit_array("temperature_optimizer/second_moment", optimizer.second_moment.values, 1, 1, visitor);
-  visit_array("temperature_optimizer/decay_power", optimizer.decay_power, 2, 1, visitor);
-  for_each_run_tensor(training, visitor);
-}
 
 }  // namespace rlt

@@ -1,10 +1,17 @@
 // Twin Delayed Deep Deterministic policy gradient, TD3 (Fujimoto et al. 2018, algorithm 1).
+//
+// The file reads from top to bottom: hyperparameters, what is learned, and a step of training in
+// the order in which it happens: actions with noise, target values, the critics' update, the
+// actor's update, the targets' update. Then what an experiment states, and the scratch memory.
 #pragma once
 
 #include <type_traits>
 
+#include "rltools/core/require.h"
+#include "rltools/nn/loss.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
+#include "rltools/rl/batch.h"
 #include "rltools/rl/off_policy.h"
 #include "rltools/rl/twin_critics.h"
 
@@ -35,13 +42,211 @@ RLT_DEFINE_HYPERPARAMETERS(Td3Hyperparameters, RLT_TD3_HYPERPARAMETERS)
 
 RLT_DEFINE_METRICS(Td3Metrics, RLT_TD3_METRICS)
 
-// An experiment E names its Environment, Actor and Critic networks, kBatchSize, kTileRows (a
-// divisor of the batch; activations are held for this many samples), kReplayCapacity and
-// kEpisodeSteps. Its Hyperparameters are Td3Hyperparameters, or derive from it with a constructor
-// that sets other defaults.
-struct Td3 : OffPolicy {
+struct Td3 : TwinCritics {
   static constexpr const char* kName = "TD3";
   using Metrics = Td3Metrics;
+
+  // ---- What is learned --------------------------------------------------------------------------
+
+  // Actor, both critics, their targets and optimizers.
+  template <class E>
+  struct Learner : TwinCriticsLearner<E> {
+    typename E::Actor actor_target;
+  };
+
+  template <class Device, class E>
+  static void initialize(Device device, Training<E>& training) {
+    initialize_actor_and_critics(device, training);
+    training.learner.actor_target = training.learner.actor;
+  }
+
+  // ---- A step of training -----------------------------------------------------------------------
+
+  // Take a step of every environment and, once learning has begun, one update.
+  template <class Device, class E>
+  static StepReport<E> train_step(Device device, Training<E>& training) {
+    const auto& hyper = training.hyperparameters;
+    auto& progress = training.learner.progress;
+    StepReport<E> report;
+    Actions<E> action;
+    explore(device, training, action);
+    collect(device, training, action.data(), report);
+    if (!report.finite || report.lost) return report;
+    update_normalizer(training);
+    if (progress.step <= hyper.learning_starts) return report;
+
+    gather_batch(device, training);
+    compute_target_values(device, training);
+    auto loss_sum = update_critics(device, training, report);
+    progress.updates++;
+    if (progress.updates % hyper.policy_delay == 0) {
+      const auto actor_loss = update_actor(device, training);
+      update_targets(device, training);
+      report.metrics.actor_loss = static_cast<float>(actor_loss);
+      loss_sum += actor_loss;
+    }
+    report.finite = is_finite(loss_sum);
+    return report;
+  }
+
+  // action = clip(pi(s) + action_noise N(0, 1)); uniformly random while warming up
+  template <class Device, class E>
+  static void explore(Device device, Training<E>& training, Actions<E>& action) {
+    using T = typename E::Scalar;
+    constexpr int kCount = kEnvironmentCount<E> * E::Environment::kActionDim;
+    const auto& hyper = training.hyperparameters;
+    if (is_warming_up(training)) return warmup_action(device, training, action);
+    forward(device, training.learner.actor, current_observations(training), action,
+            training.scratch.exploring_buffer);
+    T noise[kCount];
+    fill_standard_normal(device, {hyper.seed, Purpose::exploration, training.learner.progress.step},
+                         noise, kCount);
+    add_noise<kCount>(device, static_cast<T>(hyper.action_noise), noise, action.data());
+  }
+
+  // target_value = reward + gamma (1 - terminated) min(Q1', Q2')(s', clip(pi'(s') + clip(noise)))
+  template <class Device, class E>
+  static void compute_target_values(Device device, Training<E>& training) {
+    using T = typename E::Scalar;
+    auto& learner = training.learner;
+    auto& scratch = training.scratch;
+    const auto& hyper = training.hyperparameters;
+    fill_standard_normal(device, {hyper.seed, Purpose::target_noise, learner.progress.updates},
+                         scratch.target_noise.data(), E::kBatchSize * E::Environment::kActionDim);
+    for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
+      const auto next_observation = rows<E::kTileRows>(scratch.next_observation, first);
+      forward(device, learner.actor_target, policy_part(device, next_observation, scratch),
+              scratch.action, scratch.actor_buffer);
+      add_bounded_noise<E::kTileRows * E::Environment::kActionDim>(
+          device, static_cast<T>(hyper.target_policy_noise),
+          static_cast<T>(hyper.target_noise_clip), scratch.target_noise.row(first),
+          scratch.action.data());
+      set_critic_input(device, training, next_observation);
+      for_both_critics(device, training, [&](auto one_device, CriticWork<E> critic) {
+        forward(one_device, critic.target, scratch.critic_input, critic.value, critic.buffer);
+      });
+      take_minimum<E::kTileRows>(device, scratch.value[1].data(), scratch.value[0].data());
+      discounted_targets<E::kTileRows>(device, static_cast<T>(hyper.gamma),
+                                       scratch.reward.row(first), scratch.not_terminated.row(first),
+                                       scratch.value[0].data(), scratch.target_value.row(first));
+    }
+  }
+
+  // Take one Adam step of each critic on the mean of (Q(s, a) - target_value)^2; fill the report
+  // and return the sum of these means.
+  template <class Device, class E>
+  static typename E::Scalar update_critics(Device device, Training<E>& training,
+                                           StepReport<E>& report) {
+    typename E::Scalar loss[2];
+    for_both_critics(device, training, [&](auto one_device, CriticWork<E> critic) {
+      loss[critic.index] = update_critic(one_device, training, critic);
+    });
+    report.metrics.critic_1_loss = static_cast<float>(loss[0]);
+    report.metrics.critic_2_loss = static_cast<float>(loss[1]);
+    return loss[0] + loss[1];
+  }
+
+  // Take the step of one of them; return its mean.
+  template <class Device, class E>
+  static typename E::Scalar update_critic(Device device, const Training<E>& training,
+                                          CriticWork<E> critic) {
+    using T = typename E::Scalar;
+    const auto& scratch = training.scratch;
+    T loss = T(0);
+    set_zero(critic.gradient);
+    for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
+      const auto input = rows<E::kTileRows>(scratch.observation_action, first);
+      forward(device, critic.network, input, critic.value, critic.buffer);
+      loss += mean_squared_error<E::kTileRows>(
+          device, critic.value.data(), scratch.target_value.row(first),
+          static_cast<T>(E::kBatchSize), critic.value_gradient.data());
+      backward(device, critic.network, input, critic.value, critic.buffer,
+               critic.value_gradient.data(), critic.gradient, nullptr, critic.gradient_buffer);
+    }
+    step_critic(device, training, critic);
+    return loss;
+  }
+
+  // Take one Adam step of the actor on the mean of -Q1(s, pi(s)); return that mean.
+  template <class Device, class E>
+  static typename E::Scalar update_actor(Device device, Training<E>& training) {
+    using T = typename E::Scalar;
+    constexpr T kBatch = static_cast<T>(E::kBatchSize);
+    auto& learner = training.learner;
+    auto& scratch = training.scratch;
+    const CriticWork<E> critic = first_critic(training);
+    T loss = T(0);
+    set_zero(scratch.actor_gradient);
+    for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
+      const auto observation = rows<E::kTileRows>(scratch.observation, first);
+      const auto& seen = policy_part(device, observation, scratch);
+      forward(device, learner.actor, seen, scratch.action, scratch.actor_buffer);
+      set_critic_input(device, training, observation);
+      forward(device, critic.network, scratch.critic_input, critic.value, critic.buffer);
+      for (int row = 0; row < E::kTileRows; row++) loss -= critic.value(row, 0) / kBatch;
+      fill<E::kTileRows>(device, T(-1) / kBatch, critic.value_gradient.data());
+      backward_input<TwinCriticsScratch<E>::kObservation>(
+          device, critic.network, scratch.critic_input, critic.value, critic.buffer,
+          critic.value_gradient.data(), critic.action_gradient.data(), critic.gradient_buffer);
+      backward(device, learner.actor, seen, scratch.action, scratch.actor_buffer,
+               critic.action_gradient.data(), scratch.actor_gradient, nullptr,
+               critic.gradient_buffer);
+    }
+    step_actor(device, training, learner.progress.updates / training.hyperparameters.policy_delay);
+    return loss;
+  }
+
+  // target = target + tau (network - target), of actor and critics
+  template <class Device, class E>
+  static void update_targets(Device device, Training<E>& training) {
+    auto& learner = training.learner;
+    const auto rate = static_cast<typename E::Scalar>(training.hyperparameters.tau);
+    polyak_update<E::Actor::kParameterCount>(device, rate, learner.actor.values,
+                                             learner.actor_target.values);
+    for_both_critics(device, training, [&](auto one_device, CriticWork<E> critic) {
+      polyak_update<E::Critic::kParameterCount>(one_device, rate, critic.network.values,
+                                                critic.target.values);
+    });
+  }
+
+  // ---- The policy -------------------------------------------------------------------------------
+
+  template <class E>
+  using PolicyNetwork = typename E::Actor;
+
+  template <class E>
+  static const PolicyNetwork<E>& policy(const Training<E>& training) {
+    return policy_actor(training);
+  }
+
+  template <class Device, class E, class Observation, class Action>
+  static void act(Device device, Training<E>& training, const Observation& observation,
+                  Action& action) {
+    MlpBuffer<typename E::Actor, 1> buffer;
+    forward(device, policy_actor(training), seen_by_policy(training, observation), action, buffer);
+  }
+
+  // ---- The experiment ---------------------------------------------------------------------------
+
+  // An experiment E names its Environment, Actor and Critic networks, kBatchSize, kTileRows (a
+  // divisor of the batch; activations are held for this many samples), kReplayCapacity and
+  // kEpisodeSteps. Its Hyperparameters are Td3Hyperparameters, or derive from it with a constructor
+  // that sets other defaults.
+  template <class E>
+  struct ExperimentContract {
+    template <bool Asserts>
+    static constexpr bool check() {
+      bool kept = TwinCriticsContract<E>::template check<Asserts>();
+      RLT_REQUIRE(
+          (std::is_base_of_v<Td3Hyperparameters, typename E::Hyperparameters>),
+          "the experiment's Hyperparameters are not Td3Hyperparameters nor derived from it");
+      RLT_REQUIRE(Size<E::Actor::kOutputDim>::template kIs<E::Environment::kActionDim>,
+                  "the actor's output width differs from the environment's action width");
+      RLT_REQUIRE(E::Actor::activation(E::Actor::kLayerCount - 1) == Activation::tanh,
+                  "the actor's last activation must be tanh, because actions lie in [-1, 1]");
+      return kept;
+    }
+  };
 
   // What a task of Gymnasium's learns with, which says the widths of its hidden layers.
   template <class Environment, int... Hidden>
@@ -49,163 +254,21 @@ struct Td3 : OffPolicy {
                             Environment::kObservationDim, Hidden..., Environment::kActionDim>;
   using TaskHyperparameters = OffPolicyTaskHyperparameters<Td3Hyperparameters>;
 
-  // True where E fits together. Instantiating it says in one sentence what does not.
-  template <class E>
-  struct ExperimentContract : OffPolicyContract<E> {
-    static constexpr int kAction = E::Environment::kActionDim;
-    static constexpr bool kHyperparameters =
-        std::is_base_of_v<Td3Hyperparameters, typename E::Hyperparameters>;
-    static constexpr Activation kLast = E::Actor::activation(E::Actor::kLayerCount - 1);
-    static constexpr bool kKept = OffPolicyContract<E>::kKept && kHyperparameters &&
-                                  E::Actor::kOutputDim == kAction && kLast == Activation::tanh;
-    static_assert(
-        kHyperparameters,
-        "the experiment's Hyperparameters are not Td3Hyperparameters nor derived from it");
-    static_assert(Size<E::Actor::kOutputDim>::template kIs<kAction>,
-                  "the actor's output width differs from the environment's action width");
-    static_assert(kLast == Activation::tanh,
-                  "the actor's last activation must be tanh, because actions lie in [-1, 1]");
-  };
+  // ---- State and scratch memory -----------------------------------------------------------------
+
+  // Visit the state in the documented order (docs/protocol.md): networks, optimizer moments,
+  // normalizer, environment, progress, replay.
+  template <class E, class Visitor>
+  static void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
+    for_each_actor_tensor(training, visitor);
+    for_each_tensor("actor_target", training.learner.actor_target, visitor);
+    for_each_critic_tensor(training, visitor);
+    for_each_optimizer_tensor(training, visitor);
+    for_each_run_tensor(training, visitor);
+  }
 
   template <class E>
-  using PolicyNetwork = typename E::Actor;
-
-  template <class E>
-  struct Learner : OffPolicyLearner<E> {
-    typename E::Actor actor_target;
-  };
-
-  template <class E>
-  using Scratch = OffPolicyScratch<E>;
+  using Scratch = TwinCriticsScratch<E>;
 };
-
-template <class Device, class E>
-void initialize_algorithm(Device device, Td3, Training<E>& training) {
-  initialize_off_policy(device, training);
-  training.learner.actor_target = training.learner.actor;
-}
-
-template <class Device, class E, class Observation, class Action>
-void act_algorithm(Device device, Td3, Training<E>& training, const Observation& observation,
-                   Action& action) {
-  MlpBuffer<typename E::Actor, 1> buffer;
-  forward(device, policy_actor(training), seen_by_policy(training, observation), action, buffer);
-}
-
-template <class E>
-const PolicyNetwork<E>& policy_algorithm(Td3, const Training<E>& training) {
-  return policy_actor(training);
-}
-
-namespace td3 {
-
-// The actions taken in training: uniformly random while warming up, then the policy's with Gaussian
-// noise.
-template <class Device, class E>
-void exploring_action(Device device, Training<E>& training, Actions<E>& action) {
-  using T = typename E::Scalar;
-  constexpr int kCount = kEnvironmentCount<E> * E::Environment::kActionDim;
-  const auto& hyper = training.hyperparameters;
-  if (is_warming_up(training)) return warmup_action(device, training, action);
-  forward(device, training.learner.actor, current_observations(training), action,
-          training.scratch.exploring_buffer);
-  T noise[kCount];
-  fill_standard_normal(device, {hyper.seed, Purpose::exploration, training.learner.progress.step},
-                       noise, kCount);
-  add_noise<kCount>(device, static_cast<T>(hyper.action_noise), noise, action.data());
-}
-
-// target_value = reward + gamma (1 - terminated) min(Q1', Q2')(s', clip(pi'(s') + clip(noise)))
-template <class Device, class E>
-void compute_target_values(Device device, Training<E>& training) {
-  using T = typename E::Scalar;
-  auto& learner = training.learner;
-  auto& scratch = training.scratch;
-  const auto& hyper = training.hyperparameters;
-  fill_standard_normal(device, {hyper.seed, Purpose::target_noise, learner.progress.updates},
-                       scratch.target_noise.data(), E::kBatchSize * E::Environment::kActionDim);
-  for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
-    const auto next_observation = rows<E::kTileRows>(scratch.next_observation, first);
-    forward(device, learner.actor_target, policy_part(device, next_observation, scratch),
-            scratch.action, scratch.actor_buffer);
-    add_bounded_noise<E::kTileRows * E::Environment::kActionDim>(
-        device, static_cast<T>(hyper.target_policy_noise), static_cast<T>(hyper.target_noise_clip),
-        scratch.target_noise.row(first), scratch.action.data());
-    set_critic_input(device, training, next_observation);
-    evaluate_target_critics(device, training);
-    set_target_values(device, training, first);
-  }
-}
-
-// One Adam step on the mean of -Q1(s, pi(s)); returns that mean.
-template <class Device, class E>
-typename E::Scalar update_actor(Device device, Training<E>& training) {
-  using T = typename E::Scalar;
-  constexpr T kBatch = static_cast<T>(E::kBatchSize);
-  auto& learner = training.learner;
-  auto& scratch = training.scratch;
-  const CriticWork<E> critic = shared_work_of_first_critic(training);
-  T loss = T(0);
-  set_zero(scratch.actor_gradient);
-  for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
-    const auto observation = rows<E::kTileRows>(scratch.observation, first);
-    const auto& seen = policy_part(device, observation, scratch);
-    forward(device, learner.actor, seen, scratch.action, scratch.actor_buffer);
-    set_critic_input(device, training, observation);
-    forward(device, critic.critic, scratch.critic_input, critic.value, critic.buffer);
-    for (int row = 0; row < E::kTileRows; row++) loss -= critic.value(row, 0) / kBatch;
-    fill<E::kTileRows>(device, T(-1) / kBatch, critic.value_gradient.data());
-    backward_input<Scratch<E>::kObservation>(
-        device, critic.critic, scratch.critic_input, critic.value, critic.buffer,
-        critic.value_gradient.data(), critic.action_gradient.data(), critic.gradient_buffer);
-    backward(device, learner.actor, seen, scratch.action, scratch.actor_buffer,
-             critic.action_gradient.data(), scratch.actor_gradient, nullptr,
-             critic.gradient_buffer);
-  }
-  average_actor_over_mirrors(training, scratch.actor_gradient);
-  step_actor(device, training, learner.progress.updates / training.hyperparameters.policy_delay);
-  return loss;
-}
-
-template <class Device, class E>
-void update_targets(Device device, Training<E>& training) {
-  auto& learner = training.learner;
-  const auto rate = static_cast<typename E::Scalar>(training.hyperparameters.tau);
-  polyak_update<E::Actor::kParameterCount>(device, rate, learner.actor.values,
-                                           learner.actor_target.values);
-  update_critic_targets(device, training);
-}
-
-}  // namespace td3
-
-template <class Device, class E>
-StepReport<E> train_step_algorithm(Device device, Td3, Training<E>& training) {
-  Actions<E> action;
-  td3::exploring_action(device, training, action);
-  return off_policy_step(device, training, action, [&](StepReport<E>& report) {
-    auto& progress = training.learner.progress;
-    td3::compute_target_values(device, training);
-    auto sum = update_critics(device, training, report);
-    progress.updates++;
-    if (progress.updates % training.hyperparameters.policy_delay == 0) {
-      const auto actor_loss = td3::update_actor(device, training);
-      td3::update_targets(device, training);
-      report.metrics.actor_loss = static_cast<float>(actor_loss);
-      sum += actor_loss;
-    }
-    return sum;
-  });
-}
-
-// The documented order of the state (docs/protocol.md): networks, optimizer moments,
-// normalizer, environment, progress, replay.
-template <class E, class Visitor>
-void for_each_state_tensor_algorithm(Td3, Training<E>& training, Visitor&& visitor) {
-  for_each_actor_tensor(training, visitor);
-  for_each_tensor("actor_target", training.learner.actor_target, visitor);
-  for_each_critic_tensor(training, visitor);
-  for_each_optimizer_tensor(training, visitor);
-  for_each_run_tensor(training, visitor);
-}
 
 }  // namespace rlt
