@@ -111,7 +111,7 @@ TEST_CASE_TEMPLATE("Adam's moments below the smallest normal number are zero, an
   constexpr T kSmallest = std::numeric_limits<T>::min();
   AdamStep<T> step{};
   step.beta1 = step.beta2 = T(0.5);
-  step.step_size = step.inverse_sqrt_second_correction = step.epsilon = T(1);
+  step.learning_rate = step.inverse_sqrt_second_correction = step.epsilon = T(1);
   T parameter = 0, first = 4 * kSmallest, second = 4 * kSmallest;
   for (const T factor : {T(2), T(1), T(0)}) {  // half of the smallest would be subnormal
     adam_element(step, T(0), parameter, first, second);

@@ -1,6 +1,12 @@
-// Matrix product in register tiles, plain C++: independent elements are computed side by side, each
-// one accumulating over k in order with fma, so the bits are those of the reference implementation
-// for every tile size.
+// Matrix product in register tiles, plain C++. The loop that it replaces is
+//
+//   for each row r, column c:
+//     sum = start(r, c)
+//     for k = 0 .. Depth-1: sum = fma(a(r, k), b(k, c), sum)
+//     finish(r, c, sum)
+//
+// Independent elements are computed side by side, each one accumulating over k in order, so the
+// bits are those of this loop for every tile size.
 #pragma once
 
 #include "rltools/core/math.h"

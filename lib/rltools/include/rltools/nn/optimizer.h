@@ -32,7 +32,7 @@ template <class T>
 struct AdamStep {
   T beta1, one_minus_beta1;
   T beta2, one_minus_beta2;
-  T step_size;                       // learning_rate / (1 - beta1^t)
+  T learning_rate;                   // learning_rate / (1 - beta1^t)
   T inverse_sqrt_second_correction;  // 1 / sqrt(1 - beta2^t)
   T epsilon;
 };
@@ -53,7 +53,7 @@ inline void adam_element(const AdamStep<T>& step, T gradient, T& parameter, T& f
   second_moment = second;
   const T denominator =
       math::fma(math::sqrt(second), step.inverse_sqrt_second_correction, step.epsilon);
-  parameter = math::fma(-step.step_size, first / denominator, parameter);
+  parameter = math::fma(-step.learning_rate, first / denominator, parameter);
 }
 
 // One Adam step over Count parameters.
@@ -131,7 +131,7 @@ void adam_step(Device device, const AdamParameters<typename Network::Scalar>& pa
   step.one_minus_beta1 = T(1) - parameters.beta1;
   step.beta2 = parameters.beta2;
   step.one_minus_beta2 = T(1) - parameters.beta2;
-  step.step_size =
+  step.learning_rate =
       static_cast<T>(static_cast<double>(parameters.learning_rate) / (1.0 - state.decay_power[0]));
   step.inverse_sqrt_second_correction =
       static_cast<T>(1.0 / math::sqrt(1.0 - state.decay_power[1]));

@@ -2,6 +2,9 @@
 // batch. For a row with action a, advantage A and ratio r = pi(a | s) / pi_old(a | s):
 //   J = min(r A, clamp(r, 1 - clip_range, 1 + clip_range) A)
 //   dJ/dlog pi(a | s) = r A where that is the smaller one, else 0
+//
+// The loop over the rows of compute_clipped_objective() is plain C++: its passes are independent
+// and without branches, so that the compiler makes vectors of them, a row in each lane.
 #pragma once
 
 #include "rltools/core/lanes.h"

@@ -1,7 +1,13 @@
-// The dense layer's products for Arm Cortex-M with FPU. Terms whose first factor is zero are left
-// out where there are enough of them (term_list.h); else tiles of 5 x 4 sums stay in the 32
-// single-precision registers, so that a multiply-add costs 0.45 loads instead of 2. Bits equal
-// those of nn/dense.h.
+// The dense layer's three products for Arm Cortex-M with FPU. The loops that they replace are those
+// of nn/dense.h:
+//
+//   output(s, o)           = A(bias(o) + sum over i of input(s, i) weights(i, o))
+//   weights_gradient(i, o) += sum over s of input(s, i) output_gradient(s, o)
+//   input_gradient(s, i)   = A'(i) sum over o of output_gradient(s, o) weights(i, o)
+//
+// Terms whose first factor is zero are left out where there are enough of them (term_list.h); else
+// tiles of 5 x 4 sums stay in the 32 single-precision registers, so that a multiply-add costs 0.45
+// loads instead of 2. The bits are equal.
 #pragma once
 
 #include "rltools/kernels/cortex_m/relu.h"

@@ -1,6 +1,12 @@
-// The fully connected layer of run-time shape for Arm Cortex-M with FPU, for one sample: lists of
-// the terms whose first factor is not zero (term_list.h). Bits equal those of
-// nn/dense_at_run_time.h.
+// The fully connected layer of run-time shape for Arm Cortex-M with FPU, for one sample. The
+// loop that it replaces is that of nn/dense_at_run_time.h:
+//
+//   for each output o:
+//     sum = bias(o)
+//     for i = 0 .. inputs-1: sum = fma(input(i), weights(i, o), sum)
+//     output(o) = A(sum)
+//
+// Lists hold the terms whose first factor is not zero (term_list.h). The bits are equal.
 #pragma once
 
 #include "rltools/kernels/cortex_m/relu.h"

@@ -1,5 +1,10 @@
-// Adam for Arm Cortex-M: small moments are found on their bits, without moving the flags of a
-// floating-point comparison to the core, and without a branch. Bits equal those of nn/optimizer.h.
+// Adam for Arm Cortex-M. The loop that it replaces is that of nn/optimizer.h:
+//
+//   for (i = 0; i < Count; i++)
+//     adam_element(step, gradient[i], parameters[i], first_moment[i], second_moment[i]);
+//
+// Small moments are found on their bits, without moving the flags of a floating-point comparison to
+// the core, and without a branch. The bits are equal.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +51,7 @@ CortexM adam_update(CortexM device, const AdamStep<float>& step, const float* gr
     second_moment[i] = second;
     const float denominator =
         math::fma(math::sqrt(second), s.inverse_sqrt_second_correction, s.epsilon);
-    parameters[i] = math::fma(-s.step_size, first / denominator, parameters[i]);
+    parameters[i] = math::fma(-s.learning_rate, first / denominator, parameters[i]);
   }
   return device;
 }

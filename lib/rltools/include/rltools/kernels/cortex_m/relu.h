@@ -1,6 +1,10 @@
-// ReLU for Arm Cortex-M on the bits of a float, without a branch: a floating-point comparison has
-// to move its flags to the core, which costs more than integer arithmetic. Bits equal those of
-// nn/activation.h, for -0 and NaN too.
+// ReLU for Arm Cortex-M. The loop that it replaces is that of nn/activation.h:
+//
+//   for (i = 0; i < count; i++) output[i] = input[i] <= 0 ? 0 : input[i];
+//
+// It works on the bits of a float, without a branch: a floating-point comparison has to move its
+// flags to the core, which costs more than integer arithmetic. The bits are equal, for -0 and NaN
+// too.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,14 @@
-// The dense layer's products for 32-bit RISC-V with a single-precision floating-point unit: the
-// extension F, which has fused multiply-add and 32 registers. 16 neighboring sums of a row stay in
-// registers, and a term whose first factor is zero, as about half of them are behind a ReLU, is
-// left out by a branch. Bits equal those of nn/dense.h: what is left accumulates in the same order.
+// The dense layer's three products for 32-bit RISC-V with a single-precision floating-point unit:
+// the extension F, which has fused multiply-add and 32 registers. The loops that they replace are
+// those of nn/dense.h:
+//
+//   output(s, o)           = A(bias(o) + sum over i of input(s, i) weights(i, o))
+//   weights_gradient(i, o) += sum over s of input(s, i) output_gradient(s, o)
+//   input_gradient(s, i)   = A'(i) sum over o of output_gradient(s, o) weights(i, o)
+//
+// 16 neighboring sums of a row stay in registers, and a term whose first factor is zero, as about
+// half of them are behind a ReLU, is left out by a branch. The bits are equal: what is left
+// accumulates in the same order.
 #pragma once
 
 #include "rltools/kernels/register_tile.h"

@@ -1,9 +1,15 @@
-// Matrix products in blocks that suit the caches: 64 columns of the second operand, which all rows
-// are multiplied with before the next ones. Where zeros are left out, a block is 64 terms deep too
-// (16 KB, for the first-level cache): each term is a load for each multiply-add. Where they are
-// not, a tile of several rows shares the loads, and the second-level cache will do. Sums wait in
-// the result's place between the blocks of a column. Bits are those of product.h, since a sum's
-// order stays.
+// Matrix products in blocks that suit the caches. The loop that they replace is
+//
+//   for each row r, column c:
+//     sum = start(r, c)
+//     for k = 0 .. Depth-1: sum = fma(a(r, k), b(k, c), sum)
+//     finish(r, c, sum)
+//
+// A block is 64 columns of the second operand, which all rows are multiplied with before the next
+// ones. Where zeros are left out, a block is 64 terms deep too (16 KB, for the first-level cache):
+// each term is a load for each multiply-add. Where they are not, a tile of several rows shares the
+// loads, and the second-level cache will do. Sums wait in the result between the blocks of a
+// column. Bits are those of product.h, since a sum's order stays.
 #pragma once
 
 #include <type_traits>

@@ -1,5 +1,11 @@
-// The dense layer's products with the host's vectors. Terms whose first factor is zero are left out
-// where there are enough of them. Bits equal those of nn/dense.h.
+// The dense layer's three products with the host's vectors. The loops that they replace are those
+// of nn/dense.h:
+//
+//   output(s, o)           = A(bias(o) + sum over i of input(s, i) weights(i, o))
+//   weights_gradient(i, o) += sum over s of input(s, i) output_gradient(s, o)
+//   input_gradient(s, i)   = A'(i) sum over o of output_gradient(s, o) weights(i, o)
+//
+// Terms whose first factor is zero are left out where there are enough of them. The bits are equal.
 #pragma once
 
 #include "rltools/kernels/simd/blocked_product.h"

@@ -1,5 +1,12 @@
-// The fully connected layer of run-time shape with the host's vectors, for one sample. Terms whose
-// first factor is zero are left out. Bits equal those of nn/dense_at_run_time.h.
+// The fully connected layer of run-time shape with the host's vectors, for one sample. The
+// loop that it replaces is that of nn/dense_at_run_time.h:
+//
+//   for each output o:
+//     sum = bias(o)
+//     for i = 0 .. inputs-1: sum = fma(input(i), weights(i, o), sum)
+//     output(o) = A(sum)
+//
+// Terms whose first factor is zero are left out. The bits are equal.
 #pragma once
 
 #include <cstdint>

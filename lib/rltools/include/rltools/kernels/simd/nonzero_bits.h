@@ -1,6 +1,9 @@
-// Words of bits that tell which factors of a product are not zero: bit k of a row's word is set
-// where its factor k is not zero (as NaN is not); where that is -0, it may be. Words of several
-// rows tell where any of their factors is not zero.
+// Words of bits that tell which factors of a product are not zero. The loop for a row's word is
+//
+//   for (k = 0; k < Depth; k++) word |= uint64(a(row, k) != 0) << k;
+//
+// NaN is not zero; where a factor is -0, its bit may be set. Words of several rows tell where any
+// of their factors is not zero.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
-// Permutations of core/random.h, many indices at a time.
+// Permutations of core/random.h, many indices at a time. The loop that they replace is
+//
+//   for (i = 0; i < rows; i++) to[i] = permuted_index(stream, first + i, count);
 #pragma once
 
 #include "rltools/core/lanes.h"

@@ -1,5 +1,12 @@
-// Matrix products with the host's vectors: lanes are independent elements, tiles of sums stay in
-// registers, each lane accumulates in index order with fma.
+// Matrix products with the host's vectors. The loop that they replace is
+//
+//   for each row r, column c:
+//     sum = start(r, c)
+//     for k = 0 .. Depth-1: sum = fma(a(r, k), b(k, c), sum)
+//     finish(r, c, sum)
+//
+// Lanes are independent elements, tiles of sums stay in registers, and each lane accumulates over k
+// in order.
 #pragma once
 
 #include "rltools/kernels/register_tile.h"

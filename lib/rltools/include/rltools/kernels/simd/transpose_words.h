@@ -1,4 +1,8 @@
-// Structs into lanes and back (core/lanes.h), by blocks of the host's vectors.
+// Structs into lanes and back (core/lanes.h), by blocks of the host's vectors. The loop that they
+// replace is
+//
+//   for (i = 0; i < kLaneCount; i++)
+//     for (k = 0; k < Words; k++) lanes.word[k][i] = word k of structs[i];
 #pragma once
 
 #include "rltools/core/lanes.h"

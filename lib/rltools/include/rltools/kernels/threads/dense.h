@@ -1,6 +1,11 @@
-// The dense layer's weight gradient, a range of the inputs for each task. Their weights are
-// independent: each element still accumulates over the samples in order, so the bits are those of
-// nn/dense.h. (The other two products are shared by rows, in nn/mlp.h.)
+// The dense layer's weight gradient, a range of the inputs for each task. The loop that it shares
+// is that of nn/dense.h:
+//
+//   for each input i, output o, sample s in order:
+//     weights_gradient(i, o) = fma(input(s, i), output_gradient(s, o), weights_gradient(i, o))
+//
+// The inputs' weights are independent, so the bits are equal. (The other two products are shared by
+// rows, in nn/mlp.h.)
 #pragma once
 
 #include "rltools/core/tasks.h"
