@@ -26,7 +26,7 @@ rlt::Replay<Experiment> replay;
 rlt::Scratch<Experiment> scratch;
 rlt::Training<Experiment> training{{}, learner, replay, scratch};
 rlt::MetricMeans<Metrics> metrics;
-rlt::NonFiniteText broken_step;
+rlt::NonFiniteText non_finite_step;
 const char* why_stopped = "";
 
 }  // namespace
@@ -71,8 +71,8 @@ Progress stop(const char* why) {
   return Progress::not_finite;
 }
 Progress stop(const rlt::NonFiniteText& text) {
-  broken_step = text;
-  return stop(broken_step.text());
+  non_finite_step = text;
+  return stop(non_finite_step.text());
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ RLT_EXPORT(train) Progress train(std::uint32_t calls) {
     const auto report = train_step(device, training);
     metrics.add(report.metrics);
     if (!report.finite) {
-      const bool is_loss = report.broken.environment == report.broken.kNone;
+      const bool is_loss = report.non_finite.environment == report.non_finite.kNone;
       return is_loss ? stop("training stopped: a loss is not finite")
                      : stop(non_finite_text(training, report));
     }
@@ -103,7 +103,7 @@ RLT_EXPORT(train) Progress train(std::uint32_t calls) {
 }
 
 // Why, as a board says it (docs/protocol.md, "Texts"), where train() gave not_finite or an
-// evaluation met a broken step; else "".
+// evaluation met a step that is not finite; else "".
 RLT_EXPORT(stopped_text) const char* stopped_text() { return why_stopped; }
 
 RLT_EXPORT(steps_done) std::uint32_t steps_done() { return rlt::steps_done(training); }
@@ -127,12 +127,12 @@ rlt::Evaluation<Experiment> evaluation;
 RLT_EXPORT(begin_evaluation) void begin_evaluation() {
   begin_evaluation(device, training, evaluation);
 }
-// At most so many steps; false once all episodes have ended, or by a broken step.
+// At most so many steps; false once all episodes have ended, or by a step that is not finite.
 RLT_EXPORT(evaluate) bool evaluate(std::uint32_t steps) {
   for (; steps > 0; steps--) {
     if (evaluate_step(device, training, evaluation)) continue;
-    const auto& broken = evaluation.broken;
-    if (broken.environment != broken.kNone) stop(non_finite_text(evaluation));
+    const auto& non_finite = evaluation.non_finite;
+    if (non_finite.environment != non_finite.kNone) stop(non_finite_text(evaluation));
     return false;
   }
   return true;

@@ -103,7 +103,7 @@ def choices_of(actions: Sequence[Channel]) -> tuple[str, ...]:
     return tuple(name for action in actions for name in action.choices)
 
 
-LEAST_ALLOWED = 0.5  # kLeastAllowed of policy/contract.h
+LEAST_ALLOWED = 0.5  # kMinAllowed of policy/contract.h
 
 
 def masks_of(observations: Sequence[Channel], actions: Sequence[Channel]) -> list[int | None]:

@@ -169,6 +169,6 @@ TEST_CASE("work is divided into two parts from a bound on, and into more where e
 }
 
 TEST_CASE("rows are shared where all of them together are enough work") {
-  CHECK(runs_for_rows<100, kFewestMultiplyAddsToShare / 100>() == 1);
-  CHECK(runs_for_rows<100, kFewestMultiplyAddsToShare / 100 - 1>() == 0);
+  CHECK(runs_for_rows<100, kMinMultiplyAddsToShare / 100>() == 1);
+  CHECK(runs_for_rows<100, kMinMultiplyAddsToShare / 100 - 1>() == 0);
 }

@@ -87,7 +87,7 @@ TEST_CASE("an action that is not finite is seen in the report") {
   }
 }
 
-TEST_CASE("a broken step ends an evaluation, which names it and has no report") {
+TEST_CASE("a step that is not finite ends an evaluation, which names it and has no report") {
   OnTheLine run;
   const std::vector<std::uint8_t> before = run.state();
   for (const int steps : {0, 1, 3}) {
@@ -95,14 +95,14 @@ TEST_CASE("a broken step ends an evaluation, which names it and has no report") 
     Evaluation<LineTd3> evaluation;
     begin_evaluation(Generic{}, run.training, evaluation);
     for (int i = 0; i < steps; i++) REQUIRE(evaluate_step(Generic{}, run.training, evaluation));
-    CHECK(evaluation.broken.environment == evaluation.broken.kNone);
+    CHECK(evaluation.non_finite.environment == evaluation.non_finite.kNone);
     REQUIRE(evaluation.episode_step == static_cast<std::uint32_t>(steps));
     evaluation.environment_state.position = math::kInfinity;
     CHECK_FALSE(evaluate_step(Generic{}, run.training, evaluation));
     CHECK_FALSE(evaluate_step(Generic{}, run.training, evaluation));
-    CHECK(evaluation.broken.environment == 0);
-    CHECK(evaluation.broken.is_first == (steps == 0));
-    CHECK_FALSE(evaluation.broken.is_reward);
+    CHECK(evaluation.non_finite.environment == 0);
+    CHECK(evaluation.non_finite.is_first == (steps == 0));
+    CHECK_FALSE(evaluation.non_finite.is_reward);
     CHECK(is_finite(evaluation.environment_state.position) == (steps > 0));
     const EvaluationReport report = evaluation_report(evaluation);
     CHECK(report.mean != report.mean);

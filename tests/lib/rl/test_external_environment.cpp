@@ -86,9 +86,9 @@ TEST_CASE("a task learns with the networks and defaults of its algorithm") {
   CHECK(Sac::TaskHyperparameters{}.learning_starts == 1000);
   CHECK(Ppo::TaskHyperparameters{}.eval_freq == 100'000);
   CHECK(Ppo::TaskHyperparameters{}.log_std_init == -0.7f);
-  CHECK(Ppo::FewActionsHyperparameters{}.log_std_init == 0);
-  CHECK(Ppo::FewActionsHyperparameters{}.n_epochs == Ppo::TaskHyperparameters{}.n_epochs);
-  using Few = Ppo::FewActionsHyperparameters;
+  CHECK(Ppo::OrthogonalHyperparameters{}.log_std_init == 0);
+  CHECK(Ppo::OrthogonalHyperparameters{}.n_epochs == Ppo::TaskHyperparameters{}.n_epochs);
+  using Few = Ppo::OrthogonalHyperparameters;
   using Usual = Ppo::TaskHyperparameters;
   static_assert(std::is_same_v<TaskHyperparametersOf<Ppo, Scripted>, Few>);
   static_assert(std::is_same_v<TaskHyperparametersOf<Ppo, FourActions>, Usual>);

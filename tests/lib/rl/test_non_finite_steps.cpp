@@ -28,7 +28,7 @@ struct Found {
   static constexpr int kObservation = kCriticObservationDim<E>;
   std::vector<T> observation = std::vector<T>(N * kObservation);
   std::vector<T> reward = std::vector<T>(N);
-  std::vector<int> broken = std::vector<int>(N);
+  std::vector<int> non_finite = std::vector<int>(N);
 
   T* begun(int index) { return &observation[index * kObservation]; }
   T* reached(int index, const Transition<T>& transition) {
@@ -38,7 +38,7 @@ struct Found {
 };
 template <class E, int N>
 struct Looking : Found<E, N> {
-  void broken(int index) { Found<E, N>::broken[index]++; }
+  void non_finite(int index) { Found<E, N>::non_finite[index]++; }
 };
 
 template <class State>
@@ -68,7 +68,7 @@ void check_found(Spoil&& spoil) {
   for (int index = 0; index < N; index++) {
     CAPTURE(index);
     const bool is_spoiled = index == 3 || index == 20 || index == N - 1;
-    CHECK(looking.Found<E, N>::broken[index] == (is_spoiled ? 1 : 0));
+    CHECK(looking.Found<E, N>::non_finite[index] == (is_spoiled ? 1 : 0));
     const auto& expected = is_spoiled ? *before : *others;
     CHECK(same(looked->state[index], expected.state[index]));
     if (!is_spoiled) CHECK(looking.reward[index] == found.reward[index]);
@@ -77,7 +77,8 @@ void check_found(Spoil&& spoil) {
 
 }  // namespace
 
-TEST_CASE("of many environments those whose step is broken stay as they were, and no other does") {
+TEST_CASE(
+    "of many environments those whose step is not finite stay as they were, and no other does") {
   const auto far = [](auto& state) { state.angle_rad = 1e38f; };  // finite; its square is not
   check_found<Generic, Pendulum<float>, 4>(far);                  // one at a time
   check_found<Generic, Pendulum<float>, 70>(far);  // in lanes: a block, and part of one
@@ -95,18 +96,18 @@ TEST_CASE_TEMPLATE("the report names the environment and the action", E, LineTd3
   initialize(Generic{}, run.training);
   const auto sound = run.step(Generic{});
   REQUIRE(sound.finite);
-  CHECK(sound.broken.environment == sound.broken.kNone);
+  CHECK(sound.non_finite.environment == sound.non_finite.kNone);
   constexpr int kLast = kEnvironmentCount<E> - 1;
   auto& state = run.learner->environments.state[kLast];
   std::memcpy(&state, &math::kInfinity, sizeof(float));  // a position
   const auto progress = run.learner->progress;
   const auto report = run.step(Generic{});
   CHECK_FALSE(report.finite);
-  REQUIRE(report.broken.environment == kLast);
-  CHECK_FALSE(report.broken.is_first);
-  CHECK(report.broken.is_reward);
+  REQUIRE(report.non_finite.environment == kLast);
+  CHECK_FALSE(report.non_finite.is_first);
+  CHECK(report.non_finite.is_reward);
   CHECK(std::memcmp(&state, &math::kInfinity, sizeof(float)) == 0);
-  for (const auto action : report.broken.action) CHECK(std::abs(action) <= 1.0f);
+  for (const auto action : report.non_finite.action) CHECK(std::abs(action) <= 1.0f);
   CHECK(report.episodes_ended == 0);
   CHECK(same(run.learner->progress.last_return, progress.last_return));
 }
@@ -117,13 +118,13 @@ TEST_CASE("a first observation that is not finite shows in the action that would
   run.replay->current_observation[2 * 3 + 1] = math::kQuietNan;
   const auto report = run.step(Generic{});
   CHECK_FALSE(report.finite);
-  CHECK(report.broken.environment == 2);
-  CHECK(report.broken.is_first);
+  CHECK(report.non_finite.environment == 2);
+  CHECK(report.non_finite.is_first);
   Run<LineTd3> off_policy(3);
   off_policy.training.hyperparameters.learning_starts = 0;
   initialize(Generic{}, off_policy.training);
   off_policy.replay->observation[0] = math::kQuietNan;
-  CHECK(off_policy.step(Generic{}).broken.is_first);
+  CHECK(off_policy.step(Generic{}).non_finite.is_first);
 }
 
 TEST_CASE("an action that is not finite is no environment's fault") {
@@ -132,5 +133,5 @@ TEST_CASE("an action that is not finite is no environment's fault") {
   run.learner->actor.values[0] = math::kQuietNan;
   const auto report = run.step(Generic{});
   CHECK_FALSE(report.finite);
-  CHECK(report.broken.environment == report.broken.kNone);
+  CHECK(report.non_finite.environment == report.non_finite.kNone);
 }

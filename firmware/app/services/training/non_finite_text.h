@@ -31,7 +31,7 @@ class NumberText {
   const char* text() const { return text_; }
 
  private:
-  static constexpr std::uint32_t kFewest = 100000, kMost = 1000000;  // of six digits
+  static constexpr std::uint32_t kMinDigits = 100000, kMaxDigits = 1000000;  // of six digits
 
   void put(char character) { text_[length_++] = character; }
   void put(const char* characters) {
@@ -51,16 +51,16 @@ class NumberText {
     for (; size < 1e-4f; exponent -= 8) size *= 1e8f;
     float scale = 1.0f;
     int power = 0;
-    while (size * scale < static_cast<float>(kFewest)) scale *= 10.0f, power++;
+    while (size * scale < static_cast<float>(kMinDigits)) scale *= 10.0f, power++;
     if (power > 0) {
       size *= scale;
     } else {
-      while (size / scale >= static_cast<float>(kMost)) scale *= 10.0f, power--;
+      while (size / scale >= static_cast<float>(kMaxDigits)) scale *= 10.0f, power--;
       size /= scale;
     }
     exponent -= power;
     auto digits = static_cast<std::uint32_t>(size + 0.5f);
-    if (digits >= kMost) digits /= 10, exponent++;
+    if (digits >= kMaxDigits) digits /= 10, exponent++;
     int count = 6;
     for (; digits % 10 == 0; count--) digits /= 10;
     if (exponent >= -4 && exponent < 6) return put_fixed(digits, count, exponent);
@@ -160,13 +160,13 @@ using NonFiniteText = WordsText<kNonFiniteTextBytes>;
 // Of a step of E's environment: `state` is the one before it. `where` is "" or " of an evaluation".
 template <class E>
 NonFiniteText non_finite_text(const typename E::Environment::State& state,
-                              const NonFiniteTransition<typename E::Environment>& broken,
+                              const NonFiniteTransition<typename E::Environment>& non_finite,
                               const char* where) {
   using Environment = typename E::Environment;
   constexpr std::size_t kStateEnds = 180;  // so that there is room for an action
   NonFiniteText text;
   text.set_limit(kStateEnds);
-  text.add("training stopped: ", broken.is_reward ? "a reward" : "an observation");
+  text.add("training stopped: ", non_finite.is_reward ? "a reward" : "an observation");
   text.add(where, " is not finite; ");
   text.add("state", "");
   detail::AddFields<NonFiniteText> fields{text};
@@ -174,25 +174,27 @@ NonFiniteText non_finite_text(const typename E::Environment::State& state,
     state.for_each_field(fields);
   }
   text.set_limit(kNonFiniteTextBytes);
-  if (broken.is_first) {
+  if (non_finite.is_first) {
     text.add("; ", "before any action");
     return text;
   }
   text.add("; ", "action");
   for (int i = 0; i < Environment::kActionDim; i++) {
     text.add(i == 0 ? " " : ", ", Environment::kActions[i].name);
-    text.add(" ", NumberText(static_cast<float>(broken.action[i])).text());
+    text.add(" ", NumberText(static_cast<float>(non_finite.action[i])).text());
   }
   return text;
 }
 template <class E>
 NonFiniteText non_finite_text(const Training<E>& training, const StepReport<E>& report) {
-  const auto& broken = report.broken;
-  return non_finite_text<E>(training.learner.environments.state[broken.environment], broken, "");
+  const auto& non_finite = report.non_finite;
+  return non_finite_text<E>(training.learner.environments.state[non_finite.environment], non_finite,
+                            "");
 }
 template <class E>
 NonFiniteText non_finite_text(const Evaluation<E>& evaluation) {
-  return non_finite_text<E>(evaluation.environment_state, evaluation.broken, " of an evaluation");
+  return non_finite_text<E>(evaluation.environment_state, evaluation.non_finite,
+                            " of an evaluation");
 }
 
 }  // namespace rlt

@@ -210,7 +210,7 @@ class TrainingService : public link::Service {
     if (environment_is_lost()) return rest(RLT_STATE_PAUSED);
     if (!report.finite) {
       metrics_.clear();  // means without what was not finite would look sound
-      if (report.broken.environment == report.broken.kNone) {
+      if (report.non_finite.environment == report.non_finite.kNone) {
         return fail("training stopped: a loss is not finite");
       }
       return fail(non_finite_text(training_, report));
@@ -242,7 +242,7 @@ class TrainingService : public link::Service {
 
   void end_evaluation() {
     evaluating_ = false;
-    if (evaluation_.broken.environment != evaluation_.broken.kNone) {
+    if (evaluation_.non_finite.environment != evaluation_.non_finite.kNone) {
       return fail(non_finite_text(evaluation_));
     }
     const EvaluationReport report = evaluation_report(evaluation_);

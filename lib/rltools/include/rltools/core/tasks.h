@@ -102,23 +102,23 @@ void for_ranges(Device device, Function&& function) {
   }
 }
 
-// Into how many parts work is divided. Below `fewest` operations (some microseconds) into one:
+// Return into how many parts work is divided. Below `min_operations` (some microseconds) into one:
 // handing a part over would cost more than it gains. From there on into two, and into more, up to
 // kMaxParts, where each part has `part` operations or more: each part has a cost, which two
 // workers would not regain.
 template <class Device>
-constexpr int parts_of(long operations, long fewest, long part) {
-  constexpr int kMost = WorkersOf<Device>::kMaxParts;
-  if (kMost < 2 || operations < fewest) return 1;
+constexpr int parts_of(long operations, long min_operations, long part) {
+  constexpr int kMaxParts = WorkersOf<Device>::kMaxParts;
+  if (kMaxParts < 2 || operations < min_operations) return 1;
   const long parts = operations / part;
-  return parts < 2 ? 2 : parts < kMost ? static_cast<int>(parts) : kMost;
+  return parts < 2 ? 2 : parts < kMaxParts ? static_cast<int>(parts) : kMaxParts;
 }
 
-constexpr long kFewestMultiplyAddsToShare = 100000, kMultiplyAddsOfPart = 400000;
+constexpr long kMinMultiplyAddsToShare = 100000, kMultiplyAddsOfPart = 400000;
 
 template <class Device>
 constexpr int parts_of_product(long multiply_adds) {
-  return parts_of<Device>(multiply_adds, kFewestMultiplyAddsToShare, kMultiplyAddsOfPart);
+  return parts_of<Device>(multiply_adds, kMinMultiplyAddsToShare, kMultiplyAddsOfPart);
 }
 
 // The same for the rows of a batch.

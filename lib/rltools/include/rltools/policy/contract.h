@@ -74,7 +74,7 @@ constexpr int largest_output(const T* outputs, int count) {
 
 // A mask: an observation that is called `<action>:<choice>` forbids that choice where it is below
 // one half. Where all choices of an action are forbidden, none is.
-constexpr float kLeastAllowed = 0.5f;
+constexpr float kMinAllowed = 0.5f;
 
 // Whether `name` is that of the mask of the choice that is `length` characters from `choice` on.
 constexpr bool is_mask_of(const char* name, const char* action, const char* choice, int length) {

@@ -173,7 +173,7 @@ void add_example(Device device, ByteWriter& writer, const Network& network,
     const int choices = choice_count(channel);
     const auto is_allowed = [&](int number) {
       const int mask = mask_of(contract.observations, contract.observation_dim, channel, number);
-      return mask < 0 || observation.values[mask] >= kLeastAllowed;
+      return mask < 0 || observation.values[mask] >= kMinAllowed;
     };
     action.values[i] = choices > 0
                            ? static_cast<float>(largest_allowed(element, choices, is_allowed))

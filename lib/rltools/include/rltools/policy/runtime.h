@@ -119,7 +119,7 @@ inline void choose_action(const PolicyView& policy, const Observation* observati
     const auto is_allowed = [&](int number) {
       if (!policy.is_masked) return true;
       const int mask = detail::mask_of(policy, i, choices[number]);
-      return mask < 0 || observation[mask] >= kLeastAllowed;
+      return mask < 0 || observation[mask] >= kMinAllowed;
     };
     action[i] = count > 0 ? static_cast<float>(largest_allowed(output, count, is_allowed))
                           : physical_action(*output, channel.minimum, channel.maximum);
@@ -174,16 +174,16 @@ enum class ActionSource : std::uint8_t {
 };
 
 namespace detail {
-// Of a past action in the history, or kSumPlace and the observation that is summed up; it lies in
+// Of a past action in the history, or kSumIndex and the observation that is summed up; it lies in
 // scratch memory.
-typedef std::uint16_t __attribute__((__may_alias__)) AliasingPlace;
-constexpr std::uint32_t kSumPlace = 0x8000u;
+typedef std::uint16_t __attribute__((__may_alias__)) AliasingIndex;
+constexpr std::uint32_t kSumIndex = 0x8000u;
 }  // namespace detail
 
 // Runs one accepted image, in place, and nothing else. The image's bytes outlive it and do not
 // change (a slot's do not; Policy, below, has a copy of its own). It takes images that need at most
 // `ScratchFloats` (scratch_floats_to_accept; behind what it takes to run there is the hidden state,
-// and a place for every two past actions or sums), past actions of at most `HistoryTicks` ticks
+// and a float for every two past actions or sums), past actions of at most `HistoryTicks` ticks
 // ago, and sums and a hidden state where there is a history.
 template <std::size_t ScratchFloats, int HistoryTicks = 0>
 class PolicyRunner {
@@ -253,12 +253,12 @@ class PolicyRunner {
                        const ObservationSums& sums, float* normalized, float* action) {
     const int observed = contract_.observation_dim;
     const std::uint32_t added = added_input_count(view_, contract_);
-    const detail::AliasingPlace* places = added_places();
+    const detail::AliasingIndex* indices = added_indices();
     for (int i = 0; i < observed; i++) scratch_[i] = observation[i];
     const float* sum = sums.values;
     for (std::uint32_t i = 0; i < added; i++) {
-      const std::uint32_t place = places[i];
-      scratch_[observed + i] = (place & detail::kSumPlace) != 0 ? *sum++ : history.at(place);
+      const std::uint32_t index = indices[i];
+      scratch_[observed + i] = (index & detail::kSumIndex) != 0 ? *sum++ : history.at(index);
     }
     const float* output =
         policy_outputs(device, view_, scratch_, state(), scratch_, [](const float*, int) {});
@@ -287,10 +287,10 @@ class PolicyRunner {
     const float step_s = sum_step_s<float>(contract_.step_interval_us);
     float* sum = sums.values;
     for (std::uint32_t i = 0; i < added; i++) {
-      const std::uint32_t place = added_places()[i];
-      if ((place & detail::kSumPlace) == 0) continue;
+      const std::uint32_t index = added_indices()[i];
+      if ((index & detail::kSumIndex) == 0) continue;
       const PolicyImageChannel& channel = view_.observations[contract_.observation_dim + i];
-      const float value = observation[place - detail::kSumPlace];
+      const float value = observation[index - detail::kSumIndex];
       *sum = next_sum(*sum, value, step_s, channel.minimum, channel.maximum);
       sum++;
     }
@@ -318,9 +318,9 @@ class PolicyRunner {
 
   float* state() { return scratch_ + scratch_floats_to_run(view_); }
   float* kept_state() { return state() + state_dim(view_); }
-  detail::AliasingPlace* added_places() {
+  detail::AliasingIndex* added_indices() {
     float* behind = kept_state() + state_dim(view_);
-    return reinterpret_cast<detail::AliasingPlace*>(behind);
+    return reinterpret_cast<detail::AliasingIndex*>(behind);
   }
   // What is asked for is looked up once, so that no tick compares names.
   PolicyVerdict find_added_inputs() {
@@ -331,10 +331,10 @@ class PolicyRunner {
     for (std::uint32_t i = 0; i < count; i++) {
       const PolicyImageChannel& channel = view_.observations[contract_.observation_dim + i];
       const int summed = summed_observation(channel, contract_);
-      const std::uint32_t place = summed >= 0
-                                      ? detail::kSumPlace + static_cast<std::uint32_t>(summed)
+      const std::uint32_t index = summed >= 0
+                                      ? detail::kSumIndex + static_cast<std::uint32_t>(summed)
                                       : place_of(past_action(channel, contract_), contract_);
-      added_places()[i] = static_cast<detail::AliasingPlace>(place);
+      added_indices()[i] = static_cast<detail::AliasingIndex>(index);
     }
     return {PolicyReason::accepted, 0};
   }

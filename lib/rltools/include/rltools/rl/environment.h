@@ -6,7 +6,7 @@
 //   StepResult<T> step(device, environment, parameters, State&, const T* action, RandomStream)
 //   void          observe(device, environment, parameters, state, T* observation, RandomStream)
 // reset() draws an initial state, which is never a terminal one. step() moves the state on by one
-// step interval. Each call is given another random stream, and draws from no other.
+// step interval. Each call has its own random stream, and draws from no other.
 //
 // `State` lists its fields, and `Parameters` the constants of physics and reward, each once
 // (core/fields.h). A checkpoint stores the fields. The constants' values in `Parameters{}` tell one
@@ -156,7 +156,7 @@ using ProbeSettings =
 
 namespace detail {
 
-// So that an E without the defaults is told that, and nothing else.
+// Where E lacks the defaults, that sentence is the only one.
 template <class E>
 using Stated =
     std::conditional_t<std::is_base_of_v<EnvironmentDefaults, E>, E, EnvironmentDefaults>;
@@ -175,8 +175,8 @@ constexpr int kOutputDim = output_count(E::kActions, E::kActionDim);
 template <class E>
 constexpr bool kIsDiscrete = choice_count(E::kActions, E::kActionDim) > 0;
 
-// Whether `actions` (rows, ActionDim), where these are choices, are numbers of some: what is read
-// of a state from elsewhere is checked with this before anything is looked up by it.
+// Return whether `actions` (rows, ActionDim), where they are discrete, are numbers of choices: a
+// loaded state is checked with this before anything is looked up by it.
 template <class E, class T>
 bool are_choices([[maybe_unused]] const T* actions, [[maybe_unused]] int rows) {
   if constexpr (kIsDiscrete<E>) {
@@ -213,19 +213,19 @@ struct ChoiceMasks {
 template <class E>
 constexpr ChoiceMasks<E> kChoiceMasks = ChoiceMasks<E>::make();
 
-// Whether the observation allows what output `output` stands for.
+// Return whether the observation allows what output `output` stands for.
 template <class E, class T>
 bool is_allowed(const T* observation, int output) {
   if constexpr (kChoiceMasks<E>.any) {
     const int mask = kChoiceMasks<E>.of[output];
-    return mask < 0 || observation[mask] >= T(kLeastAllowed);
+    return mask < 0 || observation[mask] >= T(kMinAllowed);
   }
   return true;
 }
 
-// What the environment is given (ActionDim) for a network's outputs (kOutputDim): the number of
-// each choice's largest one that the observation allows, or the outputs within [-1, 1]; not a
-// number where one is not finite.
+// Set the environment's action (ActionDim) from a network's outputs (kOutputDim): the number of
+// each choice's largest one that the observation allows, or the outputs within [-1, 1]; NaN where
+// one is not finite.
 template <class E, class T>
 void take_outputs(const T* observation, const T* output, T* action) {
   if (!all_finite(output, kOutputDim<E>)) {
@@ -245,7 +245,7 @@ void take_outputs(const T* observation, const T* output, T* action) {
   }
 }
 
-// Each choice that the observation allows is as likely as any other.
+// Draw each choice uniformly from those that the observation allows.
 template <class E, class T>
 void choose_uniformly(RandomStream random, const T* observation, T* action) {
   for (int i = 0, first = 0; i < E::kActionDim; i++) {
@@ -278,13 +278,13 @@ constexpr bool kSamplesParameters =
                                     Generic{}, std::declval<const detail::Stated<E>&>(),
                                     std::declval<typename E::Parameters&>(), RandomStream{}))>;
 
-// Why E cannot be stepped on this machine, or null: to be asked before training.
+// Return why E cannot be stepped on this machine, or null; call it before training.
 template <class E>
 const char* unavailable_here() {
   return unavailable(Generic{}, detail::Stated<E>{});
 }
 
-// An episode's parameters, where they are the nominal ones or are to be drawn.
+// Set an episode's parameters: the nominal ones, or drawn ones.
 template <class Device, class E>
 void draw_parameters(Device device, const E& environment, typename E::Parameters& parameters,
                      RandomStream random) {

@@ -125,8 +125,8 @@ RLT_LOOP_OVER_LANES void observe_lanes(Device device, const E& shared,
 
 // Of kLaneCount environments from `first` on: states move on by `actions` (lanes, ActionDim), and
 // rewards, terminated and observations (lanes, CriticObservationDim) are set. `parameters` is null
-// where all have the nominal ones. With `LooksForBroken` a state whose step is broken stays.
-template <bool LooksForBroken, class Device, class E>
+// where all have the nominal ones. With `LooksForNonFinite` a state whose step is not finite stays.
+template <bool LooksForNonFinite, class Device, class E>
 void step_and_observe_lanes(Device device, const E& environment,
                             [[maybe_unused]] const typename E::Parameters* parameters,
                             typename E::State* states, const float* actions, std::uint32_t seed,
@@ -145,11 +145,11 @@ void step_and_observe_lanes(Device device, const E& environment,
     rewards[i] = lanes.rewards[i];
     terminated[i] = static_cast<std::uint8_t>(lanes.terminated[i]);
   }
-  if constexpr (LooksForBroken) {
+  if constexpr (LooksForNonFinite) {
     constexpr int kObservation = kCriticObservationDim<E>;
-    if (!are_sound<E>(rewards, observations, kLaneCount)) {
+    if (!are_finite<E>(rewards, observations, kLaneCount)) {
       for (int i = 0; i < kLaneCount; i++) {
-        if (is_broken<E>(rewards[i], observations + i * kObservation)) {
+        if (is_non_finite<E>(rewards[i], observations + i * kObservation)) {
           write_lane(lanes.states, i, states[i]);
         }
       }
@@ -195,8 +195,8 @@ RLT_LOOP_OVER_LANES void observe_states(Device device, const E& environment,
   }
 }
 
-// Do both: a state of `states` (count, Count at the most) whose step is broken stays.
-template <bool LooksForBroken, int Count, class Device, class E, int N>
+// Do both: a state of `states` (count, Count at the most) whose step is not finite stays.
+template <bool LooksForNonFinite, int Count, class Device, class E, int N>
 void step_and_observe_states(Device device, const E& environment,
                              const VectorEnvironment<E, N>& environments, int first, int count,
                              std::uint32_t seed, std::uint32_t step_number,
@@ -209,14 +209,14 @@ void step_and_observe_states(Device device, const E& environment,
     observe_states(device, environment, environments, first, count, seed, step_number, states,
                    observations);
   };
-  if constexpr (LooksForBroken) {
+  if constexpr (LooksForNonFinite) {
     typename E::State before[Count];
     for (int i = 0; i < count; i++) before[i] = states[i];
     step_all_of_them();
     constexpr int kObservation = kCriticObservationDim<E>;
-    if (are_sound<E>(rewards, observations, count)) return;
+    if (are_finite<E>(rewards, observations, count)) return;
     for (int i = 0; i < count; i++) {
-      if (is_broken<E>(rewards[i], observations + i * kObservation)) states[i] = before[i];
+      if (is_non_finite<E>(rewards[i], observations + i * kObservation)) states[i] = before[i];
     }
   } else {
     step_all_of_them();
@@ -258,15 +258,16 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
     environments.episode_return[first + i] += rewards[i];
     truncated[i] = static_cast<std::uint8_t>(!terminated[i] & (episode_step >= episode_steps));
   }
-  [[maybe_unused]] const bool all_are_sound = !kLooks || are_sound<E>(rewards, observations, count);
+  [[maybe_unused]] const bool all_are_finite =
+      !kLooks || are_finite<E>(rewards, observations, count);
   for (int i = 0; i < count; i++) {
     const Transition<T> transition{rewards[i], terminated[i] != 0, truncated[i] != 0,
                                    environments.episode_return[first + i]};
     T* reached = store.reached(first + i, transition);
     for (int k = 0; k < kObservation; k++) reached[k] = observations[i * kObservation + k];
     if constexpr (kLooks) {
-      if (!all_are_sound && is_broken<E>(rewards[i], reached)) {
-        store.broken(first + i);
+      if (!all_are_finite && is_non_finite<E>(rewards[i], reached)) {
+        store.non_finite(first + i);
         continue;
       }
     }

@@ -31,11 +31,11 @@ struct Evaluation : PolicyState<E> {
   // Moments about the first return: returns differ little compared with their size.
   T first, sum, sum_of_squares;
   T smallest, largest;
-  // Before the last step; its action is `broken`'s. Of environments that are not elsewhere.
+  // Before the last step; its action is `non_finite`'s. Of environments that are not elsewhere.
   typename E::Environment::State state_before;
-  // The step that was broken, which ends all episodes: the state is as before it, and the report is
-  // of no number.
-  NonFiniteTransition<typename E::Environment> broken;
+  // The step that was not finite, which ends all episodes: the state is as before it, and the
+  // report is of no number.
+  NonFiniteTransition<typename E::Environment> non_finite;
 };
 
 namespace detail {
@@ -54,13 +54,13 @@ void begin_evaluation_episode(Device device, const Training<E>& training,
   evaluation.episode_return = typename E::Scalar(0);
 }
 
-// The last step, or the first observation, is broken.
+// The last step, or the first observation, is non_finite.
 template <class E>
-void end_as_broken(Evaluation<E>& evaluation, bool is_reward) {
-  evaluation.broken.environment = 0;
-  evaluation.broken.is_reward = is_reward;
-  evaluation.broken.is_first = evaluation.episode_step == 0 && !is_reward;
-  if (!evaluation.broken.is_first) evaluation.environment_state = evaluation.state_before;
+void end_as_non_finite(Evaluation<E>& evaluation, bool is_reward) {
+  evaluation.non_finite.environment = 0;
+  evaluation.non_finite.is_reward = is_reward;
+  evaluation.non_finite.is_first = evaluation.episode_step == 0 && !is_reward;
+  if (!evaluation.non_finite.is_first) evaluation.environment_state = evaluation.state_before;
   evaluation.first = evaluation.sum = static_cast<typename E::Scalar>(math::kQuietNan);
   evaluation.episode = evaluation.episodes;
 }
@@ -114,7 +114,7 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
     observe(device, environment, parameters, state, observation.data(),
             random(Purpose::evaluation_observation));
     if (kLooks && !all_finite(observation.data(), kCriticObservationDim<Environment>)) {
-      detail::end_as_broken(evaluation, false);
+      detail::end_as_non_finite(evaluation, false);
       return false;
     }
     if constexpr (kIsRecurrent<PolicyNetwork<E>>) {
@@ -128,13 +128,13 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
       if constexpr (kLooks) {
         evaluation.state_before = state;
         for (int i = 0; i < Environment::kActionDim; i++) {
-          evaluation.broken.action[i] = action.data()[i];
+          evaluation.non_finite.action[i] = action.data()[i];
         }
       }
       const auto result = step(device, environment, parameters, state, action.data(),
                                random(Purpose::evaluation_step));
       if (kLooks && !is_finite(result.reward)) {
-        detail::end_as_broken(evaluation, true);
+        detail::end_as_non_finite(evaluation, true);
         return false;
       }
       if (!result.lost) evaluation.episode_return += result.reward;

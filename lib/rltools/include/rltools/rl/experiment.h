@@ -132,7 +132,7 @@ constexpr bool kIsMirrored = detail::States_kMirrored<E>::value;
 
 namespace detail {
 
-// An environment that lacks its defaults is told of that, and of nothing else.
+// Where an environment lacks its defaults, that sentence is the only one.
 template <class E>
 constexpr int mirrors_learnt() {
   if constexpr (kIsMirrored<E>) return E::Environment::kMirrors;

@@ -23,7 +23,7 @@ struct NonFiniteTransition {
 namespace detail {
 
 template <class Store>
-using TellsNonFinite = decltype(std::declval<Store&>().broken(0));
+using NotesNonFinite = decltype(std::declval<Store&>().non_finite(0));
 
 // A copy of a state, where it may be asked for.
 template <class E, bool Kept>
@@ -38,25 +38,26 @@ struct StateBefore<E, false> {
 
 // Whether a step's reward, or the observation reached (CriticObservationDim), is not finite.
 template <class E>
-bool is_broken(typename E::Scalar reward, const typename E::Scalar* observation) {
+bool is_non_finite(typename E::Scalar reward, const typename E::Scalar* observation) {
   return !is_finite(reward) || !all_finite(observation, kCriticObservationDim<E>);
 }
 
 // Whether none of `count` steps is.
 template <class E>
-bool are_sound(const typename E::Scalar* rewards, const typename E::Scalar* observations,
-               int count) {
+bool are_finite(const typename E::Scalar* rewards, const typename E::Scalar* observations,
+                int count) {
   return all_finite_at_once(rewards, count) &&
          all_finite_at_once(observations, count * kCriticObservationDim<E>);
 }
 
 }  // namespace detail
 
-// Whether broken steps are looked for: those of a Store with store.broken(index), which is called
-// on the worker that has the environment. The state is then as before the step, for somebody to
-// say which one it was, and no episode begins. What plays episodes elsewhere looks for itself.
+// Whether steps that are not finite are looked for: those of a Store with store.non_finite(index),
+// which is called on the worker that has the environment. The state is then as before the step, for
+// somebody to say which one it was, and no episode begins. What plays episodes elsewhere looks for
+// itself.
 template <class E, class Store>
 constexpr bool kLooksForNonFinite =
-    !kIsExternal<E> && detail::kIsValid<detail::TellsNonFinite, Store>;
+    !kIsExternal<E> && detail::kIsValid<detail::NotesNonFinite, Store>;
 
 }  // namespace rlt

@@ -26,7 +26,7 @@ struct Normalizer {
   T scale[Dimension];
 };
 
-// Nothing taken in: observations are left as they are.
+// Reset the normalizer: observations are left as they are.
 template <class T, int D>
 void initialize(Normalizer<T, D>& normalizer) {
   normalizer.count = 0;
@@ -37,7 +37,7 @@ void initialize(Normalizer<T, D>& normalizer) {
   }
 }
 
-// Shift and scale from mean and variance.
+// Set shift and scale from mean and variance.
 template <class T, int D>
 void apply_moments(Normalizer<T, D>& normalizer) {
   for (int i = 0; i < D; i++) {
@@ -47,7 +47,7 @@ void apply_moments(Normalizer<T, D>& normalizer) {
   }
 }
 
-// Takes in `rows` observations (rows, D).
+// Update the moments with `rows` observations (rows, D).
 template <class T, int D>
 void take_in(Normalizer<T, D>& normalizer, const T* observations, int rows) {
   const double count = normalizer.count, added = rows;
@@ -73,7 +73,7 @@ void take_in(Normalizer<T, D>& normalizer, const T* observations, int rows) {
   apply_moments(normalizer);
 }
 
-// The first Count elements of an observation, as a policy image has it.
+// Normalize the first Count elements of an observation, as a policy image does.
 template <int Count, class T, int D>
 void normalize_part(const Normalizer<T, D>& normalizer, const T* observation, T* normalized) {
   for (int i = 0; i < Count; i++) {
@@ -99,7 +99,7 @@ Generic normalize_rows(Generic device, const Normalizer<T, D>& normalizer, const
   return device;
 }
 
-// Of rows (Rows, Columns) the first D columns, normalized where they are.
+// Normalize the first D columns of rows (Rows, Columns), in place.
 template <int Rows, int Columns, class T, int D>
 Generic normalize_columns(Generic device, const Normalizer<T, D>& normalizer, T* rows) {
   static_assert(Columns >= D, "fewer columns than an observation has");
@@ -112,7 +112,7 @@ Generic normalize_columns(Generic device, const Normalizer<T, D>& normalizer, T*
   return device;
 }
 
-// All of it.
+// Normalize an observation.
 template <class T, int D>
 void normalize(const Normalizer<T, D>& normalizer, const T* observation, T* normalized) {
   normalize_part<D>(normalizer, observation, normalized);

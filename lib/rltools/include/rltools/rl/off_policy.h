@@ -96,7 +96,7 @@ current_observations(const Training<E>& training) {
 
 namespace detail {
 
-// The place in the replay buffer for what step_all() finds. A truncated episode is not stored as
+// Writes what step_all() finds into the replay buffer. A truncated episode is not stored as
 // terminated.
 template <class E>
 struct IntoReplay {
@@ -116,7 +116,7 @@ struct IntoReplay {
     return advance(buffer);
   }
   T* begun(int index) const { return advance(buffer_of(replay, index)); }
-  void broken(int index) const { transitions[index].broken = true; }
+  void non_finite(int index) const { transitions[index].non_finite = true; }
 };
 
 }  // namespace detail

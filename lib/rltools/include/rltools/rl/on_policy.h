@@ -48,6 +48,8 @@ struct OnPolicyContract {
                 "not 0");
     RLT_REQUIRE(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
                 "kTileRows does not divide kBatchSize: the remainder is not 0");
+    RLT_REQUIRE(!(kHasWindows<E> && kIsMirrored<E>),
+                "the experiment is kMirrored, and one of its networks is recurrent");
     kept = kept && MirrorContract<E>::template check<Asserts>();
     return kept && WindowContract<E>::template check<Asserts>();
   }
@@ -72,7 +74,7 @@ constexpr int kMaxPolicyRows =
 
 // ---- The rollout --------------------------------------------------------------------------------
 
-// Where step_all() puts what it finds.
+// Writes what step_all() finds into the rollout.
 template <class E>
 struct IntoRollout {
   using T = typename E::Scalar;
@@ -97,10 +99,10 @@ struct IntoRollout {
     return final_observation(rollout, index, truncations_before(rollout, index, step));
   }
   T* begun(int index) const { return rollout.current_observation + index * kObservation; }
-  void broken(int index) const { transitions[index].broken = true; }
+  void non_finite(int index) const { transitions[index].non_finite = true; }
 };
 
-// An empty rollout, and first episodes.
+// Clear the rollout, and begin the first episodes.
 template <class Device, class E>
 void begin_rollouts(Device device, Training<E>& training) {
   OnPolicyRollout<E>& rollout = training.replay;
@@ -113,8 +115,8 @@ void begin_rollouts(Device device, Training<E>& training) {
             [&](int i) { return rollout.current_observation + i * rollout.kObservationDim; });
 }
 
-// Draws choices by their logits into the rollout's next rows and into scratch.action; not a number
-// where a logit is none.
+// Draw choices by their logits into the rollout's next rows and into scratch.action; NaN where a
+// logit is not finite.
 template <class Device, class E>
 void draw_choices(Device device, Training<E>& training) {
   using T = typename E::Scalar;
@@ -144,7 +146,7 @@ void draw_choices(Device device, Training<E>& training) {
   for (int i = 0; i < kEnvironments * kOutput; i++) logits[i] = scratch.mean.data()[i];
 }
 
-// Draws actions into the rollout's next rows, and clamped into scratch.action.
+// Draw actions into the rollout's next rows, and clamped ones into scratch.action.
 template <class Device, class E>
 void draw_actions(Device device, Training<E>& training) {
   using T = typename E::Scalar;
@@ -167,8 +169,8 @@ void draw_actions(Device device, Training<E>& training) {
   }
 }
 
-// One step of every environment with scratch.action into the rollout. after(transitions) is called
-// when all have stepped.
+// Take a step of every environment with scratch.action, and write it into the rollout. Call
+// after(transitions) when all have stepped.
 template <class Device, class E, class After>
 void step_into_rollout(Device device, Training<E>& training, StepReport<E>& report, After&& after) {
   constexpr int kEnvironments = kEnvironmentCount<E>;
@@ -192,8 +194,8 @@ void step_into_rollout(Device device, Training<E>& training, StepReport<E>& repo
   note_transitions(progress, transitions, training.scratch.action.data(), report);
 }
 
-// One step of every environment. An action that is not finite is a fault: no environment is stepped
-// with it. So is a reward, a sum of rewards, or an observation.
+// Take a step of every environment. An action that is not finite is a fault: no environment is
+// stepped with it. So is a reward, a sum of rewards, or an observation.
 template <class Device, class E>
 void collect_on_policy(Device device, Training<E>& training, StepReport<E>& report) {
   const auto& rollout = training.replay;
@@ -211,8 +213,8 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
   step_into_rollout(device, training, report, [](const auto&) {});
 }
 
-// The rows of a minibatch into scratch.row, in another order in each epoch; `number` tells one
-// rollout's from another's.
+// Set scratch.row to the rows of a minibatch, in another order in each epoch and for each `number`
+// of a rollout.
 template <class Device, class E>
 void choose_rows(Device device, Training<E>& training, std::uint32_t number) {
   constexpr std::uint32_t kCount = kMinibatches<E>;
@@ -270,7 +272,7 @@ struct OnPolicy {
     visitor("critic", training.learner.critic);
   }
 
-  // A rollout that has begun is learnt from before a run ends.
+  // Return whether a run may end: a rollout that has begun is learned from before.
   template <class E>
   static bool is_complete(const Training<E>& training) {
     return training.replay.size == 0;
@@ -330,8 +332,8 @@ struct OnPolicy {
     return training.learner.actor;
   }
 
-  // The episodes that are gone were truncated after the rollout's last step, unless they ended
-  // there.
+  // Begin new episodes; those that are gone were truncated after the rollout's last step, unless
+  // they ended there.
   template <class Device, class E>
   static void restart_episodes(Device device, Training<E>& training) {
     constexpr int kObservation = E::Environment::kObservationDim;

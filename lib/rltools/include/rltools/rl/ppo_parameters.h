@@ -51,8 +51,8 @@ struct PpoTaskHyperparameters : PpoHyperparameters {
 
 // Few numbers are learnt best from wide actions and orthogonal first weights, more of them and
 // choices from the others (docs/experiments.md, "Hopper and Swimmer by PPO").
-struct PpoFewActionsHyperparameters : PpoTaskHyperparameters {
-  PpoFewActionsHyperparameters() {
+struct PpoOrthogonalHyperparameters : PpoTaskHyperparameters {
+  PpoOrthogonalHyperparameters() {
     learning_rate = 5e-4f;
     lr_end_factor = 0.5f;
     log_std_init = 0;

@@ -18,7 +18,7 @@ struct ReplayBuffer {
   static constexpr int kActionDim = ActionDim;
 
   // Flags of a slot. A slot without kTransition holds the last observation of an episode (or the
-  // present one).
+  // current one).
   static constexpr std::uint8_t kTransition = 1;
   static constexpr std::uint8_t kTerminated = 2;
 
@@ -26,7 +26,7 @@ struct ReplayBuffer {
   T action[kSlots * ActionDim];
   T reward[kSlots];
   std::uint8_t flags[kSlots];
-  std::uint32_t position;  // slot of the present observation
+  std::uint32_t position;  // slot of the current observation
   std::uint32_t size;      // slots in use
 };
 
@@ -40,8 +40,8 @@ void clear(ReplayBuffer<T, S, O, A>& replay) {
   replay.size = 0;
 }
 
-// Where the next observation goes: the slot after the present one; the oldest observation is
-// overwritten once full.
+// Move on to the next slot and return where its observation goes; once full, the oldest observation
+// is overwritten.
 template <class T, int S, int O, int A>
 T* advance(ReplayBuffer<T, S, O, A>& replay) {
   if (replay.size > 0) replay.position = (replay.position + 1) % S;
@@ -50,13 +50,13 @@ T* advance(ReplayBuffer<T, S, O, A>& replay) {
   return replay.observation + replay.position * O;
 }
 
-// The observation that is answered next, or ends its episode.
+// Return the current observation: the next action answers it, or it ends its episode.
 template <class T, int S, int O, int A>
 T* current_observation(ReplayBuffer<T, S, O, A>& replay) {
   return replay.observation + replay.position * O;
 }
 
-// Completes the present slot to a transition. Call advance() next, for the observation that the
+// Complete the current slot to a transition. Call advance() next, for the observation that the
 // action led to.
 template <class T, int S, int O, int A>
 void record(ReplayBuffer<T, S, O, A>& replay, const T* action, T reward, bool terminated) {
@@ -68,7 +68,7 @@ void record(ReplayBuffer<T, S, O, A>& replay, const T* action, T reward, bool te
                                 (terminated ? ReplayBuffer<T, S, O, A>::kTerminated : 0));
 }
 
-// A transition's slot, uniform over all transitions held; the buffer must hold at least one.
+// Draw a transition's slot, uniform over all transitions held; the buffer must hold at least one.
 // A slot without a transition is drawn again, from the stream's next substream.
 template <class T, int S, int O, int A>
 std::uint32_t sample_slot(const ReplayBuffer<T, S, O, A>& replay, RandomStream random,
@@ -98,9 +98,9 @@ void sample_slots(Device device, const ReplayBuffer<T, S, O, A>& replay, RandomS
   }
 }
 
-// False where the contents cannot have come from advance() and record(): a state from elsewhere is
-// checked with this before anything is sampled from it. `steps` is the number recorded in all, or
-// no fewer than that where steps may be lost.
+// Return false where the contents cannot have come from advance() and record(): a state from
+// elsewhere is checked with this before anything is sampled from it. `steps` is the number recorded
+// in all, or no fewer than that where steps may be lost.
 template <class T, int S, int O, int A>
 bool is_consistent(const ReplayBuffer<T, S, O, A>& replay, std::uint32_t steps,
                    bool may_be_lost = false) {
@@ -136,7 +136,7 @@ struct ReplayBuffers {
   Buffer buffer[N];
 };
 
-// That of one environment alone is a ReplayBuffer.
+// Return the buffer of an environment. That of a single one is a ReplayBuffer.
 template <class T, int S, int O, int A>
 ReplayBuffer<T, S, O, A>& buffer_of(ReplayBuffer<T, S, O, A>& replay, int) {
   return replay;
@@ -166,7 +166,7 @@ struct SlotOf {
   std::uint32_t slot;
 };
 
-// The slot with a number that sample_slots() gave.
+// Return the slot with a number that sample_slots() has drawn.
 template <class T, int S, int O, int A>
 SlotOf<ReplayBuffer<T, S, O, A>> slot_of(const ReplayBuffer<T, S, O, A>& replay,
                                          std::uint32_t number) {
@@ -180,7 +180,7 @@ SlotOf<Buffer> slot_of(const ReplayBuffers<Buffer, N>& replay, std::uint32_t num
 
 namespace detail {
 
-// The number of the slot with this index among those in use, of one buffer after the other.
+// Return the number of the slot with this index among those in use, of one buffer after the other.
 template <class Buffer, int N>
 std::uint32_t number_of_slot(const ReplayBuffers<Buffer, N>& replay, std::uint32_t index) {
   std::uint32_t environment = 0;
@@ -196,8 +196,8 @@ bool is_transition(const ReplayBuffers<Buffer, N>& replay, std::uint32_t number)
 
 }  // namespace detail
 
-// Numbers of `count` transitions, each uniform over all that are held; one at least must be. A slot
-// without a transition is drawn again, from the stream's next substream.
+// Draw the numbers of `count` transitions, each uniform over all that are held; at least one must
+// be. A slot without a transition is drawn again, from the stream's next substream.
 template <class Device, class Buffer, int N>
 void sample_slots(Device device, const ReplayBuffers<Buffer, N>& replay, RandomStream random,
                   std::uint32_t* numbers, int count) {
@@ -222,7 +222,7 @@ void sample_slots(Device device, const ReplayBuffers<Buffer, N>& replay, RandomS
   }
 }
 
-// As of a single buffer; `steps` are those of all environments.
+// Check as for a single buffer; `steps` are those of all environments.
 template <class Buffer, int N>
 bool is_consistent(const ReplayBuffers<Buffer, N>& replay, std::uint32_t steps,
                    bool may_be_lost = false) {

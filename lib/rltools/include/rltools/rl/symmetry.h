@@ -113,7 +113,7 @@ struct CriticImages : ActorImages<E, Network> {
   }
 };
 
-// Calls visit(layer, input, output) for each parameter, of biases too.
+// Call visit(layer, input, output) for each parameter, of biases too.
 template <class Network, class Visit>
 void for_each_parameter(Visit&& visit) {
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
@@ -123,8 +123,7 @@ void for_each_parameter(Visit&& visit) {
   }
 }
 
-// The mean of two numbers and of what they are in each other's place, in both places; 0 where one
-// is its own opposite.
+// Set two numbers that are each other's images to their mean; to 0 where one is its own opposite.
 template <class T>
 void average_pair(T& a, T& b, int sign) {
   const T mean = T(0.5) * (a + static_cast<T>(sign) * b);
@@ -132,7 +131,7 @@ void average_pair(T& a, T& b, int sign) {
   b = static_cast<T>(sign) * mean;
 }
 
-// Each parameter becomes that of its images that comes first.
+// Set each parameter to that of its images that comes first.
 template <class Images, int Mirrors, class Network>
 void copy_to_images(Network& network) {
   for_each_parameter<Network>([&](int layer, int i, int o) {
@@ -149,29 +148,29 @@ void copy_to_images(Network& network) {
         input = {next_input.element, input.sign * next_input.sign};
         output = {next_output.element, output.sign * next_output.sign};
       }
-      const int place = input.element * width + output.element;
-      const int place_sign = input.sign * output.sign;
-      if (place == own && place_sign < 0) is_own_opposite = true;
-      if (place >= first) continue;
-      first = place;
-      sign = place_sign;
+      const int position = input.element * width + output.element;
+      const int image_sign = input.sign * output.sign;
+      if (position == own && image_sign < 0) is_own_opposite = true;
+      if (position >= first) continue;
+      first = position;
+      sign = image_sign;
     }
     using T = typename Network::Scalar;
     values[own] = is_own_opposite ? T(0) : static_cast<T>(sign) * values[first];
   });
 }
 
-// Each parameter of a layer becomes the mean of itself and of its image in a mirror: row by row,
+// Set each parameter of a layer to the mean of itself and of its image in a mirror: row by row,
 // with the images of the outputs at hand.
 template <class Images, int Layer, class Network>
 void average_layer(Network& network, int mirror) {
   using T = typename Network::Scalar;
   constexpr int kWidth = Network::output_dim(Layer);
-  int place[kWidth];
+  int position[kWidth];
   T sign[kWidth];
   for (int o = 0; o < kWidth; o++) {
     const Mirrored output = Images::output(mirror, Layer, o);
-    place[o] = output.element;
+    position[o] = output.element;
     sign[o] = static_cast<T>(output.sign);
   }
   for (int i = 0; i <= Network::input_dim(Layer); i++) {
@@ -182,16 +181,16 @@ void average_layer(Network& network, int mirror) {
     T mean[kWidth];
     const T half = T(0.5) * static_cast<T>(input.sign);
     for (int o = 0; o < kWidth; o++) {
-      mean[o] = T(0.5) * row[o] + half * sign[o] * image[place[o]];
+      mean[o] = T(0.5) * row[o] + half * sign[o] * image[position[o]];
     }
     for (int o = 0; o < kWidth; o++) row[o] = mean[o];
     for (int o = 0; o < kWidth; o++) {
-      image[place[o]] = static_cast<T>(input.sign) * sign[o] * mean[o];
+      image[position[o]] = static_cast<T>(input.sign) * sign[o] * mean[o];
     }
   }
 }
 
-// Each parameter becomes the mean over its images.
+// Set each parameter to the mean over its images.
 template <class Images, int Mirrors, class Network, int... Layers>
 void average_images(Network& network, std::integer_sequence<int, Layers...>) {
   for (int mirror = 0; mirror < Mirrors; mirror++) {
@@ -205,7 +204,8 @@ void average_images(Network& network) {
 
 }  // namespace detail
 
-// The networks that a run begins with: one of the images of each parameter is in all of its places.
+// Make the networks that a run begins with symmetric: all images of a parameter get the value of
+// one.
 template <class E>
 void make_symmetric(const Training<E>&, typename E::Actor& actor, typename E::Critic& critic) {
   constexpr int kCount = kMirrorsLearnt<E>;
@@ -215,7 +215,7 @@ void make_symmetric(const Training<E>&, typename E::Actor& actor, typename E::Cr
   }
 }
 
-// The gradient of a batch with all images of its rows, from that of the batch: of an actor, of a
+// Turn the gradient of a batch into that of a batch with all images of its rows: of an actor, of a
 // critic, and of both with the deviations of a policy.
 template <class E>
 void average_actor_over_mirrors(const Training<E>&, typename E::Actor& gradient) {
@@ -249,7 +249,7 @@ void average_over_mirrors(const Training<E>& training, typename E::Actor& actor_
   }
 }
 
-// Mean and variance of the observations taken in and of all their images.
+// Turn the normalizer's moments into those of the observations taken in and of all their images.
 template <class E, class T, int D>
 void average_over_mirrors(const Training<E>&, Normalizer<T, D>& normalizer) {
   constexpr int kCount = kMirrorsLearnt<E>;

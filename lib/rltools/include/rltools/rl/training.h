@@ -114,7 +114,7 @@ struct Progress {
 template <class E>
 using Environments = VectorEnvironment<typename E::Environment, kEnvironmentCount<E>>;
 
-// The environment of an experiment E with the settings of a run.
+// Return the environment of an experiment E with the settings of a run.
 template <class E>
 typename E::Environment with_settings([[maybe_unused]] const RunHyperparameters<E>& values) {
   typename E::Environment environment{};
@@ -130,14 +130,14 @@ typename E::Environment environment_of(const Training<E>& training) {
 template <class E>
 struct StepReport {
   bool finite = true;  // false once an action, loss or return is no finite number
-  NonFiniteTransition<typename E::Environment> broken;  // what of it an environment gave
-  bool lost = false;                 // a step of an environment did not take place
-  std::uint32_t episodes_ended = 0;  // of all environments
-  float episode_return = 0;          // of the last of them
+  NonFiniteTransition<typename E::Environment> non_finite;  // what of it an environment gave
+  bool lost = false;                                        // a step of an environment was lost
+  std::uint32_t episodes_ended = 0;                         // of all environments
+  float episode_return = 0;                                 // of the last of them
   typename E::Algorithm::Metrics metrics;
 };
 
-// What an environment's step means for the run.
+// Note in progress and report what an environment's step means for the run.
 template <class E, class T>
 void note_transition(Progress<T>& progress, const Transition<T>& transition,
                      StepReport<E>& report) {
@@ -155,7 +155,7 @@ void note_transition(Progress<T>& progress, const Transition<T>& transition,
   report.episodes_ended++;
   report.episode_return = static_cast<float>(transition.episode_return);
 }
-// The same of all environments, which took `action` (environments, ActionDim).
+// Note the steps of all environments, which took `action` (environments, ActionDim).
 template <class E, class T>
 void note_transitions(Progress<T>& progress,
                       const Transition<T> (&transitions)[kEnvironmentCount<E>], const T* action,
@@ -163,32 +163,32 @@ void note_transitions(Progress<T>& progress,
   constexpr int kAction = E::Environment::kActionDim;
   for (int index = 0; index < kEnvironmentCount<E>; index++) {
     const Transition<T>& transition = transitions[index];
-    if (!transition.broken) {
+    if (!transition.non_finite) {
       note_transition(progress, transition, report);
       continue;
     }
-    auto& broken = report.broken;
+    auto& non_finite = report.non_finite;
     report.finite = false;
-    if (broken.environment != broken.kNone) continue;
-    broken.environment = index;
-    broken.is_reward = !is_finite(transition.reward);
-    for (int i = 0; i < kAction; i++) broken.action[i] = action[index * kAction + i];
+    if (non_finite.environment != non_finite.kNone) continue;
+    non_finite.environment = index;
+    non_finite.is_reward = !is_finite(transition.reward);
+    for (int i = 0; i < kAction; i++) non_finite.action[i] = action[index * kAction + i];
   }
 }
 
-// An action is not finite, and no environment is stepped. If that is of an environment, then of the
-// first observation of an episode: const T* present(index), as all others were looked at.
+// Note that an action is not finite, and no environment is stepped. If an environment is the cause,
+// it is the first observation of an episode, const T* present(index), as all others were checked.
 template <class E, class Present>
 void note_no_action(StepReport<E>& report, Present&& present) {
   constexpr int kSeen = kCriticObservationDim<typename E::Environment>;
   report.finite = false;
   for (int index = kEnvironmentCount<E> - 1; index >= 0; index--) {
     if (all_finite(present(index), kSeen)) continue;
-    report.broken.environment = index;
-    report.broken.is_first = true;
+    report.non_finite.environment = index;
+    report.non_finite.is_first = true;
   }
 }
-// The same of observations that are one array (environments, CriticObservationDim).
+// Note the same for observations that are one array (environments, CriticObservationDim).
 template <class E, class T, std::size_t Count>
 void note_no_action(StepReport<E>& report, T (&present)[Count]) {
   note_no_action(report, [&](int index) {
@@ -203,7 +203,7 @@ constexpr bool kKeepsContracts =
     kIsKept<AlgorithmContract<E>> && kIsKept<EnvironmentContract<typename E::Environment>> &&
     kIsKept<typename E::Algorithm::template ExperimentContract<E>>;
 
-// Sets the whole state from the hyperparameters: networks from the seed, empty replay buffer, first
+// Set the whole state from the hyperparameters: networks from the seed, empty replay buffer, first
 // episode.
 template <class Device, class E>
 void initialize(Device device, Training<E>& training) {
@@ -212,7 +212,7 @@ void initialize(Device device, Training<E>& training) {
   }
 }
 
-// A bounded piece of work: one step of every environment with the updates that go with it, or a
+// Do a bounded piece of work: one step of every environment with the updates that go with it, or a
 // part of the learning.
 template <class Device, class E>
 StepReport<E> train_step(Device device, Training<E>& training) {
@@ -222,8 +222,8 @@ StepReport<E> train_step(Device device, Training<E>& training) {
   return {};
 }
 
-// After a checkpoint: where episodes are played elsewhere, those that were under way are gone, and
-// new ones begin.
+// Begin new episodes after a checkpoint, where an external environment plays them: those that were
+// under way are gone.
 template <class Device, class E>
 void restart_lost_episodes(Device device, Training<E>& training) {
   if constexpr (kKeepsContracts<E> && kIsExternal<typename E::Environment>) {
@@ -246,13 +246,13 @@ void begin_episode([[maybe_unused]] PolicyState<E>& state) {
   }
 }
 
-// The deterministic action (1, ActionDim) in [-1, 1] for an observation (1, ObservationDim).
+// Set the deterministic action (1, ActionDim), in [-1, 1], for an observation (1, ObservationDim).
 template <class Device, class E, class Observation, class Action>
 void act(Device device, Training<E>& training, const Observation& observation, Action& action) {
   static_assert(!kIsRecurrent<PolicyNetwork<E>>, "a recurrent policy acts with a PolicyState");
   E::Algorithm::act(device, training, observation, action);
 }
-// The same of any policy, whose hidden state moves on.
+// Do the same for any policy, whose hidden state moves on.
 template <class Device, class E, class Observation, class Action>
 void act(Device device, Training<E>& training, const Observation& observation,
          [[maybe_unused]] PolicyState<E>& state, Action& action) {
@@ -263,7 +263,7 @@ void act(Device device, Training<E>& training, const Observation& observation,
   }
 }
 
-// No step done.
+// Reset the progress: no step done.
 template <class E>
 void reset_progress(Training<E>& training) {
   using T = typename E::Scalar;
@@ -271,7 +271,7 @@ void reset_progress(Training<E>& training) {
   training.learner.progress = {0, 0, nan, nan};
 }
 
-// Visits every array of the training state in the documented order: visitor(const TensorInfo&,
+// Visit every array of the training state in the documented order: visitor(const TensorInfo&,
 // void* data).
 template <class E, class Visitor>
 void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
@@ -280,8 +280,8 @@ void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
   }
 }
 
-// What the algorithm says of the experiment: visitor(name, size) for the sizes that learning
-// depends on, visitor(name, network) for each network's shape. (Metrics: rl/metrics.h.)
+// Visit what the algorithm lists of the experiment: visitor(name, size) for the sizes that learning
+// depends on, visitor(name, network) for each network. (Metrics: rl/metrics.h.)
 template <class E, class Visitor>
 void for_each_size(const Training<E>&, Visitor&& visitor) {
   E::Algorithm::template for_each_size<E>(visitor);
@@ -291,8 +291,8 @@ void for_each_network(const Training<E>& training, Visitor&& visitor) {
   E::Algorithm::for_each_network(training, visitor);
 }
 
-// Whether every float of the state is finite, as those of a run at rest are. (Returns are NaN
-// before an episode has ended, but never infinite.)
+// Return whether every float of the state is finite, as those of a run at rest are. (Returns are
+// NaN before an episode has ended, but never infinite.)
 template <class E>
 bool state_is_finite(Training<E>& training) {
   bool finite = true;
@@ -312,7 +312,7 @@ bool state_is_finite(Training<E>& training) {
   return finite;
 }
 
-// The trained network as it is deployed; valid until the next training step.
+// Return the trained network as it is deployed; valid until the next training step.
 template <class E>
 const PolicyNetwork<E>& policy(const Training<E>& training) {
   return E::Algorithm::policy(training);
@@ -323,29 +323,29 @@ std::uint32_t steps_done(const Training<E>& training) {
   return training.learner.progress.step;
 }
 
-// Of all the run's steps, the part that is done: 0 to 1. With `--resume --steps` there are more of
-// them.
+// Return the part of the run's steps that is done: 0 to 1. With `--resume --steps` there are more
+// of them.
 template <class T, class E>
 T progress_fraction(const Training<E>& training) {
   return math::minimum(
       static_cast<T>(steps_done(training)) / static_cast<T>(training.hyperparameters.steps), T(1));
 }
 
-// All steps are done, and what the algorithm learns from them.
+// Return whether all steps are done, and all is learned from them.
 template <class E>
 bool finished(const Training<E>& training) {
   return steps_done(training) >= training.hyperparameters.steps &&
          E::Algorithm::is_complete(training);
 }
 
-// False where the state cannot be that of a run: one from elsewhere is checked with this before
-// anything is done with it.
+// Return false where the state cannot be that of a run: one that was loaded is checked with this
+// before anything is done with it.
 template <class E>
 bool state_is_consistent(const Training<E>& training) {
   return E::Algorithm::is_consistent(training);
 }
 
-// Size of the checkpoint's payload.
+// Return the size of the checkpoint's payload.
 template <class E>
 std::uint32_t state_bytes(Training<E>& training) {
   std::uint32_t bytes = 0;

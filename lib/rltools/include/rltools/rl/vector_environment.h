@@ -27,7 +27,7 @@ struct EnvironmentCount<E, std::void_t<decltype(E::kEnvironments)>> {
 template <class E>
 constexpr int kEnvironmentCount = EnvironmentCount<E>::kValue;
 
-// In place of N: as many environments as is known at run time, whose arrays lie elsewhere.
+// As N: the number of environments is known at run time only, and their arrays lie elsewhere.
 constexpr int kAtRunTime = 0;
 
 // The parameters of N environments: no data where all have the nominal ones.
@@ -75,7 +75,7 @@ struct VectorEnvironment<E, kAtRunTime> : ParameterSets<E, kAtRunTime> {
   T* episode_return;
 };
 
-// function(worker, index) for every environment, shared where the steps are enough work.
+// Call function(worker, index) for every environment, shared where the steps are enough work.
 template <class E, class Device, class Function>
 void for_each_environment(Device device, int count, Function&& function) {
   constexpr int kMinToShare_us = 20;
@@ -95,13 +95,13 @@ struct Transition {
   bool terminated;  // in a terminal state
   bool truncated;   // cut off, after the number of steps that episodes have or by the environment
   T episode_return;
-  bool lost = false;    // it did not take place, and the episode is over
-  bool broken = false;  // its reward or the observation reached is not finite
+  bool lost = false;        // the step was not taken, and the episode is over
+  bool non_finite = false;  // its reward or the observation reached is not finite
 
   bool ended() const { return terminated || truncated || lost; }
 };
 
-// The first state of environment `index`, whose parameters are known.
+// Set the first state of environment `index`, whose parameters are known.
 template <class Device, class E, int N>
 void reset_environment(Device device, const E& environment, VectorEnvironment<E, N>& environments,
                        int index, std::uint32_t seed) {
@@ -110,8 +110,8 @@ void reset_environment(Device device, const E& environment, VectorEnvironment<E,
                      static_cast<std::uint32_t>(index)});
 }
 
-// A new episode of environment `index`: its parameters, where they differ from episode to episode,
-// and its initial state.
+// Begin an episode of environment `index`: set its parameters, where they differ from episode to
+// episode, and its initial state.
 template <class Device, class E, int N>
 void begin_episode(Device device, const E& environment, VectorEnvironment<E, N>& environments,
                    int index, std::uint32_t seed) {
@@ -125,7 +125,7 @@ void begin_episode(Device device, const E& environment, VectorEnvironment<E, N>&
   environments.episode_return[index] = typename E::Scalar(0);
 }
 
-// observation (CriticObservationDim) of environment `index`, which is in its episode's first state.
+// Observe (CriticObservationDim) environment `index`, which is in its episode's first state.
 template <class Device, class E, int N>
 void observe_first(Device device, const E& environment, const VectorEnvironment<E, N>& environments,
                    int index, std::uint32_t seed, typename E::Scalar* observation) {
@@ -134,7 +134,7 @@ void observe_first(Device device, const E& environment, const VectorEnvironment<
                        static_cast<std::uint32_t>(index)});
 }
 
-// Environment `index` takes `action` (ActionDim) in the run's step `step_number`. An episode of
+// Step environment `index` with `action` (ActionDim) in the run's step `step_number`. An episode of
 // `episode_steps` steps is truncated.
 template <class Device, class E, int N>
 Transition<typename E::Scalar> step_environment(Device device, const E& environment,
@@ -157,8 +157,8 @@ Transition<typename E::Scalar> step_environment(Device device, const E& environm
   return {result.reward, result.terminated, truncated, environments.episode_return[index]};
 }
 
-// A new episode of environment `index`, whose episode has ended; T* store.begun(index) is where its
-// first observation goes.
+// Begin the next episode of environment `index`; T* store.begun(index) is where its first
+// observation goes.
 template <class Device, class E, int N, class Store>
 void begin_next_episode(Device device, const E& environment, VectorEnvironment<E, N>& environments,
                         int index, std::uint32_t seed, Store& store) {
@@ -167,9 +167,9 @@ void begin_next_episode(Device device, const E& environment, VectorEnvironment<E
   observe_first(device, environment, environments, index, seed, store.begun(index));
 }
 
-// Environment `index` takes its row of `action` (N, ActionDim), as by step_environment(), and is
-// observed: T* store.reached(index, transition) is where that goes. Whether its episode has ended,
-// so that the next one is to begin.
+// Step environment `index` with its row of `action` (N, ActionDim), as step_environment() does, and
+// observe it: T* store.reached(index, transition) is where that goes. Return whether its episode
+// has ended, so that the next one is to begin.
 template <class Device, class E, int N, class Store>
 bool step_and_observe(Device device, const E& environment, VectorEnvironment<E, N>& environments,
                       int index, std::uint32_t seed, std::uint32_t step_number,
@@ -183,9 +183,9 @@ bool step_and_observe(Device device, const E& environment, VectorEnvironment<E, 
   observe(device, environment, environments.at(index), environments.state[index], reached,
           RandomStream{seed, Purpose::observation, step_number, static_cast<std::uint32_t>(index)});
   if constexpr (kLooksForNonFinite<E, Store>) {
-    if (detail::is_broken<E>(transition.reward, reached)) {
+    if (detail::is_non_finite<E>(transition.reward, reached)) {
       environments.state[index] = before.state;
-      store.broken(index);
+      store.non_finite(index);
       return false;
     }
   }
@@ -204,11 +204,11 @@ constexpr bool kStepsInLanes = (N >= kMinLanes || N == kAtRunTime) && E::kStepWo
 
 }  // namespace detail
 
-// Every environment takes its row of `action` (N, ActionDim) in the run's step `step_number`, and
-// begins a new episode where one has ended. On the worker that has environment i,
+// Step every environment with its row of `action` (N, ActionDim) in the run's step `step_number`,
+// and begin a new episode where one has ended. On the worker that has environment i,
 //   T* store.reached(i, transition)  says where the observation of the state reached is to go,
 //   T* store.begun(i)                where the first one of a new episode is to go, and
-//   void store.broken(i)             where there is one, is told of a broken step
+//   void store.non_finite(i)         where there is one, is called where a step is not finite
 //   (kLooksForNonFinite).
 template <class Device, class E, int N, class Store>
 void step_all(Device device, const E& environment, VectorEnvironment<E, N>& environments,
@@ -239,7 +239,7 @@ void step_all(Device device, const E& environment, VectorEnvironment<E, N>& envi
   });
 }
 
-// Ends the episodes under way, as if they had been lost, and begins new ones.
+// End the episodes under way, as if they had been lost, and begin new ones.
 template <class Device, class E, int N, class Begun>
 void restart_all(Device device, const E& environment, VectorEnvironment<E, N>& environments,
                  std::uint32_t seed, Begun&& begun) {
@@ -252,7 +252,7 @@ void restart_all(Device device, const E& environment, VectorEnvironment<E, N>& e
   });
 }
 
-// The first episode of every environment; T* begun(i) is where its first observation goes.
+// Begin the first episode of every environment; T* begun(i) is where its first observation goes.
 template <class Device, class E, int N, class Begun>
 void begin_all(Device device, const E& environment, VectorEnvironment<E, N>& environments,
                std::uint32_t seed, Begun&& begun) {
@@ -262,7 +262,7 @@ void begin_all(Device device, const E& environment, VectorEnvironment<E, N>& env
   restart_all(device, environment, environments, seed, begun);
 }
 
-// Episodes ended, of all environments.
+// Return the number of episodes that have ended, of all environments.
 template <class E, int N>
 std::uint32_t episodes_ended(const VectorEnvironment<E, N>& environments) {
   std::uint32_t sum = 0;

@@ -51,8 +51,6 @@ struct WindowContract {
                 "kWindowSteps does not divide kRolloutSteps: the remainder is not 0");
     RLT_REQUIRE(Size<E::kTileRows % kSteps>::template kIs<0>,
                 "kWindowSteps does not divide kTileRows: the remainder is not 0");
-    RLT_REQUIRE(!(kHasWindows<E> && kIsMirrored<E>),
-                "the experiment is kMirrored, and one of its networks is recurrent");
     return kept;
   }
 };
@@ -119,7 +117,7 @@ void clear_states(Rollout& rollout) {
   });
 }
 
-// Of episodes that begin anew, also after a rollout whose values have been computed.
+// For episodes that begin again, also after a rollout whose values have been computed.
 template <class Rollout>
 void restart_states(Rollout&, bool) {}
 template <class Rollout, class T, int W, int A, int C>

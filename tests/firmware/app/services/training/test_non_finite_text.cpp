@@ -1,4 +1,5 @@
-// The text that names the state and the action of a broken step: its numbers, and where it is cut.
+// The text that names the state and the action of a step that is not finite: its numbers, and where
+// it is cut.
 #include <doctest/doctest.h>
 
 #include <algorithm>

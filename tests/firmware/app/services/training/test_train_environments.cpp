@@ -109,7 +109,7 @@ struct LateBoard : BoardOf<LateTd3> {
 
 }  // namespace
 
-TEST_CASE("a step that is broken in an evaluation alone stops training, and is named") {
+TEST_CASE("a step that is not finite in an evaluation alone stops training, and is named") {
   LatePendulum::breaks_reward = false;
   std::string what = "an observation";
   SUBCASE("an observation") {}
@@ -146,7 +146,7 @@ TEST_CASE("a step that is broken in an evaluation alone stops training, and is n
                              written(state.velocity_rad_s) + "; action torque ";
   CHECK(text.substr(0, begins.size()) == begins);
   evaluate_step(Generic{}, run.training, sound);
-  CHECK(text.substr(begins.size()) == written(sound.broken.action[0]));
+  CHECK(text.substr(begins.size()) == written(sound.non_finite.action[0]));
 }
 
 // -- an environment elsewhere ---------------------------------------------------------------------

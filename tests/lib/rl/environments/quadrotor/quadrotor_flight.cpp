@@ -1,6 +1,6 @@
 // Prints a flight of QuadrotorTick<float> as the core's own functions give it, one number after
-// another with all its bits (tests/host/drones/flight/test_simulator.py compares a flight of the library).
-// Arguments: seed, episode, ticks. The thrusts follow from what was observed.
+// another with all its bits (tests/host/drones/flight/test_simulator.py compares a flight of the
+// library). Arguments: seed, episode, ticks. The thrusts follow from what was observed.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -37,8 +37,8 @@ inline void list_terms_at_run_time(int in, int out, const AliasingFloat* weights
 // `Columns` sums, from the column `column` on; rows stand at the column `rows_at`, behind those
 // that went by lists.
 template <int Columns>
-inline void few_columns(int column, int rows_at, const TermList<kListedInputs>& list,
-                        const AliasingFloat* start, float* sums) {
+inline void narrow_columns(int column, int rows_at, const TermList<kListedInputs>& list,
+                           const AliasingFloat* start, float* sums) {
   float sum[Columns];
 #pragma GCC unroll 4
   for (int c = 0; c < Columns; c++) sum[c] = start[column + c];
@@ -56,8 +56,8 @@ inline void few_columns(int column, int rows_at, const TermList<kListedInputs>& 
 inline void last_columns(int first, int out, const TermList<kListedInputs>& list,
                          const AliasingFloat* start, float* sums) {
   int column = first;
-  for (; column + 4 <= out; column += 4) few_columns<4>(column, first, list, start, sums);
-  for (; column < out; column++) few_columns<1>(column, first, list, start, sums);
+  for (; column + 4 <= out; column += 4) narrow_columns<4>(column, first, list, start, sums);
+  for (; column < out; column++) narrow_columns<1>(column, first, list, start, sums);
 }
 
 // `Columns` outputs, from `column` on, of a layer too narrow for lists.

@@ -26,7 +26,7 @@ HostSimd dense_forward(HostSimd device, const float* weights, const float* bias,
   };
   constexpr bool kIsShort = kernels::is_narrow(Out) && Batch == 1 && In >= kernels::kLanes;
   // Many sums by themselves take longer than the one vector that holds them.
-  if constexpr (kIsShort && (kernels::kFewInWholeVector || Out > 8)) {
+  if constexpr (kIsShort && (kernels::kNarrowInWholeVector || Out > 8)) {
     const kernels::Vector sum =
         kernels::nonzero_row<Out, In>(input, weights, kernels::load_first<Out>(bias));
     kernels::store_first<Out>(

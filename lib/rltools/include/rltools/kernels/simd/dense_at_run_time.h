@@ -73,9 +73,8 @@ inline void accumulate_columns(std::uint64_t bits, const float* input, const Ali
 
 // The same for columns that fill no vector.
 template <int Columns, SumEnd End>
-inline void accumulate_few_columns(std::uint64_t bits, const float* input,
-                                   const AliasingFloat* weights, int stride,
-                                   const AliasingFloat* start, float* sums) {
+inline void accumulate_narrow(std::uint64_t bits, const float* input, const AliasingFloat* weights,
+                              int stride, const AliasingFloat* start, float* sums) {
   float sum[Columns];
 #pragma GCC unroll 8
   for (int c = 0; c < Columns; c++) sum[c] = start[c];
@@ -102,10 +101,10 @@ inline void accumulate_row(std::uint64_t bits, const float* input, const Aliasin
   };
   take(accumulate_columns<4, End>, 4 * kLanes);
   take(accumulate_columns<1, End>, kLanes);
-  take(accumulate_few_columns<8, End>, 8);
-  take(accumulate_few_columns<4, End>, 4);
-  take(accumulate_few_columns<2, End>, 2);
-  take(accumulate_few_columns<1, End>, 1);
+  take(accumulate_narrow<8, End>, 8);
+  take(accumulate_narrow<4, End>, 4);
+  take(accumulate_narrow<2, End>, 2);
+  take(accumulate_narrow<1, End>, 1);
 }
 
 }  // namespace kernels

@@ -58,7 +58,7 @@ constexpr int kRowsSharingTerms = kLoadsDelay ? 4 : kWideUnits ? 2 : 1;
 
 // Whether a few sums are kept in a whole vector: on Intel's cores a multiply-add of 128 bits beside
 // vectors of 512 takes twice its time.
-constexpr bool kFewInWholeVector = kLoadsDelay;
+constexpr bool kNarrowInWholeVector = kLoadsDelay;
 
 // relu() of a sum, which is no signaling NaN. On Intel's cores a comparison and a masked copy take
 // two multiply-adds' turns, and replacing by class of number one.

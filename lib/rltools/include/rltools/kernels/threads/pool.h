@@ -165,7 +165,7 @@ class Pool {
 
   void serve() {
     is_worker = true;
-    int tasks_since_move = kFewestBetweenMoves;
+    int tasks_since_move = kMinBetweenMoves;
     while (handover_.await_tasks()) {
       keep_off_caller(tasks_since_move);
       handover_.do_last();
@@ -173,15 +173,15 @@ class Pool {
   }
 
   // A worker that the system has put on the caller's processor only takes the caller's time. It
-  // moves to another processor, but not again before kFewestBetweenMoves tasks: where it comes back
+  // moves to another processor, but not again before kMinBetweenMoves tasks: where it comes back
   // sooner, or may use no other, the caller works alone.
   void keep_off_caller(int& tasks_since_move) {
     const int processor = present_processor();
     if (processor < 0 || processor != caller_processor_.load(std::memory_order_relaxed)) {
-      if (tasks_since_move < kFewestBetweenMoves) tasks_since_move++;
+      if (tasks_since_move < kMinBetweenMoves) tasks_since_move++;
       return;
     }
-    const bool may_move = tasks_since_move == kFewestBetweenMoves;
+    const bool may_move = tasks_since_move == kMinBetweenMoves;
     tasks_since_move = 0;
     if (!may_move || !leave_processor(processor)) is_crowded_ = true;
   }
@@ -240,7 +240,7 @@ class Pool {
     if (!forks_in_task_) release();
   }
 
-  static constexpr int kFewestBetweenMoves = 256;  // tasks of a worker
+  static constexpr int kMinBetweenMoves = 256;  // tasks of a worker
 
   alignas(64) std::atomic<bool> taken_{false};  // by a caller
   std::atomic<pthread_t> caller_{};             // who has taken it

@@ -38,16 +38,16 @@ class Punctuality {
   // Workers have claimed tasks, and were done in time.
   void note_in_time() {
     unclaimed_ = 0;
-    if (next_alone_ > kFewestAlone) next_alone_--;
+    if (next_alone_ > kMinCallsAlone) next_alone_--;
   }
 
  private:
   static constexpr int kUnclaimedInARow = 256;
-  static constexpr int kFewestAlone = 256, kMaxAlone = 16384;  // calls
+  static constexpr int kMinCallsAlone = 256, kMaxAlone = 16384;  // calls
 
-  int unclaimed_ = 0;              // calls in a row in which no worker has claimed a task
-  int alone_ = 0;                  // calls that the caller is still to work alone
-  int next_alone_ = kFewestAlone;  // calls alone when workers are late the next time
+  int unclaimed_ = 0;                // calls in a row in which no worker has claimed a task
+  int alone_ = 0;                    // calls that the caller is still to work alone
+  int next_alone_ = kMinCallsAlone;  // calls alone when workers are late the next time
 };
 
 }  // namespace threads

@@ -145,7 +145,7 @@ struct Distillation : OnPolicy {
       const std::uint32_t seed = training.hyperparameters.seed;
       const auto environment = environment_of(training);
       for (int i = 0; i < kEnvironmentCount<E>; i++) {
-        if (!transitions[i].terminated || transitions[i].broken) continue;
+        if (!transitions[i].terminated || transitions[i].non_finite) continue;
         const RandomStream random{seed, Purpose::retry, environments.episodes[i],
                                   static_cast<std::uint32_t>(i)};
         if (!(uniform<float>(random, 0, 0.0f, 1.0f) < training.hyperparameters.retry)) continue;

@@ -42,8 +42,8 @@ namespace ppo {
 // The actor's last layer is begun this much smaller: the first actions are about zero.
 constexpr double kFirstOutputs = 0.01;
 
-// A task with at most so many actions, which are numbers, learns with FewActionsHyperparameters.
-constexpr int kFewActions = 3;
+// A task with at most so many continuous actions learns with OrthogonalHyperparameters.
+constexpr int kMaxOrthogonalActions = 3;
 // Of orthogonal first weights: keeps the size of what ReLU lets through.
 constexpr double kHiddenGain = 1.4142135623730951;
 
@@ -104,7 +104,7 @@ struct Ppo : OnPolicy {
     using Hyperparameters = typename E::Hyperparameters;
     auto& learner = training.learner;
     const std::uint32_t seed = training.hyperparameters.seed;
-    if constexpr (std::is_base_of_v<FewActionsHyperparameters, Hyperparameters>) {
+    if constexpr (std::is_base_of_v<OrthogonalHyperparameters, Hyperparameters>) {
       initialize_orthogonal(device, learner.actor, seed, 0, ppo::kHiddenGain, ppo::kFirstOutputs);
       initialize_orthogonal(device, learner.critic, seed, 1, ppo::kHiddenGain, 1);
     } else {
@@ -298,11 +298,12 @@ struct Ppo : OnPolicy {
   using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
                              kCriticObservationDim<Environment>, Hidden..., 1>;
   using TaskHyperparameters = PpoTaskHyperparameters;
-  using FewActionsHyperparameters = PpoFewActionsHyperparameters;
+  using OrthogonalHyperparameters = PpoOrthogonalHyperparameters;
   template <class Environment>
   using HyperparametersOfTask =
-      std::conditional_t<!kIsDiscrete<Environment> && Environment::kActionDim <= ppo::kFewActions,
-                         FewActionsHyperparameters, TaskHyperparameters>;
+      std::conditional_t<!kIsDiscrete<Environment> &&
+                             Environment::kActionDim <= ppo::kMaxOrthogonalActions,
+                         OrthogonalHyperparameters, TaskHyperparameters>;
 
   // ---- State and scratch memory -----------------------------------------------------------------
 

@@ -38,7 +38,7 @@ struct AnyParameters : DrawnParameters<T> {
 
 template <class T>
 void set_traits(const Airframe<T>& a, T substep_s, AnyParameters<T>& parameters) {
-  constexpr T kKgM2 = T(1e-6), kLeastLag_s = T(0.005);
+  constexpr T kKgM2 = T(1e-6), kMinLag_s = T(0.005);
   const T greatest = thrust(a, T(1));
   // Of a positive number, its logarithm: 0 in the middle, 1 where it is `factor` times that.
   const auto scaled = [](T value, double middle, double factor) {
@@ -59,8 +59,8 @@ void set_traits(const Airframe<T>& a, T substep_s, AnyParameters<T>& parameters)
   traits[1] = scaled(turn_x, 220.0, 5.5);
   traits[2] = scaled(turn_y, 220.0, 5.5);
   traits[3] = scaled(math::absolute(torque(a, T(1))) / (a.inertia_z * kKgM2), 20.0, 5.5);
-  traits[4] = scaled(math::maximum(a.lag_up_s, kLeastLag_s), 0.055, 1.8);
-  traits[5] = scaled(math::maximum(a.lag_down_s, kLeastLag_s), 0.095, 3.2);
+  traits[4] = scaled(math::maximum(a.lag_up_s, kMinLag_s), 0.055, 1.8);
+  traits[5] = scaled(math::maximum(a.lag_down_s, kMinLag_s), 0.095, 3.2);
   traits[6] = a.thrust_1 / greatest;
   traits[7] = (a.drag_x + a.drag_y + a.drag_z) / (T(3) * a.mass_kg);
   traits[8] = static_cast<T>(parameters.latency) * substep_s * T(50);

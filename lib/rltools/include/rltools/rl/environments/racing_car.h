@@ -143,9 +143,9 @@ template <class T, class State, class Parameters>
   const T v = T(0.5) * (state.speed_m_s + speed);
   const auto delta = math::sincos(math::fma(T(0.5), steered, state.steering_rad));
   const T tangent = p.rear_m * delta.sine / ((p.front_m + p.rear_m) * delta.cosine);
-  const T most_sine = p.rear_m * p.grip_m_s2 / (v * v);
+  const T max_sine = p.rear_m * p.grip_m_s2 / (v * v);
   const T sine =
-      math::clamp(tangent / math::sqrt(math::fma(tangent, tangent, T(1))), -most_sine, most_sine);
+      math::clamp(tangent / math::sqrt(math::fma(tangent, tangent, T(1))), -max_sine, max_sine);
   const T cosine = math::sqrt(math::fma(-sine, sine, T(1)));
   const auto turn = math::sincos(T(0.5) * h * v * sine / p.rear_m);  // of half of the time
   const auto middle = rotated({state.ahead_x, state.ahead_y}, turn.cosine, turn.sine);
