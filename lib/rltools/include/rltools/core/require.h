@@ -17,6 +17,9 @@
 //   kept = kept && OtherContract<E>::template check<Asserts>();
 #pragma once
 
+// GCC then shows the requirement, and leaves out how this macro is made.
+#pragma GCC system_header
+
 #define RLT_REQUIRE(condition, sentence)                     \
   if constexpr (Asserts) static_assert(condition, sentence); \
   kept = kept && (condition)
