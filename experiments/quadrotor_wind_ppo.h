@@ -1,6 +1,6 @@
 // The task of quadrotor_ppo.h in steady winds of up to 5 m/s^2 from any side. A drone that a wind
 // leans on holds its place only where it knows of the wind: the policy also sees the sum over time
-// of each error of position, which the place of its actions keeps (docs/gate.md, "Steady wind").
+// of each error of position, which the executor keeps (docs/gate.md, "Steady wind").
 // Requires: hosted
 // Gate: steady-wind
 #pragma once

@@ -1,4 +1,4 @@
-// A fault of the processor is told to the host, and ends the program.
+// Report a fault of the processor to the host, and end the program.
 #include "board_api.h"
 #include "processors/cortex_m/system_registers.h"
 #include "processors/cortex_m/vector_table.h"

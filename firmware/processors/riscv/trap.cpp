@@ -1,5 +1,5 @@
-// Interrupts and faults, which RISC-V enters at one place: an interrupt goes to the board, a fault
-// of the processor is told to the host, and ends the program.
+// Interrupts and faults, which RISC-V enters at one address: an interrupt goes to the board, a
+// fault of the processor is reported to the host, and ends the program.
 #include "board_api.h"
 #include "processors/fault_text.h"
 #include "processors/riscv/control_registers.h"

@@ -16,7 +16,7 @@ struct Layer {
   std::uint16_t input, output;
 };
 
-// Parts of an image whose numbers are zero: of two observations and one action unless told.
+// Parts of an image whose numbers are zero: of two observations and one action by default.
 struct Parts {
   std::vector<Layer> layers = {{2, 3}, {3, 1}};
   std::uint16_t observation_dim = 2, action_dim = 1;

@@ -13,7 +13,7 @@
 
 namespace training_run {
 
-// The image of what acts when training is over: not all of it need be told by what is learnt next.
+// The image of what acts when training is over: what is learned next need not show all of it.
 template <class E>
 std::vector<std::uint8_t> policy_image(Run<E>& run) {
   static std::uint8_t image[kPolicyImageBytes<E>];

@@ -1,6 +1,6 @@
 // What critics see and a policy does not: learning keeps it behind the policy's observation. Where
-// it is nothing but zeros, and the critics begin alike, everything learns as without it, bit for
-// bit.
+// it is nothing but zeros, and the critics begin with equal weights, everything learns as without
+// it, bit for bit.
 #include <doctest/doctest.h>
 
 #include <vector>

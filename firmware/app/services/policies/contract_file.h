@@ -1,4 +1,4 @@
-// The contract of the place where policies act, as a file (docs/protocol.md, "Policies"): a host
+// The contract under which policies act, as a file (docs/protocol.md, "Policies"): a host
 // that has a policy for other channels can say which one differs.
 #pragma once
 

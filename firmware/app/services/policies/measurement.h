@@ -27,7 +27,7 @@ class Measurement {
 
   // Each sample is one call, on the image's examples by turns. True when it was the last one. A
   // policy that was dropped meanwhile ends the measurement. A hidden state is none that acts could
-  // go on with: the executor begins anew.
+  // go on with: the executor restarts.
   template <class Device>
   bool take_samples(Device device, Deployment& deployment) {
     for (int i = 0; i < kSamplesAPoll && is_running(); i++) {

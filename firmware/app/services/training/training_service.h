@@ -175,7 +175,7 @@ class TrainingService : public link::Service {
 
   // -- training -----------------------------------------------------------------------------------
 
-  // Whether the board can train; where it cannot, the client is told why.
+  // Return whether the board can train; where it cannot, report why to the client.
   bool can_train() {
     const char* refusal = arithmetic_refusal(arithmetic_);
     if (refusal == nullptr && unavailable_here<typename E::Environment>() != nullptr) {

@@ -228,7 +228,7 @@ TEST_CASE("as many threads compute as there are to be" *
           doctest::skip(available_processors() < 2)) {
   static Pool pool;
   CHECK(threads_of(pool, 2) == 2);
-  CHECK(threads_of(pool, 3, 2) == 2);  // unless it is told otherwise
+  CHECK(threads_of(pool, 3, 2) == 2);  // by default
   for (const int threads : {3, 1, 5, 2, 2}) {
     CAPTURE(threads);
     REQUIRE(pool.set_threads(threads));

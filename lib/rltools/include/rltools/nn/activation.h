@@ -7,7 +7,7 @@
 namespace rlt {
 
 // All activations. What reads, writes, describes or exports a network follows this list; a policy
-// image has an activation's place in it, from 0, so that a new one comes last. In C,
+// image has an activation's index in it, from 0, so that a new one comes last. In C,
 // integrations/c/rlt_policy.h has them.
 //   X(name, whether the derivative needs x, value at x, derivative where the value is y)
 // A NaN passes through each of them. ReLU's zero has no sign. GELU is x times the normal
@@ -39,7 +39,7 @@ namespace rlt {
 enum class Activation : unsigned char { RLT_ACTIVATION_LIST(RLT_ACTIVATION_NAME) };
 constexpr int kActivationCount = RLT_ACTIVATION_LIST(RLT_ACTIVATION_COUNT);
 
-// What layers of run-time shape know, a bit for each place in the list: where memory is scarce, a
+// What layers of run-time shape know, a bit for each index of the list: where memory is scarce, a
 // program leaves out what its policies do not have. GELU, sigmoid and softplus take 1.3 KB of a
 // Cortex-M4's code, ELU and SiLU 0.6 KB.
 #ifndef RLT_ACTIVATIONS

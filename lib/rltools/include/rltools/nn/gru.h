@@ -70,8 +70,8 @@ RLT_LOOP_OVER_LANES Generic gru_step_forward(Generic device, int step, const std
 // The gradients of a step of all sequences. `direct` and `through` (Sequences, Hidden) add up to
 // the gradient of h' by the later steps; after it `direct` is that of h but for its way through the
 // hidden product, whose gradient goes to `product_gradient` (rows, 3 Hidden) and, one sequence
-// after the other, to `step_gradient` (Sequences, 3 Hidden). The input's product's gradient takes
-// the place of `gates`.
+// after the other, to `step_gradient` (Sequences, 3 Hidden). The input's product's gradient
+// replaces `gates`.
 template <int Sequences, int Steps, int Hidden, class T>
 RLT_LOOP_OVER_LANES Generic gru_step_backward(Generic device, int step, const std::uint8_t* begins,
                                               const T* __restrict output_gradient,

@@ -1,4 +1,4 @@
-// The actions that a place has given out, for policies that see their own last ones. An image asks
+// The actions that an executor has output, for policies that see their own last ones. An image asks
 // for them by channels behind the contract's observations, `<action>_t-<n>`: element `action` of
 // the action that was given out n ticks ago, normalized to [-1, 1]; 0 before there were that many
 // (docs/executor.md). Nothing is allocated.
@@ -19,7 +19,7 @@ struct PastAction {
 namespace detail {
 
 // n of a name `<action>_t-<n>`, which is a text as is_text() has it; 0 for any other name. A number
-// too large for any place stays too large.
+// too large for any history stays too large.
 inline std::uint32_t ticks_of_name(const char (&name)[kChannelNameBytes], const char* action) {
   constexpr std::uint32_t kTooMany = 100000;
   const char* const parts[] = {action, "_t-"};
@@ -53,14 +53,14 @@ inline PastAction past_action(const PolicyImageChannel& channel, const PolicyCon
 }
 
 // Where an element lies behind the latest action's first one.
-inline std::uint32_t place_of(const PastAction& past, const PolicyContract& contract) {
+inline std::uint32_t history_index(const PastAction& past, const PolicyContract& contract) {
   return (past.ticks - 1) * static_cast<std::uint32_t>(contract.action_dim) + past.action;
 }
 
 // The last `Ticks` actions of up to `MostActions` elements.
 template <int Ticks, int MostActions>
 class ActionHistory {
-  static_assert(Ticks > 0 && Ticks * MostActions <= 32768, "a place in the history has 15 bits");
+  static_assert(Ticks > 0 && Ticks * MostActions <= 32768, "an index of the history has 15 bits");
 
  public:
   explicit ActionHistory(int action_dim)
@@ -75,8 +75,8 @@ class ActionHistory {
     latest_ = (latest_ == 0 ? size_ : latest_) - action_dim_;
     for (std::uint32_t i = 0; i < action_dim_; i++) values_[latest_ + i] = action[i];
   }
-  float at(std::uint32_t place) const {
-    const std::uint32_t index = latest_ + place;
+  float at(std::uint32_t index_before) const {
+    const std::uint32_t index = latest_ + index_before;
     return values_[index < size_ ? index : index - size_];
   }
 
@@ -86,7 +86,7 @@ class ActionHistory {
   float values_[Ticks * MostActions] = {};
 };
 
-// A place that keeps none.
+// An executor that keeps none.
 template <int MostActions>
 class ActionHistory<0, MostActions> {
  public:

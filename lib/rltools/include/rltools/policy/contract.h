@@ -1,4 +1,4 @@
-// The contract between a policy and the place where it acts: what the elements of observations and
+// The contract between a policy and what it acts on: what the elements of observations and
 // actions are called, their units and ranges, and the time of a step.
 #pragma once
 
@@ -99,7 +99,7 @@ constexpr int largest_allowed(const T* outputs, int count, IsAllowed&& is_allowe
 }
 
 // The longest step: of a clock of microseconds, which wraps after 71 minutes, two of them can still
-// be told from the time before.
+// be distinguished from the time before.
 constexpr std::uint32_t kMaxStepInterval_us = 600'000'000;
 
 constexpr bool is_step_interval(std::uint32_t interval_us) {

@@ -1,5 +1,5 @@
-// Whether a policy image is made for a place: its channels, choices and rate are those of the
-// place's contract, and the place keeps what else it asks for (docs/policy_image.md).
+// Checks whether a policy image is made for a contract: its channels, choices and rate are those of
+// the contract, and the executor keeps what else it asks for (docs/policy_image.md).
 #pragma once
 
 #include "rltools/policy/action_history.h"

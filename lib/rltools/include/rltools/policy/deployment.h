@@ -1,4 +1,4 @@
-// A policy at its place on a board: the slots say which image acts, runners hold the accepted
+// A policy in use on a board: the slots say which image acts, runners hold the accepted
 // images, the executor keeps time and limits. This is what an application, or somebody's own
 // firmware, calls.
 #pragma once

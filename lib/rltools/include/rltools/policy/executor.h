@@ -139,7 +139,7 @@ class Executor {
     return static_cast<std::int32_t>(a - b);
   }
 
-  // Ticks are due on a grid, so that their rate does not drift; it begins anew where the clock has
+  // Ticks are due on a grid, so that their rate does not drift; it restarts where the clock has
   // jumped, or a tick was missed.
   bool is_due(std::uint32_t now_us) {
     const auto interval = static_cast<std::int32_t>(contract_.step_interval_us);

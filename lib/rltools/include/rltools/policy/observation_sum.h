@@ -11,11 +11,12 @@
 namespace rlt {
 
 inline constexpr char kSumName[] = "_sum", kSumUnit[] = " s";  // behind the observation's
-// As many as a place keeps, and what images of the core's environments limit them to.
+// The number of sums that an executor keeps, and what images of the core's environments limit them
+// to.
 constexpr int kMaxSums = 8;
 constexpr float kSumLimit = 1.0f;
 
-// The seconds of so many intervals, alike in training and at a place.
+// Return the seconds of so many intervals, the same in training and on a board.
 template <class T>
 constexpr T sum_step_s(std::uint32_t interval_us, std::uint32_t ticks = 1) {
   return static_cast<T>(interval_us * ticks) * static_cast<T>(1e-6);
@@ -58,7 +59,7 @@ inline int summed_observation(const PolicyImageChannel& channel, const PolicyCon
   return -1;
 }
 
-// What a place keeps for the policy that acts there, in the order in which its image asks for them.
+// The sums that an executor keeps for its policy, in the order in which its image asks for them.
 struct ObservationSums {
   float values[kMaxSums] = {};
 

@@ -333,7 +333,7 @@ class PolicyRunner {
       const int summed = summed_observation(channel, contract_);
       const std::uint32_t index = summed >= 0
                                       ? detail::kSumIndex + static_cast<std::uint32_t>(summed)
-                                      : place_of(past_action(channel, contract_), contract_);
+                                      : history_index(past_action(channel, contract_), contract_);
       added_indices()[i] = static_cast<detail::AliasingIndex>(index);
     }
     return {PolicyReason::accepted, 0};
@@ -345,7 +345,7 @@ class PolicyRunner {
   bool is_accepted_ = false;
 };
 
-// A place for one policy: the image is copied into memory that nobody else can write, checked
+// Memory for one policy: the image is copied into memory that nobody else can write, checked
 // there, and never changes while it acts. It holds an image of at most `ImageBytes`. To keep the
 // last good policy until the next one is accepted takes two of these, or slots.h.
 template <std::size_t ImageBytes, std::size_t ScratchFloats>

@@ -1,4 +1,4 @@
-// Two places for policy images on a board, and which of them acts: an image is staged, checked,
+// Two slots for policy images on a board, and which of them acts: an image is staged, checked,
 // tried until a deadline, and confirmed or dropped. The last good one stays until its successor is
 // confirmed: after a power cut at any moment, the old or the new policy acts, whole.
 // docs/policy_slots.md has every byte and the table of states. No allocation, no recursion, no
@@ -119,7 +119,7 @@ class PolicySlots {
 
   // -- staging ------------------------------------------------------------------------------------
 
-  // Begins anew with an image; what was in the other slot is given up.
+  // Starts again with an image; what was in the other slot is given up.
   SlotError stage() {
     if (record_.candidate == Candidate::trial) return SlotError::in_trial;
     if (SlotCount == 1 && record_.active != kNoSlot) {

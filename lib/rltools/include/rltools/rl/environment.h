@@ -75,8 +75,8 @@ struct EnvironmentDefaults {
   // About how long a step keeps a laptop's processor busy, where that is long enough for several
   // threads to share the environments of a run.
   static constexpr int kStepWork_us = 0;
-  // Ticks of its contract's rate that a step lasts, where it acts less often than the place where
-  // its policies are to act.
+  // Ticks of its contract's rate that a step lasts, where it acts less often than the board on
+  // which its policies are to act.
   static constexpr int kTicksPerStep = 1;
   // How many values observe() writes behind the kObservationDim of the policy: what it knows and
   // its policy is not to see. Critics learn from all.

@@ -1,6 +1,6 @@
 // Test: threads
 // Requests to the program that plays episodes, which a thread is here: all environments of a step
-// in one, answers in their order, and what a run is told where the answers end.
+// in one, answers in their order, and what a run reports where the answers end.
 #include <doctest/doctest.h>
 
 #include <functional>

@@ -120,7 +120,7 @@ inline CortexM dense_forward_at_run_time(CortexM device, Activation activation, 
 }
 
 // The gates of a recurrent layer of run-time shape: sums that need no clamp, as nearly all, are
-// told by one comparison of integers, and their sigmoid is straight-line code. The reference is
+// found by one comparison of integers, and their sigmoid is straight-line code. The reference is
 // gates_at_run_time() of nn/recurrent_at_run_time.h; the bits are the same.
 inline CortexM gates_at_run_time(CortexM device, int count, const float* others, float* sums) {
   for (int i = 0; i < count; i++) {

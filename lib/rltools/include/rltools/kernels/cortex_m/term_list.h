@@ -56,7 +56,7 @@ inline int minus_one_where_nonzero(int count, float x) {
 #endif
 }
 
-// Writes a term to the place before the `-minus_count` that are there; if its factor is not zero,
+// Writes a term before the `-minus_count` that are there; if its factor is not zero,
 // it stays there.
 inline __attribute__((always_inline)) int add_term(const float** last_row, float* last_factor,
                                                    int minus_count, const float* row,

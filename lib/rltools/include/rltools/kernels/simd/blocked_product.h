@@ -30,7 +30,7 @@ constexpr int block_length(int count, int longest) {
 }
 
 // The second operand (Depth, Columns), contiguous rows. Blocks of wide rows are copied, as rows a
-// power of two apart compete for the same places in the cache.
+// power of two apart compete for the same lines of the cache.
 template <int Depth, int Columns, bool Copy>
 class RowPanels {
  public:

@@ -1,4 +1,4 @@
-// The widest float vector with fused multiply-add that the compiler was told this machine has: 16
+// The widest float vector with fused multiply-add of the compiler's target: 16
 // lanes (AVX-512), 8 (AVX2 with FMA), 4 (NEON; WebAssembly's SIMD, fused or exact); kLanes is 1
 // where there is none, and the kernels then use plain register tiles. RLT_VECTOR_BITS, where it is
 // defined, is an upper bound.

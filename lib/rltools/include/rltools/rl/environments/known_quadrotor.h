@@ -1,7 +1,7 @@
 // The quadrotor with any airframe (any_quadrotor.h) for a policy that knows it: a teacher, whose
 // actions another policy learns that does not (rl/algorithms/distillation.h).
 //
-// It sees what a policy sees, what the rotors do and were told, the gust and the airframe. Its
+// It sees what a policy sees, the rotors' speeds and commands, the gust and the airframe. Its
 // actions are lift and the turns about x, y and z, and so is what it sees of the rotors: of lift
 // -1 is no thrust, 0 hover's and 1 the greatest; a turn is a part of the rotors' thrusts, the
 // smaller the faster this airframe turns by it. So the same numbers do about the same with all
@@ -17,7 +17,7 @@ namespace quadrotor {
 
 // What a policy that knows its airframe sees beside the others.
 inline constexpr detail::ChannelList<4 + 4 + 3 + kTraits> kKnownChannels = {
-    {// what the rotors do, and what they were told
+    {// the rotors' speeds, and their commands
      {"lift", "1", -1.0f, 10.0f},
      {"turn_x", "1", -10.0f, 10.0f},
      {"turn_y", "1", -10.0f, 10.0f},

@@ -3,7 +3,7 @@
 // policy gave them, normalized and clamped to [-1, 1]; 0, the middle of the range, before an
 // episode's first ones. All else is E's:
 //   using Environment = WithActionHistory<Pendulum<float>, 2>;
-// Their channels are those by which a place gives a policy its last actions
+// Their channels are those by which an executor gives a policy its last actions
 // (policy/action_history.h), which counts ticks of the contract: an environment whose step lasts
 // several states `kTicksPerStep`.
 #pragma once

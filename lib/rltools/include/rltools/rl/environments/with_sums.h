@@ -3,7 +3,7 @@
 // steps before, of each the element times the step's duration, and never beyond `kSumLimit` times
 // the unit and a second; 0 at an episode's beginning. All else is E's:
 //   using Environment = WithSums<WindyQuadrotor<float>, 3>;
-// Their channels are those by which a place gives a policy its sums (policy/observation_sum.h).
+// Their channels are those by which an executor gives a policy its sums (policy/observation_sum.h).
 // What is summed up is without the sensors' noise, which a sum evens out: E says it by
 //   T exact_observation(environment, const State&, int element)
 #pragma once
