@@ -12,10 +12,10 @@ namespace rlt::board {
 // counter and link.
 void initialize();
 
-// Reads up to `capacity` bytes that have arrived; returns how many, 0 when none. Never blocks.
+// Read up to `capacity` bytes that have arrived; return how many, 0 when none. Never blocks.
 std::size_t read(std::uint8_t* destination, std::size_t capacity);
 
-// Writes bytes to the link. May wait while the host is slow, but gives up when no host reads:
+// Write bytes to the link. May wait while the host is slow, but gives up when no host reads:
 // training goes on.
 void write(const std::uint8_t* source, std::size_t count);
 

@@ -29,7 +29,7 @@ std::size_t read(std::uint8_t* destination, std::size_t capacity) {
   return Serial.read(destination, count < capacity ? count : capacity);
 }
 
-// Waits for a host that does not read once, and drops what is written until it reads again.
+// Wait for a host that does not read once, and drop what is written until it reads again.
 void write(const std::uint8_t* source, std::size_t count) {
   Serial.setTxTimeoutMs(host_absent ? 0 : kPatience_ms);
   host_absent = Serial.write(source, count) != count;

@@ -10,7 +10,7 @@
 
 namespace rlt {
 
-// Takes it into the values; false where it has no such form, names none of them or is out of
+// Take it into the values; false where it has no such form, names none of them or is out of
 // bounds.
 template <class Values>
 bool assign(Values& values, const char* argument) {

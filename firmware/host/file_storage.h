@@ -22,7 +22,7 @@ class FileStorage {
   static constexpr std::uint32_t kSlotBytes = 512 * 1024;
   static constexpr std::uint32_t kRecordBytes = 2 * kEraseBytes;  // what slots.h writes last
 
-  // Ends the process where the file cannot be had: policies must not get lost unnoticed.
+  // End the process where the file cannot be had: policies must not get lost unnoticed.
   FileStorage() {
     std::memset(bytes_, 0xff, sizeof(bytes_));
     const char* path = std::getenv("RLT_POLICY_STORAGE");

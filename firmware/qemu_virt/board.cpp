@@ -83,7 +83,7 @@ void unique_id(std::uint8_t (&id)[16]) {
 
 StackUse stack_use() { return painted_stack_use(stack_limit, stack_top); }
 
-// Sleeps until a byte arrives, or for 10 ms. The timer runs here only, so that it never interrupts
+// Sleep until a byte arrives, or for 10 ms. The timer runs here only, so that it never interrupts
 // training.
 void idle() {
   const std::uint32_t now_high = timer_high(), now = timer_low();

@@ -213,7 +213,7 @@ float hidden_state[kMaxState];  // of the policy in the episode that is played
 RLT_EXPORT(image_buffer) std::uint8_t* image_buffer() { return image; }
 RLT_EXPORT(image_capacity) std::uint32_t image_capacity() { return sizeof(image); }
 
-// Writes the image of the training state's policy to image_buffer(), and returns its size.
+// Write the image of the training state's policy to image_buffer(), and return its size.
 RLT_EXPORT(write_policy) std::uint32_t write_policy() {
   state_header();
   auto& own = *reinterpret_cast<std::uint8_t(*)[kOwnImageBytes]>(image);
@@ -221,7 +221,7 @@ RLT_EXPORT(write_policy) std::uint32_t write_policy() {
   return kOwnImageBytes;
 }
 
-// Takes the image of `count` bytes in image_buffer() to play episodes with, after all checks of a
+// Take the image of `count` bytes in image_buffer() to play episodes with, after all checks of a
 // board (docs/policy_image.md); 0 or the reason. Where it is refused there is no policy.
 RLT_EXPORT(open_policy) int open_policy(std::uint32_t count) {
   has_policy = false;

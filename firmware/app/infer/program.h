@@ -37,7 +37,7 @@ using Application =
 
 RLT_BULK Storage storage;
 
-// Returns only where the link can close.
+// Return only where the link can close.
 inline void run() {
   board::initialize();
   static Application application{RLT_DEVICE{},

@@ -18,11 +18,11 @@ class Command {
   float parameter() const { return content_.param1; }
   float second_parameter() const { return content_.param2; }
   float third_parameter() const { return content_.param3; }
-  // Whether the host has sent it before, without receiving an acknowledgement.
+  // Return whether the host has sent it before, without receiving an acknowledgement.
   bool is_repetition() const { return content_.confirmation > 0; }
 
-  // Whether it asks for one message of this kind. The numbers are compared as floats: one that is
-  // no message's must not be converted.
+  // Return whether it asks for one message of this kind. The numbers are compared as floats: one
+  // that is no message's must not be converted.
   bool requests(std::uint32_t message_id) const {
     return number() == MAV_CMD_REQUEST_MESSAGE && parameter() == static_cast<float>(message_id);
   }
@@ -35,7 +35,7 @@ class Command {
     acknowledgement.target_component = client_.component;
     sender_.send(mavlink_msg_command_ack_encode_status, acknowledgement);
   }
-  // Returns `allowed`.
+  // Return `allowed`.
   bool accept_if(bool allowed) const {
     acknowledge(allowed ? MAV_RESULT_ACCEPTED : MAV_RESULT_DENIED);
     return allowed;

@@ -16,7 +16,7 @@ class FrameReceiver {
  public:
   explicit FrameReceiver(Address self) : self_(self) {}
 
-  // Takes the bytes that have arrived since the last call, and calls handle(const
+  // Take the bytes that have arrived since the last call, and call handle(const
   // mavlink_message_t&) for each whole message. A call without bytes says that the line is quiet.
   template <class Handle>
   void receive(const std::uint8_t* bytes, std::size_t count, Handle&& handle) {

@@ -26,7 +26,7 @@ constexpr bool operator==(Address a, Address b) {
   return a.system == b.system && a.component == b.component;
 }
 
-// Whether a message with this target is for `self`.
+// Return whether a message with this target is for `self`.
 constexpr bool reaches(Address target, Address self) {
   return (target.system == 0 || target.system == self.system) &&
          (target.component == 0 || target.component == self.component);

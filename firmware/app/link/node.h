@@ -53,7 +53,7 @@ class Node {
     std::apply([&visit](auto&... services) { (visit(services), ...); }, services_);
   }
 
-  // Takes at most so much at once that a flood of bytes does not stop the services' work.
+  // Take at most so much at once that a flood of bytes does not stop the services' work.
   bool receive() {
     std::uint8_t bytes[256];
     const std::size_t count = transport_.read(bytes, sizeof(bytes));

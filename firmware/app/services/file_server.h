@@ -40,14 +40,14 @@ class FileServer : public link::Service {
     send(carry_out(request, client), client);
   }
 
-  // Sends the next packets of a burst.
+  // Send the next packets of a burst.
   bool poll() {
     if (!burst_.active) return false;
     for (int i = 0; i < kBurstPacketsAPoll && burst_.active; i++) send_burst_packet();
     return true;
   }
 
-  // Ends the session, as the files are about to change. An upload is broken off.
+  // End the session, as the files are about to change. An upload is broken off.
   void close() { end_session(false); }
 
  private:

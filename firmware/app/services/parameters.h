@@ -49,7 +49,7 @@ class ParameterService : public link::Service {
     send(index);
   }
 
-  // Answers with the value that holds afterwards: the old one where the new one is refused.
+  // Answer with the value that holds afterwards: the old one where the new one is refused.
   void handle_set(const mavlink_message_t& message) {
     mavlink_param_set_t request;
     mavlink_msg_param_set_decode(&message, &request);

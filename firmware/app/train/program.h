@@ -28,7 +28,7 @@ constexpr bool kKeepsBest = false;
 #endif
 RLT_BULK PolicyImages<Experiment, kKeepsBest> policy_images;
 
-// Returns only where the link can close.
+// Return only where the link can close.
 inline void run() {
   board::initialize();
   Training<Experiment> training{{}, learner, replay, scratch};

@@ -5,7 +5,7 @@
 
 namespace rlt::cortex_m {
 
-// Sleeps until an interrupt, or for so many ticks of the processor's clock; not at all where
+// Sleep until an interrupt, or for so many ticks of the processor's clock; not at all where
 // something waits already. SysTick runs here only, so that it never interrupts training.
 template <class Waits>
 void sleep(std::uint32_t ticks, Waits&& something_waits) {

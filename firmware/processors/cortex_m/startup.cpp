@@ -13,7 +13,7 @@ extern const Initializer init_array_begin[], init_array_end[];
 
 int main();
 
-// Runs on the handlers' stack, with the painted stack of main() at rest.
+// Run on the handlers' stack, with the painted stack of main() at rest.
 [[noreturn]] static void reset_on_handler_stack() {
   using namespace rlt::cortex_m;
   coprocessor_access() = coprocessor_access() | 0xfu << 20;  // FPU: full access

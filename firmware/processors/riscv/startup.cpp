@@ -13,7 +13,7 @@ extern const Initializer init_array_begin[], init_array_end[];
 int main();
 void trap_handler();
 
-// Runs on the handlers' stack, with the painted stack of main() at rest.
+// Run on the handlers' stack, with the painted stack of main() at rest.
 [[noreturn, gnu::used]] void reset_on_handler_stack() {
   using namespace rlt::riscv;
   rlt::paint_stack(stack_limit, stack_top);

@@ -18,7 +18,7 @@ extern "C" {
   for (;;) __asm__ volatile("wfi");
 }
 
-// Saves what a call may change, on the handlers' stack: an overflow of the other one is a fault.
+// Save what a call may change, on the handlers' stack: an overflow of the other one is a fault.
 [[gnu::naked, gnu::aligned(4)]] void trap_handler() {
   __asm__ volatile(
       ".macro each_integer do\n"

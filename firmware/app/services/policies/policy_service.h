@@ -61,7 +61,7 @@ class PolicyService : public link::Service {
     }
   }
 
-  // Ends a trial whose time is over; takes some samples of a measurement.
+  // End a trial whose time is over; take some samples of a measurement.
   bool poll() {
     if (deployment_.poll(policy_time_us())) say_late();
     if (!measurement_.is_running()) return false;

@@ -8,7 +8,7 @@
 
 namespace rlt {
 
-// Calls visit(std::uint8_t* part, std::uint32_t bytes) for the memory behind bytes [offset, offset
+// Call visit(std::uint8_t* part, std::uint32_t bytes) for the memory behind bytes [offset, offset
 // + count). Pieces before and behind them are not walked through: a file is read in some ten
 // thousand parts, and the fields of many environments are a hundred thousand pieces.
 template <class E, class Visit>
@@ -61,7 +61,8 @@ void hash_state(Training<E>& training, std::uint8_t (&sha256)[Sha256::kDigestByt
   hash.finish(sha256);
 }
 
-// Whether all weights and optimizer moments are finite numbers: the arrays of networks' layers.
+// Return whether all weights and optimizer moments are finite numbers: the arrays of networks'
+// layers.
 template <class E>
 bool networks_are_finite(Training<E>& training) {
   bool finite = true;

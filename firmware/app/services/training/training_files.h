@@ -46,7 +46,7 @@ class TrainingFiles {
         fingerprint_(fingerprint(training)),
         state_bytes_(state_bytes(training)) {}
 
-  // Makes the files of the state, which has come to rest.
+  // Make the files of the state, which has come to rest.
   template <class Device>
   void publish(Device device) {
     std::uint8_t sha256[Sha256::kDigestBytes];
@@ -55,7 +55,7 @@ class TrainingFiles {
     build_policy_image(device, training_, sha256, images_.last);
   }
 
-  // Keeps the policy if no evaluation since forget_best() had as large a mean return.
+  // Keep the policy if no evaluation since forget_best() had as large a mean return.
   template <class Device>
   void keep_if_best(Device device, float mean) {
     static_assert(KeepsBest);

@@ -185,8 +185,8 @@ class TrainingService : public link::Service {
     return refusal == nullptr;
   }
 
-  // Whether the program that plays the episodes has gone. The state is whole; training can be
-  // resumed when it is there again.
+  // Return whether the program that plays the episodes has gone. The state is whole; training can
+  // be resumed when it is there again.
   static bool environment_is_lost() {
     if constexpr (!kIsExternal<typename E::Environment>) return false;
     return unavailable_here<typename E::Environment>() != nullptr;

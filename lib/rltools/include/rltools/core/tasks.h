@@ -38,7 +38,7 @@ Generic run_long_tasks(Generic device, int count, Task&& task) {
   return run_tasks(device, count, task);
 }
 
-// Sets how many threads compute; false where the device cannot have so many. One without workers
+// Set how many threads compute; false where the device cannot have so many. One without workers
 // has one.
 inline bool set_threads(Generic, int count) { return count == 1; }
 

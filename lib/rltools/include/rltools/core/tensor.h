@@ -130,7 +130,7 @@ void for_each_piece(const TensorInfo& info, const void* data, Visit&& visit) {
   }
 }
 
-// Calls put(character) for each character of the full name; a network has at most ten layers.
+// Call put(character) for each character of the full name; a network has at most ten layers.
 template <class Put>
 void write_full_name(const TensorInfo& info, Put&& put) {
   if (info.owner != nullptr) {

@@ -296,7 +296,7 @@ void forward(Device device, const Network& network, const Input& input, Output&&
   }
 }
 
-// Accumulates the gradients of all parameters into `parameters_gradient` and, unless it is
+// Accumulate the gradients of all parameters into `parameters_gradient` and, unless it is
 // `nullptr`, writes the gradient of the input to `input_gradient` (Batch, InputDim).
 // `output_gradient` (Batch, OutputDim) is consumed. The gradient of a layer's parameters takes all
 // rows, so that workers meet at each layer.
@@ -385,7 +385,7 @@ void initialize_kaiming(Device, Network& network, std::uint32_t seed, std::uint3
   }
 }
 
-// Visits the network's arrays, layer by layer, weights before bias: visitor(const TensorInfo&,
+// Visit the network's arrays, layer by layer, weights before bias: visitor(const TensorInfo&,
 // void* data).
 template <class Network, class Visitor>
 void for_each_tensor(const char* name, Network& network, Visitor&& visitor) {

@@ -92,7 +92,7 @@ T sum_of_squares(Generic, const T* values) {
   return sum;
 }
 
-// Scales gradients to a norm of `largest`, over all of their parameters, where it is more; 0 is no
+// Scale gradients to a norm of `largest`, over all of their parameters, where it is more; 0 is no
 // bound. Returns the norm that they had.
 template <class Device, class T, class... Networks>
 T bound_norm(Device device, T largest, Networks&... gradients) {
@@ -119,7 +119,7 @@ void initialize(AdamState<Network>& state) {
   state.decay_power[0] = state.decay_power[1] = 1.0;
 }
 
-// Applies one Adam step with `gradient` to `network`.
+// Apply one Adam step with `gradient` to `network`.
 template <class Device, class Network>
 void adam_step(Device device, const AdamParameters<typename Network::Scalar>& parameters,
                AdamState<Network>& state, const Network& gradient, Network& network) {

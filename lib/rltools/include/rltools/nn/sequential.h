@@ -147,7 +147,7 @@ void initialize_kaiming(Device, Sequential<T, InputDim, Layers...>& network, std
   }
 }
 
-// Visits the network's arrays, layer by layer, in the order in which they lie.
+// Visit the network's arrays, layer by layer, in the order in which they lie.
 template <class T, int InputDim, class... Layers, class Visitor>
 void for_each_tensor(const char* name, Sequential<T, InputDim, Layers...>& network,
                      Visitor&& visitor) {

@@ -212,7 +212,7 @@ void forward_step(Device device, const Network& network, const Input& input, Sta
   }
 }
 
-// Accumulates the gradients of all parameters into `parameters_gradient`; writes those of the input
+// Accumulate the gradients of all parameters into `parameters_gradient`; write those of the input
 // (rows, InputDim) to `input_gradient` and of the state before the windows (Windows, kStateDim) to
 // `state_gradient`, unless they are `nullptr`. `output_gradient` (rows, OutputDim) and the contents
 // of `buffer` are consumed; the state after the windows has no gradient of its own.

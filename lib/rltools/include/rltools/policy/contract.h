@@ -76,7 +76,8 @@ constexpr int largest_output(const T* outputs, int count) {
 // one half. Where all choices of an action are forbidden, none is.
 constexpr float kMinAllowed = 0.5f;
 
-// Whether `name` is that of the mask of the choice that is `length` characters from `choice` on.
+// Return whether `name` is that of the mask of the choice that is `length` characters from `choice`
+// on.
 constexpr bool is_mask_of(const char* name, const char* action, const char* choice, int length) {
   for (; *action != '\0'; action++, name++) {
     if (*name != *action) return false;

@@ -129,7 +129,7 @@ class PolicyDeployment {
     candidate().give_up();
     return is_written ? SlotError::none : SlotError::storage_failed;
   }
-  // Ends a trial whose time is over; true then. step() does it too, tick() does not.
+  // End a trial whose time is over; true then. step() does it too, tick() does not.
   bool poll(std::uint32_t now_us) {
     if (!slots_.poll(now_us)) return false;
     changed();
@@ -141,7 +141,7 @@ class PolicyDeployment {
 
   // -- acting -------------------------------------------------------------------------------------
 
-  // Ends a trial that is over, and then as Executor::step().
+  // End a trial that is over, and then as Executor::step().
   ExecutorStatus step(std::uint32_t now_us, const Observation& observation, float* action) {
     poll(now_us);
     return tick(now_us, observation, action);

@@ -198,7 +198,7 @@ constexpr std::size_t text_length(const char* text) {
   return length;
 }
 
-// Copies `length` bytes of text into a field of zeros, cut so that a terminating zero remains.
+// Copy `length` bytes of text into a field of zeros, cut so that a terminating zero remains.
 template <std::size_t Capacity>
 inline void copy_text(char (&field)[Capacity], const char* text, std::size_t length) {
   // GCC 12 warns falsely where it knows the text, and that it was put together at compile time.

@@ -213,7 +213,7 @@ inline PolicyImageRecurrence recurrence_record(std::uint32_t trained_interval_us
 
 }  // namespace detail
 
-// Writes policy_image_bytes<Network>(normalizer.mean != nullptr, ...) bytes to `image`, by the
+// Write policy_image_bytes<Network>(normalizer.mean != nullptr, ...) bytes to `image`, by the
 // contract's actions. A step of training, with which a hidden state moves on, has `ticks_per_step`
 // of the contract's intervals.
 template <class Device, class Network>

@@ -30,7 +30,7 @@ template <class T>
 
 namespace detail {
 
-// Whether a field is this text and this ending, one behind the other.
+// Return whether a field is this text and this ending, one behind the other.
 template <std::size_t Capacity>
 bool is_joined(const char (&field)[Capacity], const char* text, const char* ending) {
   const char* const parts[] = {text, ending};

@@ -273,7 +273,7 @@ inline PolicyVerdict check_numbers(const PolicyView& policy, std::uint64_t param
 
 }  // namespace detail
 
-// Checks all that can be checked without running the policy, and fills `policy`. `image` lies on a
+// Check all that can be checked without running the policy, and fill `policy`. `image` lies on a
 // four-byte boundary.
 inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
                                   PolicyView& policy) {

@@ -139,7 +139,7 @@ inline void scale_action(const PolicyView& policy, const Observation* observatio
   }
 }
 
-// Runs the image's examples and compares every bit, of all layers, outputs and actions, and so of
+// Run the image's examples and compare every bit, of all layers, outputs and actions, and so of
 // the hidden states; `where` is the example.
 template <class Device>
 PolicyVerdict check_examples(Device device, const PolicyView& policy, float* scratch,
@@ -281,7 +281,7 @@ class PolicyRunner {
   }
   // (state_dim) of the accepted image, after the last step.
   const float* last_state() { return next_state(view_, scratch_); }
-  // Adds the contract's observation, on which the policy has acted, to the sums that it asks for.
+  // Add the contract's observation, on which the policy has acted, to the sums that it asks for.
   void sum_up(const float* observation, ObservationSums& sums) {
     const std::uint32_t added = added_input_count(view_, contract_);
     const float step_s = sum_step_s<float>(contract_.step_interval_us);

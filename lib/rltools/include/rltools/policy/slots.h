@@ -119,7 +119,7 @@ class PolicySlots {
 
   // -- staging ------------------------------------------------------------------------------------
 
-  // Starts again with an image; what was in the other slot is given up.
+  // Start again with an image; what was in the other slot is given up.
   SlotError stage() {
     if (record_.candidate == Candidate::trial) return SlotError::in_trial;
     if (SlotCount == 1 && record_.active != kNoSlot) {
@@ -192,7 +192,7 @@ class PolicySlots {
     return deadline_us_ - now_us;
   }
 
-  // Drops the candidate when its time is over; true then. To be called at least every half hour.
+  // Drop the candidate when its time is over; true then. To be called at least every half hour.
   bool poll(std::uint32_t now_us) {
     if (record_.candidate != Candidate::trial || !is_over(now_us)) return false;
     drop(DropReason::deadline);
@@ -210,7 +210,7 @@ class PolicySlots {
     return append(next) ? SlotError::none : SlotError::storage_failed;
   }
 
-  // Ends a trial, or gives a staged image up. The state is right even where the storage fails
+  // End a trial, or give a staged image up. The state is right even where the storage fails
   // (false): then a reset drops it again, unless write_down() succeeds before.
   bool drop(DropReason reason) {
     if (record_.candidate != Candidate::trial && record_.candidate != Candidate::staged)
@@ -221,7 +221,7 @@ class PolicySlots {
     return enforce(next);
   }
 
-  // Ends a trial; else the policy before the active one becomes active again, and the active one is
+  // End a trial; else the policy before the active one becomes active again, and the active one is
   // given up.
   SlotError roll_back() {
     if (record_.candidate == Candidate::trial) {

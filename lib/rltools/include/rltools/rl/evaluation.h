@@ -54,7 +54,7 @@ void begin_evaluation_episode(Device device, const Training<E>& training,
   evaluation.episode_return = typename E::Scalar(0);
 }
 
-// The last step, or the first observation, is non_finite.
+// The last step, or the first observation, is not finite.
 template <class E>
 void end_as_non_finite(Evaluation<E>& evaluation, bool is_reward) {
   evaluation.non_finite.environment = 0;
@@ -80,7 +80,7 @@ void add_episode_return(Evaluation<E>& evaluation) {
 
 }  // namespace detail
 
-// Begins an evaluation of hyperparameters.n_eval_episodes episodes. Initial states depend on the
+// Begin an evaluation of hyperparameters.n_eval_episodes episodes. Initial states depend on the
 // seed and the episode's number only.
 template <class Device, class E>
 void begin_evaluation(Device device, const Training<E>& training, Evaluation<E>& evaluation) {

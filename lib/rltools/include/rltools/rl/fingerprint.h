@@ -208,7 +208,7 @@ std::uint32_t mirrors_hash() {
 
 }  // namespace detail
 
-// Calls put(character) for each character of the name.
+// Call put(character) for each character of the name.
 template <class Put>
 void write_item_name(const ItemName& name, Put&& put) {
   for (const char* c = name.group; *c != '\0'; c++) put(*c);
@@ -219,7 +219,7 @@ void write_item_name(const ItemName& name, Put&& put) {
   if (name.element >= 0) detail::write_index(name.element, put);
 }
 
-// Visits every item: visit(const ItemName&, value), where a value is a text, a std::uint32_t or a
+// Visit every item: visit(const ItemName&, value), where a value is a text, a std::uint32_t or a
 // double.
 template <class E, class Visitor>
 void for_each_learning_item(Training<E>& training, Visitor&& visit) {

@@ -12,8 +12,8 @@ namespace rlt {
 // A parameter of MAVLink has at most this many characters: those with which a name begins.
 constexpr int kParameterIdBytes = 16;
 
-// Whether two names, or a name and an id, are one to the protocol; an id ends with a zero unless it
-// has all 16 characters.
+// Return whether two names, or a name and an id, are one to the protocol; an id ends with a zero
+// unless it has all 16 characters.
 constexpr bool share_an_id(const char* a, const char* b) {
   int i = 0;
   while (i < kParameterIdBytes && a[i] == b[i] && a[i] != '\0') i++;
@@ -39,7 +39,7 @@ inline std::uint32_t to_bits(T value) {
   return bits;
 }
 
-// Sets `value` from `bits` where it lies within the bounds; a NaN never does.
+// Set `value` from `bits` where it lies within the bounds; a NaN never does.
 template <class T>
 inline bool from_bits(T& value, std::uint32_t bits, const ParameterInfo& info) {
   T candidate;
@@ -105,7 +105,7 @@ inline bool from_bits(T& value, std::uint32_t bits, const ParameterInfo& info) {
 
 namespace detail {
 
-// Whether two of a list, or one of each of two lists, have one id.
+// Return whether two of a list, or one of each of two lists, have one id.
 template <int N>
 constexpr bool repeats_an_id(const ParameterInfo (&list)[N]) {
   for (int i = 0; i < N; i++) {

@@ -19,7 +19,7 @@ struct MetricInfo {
 // How many a progress message carries (lib/protocol/rltools.xml).
 constexpr int kMaxMetrics = 16;
 
-// Whether a step computed the metric.
+// Return whether a step computed the metric.
 inline bool is_known(float metric) { return metric == metric; }
 
 #define RLT_METRIC_FIELD(Name, Description) float Name = ::rlt::math::kQuietNan;

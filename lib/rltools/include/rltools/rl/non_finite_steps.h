@@ -36,13 +36,13 @@ struct StateBefore<E, false> {
   explicit StateBefore(const typename E::State&) {}
 };
 
-// Whether a step's reward, or the observation reached (CriticObservationDim), is not finite.
+// Return whether a step's reward, or the observation reached (CriticObservationDim), is not finite.
 template <class E>
 bool is_non_finite(typename E::Scalar reward, const typename E::Scalar* observation) {
   return !is_finite(reward) || !all_finite(observation, kCriticObservationDim<E>);
 }
 
-// Whether none of `count` steps is.
+// Return whether none of `count` steps is.
 template <class E>
 bool are_finite(const typename E::Scalar* rewards, const typename E::Scalar* observations,
                 int count) {

@@ -14,7 +14,7 @@ constexpr std::uint32_t kPolicyImageBytes = policy_image_bytes<PolicyNetwork<E>>
     E::Algorithm::template kPolicyIsNormalized<E>, E::Environment::kActionDim,
     choice_count(E::Environment::kActions, E::Environment::kActionDim));
 
-// Writes the image of a training run's policy. `state_sha256` is that of the present training
+// Write the image of a training run's policy. `state_sha256` is that of the present training
 // state.
 template <class Device, class E>
 void build_policy_image(Device device, Training<E>& training,

@@ -75,7 +75,7 @@ T* final_observation(RolloutBuffer<T, S, N, O, A, C, M>& rollout, int environmen
 
 namespace detail {
 
-// Whether an environment's steps are those of episodes, of which the one under way has had
+// Return whether an environment's steps are those of episodes, of which the one under way has had
 // `episode_step`. Then no rollout has more truncations than there is room for.
 template <class T, int S, int N, int O, int A, int C, int M>
 bool are_episodes(const RolloutBuffer<T, S, N, O, A, C, M>& rollout, int environment,

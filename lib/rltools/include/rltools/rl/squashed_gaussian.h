@@ -50,7 +50,7 @@ template <class T>
   log_std_gradient = bounded == log_std ? noise_gradient : T(0);
 }
 
-// Draws actions (Rows, Action) from the actor's output (Rows, 2 Action) with noise (Rows, Action);
+// Draw actions (Rows, Action) from the actor's output (Rows, 2 Action) with noise (Rows, Action);
 // log_probability (Rows, 1) is that of a row's action.
 template <int Rows, int Action, class T>
 Generic sample_actions(Generic, const T* output, const T* noise, T* action, T* log_probability) {

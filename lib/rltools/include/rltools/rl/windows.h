@@ -97,7 +97,7 @@ auto& critic_state_of(RolloutWithStates<Rollout, T, W, A, C>& rollout) {
   return rollout.critic_state;
 }
 
-// Visits them: visitor(present's name, window's name, states, numbers of a state).
+// Visit them: visitor(present's name, window's name, states, numbers of a state).
 template <class Rollout, class Visitor>
 void for_each_states(Rollout&, Visitor&&) {}
 template <class Rollout, class T, int W, int A, int C, class Visitor>
@@ -240,7 +240,7 @@ void forward_tile(Device device, Training<E>& training, const Network& network,
   }
 }
 
-// Adds the tile's gradients of the parameters.
+// Add the tile's gradients of the parameters.
 template <class Device, class E, class Network, class Observations, class Output, class Buffer>
 void backward_tile(Device device, Training<E>& training, const Network& network,
                    const Observations& seen, const Output& output, Buffer& buffer,

@@ -56,7 +56,7 @@ inline int minus_one_where_nonzero(int count, float x) {
 #endif
 }
 
-// Writes a term before the `-minus_count` that are there; if its factor is not zero,
+// Write a term before the `-minus_count` that are there; if its factor is not zero,
 // it stays there.
 inline __attribute__((always_inline)) int add_term(const float** last_row, float* last_factor,
                                                    int minus_count, const float* row,
@@ -186,8 +186,8 @@ inline void list_product_of_transposed(const float* a, const float* b, float* pr
   }
 }
 
-// Whether lists are faster than register tiles, by the share of zeros in up to four rows of `a`. On
-// a Cortex-M7 a term of a list takes about 2 cycles, one of a tile 1.5.
+// Return whether lists are faster than register tiles, by the share of zeros in up to four rows of
+// `a`. On a Cortex-M7 a term of a list takes about 2 cycles, one of a tile 1.5.
 template <int Rows, int Depth, class A>
 inline bool lists_pay(const float* a) {
   constexpr int kSamples = Rows < 4 ? Rows : 4;

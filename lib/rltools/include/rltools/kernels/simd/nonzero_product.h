@@ -219,8 +219,8 @@ inline Vector nonzero_row(const float* a, const float* b, Vector sum) {
   return sum;
 }
 
-// Whether looking for zeros can pay: a row of sums is long enough to hide the search, and a tile
-// has as many sums under way as the multiply-adds' latency needs.
+// Return whether looking for zeros can pay: a row of sums is long enough to hide the search, and a
+// tile has as many sums under way as the multiply-adds' latency needs.
 constexpr bool may_skip_zeros(int columns, int depth) {
   return kLanes > 1 && columns >= kNonzeroVectors * kLanes && depth >= kLanes;
 }
@@ -244,10 +244,10 @@ inline int terms_left(const float* a) {
   return __builtin_popcountll(bits);
 }
 
-// Whether it does, judged by about 16 of the rows of a (Rows, Columns), or so many times four: a
-// term that is not left out costs about 1.2 times as much as in vector_product(). (Of two rows that
-// share terms it is enough to look at each.) A single row is a matter of latency, not of terms a
-// second, and then always.
+// Return whether it does, judged by about 16 of the rows of a (Rows, Columns), or so many times
+// four: a term that is not left out costs about 1.2 times as much as in vector_product(). (Of two
+// rows that share terms it is enough to look at each.) A single row is a matter of latency, not of
+// terms a second, and then always.
 template <int Rows, int Columns, Sharing By>
 inline bool skipping_pays(const float* a) {
   if constexpr (Rows == 1) return true;

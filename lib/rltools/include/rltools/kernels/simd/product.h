@@ -182,7 +182,7 @@ inline void add_rows(const float* a, float* sum) {
   }
 }
 
-// Whether a product takes its lanes from the rows: no whole vector lies in its columns.
+// Return whether a product takes its lanes from the rows: no whole vector lies in its columns.
 constexpr bool is_narrow(int columns) { return columns < kLanes; }
 
 }  // namespace rlt::kernels

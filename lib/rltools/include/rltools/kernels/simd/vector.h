@@ -273,7 +273,7 @@ inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
 
 #if defined(RLT_VECTORS_AVX512)
 
-// Transposes the 16 x 16 matrix whose rows are `rows`: 4 x 4 within the groups of four lanes, then
+// Transpose the 16 x 16 matrix whose rows are `rows`: 4 x 4 within the groups of four lanes, then
 // the groups. (Shuffles within a group cost less than those by an index vector.)
 inline void transpose(Vector (&rows)[kLanes]) {
   const auto low_pairs = [](Vector a, Vector b) {
@@ -326,7 +326,7 @@ inline Vector interleave(Vector a, Vector b) {
 #endif
 }
 
-// Transposes the kLanes x kLanes matrix whose rows are `rows`, by repeated perfect shuffles.
+// Transpose the kLanes x kLanes matrix whose rows are `rows`, by repeated perfect shuffles.
 inline void transpose(Vector (&rows)[kLanes]) {
 #pragma GCC unroll 8
   for (int size = 1; size < kLanes; size *= 2) {

@@ -50,7 +50,7 @@ class Handover {
     if (asleep > 0 && missing > 0) wake(missing < asleep ? missing : asleep);
   }
 
-  // Takes tasks for the caller; an empty range where none is left.
+  // Take tasks for the caller; an empty range where none is left.
   Tasks claim_first() { return claim(false); }
 
   // How many tasks workers have claimed. It is final as soon as no task is left to claim.
@@ -71,7 +71,7 @@ class Handover {
 
   // ---- A worker's part -------------------------------------------------------------------------
 
-  // Waits for tasks. True: there were some, which others may have claimed meanwhile. False: the
+  // Wait for tasks. True: there were some, which others may have claimed meanwhile. False: the
   // worker is to end.
   bool await_tasks() {
     for (int spins = 0; !has_news(); spins++) {
@@ -84,7 +84,7 @@ class Handover {
     return !is_over_.load(std::memory_order_relaxed);
   }
 
-  // Claims tasks, where any are left, and does them.
+  // Claim tasks, where any are left, and do them.
   void do_last() {
     const Tasks own = claim(true);
     for (int index = own.end; index-- > own.first;) task_(work_, index);
@@ -93,7 +93,7 @@ class Handover {
 
   // ---- Around a fork, while no tasks are offered or by the caller within one of its tasks ------
 
-  // Takes back the tasks that are not claimed, waits for the workers' tasks and locks the mutex, so
+  // Take back the tasks that are not claimed, wait for the workers' tasks and lock the mutex, so
   // that no worker is in a task or holds the mutex until resume().
   void suspend() {
     Tasks held = unpack(unclaimed_.load());
@@ -142,7 +142,7 @@ class Handover {
     return false;
   }
 
-  // Takes tasks from the first on, or from the last on; an empty range where none is left.
+  // Take tasks from the first on, or from the last on; an empty range where none is left.
   Tasks claim(bool from_last) {
     Tasks left = unpack(unclaimed_.load(std::memory_order_relaxed));
     while (left.count() > 0) {
@@ -154,7 +154,7 @@ class Handover {
     return {0, 0};
   }
 
-  // Whether there are tasks, or the workers are to end.
+  // Return whether there are tasks, or the workers are to end.
   bool has_news() const {
     return unpack(unclaimed_.load(std::memory_order_seq_cst)).count() > 0 ||
            is_over_.load(std::memory_order_seq_cst);

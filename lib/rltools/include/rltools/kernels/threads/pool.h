@@ -25,7 +25,7 @@ class Pool {
  public:
   static constexpr int kMaxThreads = 64;
 
-  // Sets how many threads compute, the caller's among them. False, and nothing changes, where
+  // Set how many threads compute, the caller's among them. False, and nothing changes, where
   // `count` is not 1 to kMaxThreads, and within a task.
   bool set_threads(int count) {
     if (count < 1 || count > kMaxThreads || is_worker || is_in_task()) return false;
@@ -82,7 +82,7 @@ class Pool {
     for (int index = 0; index < count; index++) task(index);
   }
 
-  // Does the tasks with the workers; returns what await_workers() does.
+  // Do the tasks with the workers; return what await_workers() does.
   template <class Task>
   bool run_together(int count, Task& task) {
     Task* const own = &task;
@@ -105,7 +105,7 @@ class Pool {
     caller_processor_.store(processor, std::memory_order_relaxed);
   }
 
-  // Waits until the workers' tasks are done; false where that takes more than kPatientSpins.
+  // Wait until the workers' tasks are done; false where that takes more than kPatientSpins.
   bool await_workers() {
     for (int spins = 0; spins < Punctuality::kPatientSpins; spins++) {
       if (handover_.are_workers_done()) return true;
@@ -132,7 +132,7 @@ class Pool {
 
   // ---- The workers -----------------------------------------------------------------------------
 
-  // Starts the workers where that has not been tried yet; false where there are none.
+  // Start the workers where that has not been tried yet; false where there are none.
   bool has_workers() {
     if (!is_complete_) {
       is_complete_ = true;
@@ -218,7 +218,7 @@ class Pool {
     return true;
   }
 
-  // Waits until no task is under way but the forking thread's own. Where a worker forks, which is
+  // Wait until no task is under way but the forking thread's own. Where a worker forks, which is
   // within a task, that is not possible: the child must not use this class.
   void before_fork() {
     if (is_worker) return;

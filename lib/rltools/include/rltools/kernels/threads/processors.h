@@ -26,7 +26,7 @@ inline int available_processors() {
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-// Takes the calling thread to another processor than `processor`, and then leaves it to the system
+// Take the calling thread to another processor than `processor`, and then leave it to the system
 // again; false where it may use no other.
 inline bool leave_processor([[maybe_unused]] int processor) {
 #if defined(__linux__)

@@ -119,7 +119,7 @@ inline float squared_length(const float* q) {
   return q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
 }
 
-// Whether a quaternion's length differs from 1 by no more than rounding; that of a NaN does.
+// Return whether a quaternion's length differs from 1 by no more than rounding; that of a NaN does.
 inline bool is_rotation(const float* q) {
   const float length_2 = squared_length(q);
   return length_2 >= 0.98f && length_2 <= 1.02f;

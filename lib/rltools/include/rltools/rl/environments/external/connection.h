@@ -65,7 +65,7 @@ class Connection {
   // One sentence, or null as long as there is somebody who answers.
   const char* unavailable() const { return sentence_[0] == '\0' ? nullptr : sentence_; }
 
-  // Begins a request, whose actions put() adds.
+  // Begin a request, whose actions put() adds.
   void ask(const RequestHeader& request) {
     put(&request, sizeof request);
     if (unavailable() == nullptr) awaited_ = request.count > 0 ? request.count : 1;
@@ -85,7 +85,7 @@ class Connection {
     }
   }
 
-  // Whether answers to the last request are still to be taken.
+  // Return whether answers to the last request are still to be taken.
   bool is_awaiting() const { return awaited_ > 0; }
 
   // The next answer to the last request. False where there is none, nor will be; observation is

@@ -67,7 +67,7 @@ constexpr Channel kHumanoidRootVelocity[6] = {
 constexpr const char* kHumanoidRootForces[6] = {"root_force_x",  "root_force_y",  "root_force_z",
                                                 "root_torque_x", "root_torque_y", "root_torque_z"};
 
-// Calls add(first part of the name, second part, unit, maximum) for each observation, in order.
+// Call add(first part of the name, second part, unit, maximum) for each observation, in order.
 template <class Add>
 constexpr void for_each_humanoid_observation(Add&& add) {
   for (const Channel& c : kHumanoidRoot) add(c.name, "", c.unit, c.maximum);

@@ -96,7 +96,7 @@ T* observe_within(const double (&values)[Count], double limit, T* observation) {
   return observation;
 }
 
-// Whether the values from `skipped` on are within (-bound, bound); a NaN is not.
+// Return whether the values from `skipped` on are within (-bound, bound); a NaN is not.
 template <int Count>
 bool are_within(const double (&values)[Count], double bound, int skipped = 0) {
   for (int i = skipped; i < Count; i++) {

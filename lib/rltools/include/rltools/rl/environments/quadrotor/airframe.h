@@ -250,7 +250,8 @@ inline T hover_rotor_speed(const Airframe<T>& a) {
   return speed_of_thrust(a, a.mass_kg * static_cast<T>(kGravity_m_s2 / 4.0));
 }
 
-// Whether the rotors can carry the weight, and their thrust rises with their speed at its end.
+// Return whether the rotors can carry the weight, and their thrust rises with their speed at its
+// end.
 template <class T>
 inline bool can_fly(const Airframe<T>& a) {
   return T(4) * thrust(a, T(1)) > a.mass_kg * static_cast<T>(kGravity_m_s2) &&

@@ -89,7 +89,7 @@ inline T left_after(T elapsed_s, T lag_s) {
   return lags ? left : T(0);
 }
 
-// Sets the fields of Dynamics<T> of `d`, a Dynamics<T> or a struct that has them among others.
+// Set the fields of Dynamics<T> of `d`, a Dynamics<T> or a struct that has them among others.
 template <class T, class D>
 inline void derive_dynamics(const Airframe<T>& a, T step_s, D& d) {
   constexpr T kKgM2 = T(1e-6), kNm = T(1e-3);
@@ -306,7 +306,7 @@ template <class T, class D, class B>
 // ---- Hover
 // ----------------------------------------------------------------------------------------
 
-// Sets the fields of Body<T>: at rest at the origin, level, the rotors carrying the weight, the
+// Set the fields of Body<T>: at rest at the origin, level, the rotors carrying the weight, the
 // battery full.
 template <class T, class B>
 inline void begin_level_hover(const Airframe<T>& airframe, B& body) {

@@ -90,7 +90,7 @@ void draw_episode_of(const Airframe<T>& airframe, std::uint32_t table, const Set
       airframe.mass_kg * static_cast<T>(kGravity_m_s2 / 4.0) / thrust(airframe, T(1));
 }
 
-// Draws an episode of steps of `substeps` times `substep_s`.
+// Draw an episode of steps of `substeps` times `substep_s`.
 template <class T>
 void draw_episode(const Settings& settings, T substep_s, int substeps, RandomStream random,
                   EpisodeParameters<T>& parameters) {
