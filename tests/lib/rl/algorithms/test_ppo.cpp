@@ -21,7 +21,7 @@ using training_run::Run;
 
 namespace {
 
-constexpr int kMinibatches = kMinibatches<PointPpo>;
+constexpr int kMinibatchCount = kMinibatches<PointPpo>;
 
 template <class Array>
 bool same(const Array& a, const Array& b) {
@@ -57,7 +57,7 @@ TEST_CASE("an iteration is a rollout, then the minibatches of its epochs") {
     CHECK(same(learner.critic, before.critic));
     CHECK(same(learner.normalizer, before.normalizer));
     CHECK(run.replay->size == 16);
-    for (std::uint32_t minibatch = 0; minibatch < 3 * kMinibatches; minibatch++) {
+    for (std::uint32_t minibatch = 0; minibatch < 3 * kMinibatchCount; minibatch++) {
       CHECK(learner.minibatches == minibatch);
       CHECK(learner.iteration == iteration);
       const Learner<PointPpo> previous = learner;
@@ -72,7 +72,7 @@ TEST_CASE("an iteration is a rollout, then the minibatches of its epochs") {
       CHECK(learner.progress.step == previous.progress.step);
       CHECK(learner.progress.updates == previous.progress.updates + 1);
       CHECK(same(learner.environments, previous.environments));
-      if (minibatch + 1 == 3 * kMinibatches) break;
+      if (minibatch + 1 == 3 * kMinibatchCount) break;
       CHECK(same(learner.acting_log_std, before.acting_log_std));
       CHECK(same(learner.normalizer, before.normalizer));
     }
@@ -91,7 +91,7 @@ TEST_CASE("an epoch's minibatches are all rows, in another order each time") {
     if (iteration > 0) run.train(Generic{}, PointPpo::kRolloutSteps);
     for (int epoch = 0; epoch < 2; epoch++) {
       std::vector<std::uint32_t> order;
-      for (int minibatch = 0; minibatch < kMinibatches; minibatch++) {
+      for (int minibatch = 0; minibatch < kMinibatchCount; minibatch++) {
         run.learn();
         order.insert(order.end(), std::begin(run.scratch->row), std::end(run.scratch->row));
       }
@@ -121,7 +121,7 @@ TEST_CASE("in an iteration's first minibatch ratios are 1, and nothing has diver
     run.training.hyperparameters.clip_range = 0.2f;
     const auto second = run.learn().metrics;
     CHECK(second.kl > 0);
-    for (int rest = 2; rest < 2 * kMinibatches; rest++) run.learn();
+    for (int rest = 2; rest < 2 * kMinibatchCount; rest++) run.learn();
   }
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("the step size is kept from iteration to iteration, and begins as it i
     const auto first = run.learn();
     CHECK(run.learner->learning_rate == rate);
     CHECK(first.metrics.learning_rate == rate);
-    for (int rest = 1; rest < kMinibatches; rest++) {
+    for (int rest = 1; rest < kMinibatchCount; rest++) {
       const auto report = run.learn();
       CHECK(report.metrics.learning_rate == run.learner->learning_rate);
       changes += run.learner->learning_rate != rate;
@@ -240,11 +240,11 @@ TEST_CASE("advantages are computed once, or at the beginning of each epoch") {
     CAPTURE(recompute);
     Learning run(8, 3);
     run.training.hyperparameters.recompute_advantage = recompute;
-    for (int minibatch = 0; minibatch < 3 * kMinibatches - 1; minibatch++) {
+    for (int minibatch = 0; minibatch < 3 * kMinibatchCount - 1; minibatch++) {
       CAPTURE(minibatch);
       const Replay<PointPpo> before = *run.replay;
       run.learn();
-      const bool expected = minibatch == 0 || (recompute == 1 && minibatch % kMinibatches == 0);
+      const bool expected = minibatch == 0 || (recompute == 1 && minibatch % kMinibatchCount == 0);
       CHECK(same(before.advantage, run.replay->advantage) == !expected);
       CHECK(same(before.target, run.replay->target) == !expected);
       CHECK(same(before.observation, run.replay->observation));
@@ -271,7 +271,7 @@ TEST_CASE("a run is finished at the end of the iteration in which its steps are 
     run.training.hyperparameters.steps = steps;
     initialize(Generic{}, run.training);
     const std::uint32_t iterations = (steps + 63) / 64;
-    for (std::uint32_t i = 0; i < iterations * (16 + kMinibatches); i++) {
+    for (std::uint32_t i = 0; i < iterations * (16 + kMinibatchCount); i++) {
       CHECK_FALSE(finished(run.training));
       run.step(Generic{});
     }
