@@ -12,8 +12,8 @@
 //   };
 //
 // kIsKept<PlanetContract<E>> is true where all of it holds; what relies on the contract is compiled
-// only then, so that the sentence is the only error. static_assert(kIsAsserted<PlanetContract<E>>)
-// shows the sentences. A contract includes another one by
+// only then, so that the sentence is the only error. To compile check<true>() shows the sentences.
+// A contract includes another one by
 //   kept = kept && OtherContract<E>::template check<Asserts>();
 #pragma once
 
@@ -28,8 +28,5 @@ namespace rlt {
 
 template <class Contract>
 constexpr bool kIsKept = Contract::template check<false>();
-
-template <class Contract>
-constexpr bool kIsAsserted = (Contract::template check<true>(), true);
 
 }  // namespace rlt

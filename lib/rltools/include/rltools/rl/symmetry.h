@@ -69,9 +69,10 @@ template <class E>
 struct SymmetryContract {
   template <bool Asserts>
   static constexpr bool check() {
+    constexpr bool kUnitsMirror = detail::units_mirror<typename E::Actor>(kMirrorsLearnt<E>) &&
+                                  detail::units_mirror<typename E::Critic>(kMirrorsLearnt<E>);
     bool kept = true;
-    RLT_REQUIRE((detail::units_mirror<typename E::Actor>(kMirrorsLearnt<E>) &&
-                 detail::units_mirror<typename E::Critic>(kMirrorsLearnt<E>)),
+    RLT_REQUIRE(kUnitsMirror,
                 "the experiment is kMirrored, and the width of a hidden layer is not a multiple of "
                 "2 to the power of the environment's kMirrors");
     RLT_REQUIRE(detail::observations_mirror<typename E::Environment>() &&

@@ -89,9 +89,9 @@ struct Training {
   using Experiment = E;
   // What does not fit together is said here, in one sentence, and nothing else of the run is
   // compiled.
-  static_assert(kIsAsserted<EnvironmentContract<typename E::Environment>>);
-  static_assert(kIsAsserted<typename E::Algorithm::template ExperimentContract<E>>);
-  static_assert(kIsAsserted<AlgorithmContract<E>>);
+  static_assert((EnvironmentContract<typename E::Environment>::template check<true>(), true));
+  static_assert((E::Algorithm::template ExperimentContract<E>::template check<true>(), true));
+  static_assert((AlgorithmContract<E>::template check<true>(), true));
 
   RunHyperparameters<E> hyperparameters;
   Learner<E>& learner;  // networks, optimizer moments, progress: touched every step
