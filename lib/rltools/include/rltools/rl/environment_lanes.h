@@ -26,7 +26,16 @@
 #include "rltools/core/random.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/non_finite_steps.h"
-#include "rltools/rl/vector_environment.h"
+
+namespace rlt {
+
+// Of vector_environment.h, which includes this header.
+template <class E, int N>
+struct VectorEnvironment;
+template <class T>
+struct Transition;
+
+}  // namespace rlt
 
 namespace rlt::detail {
 
@@ -286,7 +295,7 @@ template <class Device, class E, int N, class Store>
 void step_in_lanes(Device device, const E& environment, VectorEnvironment<E, N>& environments,
                    std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,
                    const typename E::Scalar* action, Store& store) {
-  constexpr bool kIsOneBlock = N != kAtRunTime && N < detail::kMaxInBlock;
+  constexpr bool kIsOneBlock = N > 0 && N < detail::kMaxInBlock;  // 0: known at run time only
   constexpr int kBlock = kIsOneBlock ? N : detail::kMaxInBlock;
   const int whole = environments.count();
   for (int first = 0, count = 0; first != whole; first += count) {

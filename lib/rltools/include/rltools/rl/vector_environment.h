@@ -10,6 +10,7 @@
 #include "rltools/core/random.h"
 #include "rltools/core/tasks.h"
 #include "rltools/rl/environment.h"
+#include "rltools/rl/environment_lanes.h"
 #include "rltools/rl/non_finite_steps.h"
 
 namespace rlt {
@@ -271,5 +272,3 @@ std::uint32_t episodes_ended(const VectorEnvironment<E, N>& environments) {
 }
 
 }  // namespace rlt
-
-#include "rltools/rl/environment_lanes.h"  // step_in_lanes(), which needs the above
