@@ -35,7 +35,7 @@ def run(
     out: Path | None = None,
     json_output: bool = False,
 ) -> dict[str, Any]:
-    """Prints what is found; returns what `--json` prints."""
+    """Fit the log and print the parameters; return what `--json` prints."""
     require_airframe(mass_kg, rotor_x_m, rotor_y_m)
     if out is not None and (mass_kg is None or rotor_x_m is None):
         raise UsageError(
@@ -63,7 +63,7 @@ def run(
 
 
 def require_airframe(mass_kg: float | None, x_m: float | None, y_m: float | None) -> None:
-    """UsageError unless what is given of the airframe makes sense."""
+    """Raise UsageError unless the given values of the airframe make sense."""
     require_positive("--mass", mass_kg, LARGEST_KG, "kg")
     require_positive("--rotor-x", x_m, LARGEST_M, "m")
     require_positive("--rotor-y", y_m, LARGEST_M, "m")
@@ -77,7 +77,7 @@ def require_positive(option: str, value: float | None, largest: float, unit: str
 
 
 def lines(result: FitResult, out: Path | None, width: int = UNLIMITED) -> list[str]:
-    """What a person reads."""
+    """Return the parameters for people."""
     fitted = result.fit
     log = fitted.log
     text = [
@@ -158,8 +158,7 @@ def command(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """It prints the thrust curve per mass, the lags of the motors, latency, inertia, torque and
-    drag, each with its interval of 95 %. It names the parameters that the log does not show, and
-    does not write them.
-    """
+    """Print the thrust curve per mass, the lags of the motors, latency, inertia, torque and drag,
+    each with its interval of 95 %. Parameters that the log does not show are named, and not
+    written."""
     run(log, mass, rotor_x, rotor_y, out, json_output)

@@ -1,11 +1,11 @@
-"""Whether a log's sensors say the same of one motion: scale, sign, order, frame and delay.
+"""The comparison of two sensors of one motion: scale, sign, order, frame and delay.
 
-The attitude's turns and the gyroscope's integral are the same rotation; a velocity's change and
-the integral of what an accelerometer measures, turned by the attitude and less gravity, are the
-same too. Both are compared within windows at many delays, in each order and with each sign of the
-axes. Two sensors with noise of unknown sizes bound the ratio of what they show: it lies between the
-slopes of the two regressions, r s and s / r, where s is the ratio of their deviations. A log is
-refused where all of that interval is wrong, and a note says what moved too little to tell.
+The attitude's turns and the gyroscope's integral are the same rotation; so are a velocity's change
+and the integral of what an accelerometer measures, turned by the attitude and less gravity. Both
+are compared within windows at many delays, in each order and with each sign of the axes. Two
+sensors with noise of unknown sizes bound the ratio of their values: it lies between the slopes of
+the two regressions, r s and s / r, where s is the ratio of their deviations. A log is refused where
+all of that interval is wrong, and a note names what moved too little to tell.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Causes = tuple[tuple[float, str, str], ...]
 
 
 def cause_of(ratio: float, causes: Causes) -> str:
-    """The likely causes of a scale and what to do."""
+    """Return the likely causes of a scale and the remedies."""
     near = [
         f"{why}? {remedy}"
         for factor, why, remedy in sorted(causes, key=lambda each: abs(np.log(ratio / each[0])))
@@ -73,7 +73,7 @@ def cause_of(ratio: float, causes: Causes) -> str:
 
 
 class Windows:
-    """Of equal length, at most as many as are needed, away from the ends by the longest delay."""
+    """Windows of equal length, limited in number, away from the ends by the longest delay."""
 
     def __init__(self, log: FlightLog, duration_s: float) -> None:
         self.time_s = log.time_s
@@ -86,8 +86,8 @@ class Windows:
         self.independent = max(log.duration_s / duration_s, 1.0)
 
     def change(self, curve: Array, delay_s: float = 0.0) -> Array:
-        """From each window's start to its end, less the mean: [window, 3]. A curve that is late
-        is read later."""
+        """Return the change from each window's start to its end, less the mean: [window, 3]. A
+        curve that is late is read later."""
         start, end = self.time_s[self.first] + delay_s, self.time_s[self.last] + delay_s
         columns = [
             np.interp(end, self.time_s, c) - np.interp(start, self.time_s, c) for c in curve.T
@@ -97,7 +97,8 @@ class Windows:
         return result
 
     def turned(self, attitude: Array) -> Array:
-        """Rotation vectors from each window's start to its end, in the body, less the mean."""
+        """Return the rotation vectors from each window's start to its end, in the body, less the
+        mean."""
         turns = rotation(attitude)
         vectors = (turns[self.first].inv() * turns[self.last]).as_rotvec()
         result: Array = vectors - vectors.mean(axis=0)
@@ -106,7 +107,8 @@ class Windows:
 
 @dataclass(frozen=True)
 class Match:
-    """How a sensor's axes follow what another one says: axis `of[i]` times `signs[i]` follows i."""
+    """The order, signs and delay by which a sensor's axes follow another sensor: axis `of[i]` times
+    `signs[i]` follows i."""
 
     of: tuple[int, ...]
     signs: tuple[int, ...]
@@ -121,17 +123,17 @@ class Match:
 
     @property
     def cost(self) -> float:
-        """What is left, and what has to be assumed for it: other axes, another scale."""
+        """Return the residual, and the cost of what it assumes: other axes, another scale."""
         ratios = self.ratios[list(self.seen)]
         scale = float(np.abs(np.log(np.maximum(ratios, 1e-9))).mean()) if len(ratios) else 0.0
         return self.left + 1.5 * DRAW * bool(self.moved()) + 4.0 * DRAW * min(scale, 1.0)
 
     def moved(self) -> list[int]:
-        """Expected axes that move, that another axis or sign follows."""
+        """Return the expected axes that move and that another axis or sign follows."""
         return [i for i in range(3) if self.seen[i] and (self.of[i] != i or self.signs[i] < 0)]
 
     def bounds(self, axis: int) -> tuple[float, float]:
-        """Between which the scale lies."""
+        """Return the bounds of the scale."""
         r, ratio = float(self.correlations[axis]), float(self.ratios[axis])
         r = min(max(r, 1e-3), 1.0)
         error = 1.0 + 2.0 * np.sqrt((1.0 - r * r) / self.independent)
@@ -143,7 +145,8 @@ SIGNS = tuple(itertools.product((1, -1), repeat=3))
 
 
 def match(windows: Windows, curve: Array, expected: Array, smallest: float) -> Match:
-    """The order, signs and delay by which a curve's changes follow the expected ones best."""
+    """Return the order, signs and delay by which a curve's changes follow the expected ones
+    best."""
     seen = expected.std(axis=0) > smallest
     unit = np.where(seen, expected / np.maximum(expected.std(axis=0), 1e-12), 0.0)
     delays = np.linspace(-DELAYS_S, DELAYS_S, DELAYS)
@@ -192,8 +195,8 @@ def match(windows: Windows, curve: Array, expected: Array, smallest: float) -> M
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read two sensors: what is wrong with the log if it is the right one, and what to
-    write instead, none for docs/fit.md's."""
+    """One interpretation of two sensors: what is wrong with the log if it is the right one, and
+    what to write instead; none for docs/fit.md's."""
 
     faults: tuple[tuple[str, str], ...]
     match: Match
@@ -204,7 +207,8 @@ class Reading:
 
 
 def chosen(readings: list[Reading]) -> tuple[Reading, list[str]]:
-    """The likeliest; where it is docs/fit.md's, the first, notes of frames that are as likely."""
+    """Return the likeliest reading; where that is docs/fit.md's, the first, also notes on frames
+    that are as likely."""
     best = min(readings, key=lambda each: each.cost)
     if best.faults or best.match.moved():
         return best, []
@@ -218,7 +222,7 @@ def chosen(readings: list[Reading]) -> tuple[Reading, list[str]]:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two sensors that were compared."""
+    """Two sensors that are compared."""
 
     log: FlightLog
     names: tuple[str, ...]  # of the measured one's columns
@@ -236,7 +240,7 @@ class Pair:
         return f"{self.by} {'say' if ' and ' in self.by else 'says'}"
 
     def require_frame(self, reading: Reading) -> None:
-        """DamagedFileError unless order, signs, frame and delay are docs/fit.md's."""
+        """Raise DamagedFileError unless order, signs, frame and delay are docs/fit.md's."""
         found = reading.match
         if found.left > 1.0 - WEAKEST:
             raise self.log.fault(
@@ -283,8 +287,8 @@ class Pair:
     def require_axes(
         self, found: Match, measured: Array, smallest: float, axes: int = 3
     ) -> list[str]:
-        """DamagedFileError for an axis alone that does not follow; notes for those that move too
-        little to tell."""
+        """Raise DamagedFileError for a single axis that does not follow; return notes for those
+        that move too little to tell."""
         unseen = []
         for axis, name in enumerate(self.names[:axes]):
             if found.seen[axis] and found.correlations[axis] >= AXIS_WEAKEST:
@@ -307,7 +311,7 @@ class Pair:
         ]
 
     def wrong_axes(self, found: Match) -> dict[int, float]:
-        """By axis the scale, where no noise explains it."""
+        """Return the scale of each axis whose scale noise does not explain."""
         wrong = {}
         for axis in range(3):
             low, high = found.bounds(axis)
@@ -316,7 +320,7 @@ class Pair:
         return wrong
 
     def scale_fault(self, found: Match, wrong: dict[int, float]) -> str:
-        """The sentence for scales that are wrong."""
+        """Return the sentence for scales that are wrong."""
         ratios = list(wrong.values())
         if len(wrong) == sum(found.seen) and max(ratios) < ALIKE * min(ratios):
             ratio = float(np.median(ratios))

@@ -69,7 +69,7 @@ UNMOVED, MOST_TIMES = 0.1, 3
 
 
 def usual_curve(theta: Array) -> list[float]:
-    """Of a rotor's thrust over its speed."""
+    """Return the differences from the usual curve of a rotor's thrust over its speed."""
     return [
         (float(theta[place]) - usual) / deviation
         for place, usual, deviation in zip(SHAPE, USUAL_SHAPE, SHAPE_DEVIATION, strict=True)
@@ -77,7 +77,7 @@ def usual_curve(theta: Array) -> list[float]:
 
 
 def inertia_x_and_y(theta: Array) -> float:
-    """Together."""
+    """Return the sum of both inertias."""
     return 1.0 / float(theta[P.GAIN_X]) + 1.0 / float(theta[P.GAIN_Y])
 
 
@@ -91,7 +91,7 @@ def differences(assumed: Iterable[Assumption], theta: Array) -> Array:
 
 
 def derivatives(assumed: Iterable[Assumption], theta: Array, free: list[int]) -> Array:
-    """Of the differences by the free parameters: [difference, parameter]."""
+    """Return the derivatives of the differences by the free parameters: [difference, parameter]."""
     assumed = tuple(assumed)
     here = differences(assumed, theta)
     columns = []
@@ -116,7 +116,7 @@ class Estimate:
     noise: Array  # standard deviation of the residuals, by channel
 
     def quantile(self, outside: float = 0.05) -> float:
-        """Half an interval in standard errors: Student's, for the blocks."""
+        """Return half an interval in standard errors: Student's, for the number of blocks."""
         return float(stdtrit(max(self.blocks - 1, 5), 1.0 - 0.5 * outside))
 
     def half_width(self, place: int) -> float:
@@ -124,7 +124,7 @@ class Estimate:
 
 
 def noise_of(residuals: Residuals) -> Array:
-    """Standard deviation of each channel's residuals."""
+    """Return the standard deviation of each channel's residuals."""
     squares = np.bincount(residuals.channel, residuals.values**2)
     counts = np.bincount(residuals.channel)
     result: Array = np.sqrt(squares / (counts * residuals.freedom)) + 1e-9
@@ -138,7 +138,7 @@ def estimate(
     assumed: Sequence[Assumption] = (),
     lowest_latency_s: float | None = None,
 ) -> Estimate:
-    """From a start, with the parameters that are free and what is assumed of them."""
+    """Estimate the free parameters from a start, with what is assumed of them."""
     lowest = LOWEST.copy()
     if lowest_latency_s is not None:
         lowest[P.LATENCY] = lowest_latency_s
@@ -195,8 +195,9 @@ def estimate(
 def covariance_of(
     j: Array, r: Array, block: NDArray[np.int64], assumed: Array
 ) -> tuple[Array, int]:
-    """The sandwich, made at least as wide as white noise's in each parameter. `assumed`: the
-    derivatives of what is assumed, in its standard deviations."""
+    """Return the sandwich covariance, at least as wide as that of white noise in each parameter,
+    and the number of blocks. `assumed` has the derivatives of the assumptions, in their standard
+    deviations."""
     prior = assumed.T @ assumed
     normal = j.T @ j + prior
     scales = np.sqrt(np.diag(normal)) + 1e-300
@@ -216,7 +217,7 @@ def covariance_of(
 
 @dataclass(frozen=True)
 class InGusts:
-    """What was found with a duration."""
+    """An estimate with gusts of one duration."""
 
     model: Model
     estimate: Estimate
@@ -226,7 +227,8 @@ class InGusts:
 def estimate_in_gusts(
     model: Model, start: Array, estimated: Callable[[Model, Array], Estimate]
 ) -> tuple[InGusts, Array]:
-    """With the most likely duration; and how the parameters move with its standard error."""
+    """Estimate with the most likely duration; return that, and how the parameters move with the
+    standard error of the duration."""
     tried: dict[int, InGusts] = {}
 
     def at(place: int, near: Array) -> InGusts:
@@ -271,7 +273,7 @@ def with_duration(
 
 
 def widened(found: Estimate, moved: Array) -> Estimate:
-    """With an error that moves the parameters that are free together."""
+    """Return the estimate with an additional error that moves the free parameters together."""
     moved = np.where(np.isin(np.arange(len(moved)), found.free), moved, 0.0)
     covariance = found.covariance + np.outer(moved, moved)
     return replace(found, covariance=covariance, errors=np.sqrt(np.diag(covariance)))
@@ -286,7 +288,8 @@ PATTERNS = np.stack([Y_SIGNS, -X_SIGNS, YAW_SIGNS])
 
 
 def begin(model: Model) -> Array:
-    """A start for the fit; one sentence where rotors or axes are not where they should be."""
+    """Return a start for the fit; raise DamagedFileError where rotors or axes are not where they
+    should be."""
     lag_s, each, errors = answers_of_rotors(model)
     check_rotors(model, each, errors)
     together, clear = answers_of_axes(model, lag_s)
@@ -319,8 +322,8 @@ def begin(model: Model) -> Array:
 
 
 def regression(model: Model, inputs: Array) -> tuple[Array, Array, float]:
-    """Angular accelerations by inputs [row, n], which are integrals: coefficients [axis, n], their
-    standard errors, and what is left, relative to what there was."""
+    """Fit angular accelerations to inputs [row, n], which are integrals; return coefficients
+    [axis, n], their standard errors, and the residual relative to the whole."""
     windows = model.windows
     columns = [windows.differences(column) for column in inputs.T]
     columns.append(windows.differences(model.log.time_s - model.log.time_s[0]))
@@ -340,7 +343,7 @@ def regression(model: Model, inputs: Array) -> tuple[Array, Array, float]:
 
 
 def impulses(model: Model, lags_s: tuple[float, ...]) -> list[Array]:
-    """Integrals of each rotor's thrust, for some lags: [row, 4]."""
+    """Return the integrals of each rotor's thrust, for some lags: [row, 4]."""
     sets = []
     for lag_s in lags_s:
         theta = np.zeros(COUNT)
@@ -350,7 +353,8 @@ def impulses(model: Model, lags_s: tuple[float, ...]) -> list[Array]:
 
 
 def answers_of_rotors(model: Model) -> tuple[float, Array, Array]:
-    """The lag that explains most, and each rotor's part in each axis, with standard errors."""
+    """Return the lag that explains the most, and each rotor's part in each axis, with standard
+    errors."""
     tried = [
         (lag_s, *regression(model, inputs))
         for lag_s, inputs in zip(LAGS_S, impulses(model, LAGS_S), strict=True)
@@ -360,14 +364,16 @@ def answers_of_rotors(model: Model) -> tuple[float, Array, Array]:
 
 
 def answers_of_axes(model: Model, lag_s: float) -> tuple[Array, Array]:
-    """What the rotors of an axis do together, and how many standard errors that is from nothing."""
+    """Return the common effect of the rotors of an axis, and its distance from 0 in standard
+    errors."""
     inputs = impulses(model, (lag_s,))[0] @ PATTERNS.T
     values, errors, _ = regression(model, inputs)
     return np.diag(values), np.diag(values) / np.maximum(np.diag(errors), 1e-12)
 
 
 def check_rotors(model: Model, values: Array, errors: Array) -> None:
-    """Where each rotor is seen to be, by how roll and pitch answer to it."""
+    """Raise DamagedFileError where the answers of roll and pitch show a rotor in another
+    position."""
     if np.any(np.abs(values[:2]) <= CLEAR * errors[:2]):
         return  # not seen
     signs = np.sign(values[:2])

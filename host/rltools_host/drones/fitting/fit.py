@@ -1,4 +1,4 @@
-"""A log becomes parameters: which of them can be seen in it, their values and intervals."""
+"""The fit of a log: the parameters that it shows, their values and intervals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WEAKEST = 0.3  # motion, in a gyroscope's noise
 
 @dataclass(frozen=True)
 class Fit:
-    """Parameters of unit mass, with what was held and why."""
+    """The parameters for unit mass, with those that were held and why."""
 
     log: FlightLog
     estimate: Estimate
@@ -61,10 +61,13 @@ class Fit:
     def interval(
         self, function: Callable[[Array], float], positive: bool = False, chosen: bool = False
     ) -> tuple[float, float]:
-        """Of 95 %; by the function's gradient, of its logarithm where it is positive. `chosen`: of
-        a drag, which is shown since its estimate is large: so that 95 % of those that are shown
-        have the truth, the interval is that of 100 % - 5 % x the part of the drags that is shown
-        (Benjamini and Yekutieli 2005)."""
+        """Return the 95 % interval, by the function's gradient, or that of its logarithm where it
+        is positive.
+
+        `chosen`: the value is a drag that is shown because its estimate is large. For 95 % of those
+        that are shown to have the truth, the interval is that of 100 % - 5 % x the part of the
+        drags that is shown (Benjamini and Yekutieli 2005).
+        """
         theta = self.estimate.theta
         value = float(function(theta))
         sizes = np.maximum(1e-3 * self.estimate.errors, 1e-9 * np.abs(theta))
@@ -89,7 +92,7 @@ class Fit:
 
 
 def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None = None) -> Fit:
-    """The parameters that explain a log; RltError says why it cannot be."""
+    """Estimate the parameters that explain a log; raise an RltError where that is not possible."""
     unchecked = check_log(log)
     has_arms = rotor_x_m is not None and rotor_y_m is not None
     arms = (rotor_x_m or 1.0, rotor_y_m or 1.0)
@@ -125,7 +128,7 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
 
 
 def estimate_all(model: Model, start: Array) -> Estimate:
-    """Of all parameters that the log's columns can say anything of."""
+    """Estimate all parameters that the log's columns can show."""
     return estimate(model, start, *free_and_assumed(model.log))
 
 
@@ -138,8 +141,8 @@ def free_and_assumed(log: FlightLog) -> tuple[list[int], list[Assumption]]:
 
 
 def estimate_what_is_seen(model: Model, first: Estimate) -> tuple[Estimate, set[int], set[int]]:
-    """Once more with assumptions in place of what is not seen: the estimate, what is not seen in
-    it, and the lags that are shorter than can be seen."""
+    """Estimate again with assumptions for what is not seen; return the estimate, the parameters
+    that are not seen in it, and the lags that are too short to be seen."""
     held, no_lag = what_to_hold(first, model.log)
     if not held | no_lag:
         return first, held, no_lag
@@ -147,7 +150,7 @@ def estimate_what_is_seen(model: Model, first: Estimate) -> tuple[Estimate, set[
 
 
 def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) -> Estimate:
-    """With parameters that are 0 or assumed, and lags that are none."""
+    """Estimate with parameters held at 0 or assumed, and without the lags of `no_lag`."""
     free, assumed = free_and_assumed(model.log)
     theta = start.copy()
     if P.SHAPE_1 in held:
@@ -170,7 +173,7 @@ def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) 
 
 
 def is_in(log: FlightLog, place: int) -> bool:
-    """Whether the log's columns can say anything of a parameter."""
+    """Return whether the log's columns can show a parameter."""
     if place in SHAPE:
         return not log.commands_thrust
     if place in DRAGS:
@@ -181,7 +184,8 @@ def is_in(log: FlightLog, place: int) -> bool:
 
 
 def what_to_hold(first: Estimate, log: FlightLog) -> tuple[set[int], set[int]]:
-    """Parameters that the log does not show, and lags that are shorter than it shows."""
+    """Return the parameters that the log does not show, and the lags that are shorter than it
+    shows."""
     theta, held = first.theta, set()
     if not log.commands_thrust and max(map(first.half_width, SHAPE)) > WIDEST_SHAPE:
         held |= set(SHAPE)
@@ -199,7 +203,7 @@ def what_to_hold(first: Estimate, log: FlightLog) -> tuple[set[int], set[int]]:
 
 
 def require_motion(log: FlightLog, found: Estimate, strength: Array) -> None:
-    """What every log has to show."""
+    """Raise DamagedFileError unless the log shows what every log has to."""
     theta = found.theta
     for axis, name in enumerate(("roll", "pitch")):
         if strength[axis] < WEAKEST:
@@ -225,7 +229,8 @@ def require_motion(log: FlightLog, found: Estimate, strength: Array) -> None:
 
 
 def noise_table(model: Model, found: Estimate) -> dict[str, tuple[float, float]]:
-    """What each sensor's residuals are, and its noise by the differences from row to row."""
+    """Return, for each sensor, the size of its residuals, and its noise by the differences from row
+    to row."""
     log = model.log
     other = log.acceleration if log.acceleration is not None else log.velocity
     assert other is not None
@@ -246,7 +251,7 @@ def warnings(
     misfitting: str,
     misfit: float,
 ) -> list[str]:
-    """What the user should know of the log, a sentence each."""
+    """Return sentences on what the user should know of the log."""
     said = []
     theta = found.theta
     if not knows_yaw:
@@ -276,7 +281,7 @@ def warnings(
 
 
 def misfit_of(residuals: dict[str, tuple[float, float]]) -> tuple[float, str]:
-    """The most that is left, in its sensor's noise, and of what."""
+    """Return the largest residual relative to its sensor's noise, and the sensor."""
     return max(
         (left / max(noise, 1e-9), name[:-2].replace("_", " "))
         for name, (left, noise) in residuals.items()
@@ -284,7 +289,8 @@ def misfit_of(residuals: dict[str, tuple[float, float]]) -> tuple[float, str]:
 
 
 def is_yaw_known(found: Estimate, strength: Array) -> bool:
-    """A gyroscope's noise, to which the controller answers, looks like motion in too weak ones."""
+    """Return whether the log shows the yaw. Where yaw motion is too weak, a gyroscope's noise, to
+    which the controller answers, looks like motion."""
     theta = found.theta
     sure = theta[P.GAIN_Z] > 0.0 and found.half_width(P.GAIN_Z) < WIDEST * theta[P.GAIN_Z]
     return bool(sure and strength[2] >= WEAKEST)

@@ -1,4 +1,4 @@
-"""What a fit says, with units: per mass, and with a mass the settings of an airframe."""
+"""The values of a fit with their units: per mass, and with a mass the settings of an airframe."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Value:
 
     @property
     def note(self) -> str:
-        """Where it is from, if that is not the log."""
+        """Return the source of the value, where that is not the log."""
         return "" if self.source == FITTED else self.source
 
 
 class FitResult:
-    """The values of a fit; `mass_kg` makes the settings of an airframe of it."""
+    """The values of a fit; `mass_kg` turns them into the settings of an airframe."""
 
     def __init__(
         self,
@@ -97,7 +97,8 @@ class FitResult:
     # -- all values ----------------------------------------------------------------------------
 
     def per_mass(self) -> list[Value]:
-        """What a log says without a mass; without the rotors' places, inertias per distance."""
+        """Return the values that need no mass; without the rotors' positions, inertias per
+        distance."""
         arm = "m^2" if self.fit.has_arms else "m"
         over = "mass" if self.fit.has_arms else "(mass rotor_{})"
         shape = ASSUMED if self._shape_is_assumed else FITTED
@@ -126,11 +127,11 @@ class FitResult:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there are settings of an airframe."""
+        """Return whether there are settings of an airframe."""
         return self.mass_kg is not None and self.fit.has_arms
 
     def settings(self) -> list[Value]:
-        """The airframe's settings by their names; the mass and the rotors' places are as given."""
+        """Return the airframe's settings; the mass and the rotors' positions are as given."""
         assert self.mass_kg is not None
         mass, shape = self.mass_kg, ASSUMED if self._shape_is_assumed else FITTED
         values = [
@@ -171,8 +172,8 @@ class FitResult:
     def _torque(
         self, name: str, unit: str, thrust: Callable[[Array], float], shaped: bool = True
     ) -> Value:
-        """Proportional to thrust; known by what it turns, so as well as inertia_z is. `shaped`:
-        by the thrust's curve, too."""
+        """Return a torque, which is proportional to thrust. The log shows it by what it turns, so
+        it is known as well as inertia_z is, and where `shaped` as well as the thrust's curve."""
         if not self._yaw:
             return Value(name, unit, None, source=UNKNOWN)
 
@@ -196,8 +197,8 @@ class FitResult:
 
     @property
     def turning_rad_s2(self) -> float:
-        """The greatest angular acceleration about x or y, the smaller of the two: the rotors of one
-        side pull with all their thrust, the others with none."""
+        """Return the maximum angular acceleration about x or y, the smaller of the two: the rotors
+        of one side pull with all their thrust, the others with none."""
         x, y = self.rotors
         assert x is not None
         assert y is not None
@@ -206,11 +207,13 @@ class FitResult:
 
     @property
     def spread(self) -> float:
-        """The part by which drones differ that a policy is trained for; no interval is wider."""
+        """Return the fraction by which drones differ that a policy is trained for; no interval is
+        wider."""
         return max(LEAST_SPREAD, self._widest()[1])
 
     def _widest(self) -> tuple[str, float]:
-        """What is known least of what moves the drone, and half of its interval by its value."""
+        """Return the least known value that moves the drone, and half its interval relative to
+        it."""
         halves = []
         for each in self.per_mass():
             if each.name not in MOVES or each.value is None or each.low is None:
@@ -222,7 +225,7 @@ class FitResult:
         return max(halves, key=lambda entry: entry[1])
 
     def require_trainable(self) -> None:
-        """DamagedFileError where the log shows too little to train a policy for its drone."""
+        """Raise DamagedFileError where the log shows too little to train a policy for its drone."""
         log, least = self.fit.log, 1.0 - self.spread
         if not self._yaw:
             raise log.fault("it does not show how quickly the drone yaws: fly quick turns")
@@ -257,7 +260,7 @@ class FitResult:
         }
 
     def set_file(self) -> bytes:
-        """What --set-file of `rlt train` takes: the settings that are known."""
+        """Return the known settings as a file for --set-file of `rlt train`."""
         return (json.dumps(self.known_settings(), indent=1) + "\n").encode()
 
     def document(self) -> dict[str, Any]:
@@ -277,7 +280,7 @@ class FitResult:
 
 
 def number_of(value: float) -> float | int:
-    """With six digits, and 0 without a sign."""
+    """Round to six digits; return 0 without a sign."""
     rounded = float(f"{value:.6g}")
     return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e6 else rounded
 
@@ -296,7 +299,7 @@ def inertia(axis: int) -> Callable[[Array], float]:
 
 
 def thrust_part(power: int) -> Callable[[Array], float]:
-    """Of the curve: a rotor's thrust per mass is the sum of part * w^power."""
+    """Return a coefficient of the curve: a rotor's thrust per mass is the sum of part * w^power."""
 
     def function(theta: Array) -> float:
         shape = (theta[P.SHAPE_0], theta[P.SHAPE_1], 1.0 - theta[P.SHAPE_0] - theta[P.SHAPE_1])

@@ -1,5 +1,5 @@
-"""What a policy may be handed: the largest box of entries from each of which it recovers, found by
-flights, and judged by others (docs/gate.md)."""
+"""The search for the largest box of entries from each of which a policy recovers: found by flights,
+and confirmed by others (docs/gate.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ Parts = tuple[int, ...]  # of STEPS, of each bound
 
 
 def largest(below: int, above: int, stands: Callable[[int], bool]) -> int:
-    """The largest number at which it stands, given that it does at `below` and not at `above`."""
+    """Return the largest number for which `stands` is true; it is at `below`, and not at
+    `above`."""
     while above - below > 1:
         middle = (below + above) // 2
         if stands(middle):
@@ -38,8 +39,8 @@ def largest(below: int, above: int, stands: Callable[[int], bool]) -> int:
 
 
 class EntrySearch:
-    """Of one policy and a gate whose box has the largest bounds that are tried. Each box that is
-    judged flies its own flights."""
+    """The search for one policy and a gate whose box has the largest bounds that are tried. Each
+    box that is judged flies its own flights."""
 
     def __init__(self, gate: Gate, image: PolicyImage) -> None:
         assert gate.entry is not None
@@ -48,8 +49,8 @@ class EntrySearch:
         self._flown = 0  # flights
 
     def found(self) -> tuple[Gate, Array, EntryEnvelope]:
-        """The gate with the box that stands, its outcomes, and the envelope that they show. The
-        box is empty where the policy does not even recover from the smallest."""
+        """Return the gate with the box that stands, its outcomes, and the envelope that they show.
+        The box is empty where the policy does not even recover from the smallest."""
         parts = self._grown()
         while True:
             gate = self._with(parts, self._gate.episodes)
@@ -61,7 +62,7 @@ class EntrySearch:
             parts = smaller if all(smaller) else (0, 0, 0, 0)
 
     def _grown(self) -> Parts:
-        """Speed and distance together, as far as they go, and then each by itself."""
+        """Grow speed and distance together as far as they go, and then each by itself."""
         part = largest(0, STEPS + 1, lambda part: self._stands((part, part, HELD, HELD)))
         if not part:
             return (0, 0, 0, 0)
@@ -88,7 +89,8 @@ class EntrySearch:
 
 
 def envelope(gate: Gate, lost_m: FloatArray, stands: bool) -> EntryEnvelope:
-    """The box, with the height at which each of the flights has a margin above ground."""
+    """Return the box as an envelope, with the height at which each of the flights has a margin
+    above ground."""
     assert gate.entry is not None
     if not stands:
         return EntryEnvelope(0.0, 0.0, 0.0, 0.0, 0.0)
@@ -101,7 +103,7 @@ def envelope(gate: Gate, lost_m: FloatArray, stands: bool) -> EntryEnvelope:
 
 
 def parts_of(gate: Gate) -> FloatArray:
-    """How far each start of the gate goes to the bound that it is nearest to."""
+    """Return how far each start of the gate goes to its nearest bound, as a fraction of it."""
     starts, box = gate.starts(), gate.entry
     assert starts is not None
     assert box is not None

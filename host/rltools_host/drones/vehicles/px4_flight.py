@@ -1,8 +1,8 @@
-"""A flight with a PX4 that is simulated and has our module, as a table of steps.
+"""A flight with a simulated PX4 that has our module, as a table of steps.
 
 PX4's own modes take off, go to each start and land; the policy's mode has the vehicle for the ten
-seconds of a start. Whatever goes wrong on the way, a step's row says what is done then, and one
-sentence says what it was and how the vehicle was left.
+seconds of a start. Where a step fails, its row in the table says what is done then, and the error
+says what failed and how the vehicle was left.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Px4Request:
 
 
 class AfterFailure(Enum):
-    """What is done where a step fails."""
+    """The action after a step that failed."""
 
     LEAVE = "it is left as it was"
     GIVE_UP = "the policy is given up"
@@ -84,7 +84,7 @@ class AfterFailure(Enum):
 
 
 class Px4Flight:
-    """One flight. What it has come to is in `result`, also where it fails."""
+    """One flight; `result` has what is known of it, also where it fails."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class Px4Flight:
             )
 
     def bring_down(self) -> None:
-        """Notes how the vehicle was left, and whether it crashed."""
+        """Land the vehicle, and note how it was left and whether it crashed."""
         self.result.ended = bring_down(self.vehicle, self._crash)
         if self._crash is not None:
             self.result.crash = self._crash.found
@@ -231,11 +231,11 @@ class Px4Flight:
             self.give_up()
 
     def give_up(self) -> None:
-        """The policy, which is on trial."""
+        """Give up the policy, which is on trial."""
         self._policies.roll_back()
 
     def compare(self) -> None:
-        """With our simulator: on the ground, since it may take its time."""
+        """Compare with our simulator; this takes its time, so it comes after the landing."""
         if (predict := self._predict) is not None:
             for start in self.result.starts:
                 start.compare(predict)
@@ -255,7 +255,7 @@ class Px4Flight:
         self.result.predicted_with = {**settings, THRUST_MODEL: factor}
 
     def _assume(self, what: str, missing: Sequence[str], how: str) -> None:
-        """Notes what the prediction takes where the vehicle does not tell it."""
+        """Note what the prediction assumes where the vehicle does not report it."""
         untold = " and ".join((", ".join(missing[:-1]), missing[-1]) if missing[1:] else missing)
         self.result.notes.append(
             f"assumed for the prediction: {what}, because {self.vehicle.name} does not tell its "
@@ -263,7 +263,8 @@ class Px4Flight:
         )
 
     def _listen(self) -> None:
-        """Has the vehicle tell where it is, often enough."""
+        """Ask the vehicle for its position; raise RefusedError unless it reports it often
+        enough."""
         vehicle = self.vehicle
         vehicle.ask_for_streams()
         seen: list[Sample] = []
@@ -301,9 +302,9 @@ STEPS: Sequence[Step] = (
 
 
 def carry_out(flight: Px4Flight) -> FlightResult:
-    """All steps, in order; an error has what came of the flight as its details.
+    """Carry out all steps in order; an error has the flight's result as its details.
 
-    Whatever ends a step, a fault of this program, too: what its row says is done first.
+    Whatever ends a step, also a fault of this program: the action of its row comes first.
     """
     result = flight.result
     step = STEPS[0]
@@ -327,7 +328,7 @@ def carry_out(flight: Px4Flight) -> FlightResult:
 
 
 def require_success(result: FlightResult) -> None:
-    """FlightError unless every start was a success: then the policy was given up."""
+    """Raise FlightError unless every start was a success: the policy was then given up."""
     if not result.all_succeeded:
         failed = len(result.starts) - result.successes
         raise FlightError(
@@ -337,7 +338,7 @@ def require_success(result: FlightResult) -> None:
 
 
 def clean_up(flight: Px4Flight, what: AfterFailure) -> None:
-    """Notes how the vehicle was left, too."""
+    """Carry out the action after a failure, and note how the vehicle was left."""
     vehicle, result = flight.vehicle, flight.result
     if what is AfterFailure.LEAVE:
         return
@@ -352,7 +353,7 @@ def clean_up(flight: Px4Flight, what: AfterFailure) -> None:
 
 
 def failure_of(error: BaseException, result: FlightResult) -> RltError:
-    """The one sentence: what it was, and how the vehicle was left."""
+    """Return the error with what failed and how the vehicle was left."""
     left = f"; {result.ended}" if result.ended else ""
     if result.crash and result.crash not in str(error):
         left = f"; {result.crash}{left}"
@@ -381,7 +382,8 @@ def fly(
     open_link: Callable[[str], Link] = open_gcs_link,
     clock: Callable[[], float] = time.monotonic,
 ) -> FlightResult:
-    """The whole flight with the policy of a run; `keep` gets what came of it, also of a failure."""
+    """Fly the whole flight with the policy of a run; `keep` receives the result, also of a
+    failure."""
     image = read_leaving_policy(request.run, request.which, say)
     image.verify()
     vehicle = Px4Vehicle(open_link(request.url), clock)

@@ -1,6 +1,6 @@
-"""What makes a flight with a PX4 safe: it is simulated, does what is expected, and comes down.
+"""The guard of a PX4's flight: the vehicle is simulated, does what is expected, and comes down.
 
-A PX4 is refused unless it says itself that it is simulated, in a way that a real one cannot.
+A PX4 is refused unless it reports itself that it is simulated, in a way that a real one cannot.
 docs/flight.md has the reasons. There are two ways to be believed:
 
 * It is PX4's program for a PC ("SITL"), which drives no hardware: the board's identity that is
@@ -8,7 +8,7 @@ docs/flight.md has the reasons. There are two ways to be believed:
 * It is a flight controller that was started with a simulator (SYS_HITL 1 or 2): its heartbeat has
   the flag for that, the parameter agrees, and none of its real outputs is for a motor.
 
-A crash is judged by what the vehicle tells of itself. PX4's own mode lands it, whatever has
+A crash is judged by what the vehicle reports of itself. PX4's own mode lands it, whatever has
 happened, and it disarms itself.
 """
 
@@ -54,7 +54,7 @@ MOTORS = range(101, 113)  # of what an output is for: motors 1 to 12
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was looked at."""
+    """The values by which a vehicle is judged to be simulated."""
 
     uid: int  # of AUTOPILOT_VERSION; 0: not told
     system: int  # the vehicle's system id
@@ -67,13 +67,13 @@ class Evidence:
 
     @property
     def motors(self) -> list[str]:
-        """Its real outputs that are for motors."""
+        """Return its real outputs that are for motors."""
         return [name for name in OUTPUT_PARAMETERS if self.parameters.get(name) in MOTORS]
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """How a vehicle is known to be simulated."""
+    """The proof that a vehicle is simulated."""
 
     by: str  # in words
     is_sitl: bool
@@ -91,7 +91,8 @@ def collect(vehicle: Px4Vehicle) -> Evidence:
 
 
 def judge(evidence: Evidence, name: str) -> Simulation:
-    """RefusedError unless the evidence says that the vehicle is simulated."""
+    """Return the proof; raise RefusedError unless the evidence shows that the vehicle is
+    simulated."""
     if evidence.is_sitl:
         return Simulation("PX4's program for a PC, by its board's identity", is_sitl=True)
     value = evidence.parameters.get(MODE_PARAMETER)
@@ -113,7 +114,8 @@ def judge(evidence: Evidence, name: str) -> Simulation:
 
 
 def require_still(vehicle: Px4Vehicle, simulation: Simulation) -> None:
-    """The flag of a simulation in hardware, in each heartbeat of the flight."""
+    """Raise FlightError where a heartbeat of the flight lacks the flag of a simulation in
+    hardware."""
     if not simulation.is_sitl and not vehicle.says_simulated:
         raise FlightError(f"{vehicle.name} does not say any more that it is simulated")
 
@@ -128,7 +130,8 @@ NEAR_GROUND_M, FLOWN_M = 0.6, 1.5
 
 
 class CrashWatch:
-    """Looks at each sample from the ground before the take-off to the ground after the landing."""
+    """A watch over each sample, from the ground before the take-off to the ground after the
+    landing."""
 
     def __init__(self, ground: Sample) -> None:
         self.found = ""  # the first sign, as a clause
@@ -150,27 +153,27 @@ class CrashWatch:
             self.found = f"it hit the ground at {speed:.1f} m/s"
 
     def note(self, sign: str) -> None:
-        """What is known otherwise; the first sign stays."""
+        """Note a sign of a crash that others found; the first sign stays."""
         self.found = self.found or sign
 
     def judge_rest(self) -> None:
-        """When it has come down."""
+        """Judge how it lies on the ground."""
         if self.tilt_deg > LYING_DEG:
             self.note(f"it lies on the ground, tilted by {self.tilt_deg:.0f}°")
 
     @property
     def height_m(self) -> float:
-        """Above the place of the take-off, as it was told last."""
+        """Return the last height above the position of the take-off."""
         return self._ground.position_ned[2] - self._last.position_ned[2]
 
     @property
     def tilt_deg(self) -> float:
-        """Between the vehicle's up and the world's, as it was told last."""
+        """Return the last angle between the vehicle's up and the world's."""
         return self._last.tilt_deg
 
     @property
     def away_m(self) -> float:
-        """Along the ground, from the place of the take-off."""
+        """Return the distance along the ground from the position of the take-off."""
         north, east, _ = (
             now - then
             for now, then in zip(self._last.position_ned, self._ground.position_ned, strict=True)
@@ -187,7 +190,7 @@ EARTH_RADIUS_M = 6371000.0  # as in PX4's projection
 
 
 class Air:
-    """What one flight knows from its beginning on the ground."""
+    """The state of one flight since its beginning on the ground."""
 
     def __init__(
         self,
@@ -212,7 +215,7 @@ class Air:
         self.on_sample(sample)
 
     def watch(self, silence_s: float = PX4_SILENCE_S) -> None:
-        """FlightError where something happens that this flight did not ask for."""
+        """Raise FlightError where something happens that this flight did not ask for."""
         vehicle = self.vehicle
         silent = vehicle.clock() - vehicle.sample_at
         if silent > silence_s:
@@ -250,11 +253,11 @@ class Air:
 
     @property
     def yaw(self) -> float:
-        """Which way the policy's frame points when it is handed the vehicle: as the vehicle."""
+        """Return the heading of the policy's frame, which is the vehicle's at the hand-over."""
         return yaw_of(self.sample.attitude)
 
     def place_of(self, ned: FloatArray) -> GlobalPosition:
-        """A place near the ground's, as the globe has it."""
+        """Return a position near the ground's in degrees and altitude."""
         north, east, down = ned - np.array(self._ground.position_ned)
         degrees_1e7 = 1e7 * math.degrees(1.0 / EARTH_RADIUS_M)
         parallel = math.cos(math.radians(self._place.latitude_1e7 * 1e-7))
@@ -278,11 +281,11 @@ UNKNOWN_S = 2.0  # one that was told to arm, and has not said that it did, is as
 
 
 def bring_down(vehicle: Px4Vehicle, crash: CrashWatch | None = None) -> str:
-    """Lands and disarms it; how it was left, as a clause. Whether it crashed is in `crash`.
+    """Land and disarm it; return how it was left, as a clause. `crash` notes whether it crashed.
 
-    Where somebody flies it by hand it is left to him, unless it was the module that fell back to
-    that mode. Where it cannot be heard, it is asked for UNHEARD_S; then PX4's failsafe has it.
-    One that PX4 has terminated is not asked: it falls, and is disarmed on the ground.
+    Where somebody flies it by hand it is left to them, unless the module fell back to that mode.
+    Where it cannot be heard, it is asked for UNHEARD_S; then PX4's failsafe has it. One that PX4
+    has terminated is not asked: it falls, and is disarmed on the ground.
     """
     begun, asked, grounded = vehicle.clock(), -math.inf, math.inf
     asks = 0
@@ -322,7 +325,7 @@ def bring_down(vehicle: Px4Vehicle, crash: CrashWatch | None = None) -> str:
 
 
 def lying(vehicle: Px4Vehicle, crash: CrashWatch | None) -> str:
-    """How one that is disarmed came down. In the air it falls first."""
+    """Return how a disarmed vehicle came down; wait for its fall first where it was in the air."""
     if crash is None:
         return "it is disarmed"
     if crash.height_m > LANDED_M:
@@ -334,17 +337,17 @@ def lying(vehicle: Px4Vehicle, crash: CrashWatch | None) -> str:
 
 
 def termination_of(vehicle: Px4Vehicle) -> str:
-    """That PX4 has given the flight up, as a clause."""
+    """Return the clause for a flight that PX4 has terminated."""
     return f"PX4 terminated the flight{vehicle.reason()}"
 
 
 def is_taken(vehicle: Px4Vehicle) -> bool:
-    """Whether somebody flies it by hand."""
+    """Return whether somebody flies it by hand."""
     mode = vehicle.mode
     return mode is not None and mode.is_piloted and vehicle.said(MODE_NAME, LANDING_LIMIT_S) is None
 
 
 def ask_to_land(vehicle: Px4Vehicle) -> None:
-    """Without waiting for an answer: the mode says whether it does."""
+    """Send the mode without waiting for an answer: the reported mode shows whether it lands."""
     custom = float(vehicle.dialect.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED)
     vehicle.tell("DO_SET_MODE", custom, LAND.main, LAND.sub)

@@ -1,7 +1,8 @@
-"""What comes of a flight with PX4: the keys of `--json`, what is printed; read back for reports.
+"""The result of a flight with PX4: the keys of `--json`, the printed lines, and the file for
+reports.
 
 A hand-back is what a vehicle does when the policy has given it back to the stock controller
-(docs/flight.md). It is told by telemetry: of the motors only their mean signal, which is the
+(docs/flight.md). Telemetry reports it: of the motors only their mean signal, which is the
 collective thrust where thrust is proportional to it.
 """
 
@@ -45,7 +46,7 @@ MOST_THRUST, MOST_ATTITUDE_DEG, MOST_HEIGHT_M = 0.1, 5.0, 0.1
 
 @dataclass(frozen=True)
 class Moment:
-    """What was told, and the motors' mean signal in [0, 1]; None: not told."""
+    """A sample, and the motors' mean signal in [0, 1]; None: not reported."""
 
     sample: Sample
     collective: float | None
@@ -53,7 +54,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class HandBack:
-    """From the last moment of the policy's mode on."""
+    """The figures of a hand-back, from the last moment of the policy's mode on."""
 
     time_s: NotNegative  # since the policy took over
     speed_m_s: NotNegative  # at that moment
@@ -77,8 +78,8 @@ class HandBack:
 def measure_hand_back(
     time_s: float, before: Sequence[Moment], after: Sequence[Moment]
 ) -> HandBack | None:
-    """`before`: the last moments of the policy's mode. None where nothing sound was told before
-    or afterwards."""
+    """Measure a hand-back. `before` has the last moments of the policy's mode. Return None where
+    nothing sound was reported before or afterwards."""
     after = [moment for moment in after if moment.sample.is_sound]
     if not after or not before[-1].sample.is_sound:
         return None
@@ -107,7 +108,7 @@ def measure_hand_back(
 
 
 def angle_deg(first: Sample, second: Sample) -> float:
-    """Of the rotation from one attitude to the other."""
+    """Return the angle of the rotation from one attitude to the other."""
     a, b = np.array(first.attitude), np.array(second.attitude)
     cosine = abs(float(a @ b)) / float(np.linalg.norm(a) * np.linalg.norm(b))
     return math.degrees(2.0 * math.acos(min(cosine, 1.0)))
@@ -118,7 +119,7 @@ def angle_deg(first: Sample, second: Sample) -> float:
 
 @dataclass(frozen=True)
 class FailSafe:
-    """The module gave the vehicle to its fallback."""
+    """The moment when the module gave the vehicle to its fallback."""
 
     time_s: NotNegative  # since the policy took over
     text: Line  # why, in the module's words
@@ -138,7 +139,7 @@ class StartResult:
     predicted: Measures | None = None
 
     def compare(self, predict: Predict) -> None:
-        """Puts what our simulator makes of the same beginning beside the flight."""
+        """Predict the flight from the same beginning in our simulator, beside the real one."""
         if self.series is None or self.measures is None:
             return
         if not np.isfinite(self.series.rows[0]).all():
@@ -154,7 +155,7 @@ class StartResult:
 
     @property
     def most_apart_m(self) -> float | None:
-        """The greatest distance from where our simulator has it at the same time."""
+        """Return the maximum distance between the vehicle and our simulator's at the same time."""
         if self.series is None or self.prediction is None:
             return None
         count = min(len(self.series.rows), len(self.prediction.rows))
@@ -180,7 +181,7 @@ class StartResult:
 
 @dataclass
 class FlightResult:
-    """A flight, as far as it came."""
+    """The result of a flight, as far as it was flown."""
 
     vehicle: str
     policy_sha256: str = ""
@@ -200,7 +201,7 @@ class FlightResult:
 
     @property
     def all_succeeded(self) -> bool:
-        """And the vehicle came down as it was to."""
+        """Return whether all starts succeeded and the vehicle landed."""
         return bool(self.starts) and all(start.success for start in self.starts) and not self.crash
 
     def document(self, with_series: bool = True) -> dict[str, Any]:
@@ -224,7 +225,7 @@ class FlightResult:
 
 
 def lines(result: FlightResult, width: int = UNLIMITED) -> list[str]:
-    """The flight for people."""
+    """Return the flight for people."""
     has_prediction = any(start.predicted for start in result.starts)
     head: tuple[str, ...] = ("start", "success", "greatest error", "last second", "settled after")
     if has_prediction:
@@ -312,8 +313,8 @@ class StoredFlight(Struct, frozen=True):
 
 
 def read_flight(path: Path) -> FlightResult:
-    """ValueError (Unfit, with the place) or OSError where the file is not what `rlt fly` with a PX4
-    writes."""
+    """Read a file that `rlt fly` wrote with a PX4; raise ValueError (Unfit, with the field) or
+    OSError for others."""
     stored: StoredFlight = typed(parse_json(path.read_bytes()), StoredFlight)
     starts = [start.result() for start in stored.starts]
     return FlightResult(**{**structs.asdict(stored), "starts": starts})
