@@ -53,14 +53,15 @@ def one_episode(data: RunData) -> Section | None:
 
 
 def picture_of(data: RunData, image: PolicyImage, episode: Episode) -> Picture | None:
-    """Of the environment's shapes; of Gymnasium's tasks of MuJoCo, as that draws them."""
+    """Return the picture of the environment's shapes; Gymnasium's tasks of MuJoCo are drawn by
+    that."""
     if not data.shapes and picture.is_drawn_by_mujoco(image.environment):
         return picture.draw(image, episode)
     return shown_picture(data.shapes, image, episode)
 
 
 def panels_of(image: PolicyImage, episode: Episode) -> list[Panel]:
-    """Observations, actions, reward, and what was earned so far."""
+    """Return panels of observations, actions, reward, and the return so far."""
     panels = []
     for index, channel in enumerate(image.observations[:MOST_OBSERVATIONS]):
         values = episode.observations[:, index].astype(float)
@@ -77,8 +78,8 @@ def panels_of(image: PolicyImage, episode: Episode) -> list[Panel]:
 
 
 def range_shown(low: float, high: float, values: Values) -> tuple[float, float] | None:
-    """The contract's range of an observation as the scale of its panel; None where nothing would be
-    seen of the values."""
+    """Return the contract's range of an observation as the scale of its panel; None where the
+    values would hardly move in it."""
     moves = float(values.max() - values.min())
     return (low, high) if moves >= LEAST_SHARE_OF_RANGE * (high - low) else None
 
@@ -89,7 +90,8 @@ def label_of(name: str, unit: str) -> str:
 
 
 def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
-    """Quantities of one episode over time, one below the other; in columns where they are many."""
+    """Draw the quantities of one episode over time, one below the other; in columns where they
+    are many."""
     many = len(panels) > MOST_IN_ONE_COLUMN
     columns = (3, 2) if many else (1, 1)  # wide and narrow
     rows = tuple(-(-len(panels) // count) for count in columns)
@@ -150,7 +152,7 @@ def all_episodes(data: RunData) -> Section | None:
 
 
 def worst_table(evaluation: Evaluation) -> str:
-    """The worst episodes, and what differs most in what they began from."""
+    """Return a table of the worst episodes, with the start values that differ the most."""
     if evaluation.episodes <= MOST_WORST:
         return ""
     rows = []
@@ -169,7 +171,7 @@ def seeds_of(evaluation: Evaluation) -> str:
 
 
 def return_strip(returns: Sequence[float], goal: float | None) -> str:
-    """Every evaluated episode as a dot over its return, stacked where they meet."""
+    """Draw every evaluated episode as a dot over its return, stacked where they meet."""
     values = np.sort(np.asarray(returns, float))
     dots = {markup.WIDE: 9.0, markup.NARROW: 7.0}  # CSS pixels
 

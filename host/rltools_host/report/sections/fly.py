@@ -1,5 +1,5 @@
-"""What `rlt fly` found: flights over boards, with links to their replays; with a PX4, each start
-beside our simulator's prediction. Both say when and why there was a fail-safe."""
+"""The results of `rlt fly`: flights over boards, with links to their replays; with a PX4, each
+start beside our simulator's prediction. Both say when and why there was a fail-safe."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Cost(Struct, frozen=True):
 
 
 class Flight(Struct, frozen=True):
-    """What is shown of a document of drones/flight/result.py."""
+    """The fields that are shown of a document of drones/flight/result.py."""
 
     board: Line
     policy_sha256: Digest
@@ -101,7 +101,7 @@ def over_boards(data: RunData) -> Section | None:
 
 
 def flights(folder: Path, policy_sha256: str) -> tuple[list[Flight], list[str]]:
-    """Those of this policy, and of damaged files a sentence."""
+    """Return the flights of this policy, and a sentence for each damaged file."""
     found: list[Flight] = []
     damaged: list[str] = []
     for path in sorted(folder.glob(result_file(FLIGHT, "*"))):
@@ -139,7 +139,8 @@ def board_row(flight: Flight) -> Sequence[str]:
 
 
 def told(flight: Flight, folder: Path) -> str:
-    """When and why there was a fail-safe, and the link to the replay, a page beside this one."""
+    """Return when and why there was a fail-safe, and the link to the replay, a page beside this
+    one."""
     name = result_file(FLIGHT, flight.board, ".html")
     sentence = (
         f"<strong>{text(flight.board)}</strong>, {text(flight.airframe)}, start "
@@ -252,7 +253,7 @@ def figures(measures: Any) -> list[str]:
 
 
 def distance_plot(starts: Sequence[StartResult]) -> str:
-    """Distance from the target over time, a panel for each start."""
+    """Draw the distance from the target over time, a panel for each start."""
     flown = [start for start in starts if start.series is not None]
     if not flown:
         return ""
@@ -307,7 +308,7 @@ def curves(start: StartResult) -> list[tuple[Series, str, Any]]:
 
 
 def hand_backs(starts: Sequence[StartResult]) -> str:
-    """What the vehicle did when the stock controller had it again."""
+    """Return a table of the vehicle's motion after the stock controller took it back."""
     rows = []
     for start in starts:
         back = start.hand_back

@@ -1,5 +1,4 @@
-"""What was learned over training: returns of episodes and evaluations, and what the algorithm
-reported of its learning."""
+"""The learning over training: returns of episodes and evaluations, and the algorithm's metrics."""
 
 from __future__ import annotations
 
@@ -50,7 +49,8 @@ def returns(data: RunData) -> Section | None:
 
 
 def learning_curve(data: RunData) -> str:
-    """Returns over steps: training episodes, evaluations with a band of one deviation, the goal."""
+    """Draw returns over steps: training episodes, evaluations with a band of one deviation, the
+    goal."""
     progress, evaluations = data.rows("progress"), data.rows("evaluation")
     # Where an episode ended since the row before.
     is_new = np.diff(values_of(progress, "episodes"), prepend=0) > 0
@@ -166,12 +166,12 @@ def metrics(data: RunData) -> Section | None:
 
 
 def columns(count: int) -> int:
-    """Three or four: the number that leaves fewer places empty."""
+    """Return three or four: the number that leaves fewer cells empty."""
     return min((4, 3), key=lambda columns: -count % columns)
 
 
 def small_curve(name: str, curve: Curve, width: int) -> str:
-    """A metric over steps."""
+    """Draw a metric over steps."""
     with markup.figure_of(width, HEIGHT) as figure:
         axes = figure.add_subplot()
         axes.plot(curve.steps, curve.values, color=markup.FIRST, linewidth=1.3)
