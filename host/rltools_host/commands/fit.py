@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,7 +34,7 @@ def run(
     rotor_y_m: float | None = None,
     out: Path | None = None,
     json_output: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Fit the log and print the parameters; return what `--json` prints."""
     require_airframe(mass_kg, rotor_x_m, rotor_y_m)
     if out is not None and (mass_kg is None or rotor_x_m is None):
@@ -68,7 +68,9 @@ def require_airframe(mass_kg: float | None, x_m: float | None, y_m: float | None
     require_positive("--rotor-x", x_m, LARGEST_M, "m")
     require_positive("--rotor-y", y_m, LARGEST_M, "m")
     if (x_m is None) != (y_m is None):
-        raise UsageError("--rotor-x and --rotor-y go together: the place of the front left rotor")
+        raise UsageError(
+            "--rotor-x and --rotor-y go together: the position of the front left rotor"
+        )
 
 
 def require_positive(option: str, value: float | None, largest: float, unit: str) -> None:

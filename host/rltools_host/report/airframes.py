@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 COLORS = (markup.FIRST, markup.SECOND, markup.GOAL)
 Values = NDArray[np.float64]
-FLIGHTS = 800  # half of them for the fit, the other half for what is told
+FLIGHTS = 800  # half of them for the fit, the other half for the judgment
 SECONDS = 3.0
-LEAST_PER_UNIT = 5  # flights that still fly, of those that count
+MIN_PER_UNIT = 5  # flights that still fly, of those that count
 RIDGE = 1e-6  # of the states' variances
 # Logarithms of these, by their names in a figure. Of what moves a drone all is ratios: a policy has
-# no other way to a mass than by what is alike in the airframes of one mass.
+# no other way to a mass than by what the airframes of one mass have in common.
 KNOWN = {
     "thrust to weight": "lift",
     "torque to inertia": "turn_x",
@@ -70,8 +70,8 @@ def draw_map(axes: Any, found: AirframeMap) -> None:
             continue
         x, y = column + np.array([0, 1, 1, 0]), row + np.array([0, 0, 1, 1])
         axes.fill(x, y, color=markup.FIRST, alpha=0.45 * rate, linewidth=0)
-        place = (column + 0.5, row + 0.5)
-        axes.text(*place, f"{100 * rate:.0f}", ha="center", va="center", color=markup.INK)
+        center = (column + 0.5, row + 0.5)
+        axes.text(*center, f"{100 * rate:.0f}", ha="center", va="center", color=markup.INK)
     axes.set_xticks(range(len(LIFT)), [f"{bound:g}" for bound in LIFT])
     axes.set_yticks(range(len(MASS_KG)), [f"{bound:g}" for bound in MASS_KG])
     axes.set_xlim(0, len(LIFT) - 1)
@@ -153,13 +153,13 @@ def probe(gate: Gate, image: PolicyImage, flights: int = FLIGHTS) -> Probe:
 def determined(states: NDArray[np.float32], values: Values) -> float:
     """Return R^2 of a linear function of the states (n, dim), fitted to every other row, for the
     rest; NaN where there are too few rows to judge."""
-    if len(states) < LEAST_PER_UNIT * states.shape[1]:
+    if len(states) < MIN_PER_UNIT * states.shape[1]:
         return math.nan
     rows = np.column_stack([states.astype(float), np.ones(len(states))])
-    fit, told = rows[::2], rows[1::2]
+    fit, judged = rows[::2], rows[1::2]
     normal = fit.T @ fit
     normal[np.diag_indices_from(normal)] += RIDGE * np.trace(normal) / len(normal)
     weights = np.linalg.solve(normal, fit.T @ values[::2])
     rest = values[1::2]
-    left = float(((told @ weights - rest) ** 2).sum())
+    left = float(((judged @ weights - rest) ** 2).sum())
     return 1.0 - left / float(((rest - rest.mean()) ** 2).sum())

@@ -66,7 +66,7 @@ class Reached:
         middle = statistics.median(math.inf if value is None else value for value in values)
         return middle if math.isfinite(middle) else None
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             "threshold": self.threshold,
             "reached": self.count,
@@ -107,7 +107,7 @@ class Contender:
         known = [run.length_mean for run in self.contents if run.length_mean is not None]
         return statistics.fmean(known) if known else None
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         figures = statistics_of(self.returns)
         return {
             "name": self.name,
@@ -150,7 +150,7 @@ class Comparison:
             for a, b in combinations(self.contenders, 2)
         ]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             "contenders": [each.document() for each in self.contenders],
             "improvements": [asdict(each) for each in self.improvements],

@@ -40,7 +40,7 @@ DASHES: tuple[Any, ...] = (
     (0, (7, 2, 1.5, 2)),
     (0, (3, 2)),
 )
-MOST_TRIALS = 5  # of a tuning, that are drawn and compared
+MAX_TRIALS = 5  # of a tuning, that are drawn and compared
 MANY_POINTS = 40  # from which on points are not marked
 # Numbers stay in one line; on a narrow page the last two columns give way.
 NARROW_TABLE = """
@@ -75,7 +75,7 @@ def shown_variants(group: GroupFolder) -> list[Variant]:
         if len(returns := returns_of(finished, variant.name)) == len(group.content.seeds)
     }
     known = [variant for variant in group.variants if variant.name in means]
-    return sorted(known, key=lambda variant: means[variant.name], reverse=True)[:MOST_TRIALS]
+    return sorted(known, key=lambda variant: means[variant.name], reverse=True)[:MAX_TRIALS]
 
 
 # -- curves ----------------------------------------------------------------------------------------
@@ -215,13 +215,13 @@ def returns_of(finished: Mapping[RunName, Run], variant: str) -> list[float]:
 def verdict(group: GroupFolder, finished: Mapping[RunName, Run]) -> str:
     """Return one sentence with how many runs have finished, and their final returns."""
     names = list(group.run_names())
-    told = f"{len(finished)} of {len(names)} runs have finished"
+    count_text = f"{len(finished)} of {len(names)} runs have finished"
     if group.content.tune is not None:
         if not (best := shown_variants(group)):
-            return f"{told}."
+            return f"{count_text}."
         value = statistics.fmean(returns_of(finished, best[0].name))
         return (
-            f"{told}. The best is <strong>{text(best[0].label)}</strong> with a return of "
+            f"{count_text}. The best is <strong>{text(best[0].label)}</strong> with a return of "
             f"<strong>{number(value, 1)}</strong>: {settings_in_words(best[0].settings)}."
         )
     if len(group.variants) > 1:
@@ -231,21 +231,21 @@ def verdict(group: GroupFolder, finished: Mapping[RunName, Run]) -> str:
             if (returns := returns_of(finished, variant.name))
         ]
         if not means:
-            return f"{told}."
+            return f"{count_text}."
         (low, low_label), (high, high_label) = min(means), max(means)
         return (
-            f"{told}. The means of their final returns lie between "
+            f"{count_text}. The means of their final returns lie between "
             f"<strong>{number(low, 1)}</strong> ({text(low_label)}) and "
             f"<strong>{number(high, 1)}</strong> ({text(high_label)})."
         )
     figures = statistics_of(returns_of(finished, group.variants[0].name))
     if not figures["runs"]:
-        return f"{told}."
+        return f"{count_text}."
     mean = f"<strong>{number(figures['mean'], 1)}</strong>"
     if figures["std"] is None:
-        return f"{told}; the last evaluation of its training returned {mean}."
+        return f"{count_text}; the last evaluation of its training returned {mean}."
     return (
-        f"{told}; the last evaluations of their training returned {mean} ± "
+        f"{count_text}; the last evaluations of their training returned {mean} ± "
         f"{number(figures['std'], 1)}, mean and standard deviation over the seeds."
     )
 

@@ -12,7 +12,7 @@ import io
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -159,7 +159,7 @@ COLORS = {
 }
 INK, SOFT, LINE, FIRST, SECOND, THIRD, GOAL, CARD = COLORS.values()
 WIDE, NARROW = 980, 400  # CSS pixels
-STYLE: dict[str, Any] = {
+STYLE: Mapping[str, object] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "report",
     "text.parse_math": False,
@@ -204,10 +204,10 @@ class Curve:
         known = np.isfinite(self.values)
         return Curve(self.steps[known], self.values[known])
 
-    def thinned(self, most: int) -> Curve:
-        """Return the curve with at most `most` of its points, evenly chosen."""
-        chosen = np.unique(np.linspace(0, len(self.steps) - 1, most).astype(int))
-        return self if len(self.steps) <= most else Curve(self.steps[chosen], self.values[chosen])
+    def thinned(self, count: int) -> Curve:
+        """Return the curve with at most `count` of its points, evenly chosen."""
+        chosen = np.unique(np.linspace(0, len(self.steps) - 1, count).astype(int))
+        return self if len(self.steps) <= count else Curve(self.steps[chosen], self.values[chosen])
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from rltools_host.policies.image import PolicyImage
 from rltools_host.report.markup import Values, number, text
 
 WIDTH = 230.0  # CSS pixels
-MOST_FRAMES, SHADOWS = 300, 24
+MAX_FRAMES, SHADOWS = 300, 24
 FARTHEST = 1e4  # pixels; what is farther away is drawn there
 STYLE = """\
 .picture svg { max-width: 320px; margin: 0 auto; overflow: hidden; }
@@ -71,7 +71,7 @@ def shown_picture(shapes: Sequence[Shape], image: PolicyImage, episode: Episode)
     if picture is None:
         return None
     values = np.concatenate([episode.observations, episode.actions], axis=1)
-    chosen = frames_of(len(values), MOST_FRAMES)
+    chosen = frames_of(len(values), MAX_FRAMES)
     canvas = Canvas(picture.view, len(values) * episode.step_s)
     drawn = picture.drawn(channels, values[chosen])
     shadows = frames_of(len(chosen), SHADOWS)
@@ -87,9 +87,9 @@ def shown_picture(shapes: Sequence[Shape], image: PolicyImage, episode: Episode)
     )
 
 
-def frames_of(steps: int, most: int) -> list[int]:
-    """Return at most `most` of the steps, evenly chosen, with the first and the last."""
-    return sorted({round(step) for step in np.linspace(0, steps - 1, min(steps, most)).tolist()})
+def frames_of(steps: int, count: int) -> list[int]:
+    """Return at most `count` of the steps, evenly chosen, with the first and the last."""
+    return sorted({round(step) for step in np.linspace(0, steps - 1, min(steps, count)).tolist()})
 
 
 class Canvas:
@@ -390,9 +390,9 @@ def write_strip(path: Path, frames: Sequence[Frame]) -> None:
     width, height = CELL
     strip = Image.new("RGBA", (len(frames) * (width + GAP) - GAP, height))
     left = (CLIP_WIDTH - CLIP_HEIGHT) // 2
-    for place, frame in enumerate(frames):
+    for index, frame in enumerate(frames):
         middle = Image.fromarray(frame).crop((left, SKY, left + CLIP_HEIGHT, CLIP_HEIGHT))
-        strip.paste(middle.resize(CELL), (place * (width + GAP), 0))
+        strip.paste(middle.resize(CELL), (index * (width + GAP), 0))
     strip.save(path, quality=QUALITY, method=6)
 
 

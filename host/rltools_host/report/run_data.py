@@ -28,8 +28,8 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LAST
 from rltools_host.runs.task import Task
 
-MOST_EPISODES = 100
-FEWEST_EPISODES = 10
+MAX_EPISODES = 100
+MIN_EPISODES = 10
 EVALUATION_STEPS = 20_000  # of all episodes together; those of Ant-v4 take some 7 s
 
 
@@ -129,7 +129,7 @@ def evaluate_here(
             return None, None
     if not gymnasium_has(image.environment):
         values = folder.content.hyperparameters
-        played = evaluation.play(image, MOST_EPISODES, 0, CORE, hyperparameters=values)
+        played = evaluation.play(image, MAX_EPISODES, 0, CORE, hyperparameters=values)
         return evaluation.evaluation_of(image, str(folder.path), 0, played), typical(played)
     return evaluate_in_gymnasium(image, folder)
 
@@ -156,7 +156,7 @@ def episodes_of(environment: str, task: Task | None = None) -> int:
         else gymnasium.registry[name_in_gymnasium(environment)].max_episode_steps
         or EVALUATION_STEPS
     )
-    return min(MOST_EPISODES, max(FEWEST_EPISODES, EVALUATION_STEPS // longest))
+    return min(MAX_EPISODES, max(MIN_EPISODES, EVALUATION_STEPS // longest))
 
 
 def typical(episodes: Sequence[Episode]) -> Episode:

@@ -214,14 +214,14 @@ def footer(view: GroupView, width: int) -> Text:
 
     if view.activity:
         return Text(f" {view.activity}"[:width], "cyan", no_wrap=True)
-    told = f" {states_of(view.members)}   elapsed {duration(view.elapsed_s)}"
+    line = f" {states_of(view.members)}   elapsed {duration(view.elapsed_s)}"
     if not any(member.is_running for member in view.members):
-        return Text(told[:width], "dim", no_wrap=True)
-    told += f"   left {duration(view.left_s)}"
+        return Text(line[:width], "dim", no_wrap=True)
+    line += f"   left {duration(view.left_s)}"
     hint = "Ctrl-C pauses and saves"
-    if len(told) + len(hint) + 2 <= width:
-        told += f"{' ' * (width - len(told) - len(hint))}{hint}"
-    return Text(told[:width], "dim", no_wrap=True)
+    if len(line) + len(hint) + 2 <= width:
+        line += f"{' ' * (width - len(line) - len(hint))}{hint}"
+    return Text(line[:width], "dim", no_wrap=True)
 
 
 def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[str]:

@@ -150,7 +150,7 @@ def curve(name: str, points: Sequence[Point], end: float, width: int, style: str
 
 
 # -- steps of a command ----------------------------------------------------------------------------
-# Of each it is said beforehand what it will do, and then what came of it and how long it took.
+# Each shows beforehand its purpose, and then its result and how long it took.
 
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 MARKS = {WAITING: " ", RUNNING: ">", DONE: "✓", FAILED: "✗"}

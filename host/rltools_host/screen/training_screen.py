@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
@@ -109,7 +108,7 @@ class LiveScreen(Screen):
         self._shown.end()
 
     def _draw(self) -> None:
-        self._shown.draw(self.view.clock(), partial(picture, self.view))
+        self._shown.draw(self.view.clock(), lambda width, _: picture(self.view, width))
 
 
 def make_screen(view: TrainingView, stream: IO[str]) -> Screen:
@@ -117,7 +116,7 @@ def make_screen(view: TrainingView, stream: IO[str]) -> Screen:
     return LiveScreen(view, stream) if can_show(stream) else PlainScreen(view, stream)
 
 
-def picture(view: TrainingView, width: int, _height: int = 0) -> Group:
+def picture(view: TrainingView, width: int) -> Group:
     """Return the live screen's picture."""
     from rich.console import Group
     from rich.rule import Rule
@@ -152,11 +151,11 @@ def bar(view: TrainingView, width: int) -> Text:
     """Return a bar such as ` ━━━━━━━━╸──────── 62 % 6,240 of 10,000 steps`."""
     from rich.text import Text
 
-    told = f"{100 * view.share:3.0f} %   {view.step:,} of {view.steps:,} steps"
-    room = max(10, width - len(told) - 4)
+    label = f"{100 * view.share:3.0f} %   {view.step:,} of {view.steps:,} steps"
+    room = max(10, width - len(label) - 4)
     text = Text(" ")
     add_bar(text, view.share, room, "green" if int(2 * room * view.share) == 2 * room else "cyan")
-    text.append(f"   {told}")
+    text.append(f"   {label}")
     return text
 
 

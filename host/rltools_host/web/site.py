@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rltools_host.boards.messages import DROP_REASONS, SLOT_ERRORS, SlotUse, State
 from rltools_host.boards.session import PROTOCOL_VERSION
@@ -68,13 +68,23 @@ DIALECT_FILE = "dialect.json"
 ENUMS = ("MAV_CMD", "MAV_RESULT", "MAV_PARAM_TYPE", "RLT_OBSERVE")
 
 
+class KnownState(TypedDict):
+    """The training state in which a run ended on some devices."""
+
+    experiment: str
+    seed: int
+    steps: int
+    devices: list[str]
+    hash: str  # SHA-256
+
+
 def default_folder() -> Path:
     return PROJECT.build / "web"
 
 
-def known_states() -> list[dict[str, Any]]:
+def known_states() -> list[KnownState]:
     """Return the final states of runs on devices, which the page shows beside its own."""
-    states: list[dict[str, Any]] = read_json(PAGE / "states.json")
+    states: list[KnownState] = read_json(PAGE / "states.json")
     return states
 
 
@@ -155,7 +165,7 @@ def those_for_browsers() -> list[str]:
     return sorted(found, key=lambda name: (not name.startswith("pendulum-td3"), name))
 
 
-def page_description(name: str) -> dict[str, Any]:
+def page_description(name: str) -> dict[str, object]:
     """Return the experiment's description, with the picture's expressions as trees, and with the
     gate where it flies."""
     description = describe(name)
@@ -169,7 +179,7 @@ def page_description(name: str) -> dict[str, Any]:
     return document
 
 
-def picture_document(picture: Picture) -> dict[str, Any]:
+def picture_document(picture: Picture) -> dict[str, object]:
     return {
         "view": picture.view,
         "shapes": [
@@ -223,22 +233,22 @@ def is_flown(description: ExperimentDescription) -> bool:
     return bool(description.environment["contract"] == CONTRACT)
 
 
-def flight_document() -> dict[str, Any]:
+def flight_document() -> dict[str, object]:
     """Return the description of host/native/flight_module.cpp: `reading` has offset, number and
     type of each field of a Reading, `causes` has the sentence for each cause by its number."""
-    said = host_library("flight").description
-    known = {setting["name"] for setting in said["settings"]}
+    described = host_library("flight").description
+    known = {setting["name"] for setting in described["settings"]}
     assert known.issuperset(SLIDERS), set(SLIDERS) - known
     return {
-        "settings": said["settings"],
+        "settings": described["settings"],
         "sliders": SLIDERS,
         "surroundings": SURROUNDINGS,
-        "tables": said["tables"],
+        "tables": described["tables"],
         "reading": {
             field["name"]: [field["offset"], field["elements"] or 1, field["type"]]
-            for field in said["records"]["Reading"]["fields"]
+            for field in described["records"]["Reading"]["fields"]
         },
-        "reading_bytes": said["records"]["Reading"]["bytes"],
+        "reading_bytes": described["records"]["Reading"]["bytes"],
         "causes": [sentence for _, sentence in TEXTS.values()],
     }
 
@@ -247,7 +257,7 @@ def gate_of(experiment: str) -> str:
     return gate(experiment) or USUAL_GATE
 
 
-def gate_document(name: str) -> dict[str, Any]:
+def gate_document(name: str) -> dict[str, object]:
     """Return a gate; a flight with `needed` of the `judged` last ticks within the radius is a
     success."""
     found = load_gate(name)
@@ -264,7 +274,7 @@ def gate_document(name: str) -> dict[str, Any]:
     }
 
 
-def boards_document() -> list[dict[str, Any]]:
+def boards_document() -> list[dict[str, object]]:
     """Return the boards that a browser can reach, with what their ports need."""
     return [
         {
@@ -278,7 +288,7 @@ def boards_document() -> list[dict[str, Any]]:
     ]
 
 
-def dialect_document() -> dict[str, Any]:
+def dialect_document() -> dict[str, object]:
     """Return the messages by name: number, CRC_EXTRA, the payload's layout as Python's struct
     has it, and the names of its fields in that order."""
     dialect = load_dialect()
@@ -309,7 +319,7 @@ def dialect_document() -> dict[str, Any]:
 
 # -- a folder, to this machine alone ---------------------------------------------------------------
 
-MOST_PORT = 65535
+MAX_PORT = 65535
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -329,8 +339,8 @@ class Handler(SimpleHTTPRequestHandler):
 
 def server_of(folder: Path, port: int) -> ThreadingHTTPServer:
     """Return a server of the folder; port 0 takes a free one."""
-    if not 0 <= port <= MOST_PORT:
-        raise UsageError(f"--port {port} is not a valid port: name one from 0 to {MOST_PORT}")
+    if not 0 <= port <= MAX_PORT:
+        raise UsageError(f"--port {port} is not a valid port: name one from 0 to {MAX_PORT}")
     try:
         return ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, directory=str(folder)))
     except OSError as error:

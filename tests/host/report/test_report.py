@@ -266,7 +266,7 @@ def test_of_a_long_run_not_every_episode_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run of 300 million steps has 25,000 of them, which were five megabytes of the page."""
-    monkeypatch.setattr(learning, "MOST_EPISODES", 50)
+    monkeypatch.setattr(learning, "MAX_EPISODES", 50)
     folder = make_run(tmp_path / "run", None)
     row = next(row for row in folder.read_metrics() if row["kind"] == "progress")
 
@@ -520,7 +520,7 @@ def test_of_many_observations_the_first_are_shown(
     data: RunData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "are shown" not in section_html(episodes.one_episode(data))
-    monkeypatch.setattr(episodes, "MOST_OBSERVATIONS", 2)
+    monkeypatch.setattr(episodes, "MAX_OBSERVATIONS", 2)
     shown = section_html(episodes.one_episode(data))
     assert "Of the 3 observations the first 2 are shown." in shown
     for label, is_shown in (("cos angle", True), ("sin angle", True), ("velocity, rad/s", False)):

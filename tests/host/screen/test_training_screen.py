@@ -64,7 +64,7 @@ def drawn(view: TrainingView, width: int, height: int) -> list[str]:
     console = Console(
         file=stream, width=width, height=height, force_terminal=True, color_system=None
     )
-    console.print(picture(view, width, height))
+    console.print(picture(view, width))
     return stream.getvalue().rstrip("\n").split("\n")
 
 

@@ -22,7 +22,7 @@ from rltools_host.drones.fitting.model import GRAVITY_M_S2, rotation
 Array = NDArray[np.float64]
 
 PLAINLY = 3.0  # times that: motion that no noise is taken for
-MOST_WINDOWS = 4000
+MAX_WINDOWS = 4000
 DELAYS_S = 0.24  # that are searched, early and late
 DELAYS = 49
 DELAY_ROWS = 2.0
@@ -32,7 +32,7 @@ WEAKEST = 0.6  # mean correlation of sensors that say the same
 AXIS_WEAKEST = 0.5
 DRAW = 0.04  # by which each deviation from docs/fit.md has to be better than without it
 EQUAL = 0.005  # less than that says nothing of a frame
-ALIKE = 1.2  # ratios of axes that have one cause
+SAME_RATIO = 1.2  # ratios of axes that have one cause
 DEGREES = 180.0 / np.pi
 
 # A sensor's numbers over what they should be, why, what to do.
@@ -80,7 +80,7 @@ class Windows:
         length = max(round(duration_s / log.step_s), 1)
         start = int(np.searchsorted(log.time_s, log.time_s[0] + DELAYS_S))
         end = int(np.searchsorted(log.time_s, log.time_s[-1] - DELAYS_S)) - length
-        stride = max((end - start) // MOST_WINDOWS, 1)
+        stride = max((end - start) // MAX_WINDOWS, 1)
         self.first = np.arange(start, end, stride)
         self.last = self.first + length
         self.independent = max(log.duration_s / duration_s, 1.0)
@@ -160,18 +160,18 @@ def match(windows: Windows, curve: Array, expected: Array, smallest: float) -> M
     best, chosen = -np.inf, (ORDERS[0], SIGNS[0], now)
     for of, signs in itertools.product(ORDERS, SIGNS):
         along = (table[:, of, range(3)] * signs).sum(axis=1) / max(int(seen.sum()), 1)
-        place = int(np.argmax(along))
+        index = int(np.argmax(along))
         deviates = any(seen[i] and (of[i] != i or signs[i] < 0) for i in range(3))
-        if along[place] - DRAW * deviates > best:
-            best, chosen = float(along[place]) - DRAW * deviates, (of, signs, place)
-    of, signs, place = chosen
-    here = windows.change(curve, float(delays[place]))[:, of] * np.array(signs)
+        if along[index] - DRAW * deviates > best:
+            best, chosen = float(along[index]) - DRAW * deviates, (of, signs, index)
+    of, signs, index = chosen
+    here = windows.change(curve, float(delays[index]))[:, of] * np.array(signs)
     size = np.maximum(here.std(axis=0), 1e-12)
     distance = ((here / size - unit)[:, seen] ** 2).sum(axis=1)
     kept = distance <= np.quantile(distance, 1.0 - WORST)
     by_axis = table[:, of, range(3)] * signs
     along = by_axis.sum(axis=1) / max(int(seen.sum()), 1)
-    places = by_axis.argmax(axis=0)
+    indices = by_axis.argmax(axis=0)
     here, there = here[kept] - here[kept].mean(axis=0), expected[kept]
     there = there - there.mean(axis=0)
     wide, narrow = here.std(axis=0), np.maximum(there.std(axis=0), 1e-12)
@@ -179,12 +179,12 @@ def match(windows: Windows, curve: Array, expected: Array, smallest: float) -> M
     return Match(
         of,
         signs,
-        float(delays[place]),
-        1.0 - float(along[place]),
+        float(delays[index]),
+        1.0 - float(along[index]),
         1.0 - float(along[now]),
         tuple(
             (float(delays[at]), 1.0 - float(values[at]), 1.0 - float(values[now]))
-            for at, values in zip(places, by_axis.T, strict=True)
+            for at, values in zip(indices, by_axis.T, strict=True)
         ),
         tuple(bool(each) for each in seen),
         products / np.maximum(wide * narrow, 1e-12),
@@ -236,7 +236,7 @@ class Pair:
     causes: Causes
 
     @property
-    def said(self) -> str:
+    def by_says(self) -> str:
         return f"{self.by} {'say' if ' and ' in self.by else 'says'}"
 
     def require_frame(self, reading: Reading) -> None:
@@ -244,8 +244,8 @@ class Pair:
         found = reading.match
         if found.left > 1.0 - WEAKEST:
             raise self.log.fault(
-                f"{self.what} does not {self.verb} as {self.said}, in no order, with no sign and "
-                f"no delay up to {DELAYS_S} s: {self.frame}"
+                f"{self.what} does not {self.verb} as {self.by_says}, in no order, with no sign "
+                f"and no delay up to {DELAYS_S} s: {self.frame}"
             )
         faults = list(reading.faults)
         if found.moved():
@@ -263,24 +263,24 @@ class Pair:
         if abs(late_s) > may_be and left < 1.0 - AXIS_WEAKEST and left_now > SHARPER * left + 0.01:
             raise self.log.fault(
                 f"{what} is {1000 * abs(late_s):.0f} ms {'later' if late_s > 0 else 'earlier'} "
-                f"than {self.said}: stamp each with the time at which it was measured "
+                f"than {self.by_says}: stamp each with the time at which it was measured "
                 f"({1000 * may_be:.0f} ms may be between them)"
             )
 
     def _axes(self, found: Match) -> tuple[str, str]:
         if found.of == ORDERS[0] and [i for i in range(3) if found.signs[i] < 0] == [1, 2]:
             return (
-                f"{self.what} is of another frame than {self.said}",
+                f"{self.what} is of another frame than {self.by_says}",
                 "change the signs of data with y to the right and z down",
             )
-        said = [
+        swaps = [
             f"{self.names[found.of[i]]} follows {'minus ' if found.signs[i] < 0 else ''}{'xyz'[i]}"
             for i in found.moved()
         ]
         swapped = any(found.of[i] != i for i in found.moved())
         return (
             f"{self.what} has {'its axes in another order' if swapped else 'other signs'} than "
-            f"{self.said} ({', '.join(said)})",
+            f"{self.by_says} ({', '.join(swaps)})",
             self.frame,
         )
 
@@ -299,7 +299,7 @@ class Pair:
                 found.seen[axis] or measured[axis] > PLAINLY * smallest
             ):
                 raise self.log.fault(
-                    f"{name} does not {self.verb} as {self.said} (it changes by "
+                    f"{name} does not {self.verb} as {self.by_says} (it changes by "
                     f"{measured[axis]:.2g}, and should by {expected:.2g} {self.unit}): {self.frame}"
                 )
             unseen.append(name)
@@ -322,13 +322,14 @@ class Pair:
     def scale_fault(self, found: Match, wrong: dict[int, float]) -> str:
         """Return the sentence for scales that are wrong."""
         ratios = list(wrong.values())
-        if len(wrong) == sum(found.seen) and max(ratios) < ALIKE * min(ratios):
+        if len(wrong) == sum(found.seen) and max(ratios) < SAME_RATIO * min(ratios):
             ratio = float(np.median(ratios))
             return (
-                f"{self.what} is {ratio:.3g} times what {self.said}: {cause_of(ratio, self.causes)}"
+                f"{self.what} is {ratio:.3g} times what {self.by_says}: "
+                f"{cause_of(ratio, self.causes)}"
             )
         return "; ".join(
-            f"{self.names[axis]} is {ratio:.3g} times what {self.said}: "
+            f"{self.names[axis]} is {ratio:.3g} times what {self.by_says}: "
             f"{cause_of(ratio, self.causes)}"
             for axis, ratio in wrong.items()
         )

@@ -42,8 +42,8 @@ Array = NDArray[np.float64]
 Assumption = Callable[[Array], list[float]]  # differences in standard deviations
 
 SMALLEST_GAIN = 1e-7  # of the sum of squares, relative
-# Each channel is weighted by its residuals' noise, anew after some steps: until that changes less.
-MOST_STEPS, MOST_WEIGHTINGS, SAME_NOISE = 3, 20, 1e-3
+# Each channel is weighted by its residuals' noise, again after some steps, until that changes less.
+MAX_STEPS, MAX_WEIGHTINGS, SAME_NOISE = 3, 20, 1e-3
 LOWEST = np.full(COUNT, -np.inf)
 HIGHEST = np.full(COUNT, np.inf)
 LOWEST[[P.LAG_UP, P.LAG_DOWN]] = np.log(5e-4)
@@ -62,7 +62,7 @@ USUAL_SHAPE, SHAPE_DEVIATION = (0.03, 0.1), (0.06, 0.2)
 FIRST_S, FACTOR = 0.3, 2.0  # the durations that are tried
 # Sizes are those of the parameters that were found before: until these move less than this, in
 # their standard errors.
-UNMOVED, MOST_TIMES = 0.1, 3
+UNMOVED, MAX_TIMES = 0.1, 3
 
 
 # -- what is assumed ------------------------------------------------------------------------------
@@ -71,8 +71,8 @@ UNMOVED, MOST_TIMES = 0.1, 3
 def usual_curve(theta: Array) -> list[float]:
     """Return the differences from the usual curve of a rotor's thrust over its speed."""
     return [
-        (float(theta[place]) - usual) / deviation
-        for place, usual, deviation in zip(SHAPE, USUAL_SHAPE, SHAPE_DEVIATION, strict=True)
+        (float(theta[index]) - usual) / deviation
+        for index, usual, deviation in zip(SHAPE, USUAL_SHAPE, SHAPE_DEVIATION, strict=True)
     ]
 
 
@@ -95,9 +95,9 @@ def derivatives(assumed: Iterable[Assumption], theta: Array, free: list[int]) ->
     assumed = tuple(assumed)
     here = differences(assumed, theta)
     columns = []
-    for place in free:
-        moved = stepped(theta, place)
-        columns.append((differences(assumed, moved) - here) / (moved[place] - theta[place]))
+    for index in free:
+        moved = stepped(theta, index)
+        columns.append((differences(assumed, moved) - here) / (moved[index] - theta[index]))
     return np.stack(columns, axis=1)
 
 
@@ -119,8 +119,8 @@ class Estimate:
         """Return half an interval in standard errors: Student's, for the number of blocks."""
         return float(stdtrit(max(self.blocks - 1, 5), 1.0 - 0.5 * outside))
 
-    def half_width(self, place: int) -> float:
-        return self.quantile() * float(self.errors[place])
+    def half_width(self, index: int) -> float:
+        return self.quantile() * float(self.errors[index])
 
 
 def noise_of(residuals: Residuals) -> Array:
@@ -149,23 +149,23 @@ def estimate(
     noise = noise_of(residuals)
 
     def at(values: Array) -> Array:
-        place: Array = theta.copy()
-        place[free] = values
-        return place
+        point: Array = theta.copy()
+        point[free] = values
+        return point
 
-    for _ in range(MOST_WEIGHTINGS):
+    for _ in range(MAX_WEIGHTINGS):
         weight = 1.0 / noise[residuals.channel]
 
         def weighted(values: Array, weight: Array = weight) -> Array:
-            place = at(values)
+            point = at(values)
             return np.concatenate(
-                [model.residuals(place).values * weight, differences(assumed, place)]
+                [model.residuals(point).values * weight, differences(assumed, point)]
             )
 
         def slopes(values: Array, weight: Array = weight) -> Array:
-            place = at(values)
-            of_log = model.jacobian(place, free) * weight[:, None]
-            return np.concatenate([of_log, derivatives(assumed, place, free)])
+            point = at(values)
+            of_log = model.jacobian(point, free) * weight[:, None]
+            return np.concatenate([of_log, derivatives(assumed, point, free)])
 
         found = least_squares(
             weighted,
@@ -174,7 +174,7 @@ def estimate(
             bounds,
             x_scale="jac",
             ftol=SMALLEST_GAIN,
-            max_nfev=MOST_STEPS,
+            max_nfev=MAX_STEPS,
         )
         theta = at(found.x)
         count = len(weight)
@@ -231,21 +231,21 @@ def estimate_in_gusts(
     standard error of the duration."""
     tried: dict[int, InGusts] = {}
 
-    def at(place: int, near: Array) -> InGusts:
-        if place not in tried:
-            tried[place] = with_duration(model, FIRST_S * FACTOR**place, near, estimated)
-        return tried[place]
+    def at(index: int, near: Array) -> InGusts:
+        if index not in tried:
+            tried[index] = with_duration(model, FIRST_S * FACTOR**index, near, estimated)
+        return tried[index]
 
     shortest, longest = (int(np.log(s / FIRST_S) / np.log(FACTOR)) for s in DURATIONS_S)
     best = 0
     near = at(best, start).estimate.theta
     while True:
-        beside = [place for place in (best - 1, best + 1) if shortest <= place <= longest]
-        better = min(beside, key=lambda place: at(place, near).unlikely)
+        beside = [index for index in (best - 1, best + 1) if shortest <= index <= longest]
+        better = min(beside, key=lambda index: at(index, near).unlikely)
         if tried[better].unlikely >= tried[best].unlikely:
             break
         best, near = better, tried[better].estimate.theta
-    if len(beside) < 2:  # as short or long as can be told
+    if len(beside) < 2:  # as short or long as can be distinguished
         return tried[best], np.zeros_like(near)
     low, middle, high = (tried[best + side] for side in (-1, 0, 1))
     bend = low.unlikely - 2.0 * middle.unlikely + high.unlikely
@@ -260,7 +260,7 @@ def with_duration(
     model: Model, duration_s: float, start: Array, estimated: Callable[[Model, Array], Estimate]
 ) -> InGusts:
     theta = start
-    for _ in range(MOST_TIMES):
+    for _ in range(MAX_TIMES):
         gusts = most_likely(model.settled(theta), model.integrated, model.log.step_s, duration_s)
         filtered = Model(model.log, model.rotor_x_m, model.rotor_y_m, gusts)
         found = estimated(filtered, theta)
@@ -378,7 +378,7 @@ def check_rotors(model: Model, values: Array, errors: Array) -> None:
         return  # not seen
     signs = np.sign(values[:2])
     seen = [
-        next(place for place in range(4) if np.array_equal(PATTERNS[:2, place], signs[:, rotor]))
+        next(index for index in range(4) if np.array_equal(PATTERNS[:2, index], signs[:, rotor]))
         for rotor in range(4)
     ]
     if seen == [0, 1, 2, 3]:
@@ -390,9 +390,9 @@ def check_rotors(model: Model, values: Array, errors: Array) -> None:
         )
     kind = "thrust" if model.log.commands_thrust else "speed"
     moved = [
-        f"{kind}_{ROTORS[rotor]} is of the {ROTORS[place].replace('_', ' ')} one"
-        for rotor, place in enumerate(seen)
-        if rotor != place
+        f"{kind}_{ROTORS[rotor]} is of the {ROTORS[index].replace('_', ' ')} one"
+        for rotor, index in enumerate(seen)
+        if rotor != index
     ]
     raise model.log.fault(
         f"its rotors are in another order, as roll and pitch show: {', '.join(moved)}"

@@ -49,7 +49,7 @@ class Fit:
     log: FlightLog
     estimate: Estimate
     has_arms: bool  # else inertias are of unit distance of the rotors
-    held: frozenset[int]  # places that the log does not show
+    held: frozenset[int]  # indices that the log does not show
     no_lag: frozenset[int]  # of P.LAG_UP and P.LAG_DOWN: shorter than can be seen
     knows_yaw: bool
     warnings: tuple[str, ...]
@@ -87,8 +87,8 @@ class Fit:
             return value / factor, value * factor
         return value - half, value + half
 
-    def is_known(self, place: int) -> bool:
-        return place in self.estimate.free and place not in self.held
+    def is_known(self, index: int) -> bool:
+        return index in self.estimate.free and index not in self.held
 
 
 def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None = None) -> Fit:
@@ -116,7 +116,7 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
         log,
         found,
         has_arms,
-        frozenset(held | {place for place in range(COUNT) if not is_in(log, place)}),
+        frozenset(held | {index for index in range(COUNT) if not is_in(log, index)}),
         frozenset(no_lag),
         knows_yaw,
         (
@@ -134,10 +134,10 @@ def estimate_all(model: Model, start: Array) -> Estimate:
 
 def free_and_assumed(log: FlightLog) -> tuple[list[int], list[Assumption]]:
     if log.commands_thrust:
-        return [place for place in range(COUNT) if is_in(log, place) or place in SHAPE], [
+        return [index for index in range(COUNT) if is_in(log, index) or index in SHAPE], [
             usual_curve
         ]
-    return [place for place in range(COUNT) if is_in(log, place)], []
+    return [index for index in range(COUNT) if is_in(log, index)], []
 
 
 def estimate_what_is_seen(model: Model, first: Estimate) -> tuple[Estimate, set[int], set[int]]:
@@ -167,18 +167,18 @@ def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) 
     if P.SHAPE_1 in held:
         nothing -= {P.SHAPE_0}
     theta[list(nothing)] = 0.0
-    free = [place for place in free if place not in nothing | no_lag]
+    free = [index for index in free if index not in nothing | no_lag]
     # Rotors without lag jump: what comes before its command would be nowhere smooth.
     return estimate(model, theta, free, assumed, 0.0 if no_lag else None)
 
 
-def is_in(log: FlightLog, place: int) -> bool:
+def is_in(log: FlightLog, index: int) -> bool:
     """Return whether the log's columns can show a parameter."""
-    if place in SHAPE:
+    if index in SHAPE:
         return not log.commands_thrust
-    if place in DRAGS:
+    if index in DRAGS:
         return log.velocity is not None
-    if place in (P.OFFSET_X, P.OFFSET_Y):
+    if index in (P.OFFSET_X, P.OFFSET_Y):
         return log.acceleration is not None
     return True
 
@@ -191,15 +191,15 @@ def what_to_hold(first: Estimate, log: FlightLog) -> tuple[set[int], set[int]]:
         held |= set(SHAPE)
     elif not log.commands_thrust and theta[P.SHAPE_0] < 0.0:
         held.add(P.SHAPE_0)  # a rotor at rest does not pull
-    for place, least in ((P.DRAG_X, 1.0), (P.DRAG_Y, 1.0), (P.DRAG_Z, 1.0), (P.SPIN_DRAG, 2.0)):
+    for index, least in ((P.DRAG_X, 1.0), (P.DRAG_Y, 1.0), (P.DRAG_Z, 1.0), (P.SPIN_DRAG, 2.0)):
         # A gyroscope's noise, which the controller answers to, looks a little like damping.
-        if place in first.free and theta[place] < least * first.half_width(place):
-            held.add(place)
+        if index in first.free and theta[index] < least * first.half_width(index):
+            held.add(index)
     if first.half_width(P.INERTIA_Z) > WIDEST_INERTIA_Z * abs(theta[P.INERTIA_Z]):
         held.add(P.INERTIA_Z)
     shortest = np.log(0.25 * log.step_s)
-    no_lag = {place for place in (P.LAG_UP, P.LAG_DOWN) if theta[place] < shortest}
-    return {int(place) for place in held}, {int(place) for place in no_lag}
+    no_lag = {index for index in (P.LAG_UP, P.LAG_DOWN) if theta[index] < shortest}
+    return {int(index) for index in held}, {int(index) for index in no_lag}
 
 
 def require_motion(log: FlightLog, found: Estimate, strength: Array) -> None:
@@ -210,18 +210,18 @@ def require_motion(log: FlightLog, found: Estimate, strength: Array) -> None:
             raise log.fault(
                 f"its {name} motion does not exceed its gyroscope's noise: fly with quicker changes"
             )
-    for place, what in (
+    for index, what in (
         (P.THRUST, "how large the thrust is"),
         (P.GAIN_X, "how quickly it rolls"),
         (P.GAIN_Y, "how quickly it pitches"),
     ):
-        if found.half_width(place) > WIDEST * abs(theta[place]) or theta[place] <= 0.0:
+        if found.half_width(index) > WIDEST * abs(theta[index]) or theta[index] <= 0.0:
             raise log.fault(
-                f"it does not show {what} (95 % interval {theta[place]:.3g} ± "
-                f"{found.half_width(place):.2g}): fly with quicker changes, or longer"
+                f"it does not show {what} (95 % interval {theta[index]:.3g} ± "
+                f"{found.half_width(index):.2g}): fly with quicker changes, or longer"
             )
-    for place, what in ((P.LAG_UP, "faster"), (P.LAG_DOWN, "slower")):
-        if place in found.free and found.half_width(place) > WIDEST_LAG:
+    for index, what in ((P.LAG_UP, "faster"), (P.LAG_DOWN, "slower")):
+        if index in found.free and found.half_width(index) > WIDEST_LAG:
             raise log.fault(
                 f"it does not show how long the rotors take to get {what}: fly with quicker "
                 "changes of thrust, roll and pitch, or longer"
@@ -252,32 +252,32 @@ def warnings(
     misfit: float,
 ) -> list[str]:
     """Return sentences on what the user should know of the log."""
-    said = []
+    sentences = []
     theta = found.theta
     if not knows_yaw:
-        said.append(
+        sentences.append(
             "it has too little yaw motion: the rotors' torque is not known; fly quick turns to "
             "both sides"
         )
     if P.SHAPE_1 in held:
-        said.append(
+        sentences.append(
             "the thrust was changed too little for its curve over rotor speed: it was taken as "
             "published ones are, nearly its square"
         )
     if theta[P.LATENCY] < -1.5 * log.step_s:
-        said.append(
+        sentences.append(
             f"the rotors answer {-1000 * theta[P.LATENCY]:.0f} ms before the command: the "
             "commands are stamped too late, or the sensors too early"
         )
     if misfitting:
-        said.append(
+        sentences.append(
             f"{misfitting} differed from the model by {misfit:.1f} times its sensor's noise: "
             "gusts, a battery that sags, a loose part or columns of different times; taken as "
             "gusts, which makes the intervals wider"
         )
     if log.unused:
-        said.append(f"columns that are not used: {', '.join(log.unused)}")
-    return said
+        sentences.append(f"columns that are not used: {', '.join(log.unused)}")
+    return sentences
 
 
 def misfit_of(residuals: dict[str, tuple[float, float]]) -> tuple[float, str]:

@@ -32,7 +32,7 @@ KNOWN = (*REQUIRED, *ACCELERATION, *VELOCITY, *THRUST, *SPEED)
 
 LARGEST_FILE = 400_000_000  # bytes
 LARGEST_NUMBER = 1e17  # of any column: microseconds since 1970 are 2e15
-FEWEST_ROWS = 200
+MIN_ROWS = 200
 LONGEST_NAME = 80
 
 
@@ -201,9 +201,9 @@ def values_of(
             row[index] = number(path, line, names[index], cells[index])
         lines.append(line)
         values.append(row)
-    if len(values) < FEWEST_ROWS:
+    if len(values) < MIN_ROWS:
         raise DamagedFileError(
-            f"{path} has {len(values)} rows: at least {FEWEST_ROWS} are needed, better ten seconds "
+            f"{path} has {len(values)} rows: at least {MIN_ROWS} are needed, better ten seconds "
             "of 250 a second"
         )
     return np.array(lines), np.array(values)

@@ -113,12 +113,12 @@ def most_likely_gusts(
     first = np.log(FIRST_INTEGRATED if integrated else FIRST)
     searched = 2 if duration_s is None else 1
 
-    def of(place: Array) -> Gusts:
-        size, duration = np.exp(place[0]), duration_s or np.exp(place[1])
+    def of(point: Array) -> Gusts:
+        size, duration = np.exp(point[0]), duration_s or np.exp(point[1])
         return Gusts(float(size), float(duration), integrated)
 
-    def unlikely(place: Array) -> float:
-        left = Filter([of(place)], step_s, len(values))(values[None])
+    def unlikely(point: Array) -> float:
+        left = Filter([of(point)], step_s, len(values))(values[None])
         return float((left**2).sum())
 
     corners = first + FIRST_STEP * np.eye(3, 2, -1)
@@ -174,9 +174,9 @@ class P(IntEnum):
     TWIST_Z = 18
 
 
-ROTOR_PLACES = (P.LAG_UP, P.LAG_DOWN, P.LATENCY, P.SHAPE_0, P.SHAPE_1)
+ROTOR_INDICES = (P.LAG_UP, P.LAG_DOWN, P.LATENCY, P.SHAPE_0, P.SHAPE_1)
 COUNT = len(P)
-# For differences; in each place small against what matters and large against rounding.
+# For finite differences; each is small against what matters and large against rounding.
 STEPS = np.full(COUNT, 1e-4)
 STEPS[[P.LAG_UP, P.LAG_DOWN]] = 0.01
 STEPS[P.LATENCY] = 2e-4
@@ -255,7 +255,7 @@ class Model:
         if log.acceleration is None:
             assert log.velocity is not None
             assert self._air is not None
-            halves = log.attitude[1:] + log.attitude[:-1] * signs_alike(log.attitude)
+            halves = log.attitude[1:] + log.attitude[:-1] * continuous_signs(log.attitude)
             self._up = turn(halves, np.array([0.0, 0.0, 1.0]))
             self._fallen = np.outer(self._time, [0.0, 0.0, -GRAVITY_M_S2])
             axes = np.eye(3)[:, None, :] * self._air[None, :, :]
@@ -341,30 +341,30 @@ class Model:
     def jacobian(self, theta: Array, free: list[int]) -> Array:
         """Return the residuals' derivatives by the free parameters, from finite differences:
         [residual, n]."""
-        moved = {place: stepped(theta, place) for place in free}
-        of_rotors = [place for place in free if place in ROTOR_PLACES]
-        here, *others = self.motions([theta, *(moved[place] for place in of_rotors)])
+        moved = {index: stepped(theta, index) for index in free}
+        of_rotors = [index for index in free if index in ROTOR_INDICES]
+        here, *others = self.motions([theta, *(moved[index] for index in of_rotors)])
         motion_of = dict(zip(of_rotors, others, strict=True))
         base = self.differences(theta, here)
         columns = [
-            self._left(self.differences(moved[place], motion_of.get(place, here)) - base)
-            / (moved[place][place] - theta[place])
-            for place in free
+            self._left(self.differences(moved[index], motion_of.get(index, here)) - base)
+            / (moved[index][index] - theta[index])
+            for index in free
         ]
         return np.stack(columns, axis=1)
 
 
-def scale(theta: Array, place: int) -> float:
+def scale(theta: Array, index: int) -> float:
     """Return the size to which a step is relative, where a parameter may be of any size."""
-    if place in ROTOR_PLACES:
+    if index in ROTOR_INDICES:
         return 1.0
-    return max(abs(float(theta[place])), 1e-3)
+    return max(abs(float(theta[index])), 1e-3)
 
 
-def stepped(theta: Array, place: int) -> Array:
+def stepped(theta: Array, index: int) -> Array:
     """Return the parameters with one of them moved, for finite differences."""
     moved: Array = theta.copy()
-    moved[place] += STEPS[place] * scale(theta, place)
+    moved[index] += STEPS[index] * scale(theta, index)
     return moved
 
 
@@ -379,7 +379,7 @@ def summed(steps: Array) -> Array:
     return np.pad(np.cumsum(steps, axis=0), ((1, 0), (0, 0)))
 
 
-def signs_alike(q: Array) -> Array:
+def continuous_signs(q: Array) -> Array:
     """Return the signs by which each of the two quaternions of an attitude is the one near its
     successor."""
     return np.where((q[1:] * q[:-1]).sum(axis=1, keepdims=True) < 0.0, -1.0, 1.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ MOVES = (
     *("inertia_x / mass", "inertia_y / mass"),
     "mass torque / (thrust inertia_z)",
 )
-LEAST_SPREAD = 0.05  # battery and propellers are not always as they were in the log
+MIN_SPREAD = 0.05  # battery and propellers are not always as they were in the log
 WIDEST_SPREAD = 0.3
 ACTION_S = 0.02  # the shortest in training: a lag counts as one at least
 LONGEST_LATENCY_S = 0.02  # that training draws
@@ -84,13 +83,13 @@ class FitResult:
             return Value(name, unit, value, source=source)
         return Value(name, unit, value, low, high, source)
 
-    def _lag(self, name: str, place: int) -> Value:
-        if place in self.fit.no_lag:
+    def _lag(self, name: str, index: int) -> Value:
+        if index in self.fit.no_lag:
             return Value(name, "s", 0.0, 0.0, 0.5 * self.fit.log.step_s)
-        return self._value(name, "s", lambda theta: float(np.exp(theta[place])), True)
+        return self._value(name, "s", lambda theta: float(np.exp(theta[index])), True)
 
-    def _drag(self, place: int, name: str, unit: str, function: Callable[[Array], float]) -> Value:
-        if not self.fit.is_known(place):
+    def _drag(self, index: int, name: str, unit: str, function: Callable[[Array], float]) -> Value:
+        if not self.fit.is_known(index):
             return Value(name, unit, None, source=UNKNOWN)
         return self._value(name, unit, function, chosen=True)
 
@@ -119,8 +118,8 @@ class FitResult:
             values.append(self._torque("torque / thrust", "m", lambda _t: 1.0, shaped=False))
         values.append(self._yaw_gain())
         values += [
-            self._drag(place, f"drag_{axis} / mass", "1/s", part(place))
-            for place, axis in zip(DRAGS, "xyz", strict=True)
+            self._drag(index, f"drag_{axis} / mass", "1/s", part(index))
+            for index, axis in zip(DRAGS, "xyz", strict=True)
         ]
         values.append(self._drag(P.SPIN_DRAG, "drag_rotation / mass", "m^2/s", part(P.SPIN_DRAG)))
         return values
@@ -151,8 +150,8 @@ class FitResult:
             values.append(self._torque(f"torque_{index}", "mN m", function))
         values += [self._lag("lag_up_s", P.LAG_UP), self._lag("lag_down_s", P.LAG_DOWN)]
         values += [
-            self._drag(place, f"drag_{axis}", "N s/m", scaled(part(place), mass))
-            for place, axis in zip(DRAGS, "xyz", strict=True)
+            self._drag(index, f"drag_{axis}", "N s/m", scaled(part(index), mass))
+            for index, axis in zip(DRAGS, "xyz", strict=True)
         ]
         function = scaled(part(P.SPIN_DRAG), 1e3 * mass)
         values.append(self._drag(P.SPIN_DRAG, "drag_rotation", "mN m s", function))
@@ -209,7 +208,7 @@ class FitResult:
     def spread(self) -> float:
         """Return the fraction by which drones differ that a policy is trained for; no interval is
         wider."""
-        return max(LEAST_SPREAD, self._widest()[1])
+        return max(MIN_SPREAD, self._widest()[1])
 
     def _widest(self) -> tuple[str, float]:
         """Return the least known value that moves the drone, and half its interval relative to
@@ -263,7 +262,7 @@ class FitResult:
         """Return the known settings as a file for --set-file of `rlt train`."""
         return (json.dumps(self.known_settings(), indent=1) + "\n").encode()
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         fit = self.fit
         return {
             "log": str(fit.log.path),
@@ -285,8 +284,8 @@ def number_of(value: float) -> float | int:
     return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e6 else rounded
 
 
-def part(place: int) -> Callable[[Array], float]:
-    return lambda theta: float(theta[place])
+def part(index: int) -> Callable[[Array], float]:
+    return lambda theta: float(theta[index])
 
 
 def scaled(function: Callable[[Array], float], factor: float) -> Callable[[Array], float]:
@@ -294,8 +293,8 @@ def scaled(function: Callable[[Array], float], factor: float) -> Callable[[Array
 
 
 def inertia(axis: int) -> Callable[[Array], float]:
-    place = (P.GAIN_X, P.GAIN_Y)[axis]
-    return lambda theta: 1.0 / float(theta[place])
+    index = (P.GAIN_X, P.GAIN_Y)[axis]
+    return lambda theta: 1.0 / float(theta[index])
 
 
 def thrust_part(power: int) -> Callable[[Array], float]:

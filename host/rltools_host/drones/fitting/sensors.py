@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from rltools_host.drones.fitting.agreement import (
     ACCELERATION_CAUSES,
-    ALIKE,
     CAUSES,
     DEGREE_CAUSES,
     PLAINLY,
+    SAME_RATIO,
     SPEED_CAUSES,
     Match,
     Pair,
@@ -61,10 +61,10 @@ def check_agreement(log: FlightLog) -> list[str]:
         if wrong and wrong_there:
             ratio = float(np.median(list(wrong.values())))
             other = float(np.median(list(wrong_there.values())))
-            if 1.0 / ALIKE < ratio * other < ALIKE:
+            if 1.0 / SAME_RATIO < ratio * other < SAME_RATIO:
                 raise log.fault(
-                    f"{turning.what} is {ratio:.3g} times what {turning.said}, and {pair.what} "
-                    f"{other:.3g} times what {pair.said}: time_s runs {ratio:.3g} times as fast "
+                    f"{turning.what} is {ratio:.3g} times what {turning.by_says}, and {pair.what} "
+                    f"{other:.3g} times what {pair.by_says}: time_s runs {ratio:.3g} times as fast "
                     "as the clock, divide it by that"
                 )
     if wrong:
@@ -169,7 +169,7 @@ def check_moving(log: FlightLog, notes: list[str]) -> tuple[Pair, Match] | None:
         if measured.max() > PLAINLY * SMALLEST_SPEED_CHANGE_M_S:
             raise log.fault(
                 f"the velocity changes by {measured.max():.2g} m/s in {VELOCITY_WINDOW_S} s, and "
-                f"{pair.said} nothing of it: {pair.frame}"
+                f"{pair.by_says} nothing of it: {pair.frame}"
             )
         notes.append(f"it hardly changes its velocity: that is not checked against {by}")
         return pair, found
@@ -248,14 +248,14 @@ def check_sides(log: FlightLog, delay_s: float) -> list[str]:
     best = int(np.argmin(left))
     if left[best] < SIDES_BETTER * left[0]:
         of, signs = cases[best]
-        said = [
+        swaps = [
             f"{ACCELERATION[i]} in place of {'-' if signs[i] < 0 else ''}{ACCELERATION[of[i]]}"
             for i in range(2)
             if of[i] != i or signs[i] < 0
         ]
         raise log.fault(
             "acceleration_x and acceleration_y have another order or other signs than the "
-            f"velocity and attitude say ({', '.join(said)}): body, x forward, y left"
+            f"velocity and attitude say ({', '.join(swaps)}): body, x forward, y left"
         )
     if min(left[1:]) < SIDES_UNSEEN * left[0]:
         return [

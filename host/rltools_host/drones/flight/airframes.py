@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import structs
@@ -87,7 +87,7 @@ class AirframeMap:
         np.divide(self.successes, self.flights, out=rates, where=self.flights > 0)
         return rates
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             "mass_kg": list(MASS_KG),
             "thrust_to_weight": list(LIFT),
@@ -107,26 +107,26 @@ def rows(
 ) -> list[tuple[str, ...]]:
     """Return a table with a row for each field."""
     table: list[tuple[str, ...]] = [(head, "flights", "success")]
-    for place, count in enumerate(flights):
-        rate = f"{100 * successes[place] / count:.1f} %" if count else "-"
-        table.append((field_name(bounds, place), f"{count:,}", rate))
+    for index, count in enumerate(flights):
+        rate = f"{100 * successes[index] / count:.1f} %" if count else "-"
+        table.append((field_name(bounds, index), f"{count:,}", rate))
     return table
 
 
-def field_name(bounds: tuple[float, ...], place: int) -> str:
-    return f"{bounds[place]:g} to {bounds[place + 1]:g}"
+def field_name(bounds: tuple[float, ...], index: int) -> str:
+    return f"{bounds[index]:g} to {bounds[index + 1]:g}"
 
 
 def map_of(airframes: Array, succeeded: NDArray[np.bool_]) -> AirframeMap:
     """Return the map of flights with these airframes (records of Airframe)."""
-    place = tuple(
+    cells = tuple(
         np.clip(np.searchsorted(bounds, airframes[name], "right") - 1, 0, len(bounds) - 2)
         for name, bounds in (("mass_kg", MASS_KG), ("lift", LIFT))
     )
     flights = np.zeros((len(MASS_KG) - 1, len(LIFT) - 1), np.int64)
     successes = flights.copy()
-    np.add.at(flights, place, 1)
-    np.add.at(successes, place, succeeded)
+    np.add.at(flights, cells, 1)
+    np.add.at(successes, cells, succeeded)
     return AirframeMap(flights, successes)
 
 

@@ -21,7 +21,7 @@ TICK_US = 2000
 TICKS_A_S = 500
 START_US = 1_000_000  # the executor's time of the first tick
 OFF_US = 10_000  # by how much a time is wrong: more than an executor puts up with
-MOST_DELAY_MS = 1000.0
+MAX_DELAY_MS = 1000.0
 
 TRIAL = "trial"
 # What happened, and the status that the executor answers it with (docs/executor.md).
@@ -99,13 +99,13 @@ class Disturbances:
         }
 
     def check(self) -> None:
-        for option, value, most in (
-            ("--latency", self.latency_ms, MOST_DELAY_MS),
-            ("--jitter", self.jitter_ms, MOST_DELAY_MS),
+        for option, value, limit in (
+            ("--latency", self.latency_ms, MAX_DELAY_MS),
+            ("--jitter", self.jitter_ms, MAX_DELAY_MS),
             ("--loss", self.loss, 1.0),
         ):
-            if not (math.isfinite(value) and 0.0 <= value <= most):
-                raise UsageError(f"{option} {value:g}: give 0 to {most:g}")
+            if not (math.isfinite(value) and 0.0 <= value <= limit):
+                raise UsageError(f"{option} {value:g}: give 0 to {limit:g}")
 
     @property
     def first_fault(self) -> Fault | None:

@@ -19,7 +19,7 @@ STEPS = 16  # of each bound, up to the gate's
 TRIED = 500  # flights of a box on the way, of which a failure ends it
 FIRST = 100  # of them, in which most boxes that do not stand show it
 MARGIN_M = 0.5  # kEntryMargin_m of policy/entry_envelope.h
-LEAST_MARGIN_M = 0.25  # of what a smaller state loses, above what it needs
+MIN_MARGIN_M = 0.25  # of what a smaller state loses, above what it needs
 HEIGHT_STEP_M = 0.05
 HELD = 7  # of the STEPS of tilt and turn rate, which a vehicle has that brakes: 21 deg
 GROWN = (0, 1)  # speed and distance
@@ -67,15 +67,15 @@ class EntrySearch:
         if not part:
             return (0, 0, 0, 0)
         parts: Parts = (part, part, HELD, HELD)
-        for place in GROWN:
-            parts = self._grown_at(place, parts)
+        for index in GROWN:
+            parts = self._grown_at(index, parts)
         return parts
 
-    def _grown_at(self, place: int, parts: Parts) -> Parts:
+    def _grown_at(self, index: int, parts: Parts) -> Parts:
         def of(part: int) -> Parts:
-            return (*parts[:place], part, *parts[place + 1 :])
+            return (*parts[:index], part, *parts[index + 1 :])
 
-        return of(largest(parts[place], STEPS + 1, lambda part: self._stands(of(part))))
+        return of(largest(parts[index], STEPS + 1, lambda part: self._stands(of(part))))
 
     def _stands(self, parts: Parts) -> bool:
         return self._with(parts, TRIED).is_flown_without_failure(self._image, FIRST)
@@ -95,7 +95,7 @@ def envelope(gate: Gate, lost_m: FloatArray, stands: bool) -> EntryEnvelope:
     if not stands:
         return EntryEnvelope(0.0, 0.0, 0.0, 0.0, 0.0)
     parts = parts_of(gate)
-    beyond = np.maximum(lost_m - LEAST_MARGIN_M, 0.0) / np.maximum(parts, 1e-3)
+    beyond = np.maximum(lost_m - MIN_MARGIN_M, 0.0) / np.maximum(parts, 1e-3)
     height_m = MARGIN_M + max(float(lost_m.max()), float(beyond.max()))
     speed, offset, tilt, rate = gate.entry.bounds.tolist()
     height_m = math.ceil(height_m / HEIGHT_STEP_M - 1e-9) * HEIGHT_STEP_M

@@ -14,7 +14,7 @@ from rltools_host.documents import Whole
 
 AT_SURFACE = 0.5  # part of the flights that begin at a bound, of each of the four
 IN_SMALLER = 0.25  # part of the flights that begin in a smaller box, whose size is drawn
-MOST_YAW = 60.0  # degrees from that to hold: vehicles hold theirs when they hand over
+MAX_YAW = 60.0  # degrees from that to hold: vehicles hold theirs when they hand over
 CANDIDATES = 24  # points of which the first in a ball counts: that there is none has odds of 2e-8
 # By the contract, in which the policy's observations lie.
 Speed = Annotated[float, Meta(ge=0, le=10)]
@@ -48,7 +48,7 @@ def starts_within(box: EntryBox, seed: int, count: int) -> NDArray[np.float32]:
     starts = np.empty((count, 13))
     starts[:, 0:3] = offset[:, None] * draws.directions(3)
     starts[:, 3:6] = speed[:, None] * draws.directions(3)
-    yaw = MOST_YAW * (2.0 * draws.uniform(1)[:, 0] - 1.0)
+    yaw = MAX_YAW * (2.0 * draws.uniform(1)[:, 0] - 1.0)
     starts[:, 6:10] = attitudes(tilt, draws.directions(2), yaw)
     starts[:, 10:13] = rate[:, None] * draws.directions(3)
     return starts.astype(np.float32)

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, structs, to_builtins
 from rltools_host.documents import Line, NotNegative, Title, Unfit, Value, Whole, typed
 from rltools_host.drones.flight.entry_box import EntryBox, starts_within
 from rltools_host.drones.flight.simulator import (
-    MOST_TILT,
+    MAX_TILT,
     ActFunction,
     Array,
     Cause,
@@ -29,9 +29,9 @@ from rltools_host.files import parse_json
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.tree import PROJECT, TREE
 
-MOST_EPISODES = 100_000
-MOST_SECONDS = 600.0
-MOST_PARTS = 20
+MAX_EPISODES = 100_000
+MAX_SECONDS = 600.0
+MAX_PARTS = 20
 PartName = Annotated[str, Meta(pattern=r"^\w[\w -]{0,39}\Z")]
 Settings = dict[Line, Value]  # by the names of quadrotor/settings.h
 
@@ -50,7 +50,7 @@ class Definition(Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file of a gate; docs/gate.md describes it for readers."""
 
     title: Title
-    episodes: Annotated[int, Meta(ge=1, le=MOST_EPISODES)]
+    episodes: Annotated[int, Meta(ge=1, le=MAX_EPISODES)]
     seed: Whole  # of the held-out starts
     seconds: NotNegative  # these four are the Rule
     last_seconds: NotNegative
@@ -58,7 +58,7 @@ class Definition(Struct, frozen=True, forbid_unknown_fields=True):
     share: NotNegative
     settings: Settings
     about: Line = ""  # a sentence
-    most_tilt: NotNegative = MOST_TILT  # degrees; of the Rule as well
+    most_tilt: NotNegative = MAX_TILT  # degrees; of the Rule as well
     entry: EntryBox | None = None  # in which the starts are drawn, in place of the settings'
     executor: ExecutorLimits = ExecutorLimits()
     parts: dict[PartName, Part] = {}  # each has all of the episodes, of the same airframes
@@ -88,18 +88,18 @@ class Gate(Definition, frozen=True, kw_only=True):
             episodes=self.episodes if episodes is None else episodes,
             seed=self.seed if seed is None else seed,
         )
-        if not 1 <= changed.episodes <= MOST_EPISODES:
-            raise UsageError(f"--episodes {episodes}: choose 1 to {MOST_EPISODES:,} flights")
+        if not 1 <= changed.episodes <= MAX_EPISODES:
+            raise UsageError(f"--episodes {episodes}: choose 1 to {MAX_EPISODES:,} flights")
         if not 0 <= changed.seed < 2**32:
             raise UsageError(f"--seed {seed}: a seed lies between 0 and 4294967295")
         return changed
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Return the definition, as a gate's file has it."""
         stated = {name: getattr(self, name) for name in Definition.__struct_fields__}
         stated |= {"executor": structs.asdict(self.executor), "parts": to_builtins(self.parts)}
         stated["entry"] = to_builtins(self.entry)
-        usual: dict[str, Any] = {"parts": {}, "entry": None, "most_tilt": MOST_TILT}
+        usual: dict[str, object] = {"parts": {}, "entry": None, "most_tilt": MAX_TILT}
         return {key: value for key, value in stated.items() if value != usual.get(key, ...)}
 
     @property
@@ -111,8 +111,8 @@ class Gate(Definition, frozen=True, kw_only=True):
         return {name: self._with(part) for name, part in self.parts.items()}
 
     def _with(self, part: Part) -> Gate:
-        said = {name: getattr(part, name) for name in Part.__struct_fields__}
-        changed = {name: value for name, value in said.items() if value is not None}
+        stated = {name: getattr(part, name) for name in Part.__struct_fields__}
+        changed = {name: value for name, value in stated.items() if value is not None}
         settings = {**self.settings, **part.settings}
         return structs.replace(self, **{**changed, "settings": settings, "parts": {}})
 
@@ -242,7 +242,7 @@ def hover_rule() -> Rule:
     return load_gate("hover").rule
 
 
-def completed(document: Mapping[str, Any]) -> dict[str, Any]:
+def completed(document: Mapping[str, Any]) -> dict[str, object]:
     """Return the definition, completed from the gate that it is `like`."""
     likeness: Likeness = typed(document, Likeness)
     known = gate_files()
@@ -260,8 +260,8 @@ def completed(document: Mapping[str, Any]) -> dict[str, Any]:
 def gate_of(name: str, stated: Definition) -> Gate:
     """Return the gate; raise Unfit or UsageError with the field that is wrong."""
     gate = Gate(name=name, **structs.asdict(stated))
-    if len(gate.parts) > MOST_PARTS:
-        raise Unfit(f"parts has {len(gate.parts)} entries, not {MOST_PARTS} at most")
+    if len(gate.parts) > MAX_PARTS:
+        raise Unfit(f"parts has {len(gate.parts)} entries, not {MAX_PARTS} at most")
     for kind in (gate, *gate.kinds.values()):
         check_rule(kind.rule)
         flight_library().setting_bits(kind.settings)
@@ -270,10 +270,10 @@ def gate_of(name: str, stated: Definition) -> Gate:
 
 def check_rule(rule: Rule) -> None:
     tick_s = flight_library().tick_s
-    if not tick_s <= rule.last_seconds <= rule.seconds <= MOST_SECONDS:
+    if not tick_s <= rule.last_seconds <= rule.seconds <= MAX_SECONDS:
         raise Unfit(
             f"seconds is {rule.seconds:g} and last_seconds {rule.last_seconds:g}, not {tick_s:g} "
-            f"<= last_seconds <= seconds <= {MOST_SECONDS:g}"
+            f"<= last_seconds <= seconds <= {MAX_SECONDS:g}"
         )
     if not 0 < rule.share <= 1:
         raise Unfit(f"share is {rule.share:g}, not above 0 and 1 at most")

@@ -46,7 +46,7 @@ class Share:
         """Return the 95 % interval of the rate."""
         return wilson_interval(self.successes, self.flights)
 
-    def document(self, of: str = "table") -> dict[str, Any]:
+    def document(self, of: str = "table") -> dict[str, object]:
         return {
             of: self.name,
             "episodes": self.flights,
@@ -140,7 +140,7 @@ class GateResult:
         """Return whether there are successful flights that had to stay within the radius."""
         return bool(self.all.successes) and self.gate.rule.share == 1 and not self.gate.parts
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Return what --json prints."""
         share, returns = self.all, self.outcomes["episode_return"].astype(float)
         document = {
@@ -308,7 +308,7 @@ class StoredResult(Struct, frozen=True):
     experiment: Line
     environment: Line
     policy_sha256: Digest
-    flights: dict[str, Any]  # by columns()
+    flights: dict[str, object]  # by columns()
     entry: EntryEnvelope | None = None
 
 
@@ -335,13 +335,13 @@ def read_result(path: Path) -> GateResult:
             raise Unfit(f"flights.{name} has {len(values)} values, not {gate.flights}")
         outcomes[name] = [np.nan if value is None else value for value in values]
     library = flight_library()
-    for name, most in (
+    for name, limit in (
         ("cause", len(Cause) - 1),
         ("status", len(library.statuses) - 1),
         ("table", len(library.tables)),
     ):
-        if (largest := int(outcomes[name].max())) > most:
-            raise Unfit(f"flights.{name} has {largest}, not {most} at most")
+        if (largest := int(outcomes[name].max())) > limit:
+            raise Unfit(f"flights.{name} has {largest}, not {limit} at most")
     return GateResult(
         gate,
         str(path.parent),

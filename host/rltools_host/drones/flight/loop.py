@@ -190,8 +190,8 @@ class Trace:
         differs[:both] |= np.any(words(actions) != words(theirs), 1)
         if differs.any():
             return int(np.argmax(differs))
-        ends_alike = self.count == other.count or not (self.is_over and other.is_over)
-        return None if ends_alike else both
+        ends_equal = self.count == other.count or not (self.is_over and other.is_over)
+        return None if ends_equal else both
 
     def begin(self, state: Array) -> None:
         self._states[0] = state

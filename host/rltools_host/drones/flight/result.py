@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,12 @@ from numpy.typing import NDArray
 from rltools_host.boards.messages import EXECUTOR_STATUSES
 from rltools_host.boards.push import PushResult, short
 from rltools_host.documents import NotNegative
-from rltools_host.drones.flight.disturbances import TICKS_A_S, Disturbances, DisturbedLink
+from rltools_host.drones.flight.disturbances import (
+    TICKS_A_S,
+    TRIAL,
+    Disturbances,
+    DisturbedLink,
+)
 from rltools_host.drones.flight.gate import hover_rule
 from rltools_host.drones.flight.loop import Event, HostPilot, Trace, fly
 from rltools_host.drones.flight.simulator import (
@@ -88,9 +92,9 @@ def limit_broken(row: FloatArray) -> str:
         if not np.isfinite(values).all():
             return f"its {what} is not a number"
         channel = flight_library().contract.observations[part.start]
-        most, unit = channel.maximum, channel.unit
-        if (worst := float(np.abs(values).max())) > most:
-            return f"its {what} was {worst:.2g} {unit}, beyond {most:g} {unit}"
+        limit, unit = channel.maximum, channel.unit
+        if (worst := float(np.abs(values).max())) > limit:
+            return f"its {what} was {worst:.2g} {unit}, beyond {limit:g} {unit}"
     return ""
 
 
@@ -137,7 +141,7 @@ def predictor(
     def predict(first: FloatArray, times_s: FloatArray) -> FloatArray:
         ticks = max(math.ceil(float(times_s[-1]) * TICKS_A_S), 1)
         flight = SignalledFlight(given, signals) if signals else Flight(0, 0, given)
-        flight.place(first)
+        flight.set_state(first)
         link = DisturbedLink(Disturbances(), ticks)
         trace = fly(flight, HostPilot(image, in_trial=False), link, ticks)
         reached = rows_of(trace.states)
@@ -159,8 +163,9 @@ def rows_of(states: Array) -> FloatArray:
     return rows
 
 
-MOST_EVENTS = 8  # that are printed; the JSON and the replay have all
-DROPPED = "policy dropped"  # what a text of the board begins with
+MAX_EVENTS = 8  # that are printed; the JSON and the replay have all
+DROPPED = "policy dropped"  # the beginning of a text of the board
+TIME_OVER = f"{DROPPED}: it was not confirmed in time"
 
 
 @dataclass
@@ -213,6 +218,12 @@ class LoopResult:
     def was_dropped(self) -> bool:
         """Return whether the board ended the policy's trial during the flight."""
         return any(event.text.startswith(DROPPED) for event in self.events)
+
+    @property
+    def ran_out(self) -> bool:
+        """Return whether the trial's time was over during the flight, without a fault for that."""
+        is_asked = any(fault.what == TRIAL for fault in self.disturbances.faults)
+        return not is_asked and any(event.text == TIME_OVER for event in self.events)
 
     @property
     def is_whole(self) -> bool:
@@ -274,11 +285,13 @@ class LoopResult:
             return None
         return failsafe.tick - fault.first
 
-    # -- told --------------------------------------------------------------------------------------
+    # -- for people and files ----------------------------------------------------------------------
 
     @property
     def cause_text(self) -> str:
         """Return why the flight is not a success, as a clause."""
+        if self.ran_out:
+            return "the policy's trial was over before the flight: give a longer --trial"
         if (failsafe := self.failsafe) is not None:
             return f"fail-safe at {failsafe.time_s:.3f} s, as {failsafe.text}"
         if self.was_dropped:
@@ -289,10 +302,10 @@ class LoopResult:
             return f"{cause.text}, {self.error_m:.3f} m away"
         return f"{cause.text}, at {self.flown_s:.3f} s"
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         trace, host = self.trace, self.host_trace
         failsafe = self.failsafe
-        plain: dict[str, Any] = plain_json(
+        plain: dict[str, object] = plain_json(
             {
                 "board": self.board,
                 "run": self.run,
@@ -335,7 +348,7 @@ class LoopResult:
         named = zip(EXECUTOR_STATUSES, counts, strict=False)
         return {name: int(count) for name, count in named if count}
 
-    def _cost(self) -> dict[str, Any] | None:
+    def _cost(self) -> dict[str, object] | None:
         """Return the cost of a tick of the executor, in counts of the board's counter."""
         if self.trace is None or not self.trace.count:
             return None
@@ -351,14 +364,13 @@ def lines(result: LoopResult) -> list[str]:
     events = result.events[1:]  # the first is that the policy acts
     if result.failsafe is not None and result.failsafe.tick == 0:
         events = result.events
-    text = [event_line(event, result) for event in events[:MOST_EVENTS]]
-    if len(events) > MOST_EVENTS:
-        more = len(events) - MOST_EVENTS
+    text = [event_line(event, result) for event in events[:MAX_EVENTS]]
+    if len(events) > MAX_EVENTS:
+        more = len(events) - MAX_EVENTS
         text.append(f"and {more:,} more change{'s' * (more > 1)} of the status")
-    settled = f"{result.settling_s:.2f} s" if result.settling_s is not None else "never"
     if result.success:
         flown = f"success: {result.error_m or 0.0:.3f} m from the target at most in the last second"
-        text.append(f"{flown}, settled after {settled}")
+        text.append(f"{flown}, settled after {settled_text(result.settling_s)}")
     else:
         text.append(f"no success: {result.cause_text}")
     sha = short(result.trace.sha256())
@@ -374,14 +386,19 @@ def lines(result: LoopResult) -> list[str]:
     return text
 
 
+def settled_text(seconds: float | None) -> str:
+    """Format the time after which a vehicle stayed near its target."""
+    return f"{seconds:.2f} s" if seconds is not None else "never"
+
+
 def event_line(event: Event, result: LoopResult) -> str:
     """Return a line such as `at 2.004 s, tick 1,002: fail-safe, the observation is too old`."""
-    place = f"at {event.time_s:.3f} s, tick {event.tick:,}"
+    moment = f"at {event.time_s:.3f} s, tick {event.tick:,}"
     if not event.status:
-        return f'{place}: the board says "{event.text}"'
+        return f'{moment}: the board says "{event.text}"'
     what = f"fail-safe, {event.text}" if event.is_failsafe else event.text
     ticks = result.after_fault_ticks
     fault = result.disturbances.first_fault
     if event is result.failsafe and ticks is not None and fault is not None:
         what += f"; {ticks} ticks after {fault.text}" if ticks else f", as soon as {fault.text}"
-    return f"{place}: {what}"
+    return f"{moment}: {what}"

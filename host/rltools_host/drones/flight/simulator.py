@@ -72,28 +72,28 @@ TEXTS = {
 FAILURES = tuple(cause for cause in Cause if cause != Cause.SUCCESS)
 
 
-MOST_TILT = 180.0  # degrees: upside down
+MAX_TILT = 180.0  # degrees: upside down
 
 
 @dataclass(frozen=True)
 class Rule:
     """The rule by which a flight succeeds: it lasts `seconds` without a broken limit or a fault, is
     within `radius_m` of its target for the part `share` of the ticks of the last `last_seconds`,
-    and never tilts further than `most_tilt` degrees."""
+    and never tilts further than `max_tilt` degrees."""
 
     seconds: float
     last_seconds: float
     radius_m: float
     share: float = 1.0
-    most_tilt: float = MOST_TILT
+    max_tilt: float = MAX_TILT
 
     @property
     def text(self) -> str:
         share = "" if self.share == 1 else f"{100 * self.share:g} % of "
         tilt = (
             ""
-            if self.most_tilt >= MOST_TILT
-            else f", never tilted by more than {self.most_tilt:g} deg"
+            if self.max_tilt >= MAX_TILT
+            else f", never tilted by more than {self.max_tilt:g} deg"
         )
         return (
             f"within {self.radius_m:g} m for {share}the last {self.last_seconds:g} s "
@@ -152,7 +152,7 @@ class FlightLibrary:
     statuses: tuple[str, ...]  # of the executor, in words
     tick_us: int
     flight_bytes: int
-    most_threads: int
+    max_threads: int
 
     @property
     def tick_s(self) -> float:
@@ -172,22 +172,22 @@ class FlightLibrary:
 def flight_library() -> FlightLibrary:
     """Return the library; build it first where it is not up to date."""
     native = host_library("flight")
-    said = native.description
+    described = native.description
     return FlightLibrary(
         native.functions,
         native.records,
         Contract(
-            description.channels(said["observations"]),
-            description.channels(said["actions"]),
-            said["step_interval_us"],
+            description.channels(described["observations"]),
+            description.channels(described["actions"]),
+            described["step_interval_us"],
         ),
-        description.parameters(said["settings"]),
-        tuple(said["airframe"]),
-        tuple(said["tables"]),
-        tuple(said["statuses"]),
-        said["step_interval_us"],
-        said["flight_bytes"],
-        said["most_threads"],
+        description.parameters(described["settings"]),
+        tuple(described["airframe"]),
+        tuple(described["tables"]),
+        tuple(described["statuses"]),
+        described["step_interval_us"],
+        described["flight_bytes"],
+        described["most_threads"],
     )
 
 
@@ -213,7 +213,7 @@ class Flight:
             self._flight, self._bits.ctypes.data, checked_seed(seed), episode
         )
 
-    def place(self, observation: ArrayLike) -> None:
+    def set_state(self, observation: ArrayLike) -> None:
         """Put the vehicle into the state that the contract's 13 numbers describe; the rotors keep
         their speeds."""
         values = np.array(observation, np.float32)
@@ -221,7 +221,9 @@ class Flight:
             raise UsageError(f"a quadrotor has 13 observations, not {values.shape}")
         length = np.linalg.norm(values[ATTITUDE])
         if not (np.isfinite(values).all() and length > 0.0):
-            raise UsageError("a quadrotor is placed by finite numbers, with an attitude")
+            raise UsageError(
+                "a quadrotor's state has finite numbers, and an attitude that is not 0"
+            )
         values[ATTITUDE] /= length
         self.library.functions.rlt_flight_place(self._flight, values.ctypes.data)
 
@@ -285,9 +287,9 @@ def airframes(settings: Mapping[str, float], seed: int, episodes: Sequence[int])
 
 # Of a policy that is no image: from a tick, the numbers of flights that began at once, counted from
 # the first that is flown (n), and what is observed of them (n, 13), to thrusts (n, 4) in [0, 1].
-# MOST_TOGETHER fly at a time: 0 to 31, then 32 to 63.
+# MAX_TOGETHER fly at a time: 0 to 31, then 32 to 63.
 ActFunction = Callable[[int, NDArray[np.uint32], Float32Array], ArrayLike]
-MOST_TOGETHER = 32  # kLanes of host/native/policy_flights.h
+MAX_TOGETHER = 32  # kLanes of host/native/policy_flights.h
 ACT = ctypes.CFUNCTYPE(
     *(ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32),
     *(ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_float)),
@@ -373,7 +375,7 @@ def fly(
     vehicles' states as the contract's numbers describe them. `excursions` (count) receives how far
     the flights strayed.
     """
-    if excursions is None and rule.most_tilt < MOST_TILT:
+    if excursions is None and rule.max_tilt < MAX_TILT:
         excursions = np.zeros(count, flight_library().records["Excursion"])
     data, caller = np.zeros(0, np.uint8), None
     if isinstance(policy, PolicyImage):
@@ -401,10 +403,10 @@ def fly(
         "judged_ticks": judged,
         "needed_ticks": needed,
         "radius_m": rule.radius_m,
-        "most_tilt_rad": math.radians(rule.most_tilt),
+        "most_tilt_rad": math.radians(rule.max_tilt),
         "starts": 0 if starts is None else starts.ctypes.data,
         "excursions": 0 if excursions is None else excursions.ctypes.data,
-        "threads": min(max(threads, 1), library.most_threads, count),
+        "threads": min(max(threads, 1), library.max_threads, count),
         "outcomes": outcomes.ctypes.data,
         "samples": samples.ctypes.data if traced else 0,
         "hidden": 0 if hidden is None else hidden.ctypes.data,

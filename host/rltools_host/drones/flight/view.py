@@ -95,10 +95,10 @@ def progress(trace: Trace, width: int, wall_s: float) -> Text:
 
     flown_s, planned_s = trace.count / TICKS_A_S, trace.planned / TICKS_A_S
     rate = trace.count / wall_s if wall_s > 0.0 else 0.0
-    told = f"{flown_s:6.2f} of {planned_s:g} s   {rate:,.0f} ticks/s"
+    label = f"{flown_s:6.2f} of {planned_s:g} s   {rate:,.0f} ticks/s"
     text = Text(" ")
-    add_bar(text, flown_s / planned_s, max(10, width - len(told) - 4), "cyan")
-    text.append(f"   {told}")
+    add_bar(text, flown_s / planned_s, max(10, width - len(label) - 4), "cyan")
+    text.append(f"   {label}")
     return text
 
 
@@ -115,7 +115,7 @@ def figures(trace: Trace, width: int) -> list[Text]:
         ("from target", f"{trace.errors_m[-1]:.3f} m"),
         ("speed", f"{speed:.2f} m/s"),
         ("tilt", f"{tilt:.1f}°"),
-        ("place", " ".join(f"{value:+.2f}" for value in state["position_m"]) + " m"),
+        ("position", " ".join(f"{value:+.2f}" for value in state["position_m"]) + " m"),
     ):
         text = Text.assemble((f" {name} ", "dim"), (value, "bold"), no_wrap=True)
         if lines[-1] and len(lines[-1]) + 2 + len(text) > width:
@@ -165,7 +165,7 @@ def last_event(result: LoopResult) -> Text:
 
 
 TEMPLATE = Path(__file__).with_name("replay.html")
-MOST_FRAMES = 5000
+MAX_FRAMES = 5000
 # A frame's numbers, as replay.html reads them: position, attitude, target, thrusts, rotor speeds,
 # observation's age in ms, and whether the action is the safe one.
 FRAME_FLOATS = 3 + 4 + 3 + 4 + 4 + 1 + 1
@@ -173,7 +173,7 @@ FRAME_FLOATS = 3 + 4 + 3 + 4 + 4 + 1 + 1
 
 def frames(trace: Trace) -> tuple[np.ndarray[Any, np.dtype[np.float32]], int]:
     """Return the frames (n, FRAME_FLOATS), and the number of ticks from one to the next."""
-    stride = -(-trace.count // MOST_FRAMES)
+    stride = -(-trace.count // MAX_FRAMES)
     ticks = trace.ticks[::stride]
     reading = ticks["reading"]
     columns = (

@@ -132,12 +132,12 @@ def is_armed(values: Values) -> bool:
 
 
 def refusal(values: Values, image: PolicyImage) -> str:
-    number, place = values["rlt.refusal"], values["rlt.refusalAt"]
+    number, index = values["rlt.refusal"], values["rlt.refusalAt"]
     name = name_of(number, POLICY_REASONS)
     text = f"{name}: {text_of_number(number, POLICY_REASONS)}"
     channels = (*image.observations, *image.actions)
-    if name in ("other_contract", "history_too_long") and place < len(channels):
-        text += f' (channel {place}, here "{channels[place].name}" in {channels[place].unit})'
+    if name in ("other_contract", "history_too_long") and index < len(channels):
+        text += f' (channel {index}, here "{channels[index].name}" in {channels[index].unit})'
     if name == "malformed":
         text += unknown_to_earlier(
             image, "its app", "flash it with integrations/crazyflie of this revision"

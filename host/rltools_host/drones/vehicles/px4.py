@@ -45,7 +45,7 @@ COMMAND_ATTEMPTS = 6
 UNSUPPORTED_FRAME = 9  # MAV_RESULT_COMMAND_UNSUPPORTED_MAV_FRAME, newer than pymavlink
 PARAMETER_TIMEOUT_S = 0.6
 PARAMETER_ATTEMPTS = 4
-MOST_ATTITUDE_AGE_MS = 250  # beside a position
+MAX_ATTITUDE_AGE_MS = 250  # beside a position
 TEXTS_KEPT = 32
 RECENT_S = 5.0
 # Messages a second, where the link takes them; PX4's heartbeat stays at one.
@@ -58,7 +58,7 @@ STREAMS: Mapping[str, float] = {
     "ACTUATOR_OUTPUT_STATUS": 50.0,
 }
 # Of a motor's output, where PX4 drives simulated ones: pwm_out_sim.
-PWM_LEAST_US, PWM_SPAN_US, MOTORS = 1000.0, 1000.0, 4
+PWM_MIN_US, PWM_SPAN_US, MOTORS = 1000.0, 1000.0, 4
 Parameter = int | float
 
 
@@ -74,16 +74,16 @@ class Px4Vehicle:
         self.connection.decoder = FrameDecoder(development, takes_longer=True)
         self.name = f"the vehicle on {link.description}"
         self._unheard = link.obstacle
-        # What it told; None until it did.
+        # The last reported values; None: none yet.
         self.base_mode = self.status = 0
         self.mode: Mode | None = None
         self.sample: Sample | None = None
-        self.place: GlobalPosition | None = None
+        self.global_position: GlobalPosition | None = None
         self.is_on_ground: bool | None = None
         self.collective: float | None = None  # mean signal of the motors, 0 to 1
         self.texts: deque[tuple[float, StatusText]] = deque(maxlen=TEXTS_KEPT)
         self.heartbeat_at = self.sample_at = -math.inf
-        self.on_sample: Callable[[Sample], None] = lambda _: None  # told of each one
+        self.on_sample: Callable[[Sample], None] = lambda _: None  # called with each one
         self._attitude: tuple[float, ...] | None = None
         self._attitude_ms = 0
         self._beat_at = -math.inf
@@ -176,20 +176,20 @@ class Px4Vehicle:
     def reason(self, within_s: float = RECENT_S) -> str:
         """Return its last warning within this time, as a clause; empty where there is none."""
         since = self.clock() - within_s
-        said = [
+        warnings = [
             text.text
             for at, text in self.texts
             if at >= since and text.severity <= SEVERITY_WARNING
         ]
-        return f' (it says "{said[-1]}")' if said else ""
+        return f' (it says "{warnings[-1]}")' if warnings else ""
 
-    def said_at(self, start: str) -> float:
+    def last_text_at(self, start: str) -> float:
         """Return when it last sent a text with this beginning."""
         return max(
             (at for at, text in self.texts if text.text.startswith(start)), default=-math.inf
         )
 
-    def said(self, start: str, within_s: float) -> str | None:
+    def last_text(self, start: str, within_s: float) -> str | None:
         """Return the last text within this time that begins so; None where there is none."""
         since = self.clock() - within_s
         found = [
@@ -221,17 +221,17 @@ class Px4Vehicle:
         elif kind == "LOCAL_POSITION_NED":
             self._take_position(message)
         elif kind == "GLOBAL_POSITION_INT":
-            self.place = GlobalPosition(message.lat, message.lon, message.alt * 1e-3)
+            self.global_position = GlobalPosition(message.lat, message.lon, message.alt * 1e-3)
         elif kind == "EXTENDED_SYS_STATE":
             self.is_on_ground = message.landed_state == self.dialect.MAV_LANDED_STATE_ON_GROUND
         elif kind == "ACTUATOR_OUTPUT_STATUS":
             signal_us = sum(message.actuator[:MOTORS]) / MOTORS
-            part = (signal_us - PWM_LEAST_US) / PWM_SPAN_US
+            part = (signal_us - PWM_MIN_US) / PWM_SPAN_US
             self.collective = min(max(part, 0.0), 1.0) if math.isfinite(part) else None
 
     def _take_position(self, message: Message) -> None:
         age_ms = message.time_boot_ms - self._attitude_ms
-        if self._attitude is None or age_ms > MOST_ATTITUDE_AGE_MS:
+        if self._attitude is None or age_ms > MAX_ATTITUDE_AGE_MS:
             return
         self.sample_at = self.clock()
         w, x, y, z, *rates = self._attitude
@@ -257,10 +257,13 @@ class Px4Vehicle:
         denied."""
         number: int = getattr(self.dialect, f"MAV_CMD_{name}")
         self._command(
-            number, lambda attempt: self.tell(name, *parameters, attempt=attempt), what, guard
+            number,
+            lambda attempt: self.send_command(name, *parameters, attempt=attempt),
+            what,
+            guard,
         )
 
-    def tell(self, name: str, *parameters: float, attempt: int = 0) -> None:
+    def send_command(self, name: str, *parameters: float, attempt: int = 0) -> None:
         """Send a COMMAND_LONG once, without waiting for an answer; further parameters are zero."""
         number = getattr(self.dialect, f"MAV_CMD_{name}")
         values = (*parameters, *(0.0,) * (7 - len(parameters)))
@@ -269,7 +272,7 @@ class Px4Vehicle:
         )
 
     def go_to(
-        self, place: GlobalPosition, what: str, guard: Callable[[], None] = lambda: None
+        self, position: GlobalPosition, what: str, guard: Callable[[], None] = lambda: None
     ) -> None:
         """Hold at a position: MAV_CMD_DO_REPOSITION, whose degrees need more digits than a float
         has."""
@@ -277,7 +280,7 @@ class Px4Vehicle:
         number = d.MAV_CMD_DO_REPOSITION
         changes_mode = float(d.MAV_DO_REPOSITION_FLAGS_CHANGE_MODE)
         parameters = (-1.0, changes_mode, 0.0, NAN)  # speed, flags, radius, yaw: as they are
-        where = (place.latitude_1e7, place.longitude_1e7, place.altitude_m)
+        where = (position.latitude_1e7, position.longitude_1e7, position.altitude_m)
 
         def send(attempt: int) -> None:
             frames = (d.MAV_FRAME_GLOBAL_INT, d.MAV_FRAME_GLOBAL)  # some of PX4's take one only

@@ -54,10 +54,10 @@ from rltools_host.runs.names import LAST
 USUAL_STARTS = 5
 # A ground station's. PX4 goes on to send to the port that it has heard first.
 OWN_PORT = 14550
-LEAST_RATE_HZ = 10.0
+MIN_RATE_HZ = 10.0
 ARM_LIMIT_S, CLIMB_LIMIT_S = 5.0, 40.0
 CLIMBED_M = HEIGHT_M - 0.5
-MOST_AWAY_M = 3.0  # of the landing from the take-off; the starts are up to 1 m from it
+MAX_AWAY_M = 3.0  # of the landing from the take-off; the starts are up to 1 m from it
 # Of the trial: from its beginning to the first start, and of a start. Measured: docs/flight.md.
 BEFORE_S, START_S = 40.0, 25.0
 TRIAL = "RLT_TRIAL"
@@ -69,7 +69,7 @@ class Px4Request:
     run: str
     url: str  # udp:HOST:PORT
     starts: int = USUAL_STARTS  # the first of px4_start.STARTS
-    # Our simulator with these settings and signals, and what of them is not as the vehicle tells.
+    # Our simulator with settings and signals; `settings` change those that the vehicle reports.
     predictor: Callable[[Mapping[str, float], Signals], Predict] | None = None
     settings: Mapping[str, float] = field(default_factory=dict)
     which: str = LAST  # of the run's policies
@@ -133,7 +133,7 @@ class Px4Flight:
         self._prepare_prediction()
         values = vehicle.parameters((TRIAL, LINK_LOSS))
         if TRIAL not in values:
-            raise RefusedError(f"{vehicle.name} does not tell its {TRIAL}")
+            raise RefusedError(f"{vehicle.name} does not report its {TRIAL}")
         self._require_trial(values[TRIAL])
         if values.get(LINK_LOSS) == 0:
             self.result.notes.append(
@@ -163,11 +163,11 @@ class Px4Flight:
     def take_off(self) -> None:
         vehicle = self.vehicle
         assert vehicle.sample is not None
-        assert vehicle.place is not None
-        self._air = air = Air(vehicle, self._simulation, vehicle.sample, vehicle.place)
+        assert vehicle.global_position is not None
+        self._air = air = Air(vehicle, self._simulation, vehicle.sample, vehicle.global_position)
         self._crash = air.crash
-        altitude = vehicle.place.altitude_m + HEIGHT_M
-        nowhere = (NAN, NAN, NAN)  # yaw and place as they are
+        altitude = vehicle.global_position.altitude_m + HEIGHT_M
+        nowhere = (NAN, NAN, NAN)  # yaw and position as they are
         vehicle.command("NAV_TAKEOFF", -1.0, 0.0, 0.0, *nowhere, altitude, what="to take off")
         require_still(vehicle, self._simulation)
         vehicle.command("COMPONENT_ARM_DISARM", 1.0, what="to arm")
@@ -212,7 +212,7 @@ class Px4Flight:
             raise FlightError(f"{vehicle.name} crashed: {crash.found}")
         if vehicle.is_armed:
             raise FlightError(f"{vehicle.name} was to land")
-        if crash.away_m > MOST_AWAY_M:
+        if crash.away_m > MAX_AWAY_M:
             raise FlightError(
                 f"{vehicle.name} landed {crash.away_m:.1f} m away from where it took off"
             )
@@ -244,22 +244,24 @@ class Px4Flight:
         request = self._request
         if request.predictor is None:
             return
-        told = self.vehicle.parameters((*SIH_PARAMETERS, THRUST_MODEL))
-        if missing := [name for name in SIH_PARAMETERS if name not in told]:
+        reported = self.vehicle.parameters((*SIH_PARAMETERS, THRUST_MODEL))
+        if missing := [name for name in SIH_PARAMETERS if name not in reported]:
             self._assume(f"the vehicle of the table {SIH_TABLE}", missing, "`--set NAME=VALUE`")
-        if THRUST_MODEL not in told:
+        if THRUST_MODEL not in reported:
             self._assume(f"{THRUST_MODEL} 0", [THRUST_MODEL], "the parameter of that name")
-        settings = {**settings_of_sih(told), **request.settings}
-        factor = told.get(THRUST_MODEL, 0.0)
+        settings = {**settings_of_sih(reported), **request.settings}
+        factor = reported.get(THRUST_MODEL, 0.0)
         self._predict = request.predictor(settings, partial(motor_signals, factor=factor))
         self.result.predicted_with = {**settings, THRUST_MODEL: factor}
 
     def _assume(self, what: str, missing: Sequence[str], how: str) -> None:
         """Note what the prediction assumes where the vehicle does not report it."""
-        untold = " and ".join((", ".join(missing[:-1]), missing[-1]) if missing[1:] else missing)
+        missing_names = " and ".join(
+            (", ".join(missing[:-1]), missing[-1]) if missing[1:] else missing
+        )
         self.result.notes.append(
-            f"assumed for the prediction: {what}, because {self.vehicle.name} does not tell its "
-            f"{untold}; state it by {how}"
+            f"assumed for the prediction: {what}, because {self.vehicle.name} does not report its "
+            f"{missing_names}; state it by {how}"
         )
 
     def _listen(self) -> None:
@@ -271,10 +273,14 @@ class Px4Flight:
         vehicle.on_sample = seen.append
         vehicle.wait(lambda: False, 1.0)
         vehicle.on_sample = lambda _: None
-        if len(seen) < LEAST_RATE_HZ or vehicle.place is None or vehicle.is_on_ground is None:
+        if (
+            len(seen) < MIN_RATE_HZ
+            or vehicle.global_position is None
+            or vehicle.is_on_ground is None
+        ):
             raise RefusedError(
-                f"{vehicle.name} tells its position {len(seen)} times a second, where "
-                f"{LEAST_RATE_HZ:g} are needed (LOCAL_POSITION_NED, ATTITUDE_QUATERNION, "
+                f"{vehicle.name} reports its position {len(seen)} times a second, where "
+                f"{MIN_RATE_HZ:g} are needed (LOCAL_POSITION_NED, ATTITUDE_QUATERNION, "
                 "GLOBAL_POSITION_INT, EXTENDED_SYS_STATE): give it some seconds to find itself"
             )
         if not vehicle.is_on_ground:

@@ -56,7 +56,7 @@ MOTORS = range(101, 113)  # of what an output is for: motors 1 to 12
 class Evidence:
     """The values by which a vehicle is judged to be simulated."""
 
-    uid: int  # of AUTOPILOT_VERSION; 0: not told
+    uid: int  # of AUTOPILOT_VERSION; 0: not reported
     system: int  # the vehicle's system id
     has_flag: bool  # MAV_MODE_FLAG_HIL_ENABLED in the heartbeat
     parameters: dict[str, Parameter] = field(default_factory=dict)
@@ -99,7 +99,7 @@ def judge(evidence: Evidence, name: str) -> Simulation:
     simulator = SIMULATED_MODES.get(int(value)) if value is not None else None
     if not evidence.has_flag or simulator is None:
         flag = "has" if evidence.has_flag else "lacks"
-        stated = "does not tell" if value is None else f"has {value:g} for"
+        stated = "does not report" if value is None else f"has {value:g} for"
         raise RefusedError(
             f"{name} does not say that it is simulated: its board's identity is not that of PX4's "
             f"program for a PC, its heartbeat {flag} the flag of a simulation, and it {stated} "
@@ -122,10 +122,10 @@ def require_still(vehicle: Px4Vehicle, simulation: Simulation) -> None:
 
 # -- whether it came down as it was to, or crashed -------------------------------------------------
 
-MOST_TILT_DEG = 90.0  # in the air: beyond it the rotors push downwards
+MAX_TILT_DEG = 90.0  # in the air: beyond it the rotors push downwards
 LYING_DEG = 30.0  # at rest
 # PX4 comes down at 1.5 m/s at most near the ground (MPC_Z_VEL_MAX_DN), at 0.7 m/s in Land.
-MOST_TOUCHDOWN_M_S = 2.5
+MAX_TOUCHDOWN_M_S = 2.5
 NEAR_GROUND_M, FLOWN_M = 0.6, 1.5
 
 
@@ -147,9 +147,9 @@ class CrashWatch:
         self._highest_m = max(self._highest_m, height)
         if self.found:
             return
-        if self.tilt_deg > MOST_TILT_DEG:
+        if self.tilt_deg > MAX_TILT_DEG:
             self.found = f"it tipped over, {height:.1f} m above the ground"
-        elif self._highest_m > FLOWN_M and height < NEAR_GROUND_M and speed > MOST_TOUCHDOWN_M_S:
+        elif self._highest_m > FLOWN_M and height < NEAR_GROUND_M and speed > MAX_TOUCHDOWN_M_S:
             self.found = f"it hit the ground at {speed:.1f} m/s"
 
     def note(self, sign: str) -> None:
@@ -197,17 +197,17 @@ class Air:
         vehicle: Px4Vehicle,
         simulation: Simulation,
         ground: Sample,
-        place: GlobalPosition,
+        ground_position: GlobalPosition,
     ) -> None:
         self.vehicle = vehicle
         self.allowed: set[Mode] = set()  # PX4's modes, as the flight stands
         self.target_ned: FloatArray = np.subtract(ground.position_ned, (0.0, 0.0, HEIGHT_M))
         self._simulation = simulation
         self._ground = ground
-        self._place = place
+        self._ground_position = ground_position
         self.crash = CrashWatch(ground)
         self.has_climbed = False
-        self.on_sample: Callable[[Sample], None] = lambda _: None  # told of each one
+        self.on_sample: Callable[[Sample], None] = lambda _: None  # called with each one
         vehicle.on_sample = self._take
 
     def _take(self, sample: Sample) -> None:
@@ -226,8 +226,8 @@ class Air:
             raise FlightError(f"{vehicle.name} was disarmed in the air{vehicle.reason()}")
         if vehicle.mode not in self.allowed:
             vehicle.wait(lambda: False, 0.3)  # why, may come behind
-            if (said := vehicle.said(MODE_NAME, within_s=3.0)) is not None:
-                raise FlightError(f'{vehicle.name} fell back to {vehicle.mode} (it says "{said}")')
+            if (text := vehicle.last_text(MODE_NAME, within_s=3.0)) is not None:
+                raise FlightError(f'{vehicle.name} fell back to {vehicle.mode} (it says "{text}")')
             raise FlightError(
                 f"a pilot or PX4 itself changed the mode of {vehicle.name} to {vehicle.mode}"
                 f"{vehicle.reason()}"
@@ -256,15 +256,15 @@ class Air:
         """Return the heading of the policy's frame, which is the vehicle's at the hand-over."""
         return yaw_of(self.sample.attitude)
 
-    def place_of(self, ned: FloatArray) -> GlobalPosition:
+    def global_position_of(self, ned: FloatArray) -> GlobalPosition:
         """Return a position near the ground's in degrees and altitude."""
         north, east, down = ned - np.array(self._ground.position_ned)
         degrees_1e7 = 1e7 * math.degrees(1.0 / EARTH_RADIUS_M)
-        parallel = math.cos(math.radians(self._place.latitude_1e7 * 1e-7))
+        parallel = math.cos(math.radians(self._ground_position.latitude_1e7 * 1e-7))
         return GlobalPosition(
-            self._place.latitude_1e7 + round(north * degrees_1e7),
-            self._place.longitude_1e7 + round(east * degrees_1e7 / parallel),
-            self._place.altitude_m - float(down),
+            self._ground_position.latitude_1e7 + round(north * degrees_1e7),
+            self._ground_position.longitude_1e7 + round(east * degrees_1e7 / parallel),
+            self._ground_position.altitude_m - float(down),
         )
 
 
@@ -272,10 +272,10 @@ class Air:
 
 LANDING_LIMIT_S = 90.0
 ASK_AGAIN_S = 1.0
-MOST_ASKS = 8  # that somebody else may undo, or PX4 deny
+MAX_ASKS = 8  # that somebody else may undo, or PX4 deny
 DISARM_AFTER_S = 8.0  # on the ground; PX4 disarms by itself before (COM_DISARM_LAND)
 UNHEARD_S = 30.0
-LANDED_M = 0.6  # above the place of the take-off, as far as it is known there
+LANDED_M = 0.6  # above the position of the take-off, as far as it is known there
 FALL_LIMIT_S, SETTLE_S = 5.0, 0.5
 UNKNOWN_S = 2.0  # one that was told to arm, and has not said that it did, is asked to land, too
 
@@ -306,7 +306,7 @@ def bring_down(vehicle: Px4Vehicle, crash: CrashWatch | None = None) -> str:
         may_fly = is_heard or vehicle.is_armed or now - begun > UNKNOWN_S
         may_land = may_fly and not vehicle.is_terminated
         if may_land and vehicle.mode not in (LAND, DESCEND) and now - asked >= ASK_AGAIN_S:
-            if asks == MOST_ASKS:
+            if asks == MAX_ASKS:
                 return f"it is left in PX4's mode {vehicle.mode}: something keeps it from landing"
             asked, asks = now, asks + is_heard
             ask_to_land(vehicle)
@@ -344,10 +344,14 @@ def termination_of(vehicle: Px4Vehicle) -> str:
 def is_taken(vehicle: Px4Vehicle) -> bool:
     """Return whether somebody flies it by hand."""
     mode = vehicle.mode
-    return mode is not None and mode.is_piloted and vehicle.said(MODE_NAME, LANDING_LIMIT_S) is None
+    return (
+        mode is not None
+        and mode.is_piloted
+        and vehicle.last_text(MODE_NAME, LANDING_LIMIT_S) is None
+    )
 
 
 def ask_to_land(vehicle: Px4Vehicle) -> None:
     """Send the mode without waiting for an answer: the reported mode shows whether it lands."""
     custom = float(vehicle.dialect.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED)
-    vehicle.tell("DO_SET_MODE", custom, LAND.main, LAND.sub)
+    vehicle.send_command("DO_SET_MODE", custom, LAND.main, LAND.sub)

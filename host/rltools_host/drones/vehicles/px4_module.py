@@ -32,7 +32,7 @@ MODULE = "rlt_policy"
 MODE_NAME = "RL Policy"
 CANDIDATE = "candidate.rltp"
 SITL_FOLDER, CARD_FOLDER = "/rlt", "/fs/microsd/rlt"
-MOST_BYTES = 32768
+MAX_BYTES = 32768
 END_ATTEMPTS = 3
 REFUSAL = re.compile(r"refused: reason (\d+), at (\d+)")
 TRIED = "^on trial for"
@@ -42,7 +42,7 @@ READY = "ready"
 READY_BY_S, ASK_AGAIN_S = 5.0, 0.5  # a measurement may come late
 SLOT_REFUSAL = re.compile(r"error (\d+) of the slots")
 DATA_BYTES = 70
-DATA_PLACE = 9  # of the data in SERIAL_CONTROL, behind baud rate, timeout, device, flags, count
+DATA_OFFSET = 9  # of the data in SERIAL_CONTROL, behind baud rate, timeout, device, flags, count
 ANSWER_TIMEOUT_S = 3.0  # then it is asked again
 LAST_TIMEOUT_S = 12.0  # of the last attempt: a busy machine is late, and nothing is gained by haste
 ATTEMPTS = 3
@@ -89,8 +89,8 @@ class Px4Shell:
                             "PX4 with integrations/px4 of this revision, and start it"
                         )
                     lines = [match.groups() for match in LINE.finditer(whole)]
-                    found = [(level, said.strip()) for level, said in lines]
-                    if any(level == "ERROR" or last.search(said) for level, said in found):
+                    found = [(level, line.strip()) for level, line in lines]
+                    if any(level == "ERROR" or last.search(line) for level, line in found):
                         return found
         raise LinkLostError(
             f"the shell of {vehicle.name} does not answer `{MODULE} {words}`: "
@@ -118,8 +118,8 @@ class Px4Shell:
 
 def _data_of(message: object) -> str:
     payload = payload_of(message)
-    count = payload[DATA_PLACE - 1] if len(payload) >= DATA_PLACE else 0
-    return payload[DATA_PLACE : DATA_PLACE + min(count, DATA_BYTES)].decode(errors="replace")
+    count = payload[DATA_OFFSET - 1] if len(payload) >= DATA_OFFSET else 0
+    return payload[DATA_OFFSET : DATA_OFFSET + min(count, DATA_BYTES)].decode(errors="replace")
 
 
 class Px4Policies:
@@ -144,9 +144,9 @@ class Px4Policies:
     def push(self, image: PolicyImage, progress: Progress | None = None) -> None:
         """Upload the image as the module's candidate, check its bytes, and start its trial."""
         name, data = self._vehicle.name, image.data
-        if len(data) > MOST_BYTES:
+        if len(data) > MAX_BYTES:
             raise RefusedError(
-                f"{image.origin} has {len(data):,} bytes, the module of PX4 takes {MOST_BYTES:,}: "
+                f"{image.origin} has {len(data):,} bytes, the module of PX4 takes {MAX_BYTES:,}: "
                 "train smaller networks"
             )
         files = FileClient(self._vehicle.connection)
@@ -164,7 +164,7 @@ class Px4Policies:
         # Late answers to `status` have "none on trial" and "setpoints refused 0".
         lines = self._shell.ask("try", rf"{TRIED}|{REFUSAL.pattern}|error \d+ of|cannot be read")
         # Where its first answer was lost, the module refuses the second request: it tries it.
-        if not any(re.match(TRIED, said) for _, said in lines) and not self._is_on_trial():
+        if not any(re.match(TRIED, line) for _, line in lines) and not self._is_on_trial():
             self._has_tried = False
             raise RefusedError(f"{name} refuses the policy: {refusal(lines, image)}")
 
@@ -196,12 +196,12 @@ class Px4Policies:
 
     def _refusal(self, guard: Callable[[], None]) -> str:
         """Return READY, or the module's reason to refuse its mode."""
-        for _, said in self._shell.ask("status", "^ticks", guard):
-            if match := READINESS.fullmatch(said):
+        for _, text in self._shell.ask("status", "^ticks", guard):
+            if match := READINESS.fullmatch(text):
                 return match[2]
         return "it does not say of itself that it is"
 
-    def place_target(
+    def set_target(
         self, offset_m: tuple[float, float, float], guard: Callable[[], None] = lambda: None
     ) -> None:
         """Set the target for the next entry of the mode: its offset from the vehicle in the
@@ -236,9 +236,9 @@ class Px4Policies:
 
     def _is_on_trial(self) -> bool:
         for _ in range(ATTEMPTS):  # the line of it may be lost, where the last one is not
-            for _, said in self._shell.ask("status", "^ticks"):
-                if said in (ON_TRIAL, NONE_ON_TRIAL):
-                    return said == ON_TRIAL
+            for _, text in self._shell.ask("status", "^ticks"):
+                if text in (ON_TRIAL, NONE_ON_TRIAL):
+                    return text == ON_TRIAL
         raise LinkLostError(f"{self._vehicle.name} does not say whether a policy is on trial")
 
     def close(self) -> None:
@@ -247,19 +247,19 @@ class Px4Policies:
 
 def refusal(lines: list[tuple[str, str]], image: PolicyImage) -> str:
     """Return why an image was refused, in words."""
-    said = lines[-1][1]
-    if match := SLOT_REFUSAL.search(said):
+    text = lines[-1][1]
+    if match := SLOT_REFUSAL.search(text):
         return text_of_number(int(match[1]), SLOT_ERRORS)
-    if match := REFUSAL.search(said):
-        number, place = int(match[1]), int(match[2])
+    if match := REFUSAL.search(text):
+        number, index = int(match[1]), int(match[2])
         name = name_of(number, POLICY_REASONS)
         channels = (*image.observations, *image.actions)
         text = f"{name}: {text_of_number(number, POLICY_REASONS)}"
-        if name == "other_contract" and place < len(channels):
-            text += f' (channel {place}, here "{channels[place].name}")'
+        if name == "other_contract" and index < len(channels):
+            text += f' (channel {index}, here "{channels[index].name}")'
         if name == "malformed":
             text += unknown_to_earlier(
                 image, "its module", "build PX4 with integrations/px4 of this revision"
             )
         return text
-    return said
+    return text

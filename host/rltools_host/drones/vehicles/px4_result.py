@@ -12,14 +12,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec import Struct, structs
 
 from rltools_host.documents import Digest, Line, NotNegative, Number, Unfit, typed
 from rltools_host.drones.flight.gate import hover_rule
-from rltools_host.drones.flight.result import Measures, Predict, Series, measure
+from rltools_host.drones.flight.result import Measures, Predict, Series, measure, settled_text
 from rltools_host.drones.flight.simulator import flight_library
 from rltools_host.drones.vehicles.px4_state import Sample
 from rltools_host.files import parse_json, plain_json
@@ -38,10 +37,10 @@ NOT_FLOWN = (
 # -- a hand-back -----------------------------------------------------------------------------------
 
 LOOK_S, ATTITUDE_S, THRUST_S = 1.0, 0.5, 0.1  # after the hand-back
-MOMENTS_BEFORE = 3  # the mode is told a little later than it changes
+MOMENTS_BEFORE = 3  # the mode is reported a little later than it changes
 ROUNDING_S = 1e-6
 # Up to which it is bumpless.
-MOST_THRUST, MOST_ATTITUDE_DEG, MOST_HEIGHT_M = 0.1, 5.0, 0.1
+MAX_THRUST, MAX_ATTITUDE_DEG, MAX_HEIGHT_M = 0.1, 5.0, 0.1
 
 
 @dataclass(frozen=True)
@@ -58,20 +57,20 @@ class HandBack:
 
     time_s: NotNegative  # since the policy took over
     speed_m_s: NotNegative  # at that moment
-    thrust_change: NotNegative | None  # between two tellings, the greatest by 0.1 s after
+    thrust_change: NotNegative | None  # between two reports, the greatest by 0.1 s after
     attitude_deg: NotNegative  # the greatest rotation within 0.5 s
     height_m: NotNegative  # the greatest change within 1 s
-    away_m: NotNegative  # ... of the place on the ground
+    away_m: NotNegative  # ... of the position on the ground
 
     @property
     def is_bumpless(self) -> bool:
         return (
-            (self.thrust_change is None or self.thrust_change <= MOST_THRUST)
-            and self.attitude_deg <= MOST_ATTITUDE_DEG
-            and self.height_m <= MOST_HEIGHT_M
+            (self.thrust_change is None or self.thrust_change <= MAX_THRUST)
+            and self.attitude_deg <= MAX_ATTITUDE_DEG
+            and self.height_m <= MAX_HEIGHT_M
         )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {**asdict(self), "is_bumpless": self.is_bumpless}
 
 
@@ -89,7 +88,7 @@ def measure_hand_back(
         end_s = begin.time_s + limit_s + ROUNDING_S
         return [moment for moment in after if moment.sample.time_s <= end_s]
 
-    told = [
+    signals = [
         moment.collective
         for moment in (*before, *within(THRUST_S))
         if moment.collective is not None
@@ -100,7 +99,7 @@ def measure_hand_back(
     return HandBack(
         time_s,
         begin.speed,
-        float(np.abs(np.diff(told)).max()) if len(told) > 1 else None,
+        float(np.abs(np.diff(signals)).max()) if len(signals) > 1 else None,
         max((angle_deg(begin, moment.sample) for moment in within(ATTITUDE_S)), default=0.0),
         max((abs(float(down)) for _, _, down in moved), default=0.0),
         max((math.hypot(north, east) for north, east, _ in moved), default=0.0),
@@ -154,7 +153,7 @@ class StartResult:
         return self.measures is not None and self.measures.success
 
     @property
-    def most_apart_m(self) -> float | None:
+    def max_apart_m(self) -> float | None:
         """Return the maximum distance between the vehicle and our simulator's at the same time."""
         if self.series is None or self.prediction is None:
             return None
@@ -162,8 +161,8 @@ class StartResult:
         apart = self.series.rows[:count, :3] - self.prediction.rows[:count, :3]
         return float(np.linalg.norm(apart, axis=1).max()) if count else None
 
-    def document(self, with_series: bool) -> dict[str, Any]:
-        document: dict[str, Any] = {
+    def document(self, with_series: bool) -> dict[str, object]:
+        document: dict[str, object] = {
             "offset_m": list(self.offset_m),
             "success": self.success,
             "cause": self.cause,
@@ -171,7 +170,7 @@ class StartResult:
             "measures": asdict(self.measures) if self.measures else None,
             "hand_back": self.hand_back.document() if self.hand_back else None,
             "predicted": asdict(self.predicted) if self.predicted else None,
-            "most_apart_m": self.most_apart_m,
+            "most_apart_m": self.max_apart_m,
         }
         if with_series:
             document["series"] = self.series.document() if self.series else None
@@ -204,8 +203,8 @@ class FlightResult:
         """Return whether all starts succeeded and the vehicle landed."""
         return bool(self.starts) and all(start.success for start in self.starts) and not self.crash
 
-    def document(self, with_series: bool = True) -> dict[str, Any]:
-        plain: dict[str, Any] = plain_json(
+    def document(self, with_series: bool = True) -> dict[str, object]:
+        plain: dict[str, object] = plain_json(
             {
                 "vehicle": self.vehicle,
                 "policy_sha256": self.policy_sha256,
@@ -248,7 +247,7 @@ def _row(start: StartResult, has_prediction: bool) -> tuple[str, ...]:
         cells = (offset, "yes" if measures.success else "no", *_figures(measures))
     if not has_prediction:
         return cells
-    apart, predicted = start.most_apart_m, start.predicted
+    apart, predicted = start.max_apart_m, start.predicted
     return (
         *cells,
         f"last second {predicted.last_second_error_m:.3f} m" if predicted else "",
@@ -257,8 +256,11 @@ def _row(start: StartResult, has_prediction: bool) -> tuple[str, ...]:
 
 
 def _figures(measures: Measures) -> tuple[str, str, str]:
-    settled = f"{measures.settling_s:.2f} s" if measures.settling_s is not None else "never"
-    return f"{measures.greatest_error_m:.2f} m", f"{measures.last_second_error_m:.3f} m", settled
+    return (
+        f"{measures.greatest_error_m:.2f} m",
+        f"{measures.last_second_error_m:.3f} m",
+        settled_text(measures.settling_s),
+    )
 
 
 # -- flight-px4.json, read back --------------------------------------------------------------------
@@ -266,7 +268,7 @@ def _figures(measures: Measures) -> tuple[str, str, str]:
 
 class StoredSeries(Struct, frozen=True):
     time_s: list[Number]
-    rows: list[list[Number | None]]  # null: what was told was not a number
+    rows: list[list[Number | None]]  # null: the reported value was not a number
 
     def read(self) -> Series:
         columns = len(flight_library().contract.observations)

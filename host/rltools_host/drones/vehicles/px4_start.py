@@ -54,7 +54,7 @@ ARRIVED_M, ARRIVED_M_S, ARRIVED_S = 0.3, 0.2, 1.0
 TRANSIT_LIMIT_S = 40.0
 SLOWEST = 6.0  # PX4's time may pass slower than ours, by this factor
 STUCK_S = 1.0  # after what the module said, in which PX4 takes the vehicle
-SAID_S = 3.0  # ago, at most, that the module said why it gave up
+REASON_S = 3.0  # ago, at most, that the module said why it gave up
 
 
 @dataclass(frozen=True)
@@ -69,21 +69,21 @@ def starts_for(image: PolicyImage, count: int, say: Say = lambda _: None) -> Sta
     """Return the first of STARTS; scale them towards the target, and report that, where the policy
     may not be handed a vehicle about as far away as the furthest. Raise RefusedError where it may
     not be handed one that rests near its target."""
-    most = ENTRY_AT_REST if image.entry is None else image.entry
-    arrived_m = min(ARRIVED_M, most.offset_m / 2)
+    limits = ENTRY_AT_REST if image.entry is None else image.entry
+    arrived_m = min(ARRIVED_M, limits.offset_m / 2)
     furthest_m = max(math.hypot(*offset) for offset in STARTS)
-    part = min(1.0, (most.offset_m - arrived_m) / furthest_m)
+    part = min(1.0, (limits.offset_m - arrived_m) / furthest_m)
     lowest_m = HEIGHT_M + part * min(up for _, _, up in STARTS) - arrived_m
-    if most.speed_m_s < ARRIVED_M_S or arrived_m == 0.0 or most.height_m > lowest_m:
+    if limits.speed_m_s < ARRIVED_M_S or arrived_m == 0.0 or limits.height_m > lowest_m:
         raise RefusedError(
             f"PX4 hands over at up to {ARRIVED_M_S:g} m/s and {lowest_m:.1f} m above ground, and "
-            f"the policy may be handed {entry_text(most)}: train another one, and measure it by "
+            f"the policy may be handed {entry_text(limits)}: train another one, and measure it by "
             f"`{command_line('evaluate', 'RUN', '--gate', 'entry')}`"
         )
     if part < 1.0:
         say(
             f"starts up to {part * furthest_m:.2f} m from the target, not {furthest_m:g} m: the "
-            f"policy may be handed a vehicle up to {most.offset_m:.3g} m away, and PX4 stops "
+            f"policy may be handed a vehicle up to {limits.offset_m:.3g} m away, and PX4 stops "
             f"within {arrived_m:.2g} m of a start"
         )
     offsets = [(part * x, part * y, part * z) for x, y, z in STARTS[:count]]
@@ -196,7 +196,7 @@ class StartFlight:
         frame = TargetFrame((0.0, 0.0, 0.0), air.yaw)
         there = air.target_ned + frame.world(self._start.offset_m)
         air.allowed = {TAKE_OFF, HOLD}
-        vehicle.go_to(air.place_of(there), "to go to the start", air.watch)
+        vehicle.go_to(air.global_position_of(there), "to go to the start", air.watch)
         rests_since = math.inf
 
         def has_arrived() -> bool:
@@ -223,7 +223,7 @@ class StartFlight:
         level = TargetFrame((0.0, 0.0, 0.0), air.yaw)
         away = level.vector(air.target_ned - air.sample.position_ned)
         offset = (round(away[0], 2), round(away[1], 2), round(away[2], 2))
-        self._policies.place_target(offset, air.watch)
+        self._policies.set_target(offset, air.watch)
         entry = air.sample
         target = entry.position_ned + level.world(offset)
         frame = TargetFrame((target[0], target[1], target[2]), level.yaw)
@@ -256,18 +256,18 @@ class StartFlight:
         """Raise FlightError where the module has ended the policy's flight, and PX4 stays in the
         mode."""
         vehicle = self._vehicle
-        said_at = vehicle.said_at(MODE_NAME)
-        if self._asked_at < said_at < vehicle.clock() - STUCK_S:
+        ended_at = vehicle.last_text_at(MODE_NAME)
+        if self._asked_at < ended_at < vehicle.clock() - STUCK_S:
             raise FlightError(
                 f"the module of {vehicle.name} ended the flight, and PX4 stays in its mode "
-                f'(it says "{vehicle.said(MODE_NAME, math.inf)}")'
+                f'(it says "{vehicle.last_text(MODE_NAME, math.inf)}")'
             )
 
     def _note_fail_safe(self) -> None:
         """Note when the module ended the flight and its reason, where it did."""
-        said = self._vehicle.said(MODE_NAME, SAID_S)
-        if said is not None:
-            why = said.removeprefix(f"{MODE_NAME}: ")
+        text = self._vehicle.last_text(MODE_NAME, REASON_S)
+        if text is not None:
+            why = text.removeprefix(f"{MODE_NAME}: ")
             self._start.fail_safe = FailSafe(round(self._record.times_s[-1], 3), why)
 
     def _take_back(self) -> None:

@@ -67,8 +67,8 @@ def memory(data: RunData) -> Section | None:
             f'<div class="bar">{"".join(spans)}</div><ul class="parts">{"".join(items)}</ul>'
         )
     lead = (
-        "What the linker placed where, in bytes. The board has no other memory: what does not fit "
-        "fails the build."
+        "The sections that the linker put into each memory, in bytes. The board has no other "
+        "memory: what does not fit fails the build."
     )
     return Section("Memory", lead, "".join(bars))
 
@@ -182,8 +182,8 @@ def timings(data: RunData) -> Section | None:
             rows.append(("of that, in evaluations", duration(evaluation_s)))
         if train_s > evaluation_s:
             rate = data.steps_done / (train_s - evaluation_s)
-            told = f"{number(rate, 1)} steps per second"
-            rows.append(("training speed, seen from the host, without them", told))
+            speed = f"{number(rate, 1)} steps per second"
+            rows.append(("training speed, seen from the host, without them", speed))
     progress = data.rows("progress")
     counts = values_of(progress, "counter")
     total = float(data.run.guest_instructions or (counts[-1] if counts.size else 0))

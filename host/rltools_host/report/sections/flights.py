@@ -27,12 +27,12 @@ from rltools_host.runs.names import GATE, result_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_PATHS = 10
+MAX_PATHS = 10
 STYLE = "section > figure + figure { margin-top: 20px; }\n"
 EVERY = 10  # ticks between two points of a curve
 ROTORS = ("front right", "rear right", "rear left", "front left")
 NEAREST_M = 0.005  # the lower end of the logarithmic axis
-MOST_REACH_M = 2.5  # what is farther away is not drawn
+MAX_REACH_M = 2.5  # what is farther away is not drawn
 COLORS_OF_ROTORS = (markup.FIRST, markup.THIRD, markup.SECOND, markup.GOAL)
 
 
@@ -187,7 +187,7 @@ def chosen(result: GateResult) -> list[tuple[str, int]]:
         named.append((f"failure: {worst.short}", int(failed[0])))
     taken = {episode for _, episode in named}
     others = [episode for episode in range(len(outcomes)) if episode not in taken]
-    return named + [("", episode) for episode in others[: MOST_PATHS - len(named)]]
+    return named + [("", episode) for episode in others[: MAX_PATHS - len(named)]]
 
 
 # -- plots -----------------------------------------------------------------------------------------
@@ -200,11 +200,11 @@ def rate_plot(result: GateResult) -> str:
 
     def draw(figure: Figure, _is_wide: bool) -> None:
         axes = figure.add_subplot()
-        for place, share in enumerate(reversed(shares)):
+        for row, share in enumerate(reversed(shares)):
             low, high = share.interval
             color = markup.INK if share is shares[-1] else markup.FIRST
-            axes.plot([100 * low, 100 * high], [place, place], color=color, linewidth=2.4)
-            axes.plot(100 * share.rate, place, "o", color=color, markersize=8, markeredgewidth=0)
+            axes.plot([100 * low, 100 * high], [row, row], color=color, linewidth=2.4)
+            axes.plot(100 * share.rate, row, "o", color=color, markersize=8, markeredgewidth=0)
         axes.set_yticks(range(len(shares)), [share.name for share in reversed(shares)])
         axes.set_ylim(-0.6, len(shares) - 0.4)
         low_end = min(100 * share.interval[0] for share in shares)
@@ -251,7 +251,7 @@ def draw_space(axes: Any, drawn: Sequence[Drawn], *, is_seen_from_above: bool) -
         axis.set_pane_color(markup.CARD)
         axis.line.set_color(markup.LINE)
         axis.set_tick_params(labelsize=10)
-    reach = min(MOST_REACH_M, max(greatest_m(flight) for flight in drawn))
+    reach = min(MAX_REACH_M, max(greatest_m(flight) for flight in drawn))
     for flight in reversed(drawn):
         path = flight.points["position_m"].astype(float)
         path[np.abs(path).max(axis=1) > reach] = np.nan

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HEIGHT = 150  # CSS pixels, of a metric
 PAGE = 1020  # of a row of curves
 GAP = 20
-MOST_EPISODES = 3000  # that are drawn: each is 100 bytes, and more of them hide each other
+MAX_EPISODES = 3000  # that are drawn: each is 100 bytes, and more of them hide each other
 DECADES = 2  # a positive metric that spans more has a logarithmic axis
 STYLE = """
 .metrics { display: grid; grid-template-columns: repeat(var(--columns), 1fr); gap: 18px 20px; }
@@ -56,7 +56,7 @@ def learning_curve(data: RunData) -> str:
     is_new = np.diff(values_of(progress, "episodes"), prepend=0) > 0
     training = Curve(values_of(progress, "step"), values_of(progress, "last_return"))
     training = Curve(training.steps[is_new], training.values[is_new]).finite()
-    drawn = training.thinned(MOST_EPISODES)
+    drawn = training.thinned(MAX_EPISODES)
     steps = values_of(evaluations, "step")
     mean, std = values_of(evaluations, "return_mean"), values_of(evaluations, "return_std")
 
@@ -73,7 +73,7 @@ def learning_curve(data: RunData) -> str:
             markeredgewidth=0,
             label="training episode"
             if drawn is training
-            else f"{MOST_EPISODES:,} training episodes",
+            else f"{MAX_EPISODES:,} training episodes",
         )
         if steps.size:
             low = np.maximum(mean - std, values_of(evaluations, "return_min"))
@@ -160,7 +160,7 @@ def metrics(data: RunData) -> Section | None:
         f"<figcaption>{text(meanings.get(name, ''))}</figcaption></figure>\n"
         for name, curve in known.items()
     )
-    lead = "What the algorithm says of its learning: means between two reports."
+    lead = "The metrics of the algorithm: means between two reports."
     body = f'<div class="metrics" style="--columns: {count}">\n{figures}</div>'
     return Section("Metrics", lead, body, STYLE)
 

@@ -11,7 +11,7 @@ import pytest
 from rltools_host.boards.push import PushResult
 from rltools_host.drones.flight.disturbances import TICKS_A_S, Disturbances, Fault
 from rltools_host.drones.flight.loop import Event, Trace
-from rltools_host.drones.flight.result import LoopResult, lines
+from rltools_host.drones.flight.result import TIME_OVER, LoopResult, lines
 from rltools_host.drones.flight.simulator import Cause, Rule
 from rltools_host.drones.flight.view import (
     distance,
@@ -90,6 +90,10 @@ def told(error_m: float = 0.125, events: tuple[Event, ...] = (), **fields: Any) 
         (
             *(0.0, Event(9, "", "policy dropped: it is slow"), {}, Cause.SUCCESS),
             "the board ended the policy's trial",
+        ),
+        (
+            *(0.0, Event(250, "", TIME_OVER), {}, Cause.SUCCESS),
+            "the policy's trial was over before the flight: give a longer --trial",
         ),
     ],
 )
@@ -239,7 +243,7 @@ def test_figures_of_a_moment() -> None:
     state, half = trace.states[-1:], np.deg2rad(15)
     state["position_m"], state["velocity_m_s"] = (1, -2, 0.5), (3, 4, 0)
     state["attitude"] = (np.cos(half), 0, np.sin(half), 0)
-    told = [" from target 2.291 m", " speed 5.00 m/s", " tilt 30.0°", " place +1.00 -2.00 +0.50 m"]
+    told = [" from target 2.291 m", " speed 5.00 m/s", " tilt 30.0°", " position +1.00 -2.00 +0.50 m"]
     (line,) = figures(trace, 80)
     assert line.plain.split("  ") == told
     assert [line.plain for line in figures(trace, 60)] == ["  ".join(told[:3]), told[3]]

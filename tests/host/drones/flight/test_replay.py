@@ -19,7 +19,7 @@ from rltools_host.drones.flight.result import LoopResult
 from rltools_host.drones.flight.simulator import Flight, Rule
 from rltools_host.drones.flight.view import (
     FRAME_FLOATS,
-    MOST_FRAMES,
+    MAX_FRAMES,
     LiveFlight,
     PlainFlight,
     page,
@@ -89,7 +89,7 @@ def test_a_long_flight_has_fewer_frames() -> None:
     long = result_of(12_000, Disturbances())
     data = data_of(page(long))
     frames = len(base64.b64decode(data["frames"])) / 4 / FRAME_FLOATS
-    assert frames == 4000 <= MOST_FRAMES
+    assert frames == 4000 <= MAX_FRAMES
     assert data["frame_s"] == 0.006
     assert len(page(long)) < 1_000_000
 
@@ -106,7 +106,7 @@ def test_the_picture_on_a_terminal(result: LoopResult) -> None:
         assert "flies over host" in text
         assert "front left" in text
         assert " distance, m " in text
-        assert re.search(r" place [-+]\d\.\d\d [-+]\d\.\d\d [-+]\d\.\d\d m", text)
+        assert re.search(r" position [-+]\d\.\d\d [-+]\d\.\d\d [-+]\d\.\d\d m", text)
         assert text.count(" % ") == 4
         assert all(len(line) <= width for line in text.splitlines())
     assert "fail-safe" in text

@@ -174,13 +174,13 @@ def test_success_is_of_all_starts_and_without_a_crash() -> None:
 
 def test_a_prediction_begins_as_the_flight_did() -> None:
     start = StartResult((0.1, 0.0, 0.0), series(600, 0.25), WELL)
-    assert start.most_apart_m is None
+    assert start.max_apart_m is None
     start.compare(lambda first, times: series(500, first[0] + 0.5).rows[: len(times)])
     assert start.prediction is not None
     assert start.prediction.times_s.shape == (500,)  # a limit was broken then
     assert start.predicted is not None
     assert start.predicted.greatest_error_m == pytest.approx(0.75)
-    assert start.most_apart_m == pytest.approx(0.5)
+    assert start.max_apart_m == pytest.approx(0.5)
     lost = series(600, math.nan)
     lost.rows[1:] = 0.25  # its beginning alone
     sound = series(600, 0.25)
@@ -191,7 +191,7 @@ def test_a_prediction_begins_as_the_flight_did() -> None:
     ):
         unlike.compare(lambda *_: pytest.fail("there is nothing to begin with"))
         assert unlike.prediction is None
-    assert replace(start, prediction=series(0, 0.0)).most_apart_m is None
+    assert replace(start, prediction=series(0, 0.0)).max_apart_m is None
 
 
 def test_document_of_a_start() -> None:
