@@ -185,12 +185,9 @@ def test_an_airframe_of_a_file(
     ("content", "reason"),
     [
         ({**DRONE, "wingspan": 1}, 'unknown value of an airframe "wingspan"'),
-        ({**DRONE, "noise": 1}, 'unknown value of an airframe "noise"'),
         ({**DRONE, "mass_kg": "1"}, "mass_kg: Expected `int | float`"),
-        ({**DRONE, "mass_kg": 1000}, "mass_kg=1000.0 is out of bounds"),
         ({**DRONE, "mass_kg": 0.2}, "its rotors lift 1.2 N, and it weighs 1.96 N"),
         ({**DRONE, "thrust_1": 0.9, "thrust_2": -0.5}, "falls where they turn fastest"),
-        ({**DRONE, "airframe": 3}, "airframe is not 0"),
         ({"mass_kg": 1}, "inertia_x, inertia_y, inertia_z, rotor_x_m, rotor_y_m, thrust_0,"),
         (None, "cannot read --airframe"),
     ],
@@ -256,7 +253,7 @@ def test_a_fault_leads_to_the_safe_action_within_two_ticks(
 ) -> None:
     watcher = Watcher()
     fault = Fault(what, 100)
-    request = request_of(good, disturbances=Disturbances(faults=(fault,)))
+    request = request_of(good, seconds=0.5, disturbances=Disturbances(faults=(fault,)))
     with pytest.raises(FlightError) as caught:
         fly_over_board(request, lambda _: None, watcher)
     document = caught.value.details
@@ -355,9 +352,9 @@ def test_an_output_that_is_not_finite_drops_the_policy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "image", "settings"),
     [
-        ("gain", lambda: controller(gain=40.0), {}),
+        pytest.param("gain", lambda: controller(gain=40.0), {}, marks=pytest.mark.all),
         ("sign", lambda: controller(roll_sign=-1.0), {}),
-        ("other dynamics", controller, {"airframe": 7.0}),
+        pytest.param("other dynamics", controller, {"airframe": 7.0}, marks=pytest.mark.all),
         ("falls", lambda: constant_policy(0.1, 0.1, 0.1, 0.1), {}),
     ],
 )
@@ -460,7 +457,6 @@ def run_words(run: Path | str, *words: str, board: str = "host") -> list[str]:
     ("words", "sentence"),
     [
         (["--seconds", "0"], "--seconds 0: give 0.002 to 60"),
-        (["--trial", "0"], "--trial 0: give seconds above 0"),
         (["--fault", "nan@20"], "--fault nan@20: the flight lasts 10 s"),
         (["--set", "noise=much"], "--set noise=much: much is not a number"),
         (["--px4", "udp:127.0.0.1:1"], "choose what flies: --board BOARD, or --px4"),
@@ -494,6 +490,7 @@ def test_a_policy_of_something_else(tmp_path: Path) -> None:
         fly_here(run)
 
 
+@pytest.mark.all
 def test_a_board_with_another_program_or_contract(good: Path, tmp_path: Path) -> None:
     for contract, program, sentence in (
         ("pendulum", "infer", 'acts by the contract "pendulum", for which'),

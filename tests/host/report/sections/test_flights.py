@@ -74,6 +74,7 @@ def test_rates_causes_and_pictures(
     assert not re.search(r"#00010[1-8]", html)  # colors are the page's
 
 
+@pytest.mark.all
 def test_parts_and_the_map_of_airframes(
     folder: Path, image: PolicyImage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
