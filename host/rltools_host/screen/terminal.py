@@ -74,7 +74,7 @@ class InPlace:
 
 
 def open_live(stream: IO[str]) -> Live:
-    """Start rich's live display, which draws when it is told to, and has no thread."""
+    """Start rich's live display, which draws on demand, without a thread."""
     from rich.console import Console
     from rich.live import Live
 

@@ -1,15 +1,14 @@
-"""Least squares: where they begin, what leaves the smallest residuals, and how sure that is.
+"""Least squares: their start, the parameters with the smallest residuals, and their errors.
 
-What a log does not show is taken from published drones, with how sure it is, and enters as
-measurements do: so the intervals of what the log shows have that error in them, too. The covariance
-is the larger of two, parameter by parameter: that of white noise, and that of errors which are
-alike within blocks of time (a sandwich of the blocks' gradients, to first order what a bootstrap of
-blocks gives).
+What a log does not show is taken from published drones with its standard deviation, and enters as a
+measurement does: so the intervals of what the log shows contain that error too. The covariance is
+the larger of two, parameter by parameter: that of white noise, and that of errors which are equal
+within blocks of time (a sandwich of the blocks' gradients, to first order a bootstrap of blocks).
 
-How long gusts last and how much the rotors do can hardly be told apart where a controller answers
-to the gusts: parameters that are found with gusts that are held, and gusts with parameters that are
-held, come to rest far from the most likely ones. So the parameters are found for some durations,
-the most likely duration is that of the parabola through them, and its error is in the intervals.
+The duration of gusts and the effect of the rotors can hardly be distinguished where a controller
+answers to the gusts: a search that alternates between parameters and gusts ends far from the most
+likely ones. So the parameters are found for some durations; the most likely duration is that of the
+parabola through them, and its error is in the intervals.
 """
 
 from __future__ import annotations

@@ -277,7 +277,7 @@ DISARM_AFTER_S = 8.0  # on the ground; PX4 disarms by itself before (COM_DISARM_
 UNHEARD_S = 30.0
 LANDED_M = 0.6  # above the position of the take-off, as far as it is known there
 FALL_LIMIT_S, SETTLE_S = 5.0, 0.5
-UNKNOWN_S = 2.0  # one that was told to arm, and has not said that it did, is asked to land, too
+UNKNOWN_S = 2.0  # a vehicle that was asked to arm, and has not reported it, is asked to land too
 
 
 def bring_down(vehicle: Px4Vehicle, crash: CrashWatch | None = None) -> str:
