@@ -79,21 +79,21 @@ MAX_TILT = 180.0  # degrees: upside down
 class Rule:
     """The rule by which a flight succeeds: it lasts `seconds` without a broken limit or a fault, is
     within `radius_m` of its target for the part `share` of the ticks of the last `last_seconds`,
-    and never tilts further than `max_tilt` degrees."""
+    and never tilts further than `most_tilt` degrees."""
 
     seconds: float
     last_seconds: float
     radius_m: float
     share: float = 1.0
-    max_tilt: float = MAX_TILT
+    most_tilt: float = MAX_TILT
 
     @property
     def text(self) -> str:
         share = "" if self.share == 1 else f"{100 * self.share:g} % of "
         tilt = (
             ""
-            if self.max_tilt >= MAX_TILT
-            else f", never tilted by more than {self.max_tilt:g} deg"
+            if self.most_tilt >= MAX_TILT
+            else f", never tilted by more than {self.most_tilt:g} deg"
         )
         return (
             f"within {self.radius_m:g} m for {share}the last {self.last_seconds:g} s "
@@ -375,7 +375,7 @@ def fly(
     vehicles' states as the contract's numbers describe them. `excursions` (count) receives how far
     the flights strayed.
     """
-    if excursions is None and rule.max_tilt < MAX_TILT:
+    if excursions is None and rule.most_tilt < MAX_TILT:
         excursions = np.zeros(count, flight_library().records["Excursion"])
     data, caller = np.zeros(0, np.uint8), None
     if isinstance(policy, PolicyImage):
@@ -403,7 +403,7 @@ def fly(
         "judged_ticks": judged,
         "needed_ticks": needed,
         "radius_m": rule.radius_m,
-        "most_tilt_rad": math.radians(rule.max_tilt),
+        "most_tilt_rad": math.radians(rule.most_tilt),
         "starts": 0 if starts is None else starts.ctypes.data,
         "excursions": 0 if excursions is None else excursions.ctypes.data,
         "threads": min(max(threads, 1), library.max_threads, count),

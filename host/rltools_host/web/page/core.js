@@ -63,7 +63,7 @@ export function bitsOf(type, value) {
   return bits.getUint32(0);
 }
 
-/** The base of every module: its self-test, and a policy image that it takes or refuses. */
+/** What modules share: a self-test, and a policy image that they take or refuse. */
 export class Module {
   constructor(module) {
     this.exports = new WebAssembly.Instance(module, {}).exports;

@@ -77,7 +77,7 @@ export class EpisodePlayer {
     return outcome === ENDED;
   }
 
-  /** Returns the names that it cannot set from the address: a link restores the run alone. */
+  /** Returns the names that it cannot set: a link restores the run alone. */
   restore(words) {
     return Object.keys(words);
   }

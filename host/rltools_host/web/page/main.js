@@ -48,7 +48,7 @@ function address() {
   return `#${words}`;
 }
 
-/** Returns the values of the run that is shown; null where it has not begun and the fields count. */
+/** Returns the values of the run that is shown; null before it begins. */
 function inForce() {
   if (reporter === "board") return boardValues;
   return hasBegun ? ranWith : null;
@@ -69,7 +69,7 @@ function fieldChanged() {
 }
 
 let addressTimer = 0;
-/** Updates the address later: browsers limit its changes while a slider moves. */
+/** Updates the address later: browsers limit its changes. */
 function addressLater() {
   clearTimeout(addressTimer);
   addressTimer = setTimeout(() => history.replaceState(null, "", address()), 300);
@@ -275,7 +275,7 @@ function playTraining() {
 
 // ---- The episode that is played ------------------------------------------------------------------
 
-/** Loads the quadrotor's module, whose files only the pages of quadrotors need. */
+/** Loads the quadrotor's module, if the page needs it. */
 async function showPlayer() {
   const now = description;
   player?.close();

@@ -18,8 +18,8 @@ function metricRow({ name, description: sentence }) {
   return row;
 }
 
-/** Shows the rows of the table: the run's, where it `isUsual` with its values at the defaults but for
- * seed and steps, and those `known` of other devices. */
+/** Shows the table: the run's row, and those `known` of other devices; `isUsual`: the run's values are
+ * the defaults but for seed and steps. */
 export function showStates(box, { step, hash, device, values, known, isUsual }) {
   const steps = Math.min(step, values.steps); // a rollout may end beyond them
   const rows = [{ device, seed: values.seed, steps, hash, mine: true }];
@@ -29,8 +29,8 @@ export function showStates(box, { step, hash, device, values, known, isUsual }) 
     for (const value of [row.device, row.seed, number(row.steps), row.hash]) {
       line.append(Object.assign(document.createElement("td"), { textContent: value }));
     }
-    const isAlike = isUsual && row.seed === values.seed && row.steps === steps && steps === values.steps;
-    if (!row.mine && isAlike) line.className = row.hash === hash ? "same" : "other";
+    const isSame = isUsual && row.seed === values.seed && row.steps === steps && steps === values.steps;
+    if (!row.mine && isSame) line.className = row.hash === hash ? "same" : "other";
     if (row.mine) line.dataset.hash = hash;
     return line;
   }));
