@@ -30,7 +30,7 @@ from benchmarks import harness
 from benchmarks.harness import Contender, Json, MeasurementError, Peers, Row
 from rltools_host.drones.flight.gate import Gate, load_gate
 from rltools_host.drones.flight.gate_result import GateResult, fly_gate
-from rltools_host.drones.flight.simulator import MOST_TOGETHER, Array, check_policy, flight_library
+from rltools_host.drones.flight.simulator import MAX_TOGETHER, Array, check_policy, flight_library
 from rltools_host.errors import RltError
 from rltools_host.lines import aligned
 from rltools_host.policies.image import Float32Array, PolicyImage, read_run_policy
@@ -110,7 +110,7 @@ class Pilot(Contender):
         variables = {**harness.ONE_THREAD, "PYTHONPATH": str(harness.PEERS)}
         super().__init__(name, command, variables, directory / f"{name}.log", START_S)
         self._process.send_signal(signal.SIGCONT)
-        self._rows = np.zeros((MOST_TOGETHER, len(flight_library().contract.observations)), "<f4")
+        self._rows = np.zeros((MAX_TOGETHER, len(flight_library().contract.observations)), "<f4")
 
     def speeds(self, tick: int, place: NDArray[np.uint32], observations: Float32Array) -> Any:
         """Return (n, 4) in [0, 1], of flights at these places of those that fly together."""
@@ -121,7 +121,7 @@ class Pilot(Contender):
             self._process.stdin.flush()
         except BrokenPipeError:
             raise self._failed() from None
-        answer = np.frombuffer(self._exactly(16 * MOST_TOGETHER), "<f4").reshape(-1, 4)[place]
+        answer = np.frombuffer(self._exactly(16 * MAX_TOGETHER), "<f4").reshape(-1, 4)[place]
         if not np.isfinite(answer).all():
             raise MeasurementError(f"{self.name} answered something that is not a number")
         return np.clip(answer, 0, 1)
@@ -157,7 +157,7 @@ def flown(pilot: Pilot, gate: Gate) -> GateResult:
     airframes = gate.airframes()
 
     def act(tick: int, index: NDArray[np.uint32], observations: Float32Array) -> Any:
-        speeds = pilot.speeds(tick, index % MOST_TOGETHER, observations)
+        speeds = pilot.speeds(tick, index % MAX_TOGETHER, observations)
         return thrust_parts(airframes[index], speeds)
 
     return GateResult(gate, "", pilot.name, "", "", gate.fly(act))

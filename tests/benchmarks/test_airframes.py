@@ -14,7 +14,7 @@ from msgspec import structs
 
 from benchmarks import any_airframe as airframes
 from benchmarks import harness
-from benchmarks.any_airframe import MOST_TOGETHER, Pilot, flown, thrust_parts
+from benchmarks.any_airframe import MAX_TOGETHER, Pilot, flown, thrust_parts
 from rltools_host.drones.flight.gate import load_gate
 from rltools_host.drones.flight.simulator import flight_library
 from rltools_host.errors import MissingToolError
@@ -93,10 +93,10 @@ def raptor(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
 def test_raptor_in_each_tick_begins_with_the_state_of_its_step(raptor: Any) -> None:
     """So that in the ticks of its own rate it does what it does at that alone, and in those between
     answers what it sees as though the step were only now."""
-    rows = np.random.default_rng(1).uniform(-0.2, 0.2, (11, MOST_TOGETHER, 13)).astype("<f4")
+    rows = np.random.default_rng(1).uniform(-0.2, 0.2, (11, MAX_TOGETHER, 13)).astype("<f4")
     rows[:, :, 6] = 1.0
     rows[3] = rows[0]
-    place = np.arange(MOST_TOGETHER, dtype=np.uint32)
+    place = np.arange(MAX_TOGETHER, dtype=np.uint32)
     answers = []
     for options in (("--each-tick",), ()):
         with raptor(*options) as pilot:

@@ -166,7 +166,7 @@ def compare_runs(
         return
     lines = comparison_lines(comparison, columns(sys.stdout))
     if output is not None:
-        lines += ["", f"wrote {near_path(Path(document['path']))}"]
+        lines += ["", f"wrote {near_path(Path(str(document['path'])))}"]
     print(without_commands("\n".join(lines)))
 
 

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,8 +34,8 @@ def run(
     rotor_y_m: float | None = None,
     out: Path | None = None,
     json_output: bool = False,
-) -> dict[str, Any]:
-    """Prints what is found; returns what `--json` prints."""
+) -> dict[str, object]:
+    """Fit the log and print the parameters; return what `--json` prints."""
     require_airframe(mass_kg, rotor_x_m, rotor_y_m)
     if out is not None and (mass_kg is None or rotor_x_m is None):
         raise UsageError(
@@ -63,12 +63,14 @@ def run(
 
 
 def require_airframe(mass_kg: float | None, x_m: float | None, y_m: float | None) -> None:
-    """UsageError unless what is given of the airframe makes sense."""
+    """Raise UsageError unless the given values of the airframe make sense."""
     require_positive("--mass", mass_kg, LARGEST_KG, "kg")
     require_positive("--rotor-x", x_m, LARGEST_M, "m")
     require_positive("--rotor-y", y_m, LARGEST_M, "m")
     if (x_m is None) != (y_m is None):
-        raise UsageError("--rotor-x and --rotor-y go together: the place of the front left rotor")
+        raise UsageError(
+            "--rotor-x and --rotor-y go together: the position of the front left rotor"
+        )
 
 
 def require_positive(option: str, value: float | None, largest: float, unit: str) -> None:
@@ -77,7 +79,7 @@ def require_positive(option: str, value: float | None, largest: float, unit: str
 
 
 def lines(result: FitResult, out: Path | None, width: int = UNLIMITED) -> list[str]:
-    """What a person reads."""
+    """Return the parameters for people."""
     fitted = result.fit
     log = fitted.log
     text = [
@@ -158,8 +160,7 @@ def command(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """It prints the thrust curve per mass, the lags of the motors, latency, inertia, torque and
-    drag, each with its interval of 95 %. It names the parameters that the log does not show, and
-    does not write them.
-    """
+    """Print the thrust curve per mass, the lags of the motors, latency, inertia, torque and drag,
+    each with its interval of 95 %. Parameters that the log does not show are named, and not
+    written."""
     run(log, mass, rotor_x, rotor_y, out, json_output)

@@ -1,4 +1,4 @@
-"""`rlt fly`: a policy flies a vehicle that is simulated, and what comes of it is reported."""
+"""`rlt fly`: fly a simulated vehicle with a policy, and report the result."""
 
 from __future__ import annotations
 
@@ -142,12 +142,12 @@ def command(
         typer.Option("--out", "-o", metavar="PATH", help="File for the JSON."),
     ] = None,
 ) -> None:
-    """With --board the simulator runs here, and the policy acts on the board, 500 times a second
-    of simulated time. The board keeps it if it flies well, with the bits of the same flight here.
+    """Simulate here with --board, while the policy acts on the board, 500 times a second of
+    simulated time. The board keeps it if it flies well, with the bits of the same flight here.
 
-    With --px4 the command pushes the policy and gives it the vehicle for ten seconds of each
-    start; PX4's own modes do the rest. PX4 keeps a policy that ends each start within 0.2 m of
-    its target. A vehicle that does not report that it is simulated is refused.
+    With --px4 the command pushes the policy and gives it the vehicle for ten seconds of each start;
+    PX4's own modes do the rest. PX4 keeps a policy that ends each start within 0.2 m of its target.
+    A vehicle that does not report that it is simulated is refused.
 
     docs/flight.md has the details.
     """
@@ -177,7 +177,7 @@ def command(
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is given of a flight; None: the gate's, or what is usual."""
+    """The conditions of a flight that the user gave; None: the gate's, or the default."""
 
     gate: str | None
     seconds: float | None
@@ -189,7 +189,7 @@ class Conditions:
 def request_of(
     run_name: str, place: PolicyPlace, conditions: Conditions, **fields: Any
 ) -> FlyRequest:
-    """The gate's settings hold, or the run's own, where no others are given."""
+    """Return the request; the gate's settings, or the run's own, hold where no others are given."""
     given = given_numbers(conditions.settings)
     run = RunFolder.open(run_name)
     gate = load_gate(conditions.gate) if conditions.gate is not None else None
@@ -214,7 +214,8 @@ def request_of(
 def fly_board(
     request: FlyRequest, json_output: bool = False, out: Path | None = None
 ) -> LoopResult:
-    """Writes the replay and the result into the run's folder, whatever came of the flight."""
+    """Fly over a board; write the replay and the result into the run's folder, whatever the
+    outcome."""
     folder = RunFolder.open(request.run).path
     replay = folder / result_file(FLIGHT, request.place.board, ".html")
 
@@ -250,7 +251,8 @@ def fly_px4(
     out: Path | None,
     which: str = LAST,
 ) -> FlightResult:
-    """`settings` are the prediction's, where they are not those that the vehicle tells."""
+    """Fly a PX4; `settings` change those with which the prediction flies, which the vehicle
+    reports."""
     if not 1 <= starts <= len(STARTS):
         raise UsageError(f"--starts {starts}: give 1 to {len(STARTS)}")
     if out is not None and not out.absolute().parent.is_dir():

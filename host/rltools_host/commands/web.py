@@ -1,5 +1,5 @@
-"""`rlt web`: a folder with a page that trains in the browser; any host of static files can have
-it."""
+"""`rlt web`: write a folder with a page that trains in the browser; any host of static files can
+have it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def command(
     port: ServedPort = DEFAULT_PORT,
     json_output: Json = False,
 ) -> None:
-    """The folder can be put on any host of static files. The page trains in WebAssembly with the
-    bits of every board, shows the policy, and works without a network once loaded."""
+    """Write the folder, which any host of static files can have. The page trains in WebAssembly
+    with the bits of every board, shows the policy, and works without a network once loaded."""
     require(context, MODES, TO_SERVE if serve else TO_WRITE)
     write(experiments or [], out, port if serve else None, json_output)

@@ -1,5 +1,5 @@
-"""Pictures of a gate whose airframes are drawn: which of them a policy flies, and what its hidden
-state knows of them, by a linear probe over time."""
+"""Pictures of a gate whose airframes are drawn: the map of those that a policy flies, and a
+linear probe over time of what its hidden state knows of them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 COLORS = (markup.FIRST, markup.SECOND, markup.GOAL)
 Values = NDArray[np.float64]
-FLIGHTS = 800  # half of them for the fit, the other half for what is told
+FLIGHTS = 800  # half of them for the fit, the other half for the judgment
 SECONDS = 3.0
-LEAST_PER_UNIT = 5  # flights that still fly, of those that count
+MIN_PER_UNIT = 5  # flights that still fly, of those that count
 RIDGE = 1e-6  # of the states' variances
 # Logarithms of these, by their names in a figure. Of what moves a drone all is ratios: a policy has
-# no other way to a mass than by what is alike in the airframes of one mass.
+# no other way to a mass than by what the airframes of one mass have in common.
 KNOWN = {
     "thrust to weight": "lift",
     "torque to inertia": "turn_x",
@@ -39,7 +39,8 @@ KNOWN = {
 
 
 def maps(result: GateResult) -> str:
-    """Rates of success by mass and thrust to weight, of the first part and of all."""
+    """Return the rates of success by mass and thrust to weight, of the first part and of all, as
+    HTML."""
     first = next(iter(result.by_part.items()), None)
     found = [] if first is None else [(first[0], first[1].map)]
     found.append(("all parts" if found else "all flights", result.map))
@@ -69,8 +70,8 @@ def draw_map(axes: Any, found: AirframeMap) -> None:
             continue
         x, y = column + np.array([0, 1, 1, 0]), row + np.array([0, 0, 1, 1])
         axes.fill(x, y, color=markup.FIRST, alpha=0.45 * rate, linewidth=0)
-        place = (column + 0.5, row + 0.5)
-        axes.text(*place, f"{100 * rate:.0f}", ha="center", va="center", color=markup.INK)
+        center = (column + 0.5, row + 0.5)
+        axes.text(*center, f"{100 * rate:.0f}", ha="center", va="center", color=markup.INK)
     axes.set_xticks(range(len(LIFT)), [f"{bound:g}" for bound in LIFT])
     axes.set_yticks(range(len(MASS_KG)), [f"{bound:g}" for bound in MASS_KG])
     axes.set_xlim(0, len(LIFT) - 1)
@@ -81,7 +82,8 @@ def draw_map(axes: Any, found: AirframeMap) -> None:
 
 
 def knowledge(result: GateResult, image: PolicyImage) -> str:
-    """How well a line through the hidden state tells the airframe, over time."""
+    """Return the plot of a linear probe of the hidden state over time, as HTML; empty where
+    there is none."""
     first = next(iter(result.gate.kinds.values()))
     if image.recurrence is None or not first.draws_airframes:
         return ""
@@ -110,15 +112,16 @@ def knowledge(result: GateResult, image: PolicyImage) -> str:
 
 @dataclass(frozen=True)
 class Probe:
-    """The coefficient of determination R^2 of each, at each time, on airframes that the fit has not
-    seen: 1 is all, 0 no more than their mean."""
+    """The coefficient of determination R^2 of each quantity at each time, on airframes that the
+    fit has not seen: 1 is all, 0 no more than their mean."""
 
     time_s: Values
     found: Mapping[str, Values]
 
 
 def probe(gate: Gate, image: PolicyImage, flights: int = FLIGHTS) -> Probe:
-    """Of a gate without parts, whose airframes are drawn, flown by a policy with a hidden state."""
+    """Fly a gate without parts, whose airframes are drawn, with a policy that has a hidden
+    state; fit the probe to half of the flights."""
     assert image.recurrence is not None
     short = replace(gate.rule, seconds=SECONDS, last_seconds=SECONDS)
     ticks, _, _ = short.in_ticks(flight_library().tick_s)
@@ -148,15 +151,15 @@ def probe(gate: Gate, image: PolicyImage, flights: int = FLIGHTS) -> Probe:
 
 
 def determined(states: NDArray[np.float32], values: Values) -> float:
-    """R^2 of a linear function of the states (n, dim): fitted to every other row, for the rest. NaN
-    of a few rows, which say nothing of the others."""
-    if len(states) < LEAST_PER_UNIT * states.shape[1]:
+    """Return R^2 of a linear function of the states (n, dim), fitted to every other row, for the
+    rest; NaN where there are too few rows to judge."""
+    if len(states) < MIN_PER_UNIT * states.shape[1]:
         return math.nan
     rows = np.column_stack([states.astype(float), np.ones(len(states))])
-    fit, told = rows[::2], rows[1::2]
+    fit, judged = rows[::2], rows[1::2]
     normal = fit.T @ fit
     normal[np.diag_indices_from(normal)] += RIDGE * np.trace(normal) / len(normal)
     weights = np.linalg.solve(normal, fit.T @ values[::2])
     rest = values[1::2]
-    left = float(((told @ weights - rest) ** 2).sum())
+    left = float(((judged @ weights - rest) ** 2).sum())
     return 1.0 - left / float(((rest - rest.mean()) ** 2).sum())

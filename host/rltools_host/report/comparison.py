@@ -1,4 +1,4 @@
-"""Runs and groups beside each other, also of different algorithms: figures, and their page."""
+"""The comparison of runs and groups, also of different algorithms: figures, and their page."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NOT_KNOWN = "what it does not state"
 
 @dataclass(frozen=True)
 class Reached:
-    """When the runs reach a threshold for the first time, in an evaluation of their training."""
+    """The first evaluation of each run's training at which it reaches a threshold."""
 
     threshold: float
     steps: tuple[int | None, ...]  # of each run; None: never
@@ -62,11 +62,11 @@ class Reached:
         return sum(step is not None for step in self.steps)
 
     def median(self, values: Sequence[float | None]) -> float | None:
-        """Of all runs; None where that is a run which never reaches it."""
+        """Return the median over all runs; None where that is a run which never reaches it."""
         middle = statistics.median(math.inf if value is None else value for value in values)
         return middle if math.isfinite(middle) else None
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             "threshold": self.threshold,
             "reached": self.count,
@@ -102,11 +102,12 @@ class Contender:
 
     @property
     def length(self) -> float | None:
-        """Steps of an episode of the last evaluations, the mean over the runs that state it."""
+        """Return the mean length in steps of the last evaluations' episodes, over the runs that
+        state it."""
         known = [run.length_mean for run in self.contents if run.length_mean is not None]
         return statistics.fmean(known) if known else None
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         figures = statistics_of(self.returns)
         return {
             "name": self.name,
@@ -149,7 +150,7 @@ class Comparison:
             for a, b in combinations(self.contenders, 2)
         ]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             "contenders": [each.document() for each in self.contenders],
             "improvements": [asdict(each) for each in self.improvements],
@@ -163,8 +164,8 @@ class Comparison:
 def compare(
     names: Sequence[str], threshold: float | None, takes_any: bool, joins: bool = False
 ) -> Comparison:
-    """UsageError where the runs are of different environments, unless it `takes_any`. `joins`: runs
-    that differ in their seeds alone are a row."""
+    """Compare runs and groups; raise UsageError where they have different environments, unless
+    it `takes_any`. Where it `joins`, runs that differ in their seeds alone become one row."""
     notes: list[str] = []
     found = [each for name in names for each in contenders_of(name, threshold, notes)]
     given = [each.name for each in found]
@@ -188,7 +189,7 @@ def compare(
 
 
 def joined(found: Sequence[Contender], threshold: float | None) -> list[Contender]:
-    """With one in place of all single runs that differ in their seeds alone."""
+    """Return the contenders with single runs that differ in their seeds alone joined to one."""
     rows: dict[str, list[Contender]] = {}
     for each in found:
         run = each.first
@@ -207,8 +208,8 @@ def joined(found: Sequence[Contender], threshold: float | None) -> list[Contende
 
 
 def contenders_of(name: str, threshold: float | None, notes: list[str]) -> Iterator[Contender]:
-    """A run; or each variant of a group, with those of its runs that have finished, or all where
-    none has."""
+    """Yield the run; or each variant of a group, with its finished runs, or all where none has
+    finished."""
     if find_group(name) is None:
         alone = RunFolder.open(name)
         shown_path = str(near_path(alone.path))
@@ -238,7 +239,7 @@ def contenders_of(name: str, threshold: float | None, notes: list[str]) -> Itera
 def contender(
     name: str, label: str, runs: Mapping[int, RunFolder], points: Points, threshold: float | None
 ) -> Contender:
-    """Of runs by their seeds or numbers, all with points."""
+    """Return the contender of runs by their seeds or numbers, all with points."""
     returns = [values[max(values)] for values in points.values()]
     reached = None if threshold is None else reached_by(tuple(runs.values()), threshold)
     curve = curve_of(name, f"{name}: {label}" if label else name, points)  # as tables name it
@@ -262,7 +263,7 @@ def reached_by(runs: Sequence[RunFolder], threshold: float) -> Reached:
 
 
 def other_environment(a: Run, b: Run) -> str:
-    """A clause on how the environments differ; empty where their returns mean the same."""
+    """Return a clause on how the environments differ; empty where their returns mean the same."""
     names = [environment_of(run) for run in (a, b)]
     if names[0] != names[1]:
         return " and ".join(name or NOT_KNOWN for name in names)
@@ -284,7 +285,8 @@ def environment_of(run: Run) -> str:
 
 
 def differing(contenders: Sequence[Contender]) -> dict[str, list[Any]]:
-    """Hyperparameters that all have, with different values: a list in the contenders' order."""
+    """Return the hyperparameters that all have, with different values: a list in the contenders'
+    order."""
     values = [each.first.hyperparameters for each in contenders]
     common = [name for name in values[0] if all(name in each for each in values)]
     return {
@@ -304,7 +306,7 @@ def difference_lines(contenders: Sequence[Contender]) -> list[str]:
 
 
 def write_comparison(comparison: Comparison, output: Path) -> Path:
-    """Writes the page, self-contained; into a folder as comparison.html. Returns its path."""
+    """Write the self-contained page, into a folder as comparison.html; return its path."""
     path = output / "comparison.html" if output.is_dir() else output
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"--output {path}: the page is HTML, end its name in .html")

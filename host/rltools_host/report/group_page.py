@@ -1,4 +1,5 @@
-"""The page about a group of runs: learning curves over its seeds, what variants and runs end at.
+"""The page about a group of runs: learning curves over its seeds, and the final returns of variants
+and runs.
 
 Everything comes from the folders of the group and of its runs.
 """
@@ -39,7 +40,7 @@ DASHES: tuple[Any, ...] = (
     (0, (7, 2, 1.5, 2)),
     (0, (3, 2)),
 )
-MOST_TRIALS = 5  # of a tuning, that are drawn and compared
+MAX_TRIALS = 5  # of a tuning, that are drawn and compared
 MANY_POINTS = 40  # from which on points are not marked
 # Numbers stay in one line; on a narrow page the last two columns give way.
 NARROW_TABLE = """
@@ -52,7 +53,7 @@ SHORT, TALL = 380, 400  # CSS pixels, for a wide and a narrow page
 
 
 def write_group_report(group: GroupFolder, output: Path | None = None) -> tuple[Path, Path]:
-    """Writes the page, by default into the group's folder, and the curves; returns their paths."""
+    """Write the page, by default into the group's folder, and the curves; return their paths."""
     path = output or group.report_path
     if path.is_dir():
         path = path / REPORT_FILE
@@ -64,7 +65,7 @@ def write_group_report(group: GroupFolder, output: Path | None = None) -> tuple[
 
 
 def shown_variants(group: GroupFolder) -> list[Variant]:
-    """All; of a tuning the best trials whose runs have finished, the best first."""
+    """Return all variants; of a tuning the best trials whose runs have finished, the best first."""
     if group.content.tune is None:
         return group.variants
     finished = finished_runs(group)
@@ -74,7 +75,7 @@ def shown_variants(group: GroupFolder) -> list[Variant]:
         if len(returns := returns_of(finished, variant.name)) == len(group.content.seeds)
     }
     known = [variant for variant in group.variants if variant.name in means]
-    return sorted(known, key=lambda variant: means[variant.name], reverse=True)[:MOST_TRIALS]
+    return sorted(known, key=lambda variant: means[variant.name], reverse=True)[:MAX_TRIALS]
 
 
 # -- curves ----------------------------------------------------------------------------------------
@@ -99,12 +100,13 @@ class VariantCurve:
 
     @property
     def std(self) -> Values:
-        """Between the runs; the population's, as boards report it."""
+        """Return the standard deviation between the runs; the population's, as boards report it."""
         return np.asarray(self.returns.std(axis=0))
 
 
 def variant_curves(group: GroupFolder) -> list[VariantCurve]:
-    """Of each variant that has evaluations: of the runs that have finished, where any have."""
+    """Return the curve of each variant that has evaluations: of its finished runs, or all where
+    none has finished."""
     curves = []
     for variant in group.variants:
         names = [name for name in group.run_names() if name.variant == variant.name]
@@ -115,17 +117,18 @@ def variant_curves(group: GroupFolder) -> list[VariantCurve]:
 
 
 def finished_where_any(runs: Mapping[int, RunFolder]) -> Mapping[int, RunFolder]:
-    """Those that have finished, by their seeds; all where none has."""
+    """Return the finished runs by their seeds; all where none has finished."""
     return {seed: run for seed, run in runs.items() if run.content.state == "finished"} or runs
 
 
 def points_of(runs: Mapping[int, RunFolder]) -> Points:
-    """Of the runs that have any."""
+    """Return the evaluations of the runs that have any."""
     return {seed: values for seed, run in runs.items() if (values := evaluations(run))}
 
 
 def curve_of(name: str, label: str, points: Points) -> VariantCurve | None:
-    """None where no step has an evaluation of each."""
+    """Return the curve at the steps at which each run has an evaluation; None where there are
+    none."""
     steps = sorted(set.intersection(*map(set, points.values()))) if points else []
     if not steps:
         return None
@@ -136,7 +139,7 @@ def curve_of(name: str, label: str, points: Points) -> VariantCurve | None:
 
 
 def run_of(group: GroupFolder, name: RunName) -> RunFolder | None:
-    """A run of the group, where it has begun and can be read."""
+    """Return a run of the group; None where it has not begun or cannot be read."""
     path = group.path / name.folder
     try:
         return RunFolder.open(path) if is_run(path) else None
@@ -145,7 +148,7 @@ def run_of(group: GroupFolder, name: RunName) -> RunFolder | None:
 
 
 def evaluations(run: RunFolder) -> Mapping[int, float]:
-    """Mean return by step; a null is left out."""
+    """Return the mean return by step; a null is left out."""
     rows = [row for row in run.read_metrics() if row.get("kind") == "evaluation"]
     values = values_of(rows, "return_mean")
     return {
@@ -156,7 +159,7 @@ def evaluations(run: RunFolder) -> Mapping[int, float]:
 
 
 def as_csv(curves: Sequence[VariantCurve]) -> str:
-    """A row for each variant and step: mean and deviation, then each seed's return."""
+    """Return a row for each variant and step: mean and deviation, then each seed's return."""
     seeds = sorted({seed for curve in curves for seed in curve.seeds})
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -192,7 +195,7 @@ def page(group: GroupFolder, curves: Sequence[VariantCurve]) -> str:
 
 
 def finished_runs(group: GroupFolder) -> dict[RunName, Run]:
-    """run.json of those that have finished."""
+    """Return run.json of the finished runs."""
     found: dict[RunName, Run] = {}
     for name in group.run_names():
         run = run_of(group, name)
@@ -210,15 +213,15 @@ def returns_of(finished: Mapping[RunName, Run], variant: str) -> list[float]:
 
 
 def verdict(group: GroupFolder, finished: Mapping[RunName, Run]) -> str:
-    """One sentence: how many have finished, and what they end at."""
+    """Return one sentence with how many runs have finished, and their final returns."""
     names = list(group.run_names())
-    told = f"{len(finished)} of {len(names)} runs have finished"
+    count_text = f"{len(finished)} of {len(names)} runs have finished"
     if group.content.tune is not None:
         if not (best := shown_variants(group)):
-            return f"{told}."
+            return f"{count_text}."
         value = statistics.fmean(returns_of(finished, best[0].name))
         return (
-            f"{told}. The best is <strong>{text(best[0].label)}</strong> with a return of "
+            f"{count_text}. The best is <strong>{text(best[0].label)}</strong> with a return of "
             f"<strong>{number(value, 1)}</strong>: {settings_in_words(best[0].settings)}."
         )
     if len(group.variants) > 1:
@@ -228,21 +231,21 @@ def verdict(group: GroupFolder, finished: Mapping[RunName, Run]) -> str:
             if (returns := returns_of(finished, variant.name))
         ]
         if not means:
-            return f"{told}."
+            return f"{count_text}."
         (low, low_label), (high, high_label) = min(means), max(means)
         return (
-            f"{told}. The means of their final returns lie between "
+            f"{count_text}. The means of their final returns lie between "
             f"<strong>{number(low, 1)}</strong> ({text(low_label)}) and "
             f"<strong>{number(high, 1)}</strong> ({text(high_label)})."
         )
     figures = statistics_of(returns_of(finished, group.variants[0].name))
     if not figures["runs"]:
-        return f"{told}."
+        return f"{count_text}."
     mean = f"<strong>{number(figures['mean'], 1)}</strong>"
     if figures["std"] is None:
-        return f"{told}; the last evaluation of its training returned {mean}."
+        return f"{count_text}; the last evaluation of its training returned {mean}."
     return (
-        f"{told}; the last evaluations of their training returned {mean} ± "
+        f"{count_text}; the last evaluations of their training returned {mean} ± "
         f"{number(figures['std'], 1)}, mean and standard deviation over the seeds."
     )
 
@@ -282,7 +285,7 @@ def learning(group: GroupFolder, curves: Sequence[VariantCurve]) -> Section | No
 
 
 def learning_curves(curves: Sequence[VariantCurve], x_axis: str, y_axis: str) -> str:
-    """A line and a band for each variant."""
+    """Draw a line and a band for each variant."""
 
     def draw(figure: Figure, is_wide: bool) -> None:
         axes = figure.add_subplot()
@@ -319,7 +322,8 @@ def learning_curves(curves: Sequence[VariantCurve], x_axis: str, y_axis: str) ->
 
 
 def below_the_plot(figure: Figure, axes: Any, is_wide: bool) -> None:
-    """Labels of variants are long, and their dashes are to be seen."""
+    """Put the legend below the plot: labels of variants are long, and their dashes must be
+    visible."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(
         handles,
@@ -333,7 +337,7 @@ def below_the_plot(figure: Figure, axes: Any, is_wide: bool) -> None:
 
 
 def final_returns(group: GroupFolder, finished: Mapping[RunName, Run]) -> Section | None:
-    """The table of what the variants end at."""
+    """Return the table of the variants' final returns."""
     rows = [
         (variant.label or "all seeds", returns)
         for variant in shown_variants(group)
@@ -347,7 +351,7 @@ def final_returns(group: GroupFolder, finished: Mapping[RunName, Run]) -> Sectio
 
 
 def returns_table(rows: Sequence[tuple[str, Sequence[float]]], lead: str) -> Section:
-    """What runs end at, by the names of what they are of; each has a run at least."""
+    """Return a table of final returns with a row for each name; each has at least one run."""
     lines = []
     for name, returns in rows:
         figures = statistics_of(returns)
@@ -364,7 +368,7 @@ def interval_text(interval: Interval | None, digits: int) -> str:
 
 
 def runs(group: GroupFolder) -> Section:
-    """Every run: how it stands, and the hash of the state that it ends in."""
+    """Return the table of all runs: state, and the hash of the final training state."""
     rows = []
     for name in group.run_names():
         folder = run_of(group, name)

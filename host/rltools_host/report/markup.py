@@ -1,6 +1,5 @@
-"""Text, numbers and tiles as HTML.
-
-Plots as inline SVG: drawn by matplotlib, colored by the page's style sheet.
+"""Text, numbers and tiles as HTML, and plots as inline SVG, drawn by matplotlib and colored by the
+page's style sheet.
 
 matplotlib writes colors into the SVG. The ones used here are placeholders that become CSS
 variables, so that a plot follows the page from light to dark. Each plot is drawn twice, for a wide
@@ -13,7 +12,7 @@ import io
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -50,25 +49,25 @@ class Section:
 
 
 class Html(str):
-    """What is HTML already."""
+    """Text that is HTML already."""
 
 
 def text(value: Any) -> str:
-    """Any value as text that HTML cannot misread."""
+    """Escape any value as text of HTML."""
     if isinstance(value, Html):
         return value
     return escape(str(value).encode(errors="replace").decode(), quote=True)
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """With thousands separators and a true minus; an en dash where there is none."""
+    """Format with thousands separators and a true minus; an en dash where there is no number."""
     if value is None or not math.isfinite(value):
         return "\N{EN DASH}"
     return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", MINUS)
 
 
 def duration(seconds: float) -> str:
-    """For example "3 min 32 s"."""
+    """Format a duration, for example "3 min 32 s"."""
     if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -77,7 +76,7 @@ def duration(seconds: float) -> str:
 
 
 def tile(name: str, value: str, note: str) -> str:
-    """All three are HTML."""
+    """Return a tile; all three arguments are HTML."""
     return (
         f'<div class="tile"><div class="name">{name}</div><div class="value">{value}</div>'
         f'<div class="note">{note}</div></div>\n'
@@ -90,8 +89,8 @@ def table(
     style: str = "",
     columns: Sequence[str] = (),
 ) -> str:
-    """Of texts; those of the first column are heads of their rows. `columns`: the classes of the
-    others, which are numbers unless they say so."""
+    """Return a table of texts; those of the first column are heads of their rows. `columns` has
+    the classes of the others, which are numbers unless it says so."""
     opening = f'<table class="{style}">' if style else "<table>"
     head = "".join(f"<th>{text(name)}</th>" for name in heads)
     head = head and f"<thead><tr>{head}</tr></thead>"
@@ -118,7 +117,7 @@ def document(
     folder: str,
     command: str = "rlt report",
 ) -> str:
-    """A whole page, self-contained; all but the folder's name and the command is HTML."""
+    """Return a whole self-contained page; all but the folder's name and the command is HTML."""
     style = STYLE_SHEET.read_text(encoding="utf-8") + "".join(shown.style for shown in sections)
     return f"""<!doctype html>
 <html lang="en">
@@ -160,7 +159,7 @@ COLORS = {
 }
 INK, SOFT, LINE, FIRST, SECOND, THIRD, GOAL, CARD = COLORS.values()
 WIDE, NARROW = 980, 400  # CSS pixels
-STYLE: dict[str, Any] = {
+STYLE: Mapping[str, object] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "report",
     "text.parse_math": False,
@@ -205,15 +204,16 @@ class Curve:
         known = np.isfinite(self.values)
         return Curve(self.steps[known], self.values[known])
 
-    def thinned(self, most: int) -> Curve:
-        """At most so many of its points, evenly."""
-        chosen = np.unique(np.linspace(0, len(self.steps) - 1, most).astype(int))
-        return self if len(self.steps) <= most else Curve(self.steps[chosen], self.values[chosen])
+    def thinned(self, count: int) -> Curve:
+        """Return the curve with at most `count` of its points, evenly chosen."""
+        chosen = np.unique(np.linspace(0, len(self.steps) - 1, count).astype(int))
+        return self if len(self.steps) <= count else Curve(self.steps[chosen], self.values[chosen])
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One quantity of an episode; names: of its values 0, 1 ..., where it is a choice."""
+    """One quantity of an episode; `names` has those of its values 0, 1 ..., where they are
+    discrete."""
 
     label: str
     values: Values
@@ -224,7 +224,7 @@ class Panel:
 def responsive(
     draw: Callable[[Figure, bool], None], heights: tuple[int, int], label: str, width: int = WIDE
 ) -> str:
-    """A plot as two SVGs, of which the style sheet shows one. draw(figure, is_wide)"""
+    """Draw a plot by draw(figure, is_wide) as two SVGs, of which the style sheet shows one."""
     pictures = []
     for is_wide, size in ((True, (width, heights[0])), (False, (NARROW, heights[1]))):
         with figure_of(*size) as figure:
@@ -236,7 +236,7 @@ def responsive(
 
 @contextmanager
 def figure_of(width: int, height: int) -> Iterator[Figure]:
-    """A figure of this many CSS pixels."""
+    """Yield a figure of this many CSS pixels."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -252,7 +252,7 @@ def figure_of(width: int, height: int) -> Iterator[Figure]:
 
 
 def svg_of(figure: Figure, css_class: str, label: str) -> str:
-    """The figure as an SVG element for an HTML page."""
+    """Return the figure as an SVG element for an HTML page."""
     stream = io.StringIO()
     figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
     text = stream.getvalue()
@@ -269,7 +269,7 @@ def svg_of(figure: Figure, css_class: str, label: str) -> str:
 
 
 def unique_names(svg: str, prefix: str) -> str:
-    """Prefixes all identifiers, as those of several SVGs share one page."""
+    """Prefix all identifiers, as those of several SVGs share one page."""
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", svg)
     return re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', svg)
@@ -296,12 +296,12 @@ def short_number(value: float, _position: Any = None) -> str:
 
 
 def title(axes: Axes, text: str) -> None:
-    """What the vertical axis shows, horizontally and above it."""
+    """Write what the vertical axis shows above it, horizontally."""
     axes.set_title(text, loc="left", color=SOFT, pad=8)
 
 
 def label_line(axes: Axes, value: float, text: str, color: str, *, to_left: bool) -> None:
-    """Text at the top of a vertical line, beside it."""
+    """Write text at the top of a vertical line, beside it."""
     axes.annotate(
         text,
         (value, 1),

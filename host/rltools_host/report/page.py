@@ -21,7 +21,7 @@ from rltools_host.runs.names import BEST, LAST
 def write_report(
     run_name: str | Path | RunFolder, output: Path | None = None, which: str = LAST
 ) -> Path:
-    """Writes the report of a run, by default into its folder, and returns the file's path."""
+    """Write the report of a run, by default into its folder, and return the file's path."""
     folder = run_name if isinstance(run_name, RunFolder) else RunFolder.open(run_name)
     path = output or folder.report_path
     if path.is_dir():
@@ -47,7 +47,7 @@ def page(data: RunData) -> str:
 
 
 def verdict(data: RunData) -> str:
-    """One sentence: what came out, against what."""
+    """Return the result in one sentence, with what it is compared to."""
     steps = number(data.steps_done)
     imported = data.run.imported
     if data.evaluation is None and imported is not None:

@@ -1,8 +1,8 @@
 """The moving picture of an episode: an environment's shapes (build/picture.py) as an SVG that moves
 by itself, without a script.
 
-The movement of a body in MuJoCo: a clip that repeats, and frames side by side. This module is also
-the program that draws them, as drawing may end its process.
+The movement of a body in MuJoCo is a clip that repeats, and frames side by side. This module is
+also the program that draws them, as drawing may end its process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rltools_host.policies.image import PolicyImage
 from rltools_host.report.markup import Values, number, text
 
 WIDTH = 230.0  # CSS pixels
-MOST_FRAMES, SHADOWS = 300, 24
+MAX_FRAMES, SHADOWS = 300, 24
 FARTHEST = 1e4  # pixels; what is farther away is drawn there
 STYLE = """\
 .picture svg { max-width: 320px; margin: 0 auto; overflow: hidden; }
@@ -59,7 +59,8 @@ class Picture:
 
 
 def shown_picture(shapes: Sequence[Shape], image: PolicyImage, episode: Episode) -> Picture | None:
-    """None where an environment has no shapes; a note where they are not of this policy."""
+    """Return the moving picture; None where an environment has no shapes, a note where they do
+    not fit this policy."""
     channels = (*image.observations, *image.actions)
     try:
         picture = picture_of(shapes, channels)
@@ -70,7 +71,7 @@ def shown_picture(shapes: Sequence[Shape], image: PolicyImage, episode: Episode)
     if picture is None:
         return None
     values = np.concatenate([episode.observations, episode.actions], axis=1)
-    chosen = frames_of(len(values), MOST_FRAMES)
+    chosen = frames_of(len(values), MAX_FRAMES)
     canvas = Canvas(picture.view, len(values) * episode.step_s)
     drawn = picture.drawn(channels, values[chosen])
     shadows = frames_of(len(chosen), SHADOWS)
@@ -86,13 +87,13 @@ def shown_picture(shapes: Sequence[Shape], image: PolicyImage, episode: Episode)
     )
 
 
-def frames_of(steps: int, most: int) -> list[int]:
-    """So many of the steps at most, evenly, with the first and the last."""
-    return sorted({round(step) for step in np.linspace(0, steps - 1, min(steps, most)).tolist()})
+def frames_of(steps: int, count: int) -> list[int]:
+    """Return at most `count` of the steps, evenly chosen, with the first and the last."""
+    return sorted({round(step) for step in np.linspace(0, steps - 1, min(steps, count)).tolist()})
 
 
 class Canvas:
-    """Writes shapes as elements of SVG, in pixels."""
+    """A writer of shapes as elements of SVG, in pixels."""
 
     def __init__(self, view: tuple[float, float, float, float], seconds: float) -> None:
         self._left, bottom, right, self._top = view
@@ -120,7 +121,7 @@ class Canvas:
         return element(shape, {name: row[0] for name, row in rows.items()}, changes)
 
     def _attributes(self, shape: Drawn) -> dict[str, list[str]]:
-        """Each attribute of the element at each frame."""
+        """Return each attribute of the element at each frame."""
         rows = shape.numbers
         if shape.kind == "circle":
             return {
@@ -156,7 +157,7 @@ def element(shape: Drawn, attributes: dict[str, str], content: str = "") -> str:
 
 
 def texts(values: Values) -> list[str]:
-    """Pixels; what is no number, or far away, is far away."""
+    """Format pixels; NaN and remote positions are clipped to the far limit."""
     known = np.clip(np.nan_to_num(values, nan=FARTHEST), -FARTHEST, FARTHEST)
     return [f"{value:.1f}".removesuffix(".0") for value in known.ravel().tolist()]
 
@@ -183,7 +184,7 @@ CLIP_STYLE = """\
 
 @dataclass(frozen=True)
 class Frames:
-    """Which frames are drawn."""
+    """The frames that are drawn."""
 
     steps: tuple[int, ...]  # of the episode, before which the clip's frames are
     in_strip: tuple[int, ...]  # of the clip's frames
@@ -195,11 +196,11 @@ class Frames:
 
 
 class NotDrawn(Exception):
-    """Why, for each library that was tried."""
+    """The reason for each library that failed to draw."""
 
 
 def is_drawn_by_mujoco(environment: str) -> bool:
-    """Whether it is one of Gymnasium's tasks of MuJoCo."""
+    """Return whether it is one of Gymnasium's tasks of MuJoCo."""
     import gymnasium
 
     specification = gymnasium.registry.get(name_in_gymnasium(environment))
@@ -222,7 +223,7 @@ def draw(image: PolicyImage, episode: Episode) -> Picture:
 
 
 def clip_frames(episode: Episode, step_s: float) -> Frames:
-    """The clip is the piece whose end is most like its beginning, once the body runs."""
+    """Choose the part of the episode whose end is closest to its beginning, once the body runs."""
     steps = len(episode.rewards)
     every = max(1, round(FRAME_S / step_s))
     earliest, latest = (round(seconds / step_s) for seconds in START_S)
@@ -249,7 +250,7 @@ def clip_frames(episode: Episode, step_s: float) -> Frames:
 
 
 def rendered(environment: str, episode: Episode, frames: Frames) -> tuple[bytes, bytes]:
-    """Clip and strip as WebP; NotDrawn where no library of this machine draws them."""
+    """Return clip and strip as WebP; raise NotDrawn where no library of this machine draws them."""
     reasons = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -271,7 +272,8 @@ def rendered(environment: str, episode: Episode, frames: Frames) -> tuple[bytes,
 
 
 def run_renderer(command: Sequence[str], library: str) -> str | None:
-    """Nothing where it has drawn, else why not: it may crash in the driver, or wait in it."""
+    """Draw in a process of its own, which may crash or hang in the driver; return None, or why
+    it failed."""
     child = start_child(command, environment={"MUJOCO_GL": library, "PYOPENGL_PLATFORM": library})
     try:
         code = child.wait(LONGEST_S)
@@ -323,8 +325,8 @@ Frame = NDArray[np.uint8]
 
 
 def main(environment_name: str, seed: str, folder: Path) -> int:
-    """From INPUT in the folder, an episode of Gymnasium from the reset with the seed, and before
-    which steps the frames are, CLIP and STRIP. MUJOCO_GL says with which library MuJoCo draws."""
+    """Draw CLIP and STRIP from INPUT in the folder: an episode of Gymnasium from the reset with
+    the seed, and the steps before which the frames are taken. MUJOCO_GL names MuJoCo's library."""
     try:
         environment = make_environment(environment_name)
         renderer = make_renderer(environment.model)
@@ -366,7 +368,7 @@ def make_renderer(model: Any) -> Any:
 
 
 def write_clip(path: Path, frames: Sequence[Frame], interval_s: float) -> None:
-    """An animation that begins again at its end, without controls."""
+    """Write an animation that repeats, without controls."""
     from PIL import Image
 
     images = [Image.fromarray(frame) for frame in frames]
@@ -382,15 +384,15 @@ def write_clip(path: Path, frames: Sequence[Frame], interval_s: float) -> None:
 
 
 def write_strip(path: Path, frames: Sequence[Frame]) -> None:
-    """The frames' middles side by side."""
+    """Write the frames' middles side by side."""
     from PIL import Image
 
     width, height = CELL
     strip = Image.new("RGBA", (len(frames) * (width + GAP) - GAP, height))
     left = (CLIP_WIDTH - CLIP_HEIGHT) // 2
-    for place, frame in enumerate(frames):
+    for index, frame in enumerate(frames):
         middle = Image.fromarray(frame).crop((left, SKY, left + CLIP_HEIGHT, CLIP_HEIGHT))
-        strip.paste(middle.resize(CELL), (place * (width + GAP), 0))
+        strip.paste(middle.resize(CELL), (index * (width + GAP), 0))
     strip.save(path, quality=QUALITY, method=6)
 
 

@@ -1,4 +1,4 @@
-"""What a report is made of: a run's folder, episodes of its policy, what its experiment says."""
+"""The data of a report: a run's folder, episodes of its policy, its experiment's description."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LAST
 from rltools_host.runs.task import Task
 
-MOST_EPISODES = 100
-FEWEST_EPISODES = 10
+MAX_EPISODES = 100
+MIN_EPISODES = 10
 EVALUATION_STEPS = 20_000  # of all episodes together; those of Ant-v4 take some 7 s
 
 
 @dataclass(frozen=True)
 class RunData:
-    """All that the page shows."""
+    """All data that the page shows."""
 
     folder: RunFolder
     metrics: Sequence[Mapping[str, Any]]
@@ -81,7 +81,7 @@ class RunData:
 
 
 def collect(folder: RunFolder, which: str = LAST) -> RunData:
-    """Reads the folder and runs the evaluation episodes."""
+    """Read the folder and run the evaluation episodes."""
     is_there = which != LAST or folder.policy_path.is_file()
     image = read_run_policy(folder, which) if is_there else None
     evaluation, episode = None, None
@@ -104,7 +104,7 @@ def collect(folder: RunFolder, which: str = LAST) -> RunData:
 
 
 def shapes_of(folder: RunFolder, description: ExperimentDescription | None) -> Sequence[Shape]:
-    """Of the task, or of the experiment as it is here now."""
+    """Return the shapes of the task, or of the experiment as it is here now."""
     if folder.content.gymnasium is not None:
         return folder.content.gymnasium.picture
     return () if description is None else shapes(description.environment["picture"])
@@ -113,8 +113,9 @@ def shapes_of(folder: RunFolder, description: ExperimentDescription | None) -> S
 def evaluate_here(
     image: PolicyImage, folder: RunFolder
 ) -> tuple[Evaluation | None, Episode | None]:
-    """In gymnasium where it has the environment, else in the core's simulator; nowhere where only a
-    Python program of the user's makes it, or what cannot, or must not, be imported here."""
+    """Evaluate in Gymnasium where it has the environment, else in the core's simulator. Return
+    None where only a Python program of the user's makes the environment, or where it cannot, or
+    must not, be imported here."""
     task = folder.content.gymnasium
     if folder.content.imported is not None and task is None:
         return None, None
@@ -128,7 +129,7 @@ def evaluate_here(
             return None, None
     if not gymnasium_has(image.environment):
         values = folder.content.hyperparameters
-        played = evaluation.play(image, MOST_EPISODES, 0, CORE, hyperparameters=values)
+        played = evaluation.play(image, MAX_EPISODES, 0, CORE, hyperparameters=values)
         return evaluation.evaluation_of(image, str(folder.path), 0, played), typical(played)
     return evaluate_in_gymnasium(image, folder)
 
@@ -146,7 +147,7 @@ def evaluate_in_gymnasium(
 
 
 def episodes_of(environment: str, task: Task | None = None) -> int:
-    """How many are run: fewer of an environment with long ones."""
+    """Return the number of episodes, which is smaller for an environment with long ones."""
     import gymnasium
 
     longest = (
@@ -155,17 +156,17 @@ def episodes_of(environment: str, task: Task | None = None) -> int:
         else gymnasium.registry[name_in_gymnasium(environment)].max_episode_steps
         or EVALUATION_STEPS
     )
-    return min(MOST_EPISODES, max(FEWEST_EPISODES, EVALUATION_STEPS // longest))
+    return min(MAX_EPISODES, max(MIN_EPISODES, EVALUATION_STEPS // longest))
 
 
 def typical(episodes: Sequence[Episode]) -> Episode:
-    """That with the median return; of an even number, with the lower of the two."""
+    """Return the episode with the median return; of an even number, with the lower of the two."""
     by_return = sorted(episodes, key=lambda episode: episode.episode_return)
     return by_return[(len(episodes) - 1) // 2]
 
 
 def experiment_here(folder: RunFolder) -> ExperimentDescription | None:
-    """The run's experiment as it is here now."""
+    """Return the run's experiment as it is here now; None where it is not here."""
     try:
         return experiments.describe(subject_of_run(folder.content))
     except RltError:
@@ -175,7 +176,8 @@ def experiment_here(folder: RunFolder) -> ExperimentDescription | None:
 def described_hyperparameters(
     folder: RunFolder, description: ExperimentDescription | None
 ) -> Sequence[Parameter]:
-    """Of the experiment as it is here now, if it still is the run's."""
+    """Return the experiment's hyperparameters as they are here now; none where they are not the
+    run's."""
     if description is None:
         return ()
     values = folder.content.hyperparameters
@@ -186,7 +188,8 @@ def described_hyperparameters(
 def described_metrics(
     folder: RunFolder, description: ExperimentDescription | None
 ) -> Sequence[Metric]:
-    """Of the experiment as it is here now, if it still has the run's algorithm."""
+    """Return the experiment's metrics as they are here now; none where its algorithm is not the
+    run's."""
     if description is None or description.algorithm != folder.content.algorithm:
         return ()
     return description.metrics
@@ -200,5 +203,5 @@ def known_board(run: Run) -> Board | None:
 
 
 def values_of(rows: Sequence[Mapping[str, Any]], key: str) -> Values:
-    """A column of the metrics; null and what is missing become NaN."""
+    """Return a column of the metrics; null and missing values become NaN."""
     return np.array([math.nan if row.get(key) is None else float(row[key]) for row in rows], float)

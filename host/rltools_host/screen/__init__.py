@@ -1,1 +1,1 @@
-"""What a terminal shows."""
+"""Progress and tables of a terminal."""

@@ -1,5 +1,5 @@
-"""What a group of runs shows: a table that stays in place on a terminal, plain lines elsewhere; and
-what came of it, as lines of text."""
+"""The progress of a group of runs: a table that stays in place on a terminal, plain lines
+elsewhere; and its results, as lines of text."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ class PlainGroupScreen(GroupScreen):
 
 
 def heading(view: GroupView) -> str:
-    """`pendulum-td3 on host: 10 runs, 2 at once, in runs/x`."""
+    """Return a line such as `pendulum-td3 on host: 10 runs, 2 at once, in runs/x`."""
     count = f"{view.count} run{'s' * (view.count != 1)}"
     return f"{view.title}: {count}, {view.jobs} at once, in {view.path}"
 
 
 def change_of(member: Member) -> str:
-    """`seed 3: finished at step 10,000, return -149.1 ± 80.2`."""
+    """Return a line such as `seed 3: finished at step 10,000, return -149.1 ± 80.2`."""
     text = f"{member.title}: {member.state}"
     if member.state == FAILED:
         return f"{text}: {member.error}"
@@ -85,7 +85,7 @@ def change_of(member: Member) -> str:
 
 
 def plain_line(view: GroupView) -> str:
-    """`3 finished, 1 training, 5 waiting   seed 3 at step 2,000   left 0:12`."""
+    """Return a line such as `3 finished, 1 training, 5 waiting seed 3 at step 2,000 left 0:12`."""
     running = [f"{m.title} at step {m.step:,}" for m in view.members if m.state == TRAINING]
     now = f"   {'; '.join(running)}" if running else ""
     return f"{states_of(view.members)}{now}   left {duration(view.left_s)}"
@@ -100,7 +100,8 @@ def returned(member: Member) -> str:
 class LiveGroupScreen(GroupScreen):
     """A table that stays in place, drawn at most twice a second.
 
-    It goes when all is over: what came of the runs is printed for terminals and pipes alike.
+    It is erased when all is over: the results are then printed for terminals and pipes in the same
+    way.
     """
 
     def __init__(self, view: GroupView, stream: IO[str]) -> None:
@@ -124,12 +125,12 @@ class LiveGroupScreen(GroupScreen):
 
 
 def make_group_screen(view: GroupView, stream: IO[str]) -> GroupScreen:
-    """The live table where `stream` is a terminal that can show it, else plain lines."""
+    """Return the live table where `stream` is a terminal that can show it, else plain lines."""
     return LiveGroupScreen(view, stream) if can_show(stream) else PlainGroupScreen(view, stream)
 
 
 def picture(view: GroupView, width: int, height: int) -> Group:
-    """A line for each run, as many as fit, and one for all."""
+    """Return a line for each run, as many as fit, and one for all."""
     from rich.console import Group
     from rich.text import Text
 
@@ -145,7 +146,7 @@ def picture(view: GroupView, width: int, height: int) -> Group:
 
 
 def chosen(members: Sequence[Member], room: int) -> tuple[list[Member], list[Member]]:
-    """Those that are shown, in their order, and those that do not fit."""
+    """Return the members that are shown, in their order, and those that do not fit."""
     if len(members) <= room:
         return list(members), []
     by_state = sorted(range(len(members)), key=lambda i: SHOWN_FIRST.index(members[i].state))
@@ -208,23 +209,23 @@ COLUMNS: tuple[tuple[str, int, Callable[[Member], str]], ...] = (
 
 
 def footer(view: GroupView, width: int) -> Text:
-    """How many have finished, how long it takes yet, what Ctrl-C does."""
+    """Return the states of the runs, the remaining time, and the hint on Ctrl-C."""
     from rich.text import Text
 
     if view.activity:
         return Text(f" {view.activity}"[:width], "cyan", no_wrap=True)
-    told = f" {states_of(view.members)}   elapsed {duration(view.elapsed_s)}"
+    line = f" {states_of(view.members)}   elapsed {duration(view.elapsed_s)}"
     if not any(member.is_running for member in view.members):
-        return Text(told[:width], "dim", no_wrap=True)
-    told += f"   left {duration(view.left_s)}"
+        return Text(line[:width], "dim", no_wrap=True)
+    line += f"   left {duration(view.left_s)}"
     hint = "Ctrl-C pauses and saves"
-    if len(told) + len(hint) + 2 <= width:
-        told += f"{' ' * (width - len(told) - len(hint))}{hint}"
-    return Text(told[:width], "dim", no_wrap=True)
+    if len(line) + len(hint) + 2 <= width:
+        line += f"{' ' * (width - len(line) - len(hint))}{hint}"
+    return Text(line[:width], "dim", no_wrap=True)
 
 
 def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[str]:
-    """A row for each run, sentences on what failed, and what they come to."""
+    """Return a row for each run, sentences on failures, and the summary."""
     runs: Sequence[Mapping[str, Any]] = document["runs"]
     labels: dict[str, str] = {e["variant"]: e["label"] for e in document["summary"]}
     has_variants = any(labels.values())
@@ -255,7 +256,7 @@ def times(count: int) -> str:
 
 
 def summary_lines(summary: Sequence[Mapping[str, Any]], width: int = UNLIMITED) -> list[str]:
-    """What the final returns of the runs come to, a row for each variant."""
+    """Return the statistics of the final returns, a row for each variant."""
     known = [entry for entry in summary if entry["runs"]]
     if not known:
         return ["  no run has a final return yet"]
@@ -268,7 +269,7 @@ def summary_lines(summary: Sequence[Mapping[str, Any]], width: int = UNLIMITED) 
 
 
 def indented(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
-    """The table, folded where a line would be longer."""
+    """Return the table, folded where a line would be longer."""
     return [f"{INDENT}{line}" for line in folded(rows, width - len(INDENT))]
 
 

@@ -1,6 +1,5 @@
-"""What a terminal can show: a picture that stays in place, a bar, a curve in a line, and the steps
-of a command, as a table that stays in place or as plain lines.
-"""
+"""The parts of a terminal's screen: a picture that stays in place, a bar, a curve in a line, and
+the steps of a command, as a table that stays in place or as plain lines."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ NARROWEST = 40
 
 
 class Pace:
-    """When to do again what costs time: not before a while, and not for more than a share of it."""
+    """The times at which to repeat something costly: after an interval at least, and with a
+    limited share of the time."""
 
     def __init__(self, interval_s: float, share: float) -> None:
         self._interval_s = interval_s
@@ -37,17 +37,17 @@ class Pace:
         return now >= self._due_at
 
     def done(self, now: float, cost_s: float) -> None:
-        """It was done just now, and cost this much."""
+        """Note that it was done just now, and what it cost."""
         self._due_at = now + max(self._interval_s, cost_s / self._share)
 
     def hurry(self) -> None:
-        """It is due at once."""
+        """Make it due at once."""
         self._due_at = -math.inf
 
 
 class InPlace:
-    """A picture that stays in place on a terminal. It begins with the first one that is drawn, as
-    importing rich takes a while."""
+    """A picture that stays in place on a terminal. It begins with the first one that is drawn,
+    as importing rich takes a while."""
 
     def __init__(self, stream: IO[str], pace: Pace | None = None) -> None:
         self.pace = pace or Pace(REFRESH_S, DRAWING_SHARE)
@@ -59,7 +59,7 @@ class InPlace:
         return self._live is not None
 
     def draw(self, now: float, picture: Callable[[int, int], RenderableType]) -> None:
-        """What `picture` makes of a width and a height."""
+        """Draw what `picture` returns for a width and a height."""
         if self._live is None:
             self._live = open_live(self._stream)
         began = time.thread_time()
@@ -67,14 +67,14 @@ class InPlace:
         self.pace.done(now, time.thread_time() - began)
 
     def end(self, *, stays: bool = True) -> None:
-        """The last picture stays, or goes."""
+        """Leave the last picture, or erase it."""
         if self._live is not None:
             self._live.transient = not stays
             self._live.stop()
 
 
 def open_live(stream: IO[str]) -> Live:
-    """rich's picture in place. It draws when it is told to, and has no thread."""
+    """Start rich's live display, which draws on demand, without a thread."""
     from rich.console import Console
     from rich.live import Live
 
@@ -84,7 +84,7 @@ def open_live(stream: IO[str]) -> Live:
 
 
 def can_show(stream: IO[str]) -> bool:
-    """Whether it is a terminal on which a picture can stay in place."""
+    """Return whether it is a terminal on which a picture can stay in place."""
     if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         return False
     with contextlib.suppress(OSError):
@@ -93,14 +93,14 @@ def can_show(stream: IO[str]) -> bool:
 
 
 def add_bar(text: Text, share: float, width: int, style: str) -> None:
-    """`━━━━━━━━╸────────`, by halves of a character."""
+    """Append a bar such as `━━━━━━━━╸────────`, by halves of a character."""
     full = int(2 * width * share)
     text.append("━" * (full // 2) + "╸" * (full % 2), style)
     text.append("─" * (width - full // 2 - full % 2), "dim")
 
 
 def number(value: float) -> str:
-    """Three or four digits that matter; a dash for what is not known."""
+    """Format three or four significant digits; a dash for what is not known."""
     if not math.isfinite(value):
         return "-"
     if abs(value) >= 1000:
@@ -111,7 +111,7 @@ def number(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`0:07`, `12:40`, `2:03:00`."""
+    """Format a duration such as `0:07`, `12:40`, `2:03:00`."""
     if not math.isfinite(seconds):
         return "-"
     whole = round(seconds)
@@ -150,7 +150,7 @@ def curve(name: str, points: Sequence[Point], end: float, width: int, style: str
 
 
 # -- steps of a command ----------------------------------------------------------------------------
-# Of each it is said beforehand what it will do, and then what came of it and how long it took.
+# Each shows beforehand its purpose, and then its result and how long it took.
 
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 MARKS = {WAITING: " ", RUNNING: ">", DONE: "✓", FAILED: "✗"}
@@ -160,7 +160,7 @@ WIDEST, BAR = 120, 20
 
 @dataclass
 class Step:
-    """`text` is what it will do, then what it does now, then what came of it."""
+    """One step of a command; `text` is first its purpose, then its activity, then its result."""
 
     name: str
     text: str
@@ -170,7 +170,7 @@ class Step:
 
 
 class StepsScreen:
-    """Plain lines: one where a step says something, one when it is done."""
+    """The steps as plain lines: one where a step reports something, one when it is done."""
 
     def __init__(self, heading: str, steps: Sequence[Step], stream: IO[str]) -> None:
         self.steps = {step.name: step for step in steps}
@@ -184,7 +184,7 @@ class StepsScreen:
 
     @contextlib.contextmanager
     def step(self, name: str) -> Iterator[Step]:
-        """While it is carried out. What came of it is its `text` in the end."""
+        """Yield the step while it is carried out; its `text` is then its result."""
         step = self.steps[name]
         step.state, step.text, step.share = RUNNING, "", None
         began = time.monotonic()
@@ -211,20 +211,21 @@ class StepsScreen:
             self.print(f"{self.label(step)}  {step.seconds:5.2f} s  {step.text}")
 
     def say(self, step: Step, text: str) -> None:
-        """What the step does now."""
+        """Report the step's activity."""
         step.text = text
         self.print(f"  {text}")
 
     def progress(self, step: Step, share: float) -> None:
-        """So much of the step is done."""
+        """Note the share of the step that is done."""
         step.share = share
 
     def close(self) -> None:
-        """Leaves the last picture."""
+        """Leave the last picture."""
 
 
 class LiveStepsScreen(StepsScreen):
-    """The table, drawn where a step begins or ends, and a few times a second in between."""
+    """The steps as a table, drawn where a step begins or ends, and a few times a second in
+    between."""
 
     def begin(self) -> None:
         self._shown = InPlace(self.stream)
@@ -243,7 +244,7 @@ class LiveStepsScreen(StepsScreen):
             self._draw()
 
     def close(self) -> None:
-        """What came of the steps stays, whole."""
+        """Leave the results of the steps, uncut."""
         from rich.text import Text
 
         lines = [self._line(step, UNLIMITED).plain for step in self.steps.values()]
@@ -263,7 +264,7 @@ class LiveStepsScreen(StepsScreen):
         return Group(*(self._line(step, width) for step in self.steps.values()))
 
     def _line(self, step: Step, width: int) -> Text:
-        """`✓ fit     1.21 s  ...` or `> train  ━━━━━╸────  45 %  ...`."""
+        """Return a line such as `✓ fit 1.21 s ...` or `> train ━━━━━╸──── 45 % ...`."""
         from rich.text import Text
 
         line = Text(no_wrap=True, overflow="ellipsis")

@@ -1,9 +1,8 @@
-"""What `rlt train` shows: a live screen on a terminal, plain lines elsewhere."""
+"""The progress of `rlt train`: a live screen on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
@@ -49,7 +48,7 @@ class PlainScreen(Screen):
 
 
 def heading(view: TrainingView) -> str:
-    """`pendulum-td3 on host, seed 1: steps 0 to 10,000, run runs/x`."""
+    """Return a line such as `pendulum-td3 on host, seed 1: steps 0 to 10,000, run runs/x`."""
     return (
         f"{view.experiment} on {view.board}, seed {view.seed}: "
         f"steps {view.first_step:,} to {view.steps:,}, run {view.run}"
@@ -57,10 +56,8 @@ def heading(view: TrainingView) -> str:
 
 
 def plain_line(view: TrainingView, with_evaluation: bool) -> str:
-    """`step 3,000 of 10,000  52.3 steps/s  left 2:14  return -993.5 ± 174.5  critic 1 loss 0.08`.
-
-    Of the algorithm's metrics, the first.
-    """
+    """Return a line such as `step 3,000 of 10,000 52.3 steps/s left 2:14 return -993.5 ± 174.5
+    critic 1 loss 0.08`, with the first of the algorithm's metrics."""
     width = len(f"{view.steps:,}")
     parts = [f"step {view.step:>{width},} of {view.steps:,}"]
     parts.append(f"{number(view.steps_per_s)} steps/s")
@@ -111,15 +108,15 @@ class LiveScreen(Screen):
         self._shown.end()
 
     def _draw(self) -> None:
-        self._shown.draw(self.view.clock(), partial(picture, self.view))
+        self._shown.draw(self.view.clock(), lambda width, _: picture(self.view, width))
 
 
 def make_screen(view: TrainingView, stream: IO[str]) -> Screen:
-    """The live screen where `stream` is a terminal that can show it, else plain lines."""
+    """Return the live screen where `stream` is a terminal that can show it, else plain lines."""
     return LiveScreen(view, stream) if can_show(stream) else PlainScreen(view, stream)
 
 
-def picture(view: TrainingView, width: int, _height: int = 0) -> Group:
+def picture(view: TrainingView, width: int) -> Group:
     """Return the live screen's picture."""
     from rich.console import Group
     from rich.rule import Rule
@@ -151,19 +148,19 @@ def curves(view: TrainingView, width: int) -> list[Text]:
 
 
 def bar(view: TrainingView, width: int) -> Text:
-    """` ━━━━━━━━╸────────   62 %   6,240 of 10,000 steps`."""
+    """Return a bar such as ` ━━━━━━━━╸──────── 62 % 6,240 of 10,000 steps`."""
     from rich.text import Text
 
-    told = f"{100 * view.share:3.0f} %   {view.step:,} of {view.steps:,} steps"
-    room = max(10, width - len(told) - 4)
+    label = f"{100 * view.share:3.0f} %   {view.step:,} of {view.steps:,} steps"
+    room = max(10, width - len(label) - 4)
     text = Text(" ")
     add_bar(text, view.share, room, "green" if int(2 * room * view.share) == 2 * room else "cyan")
-    text.append(f"   {told}")
+    text.append(f"   {label}")
     return text
 
 
 def figures(view: TrainingView, width: int) -> list[Text]:
-    """Speed, returns and metrics, a line each."""
+    """Return speed, returns and metrics, a line each."""
     evaluation = view.evaluation
     evaluated = f"{evaluation.return_mean:.1f} ± {evaluation.return_std:.1f}" if evaluation else "-"
     left = duration(view.left_s) if view.step < view.steps else "none"
@@ -189,7 +186,8 @@ def figures(view: TrainingView, width: int) -> list[Text]:
 
 
 def figure_line(width: int, *pairs: tuple[str, str], room: int = 0) -> Text:
-    """The first ones that fit into a line, with `room` for a value at least: none is cut."""
+    """Return the first pairs that fit into a line, with at least `room` for a value: none is
+    cut."""
     from rich.text import Text
 
     text = Text(no_wrap=True)

@@ -1,5 +1,5 @@
-"""The folder that is served: the page's files, of each experiment its description and modules, what
-the page knows of the wire format, and what it flies a quadrotor by.
+"""The folder that is served: the page's files, the description and modules of each experiment, the
+wire format, and the quadrotor's simulator.
 
 Nothing in it needs a server of its own: any host of static files will do.
 """
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rltools_host.boards.messages import DROP_REASONS, SLOT_ERRORS, SlotUse, State
 from rltools_host.boards.session import PROTOCOL_VERSION
@@ -68,19 +68,29 @@ DIALECT_FILE = "dialect.json"
 ENUMS = ("MAV_CMD", "MAV_RESULT", "MAV_PARAM_TYPE", "RLT_OBSERVE")
 
 
+class KnownState(TypedDict):
+    """The training state in which a run ended on some devices."""
+
+    experiment: str
+    seed: int
+    steps: int
+    devices: list[str]
+    hash: str  # SHA-256
+
+
 def default_folder() -> Path:
     return PROJECT.build / "web"
 
 
-def known_states() -> list[dict[str, Any]]:
-    """The states in which runs end on devices, that the page shows beside its own."""
-    states: list[dict[str, Any]] = read_json(PAGE / "states.json")
+def known_states() -> list[KnownState]:
+    """Return the final states of runs on devices, which the page shows beside its own."""
+    states: list[KnownState] = read_json(PAGE / "states.json")
     return states
 
 
 def write_site(names: Sequence[str], folder: Path) -> Path:
-    """Writes the folder whole, in the place of one that was written before; the first experiment is
-    the one that the page opens with."""
+    """Write the whole folder, or replace one that was written before; the page opens with the
+    first experiment."""
     experiments = list(dict.fromkeys(names)) or those_for_browsers()
     with in_place_of_own(folder) as new:
         write_page(new, experiments)
@@ -89,15 +99,15 @@ def write_site(names: Sequence[str], folder: Path) -> Path:
 
 @contextlib.contextmanager
 def in_place_of_own(folder: Path) -> Iterator[Path]:
-    """As in_place_of(), of a folder that `rlt web` wrote before; also where it is stopped.
-    What is written into it ends with MARK, where its files are listed."""
+    """Replace a folder that `rlt web` wrote before, as in_place_of(), also where it is
+    interrupted. MARK is the last file to be written, and lists the others."""
     require_own(folder)
     with Interruption(again=signal.SIG_DFL), in_place_of(folder) as new:
         yield new
 
 
 def require_own(folder: Path) -> None:
-    """Refuses a folder with other files than those that `rlt web` wrote there."""
+    """Refuse a folder with other files than those that `rlt web` wrote there."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{near_path(folder)} is a file: name a folder")
     listed: set[str] = set()
@@ -111,13 +121,13 @@ def require_own(folder: Path) -> None:
 
 
 def files_of(folder: Path) -> list[str]:
-    """All that is in it but for folders, in order."""
+    """Return all paths in the folder except folders, in order."""
     found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     return sorted(str(path.relative_to(folder)) for path in found)
 
 
 def write_page(new: Path, experiments: Sequence[str]) -> None:
-    """Into a folder that is empty or not there yet."""
+    """Write the page into a folder that is empty or does not exist yet."""
     for name in experiments:
         require_web(name)
     descriptions = {name: page_description(name) for name in experiments}
@@ -150,14 +160,14 @@ def write_page(new: Path, experiments: Sequence[str]) -> None:
 
 
 def those_for_browsers() -> list[str]:
-    """All experiments that WebAssembly can have, the shortest to train first."""
+    """Return all experiments that WebAssembly can run, the one that trains fastest first."""
     found = [name for name in list_experiments() if not lacking_in_browsers(name)]
     return sorted(found, key=lambda name: (not name.startswith("pendulum-td3"), name))
 
 
-def page_description(name: str) -> dict[str, Any]:
-    """The experiment's description, with the picture's expressions as trees, and with the gate of
-    those that fly."""
+def page_description(name: str) -> dict[str, object]:
+    """Return the experiment's description, with the picture's expressions as trees, and with the
+    gate where it flies."""
     description = describe(name)
     document = dict(description.document)
     environment = description.environment
@@ -169,7 +179,7 @@ def page_description(name: str) -> dict[str, Any]:
     return document
 
 
-def picture_document(picture: Picture) -> dict[str, Any]:
+def picture_document(picture: Picture) -> dict[str, object]:
     return {
         "view": picture.view,
         "shapes": [
@@ -184,7 +194,8 @@ def picture_document(picture: Picture) -> dict[str, Any]:
 
 
 def tree_of(tree: ast.expr) -> Tree:
-    """An expression as the page computes it: a number, a name, or an operation with its trees."""
+    """Return an expression as the page computes it: a number, a name, or an operation with its
+    trees."""
     match tree:
         case ast.Name(id=name):
             return name
@@ -205,7 +216,7 @@ def compact(document: Any) -> str:
 
 
 def write_service_worker(folder: Path) -> None:
-    """Tells it which files there are, and a digest of them."""
+    """Write the names of all files and a digest of them into the service worker."""
     files = [name for name in files_of(folder) if name != SERVICE_WORKER]
     digest = hashlib.sha256()
     for file in files:
@@ -218,26 +229,26 @@ def write_service_worker(folder: Path) -> None:
 
 
 def is_flown(description: ExperimentDescription) -> bool:
-    """Whether its policies fly a quadrotor."""
+    """Return whether its policies fly a quadrotor."""
     return bool(description.environment["contract"] == CONTRACT)
 
 
-def flight_document() -> dict[str, Any]:
-    """Of host/native/flight_module.cpp: `reading` has offset, number and type of each field of a
-    Reading, `causes` says how a flight ended, by its number."""
-    said = host_library("flight").description
-    known = {setting["name"] for setting in said["settings"]}
+def flight_document() -> dict[str, object]:
+    """Return the description of host/native/flight_module.cpp: `reading` has offset, number and
+    type of each field of a Reading, `causes` has the sentence for each cause by its number."""
+    described = host_library("flight").description
+    known = {setting["name"] for setting in described["settings"]}
     assert known.issuperset(SLIDERS), set(SLIDERS) - known
     return {
-        "settings": said["settings"],
+        "settings": described["settings"],
         "sliders": SLIDERS,
         "surroundings": SURROUNDINGS,
-        "tables": said["tables"],
+        "tables": described["tables"],
         "reading": {
             field["name"]: [field["offset"], field["elements"] or 1, field["type"]]
-            for field in said["records"]["Reading"]["fields"]
+            for field in described["records"]["Reading"]["fields"]
         },
-        "reading_bytes": said["records"]["Reading"]["bytes"],
+        "reading_bytes": described["records"]["Reading"]["bytes"],
         "causes": [sentence for _, sentence in TEXTS.values()],
     }
 
@@ -246,8 +257,9 @@ def gate_of(experiment: str) -> str:
     return gate(experiment) or USUAL_GATE
 
 
-def gate_document(name: str) -> dict[str, Any]:
-    """A gate; `needed` of the `judged` last ticks within the radius are a success."""
+def gate_document(name: str) -> dict[str, object]:
+    """Return a gate; a flight with `needed` of the `judged` last ticks within the radius is a
+    success."""
     found = load_gate(name)
     ticks, judged, needed = found.rule.in_ticks(flight_library().tick_s)
     return {
@@ -262,8 +274,8 @@ def gate_document(name: str) -> dict[str, Any]:
     }
 
 
-def boards_document() -> list[dict[str, Any]]:
-    """The boards that a browser can reach, with what their ports need."""
+def boards_document() -> list[dict[str, object]]:
+    """Return the boards that a browser can reach, with what their ports need."""
     return [
         {
             "name": board.name,
@@ -276,9 +288,9 @@ def boards_document() -> list[dict[str, Any]]:
     ]
 
 
-def dialect_document() -> dict[str, Any]:
-    """Messages by name: number, CRC_EXTRA, the payload's layout as Python's struct has it, and the
-    names of its fields in that order."""
+def dialect_document() -> dict[str, object]:
+    """Return the messages by name: number, CRC_EXTRA, the payload's layout as Python's struct
+    has it, and the names of its fields in that order."""
     dialect = load_dialect()
     return {
         "version": PROTOCOL_VERSION,
@@ -307,11 +319,11 @@ def dialect_document() -> dict[str, Any]:
 
 # -- a folder, to this machine alone ---------------------------------------------------------------
 
-MOST_PORT = 65535
+MAX_PORT = 65535
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Without a line for each request."""
+    """A request handler that does not log requests."""
 
     extensions_map = {  # noqa: RUF012 - as the base has it
         **SimpleHTTPRequestHandler.extensions_map,
@@ -326,9 +338,9 @@ class Handler(SimpleHTTPRequestHandler):
 
 
 def server_of(folder: Path, port: int) -> ThreadingHTTPServer:
-    """Port 0 takes one that is free."""
-    if not 0 <= port <= MOST_PORT:
-        raise UsageError(f"--port {port} is not a valid port: name one from 0 to {MOST_PORT}")
+    """Return a server of the folder; port 0 takes a free one."""
+    if not 0 <= port <= MAX_PORT:
+        raise UsageError(f"--port {port} is not a valid port: name one from 0 to {MAX_PORT}")
     try:
         return ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, directory=str(folder)))
     except OSError as error:
@@ -343,7 +355,7 @@ def address_of(server: ThreadingHTTPServer) -> str:
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Its address, while somebody has a use for it."""
+    """Yield the folder's address while it is served."""
     with server_of(folder, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:

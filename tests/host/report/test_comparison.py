@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -143,25 +142,6 @@ def test_sections_of_the_page() -> None:
         '<tr><th>b over a</th><td class="number">1.00</td><td class="number">-</td></tr>'
         "</tbody></table>"
     )
-
-
-def test_the_page_names_the_best() -> None:
-    pair = (contender("a", -7.0, -3.0), contender("b<", 2.26, run=Run()))
-    page = comparison.page(Comparison(pair, ("one & all",)))
-    assert (
-        '<p class="kicker">Comparison · Pendulum-v1, unknown</p>\n<h1>2 kinds of runs</h1>' in page
-    )
-    assert "final returns is <strong>2.3</strong>, of b&lt;." in page
-    assert re.findall("<h2>(.*?)</h2>", page) == [
-        "Final returns",
-        "Probability of improvement",
-        "Differences",
-    ]
-    assert "<ul><li>one &amp; all</li></ul>" in page
-    assert "mean of the middle half of the runs, with its 95% bootstrap interval" in page
-    assert "<code>rlt compare</code> from the run folder\n<code>a, b&lt;</code>" in page
-    plain = comparison.page(Comparison(pair[:1] * 2, ()))
-    assert "Differences" not in plain
 
 
 @pytest.mark.parametrize(

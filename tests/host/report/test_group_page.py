@@ -6,11 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from rltools_host.report import group_page
-from rltools_host.report.markup import Section, tile
+from rltools_host.report.markup import Section
 from rltools_host.runs.contents import Run, Variant
 from rltools_host.runs.group import RunName
 
@@ -130,47 +129,6 @@ def test_a_tuning_shows_its_best_trials(monkeypatch: pytest.MonkeyPatch) -> None
     assert group_page.verdict(tuned, {}) == "0 of 14 runs have finished."
 
 
-def test_tiles() -> None:
-    assert group_page.tiles(group(""), finished(all=(-1.0, -2.0, -6.0))) == [
-        tile("runs finished", "3", "of 2"),
-        tile("mean return", f"{MINUS}3.0", "over 3 seeds"),
-        tile("median", f"{MINUS}2.0", "over 3 seeds"),
-        tile("worst", f"{MINUS}6.0", "over 3 seeds"),
-        tile("training steps", "1,002", "each"),
-        tile("training time", "1 min 1 s", "of all runs together"),
-    ]
-    assert group_page.tiles(group(""), {}) == [tile("runs finished", "0", "of 2")]
-    assert [
-        each.count("return") for each in group_page.tiles(group("a", "b"), finished(a=(1,)))
-    ] == [
-        0,
-        0,
-    ]
-
-
-@pytest.mark.parametrize(
-    ("drawn", "tune", "expected"),
-    [
-        (CURVES[:1], None, "over 2 seeds, |. Thin lines are the seeds."),
-        (CURVES, None, "over 1 to 2 seeds, |."),
-        (CURVES[:1] * 2, "tune", "over 2 seeds, |. Of the trials, the 2 best are drawn."),
-    ],
-)
-def test_what_the_curves_are(
-    monkeypatch: pytest.MonkeyPatch, drawn: list[Any], tune: object, expected: str
-) -> None:
-    monkeypatch.setattr(group_page, "learning_curves", lambda *given: given[1:])
-    section = group_page.learning(group("", tune=tune), drawn)
-    assert section is not None
-    assert section.lead == (
-        "Return of the deterministic evaluations during training: the line is the mean "
-        + expected.replace("|", "the band one standard deviation to both sides")
-    )
-    body: Any = section.body
-    assert (section.heading, body) == ("Learning curves", ("steps", "return"))
-    assert group_page.learning(group(""), []) is None
-
-
 def cells(*texts: str) -> str:
     return "".join(f'<td class="number">{text}</td>' for text in texts)
 
@@ -199,11 +157,6 @@ def test_final_returns() -> None:
     assert "<th>B</th>" in named.body
     assert "<th>A</th>" not in named.body
     assert group_page.final_returns(group(""), {}) is None
-
-
-def test_interval_in_words() -> None:
-    assert group_page.interval_text(None, 1) == "-"
-    assert group_page.interval_text((-1.26, 3000.0), 1) == f"{MINUS}1.3 to 3,000.0"
 
 
 def test_every_run_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,40 +192,3 @@ def test_a_run_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     assert found is not None
     its_group.run_names = lambda: [name, RunName("", 1)]
     assert group_page.finished_runs(its_group) == {name: Run(state="finished")}
-
-
-def test_curves_have_colors_and_dashes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sixth has the first's again; points of long curves are not marked."""
-    calls: list[dict[str, Any]] = []
-    axes: Any = SimpleNamespace(
-        plot=lambda *_, **named: calls.append(named),
-        fill_between=lambda *given, **_: calls.append({"band": [list(each) for each in given[1:]]}),
-        set_xlabel=lambda text: calls.append({"x": text}),
-    )
-    figure: Any = SimpleNamespace(add_subplot=lambda: axes)
-    monkeypatch.setattr(group_page.markup, "responsive", lambda draw, *_: draw(figure, True) or "")
-    monkeypatch.setattr(group_page.markup, "use_thousands", lambda *_: None)
-    monkeypatch.setattr(group_page.markup, "title", lambda _, text: calls.append({"y": text}))
-    for name in ("legend", "below_the_plot"):
-        monkeypatch.setattr(group_page, name, lambda *_, name=name: calls.append({"legend": name}))
-
-    def drawn(count: int, points: int) -> list[dict[str, Any]]:
-        calls.clear()
-        steps = np.arange(float(points))
-        returns = np.array([steps, steps + 2.0])
-        curve = group_page.VariantCurve("a", "", (0, 1), steps, returns)
-        group_page.learning_curves([curve] * count, "steps", "return")
-        return list(calls)
-
-    lines = [each for each in drawn(6, 39) if "marker" in each]
-    assert [each["color"] for each in lines[:5]] == list(group_page.COLORS)
-    assert [each["linestyle"] for each in lines[:5]] == list(group_page.DASHES)
-    assert (lines[5]["color"], lines[5]["linestyle"]) == (lines[0]["color"], "solid")
-    assert {each["marker"] for each in lines} == {"o"}
-    assert calls[-3:] == [{"x": "steps"}, {"y": "return"}, {"legend": "below_the_plot"}]
-    first, second, band, mean, *rest = drawn(1, 40)
-    assert first == second
-    assert first["alpha"] < 1
-    assert [each[:2] for each in band["band"]] == [[0.0, 1.0], [2.0, 3.0]]
-    assert (mean["marker"], mean["label"]) == ("", "mean ± deviation")
-    assert rest[-1] == {"legend": "legend"}

@@ -2,25 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from rltools_host.report.markup import Html, Section, document, duration, number, table, text, tile
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [
-        (2.5, "2.5 s"),
-        (59.94, "59.9 s"),
-        (59.96, "1 min 0 s"),
-        (60.0, "1 min 0 s"),
-        (3599.4, "59 min 59 s"),
-        (3599.6, "1 h 0 min"),
-        (7325.0, "2 h 2 min"),
-    ],
-)
-def test_times_in_words(seconds: float, expected: str) -> None:
-    assert duration(seconds) == expected
+from rltools_host.report.markup import Html, number, table, text, tile
 
 
 def test_texts() -> None:
@@ -47,19 +29,3 @@ def test_tables() -> None:
         "</tbody></table>"
     )
     assert table((), rows[:1], columns=("",)).count('<td class="number">2</td>') == 1
-
-
-def test_a_page_by_default_is_of_the_command_report() -> None:
-    parts = [Section("One", "lead", "body", ".one{}\n"), Section("Two", "", "")]
-    page = document(
-        title="t", kicker="k", heading="h", verdict="v", tiles="x", sections=parts, folder="<f>"
-    )
-    assert page.startswith("<!doctype html>\n")
-    assert ".one{}\n</style>" in page
-    assert (
-        '<p class="kicker">k</p>\n<h1>h</h1>\n<p class="verdict">v</p>\n</header>\n'
-        '<div class="tiles">\nx\n</div>\n'
-        "<section>\n<h2>One</h2>\n<p>lead</p>\nbody\n</section>\n"
-        "<section>\n<h2>Two</h2>\n<p></p>\n\n</section>\n\n"
-        "<footer>Written by <code>rlt report</code> from the run folder\n<code>&lt;f&gt;</code>."
-    ) in page

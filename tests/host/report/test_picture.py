@@ -12,8 +12,6 @@ import sys
 import warnings
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +23,7 @@ from rltools_host.policies import evaluation
 from rltools_host.policies.episodes import Episode
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.report import picture as movement
-from rltools_host.report.run_data import RunData, episodes_of, typical
+from rltools_host.report.run_data import RunData
 from rltools_host.report.sections.episodes import one_episode
 from rltools_host.runs.folder import RunFolder
 
@@ -224,22 +222,6 @@ def test_the_clip_ends_as_it_begins() -> None:
     assert frames.strip_interval_s == pytest.approx(0.1)
 
 
-def test_the_figure_says_which_piece_of_the_episode_it_shows() -> None:
-    frames = movement.Frames(steps=tuple(range(40, 70)), in_strip=(0, 4), interval_s=0.05)
-    image: Any = SimpleNamespace(environment="Ant-v4", step_interval_us=50_000)
-    html = movement.figure(b"a clip", b"a strip", frames, image)
-    words = " ".join(re.sub("<[^>]*>", "", html).replace("\N{NO-BREAK SPACE}", " ").split())
-    assert words == (
-        "1.5 s of this episode from 2.0 s on, in real time; the camera follows. Below, frames "
-        "from there on, 0.20 s apart."
-    )
-    assert 'style="width:25%"' in html
-    assert re.findall('alt="([^"]*)"', html) == [
-        "Ant-v4 moves as in the episode",
-        "Ant-v4 in 2 frames",
-    ]
-
-
 @pytest.mark.parametrize(
     ("steps", "step_s", "drawn", "in_strip"),
     [
@@ -259,19 +241,6 @@ def test_a_short_episode_is_drawn_whole(
     assert frames.steps[-1] < steps
     assert len(frames.in_strip) == in_strip
     assert max(frames.in_strip) < drawn
-
-
-def test_the_typical_episode_has_the_median_return() -> None:
-    episodes = [flat_episode(value) for value in (5.0, -3.0, 9.0, 4.0)]
-    assert typical(episodes) is episodes[3]
-    assert typical(episodes[:3]) is episodes[0]
-
-
-@pytest.mark.parametrize(
-    ("environment", "episodes"), [("Pendulum-v1", 100), ("Ant-v4", 20), ("CartPole-v0", 100)]
-)
-def test_long_episodes_are_fewer(environment: str, episodes: int) -> None:
-    assert episodes_of(environment) == episodes
 
 
 @pytest.mark.parametrize(

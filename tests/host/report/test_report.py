@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 import re
 from pathlib import Path
@@ -19,8 +18,6 @@ from policy_samples import sample_images
 from rltools_host.build import firmware
 from rltools_host.documents import typed
 from rltools_host.errors import VerificationError
-from rltools_host.policies.episodes import EpisodeEnd
-from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.image import parse_policy
 from rltools_host.report import group_page, markup
 from rltools_host.report import page as page_module
@@ -266,7 +263,7 @@ def test_of_a_long_run_not_every_episode_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run of 300 million steps has 25,000 of them, which were five megabytes of the page."""
-    monkeypatch.setattr(learning, "MOST_EPISODES", 50)
+    monkeypatch.setattr(learning, "MAX_EPISODES", 50)
     folder = make_run(tmp_path / "run", None)
     row = next(row for row in folder.read_metrics() if row["kind"] == "progress")
 
@@ -279,20 +276,6 @@ def test_of_a_long_run_not_every_episode_is_drawn(
     assert "50 training episodes" in long
     assert "50 training episodes" not in whole
     assert 0.9 < len(long) / len(whole) < 1.1
-
-
-def test_curves_of_metrics_fill_their_rows() -> None:
-    assert [learning.columns(count) for count in range(1, 11)] == [3, 3, 3, 4, 3, 3, 4, 4, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [([1.0, 101.0], True), ([1.0, 100.0], False), ([0.0, 1e9], False), ([-1.0, 1e9], False)],
-)
-def test_axis_of_a_metric(values: list[float], expected: bool) -> None:
-    assert learning.is_logarithmic(values) is expected
-    curve = markup.Curve(np.arange(2.0), np.array(values))
-    assert learning.small_curve("x", curve, 240).startswith('<svg class="metric"')
 
 
 def test_what_is_drawn(data: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -391,33 +374,6 @@ def test_a_policy_of_another_state_gives_no_report(tmp_path: Path) -> None:
 
 def test_the_report_is_a_function_of_the_run(data: RunData, finished: str) -> None:
     assert page_module.page(data) == finished
-
-
-@pytest.mark.parametrize(
-    ("mean", "expected"),
-    [(-149.0, "better than the"), (-200.0, "better"), (-200.1, "worse than")],
-)
-def test_the_verdict_follows_the_mean(tmp_path: Path, mean: float, expected: str) -> None:
-    data = collect(make_run(tmp_path / "run", None, state_sha256=None))
-    image = parse_policy(sample_images()["pendulum"])
-    outcome = EpisodeEnd(mean, 200, False, np.zeros(3, np.float32))
-    evaluation = Evaluation("run", image, "gymnasium 1", 0, (outcome,), -200.0)
-    changed = dataclasses.replace(data, evaluation=evaluation)
-    assert expected in page_module.verdict(changed)
-
-
-@pytest.mark.parametrize(
-    ("value", "digits", "expected"),
-    [
-        (-149.06, 1, "\N{MINUS SIGN}149.1"),
-        (-0.04, 1, "0.0"),
-        (10000, 0, "10,000"),
-        (math.nan, 1, "\N{EN DASH}"),
-        (math.inf, 0, "\N{EN DASH}"),
-    ],
-)
-def test_numbers(value: float, digits: int, expected: str) -> None:
-    assert markup.number(value, digits) == expected
 
 
 def stated(values: dict[str, Any]) -> Run:
@@ -520,7 +476,7 @@ def test_of_many_observations_the_first_are_shown(
     data: RunData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "are shown" not in section_html(episodes.one_episode(data))
-    monkeypatch.setattr(episodes, "MOST_OBSERVATIONS", 2)
+    monkeypatch.setattr(episodes, "MAX_OBSERVATIONS", 2)
     shown = section_html(episodes.one_episode(data))
     assert "Of the 3 observations the first 2 are shown." in shown
     for label, is_shown in (("cos angle", True), ("sin angle", True), ("velocity, rad/s", False)):
@@ -566,17 +522,3 @@ def test_worst_episodes_and_where_they_began(data: RunData) -> None:
         assert f"seed {worst['seed']} {markup.number(worst['return'], 1)} 200 cut off" in shown
     assert re.search(r"cut off (cos_angle|sin_angle|velocity) ", shown)
     assert "Length: 200 steps" in shown
-
-
-def test_nothing_of_the_report_knows_of_pendulums() -> None:
-    report = Path(page_module.__file__).parent
-    sources = [*report.glob("*.py"), *report.glob("sections/*.py"), *report.glob("*.css")]
-    knowing = [path.name for path in sources if "endulum" in path.read_text()]
-    assert knowing == []
-
-
-def test_settings_of_a_variant_are_named() -> None:
-    assert group_page.settings_in_words([]) == "no settings of its own"
-    assert group_page.settings_in_words(["gamma=0.9", "a=<b>"]) == (
-        "<code>gamma=0.9</code>, <code>a=&lt;b&gt;</code>"
-    )

@@ -1,11 +1,11 @@
-"""Whether a log's sensors say the same of one motion: scale, sign, order, frame and delay.
+"""The comparison of two sensors of one motion: scale, sign, order, frame and delay.
 
-The attitude's turns and the gyroscope's integral are the same rotation; a velocity's change and
-the integral of what an accelerometer measures, turned by the attitude and less gravity, are the
-same too. Both are compared within windows at many delays, in each order and with each sign of the
-axes. Two sensors with noise of unknown sizes bound the ratio of what they show: it lies between the
-slopes of the two regressions, r s and s / r, where s is the ratio of their deviations. A log is
-refused where all of that interval is wrong, and a note says what moved too little to tell.
+The attitude's turns and the gyroscope's integral are the same rotation; so are a velocity's change
+and the integral of what an accelerometer measures, turned by the attitude and less gravity. Both
+are compared within windows at many delays, in each order and with each sign of the axes. Two
+sensors with noise of unknown sizes bound the ratio of their values: it lies between the slopes of
+the two regressions, r s and s / r, where s is the ratio of their deviations. A log is refused where
+all of that interval is wrong, and a note names what moved too little to tell.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rltools_host.drones.fitting.model import GRAVITY_M_S2, rotation
 Array = NDArray[np.float64]
 
 PLAINLY = 3.0  # times that: motion that no noise is taken for
-MOST_WINDOWS = 4000
+MAX_WINDOWS = 4000
 DELAYS_S = 0.24  # that are searched, early and late
 DELAYS = 49
 DELAY_ROWS = 2.0
@@ -32,7 +32,7 @@ WEAKEST = 0.6  # mean correlation of sensors that say the same
 AXIS_WEAKEST = 0.5
 DRAW = 0.04  # by which each deviation from docs/fit.md has to be better than without it
 EQUAL = 0.005  # less than that says nothing of a frame
-ALIKE = 1.2  # ratios of axes that have one cause
+SAME_RATIO = 1.2  # ratios of axes that have one cause
 DEGREES = 180.0 / np.pi
 
 # A sensor's numbers over what they should be, why, what to do.
@@ -63,7 +63,7 @@ Causes = tuple[tuple[float, str, str], ...]
 
 
 def cause_of(ratio: float, causes: Causes) -> str:
-    """The likely causes of a scale and what to do."""
+    """Return the likely causes of a scale and the remedies."""
     near = [
         f"{why}? {remedy}"
         for factor, why, remedy in sorted(causes, key=lambda each: abs(np.log(ratio / each[0])))
@@ -73,21 +73,21 @@ def cause_of(ratio: float, causes: Causes) -> str:
 
 
 class Windows:
-    """Of equal length, at most as many as are needed, away from the ends by the longest delay."""
+    """Windows of equal length, limited in number, away from the ends by the longest delay."""
 
     def __init__(self, log: FlightLog, duration_s: float) -> None:
         self.time_s = log.time_s
         length = max(round(duration_s / log.step_s), 1)
         start = int(np.searchsorted(log.time_s, log.time_s[0] + DELAYS_S))
         end = int(np.searchsorted(log.time_s, log.time_s[-1] - DELAYS_S)) - length
-        stride = max((end - start) // MOST_WINDOWS, 1)
+        stride = max((end - start) // MAX_WINDOWS, 1)
         self.first = np.arange(start, end, stride)
         self.last = self.first + length
         self.independent = max(log.duration_s / duration_s, 1.0)
 
     def change(self, curve: Array, delay_s: float = 0.0) -> Array:
-        """From each window's start to its end, less the mean: [window, 3]. A curve that is late
-        is read later."""
+        """Return the change from each window's start to its end, less the mean: [window, 3]. A
+        curve that is late is read later."""
         start, end = self.time_s[self.first] + delay_s, self.time_s[self.last] + delay_s
         columns = [
             np.interp(end, self.time_s, c) - np.interp(start, self.time_s, c) for c in curve.T
@@ -97,7 +97,8 @@ class Windows:
         return result
 
     def turned(self, attitude: Array) -> Array:
-        """Rotation vectors from each window's start to its end, in the body, less the mean."""
+        """Return the rotation vectors from each window's start to its end, in the body, less the
+        mean."""
         turns = rotation(attitude)
         vectors = (turns[self.first].inv() * turns[self.last]).as_rotvec()
         result: Array = vectors - vectors.mean(axis=0)
@@ -106,7 +107,8 @@ class Windows:
 
 @dataclass(frozen=True)
 class Match:
-    """How a sensor's axes follow what another one says: axis `of[i]` times `signs[i]` follows i."""
+    """The order, signs and delay by which a sensor's axes follow another sensor: axis `of[i]` times
+    `signs[i]` follows i."""
 
     of: tuple[int, ...]
     signs: tuple[int, ...]
@@ -121,17 +123,17 @@ class Match:
 
     @property
     def cost(self) -> float:
-        """What is left, and what has to be assumed for it: other axes, another scale."""
+        """Return the residual, and the cost of what it assumes: other axes, another scale."""
         ratios = self.ratios[list(self.seen)]
         scale = float(np.abs(np.log(np.maximum(ratios, 1e-9))).mean()) if len(ratios) else 0.0
         return self.left + 1.5 * DRAW * bool(self.moved()) + 4.0 * DRAW * min(scale, 1.0)
 
     def moved(self) -> list[int]:
-        """Expected axes that move, that another axis or sign follows."""
+        """Return the expected axes that move and that another axis or sign follows."""
         return [i for i in range(3) if self.seen[i] and (self.of[i] != i or self.signs[i] < 0)]
 
     def bounds(self, axis: int) -> tuple[float, float]:
-        """Between which the scale lies."""
+        """Return the bounds of the scale."""
         r, ratio = float(self.correlations[axis]), float(self.ratios[axis])
         r = min(max(r, 1e-3), 1.0)
         error = 1.0 + 2.0 * np.sqrt((1.0 - r * r) / self.independent)
@@ -143,7 +145,8 @@ SIGNS = tuple(itertools.product((1, -1), repeat=3))
 
 
 def match(windows: Windows, curve: Array, expected: Array, smallest: float) -> Match:
-    """The order, signs and delay by which a curve's changes follow the expected ones best."""
+    """Return the order, signs and delay by which a curve's changes follow the expected ones
+    best."""
     seen = expected.std(axis=0) > smallest
     unit = np.where(seen, expected / np.maximum(expected.std(axis=0), 1e-12), 0.0)
     delays = np.linspace(-DELAYS_S, DELAYS_S, DELAYS)
@@ -157,18 +160,18 @@ def match(windows: Windows, curve: Array, expected: Array, smallest: float) -> M
     best, chosen = -np.inf, (ORDERS[0], SIGNS[0], now)
     for of, signs in itertools.product(ORDERS, SIGNS):
         along = (table[:, of, range(3)] * signs).sum(axis=1) / max(int(seen.sum()), 1)
-        place = int(np.argmax(along))
+        index = int(np.argmax(along))
         deviates = any(seen[i] and (of[i] != i or signs[i] < 0) for i in range(3))
-        if along[place] - DRAW * deviates > best:
-            best, chosen = float(along[place]) - DRAW * deviates, (of, signs, place)
-    of, signs, place = chosen
-    here = windows.change(curve, float(delays[place]))[:, of] * np.array(signs)
+        if along[index] - DRAW * deviates > best:
+            best, chosen = float(along[index]) - DRAW * deviates, (of, signs, index)
+    of, signs, index = chosen
+    here = windows.change(curve, float(delays[index]))[:, of] * np.array(signs)
     size = np.maximum(here.std(axis=0), 1e-12)
     distance = ((here / size - unit)[:, seen] ** 2).sum(axis=1)
     kept = distance <= np.quantile(distance, 1.0 - WORST)
     by_axis = table[:, of, range(3)] * signs
     along = by_axis.sum(axis=1) / max(int(seen.sum()), 1)
-    places = by_axis.argmax(axis=0)
+    indices = by_axis.argmax(axis=0)
     here, there = here[kept] - here[kept].mean(axis=0), expected[kept]
     there = there - there.mean(axis=0)
     wide, narrow = here.std(axis=0), np.maximum(there.std(axis=0), 1e-12)
@@ -176,12 +179,12 @@ def match(windows: Windows, curve: Array, expected: Array, smallest: float) -> M
     return Match(
         of,
         signs,
-        float(delays[place]),
-        1.0 - float(along[place]),
+        float(delays[index]),
+        1.0 - float(along[index]),
         1.0 - float(along[now]),
         tuple(
             (float(delays[at]), 1.0 - float(values[at]), 1.0 - float(values[now]))
-            for at, values in zip(places, by_axis.T, strict=True)
+            for at, values in zip(indices, by_axis.T, strict=True)
         ),
         tuple(bool(each) for each in seen),
         products / np.maximum(wide * narrow, 1e-12),
@@ -192,8 +195,8 @@ def match(windows: Windows, curve: Array, expected: Array, smallest: float) -> M
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read two sensors: what is wrong with the log if it is the right one, and what to
-    write instead, none for docs/fit.md's."""
+    """One interpretation of two sensors: what is wrong with the log if it is the right one, and
+    what to write instead; none for docs/fit.md's."""
 
     faults: tuple[tuple[str, str], ...]
     match: Match
@@ -204,7 +207,8 @@ class Reading:
 
 
 def chosen(readings: list[Reading]) -> tuple[Reading, list[str]]:
-    """The likeliest; where it is docs/fit.md's, the first, notes of frames that are as likely."""
+    """Return the likeliest reading; where that is docs/fit.md's, the first, also notes on frames
+    that are as likely."""
     best = min(readings, key=lambda each: each.cost)
     if best.faults or best.match.moved():
         return best, []
@@ -218,7 +222,7 @@ def chosen(readings: list[Reading]) -> tuple[Reading, list[str]]:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two sensors that were compared."""
+    """Two sensors that are compared."""
 
     log: FlightLog
     names: tuple[str, ...]  # of the measured one's columns
@@ -232,16 +236,16 @@ class Pair:
     causes: Causes
 
     @property
-    def said(self) -> str:
+    def by_says(self) -> str:
         return f"{self.by} {'say' if ' and ' in self.by else 'says'}"
 
     def require_frame(self, reading: Reading) -> None:
-        """DamagedFileError unless order, signs, frame and delay are docs/fit.md's."""
+        """Raise DamagedFileError unless order, signs, frame and delay are docs/fit.md's."""
         found = reading.match
         if found.left > 1.0 - WEAKEST:
             raise self.log.fault(
-                f"{self.what} does not {self.verb} as {self.said}, in no order, with no sign and "
-                f"no delay up to {DELAYS_S} s: {self.frame}"
+                f"{self.what} does not {self.verb} as {self.by_says}, in no order, with no sign "
+                f"and no delay up to {DELAYS_S} s: {self.frame}"
             )
         faults = list(reading.faults)
         if found.moved():
@@ -259,32 +263,32 @@ class Pair:
         if abs(late_s) > may_be and left < 1.0 - AXIS_WEAKEST and left_now > SHARPER * left + 0.01:
             raise self.log.fault(
                 f"{what} is {1000 * abs(late_s):.0f} ms {'later' if late_s > 0 else 'earlier'} "
-                f"than {self.said}: stamp each with the time at which it was measured "
+                f"than {self.by_says}: stamp each with the time at which it was measured "
                 f"({1000 * may_be:.0f} ms may be between them)"
             )
 
     def _axes(self, found: Match) -> tuple[str, str]:
         if found.of == ORDERS[0] and [i for i in range(3) if found.signs[i] < 0] == [1, 2]:
             return (
-                f"{self.what} is of another frame than {self.said}",
+                f"{self.what} is of another frame than {self.by_says}",
                 "change the signs of data with y to the right and z down",
             )
-        said = [
+        swaps = [
             f"{self.names[found.of[i]]} follows {'minus ' if found.signs[i] < 0 else ''}{'xyz'[i]}"
             for i in found.moved()
         ]
         swapped = any(found.of[i] != i for i in found.moved())
         return (
             f"{self.what} has {'its axes in another order' if swapped else 'other signs'} than "
-            f"{self.said} ({', '.join(said)})",
+            f"{self.by_says} ({', '.join(swaps)})",
             self.frame,
         )
 
     def require_axes(
         self, found: Match, measured: Array, smallest: float, axes: int = 3
     ) -> list[str]:
-        """DamagedFileError for an axis alone that does not follow; notes for those that move too
-        little to tell."""
+        """Raise DamagedFileError for a single axis that does not follow; return notes for those
+        that move too little to tell."""
         unseen = []
         for axis, name in enumerate(self.names[:axes]):
             if found.seen[axis] and found.correlations[axis] >= AXIS_WEAKEST:
@@ -295,7 +299,7 @@ class Pair:
                 found.seen[axis] or measured[axis] > PLAINLY * smallest
             ):
                 raise self.log.fault(
-                    f"{name} does not {self.verb} as {self.said} (it changes by "
+                    f"{name} does not {self.verb} as {self.by_says} (it changes by "
                     f"{measured[axis]:.2g}, and should by {expected:.2g} {self.unit}): {self.frame}"
                 )
             unseen.append(name)
@@ -307,7 +311,7 @@ class Pair:
         ]
 
     def wrong_axes(self, found: Match) -> dict[int, float]:
-        """By axis the scale, where no noise explains it."""
+        """Return the scale of each axis whose scale noise does not explain."""
         wrong = {}
         for axis in range(3):
             low, high = found.bounds(axis)
@@ -316,15 +320,16 @@ class Pair:
         return wrong
 
     def scale_fault(self, found: Match, wrong: dict[int, float]) -> str:
-        """The sentence for scales that are wrong."""
+        """Return the sentence for scales that are wrong."""
         ratios = list(wrong.values())
-        if len(wrong) == sum(found.seen) and max(ratios) < ALIKE * min(ratios):
+        if len(wrong) == sum(found.seen) and max(ratios) < SAME_RATIO * min(ratios):
             ratio = float(np.median(ratios))
             return (
-                f"{self.what} is {ratio:.3g} times what {self.said}: {cause_of(ratio, self.causes)}"
+                f"{self.what} is {ratio:.3g} times what {self.by_says}: "
+                f"{cause_of(ratio, self.causes)}"
             )
         return "; ".join(
-            f"{self.names[axis]} is {ratio:.3g} times what {self.said}: "
+            f"{self.names[axis]} is {ratio:.3g} times what {self.by_says}: "
             f"{cause_of(ratio, self.causes)}"
             for axis, ratio in wrong.items()
         )

@@ -1,7 +1,7 @@
-"""Whether a log is what docs/fit.md says: times, ranges, commands, motion.
+"""The checks that a log is what docs/fit.md says: times, ranges, commands, motion.
 
-What is wrong is one sentence that says what to write instead. What one sensor says of another one
-is in sensors.py.
+An error is one sentence that says what to write instead. sensors.py compares the sensors with each
+other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ SMALLEST_COMMAND_CHANGE = 0.002  # standard deviation
 
 
 def check_log(log: FlightLog) -> list[str]:
-    """DamagedFileError unless the log can be used; notes of what could not be checked."""
+    """Raise DamagedFileError unless the log can be used; return notes on what could not be
+    checked."""
     check_time(log)
     check_ranges(log)
     check_attitude(log)
@@ -79,7 +80,7 @@ def check_time(log: FlightLog) -> None:
 
 
 def check_ranges(log: FlightLog) -> None:
-    """Numbers that no sensor gives are of other units."""
+    """Refuse numbers that no sensor returns: they have other units."""
     groups = [
         (log.angular_velocity, LARGEST_RATE_RAD_S, "rad/s", "degrees a second are divided by 57.3"),
         (log.acceleration, LARGEST_ACCELERATION_M_S2, "m/s^2", "mm/s^2 are divided by 1000"),
@@ -108,7 +109,7 @@ def check_ranges(log: FlightLog) -> None:
 
 
 def check_attitude(log: FlightLog) -> None:
-    """Unit length."""
+    """Check the quaternions' length of 1."""
     lengths = np.linalg.norm(log.attitude, axis=1)
     if np.any(np.abs(lengths - 1.0) > UNIT_ERROR):
         row = int(np.argmax(np.abs(lengths - 1.0) > UNIT_ERROR))
@@ -142,7 +143,7 @@ def check_commands(log: FlightLog) -> None:
 
 
 def check_gravity(log: FlightLog) -> None:
-    """The accelerometer has it, along the body's z; how much, sensors.py says."""
+    """Check that the accelerometer shows gravity along the body's z; sensors.py checks how much."""
     if log.acceleration is None:
         return
     length = float(np.linalg.norm(log.acceleration, axis=1).mean())
@@ -172,7 +173,7 @@ def check_gravity(log: FlightLog) -> None:
 
 
 def check_sensors(log: FlightLog) -> None:
-    """Each shows something."""
+    """Check that each sensor changes."""
     for names, values, otherwise in (
         (ATTITUDE, log.attitude, ""),
         (ANGULAR_VELOCITY, log.angular_velocity, ""),

@@ -1,15 +1,14 @@
-"""Least squares: where they begin, what leaves the smallest residuals, and how sure that is.
+"""Least squares: their start, the parameters with the smallest residuals, and their errors.
 
-What a log does not show is taken from published drones, with how sure it is, and enters as
-measurements do: so the intervals of what the log shows have that error in them, too. The covariance
-is the larger of two, parameter by parameter: that of white noise, and that of errors which are
-alike within blocks of time (a sandwich of the blocks' gradients, to first order what a bootstrap of
-blocks gives).
+What a log does not show is taken from published drones with its standard deviation, and enters as a
+measurement does: so the intervals of what the log shows contain that error too. The covariance is
+the larger of two, parameter by parameter: that of white noise, and that of errors which are equal
+within blocks of time (a sandwich of the blocks' gradients, to first order a bootstrap of blocks).
 
-How long gusts last and how much the rotors do can hardly be told apart where a controller answers
-to the gusts: parameters that are found with gusts that are held, and gusts with parameters that are
-held, come to rest far from the most likely ones. So the parameters are found for some durations,
-the most likely duration is that of the parabola through them, and its error is in the intervals.
+The duration of gusts and the effect of the rotors can hardly be distinguished where a controller
+answers to the gusts: a search that alternates between parameters and gusts ends far from the most
+likely ones. So the parameters are found for some durations; the most likely duration is that of the
+parabola through them, and its error is in the intervals.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ Array = NDArray[np.float64]
 Assumption = Callable[[Array], list[float]]  # differences in standard deviations
 
 SMALLEST_GAIN = 1e-7  # of the sum of squares, relative
-# Each channel is weighted by its residuals' noise, anew after some steps: until that changes less.
-MOST_STEPS, MOST_WEIGHTINGS, SAME_NOISE = 3, 20, 1e-3
+# Each channel is weighted by its residuals' noise, again after some steps, until that changes less.
+MAX_STEPS, MAX_WEIGHTINGS, SAME_NOISE = 3, 20, 1e-3
 LOWEST = np.full(COUNT, -np.inf)
 HIGHEST = np.full(COUNT, np.inf)
 LOWEST[[P.LAG_UP, P.LAG_DOWN]] = np.log(5e-4)
@@ -62,22 +61,22 @@ USUAL_SHAPE, SHAPE_DEVIATION = (0.03, 0.1), (0.06, 0.2)
 FIRST_S, FACTOR = 0.3, 2.0  # the durations that are tried
 # Sizes are those of the parameters that were found before: until these move less than this, in
 # their standard errors.
-UNMOVED, MOST_TIMES = 0.1, 3
+UNMOVED, MAX_TIMES = 0.1, 3
 
 
 # -- what is assumed ------------------------------------------------------------------------------
 
 
 def usual_curve(theta: Array) -> list[float]:
-    """Of a rotor's thrust over its speed."""
+    """Return the differences from the usual curve of a rotor's thrust over its speed."""
     return [
-        (float(theta[place]) - usual) / deviation
-        for place, usual, deviation in zip(SHAPE, USUAL_SHAPE, SHAPE_DEVIATION, strict=True)
+        (float(theta[index]) - usual) / deviation
+        for index, usual, deviation in zip(SHAPE, USUAL_SHAPE, SHAPE_DEVIATION, strict=True)
     ]
 
 
 def inertia_x_and_y(theta: Array) -> float:
-    """Together."""
+    """Return the sum of both inertias."""
     return 1.0 / float(theta[P.GAIN_X]) + 1.0 / float(theta[P.GAIN_Y])
 
 
@@ -91,13 +90,13 @@ def differences(assumed: Iterable[Assumption], theta: Array) -> Array:
 
 
 def derivatives(assumed: Iterable[Assumption], theta: Array, free: list[int]) -> Array:
-    """Of the differences by the free parameters: [difference, parameter]."""
+    """Return the derivatives of the differences by the free parameters: [difference, parameter]."""
     assumed = tuple(assumed)
     here = differences(assumed, theta)
     columns = []
-    for place in free:
-        moved = stepped(theta, place)
-        columns.append((differences(assumed, moved) - here) / (moved[place] - theta[place]))
+    for index in free:
+        moved = stepped(theta, index)
+        columns.append((differences(assumed, moved) - here) / (moved[index] - theta[index]))
     return np.stack(columns, axis=1)
 
 
@@ -116,15 +115,15 @@ class Estimate:
     noise: Array  # standard deviation of the residuals, by channel
 
     def quantile(self, outside: float = 0.05) -> float:
-        """Half an interval in standard errors: Student's, for the blocks."""
+        """Return half an interval in standard errors: Student's, for the number of blocks."""
         return float(stdtrit(max(self.blocks - 1, 5), 1.0 - 0.5 * outside))
 
-    def half_width(self, place: int) -> float:
-        return self.quantile() * float(self.errors[place])
+    def half_width(self, index: int) -> float:
+        return self.quantile() * float(self.errors[index])
 
 
 def noise_of(residuals: Residuals) -> Array:
-    """Standard deviation of each channel's residuals."""
+    """Return the standard deviation of each channel's residuals."""
     squares = np.bincount(residuals.channel, residuals.values**2)
     counts = np.bincount(residuals.channel)
     result: Array = np.sqrt(squares / (counts * residuals.freedom)) + 1e-9
@@ -138,7 +137,7 @@ def estimate(
     assumed: Sequence[Assumption] = (),
     lowest_latency_s: float | None = None,
 ) -> Estimate:
-    """From a start, with the parameters that are free and what is assumed of them."""
+    """Estimate the free parameters from a start, with what is assumed of them."""
     lowest = LOWEST.copy()
     if lowest_latency_s is not None:
         lowest[P.LATENCY] = lowest_latency_s
@@ -149,23 +148,23 @@ def estimate(
     noise = noise_of(residuals)
 
     def at(values: Array) -> Array:
-        place: Array = theta.copy()
-        place[free] = values
-        return place
+        point: Array = theta.copy()
+        point[free] = values
+        return point
 
-    for _ in range(MOST_WEIGHTINGS):
+    for _ in range(MAX_WEIGHTINGS):
         weight = 1.0 / noise[residuals.channel]
 
         def weighted(values: Array, weight: Array = weight) -> Array:
-            place = at(values)
+            point = at(values)
             return np.concatenate(
-                [model.residuals(place).values * weight, differences(assumed, place)]
+                [model.residuals(point).values * weight, differences(assumed, point)]
             )
 
         def slopes(values: Array, weight: Array = weight) -> Array:
-            place = at(values)
-            of_log = model.jacobian(place, free) * weight[:, None]
-            return np.concatenate([of_log, derivatives(assumed, place, free)])
+            point = at(values)
+            of_log = model.jacobian(point, free) * weight[:, None]
+            return np.concatenate([of_log, derivatives(assumed, point, free)])
 
         found = least_squares(
             weighted,
@@ -174,7 +173,7 @@ def estimate(
             bounds,
             x_scale="jac",
             ftol=SMALLEST_GAIN,
-            max_nfev=MOST_STEPS,
+            max_nfev=MAX_STEPS,
         )
         theta = at(found.x)
         count = len(weight)
@@ -195,8 +194,9 @@ def estimate(
 def covariance_of(
     j: Array, r: Array, block: NDArray[np.int64], assumed: Array
 ) -> tuple[Array, int]:
-    """The sandwich, made at least as wide as white noise's in each parameter. `assumed`: the
-    derivatives of what is assumed, in its standard deviations."""
+    """Return the sandwich covariance, at least as wide as that of white noise in each parameter,
+    and the number of blocks. `assumed` has the derivatives of the assumptions, in their standard
+    deviations."""
     prior = assumed.T @ assumed
     normal = j.T @ j + prior
     scales = np.sqrt(np.diag(normal)) + 1e-300
@@ -216,7 +216,7 @@ def covariance_of(
 
 @dataclass(frozen=True)
 class InGusts:
-    """What was found with a duration."""
+    """An estimate with gusts of one duration."""
 
     model: Model
     estimate: Estimate
@@ -226,24 +226,25 @@ class InGusts:
 def estimate_in_gusts(
     model: Model, start: Array, estimated: Callable[[Model, Array], Estimate]
 ) -> tuple[InGusts, Array]:
-    """With the most likely duration; and how the parameters move with its standard error."""
+    """Estimate with the most likely duration; return that, and how the parameters move with the
+    standard error of the duration."""
     tried: dict[int, InGusts] = {}
 
-    def at(place: int, near: Array) -> InGusts:
-        if place not in tried:
-            tried[place] = with_duration(model, FIRST_S * FACTOR**place, near, estimated)
-        return tried[place]
+    def at(index: int, near: Array) -> InGusts:
+        if index not in tried:
+            tried[index] = with_duration(model, FIRST_S * FACTOR**index, near, estimated)
+        return tried[index]
 
     shortest, longest = (int(np.log(s / FIRST_S) / np.log(FACTOR)) for s in DURATIONS_S)
     best = 0
     near = at(best, start).estimate.theta
     while True:
-        beside = [place for place in (best - 1, best + 1) if shortest <= place <= longest]
-        better = min(beside, key=lambda place: at(place, near).unlikely)
+        beside = [index for index in (best - 1, best + 1) if shortest <= index <= longest]
+        better = min(beside, key=lambda index: at(index, near).unlikely)
         if tried[better].unlikely >= tried[best].unlikely:
             break
         best, near = better, tried[better].estimate.theta
-    if len(beside) < 2:  # as short or long as can be told
+    if len(beside) < 2:  # as short or long as can be distinguished
         return tried[best], np.zeros_like(near)
     low, middle, high = (tried[best + side] for side in (-1, 0, 1))
     bend = low.unlikely - 2.0 * middle.unlikely + high.unlikely
@@ -258,7 +259,7 @@ def with_duration(
     model: Model, duration_s: float, start: Array, estimated: Callable[[Model, Array], Estimate]
 ) -> InGusts:
     theta = start
-    for _ in range(MOST_TIMES):
+    for _ in range(MAX_TIMES):
         gusts = most_likely(model.settled(theta), model.integrated, model.log.step_s, duration_s)
         filtered = Model(model.log, model.rotor_x_m, model.rotor_y_m, gusts)
         found = estimated(filtered, theta)
@@ -271,7 +272,7 @@ def with_duration(
 
 
 def widened(found: Estimate, moved: Array) -> Estimate:
-    """With an error that moves the parameters that are free together."""
+    """Return the estimate with an additional error that moves the free parameters together."""
     moved = np.where(np.isin(np.arange(len(moved)), found.free), moved, 0.0)
     covariance = found.covariance + np.outer(moved, moved)
     return replace(found, covariance=covariance, errors=np.sqrt(np.diag(covariance)))
@@ -286,7 +287,8 @@ PATTERNS = np.stack([Y_SIGNS, -X_SIGNS, YAW_SIGNS])
 
 
 def begin(model: Model) -> Array:
-    """A start for the fit; one sentence where rotors or axes are not where they should be."""
+    """Return a start for the fit; raise DamagedFileError where rotors or axes are not where they
+    should be."""
     lag_s, each, errors = answers_of_rotors(model)
     check_rotors(model, each, errors)
     together, clear = answers_of_axes(model, lag_s)
@@ -319,8 +321,8 @@ def begin(model: Model) -> Array:
 
 
 def regression(model: Model, inputs: Array) -> tuple[Array, Array, float]:
-    """Angular accelerations by inputs [row, n], which are integrals: coefficients [axis, n], their
-    standard errors, and what is left, relative to what there was."""
+    """Fit angular accelerations to inputs [row, n], which are integrals; return coefficients
+    [axis, n], their standard errors, and the residual relative to the whole."""
     windows = model.windows
     columns = [windows.differences(column) for column in inputs.T]
     columns.append(windows.differences(model.log.time_s - model.log.time_s[0]))
@@ -340,7 +342,7 @@ def regression(model: Model, inputs: Array) -> tuple[Array, Array, float]:
 
 
 def impulses(model: Model, lags_s: tuple[float, ...]) -> list[Array]:
-    """Integrals of each rotor's thrust, for some lags: [row, 4]."""
+    """Return the integrals of each rotor's thrust, for some lags: [row, 4]."""
     sets = []
     for lag_s in lags_s:
         theta = np.zeros(COUNT)
@@ -350,7 +352,8 @@ def impulses(model: Model, lags_s: tuple[float, ...]) -> list[Array]:
 
 
 def answers_of_rotors(model: Model) -> tuple[float, Array, Array]:
-    """The lag that explains most, and each rotor's part in each axis, with standard errors."""
+    """Return the lag that explains the most, and each rotor's part in each axis, with standard
+    errors."""
     tried = [
         (lag_s, *regression(model, inputs))
         for lag_s, inputs in zip(LAGS_S, impulses(model, LAGS_S), strict=True)
@@ -360,19 +363,21 @@ def answers_of_rotors(model: Model) -> tuple[float, Array, Array]:
 
 
 def answers_of_axes(model: Model, lag_s: float) -> tuple[Array, Array]:
-    """What the rotors of an axis do together, and how many standard errors that is from nothing."""
+    """Return the common effect of the rotors of an axis, and its distance from 0 in standard
+    errors."""
     inputs = impulses(model, (lag_s,))[0] @ PATTERNS.T
     values, errors, _ = regression(model, inputs)
     return np.diag(values), np.diag(values) / np.maximum(np.diag(errors), 1e-12)
 
 
 def check_rotors(model: Model, values: Array, errors: Array) -> None:
-    """Where each rotor is seen to be, by how roll and pitch answer to it."""
+    """Raise DamagedFileError where the answers of roll and pitch show a rotor in another
+    position."""
     if np.any(np.abs(values[:2]) <= CLEAR * errors[:2]):
         return  # not seen
     signs = np.sign(values[:2])
     seen = [
-        next(place for place in range(4) if np.array_equal(PATTERNS[:2, place], signs[:, rotor]))
+        next(index for index in range(4) if np.array_equal(PATTERNS[:2, index], signs[:, rotor]))
         for rotor in range(4)
     ]
     if seen == [0, 1, 2, 3]:
@@ -384,9 +389,9 @@ def check_rotors(model: Model, values: Array, errors: Array) -> None:
         )
     kind = "thrust" if model.log.commands_thrust else "speed"
     moved = [
-        f"{kind}_{ROTORS[rotor]} is of the {ROTORS[place].replace('_', ' ')} one"
-        for rotor, place in enumerate(seen)
-        if rotor != place
+        f"{kind}_{ROTORS[rotor]} is of the {ROTORS[index].replace('_', ' ')} one"
+        for rotor, index in enumerate(seen)
+        if rotor != index
     ]
     raise model.log.fault(
         f"its rotors are in another order, as roll and pitch show: {', '.join(moved)}"

@@ -1,4 +1,4 @@
-"""A log becomes parameters: which of them can be seen in it, their values and intervals."""
+"""The fit of a log: the parameters that it shows, their values and intervals."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ WEAKEST = 0.3  # motion, in a gyroscope's noise
 
 @dataclass(frozen=True)
 class Fit:
-    """Parameters of unit mass, with what was held and why."""
+    """The parameters for unit mass, with those that were held and why."""
 
     log: FlightLog
     estimate: Estimate
     has_arms: bool  # else inertias are of unit distance of the rotors
-    held: frozenset[int]  # places that the log does not show
+    held: frozenset[int]  # indices that the log does not show
     no_lag: frozenset[int]  # of P.LAG_UP and P.LAG_DOWN: shorter than can be seen
     knows_yaw: bool
     warnings: tuple[str, ...]
@@ -61,10 +61,13 @@ class Fit:
     def interval(
         self, function: Callable[[Array], float], positive: bool = False, chosen: bool = False
     ) -> tuple[float, float]:
-        """Of 95 %; by the function's gradient, of its logarithm where it is positive. `chosen`: of
-        a drag, which is shown since its estimate is large: so that 95 % of those that are shown
-        have the truth, the interval is that of 100 % - 5 % x the part of the drags that is shown
-        (Benjamini and Yekutieli 2005)."""
+        """Return the 95 % interval, by the function's gradient, or that of its logarithm where it
+        is positive.
+
+        `chosen`: the value is a drag that is shown because its estimate is large. For 95 % of those
+        that are shown to have the truth, the interval is that of 100 % - 5 % x the part of the
+        drags that is shown (Benjamini and Yekutieli 2005).
+        """
         theta = self.estimate.theta
         value = float(function(theta))
         sizes = np.maximum(1e-3 * self.estimate.errors, 1e-9 * np.abs(theta))
@@ -84,12 +87,12 @@ class Fit:
             return value / factor, value * factor
         return value - half, value + half
 
-    def is_known(self, place: int) -> bool:
-        return place in self.estimate.free and place not in self.held
+    def is_known(self, index: int) -> bool:
+        return index in self.estimate.free and index not in self.held
 
 
 def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None = None) -> Fit:
-    """The parameters that explain a log; RltError says why it cannot be."""
+    """Estimate the parameters that explain a log; raise an RltError where that is not possible."""
     unchecked = check_log(log)
     has_arms = rotor_x_m is not None and rotor_y_m is not None
     arms = (rotor_x_m or 1.0, rotor_y_m or 1.0)
@@ -113,7 +116,7 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
         log,
         found,
         has_arms,
-        frozenset(held | {place for place in range(COUNT) if not is_in(log, place)}),
+        frozenset(held | {index for index in range(COUNT) if not is_in(log, index)}),
         frozenset(no_lag),
         knows_yaw,
         (
@@ -125,21 +128,21 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
 
 
 def estimate_all(model: Model, start: Array) -> Estimate:
-    """Of all parameters that the log's columns can say anything of."""
+    """Estimate all parameters that the log's columns can show."""
     return estimate(model, start, *free_and_assumed(model.log))
 
 
 def free_and_assumed(log: FlightLog) -> tuple[list[int], list[Assumption]]:
     if log.commands_thrust:
-        return [place for place in range(COUNT) if is_in(log, place) or place in SHAPE], [
+        return [index for index in range(COUNT) if is_in(log, index) or index in SHAPE], [
             usual_curve
         ]
-    return [place for place in range(COUNT) if is_in(log, place)], []
+    return [index for index in range(COUNT) if is_in(log, index)], []
 
 
 def estimate_what_is_seen(model: Model, first: Estimate) -> tuple[Estimate, set[int], set[int]]:
-    """Once more with assumptions in place of what is not seen: the estimate, what is not seen in
-    it, and the lags that are shorter than can be seen."""
+    """Estimate again with assumptions for what is not seen; return the estimate, the parameters
+    that are not seen in it, and the lags that are too short to be seen."""
     held, no_lag = what_to_hold(first, model.log)
     if not held | no_lag:
         return first, held, no_lag
@@ -147,7 +150,7 @@ def estimate_what_is_seen(model: Model, first: Estimate) -> tuple[Estimate, set[
 
 
 def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) -> Estimate:
-    """With parameters that are 0 or assumed, and lags that are none."""
+    """Estimate with parameters held at 0 or assumed, and without the lags of `no_lag`."""
     free, assumed = free_and_assumed(model.log)
     theta = start.copy()
     if P.SHAPE_1 in held:
@@ -164,60 +167,61 @@ def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) 
     if P.SHAPE_1 in held:
         nothing -= {P.SHAPE_0}
     theta[list(nothing)] = 0.0
-    free = [place for place in free if place not in nothing | no_lag]
+    free = [index for index in free if index not in nothing | no_lag]
     # Rotors without lag jump: what comes before its command would be nowhere smooth.
     return estimate(model, theta, free, assumed, 0.0 if no_lag else None)
 
 
-def is_in(log: FlightLog, place: int) -> bool:
-    """Whether the log's columns can say anything of a parameter."""
-    if place in SHAPE:
+def is_in(log: FlightLog, index: int) -> bool:
+    """Return whether the log's columns can show a parameter."""
+    if index in SHAPE:
         return not log.commands_thrust
-    if place in DRAGS:
+    if index in DRAGS:
         return log.velocity is not None
-    if place in (P.OFFSET_X, P.OFFSET_Y):
+    if index in (P.OFFSET_X, P.OFFSET_Y):
         return log.acceleration is not None
     return True
 
 
 def what_to_hold(first: Estimate, log: FlightLog) -> tuple[set[int], set[int]]:
-    """Parameters that the log does not show, and lags that are shorter than it shows."""
+    """Return the parameters that the log does not show, and the lags that are shorter than it
+    shows."""
     theta, held = first.theta, set()
     if not log.commands_thrust and max(map(first.half_width, SHAPE)) > WIDEST_SHAPE:
         held |= set(SHAPE)
     elif not log.commands_thrust and theta[P.SHAPE_0] < 0.0:
         held.add(P.SHAPE_0)  # a rotor at rest does not pull
-    for place, least in ((P.DRAG_X, 1.0), (P.DRAG_Y, 1.0), (P.DRAG_Z, 1.0), (P.SPIN_DRAG, 2.0)):
+    for index, least in ((P.DRAG_X, 1.0), (P.DRAG_Y, 1.0), (P.DRAG_Z, 1.0), (P.SPIN_DRAG, 2.0)):
         # A gyroscope's noise, which the controller answers to, looks a little like damping.
-        if place in first.free and theta[place] < least * first.half_width(place):
-            held.add(place)
+        if index in first.free and theta[index] < least * first.half_width(index):
+            held.add(index)
     if first.half_width(P.INERTIA_Z) > WIDEST_INERTIA_Z * abs(theta[P.INERTIA_Z]):
         held.add(P.INERTIA_Z)
     shortest = np.log(0.25 * log.step_s)
-    no_lag = {place for place in (P.LAG_UP, P.LAG_DOWN) if theta[place] < shortest}
-    return {int(place) for place in held}, {int(place) for place in no_lag}
+    no_lag = {index for index in (P.LAG_UP, P.LAG_DOWN) if theta[index] < shortest}
+    return {int(index) for index in held}, {int(index) for index in no_lag}
 
 
 def require_motion(log: FlightLog, found: Estimate, strength: Array) -> None:
-    """What every log has to show."""
+    """Raise DamagedFileError unless the log shows what every log has to."""
     theta = found.theta
     for axis, name in enumerate(("roll", "pitch")):
         if strength[axis] < WEAKEST:
             raise log.fault(
                 f"its {name} motion does not exceed its gyroscope's noise: fly with quicker changes"
             )
-    for place, what in (
+    for index, what in (
         (P.THRUST, "how large the thrust is"),
         (P.GAIN_X, "how quickly it rolls"),
         (P.GAIN_Y, "how quickly it pitches"),
     ):
-        if found.half_width(place) > WIDEST * abs(theta[place]) or theta[place] <= 0.0:
+        if found.half_width(index) > WIDEST * abs(theta[index]) or theta[index] <= 0.0:
             raise log.fault(
-                f"it does not show {what} (95 % interval {theta[place]:.3g} ± "
-                f"{found.half_width(place):.2g}): fly with quicker changes, or longer"
+                f"it does not show {what} (95 % interval {theta[index]:.3g} ± "
+                f"{found.half_width(index):.2g}): fly with quicker changes, or longer"
             )
-    for place, what in ((P.LAG_UP, "faster"), (P.LAG_DOWN, "slower")):
-        if place in found.free and found.half_width(place) > WIDEST_LAG:
+    for index, what in ((P.LAG_UP, "faster"), (P.LAG_DOWN, "slower")):
+        if index in found.free and found.half_width(index) > WIDEST_LAG:
             raise log.fault(
                 f"it does not show how long the rotors take to get {what}: fly with quicker "
                 "changes of thrust, roll and pitch, or longer"
@@ -225,7 +229,8 @@ def require_motion(log: FlightLog, found: Estimate, strength: Array) -> None:
 
 
 def noise_table(model: Model, found: Estimate) -> dict[str, tuple[float, float]]:
-    """What each sensor's residuals are, and its noise by the differences from row to row."""
+    """Return, for each sensor, the size of its residuals, and its noise by the differences from row
+    to row."""
     log = model.log
     other = log.acceleration if log.acceleration is not None else log.velocity
     assert other is not None
@@ -246,37 +251,37 @@ def warnings(
     misfitting: str,
     misfit: float,
 ) -> list[str]:
-    """What the user should know of the log, a sentence each."""
-    said = []
+    """Return sentences on what the user should know of the log."""
+    sentences = []
     theta = found.theta
     if not knows_yaw:
-        said.append(
+        sentences.append(
             "it has too little yaw motion: the rotors' torque is not known; fly quick turns to "
             "both sides"
         )
     if P.SHAPE_1 in held:
-        said.append(
+        sentences.append(
             "the thrust was changed too little for its curve over rotor speed: it was taken as "
             "published ones are, nearly its square"
         )
     if theta[P.LATENCY] < -1.5 * log.step_s:
-        said.append(
+        sentences.append(
             f"the rotors answer {-1000 * theta[P.LATENCY]:.0f} ms before the command: the "
             "commands are stamped too late, or the sensors too early"
         )
     if misfitting:
-        said.append(
+        sentences.append(
             f"{misfitting} differed from the model by {misfit:.1f} times its sensor's noise: "
             "gusts, a battery that sags, a loose part or columns of different times; taken as "
             "gusts, which makes the intervals wider"
         )
     if log.unused:
-        said.append(f"columns that are not used: {', '.join(log.unused)}")
-    return said
+        sentences.append(f"columns that are not used: {', '.join(log.unused)}")
+    return sentences
 
 
 def misfit_of(residuals: dict[str, tuple[float, float]]) -> tuple[float, str]:
-    """The most that is left, in its sensor's noise, and of what."""
+    """Return the largest residual relative to its sensor's noise, and the sensor."""
     return max(
         (left / max(noise, 1e-9), name[:-2].replace("_", " "))
         for name, (left, noise) in residuals.items()
@@ -284,7 +289,8 @@ def misfit_of(residuals: dict[str, tuple[float, float]]) -> tuple[float, str]:
 
 
 def is_yaw_known(found: Estimate, strength: Array) -> bool:
-    """A gyroscope's noise, to which the controller answers, looks like motion in too weak ones."""
+    """Return whether the log shows the yaw. Where yaw motion is too weak, a gyroscope's noise, to
+    which the controller answers, looks like motion."""
     theta = found.theta
     sure = theta[P.GAIN_Z] > 0.0 and found.half_width(P.GAIN_Z) < WIDEST * theta[P.GAIN_Z]
     return bool(sure and strength[2] >= WEAKEST)

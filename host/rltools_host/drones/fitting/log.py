@@ -32,13 +32,13 @@ KNOWN = (*REQUIRED, *ACCELERATION, *VELOCITY, *THRUST, *SPEED)
 
 LARGEST_FILE = 400_000_000  # bytes
 LARGEST_NUMBER = 1e17  # of any column: microseconds since 1970 are 2e15
-FEWEST_ROWS = 200
+MIN_ROWS = 200
 LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
 class FlightLog:
-    """Its columns as arrays [row, ...] in SI units; None where the file does not have them."""
+    """A log's columns as arrays [row, ...] in SI units; None where the file does not have them."""
 
     path: Path
     sha256: str  # of the file
@@ -58,17 +58,18 @@ class FlightLog:
 
     @cached_property
     def step_s(self) -> float:
-        """From row to row, usually."""
+        """Return the median time from row to row."""
         return float(np.median(np.diff(self.time_s)))
 
     def fault(self, reason: str, row: int | None = None) -> DamagedFileError:
-        """One sentence for a log that cannot be used."""
+        """Return the error for a log that cannot be used."""
         line = "" if row is None else f", line {self.lines[row]}"
         return DamagedFileError(f"{self.path}{line}: {reason}")
 
 
 def read_log(path: Path) -> FlightLog:
-    """The log of a file; DamagedFileError says where it is wrong, and what to write there."""
+    """Read the log of a file; raise DamagedFileError with the position in the file and the
+    remedy."""
     text, digest = text_of(path)
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
@@ -106,7 +107,7 @@ def read_log(path: Path) -> FlightLog:
 
 
 def text_of(path: Path) -> tuple[str, str]:
-    """And the SHA-256 of its bytes."""
+    """Return the file's text, and the SHA-256 of its bytes."""
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise UsageError(f"{path} has more than {LARGEST_FILE // 10**6} MB: cut it to a flight")
@@ -122,7 +123,7 @@ def text_of(path: Path) -> tuple[str, str]:
 
 
 def checked_header(path: Path, names: list[str]) -> list[str]:
-    """The columns' names, of which none is missing or there twice."""
+    """Return the columns' names; raise DamagedFileError where one is missing or there twice."""
 
     def fault(reason: str) -> DamagedFileError:
         return DamagedFileError(f"{path}: {reason}")
@@ -165,7 +166,7 @@ def checked_header(path: Path, names: list[str]) -> list[str]:
 
 
 def hint(name: str, names: list[str]) -> str:
-    """What the file has instead."""
+    """Return the file's columns with similar names."""
     return near_matches(name, [other for other in names if other and other not in KNOWN] or names)
 
 
@@ -182,7 +183,7 @@ def values_of(
     names: list[str],
     rows: csv._reader,  # type: ignore[name-defined]
 ) -> tuple[NDArray[np.int64], Array]:
-    """The numbers of the known columns, 0 in others, with the line of each row."""
+    """Return the line of each row, and the numbers of the known columns, 0 in others."""
     known = [index for index, name in enumerate(names) if name in KNOWN]
     lines: list[int] = []
     values: list[list[float]] = []
@@ -200,9 +201,9 @@ def values_of(
             row[index] = number(path, line, names[index], cells[index])
         lines.append(line)
         values.append(row)
-    if len(values) < FEWEST_ROWS:
+    if len(values) < MIN_ROWS:
         raise DamagedFileError(
-            f"{path} has {len(values)} rows: at least {FEWEST_ROWS} are needed, better ten seconds "
+            f"{path} has {len(values)} rows: at least {MIN_ROWS} are needed, better ten seconds "
             "of 250 a second"
         )
     return np.array(lines), np.array(values)

@@ -1,19 +1,18 @@
-"""What a log's sensors should have shown, given parameters: the differences are the residuals.
+"""The sensors of a log as parameters predict them: the differences are the residuals.
 
-The equations are those of docs/fit.md. Nothing that is measured is differentiated. What an
-accelerometer shows is compared row by row; angular velocity (and velocity, where there is no
-accelerometer) within short windows, in which each has a start of its own: the predicted change is
-integrated, and a window's mean difference is taken off. Where there are gusts, all is compared row
-by row, after a filter that takes off what earlier rows say of them: else a controller that answers
-to gusts would look like rotors that answer to commands less than they do.
+The equations are those of docs/fit.md. Nothing that is measured is differentiated. An accelerometer
+is compared row by row; angular velocity (and velocity, where there is no accelerometer) within
+short windows, in which each has a start of its own: the predicted change is integrated, and a
+window's mean difference is subtracted. Where there are gusts, all is compared row by row, after a
+filter that subtracts what earlier rows predict: otherwise a controller that answers to gusts would
+look like rotors that answer to commands less than they do.
 
-What gusts leave in a log's sensors, made white, so that least squares are as sure as they say.
-
-A gust is taken as an acceleration of the first order: it is forgotten within its duration. An
+A gust is modelled as an acceleration of the first order: it is forgotten within its duration. An
 accelerometer shows it beside its white noise; a gyroscope (and a velocity) shows its integral. A
-Kalman filter of that predicts each row from those before it; what it does not predict is white
-where the noise is as taken, and what a controller did by then cannot be correlated with it. Sizes
-and durations are the most likely ones of the differences at hand.
+Kalman filter of that predicts each row from those before it; the rest is white where the noise is
+as assumed, so that least squares are as certain as they state, and what a controller did by then
+cannot be correlated with it. Sizes and durations are the most likely ones of the differences at
+hand.
 """
 
 from __future__ import annotations
@@ -42,19 +41,20 @@ FIRST_STEP, LAST_STEP = 1.4, 0.05  # of the logarithms
 
 @dataclass(frozen=True)
 class Gusts:
-    """In one channel."""
+    """The gusts in one channel."""
 
     size: float  # standard deviation over that of the sensor's noise, in a row
     duration_s: float
     integrated: bool  # the channel shows the integral of the gusts' acceleration
 
     def filter(self, step_s: float) -> tuple[Array, ...]:
-        """What a Kalman filter does not predict of a row, as a filter of the rows: numerator and
+        """Return the innovation of a Kalman filter as a filter of the rows: numerator and
         denominator in powers of a delay of one row.
 
-        What the channel shows is white where it is multiplied by the numerator's roots, 1 for the
-        integral and what is kept of a gust, and divided by those of its spectrum that lie within
-        the unit circle. With w = z + 1/z - 2 a root p of the numerator is (1 - p)^2 - p w.
+        The channel becomes white where it is multiplied by the numerator's roots, 1 for the
+        integral and the fraction that is kept of a gust, and divided by those of its spectrum that
+        lie within the unit circle. With w = z + 1/z - 2 a root p of the numerator is (1 - p)^2 - p
+        w.
         """
         kept = np.exp(-step_s / self.duration_s)
         pushed, forgotten = self.size**2 * (1.0 - kept**2), (1.0 - kept) ** 2
@@ -69,7 +69,8 @@ class Gusts:
 
 
 class Filter:
-    """Of [channel, row] differences: what is not predicted of each row by those before it."""
+    """A filter of [channel, row] differences, which leaves what the rows before do not predict of
+    each row."""
 
     def __init__(self, gusts: list[Gusts], step_s: float, rows: int) -> None:
         self.gusts = gusts
@@ -85,7 +86,7 @@ class Filter:
         )
 
     def __call__(self, values: Array) -> Array:
-        """The start of what is integrated is free."""
+        """Filter the values; the start of what is integrated is free."""
         filtered = self._filtered(values)
         result: Array = filtered - (filtered * self._starts).sum(axis=1, keepdims=True) * (
             self._starts
@@ -96,8 +97,8 @@ class Filter:
 def most_likely(
     differences: Array, integrated: list[bool], step_s: float, duration_s: float
 ) -> Filter:
-    """The filter of the gusts of which [channel, row] differences are the most likely ones, where
-    those of what is integrated have a duration that is given."""
+    """Return the filter of the gusts of which [channel, row] differences are the most likely ones;
+    those of integrated channels have the given duration."""
     gusts = [
         most_likely_gusts(values, each, step_s, duration_s if each else None)
         for values, each in zip(differences, integrated, strict=True)
@@ -108,16 +109,16 @@ def most_likely(
 def most_likely_gusts(
     values: Array, integrated: bool, step_s: float, duration_s: float | None = None
 ) -> Gusts:
-    """By a search over the logarithms of size and, if it is not given, duration."""
+    """Search over the logarithms of size and, where it is not given, duration."""
     first = np.log(FIRST_INTEGRATED if integrated else FIRST)
     searched = 2 if duration_s is None else 1
 
-    def of(place: Array) -> Gusts:
-        size, duration = np.exp(place[0]), duration_s or np.exp(place[1])
+    def of(point: Array) -> Gusts:
+        size, duration = np.exp(point[0]), duration_s or np.exp(point[1])
         return Gusts(float(size), float(duration), integrated)
 
-    def unlikely(place: Array) -> float:
-        left = Filter([of(place)], step_s, len(values))(values[None])
+    def unlikely(point: Array) -> float:
+        left = Filter([of(point)], step_s, len(values))(values[None])
         return float((left**2).sum())
 
     corners = first + FIRST_STEP * np.eye(3, 2, -1)
@@ -150,7 +151,7 @@ SHORTEST_BLOCK_S = 0.4
 
 
 class P(IntEnum):
-    """Places in the vector of parameters. Those of a mass are divided by it."""
+    """The indices in the vector of parameters. Those of a mass are divided by it."""
 
     LAG_UP = 0  # natural logarithm of seconds
     LAG_DOWN = 1
@@ -173,9 +174,9 @@ class P(IntEnum):
     TWIST_Z = 18
 
 
-ROTOR_PLACES = (P.LAG_UP, P.LAG_DOWN, P.LATENCY, P.SHAPE_0, P.SHAPE_1)
+ROTOR_INDICES = (P.LAG_UP, P.LAG_DOWN, P.LATENCY, P.SHAPE_0, P.SHAPE_1)
 COUNT = len(P)
-# For differences; in each place small against what matters and large against rounding.
+# For finite differences; each is small against what matters and large against rounding.
 STEPS = np.full(COUNT, 1e-4)
 STEPS[[P.LAG_UP, P.LAG_DOWN]] = 0.01
 STEPS[P.LATENCY] = 2e-4
@@ -194,7 +195,7 @@ def rotor_parameters(theta: Array) -> RotorParameters:
 
 @dataclass(frozen=True)
 class Residuals:
-    """All differences in one vector, with what they are of and when."""
+    """All differences in one vector, with their channels and times."""
 
     values: Array
     channel: NDArray[np.int64]
@@ -215,14 +216,14 @@ class Windows:
         self.block = np.repeat((times / block_s).astype(np.int64), self.length)
 
     def differences(self, values: Array) -> Array:
-        """Of [row] values, less each window's mean."""
+        """Return [row] values, less each window's mean."""
         parts = values[self.rows].reshape(-1, self.length)
         left: Array = parts - parts.mean(axis=1, keepdims=True)
         return left.ravel()
 
 
 class Model:
-    """A log, prepared; `residuals` compares it with what parameters predict."""
+    """A prepared log; `residuals` compares it with what parameters predict."""
 
     def __init__(
         self, log: FlightLog, rotor_x_m: float, rotor_y_m: float, gusts: Filter | None = None
@@ -254,28 +255,30 @@ class Model:
         if log.acceleration is None:
             assert log.velocity is not None
             assert self._air is not None
-            halves = log.attitude[1:] + log.attitude[:-1] * signs_alike(log.attitude)
+            halves = log.attitude[1:] + log.attitude[:-1] * continuous_signs(log.attitude)
             self._up = turn(halves, np.array([0.0, 0.0, 1.0]))
             self._fallen = np.outer(self._time, [0.0, 0.0, -GRAVITY_M_S2])
             axes = np.eye(3)[:, None, :] * self._air[None, :, :]
             self._resisted = [self._integral(turn(log.attitude, part)) for part in axes]
 
     def _integral(self, values: Array) -> Array:
-        """From the first row to each, of [row, n] values."""
+        """Integrate [row, n] values from the first row to each."""
         return integral(values, self.log.time_s)
 
     def motions(self, sets: list[Array]) -> list[RotorMotion]:
-        """What the rotors did, for each vector of parameters."""
+        """Return the motion of the rotors for each vector of parameters."""
         log = self.log
         parameters = [rotor_parameters(theta) for theta in sets]
         return motions(log.time_s, log.commands, log.commands_thrust, parameters)
 
     def turning(self, motion: RotorMotion) -> Array:
-        """Integrals of the rotors' torques, of parts of the greatest thrust: [row, 3]."""
+        """Return the integrals of the rotors' torques, as fractions of the maximum thrust: [row,
+        3]."""
         return summed(motion.impulse @ np.stack([self._y, -self._x, YAW_SIGNS], axis=1))
 
     def rates(self, theta: Array, motion: RotorMotion) -> Array:
-        """Angular velocity but for its start, which is each window's own: [row, 3]."""
+        """Return the angular velocity without its start, which each window has for itself: [row,
+        3]."""
         jx, jy = 1.0 / theta[P.GAIN_X], 1.0 / theta[P.GAIN_Y]
         jz = theta[P.INERTIA_Z]
         coupling = np.array([jy - jz, jz - jx, jx - jy]) * self._products
@@ -287,15 +290,16 @@ class Model:
         return result
 
     def driven(self, theta: Array) -> Array:
-        """By axis, the standard deviation of what rotors do to angular velocity in windows."""
+        """Return, by axis, the standard deviation in windows of the angular velocity that the
+        rotors cause."""
         turned = self.turning(self.motions([theta])[0]) * theta[P.THRUST]
         gains = theta[[P.GAIN_X, P.GAIN_Y, P.GAIN_Z]]
         columns = (turned * gains).T
         return np.array([self.windows.differences(column).std() for column in columns])
 
     def differences(self, theta: Array, motion: RotorMotion) -> Array:
-        """What the sensors show less what they should: [channel, row]. Those of what is integrated
-        begin anywhere."""
+        """Return the sensors' values less the predicted ones: [channel, row]. Those of integrated
+        channels have any start."""
         log = self.log
         drag = theta[[P.DRAG_X, P.DRAG_Y, P.DRAG_Z]]
         if log.acceleration is not None:
@@ -317,11 +321,11 @@ class Model:
         return result
 
     def settled(self, theta: Array) -> Array:
-        """The differences after the rotors have settled."""
+        """Return the differences after the rotors have settled."""
         return self.differences(theta, self.motions([theta])[0])[:, self._rows]
 
     def _left(self, differences: Array) -> Array:
-        """Residuals are linear in the differences."""
+        """Return the residuals, which are linear in the differences."""
         if self.gusts is not None:
             return self.gusts(differences[:, self._rows]).ravel()
         parts = [
@@ -335,62 +339,64 @@ class Model:
         return Residuals(left, self._channel, self._block, self._freedom)
 
     def jacobian(self, theta: Array, free: list[int]) -> Array:
-        """The residuals' derivatives by the free parameters, from differences: [residual, n]."""
-        moved = {place: stepped(theta, place) for place in free}
-        of_rotors = [place for place in free if place in ROTOR_PLACES]
-        here, *others = self.motions([theta, *(moved[place] for place in of_rotors)])
+        """Return the residuals' derivatives by the free parameters, from finite differences:
+        [residual, n]."""
+        moved = {index: stepped(theta, index) for index in free}
+        of_rotors = [index for index in free if index in ROTOR_INDICES]
+        here, *others = self.motions([theta, *(moved[index] for index in of_rotors)])
         motion_of = dict(zip(of_rotors, others, strict=True))
         base = self.differences(theta, here)
         columns = [
-            self._left(self.differences(moved[place], motion_of.get(place, here)) - base)
-            / (moved[place][place] - theta[place])
-            for place in free
+            self._left(self.differences(moved[index], motion_of.get(index, here)) - base)
+            / (moved[index][index] - theta[index])
+            for index in free
         ]
         return np.stack(columns, axis=1)
 
 
-def scale(theta: Array, place: int) -> float:
-    """What a step is relative to, where a parameter may be of any size."""
-    if place in ROTOR_PLACES:
+def scale(theta: Array, index: int) -> float:
+    """Return the size to which a step is relative, where a parameter may be of any size."""
+    if index in ROTOR_INDICES:
         return 1.0
-    return max(abs(float(theta[place])), 1e-3)
+    return max(abs(float(theta[index])), 1e-3)
 
 
-def stepped(theta: Array, place: int) -> Array:
-    """The parameters with one of them moved, for derivatives from differences."""
+def stepped(theta: Array, index: int) -> Array:
+    """Return the parameters with one of them moved, for finite differences."""
     moved: Array = theta.copy()
-    moved[place] += STEPS[place] * scale(theta, place)
+    moved[index] += STEPS[index] * scale(theta, index)
     return moved
 
 
 def integral(values: Array, time_s: Array) -> Array:
-    """From the first row to each, of [row, n] values."""
+    """Integrate [row, n] values from the first row to each."""
     result: Array = cumulative_trapezoid(values, time_s, axis=0, initial=0.0)
     return result
 
 
 def summed(steps: Array) -> Array:
-    """Before the first and after each of [step, n] steps."""
+    """Return the sums before the first and after each of [step, n] steps."""
     return np.pad(np.cumsum(steps, axis=0), ((1, 0), (0, 0)))
 
 
-def signs_alike(q: Array) -> Array:
-    """By which each of the two quaternions of an attitude is the one near its successor."""
+def continuous_signs(q: Array) -> Array:
+    """Return the signs by which each of the two quaternions of an attitude is the one near its
+    successor."""
     return np.where((q[1:] * q[:-1]).sum(axis=1, keepdims=True) < 0.0, -1.0, 1.0)
 
 
 def turn(q: Array, v: Array) -> Array:
-    """Body vectors in the world, [row, 3]."""
+    """Turn body vectors into the world, [row, 3]."""
     result: Array = rotation(q).apply(v)
     return result
 
 
 def back(q: Array, v: Array) -> Array:
-    """World vectors in the body's frame, [row, 3]."""
+    """Turn world vectors into the body's frame, [row, 3]."""
     result: Array = rotation(q).inv().apply(v)
     return result
 
 
 def rotation(q: Array) -> Rotation:
-    """Of quaternions w x y z, which may be of any length."""
+    """Return the rotations of quaternions w x y z, which may be of any length."""
     return Rotation.from_quat(q[:, [1, 2, 3, 0]])

@@ -1,11 +1,10 @@
-"""What a fit says, with units: per mass, and with a mass the settings of an airframe."""
+"""The values of a fit with their units: per mass, and with a mass the settings of an airframe."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ MOVES = (
     *("inertia_x / mass", "inertia_y / mass"),
     "mass torque / (thrust inertia_z)",
 )
-LEAST_SPREAD = 0.05  # battery and propellers are not always as they were in the log
+MIN_SPREAD = 0.05  # battery and propellers are not always as they were in the log
 WIDEST_SPREAD = 0.3
 ACTION_S = 0.02  # the shortest in training: a lag counts as one at least
 LONGEST_LATENCY_S = 0.02  # that training draws
@@ -48,12 +47,12 @@ class Value:
 
     @property
     def note(self) -> str:
-        """Where it is from, if that is not the log."""
+        """Return the source of the value, where that is not the log."""
         return "" if self.source == FITTED else self.source
 
 
 class FitResult:
-    """The values of a fit; `mass_kg` makes the settings of an airframe of it."""
+    """The values of a fit; `mass_kg` turns them into the settings of an airframe."""
 
     def __init__(
         self,
@@ -84,20 +83,21 @@ class FitResult:
             return Value(name, unit, value, source=source)
         return Value(name, unit, value, low, high, source)
 
-    def _lag(self, name: str, place: int) -> Value:
-        if place in self.fit.no_lag:
+    def _lag(self, name: str, index: int) -> Value:
+        if index in self.fit.no_lag:
             return Value(name, "s", 0.0, 0.0, 0.5 * self.fit.log.step_s)
-        return self._value(name, "s", lambda theta: float(np.exp(theta[place])), True)
+        return self._value(name, "s", lambda theta: float(np.exp(theta[index])), True)
 
-    def _drag(self, place: int, name: str, unit: str, function: Callable[[Array], float]) -> Value:
-        if not self.fit.is_known(place):
+    def _drag(self, index: int, name: str, unit: str, function: Callable[[Array], float]) -> Value:
+        if not self.fit.is_known(index):
             return Value(name, unit, None, source=UNKNOWN)
         return self._value(name, unit, function, chosen=True)
 
     # -- all values ----------------------------------------------------------------------------
 
     def per_mass(self) -> list[Value]:
-        """What a log says without a mass; without the rotors' places, inertias per distance."""
+        """Return the values that need no mass; without the rotors' positions, inertias per
+        distance."""
         arm = "m^2" if self.fit.has_arms else "m"
         over = "mass" if self.fit.has_arms else "(mass rotor_{})"
         shape = ASSUMED if self._shape_is_assumed else FITTED
@@ -118,19 +118,19 @@ class FitResult:
             values.append(self._torque("torque / thrust", "m", lambda _t: 1.0, shaped=False))
         values.append(self._yaw_gain())
         values += [
-            self._drag(place, f"drag_{axis} / mass", "1/s", part(place))
-            for place, axis in zip(DRAGS, "xyz", strict=True)
+            self._drag(index, f"drag_{axis} / mass", "1/s", part(index))
+            for index, axis in zip(DRAGS, "xyz", strict=True)
         ]
         values.append(self._drag(P.SPIN_DRAG, "drag_rotation / mass", "m^2/s", part(P.SPIN_DRAG)))
         return values
 
     @property
     def is_whole(self) -> bool:
-        """Whether there are settings of an airframe."""
+        """Return whether there are settings of an airframe."""
         return self.mass_kg is not None and self.fit.has_arms
 
     def settings(self) -> list[Value]:
-        """The airframe's settings by their names; the mass and the rotors' places are as given."""
+        """Return the airframe's settings; the mass and the rotors' positions are as given."""
         assert self.mass_kg is not None
         mass, shape = self.mass_kg, ASSUMED if self._shape_is_assumed else FITTED
         values = [
@@ -150,8 +150,8 @@ class FitResult:
             values.append(self._torque(f"torque_{index}", "mN m", function))
         values += [self._lag("lag_up_s", P.LAG_UP), self._lag("lag_down_s", P.LAG_DOWN)]
         values += [
-            self._drag(place, f"drag_{axis}", "N s/m", scaled(part(place), mass))
-            for place, axis in zip(DRAGS, "xyz", strict=True)
+            self._drag(index, f"drag_{axis}", "N s/m", scaled(part(index), mass))
+            for index, axis in zip(DRAGS, "xyz", strict=True)
         ]
         function = scaled(part(P.SPIN_DRAG), 1e3 * mass)
         values.append(self._drag(P.SPIN_DRAG, "drag_rotation", "mN m s", function))
@@ -171,8 +171,8 @@ class FitResult:
     def _torque(
         self, name: str, unit: str, thrust: Callable[[Array], float], shaped: bool = True
     ) -> Value:
-        """Proportional to thrust; known by what it turns, so as well as inertia_z is. `shaped`:
-        by the thrust's curve, too."""
+        """Return a torque, which is proportional to thrust. The log shows it by what it turns, so
+        it is known as well as inertia_z is, and where `shaped` as well as the thrust's curve."""
         if not self._yaw:
             return Value(name, unit, None, source=UNKNOWN)
 
@@ -196,8 +196,8 @@ class FitResult:
 
     @property
     def turning_rad_s2(self) -> float:
-        """The greatest angular acceleration about x or y, the smaller of the two: the rotors of one
-        side pull with all their thrust, the others with none."""
+        """Return the maximum angular acceleration about x or y, the smaller of the two: the rotors
+        of one side pull with all their thrust, the others with none."""
         x, y = self.rotors
         assert x is not None
         assert y is not None
@@ -206,11 +206,13 @@ class FitResult:
 
     @property
     def spread(self) -> float:
-        """The part by which drones differ that a policy is trained for; no interval is wider."""
-        return max(LEAST_SPREAD, self._widest()[1])
+        """Return the fraction by which drones differ that a policy is trained for; no interval is
+        wider."""
+        return max(MIN_SPREAD, self._widest()[1])
 
     def _widest(self) -> tuple[str, float]:
-        """What is known least of what moves the drone, and half of its interval by its value."""
+        """Return the least known value that moves the drone, and half its interval relative to
+        it."""
         halves = []
         for each in self.per_mass():
             if each.name not in MOVES or each.value is None or each.low is None:
@@ -222,7 +224,7 @@ class FitResult:
         return max(halves, key=lambda entry: entry[1])
 
     def require_trainable(self) -> None:
-        """DamagedFileError where the log shows too little to train a policy for its drone."""
+        """Raise DamagedFileError where the log shows too little to train a policy for its drone."""
         log, least = self.fit.log, 1.0 - self.spread
         if not self._yaw:
             raise log.fault("it does not show how quickly the drone yaws: fly quick turns")
@@ -257,10 +259,10 @@ class FitResult:
         }
 
     def set_file(self) -> bytes:
-        """What --set-file of `rlt train` takes: the settings that are known."""
+        """Return the known settings as a file for --set-file of `rlt train`."""
         return (json.dumps(self.known_settings(), indent=1) + "\n").encode()
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         fit = self.fit
         return {
             "log": str(fit.log.path),
@@ -277,13 +279,13 @@ class FitResult:
 
 
 def number_of(value: float) -> float | int:
-    """With six digits, and 0 without a sign."""
+    """Round to six digits; return 0 without a sign."""
     rounded = float(f"{value:.6g}")
     return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e6 else rounded
 
 
-def part(place: int) -> Callable[[Array], float]:
-    return lambda theta: float(theta[place])
+def part(index: int) -> Callable[[Array], float]:
+    return lambda theta: float(theta[index])
 
 
 def scaled(function: Callable[[Array], float], factor: float) -> Callable[[Array], float]:
@@ -291,12 +293,12 @@ def scaled(function: Callable[[Array], float], factor: float) -> Callable[[Array
 
 
 def inertia(axis: int) -> Callable[[Array], float]:
-    place = (P.GAIN_X, P.GAIN_Y)[axis]
-    return lambda theta: 1.0 / float(theta[place])
+    index = (P.GAIN_X, P.GAIN_Y)[axis]
+    return lambda theta: 1.0 / float(theta[index])
 
 
 def thrust_part(power: int) -> Callable[[Array], float]:
-    """Of the curve: a rotor's thrust per mass is the sum of part * w^power."""
+    """Return a coefficient of the curve: a rotor's thrust per mass is the sum of part * w^power."""
 
     def function(theta: Array) -> float:
         shape = (theta[P.SHAPE_0], theta[P.SHAPE_1], 1.0 - theta[P.SHAPE_0] - theta[P.SHAPE_1])

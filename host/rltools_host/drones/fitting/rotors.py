@@ -1,8 +1,8 @@
-"""What the rotors did, given what they were told: a function of the commands and of parameters.
+"""The motion of the rotors as a function of the commands and of parameters.
 
-A rotor's speed w (a fraction of its greatest) follows its set point by w' = (set - w) / lag, with
-one lag for faster and one for slower. Its thrust, as a part of the greatest, is
-c0 + c1 w + (1 - c0 - c1) w^2. The commands arrive `latency_s` late and hold until the next one.
+A rotor's speed w (a fraction of its maximum) follows its set point by w' = (set - w) / lag, with
+one lag for faster and one for slower. Its thrust, as a fraction of the maximum, is c0 + c1 w + (1 -
+c0 - c1) w^2. The commands arrive `latency_s` late and hold until the next one.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ class RotorParameters:
 
 @dataclass(frozen=True)
 class RotorMotion:
-    """Of each rotor: arrays [row, 4], and [row - 1, 4] from row to row; parts of the greatest."""
+    """The motion of the rotors: arrays [row, 4], and [row - 1, 4] from row to row; fractions of the
+    maximum."""
 
     thrust: Array  # at the rows' times
     impulse: Array  # its integral from row to row, s
 
 
 def set_points(fractions: Array, p: RotorParameters) -> Array:
-    """The rotor speeds at which thrust is this fraction of the greatest."""
+    """Return the rotor speeds at which thrust is this fraction of the maximum."""
     over = np.maximum(fractions - p.shape_0, 0.0)
     root = np.sqrt(np.maximum(p.shape_1**2 + 4.0 * p.shape_2 * over, 0.0))
     return 2.0 * over / np.maximum(p.shape_1 + root, 1e-9)
@@ -52,7 +53,8 @@ def set_points(fractions: Array, p: RotorParameters) -> Array:
 def motions(
     time_s: Array, commands: Array, are_thrust: bool, sets: Sequence[RotorParameters]
 ) -> list[RotorMotion]:
-    """For each set of parameters; the rotors begin at rest with the first command."""
+    """Return the motion for each set of parameters; the rotors begin at rest with the first
+    command."""
     dt = np.diff(time_s)
     result: list[RotorMotion] = []
     rising: Flags | None = None
@@ -77,13 +79,13 @@ def motions(
 
 
 def speeds(first: Array, target: Array, kept: Array, rising: Flags | None) -> tuple[Array, Flags]:
-    """Rotor speeds before and after each part of time, [part + 1, 4], and where they rise.
+    """Return rotor speeds before and after each part of time, [part + 1, 4], and where they rise.
 
-    In a part a speed comes near its target; what is `kept` of the distance, [part, up or down],
-    depends on the direction. With directions that are given all speeds are linear in the first
-    ones; the directions that were assumed are compared with those that follow, until these are the
-    same: at the latest after as many times as there are parts, since each time at least one more
-    of the first parts is right. `rising` is what to begin with.
+    In a part a speed approaches its target; the fraction of the distance that is `kept`, [part, up
+    or down], depends on the direction. With known directions all speeds are linear in the first
+    ones. The assumed directions are compared with those that follow, until they are the same: after
+    at most as many times as there are parts, since each time at least one more of the first parts
+    is right. `rising` has the directions to begin with.
     """
     count = len(target)
     length = math.isqrt(count - 1) + 1
@@ -111,7 +113,8 @@ def speeds(first: Array, target: Array, kept: Array, rising: Flags | None) -> tu
 
 
 def chained(first: Array, kept: Array, targets: Array) -> tuple[Array, Array]:
-    """Before each piece and after each of its parts, with pieces worked out side by side."""
+    """Return speeds before each piece and after each of its parts; the pieces are computed side by
+    side."""
     after = targets * (1.0 - kept)
     for k in range(1, len(after)):
         after[k] += kept[k] * after[k - 1]
@@ -130,8 +133,8 @@ def shape(w: Array, p: RotorParameters) -> Array:
 def part_impulse(
     w: Array, target: Array, h: Array, gone: Array, lags: Array, p: RotorParameters
 ) -> Array:
-    """The integral of the thrust while a speed approaches a set point; in closed form. `gone`: the
-    part of the distance, [part, up or down]."""
+    """Return the integral of the thrust while a speed approaches a set point, in closed form.
+    `gone` is the fraction of the distance that is covered, [part, up or down]."""
     rises = w < target
     lag = np.where(rises, lags[0], lags[1])
     passed = np.where(rises, gone[:, :1], gone[:, 1:])

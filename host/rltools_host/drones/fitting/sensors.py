@@ -1,6 +1,6 @@
-"""What a log's sensors say of each other: attitude and gyroscope, velocity, accelerometer, gravity.
+"""The comparisons of a log's sensors: attitude and gyroscope, velocity, accelerometer, gravity.
 
-Each pair is compared by agreement.py.
+agreement.py compares each pair.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from rltools_host.drones.fitting.agreement import (
     ACCELERATION_CAUSES,
-    ALIKE,
     CAUSES,
     DEGREE_CAUSES,
     PLAINLY,
+    SAME_RATIO,
     SPEED_CAUSES,
     Match,
     Pair,
@@ -45,7 +45,8 @@ SIDES_UNSEEN = 1.1
 
 
 def check_agreement(log: FlightLog) -> list[str]:
-    """DamagedFileError where sensors contradict each other; else notes of what is not checked."""
+    """Raise DamagedFileError where sensors contradict each other; return notes on what is not
+    checked."""
     turning, turned, notes = check_turning(log)
     wrong = turning.wrong_axes(turned)
     moving = check_moving(log, notes) if log.velocity is not None else None
@@ -60,10 +61,10 @@ def check_agreement(log: FlightLog) -> list[str]:
         if wrong and wrong_there:
             ratio = float(np.median(list(wrong.values())))
             other = float(np.median(list(wrong_there.values())))
-            if 1.0 / ALIKE < ratio * other < ALIKE:
+            if 1.0 / SAME_RATIO < ratio * other < SAME_RATIO:
                 raise log.fault(
-                    f"{turning.what} is {ratio:.3g} times what {turning.said}, and {pair.what} "
-                    f"{other:.3g} times what {pair.said}: time_s runs {ratio:.3g} times as fast "
+                    f"{turning.what} is {ratio:.3g} times what {turning.by_says}, and {pair.what} "
+                    f"{other:.3g} times what {pair.by_says}: time_s runs {ratio:.3g} times as fast "
                     "as the clock, divide it by that"
                 )
     if wrong:
@@ -120,7 +121,7 @@ def check_turning(log: FlightLog) -> tuple[Pair, Match, list[str]]:
 
 
 def turning_readings(log: FlightLog, windows: Windows, curve: Array) -> Iterator[Reading]:
-    """The documented one first."""
+    """Yield the readings of attitude and gyroscope, the documented one first."""
     for order, last in (([0, 1, 2, 3], ()), ([3, 0, 1, 2], (XYZW,))):
         for signs, inverse in ((1, ()), (-1, (INVERSE,))):
             parts = log.attitude[:, order] * np.array([1, signs, signs, signs])
@@ -168,7 +169,7 @@ def check_moving(log: FlightLog, notes: list[str]) -> tuple[Pair, Match] | None:
         if measured.max() > PLAINLY * SMALLEST_SPEED_CHANGE_M_S:
             raise log.fault(
                 f"the velocity changes by {measured.max():.2g} m/s in {VELOCITY_WINDOW_S} s, and "
-                f"{pair.said} nothing of it: {pair.frame}"
+                f"{pair.by_says} nothing of it: {pair.frame}"
             )
         notes.append(f"it hardly changes its velocity: that is not checked against {by}")
         return pair, found
@@ -183,7 +184,7 @@ def check_moving(log: FlightLog, notes: list[str]) -> tuple[Pair, Match] | None:
 
 
 def moving_readings(log: FlightLog, windows: Windows) -> Iterator[Reading]:
-    """The documented one first."""
+    """Yield the readings of velocity and acceleration, the documented one first."""
     assert log.velocity is not None
     smallest = SMALLEST_SPEED_CHANGE_M_S
     if log.acceleration is None:
@@ -204,7 +205,7 @@ def moving_readings(log: FlightLog, windows: Windows) -> Iterator[Reading]:
 
 
 def check_gravity_scale(log: FlightLog) -> None:
-    """In the world its mean is gravity's and what the velocity gained."""
+    """Check the acceleration's mean in the world: gravity and what the velocity gained."""
     if log.acceleration is None:
         return
     up = float(turn(log.attitude, log.acceleration)[:, 2].mean())
@@ -230,8 +231,8 @@ def check_gravity_scale(log: FlightLog) -> None:
 
 
 def check_sides(log: FlightLog, delay_s: float) -> list[str]:
-    """An accelerometer's x and y have drag alone: what that does to the velocity shows their order
-    and signs."""
+    """Check the order and signs of an accelerometer's x and y, which show drag alone, by its effect
+    on the velocity."""
     if log.acceleration is None:
         return []
     assert log.velocity is not None
@@ -247,14 +248,14 @@ def check_sides(log: FlightLog, delay_s: float) -> list[str]:
     best = int(np.argmin(left))
     if left[best] < SIDES_BETTER * left[0]:
         of, signs = cases[best]
-        said = [
+        swaps = [
             f"{ACCELERATION[i]} in place of {'-' if signs[i] < 0 else ''}{ACCELERATION[of[i]]}"
             for i in range(2)
             if of[i] != i or signs[i] < 0
         ]
         raise log.fault(
             "acceleration_x and acceleration_y have another order or other signs than the "
-            f"velocity and attitude say ({', '.join(said)}): body, x forward, y left"
+            f"velocity and attitude say ({', '.join(swaps)}): body, x forward, y left"
         )
     if min(left[1:]) < SIDES_UNSEEN * left[0]:
         return [

@@ -1,12 +1,12 @@
-"""Airframes of flights: a file with one; which of them a policy flies, by mass and thrust to
-weight; one that was fitted to a flight's log, what trains a policy for it, and the gate that this
-must pass. The last two are about the drones that the fit's intervals leave open."""
+"""Airframes of flights: a file with one; the map of those that a policy flies, by mass and thrust
+to weight; and one that was fitted to a flight's log, with the recipe and the gate for its policy.
+The last two cover the drones that the fit's intervals leave open."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import structs
@@ -43,8 +43,8 @@ TURNS_QUICKLY_RAD_S2 = 500.0  # from which on the quick one is sure enough
 
 
 def read_airframe(path: Path) -> dict[str, float]:
-    """The settings of a file that `rlt fit` writes, or somebody by hand; one sentence where
-    it has no airframe that can fly."""
+    """Read the settings from a file, which `rlt fit` or somebody by hand wrote; raise
+    DamagedFileError where it has no airframe that can fly."""
     given = load_set_file(path, AIRFRAME).texts
     library = flight_library()
     try:
@@ -64,7 +64,7 @@ def read_airframe(path: Path) -> dict[str, float]:
 
 
 def check_thrust(values: dict[str, float]) -> None:
-    """As can_fly() of quadrotor/airframe.h has it."""
+    """Raise Unfit where the airframe cannot fly, as can_fly() of quadrotor/airframe.h."""
     t0, t1, t2 = (values[f"thrust_{power}"] for power in range(3))
     greatest, weight = 4.0 * (t0 + t1 + t2), values["mass_kg"] * GRAVITY_M_S2
     if greatest <= weight:
@@ -75,19 +75,19 @@ def check_thrust(values: dict[str, float]) -> None:
 
 @dataclass(frozen=True)
 class AirframeMap:
-    """Flights and those that succeeded, by mass and thrust to weight: (masses, lifts)."""
+    """The flights and their successes by mass and thrust to weight: (masses, lifts)."""
 
     flights: Counts
     successes: Counts
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """NaN where nobody flew."""
+        """Return the rates of success; NaN where nothing flew."""
         rates: NDArray[np.float64] = np.full(self.flights.shape, np.nan)
         np.divide(self.successes, self.flights, out=rates, where=self.flights > 0)
         return rates
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             "mass_kg": list(MASS_KG),
             "thrust_to_weight": list(LIFT),
@@ -105,34 +105,34 @@ class AirframeMap:
 def rows(
     head: str, bounds: tuple[float, ...], flights: Counts, successes: Counts
 ) -> list[tuple[str, ...]]:
-    """Of a table, a row for each field."""
+    """Return a table with a row for each field."""
     table: list[tuple[str, ...]] = [(head, "flights", "success")]
-    for place, count in enumerate(flights):
-        rate = f"{100 * successes[place] / count:.1f} %" if count else "-"
-        table.append((field_name(bounds, place), f"{count:,}", rate))
+    for index, count in enumerate(flights):
+        rate = f"{100 * successes[index] / count:.1f} %" if count else "-"
+        table.append((field_name(bounds, index), f"{count:,}", rate))
     return table
 
 
-def field_name(bounds: tuple[float, ...], place: int) -> str:
-    return f"{bounds[place]:g} to {bounds[place + 1]:g}"
+def field_name(bounds: tuple[float, ...], index: int) -> str:
+    return f"{bounds[index]:g} to {bounds[index + 1]:g}"
 
 
 def map_of(airframes: Array, succeeded: NDArray[np.bool_]) -> AirframeMap:
-    """Of flights with these airframes (records of Airframe)."""
-    place = tuple(
+    """Return the map of flights with these airframes (records of Airframe)."""
+    cells = tuple(
         np.clip(np.searchsorted(bounds, airframes[name], "right") - 1, 0, len(bounds) - 2)
         for name, bounds in (("mass_kg", MASS_KG), ("lift", LIFT))
     )
     flights = np.zeros((len(MASS_KG) - 1, len(LIFT) - 1), np.int64)
     successes = flights.copy()
-    np.add.at(flights, place, 1)
-    np.add.at(successes, place, succeeded)
+    np.add.at(flights, cells, 1)
+    np.add.at(successes, cells, succeeded)
     return AirframeMap(flights, successes)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What trains a policy, and how fast on an idle core."""
+    """The experiment and the number of steps that train a policy, and its speed on an idle core."""
 
     experiment: str
     steps: int
@@ -148,12 +148,14 @@ def turns_quickly(result: FitResult) -> bool:
 
 
 def fitted_settings(result: FitResult) -> dict[str, float | int]:
-    """Of the environment: the fitted airframe, and how far drones may differ from it."""
+    """Return the environment's settings: the fitted airframe, and how far drones may differ from
+    it."""
     return {**result.known_settings(), "spread": float(f"{result.spread:.3g}")}
 
 
 def gate_of(result: FitResult) -> Gate:
-    """The gate hover, flown by the fitted drone and by those that its intervals leave open."""
+    """Return the gate hover, flown by the fitted drone and by those that its intervals leave
+    open."""
     gate = load_gate(GATE_LIKE)
     fitted: Gate = structs.replace(
         gate,
@@ -182,7 +184,8 @@ def fitted_of(result: FitResult) -> Fitted:
 
 
 def settings_of(run: RunFolder) -> dict[str, float]:
-    """Of quadrotor/settings.h, as the run has them; none of a run of something else."""
+    """Return the run's settings of quadrotor/settings.h; none where the run is not of a
+    quadrotor."""
     known = {setting.name for setting in flight_library().settings}
     hyperparameters = run.content.hyperparameters
     return {name: float(value) for name, value in hyperparameters.items() if name in known}
@@ -192,8 +195,8 @@ ANY_CRAZYFLIE = 8  # of the setting `airframe`
 
 
 def gate_for(gate: Gate, run: RunFolder) -> tuple[Gate, list[str]]:
-    """The gate with what it leaves to the run, and what must be known of that: the airframe, where
-    it finds what a policy may be handed."""
+    """Return the gate completed with the run's settings, and the lines on what was assumed: a gate
+    that finds the entry envelope needs an airframe."""
     if gate.entry is None:
         return gate, []
     own = settings_of(run)

@@ -1,7 +1,7 @@
-"""A worse link between the simulator and a board, and faults on purpose, in simulated time.
+"""A disturbed link between the simulator and a board, and injected faults, in simulated time.
 
-What happens follows from the seed and the tick alone, and so is the same for every board and for
-the flight on this machine. The numbers are those of Philox, whose stream NumPy keeps.
+Everything follows from the seed and the tick alone, and so is the same for every board and for the
+flight on this machine. The random numbers are those of Philox, whose stream NumPy keeps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TICK_US = 2000
 TICKS_A_S = 500
 START_US = 1_000_000  # the executor's time of the first tick
 OFF_US = 10_000  # by how much a time is wrong: more than an executor puts up with
-MOST_DELAY_MS = 1000.0
+MAX_DELAY_MS = 1000.0
 
 TRIAL = "trial"
 # What happened, and the status that the executor answers it with (docs/executor.md).
@@ -38,7 +38,7 @@ FAULT = re.compile(r"([a-z]+)@(\d+(?:\.\d*)?)(?:\.\.(\d+(?:\.\d*)?))?")
 
 @dataclass(frozen=True)
 class Fault:
-    """From the tick `first` on, up to `end`; None: to the end of the flight."""
+    """A fault from the tick `first` on, up to `end`; None: to the end of the flight."""
 
     what: str  # of FAULTS
     first: int
@@ -53,7 +53,8 @@ class Fault:
 
 
 def parse_fault(text: str) -> Fault:
-    """For example nan@2 or cut@2..2.5, in seconds."""
+    """Return the fault of a text such as nan@2 or cut@2..2.5, in seconds; raise UsageError for
+    others."""
     match = FAULT.fullmatch(text)
     if match is None or match[1] not in FAULTS:
         names = ", ".join(FAULTS)
@@ -73,7 +74,7 @@ def tick_of(seconds: float) -> int:
 
 @dataclass(frozen=True)
 class Disturbances:
-    """Of the way from the simulator's sensors to the board."""
+    """Disturbances on the way from the simulator's sensors to the board."""
 
     latency_ms: float = 0.0  # of each observation
     jitter_ms: float = 0.0  # ... and up to so much more
@@ -98,13 +99,13 @@ class Disturbances:
         }
 
     def check(self) -> None:
-        for option, value, most in (
-            ("--latency", self.latency_ms, MOST_DELAY_MS),
-            ("--jitter", self.jitter_ms, MOST_DELAY_MS),
+        for option, value, limit in (
+            ("--latency", self.latency_ms, MAX_DELAY_MS),
+            ("--jitter", self.jitter_ms, MAX_DELAY_MS),
             ("--loss", self.loss, 1.0),
         ):
-            if not (math.isfinite(value) and 0.0 <= value <= most):
-                raise UsageError(f"{option} {value:g}: give 0 to {most:g}")
+            if not (math.isfinite(value) and 0.0 <= value <= limit):
+                raise UsageError(f"{option} {value:g}: give 0 to {limit:g}")
 
     @property
     def first_fault(self) -> Fault | None:
@@ -116,16 +117,18 @@ class Disturbances:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What the board has at a tick: the observation of a tick, with the time that it states."""
+    """The observation that the board has at a tick: the tick when it was taken, and the time that
+    it states."""
 
     taken_tick: int  # below 0: before the flight, while the drone is held at its start
     taken_us: int
 
 
 class DisturbedLink:
-    """Which observation a board has at each of `ticks` ticks: the newest that has arrived.
+    """The link that decides which observation a board has at each of `ticks` ticks: the newest that
+    has arrived.
 
-    One that was overtaken is dropped. The drone is held at its start until the flight begins, and
+    An overtaken observation is dropped. The drone is held at its start until the flight begins, and
     is observed there too, so that there is an observation at the first tick.
     """
 
@@ -145,7 +148,7 @@ class DisturbedLink:
         return Delivery(taken_tick, taken_us)
 
     def spoil(self, tick: int, observation: Float32Array) -> Float32Array:
-        """The observation as it arrives."""
+        """Return the observation as it arrives."""
         for fault in self._faults_at(tick):
             if fault.what in ("nan", "range"):
                 observation = observation.copy()
@@ -157,7 +160,7 @@ class DisturbedLink:
 
 
 def newest_arrived(disturbances: Disturbances, ticks: int) -> Sequence[int]:
-    """For each tick, which tick's observation is the newest that has arrived."""
+    """Return, for each tick, which tick's observation is the newest that has arrived."""
     numbers = uniform(disturbances.seed, 2 * ticks).reshape(ticks, 2)
     latency_us, jitter_us = 1e3 * disturbances.latency_ms, 1e3 * disturbances.jitter_ms
     arrivals: list[list[int]] = [[] for _ in range(ticks)]  # by the tick that has them first
@@ -177,7 +180,7 @@ def newest_arrived(disturbances: Disturbances, ticks: int) -> Sequence[int]:
 
 
 def uniform(seed: int, count: int) -> NDArray[np.float64]:
-    """(count) numbers in [0, 1)."""
+    """Return `count` numbers in [0, 1)."""
     words = np.random.Philox(key=seed).random_raw(count)
     numbers: NDArray[np.float64] = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return numbers

@@ -1,5 +1,5 @@
-"""What a policy may be handed: the largest box of entries from each of which it recovers, found by
-flights, and judged by others (docs/gate.md)."""
+"""The search for the largest box of entries from each of which a policy recovers: found by flights,
+and confirmed by others (docs/gate.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS = 16  # of each bound, up to the gate's
 TRIED = 500  # flights of a box on the way, of which a failure ends it
 FIRST = 100  # of them, in which most boxes that do not stand show it
 MARGIN_M = 0.5  # kEntryMargin_m of policy/entry_envelope.h
-LEAST_MARGIN_M = 0.25  # of what a smaller state loses, above what it needs
+MIN_MARGIN_M = 0.25  # of what a smaller state loses, above what it needs
 HEIGHT_STEP_M = 0.05
 HELD = 7  # of the STEPS of tilt and turn rate, which a vehicle has that brakes: 21 deg
 GROWN = (0, 1)  # speed and distance
@@ -27,7 +27,8 @@ Parts = tuple[int, ...]  # of STEPS, of each bound
 
 
 def largest(below: int, above: int, stands: Callable[[int], bool]) -> int:
-    """The largest number at which it stands, given that it does at `below` and not at `above`."""
+    """Return the largest number for which `stands` is true; it is at `below`, and not at
+    `above`."""
     while above - below > 1:
         middle = (below + above) // 2
         if stands(middle):
@@ -38,8 +39,8 @@ def largest(below: int, above: int, stands: Callable[[int], bool]) -> int:
 
 
 class EntrySearch:
-    """Of one policy and a gate whose box has the largest bounds that are tried. Each box that is
-    judged flies its own flights."""
+    """The search for one policy and a gate whose box has the largest bounds that are tried. Each
+    box that is judged flies its own flights."""
 
     def __init__(self, gate: Gate, image: PolicyImage) -> None:
         assert gate.entry is not None
@@ -48,8 +49,8 @@ class EntrySearch:
         self._flown = 0  # flights
 
     def found(self) -> tuple[Gate, Array, EntryEnvelope]:
-        """The gate with the box that stands, its outcomes, and the envelope that they show. The
-        box is empty where the policy does not even recover from the smallest."""
+        """Return the gate with the box that stands, its outcomes, and the envelope that they show.
+        The box is empty where the policy does not even recover from the smallest."""
         parts = self._grown()
         while True:
             gate = self._with(parts, self._gate.episodes)
@@ -61,20 +62,20 @@ class EntrySearch:
             parts = smaller if all(smaller) else (0, 0, 0, 0)
 
     def _grown(self) -> Parts:
-        """Speed and distance together, as far as they go, and then each by itself."""
+        """Grow speed and distance together as far as they go, and then each by itself."""
         part = largest(0, STEPS + 1, lambda part: self._stands((part, part, HELD, HELD)))
         if not part:
             return (0, 0, 0, 0)
         parts: Parts = (part, part, HELD, HELD)
-        for place in GROWN:
-            parts = self._grown_at(place, parts)
+        for index in GROWN:
+            parts = self._grown_at(index, parts)
         return parts
 
-    def _grown_at(self, place: int, parts: Parts) -> Parts:
+    def _grown_at(self, index: int, parts: Parts) -> Parts:
         def of(part: int) -> Parts:
-            return (*parts[:place], part, *parts[place + 1 :])
+            return (*parts[:index], part, *parts[index + 1 :])
 
-        return of(largest(parts[place], STEPS + 1, lambda part: self._stands(of(part))))
+        return of(largest(parts[index], STEPS + 1, lambda part: self._stands(of(part))))
 
     def _stands(self, parts: Parts) -> bool:
         return self._with(parts, TRIED).is_flown_without_failure(self._image, FIRST)
@@ -88,12 +89,13 @@ class EntrySearch:
 
 
 def envelope(gate: Gate, lost_m: FloatArray, stands: bool) -> EntryEnvelope:
-    """The box, with the height at which each of the flights has a margin above ground."""
+    """Return the box as an envelope, with the height at which each of the flights has a margin
+    above ground."""
     assert gate.entry is not None
     if not stands:
         return EntryEnvelope(0.0, 0.0, 0.0, 0.0, 0.0)
     parts = parts_of(gate)
-    beyond = np.maximum(lost_m - LEAST_MARGIN_M, 0.0) / np.maximum(parts, 1e-3)
+    beyond = np.maximum(lost_m - MIN_MARGIN_M, 0.0) / np.maximum(parts, 1e-3)
     height_m = MARGIN_M + max(float(lost_m.max()), float(beyond.max()))
     speed, offset, tilt, rate = gate.entry.bounds.tolist()
     height_m = math.ceil(height_m / HEIGHT_STEP_M - 1e-9) * HEIGHT_STEP_M
@@ -101,7 +103,7 @@ def envelope(gate: Gate, lost_m: FloatArray, stands: bool) -> EntryEnvelope:
 
 
 def parts_of(gate: Gate) -> FloatArray:
-    """How far each start of the gate goes to the bound that it is nearest to."""
+    """Return how far each start of the gate goes to its nearest bound, as a fraction of it."""
     starts, box = gate.starts(), gate.entry
     assert starts is not None
     assert box is not None

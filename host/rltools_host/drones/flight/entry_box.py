@@ -1,5 +1,5 @@
-"""Starts of flights at which a vehicle is handed to a policy: drawn in a box of bounds, and of its
-own random numbers, the same on any machine."""
+"""Starts of flights at which a vehicle is handed to a policy: drawn in a box of bounds, from random
+numbers that are the same on any machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rltools_host.documents import Whole
 
 AT_SURFACE = 0.5  # part of the flights that begin at a bound, of each of the four
 IN_SMALLER = 0.25  # part of the flights that begin in a smaller box, whose size is drawn
-MOST_YAW = 60.0  # degrees from that to hold: vehicles hold theirs when they hand over
+MAX_YAW = 60.0  # degrees from that to hold: vehicles hold theirs when they hand over
 CANDIDATES = 24  # points of which the first in a ball counts: that there is none has odds of 2e-8
 # By the contract, in which the policy's observations lie.
 Speed = Annotated[float, Meta(ge=0, le=10)]
@@ -25,8 +25,8 @@ FloatArray = NDArray[np.float64]
 
 
 class EntryBox(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Speed against the target's, distance from it, tilt in degrees, and turn rate: each in any
-    direction, up to this; the yaw differs by up to MOST_YAW. Flights are numbered from
+    """The bounds of entries: speed against the target's, distance from it, tilt in degrees, and
+    turn rate, each in any direction. The yaw differs by up to MAX_YAW. Flights are numbered from
     first_episode on."""
 
     speed_m_s: Speed
@@ -41,22 +41,22 @@ class EntryBox(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
 
 
 def starts_within(box: EntryBox, seed: int, count: int) -> NDArray[np.float32]:
-    """Of each flight the contract's 13 numbers, without noise."""
+    """Return the starts (count, 13): the contract's numbers, without noise."""
     draws = Draws(seed, box.first_episode, count)
     magnitudes = draws.parts() * box.bounds
     speed, offset, tilt, rate = magnitudes.T
     starts = np.empty((count, 13))
     starts[:, 0:3] = offset[:, None] * draws.directions(3)
     starts[:, 3:6] = speed[:, None] * draws.directions(3)
-    yaw = MOST_YAW * (2.0 * draws.uniform(1)[:, 0] - 1.0)
+    yaw = MAX_YAW * (2.0 * draws.uniform(1)[:, 0] - 1.0)
     starts[:, 6:10] = attitudes(tilt, draws.directions(2), yaw)
     starts[:, 10:13] = rate[:, None] * draws.directions(3)
     return starts.astype(np.float32)
 
 
 def attitudes(tilt: FloatArray, axis: FloatArray, yaw: FloatArray) -> FloatArray:
-    """(w, x, y, z), w not negative: tilted about an axis of the level body, (n, 2), and turned by
-    `yaw`; angles in degrees."""
+    """Return quaternions (n, 4) as w, x, y, z with w not negative: tilted about an axis (n, 2) of
+    the level body, and turned by `yaw`; angles in degrees."""
     w, s = half_angles(tilt)
     x, y = s * axis[:, 0], s * axis[:, 1]
     c, z = half_angles(yaw)
@@ -66,13 +66,14 @@ def attitudes(tilt: FloatArray, axis: FloatArray, yaw: FloatArray) -> FloatArray
 
 
 def half_angles(degrees: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Cosines and sines of the halves, by the C library: NumPy's depend on the processor."""
+    """Return cosines and sines of the half angles, by the C library: NumPy's depend on the
+    processor."""
     halves = [math.radians(0.5 * value) for value in degrees]
     return np.array([*map(math.cos, halves)]), np.array([*map(math.sin, halves)])
 
 
 class Draws:
-    """Random numbers in [0, 1) of a seed and a number: those that Philox's words give."""
+    """Random numbers in [0, 1) for a seed and a number, made of Philox's words."""
 
     def __init__(self, seed: int, number: int, count: int) -> None:
         self._words = np.random.Philox(key=[seed, number])
@@ -84,13 +85,13 @@ class Draws:
         return found
 
     def parts(self) -> FloatArray:
-        """Of the four bounds how much each flight uses, (n, 4)."""
+        """Return the fractions (n, 4) of the four bounds that each flight uses."""
         drawn, chosen, size = self.uniform(4), self.uniform(4), self.uniform(2)
         parts = np.where(chosen < AT_SURFACE, 1.0, drawn)
         return np.where(size[:, :1] < IN_SMALLER, size[:, 1:], 1.0) * parts
 
     def directions(self, dimensions: int) -> FloatArray:
-        """Of unit length, even in all directions, (n, dimensions)."""
+        """Return unit vectors (n, dimensions), evenly distributed over all directions."""
         points = 2.0 * self.uniform(CANDIDATES, dimensions) - 1.0
         lengths = np.sqrt((points * points).sum(axis=2))
         first = ((lengths > 0.1) & (lengths <= 1.0)).argmax(axis=1)

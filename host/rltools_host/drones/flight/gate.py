@@ -1,4 +1,4 @@
-"""Gates as data: experiments/gates/<name>.json, a published test that a policy passes or not."""
+"""Gates as data: experiments/gates/<name>.json, a published test that a policy passes or fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, structs, to_builtins
 from rltools_host.documents import Line, NotNegative, Title, Unfit, Value, Whole, typed
 from rltools_host.drones.flight.entry_box import EntryBox, starts_within
 from rltools_host.drones.flight.simulator import (
-    MOST_TILT,
+    MAX_TILT,
     ActFunction,
     Array,
     Cause,
@@ -29,15 +29,15 @@ from rltools_host.files import parse_json
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.tree import PROJECT, TREE
 
-MOST_EPISODES = 100_000
-MOST_SECONDS = 600.0
-MOST_PARTS = 20
+MAX_EPISODES = 100_000
+MAX_SECONDS = 600.0
+MAX_PARTS = 20
 PartName = Annotated[str, Meta(pattern=r"^\w[\w -]{0,39}\Z")]
 Settings = dict[Line, Value]  # by the names of quadrotor/settings.h
 
 
 class Part(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What some flights of a gate have that the gate does not say, or says otherwise."""
+    """A part of a gate: the fields that some of its flights have in place of the gate's own."""
 
     seconds: NotNegative | None = None
     last_seconds: NotNegative | None = None
@@ -47,10 +47,10 @@ class Part(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Definition(Struct, frozen=True, forbid_unknown_fields=True):
-    """A gate's file, whole: docs/gate.md is for readers."""
+    """The whole file of a gate; docs/gate.md describes it for readers."""
 
     title: Title
-    episodes: Annotated[int, Meta(ge=1, le=MOST_EPISODES)]
+    episodes: Annotated[int, Meta(ge=1, le=MAX_EPISODES)]
     seed: Whole  # of the held-out starts
     seconds: NotNegative  # these four are the Rule
     last_seconds: NotNegative
@@ -58,14 +58,14 @@ class Definition(Struct, frozen=True, forbid_unknown_fields=True):
     share: NotNegative
     settings: Settings
     about: Line = ""  # a sentence
-    most_tilt: NotNegative = MOST_TILT  # degrees; of the Rule as well
+    most_tilt: NotNegative = MAX_TILT  # degrees; of the Rule as well
     entry: EntryBox | None = None  # in which the starts are drawn, in place of the settings'
     executor: ExecutorLimits = ExecutorLimits()
     parts: dict[PartName, Part] = {}  # each has all of the episodes, of the same airframes
 
 
 class Likeness(Struct, frozen=True):
-    """A gate's file that takes from another, which is like no other, what it does not say."""
+    """A gate's file that takes the rest from another one, which must be whole itself."""
 
     like: Line
     settings: dict[Line, Any] = {}
@@ -73,7 +73,7 @@ class Likeness(Struct, frozen=True):
 
 
 class Gate(Definition, frozen=True, kw_only=True):
-    """What a gate's file says, by its name."""
+    """A gate's definition with its name."""
 
     name: str
 
@@ -82,36 +82,37 @@ class Gate(Definition, frozen=True, kw_only=True):
         return Rule(self.seconds, self.last_seconds, self.radius_m, self.share, self.most_tilt)
 
     def with_starts(self, episodes: int | None, seed: int | None) -> Gate:
-        """The same with fewer or other starts, where these are given."""
+        """Return the gate with other starts, where a number of episodes or a seed is given."""
         changed: Gate = structs.replace(
             self,
             episodes=self.episodes if episodes is None else episodes,
             seed=self.seed if seed is None else seed,
         )
-        if not 1 <= changed.episodes <= MOST_EPISODES:
-            raise UsageError(f"--episodes {episodes}: choose 1 to {MOST_EPISODES:,} flights")
+        if not 1 <= changed.episodes <= MAX_EPISODES:
+            raise UsageError(f"--episodes {episodes}: choose 1 to {MAX_EPISODES:,} flights")
         if not 0 <= changed.seed < 2**32:
             raise UsageError(f"--seed {seed}: a seed lies between 0 and 4294967295")
         return changed
 
-    def document(self) -> dict[str, Any]:
-        """Its definition, as a gate's file has it."""
+    def document(self) -> dict[str, object]:
+        """Return the definition, as a gate's file has it."""
         stated = {name: getattr(self, name) for name in Definition.__struct_fields__}
         stated |= {"executor": structs.asdict(self.executor), "parts": to_builtins(self.parts)}
         stated["entry"] = to_builtins(self.entry)
-        usual: dict[str, Any] = {"parts": {}, "entry": None, "most_tilt": MOST_TILT}
+        usual: dict[str, object] = {"parts": {}, "entry": None, "most_tilt": MAX_TILT}
         return {key: value for key, value in stated.items() if value != usual.get(key, ...)}
 
     @property
     def kinds(self) -> dict[str, Gate]:
-        """By the names of its parts, in their order, a gate without parts each; else itself."""
+        """Return a gate without parts for each part, by its name and in order; a gate without parts
+        returns itself."""
         if not self.parts:
             return {self.name: self}
         return {name: self._with(part) for name, part in self.parts.items()}
 
     def _with(self, part: Part) -> Gate:
-        said = {name: getattr(part, name) for name in Part.__struct_fields__}
-        changed = {name: value for name, value in said.items() if value is not None}
+        stated = {name: getattr(part, name) for name in Part.__struct_fields__}
+        changed = {name: value for name, value in stated.items() if value is not None}
         settings = {**self.settings, **part.settings}
         return structs.replace(self, **{**changed, "settings": settings, "parts": {}})
 
@@ -125,25 +126,25 @@ class Gate(Definition, frozen=True, kw_only=True):
 
     @property
     def change_s(self) -> float | None:
-        """When the airframe changes, where it does."""
+        """Return the time when the airframe changes; None where it does not."""
         if not any(self.settings.get(name) for name in ("payload", "rotor_loss")):
             return None
         return float(self.settings.get("change_s", flight_library().default("change_s")))
 
     def airframes(self) -> Array:
-        """Records of Airframe of its episodes; of a gate without parts."""
+        """Return the records of Airframe of the episodes; the gate has no parts."""
         first = self.first_episode
         return airframes(self.settings, self.seed, range(first, first + self.episodes))
 
     def fly(self, policy: PolicyImage | ActFunction, excursions: Array | None = None) -> Array:
-        """The outcome of each flight, on all processors that the process may use: those of the
-        first part, then of the next. `excursions`, of a gate without parts, gets how far each
-        strayed."""
+        """Fly all flights, on all processors that the process may use; return their outcomes, part
+        after part. `excursions` receives how far each flight strayed; the gate then has no parts.
+        """
         return np.concatenate([kind._fly(policy, excursions) for kind in self.kinds.values()])
 
     def is_flown_without_failure(self, policy: PolicyImage, first: int) -> bool:
-        """Whether each flight succeeds; the others are flown where the `first` ones do. Of a gate
-        without parts."""
+        """Return whether each flight succeeds; fly the rest only where the `first` ones do. The
+        gate has no parts."""
         return all(
             bool((self._fly(policy, episodes=episodes)["cause"] == Cause.SUCCESS).all())
             for episodes in (range(first), range(first, self.episodes))
@@ -176,17 +177,19 @@ class Gate(Definition, frozen=True, kw_only=True):
         return 0 if self.entry is None else self.entry.first_episode
 
     def starts(self) -> Float32Array | None:
-        """Where its flights begin, (episodes, 13); None: where the settings draw them."""
+        """Return the states (episodes, 13) in which the flights begin; None where the settings draw
+        them."""
         return None if self.entry is None else starts_within(self.entry, self.seed, self.episodes)
 
     def flight(self, number: int) -> tuple[str, Gate, int]:
-        """Of a flight's number, its part, that as a gate, and the episode."""
+        """Return the part of the flight with this number, that part as a gate, and the episode."""
         part, episode = divmod(number, self.episodes)
         name, kind = list(self.kinds.items())[part]
         return name, kind, episode
 
     def trace(self, image: PolicyImage, number: int) -> tuple[Any, Array]:
-        """One of the flights again: its record of Outcome, and one of Sample for each tick."""
+        """Fly one of the flights again; return its record of Outcome, and one of Sample for each
+        tick."""
         _, kind, episode = self.flight(number)
         starts = kind.starts()
         (outcome,), (trace,) = fly(
@@ -203,7 +206,7 @@ class Gate(Definition, frozen=True, kw_only=True):
 
 
 def gate_files() -> dict[str, Path]:
-    """By their names: the project's, then those that are installed."""
+    """Return the files by name: the project's, then the installed ones."""
     files = PROJECT.files("experiments/gates", "*.json", TREE.experiments / "gates")
     return {path.stem.replace("_", "-"): path for path in files}
 
@@ -213,7 +216,7 @@ def gate_names() -> list[str]:
 
 
 def load_gate(name: str) -> Gate:
-    """The gate of a name, or of a file of one's own, whose name ends in .json."""
+    """Load the gate with this name, or from a file whose name ends in .json."""
     if name.endswith(".json"):
         path = Path(name)
         name = path.stem.replace("_", "-")
@@ -235,12 +238,12 @@ def load_gate(name: str) -> Gate:
 
 @cache
 def hover_rule() -> Rule:
-    """What counts as a success where a flight names no gate."""
+    """Return the rule for flights that name no gate."""
     return load_gate("hover").rule
 
 
-def completed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The definition with what it takes from the gate that it is `like`."""
+def completed(document: Mapping[str, Any]) -> dict[str, object]:
+    """Return the definition, completed from the gate that it is `like`."""
     likeness: Likeness = typed(document, Likeness)
     known = gate_files()
     if likeness.like not in known:
@@ -255,10 +258,10 @@ def completed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def gate_of(name: str, stated: Definition) -> Gate:
-    """Unfit, or a UsageError, with the place where it makes no sense."""
+    """Return the gate; raise Unfit or UsageError with the field that is wrong."""
     gate = Gate(name=name, **structs.asdict(stated))
-    if len(gate.parts) > MOST_PARTS:
-        raise Unfit(f"parts has {len(gate.parts)} entries, not {MOST_PARTS} at most")
+    if len(gate.parts) > MAX_PARTS:
+        raise Unfit(f"parts has {len(gate.parts)} entries, not {MAX_PARTS} at most")
     for kind in (gate, *gate.kinds.values()):
         check_rule(kind.rule)
         flight_library().setting_bits(kind.settings)
@@ -267,10 +270,10 @@ def gate_of(name: str, stated: Definition) -> Gate:
 
 def check_rule(rule: Rule) -> None:
     tick_s = flight_library().tick_s
-    if not tick_s <= rule.last_seconds <= rule.seconds <= MOST_SECONDS:
+    if not tick_s <= rule.last_seconds <= rule.seconds <= MAX_SECONDS:
         raise Unfit(
             f"seconds is {rule.seconds:g} and last_seconds {rule.last_seconds:g}, not {tick_s:g} "
-            f"<= last_seconds <= seconds <= {MOST_SECONDS:g}"
+            f"<= last_seconds <= seconds <= {MAX_SECONDS:g}"
         )
     if not 0 < rule.share <= 1:
         raise Unfit(f"share is {rule.share:g}, not above 0 and 1 at most")

@@ -1,4 +1,4 @@
-"""What came of a gate: for people, for `--json`, and as gate-<name>.json in the run's folder."""
+"""The result of a gate: for people, for `--json`, and as gate-<name>.json in the run's folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIMULATOR = "the core's flights"
 
 @dataclass(frozen=True)
 class Share:
-    """Of some flights, how many succeeded, and why the others did not."""
+    """The number of some flights, of the successes among them, and of the causes of failure."""
 
     name: str
     flights: int
@@ -43,10 +43,10 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 %."""
+        """Return the 95 % interval of the rate."""
         return wilson_interval(self.successes, self.flights)
 
-    def document(self, of: str = "table") -> dict[str, Any]:
+    def document(self, of: str = "table") -> dict[str, object]:
         return {
             of: self.name,
             "episodes": self.flights,
@@ -84,7 +84,8 @@ class GateResult:
 
     @property
     def by_part(self) -> dict[str, GateResult]:
-        """Of a gate's parts, in their order, what came of each; of one without, nothing."""
+        """Return the result of each part by its name, in order; empty where the gate has no
+        parts."""
         if not self.gate.parts:
             return {}
         outcomes = self.outcomes.reshape(len(self.gate.parts), -1)
@@ -96,7 +97,8 @@ class GateResult:
 
     @property
     def by_table(self) -> list[Share]:
-        """Those that flew, in the order of quadrotor/airframe.h; before them the drawn ones."""
+        """Return the share of each table that flew, in the order of quadrotor/airframe.h; drawn
+        airframes first."""
         library, tables = flight_library(), self.outcomes["table"]
         names = {0: DRAWN} if self.gate.draws_airframes else {}
         return [
@@ -109,7 +111,7 @@ class GateResult:
 
     @property
     def map(self) -> AirframeMap | None:
-        """Of the flights with a drawn airframe; None where there is none."""
+        """Return the map of flights with a drawn airframe; None where there is none."""
         if not self.gate.draws_airframes:
             return None
         good = self.outcomes["cause"] == Cause.SUCCESS
@@ -119,7 +121,7 @@ class GateResult:
 
     @property
     def faults(self) -> dict[str, int]:
-        """Of the executor, in its words, and how many flights each has ended."""
+        """Return how many flights each fault of the executor has ended, by its text."""
         faults = self.outcomes[self.outcomes["cause"] == Cause.EXECUTOR_FAULT]
         numbers, counts = np.unique(faults["status"], return_counts=True)
         statuses = flight_library().statuses
@@ -127,19 +129,19 @@ class GateResult:
 
     @property
     def settling_s(self) -> NDArray[np.float64]:
-        """Of the successful flights: how long it took until they stayed within the radius, from
-        the change of the airframe on where it changes; 0: they did not leave it."""
+        """Return the times after which successful flights stayed within the radius, since the
+        change of the airframe where there is one; 0: they never left it."""
         good = self.outcomes[self.outcomes["cause"] == Cause.SUCCESS]
         seconds: NDArray[np.float64] = good["settling_tick"] * flight_library().tick_s
         return np.maximum(seconds - (self.gate.change_s or 0.0), 0.0)
 
     @property
     def settles(self) -> bool:
-        """Whether there are flights that had to stay within the radius, and did."""
+        """Return whether there are successful flights that had to stay within the radius."""
         return bool(self.all.successes) and self.gate.rule.share == 1 and not self.gate.parts
 
-    def document(self) -> dict[str, Any]:
-        """What --json prints."""
+    def document(self) -> dict[str, object]:
+        """Return what --json prints."""
         share, returns = self.all, self.outcomes["episode_return"].astype(float)
         document = {
             "run": self.run,
@@ -182,7 +184,7 @@ class GateResult:
         return float(np.quantile(self.settling_s, quantile)) if self.settles else None
 
     def lines(self, width: int = UNLIMITED) -> list[str]:
-        """What a person reads."""
+        """Return the result for people."""
         gate, share, rule = self.gate, self.all, self.gate.rule
         low, high = share.interval
         lines = [
@@ -205,7 +207,8 @@ class GateResult:
         return lines
 
     def tables(self) -> list[list[tuple[str, ...]]]:
-        """By part, by table, by mass and by thrust to weight, as far as there are several."""
+        """Return the tables by part, by airframe table, and for drawn airframes by mass and by
+        thrust to weight."""
         tables = [part_rows(self.by_part)] if self.gate.parts else []
         tables.append(table_rows(self.by_table))
         if (found := self.map) is not None:
@@ -213,7 +216,8 @@ class GateResult:
         return tables
 
     def write(self, folder: Path) -> Path:
-        """Beside run.json; one row of `flights` for each flight, in the order of their starts."""
+        """Write the result beside run.json, with one entry of each column of `flights` for each
+        flight in order; return the path."""
         path = folder / result_file(GATE, self.gate.name)
         document = {
             "format": FORMAT,
@@ -237,7 +241,7 @@ DRAWN = "drawn"  # the airframes that are no table's
 
 
 def fly_gate(gate: Gate, image: PolicyImage, run: str) -> GateResult:
-    """Flies a policy through a gate; an error in a sentence where it is none of a quadrotor."""
+    """Fly a policy through a gate; raise an RltError where it is not a quadrotor's."""
     envelope = None
     if gate.entry is None:
         outcomes = gate.fly(image)
@@ -252,7 +256,7 @@ def percent(rate: float) -> str:
 
 
 def table_rows(shares: Sequence[Share]) -> list[tuple[str, ...]]:
-    """A row for each share, and its most frequent causes of failure."""
+    """Return a row for each share, with its causes of failure, the most frequent first."""
     heads = ("table", "flights", "success", "95 % interval", "failures")
     return [heads, *((*share_cells(share), failures(share)) for share in shares)]
 
@@ -280,7 +284,7 @@ def failures(share: Share) -> str:
 
 
 def cause_lines(share: Share, faults: Mapping[str, int]) -> list[str]:
-    """Each cause of failure in words."""
+    """Return a line in words for each cause of failure."""
     rows = [
         (f"  {count:,}", Cause.of(key).text)
         for key, count in sorted(share.causes.items(), key=lambda item: -item[1])
@@ -304,7 +308,7 @@ class StoredResult(Struct, frozen=True):
     experiment: Line
     environment: Line
     policy_sha256: Digest
-    flights: dict[str, Any]  # by columns()
+    flights: dict[str, object]  # by columns()
     entry: EntryEnvelope | None = None
 
 
@@ -314,7 +318,8 @@ def column_type(name: str) -> Any:
 
 
 def read_result(path: Path) -> GateResult:
-    """ValueError (Unfit, with the place) or OSError where the file is not what write() writes."""
+    """Read a file that write() wrote; raise ValueError (Unfit, with the field) or OSError for
+    others."""
     stored: StoredResult = typed(parse_json(path.read_bytes()), StoredResult)
     if stored.format != FORMAT:
         raise Unfit(f"format is {stored.format}, not {FORMAT}")
@@ -330,13 +335,13 @@ def read_result(path: Path) -> GateResult:
             raise Unfit(f"flights.{name} has {len(values)} values, not {gate.flights}")
         outcomes[name] = [np.nan if value is None else value for value in values]
     library = flight_library()
-    for name, most in (
+    for name, limit in (
         ("cause", len(Cause) - 1),
         ("status", len(library.statuses) - 1),
         ("table", len(library.tables)),
     ):
-        if (largest := int(outcomes[name].max())) > most:
-            raise Unfit(f"flights.{name} has {largest}, not {most} at most")
+        if (largest := int(outcomes[name].max())) > limit:
+            raise Unfit(f"flights.{name} has {largest}, not {limit} at most")
     return GateResult(
         gate,
         str(path.parent),

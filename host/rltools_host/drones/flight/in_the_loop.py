@@ -1,7 +1,9 @@
-"""A flight over a board: the simulator is here, the policy acts there, in the firmware's executor.
+"""A flight over a board: the simulator runs here, the policy acts there, in the firmware's
+executor.
 
-The flight is the policy's trial on the board. It is kept only where the flight was a success, and
-has the bits of the same flight on this machine; otherwise the board returns to the one before.
+The flight is the policy's trial on the board. The board keeps the policy only where the flight was
+a success, and has the bits of the same flight on this machine; otherwise it returns to the policy
+before.
 """
 
 from __future__ import annotations
@@ -38,13 +40,15 @@ from rltools_host.runs.names import LAST
 CONTRACT = "quadrotor"
 LONGEST_S = 60.0
 USUAL_SEED = 4_000_000_000  # of the gates, held out from training
-LEAST_TRIAL_S, TRIAL_A_FLOWN_S = 60.0, 30.0  # of the board's time
+# The board's time limit, which runs out only where a host ends without a word. It allows 0.2 s for
+# a tick: on a busy machine the board and this program wait for a processor at each one.
+MIN_TRIAL_S, TRIAL_PER_FLOWN_S = 300.0, 100.0
 TRIAL_TO_EXHAUST_S = 20.0
 ASK_AGAIN_S = 0.1
 
 
 class Watcher(Protocol):
-    """Who looks on while it flies."""
+    """An observer of a flight."""
 
     def begin(self, result: LoopResult) -> None: ...
     def ticked(self, trace: Trace) -> None: ...
@@ -52,14 +56,15 @@ class Watcher(Protocol):
 
 
 def rule_of(seconds: float, gate: Gate | None = None) -> Rule:
-    """A gate's, or that of the gate hover, of a flight that lasts as long."""
+    """Return the gate's rule, or that of the gate hover, for a flight of `seconds`."""
     rule = gate.rule if gate is not None else hover_rule()
     return replace(rule, seconds=seconds, last_seconds=min(rule.last_seconds, seconds))
 
 
 @dataclass(frozen=True)
 class FlyRequest:
-    """`settings` of quadrotor/settings.h; `start` is the number of an episode of `seed`."""
+    """A request for a flight over a board; `settings` are those of quadrotor/settings.h, `start` is
+    the number of an episode of `seed`."""
 
     run: str
     place: PolicyPlace
@@ -81,7 +86,7 @@ class FlyRequest:
 
     @property
     def other_settings(self) -> dict[str, float]:
-        """Than the defaults."""
+        """Return the settings that differ from the defaults."""
         defaults = {setting.name: setting.default for setting in flight_library().settings}
         return {
             name: value
@@ -99,7 +104,7 @@ class FlyRequest:
             return self.trial_s
         if self.exhausts_trial:
             return TRIAL_TO_EXHAUST_S
-        return max(LEAST_TRIAL_S, TRIAL_A_FLOWN_S * self.seconds)
+        return min(max(MIN_TRIAL_S, TRIAL_PER_FLOWN_S * self.seconds), LONGEST_TRIAL_S)
 
     def check(self) -> None:
         if not 1 / TICKS_A_S <= self.seconds <= LONGEST_S:
@@ -121,7 +126,7 @@ class FlyRequest:
 
 
 class BoardFlight:
-    """One flight over one board whose policy acts. What it came to is in `result`."""
+    """One flight over one board whose policy acts; `result` has what is known of it."""
 
     def __init__(
         self,
@@ -149,7 +154,8 @@ class BoardFlight:
         self._say = say
 
     def carry_out(self, loop: TickLoop, in_trial: bool) -> None:
-        """FlightError or VerificationError where the policy is not to stay."""
+        """Fly here and over the board; raise FlightError or VerificationError where the policy must
+        not stay."""
         request, result = self._request, self.result
         if request.exhausts_trial and not in_trial:
             raise UsageError(
@@ -190,7 +196,7 @@ class BoardFlight:
             self._wait_for_end_of_trial()
 
     def _wait_for_end_of_trial(self) -> None:
-        """The flight stands still meanwhile."""
+        """Wait until the board ends the trial; the flight stands still meanwhile."""
         deadline = time.monotonic() + 2.0 * self._request.trial_limit_s + 10.0
         while self._policies.slots().trial is not None:
             if time.monotonic() > deadline:
@@ -216,8 +222,9 @@ def fly_over_board(
     watcher: Watcher,
     keep: Callable[[LoopResult], None] = lambda _: None,
 ) -> LoopResult:
-    """The whole of it. `keep` is told what came of a flight that began, also where it failed; an
-    error has that as its details."""
+    """Push the run's policy, fly it as its trial, and return the result. `keep` is called with the
+    result of each flight that began, also where it failed; an error has the result as its details.
+    """
     request.check()
     image = read_leaving_policy(request.run, request.which, say)
     check_policy(image)

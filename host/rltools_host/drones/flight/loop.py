@@ -1,7 +1,7 @@
 """A flight in lock-step: the simulator waits for the pilot's answer to each tick of 2 ms.
 
-The pilot is the policy on a board, or the same one on this machine. How long an answer takes
-changes no result. What was flown is kept tick by tick.
+The pilot is the policy on a board, or the same one on this machine. The time that an answer takes
+changes no result. A trace keeps the flight tick by tick.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BOUNDARY = 64  # bytes, on which the library's memory begins
 
 
 class Answer(NamedTuple):
-    """Of the executor (docs/executor.md)."""
+    """The executor's answer to one tick (docs/executor.md)."""
 
     action: Float32Array  # (4), thrusts as parts of the greatest ones
     status: int
@@ -38,7 +38,7 @@ class Pilot(Protocol):
     def act(self, now_us: int, taken_us: int, observation: Float32Array) -> Answer: ...
 
     def texts(self) -> list[str]:
-        """What it has said since the last call."""
+        """Return the status texts since the last call."""
         ...
 
 
@@ -60,9 +60,9 @@ class BoardPilot:
 
 
 class HostPilot:
-    """The policy on this machine, in the hands of what runs on boards, policy/deployment.h.
+    """The policy on this machine, run by the code that runs on boards, policy/deployment.h.
 
-    A policy in trial is dropped where it gives a number that is not finite.
+    A policy on trial is dropped where its output is not finite.
     """
 
     def __init__(self, image: PolicyImage, in_trial: bool) -> None:
@@ -92,8 +92,9 @@ FIRST_FAULT = tuple(EXECUTOR_STATUSES).index("no_policy")
 
 @cache
 def tick_record() -> np.dtype[Any]:
-    """A tick: the state before it, what was given to the pilot, what he did and the executor said;
-    the age of the observation as stated, and the cost in counts of a board's counter."""
+    """Return the record of a tick: the state before it, the observation that the pilot received,
+    his action, the executor's status, the stated age of the observation, and the cost in counts of
+    a board's counter."""
     sample = flight_library().records["Sample"]
     known = [(name, sample[name]) for name in sample.names or ()]
     return np.dtype([*known, ("age_us", "i4"), ("cost", "u4")])
@@ -101,7 +102,8 @@ def tick_record() -> np.dtype[Any]:
 
 @cache
 def hashed_record() -> np.dtype[Any]:
-    """What the SHA-256 of a flight is of, for each tick; behind them comes the last state."""
+    """Return the fields of a tick that the SHA-256 of a flight covers; the last state follows the
+    ticks."""
     return np.dtype([(name, tick_record()[name]) for name in ("reading", "action")])
 
 
@@ -111,7 +113,7 @@ def is_fault(status: int) -> bool:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened at a tick: another status of the executor, or a text of the board."""
+    """A change of the executor's status, or a text of the board, at a tick."""
 
     tick: int
     status: str  # its name in docs/executor.md; empty: a text
@@ -135,7 +137,7 @@ class Event:
 
 
 class Trace:
-    """A flight, as far as it was flown."""
+    """The ticks of a flight, as far as it was flown."""
 
     def __init__(self, ticks: int) -> None:
         self.planned = ticks
@@ -147,17 +149,17 @@ class Trace:
 
     @property
     def ticks(self) -> Array:
-        """Records of a tick."""
+        """Return the records of the ticks."""
         return self._ticks[: self.count]
 
     @property
     def states(self) -> Array:
-        """Records of Reading: before each tick, and at the end."""
+        """Return records of Reading: the state before each tick, and the last one."""
         return self._states[: self.count + 1]
 
     @property
     def errors_m(self) -> Array:
-        """Distances from the target, of `states`."""
+        """Return the distances from the target, one for each of `states`."""
         states = self.states
         away = states["position_m"] - states["target_position_m"]
         distances: Array = np.linalg.norm(away.astype(np.float64), axis=1)
@@ -165,44 +167,44 @@ class Trace:
 
     @property
     def failsafe(self) -> Event | None:
-        """Its beginning; None where the policy acted all the time."""
+        """Return the beginning of the fail-safe; None where the policy acted all the time."""
         return next((event for event in self.events if event.is_failsafe), None)
 
     @property
     def is_over(self) -> bool:
-        """And was not broken off."""
+        """Return whether the flight ended, and was not interrupted."""
         return self.count == self.planned or self.broken is not None
 
     def sha256(self) -> str:
-        """Of all states and actions."""
+        """Return the SHA-256 of all states and actions."""
         hashed = np.zeros(self.count, hashed_record())
         hashed["reading"], hashed["action"] = self.ticks["reading"], self.ticks["action"]
         return hashlib.sha256(hashed.tobytes() + self.states[-1].tobytes()).hexdigest()
 
     def first_difference(self, other: Trace) -> int | None:
-        """The first tick whose state or action has other bits; None where there is none. What was
-        broken off has no more ticks than it has."""
+        """Return the first tick whose state or action has other bits; None where there is none. An
+        interrupted flight is compared as far as it goes."""
         both = min(self.count, other.count)
         differs = np.any(words(self._states[: both + 1]) != words(other._states[: both + 1]), 1)
         actions, theirs = self._ticks["action"][:both], other._ticks["action"][:both]
         differs[:both] |= np.any(words(actions) != words(theirs), 1)
         if differs.any():
             return int(np.argmax(differs))
-        ends_alike = self.count == other.count or not (self.is_over and other.is_over)
-        return None if ends_alike else both
+        ends_equal = self.count == other.count or not (self.is_over and other.is_over)
+        return None if ends_equal else both
 
     def begin(self, state: Array) -> None:
         self._states[0] = state
 
     def add(self, record: Array, state: Array) -> None:
-        """A tick, and the state behind it."""
+        """Append a tick, and the state after it."""
         self._ticks[self.count] = record
         self.count += 1
         self._states[self.count] = state
 
 
 def words(records: Array) -> Array:
-    """Rows of 32-bit words."""
+    """Return the records as rows of 32-bit words."""
     whole = np.ascontiguousarray(records)
     return whole.view(np.uint32).reshape(len(whole), -1)
 
@@ -215,8 +217,8 @@ def fly(
     before: Callable[[int], None] = lambda _: None,
     after: Callable[[Trace], None] = lambda _: None,
 ) -> Trace:
-    """From the flight's beginning, up to `ticks` or to a limit that is broken; `before` is called
-    before each tick, and `after` behind it."""
+    """Fly from the flight's beginning, up to `ticks` or to a limit that breaks; call `before` ahead
+    of each tick, and `after` behind it."""
     trace = Trace(ticks)
     observations = np.zeros((ticks, tick_record()["observation"].shape[0]), np.float32)
     record = np.zeros(1, tick_record())

@@ -1,11 +1,10 @@
-"""What a vehicle did over time, what that amounts to, and what our simulator makes of its start.
+"""A vehicle's flight over time, its measures, and the prediction of our simulator from the same
+start; the result of a flight over a board, as keys of `--json` and as lines.
 
-A prediction has the same policy, from the same state. The policy is in the hands of what boards run
+A prediction flies the same policy from the same state, in the code that boards run
 (policy/deployment.h), 500 times a second. What is not known of the beginning is as in hover: the
 rotors turn at hover's speed, and the policy's past actions are those of its beginning. There is no
 wind and no noise.
-
-What comes of a flight over a board: the keys of `--json`, and what is printed.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +19,12 @@ from numpy.typing import NDArray
 from rltools_host.boards.messages import EXECUTOR_STATUSES
 from rltools_host.boards.push import PushResult, short
 from rltools_host.documents import NotNegative
-from rltools_host.drones.flight.disturbances import TICKS_A_S, Disturbances, DisturbedLink
+from rltools_host.drones.flight.disturbances import (
+    TICKS_A_S,
+    TRIAL,
+    Disturbances,
+    DisturbedLink,
+)
 from rltools_host.drones.flight.gate import hover_rule
 from rltools_host.drones.flight.loop import Event, HostPilot, Trace, fly
 from rltools_host.drones.flight.simulator import (
@@ -73,7 +76,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Measures:
-    """What the gate asks of a flight, and what people ask of it."""
+    """The figures by which a flight is judged, by the gate's rule and by people."""
 
     success: bool
     last_second_error_m: NotNegative  # the greatest
@@ -82,20 +85,21 @@ class Measures:
 
 
 def limit_broken(row: FloatArray) -> str:
-    """The first of the contract's limits that a row breaks, in words; empty where none."""
+    """Return the first of the contract's limits that a row breaks, in words; empty where it breaks
+    none."""
     for what, part in BOUNDED:
         values = row[part]
         if not np.isfinite(values).all():
             return f"its {what} is not a number"
         channel = flight_library().contract.observations[part.start]
-        most, unit = channel.maximum, channel.unit
-        if (worst := float(np.abs(values).max())) > most:
-            return f"its {what} was {worst:.2g} {unit}, beyond {most:g} {unit}"
+        limit, unit = channel.maximum, channel.unit
+        if (worst := float(np.abs(values).max())) > limit:
+            return f"its {what} was {worst:.2g} {unit}, beyond {limit:g} {unit}"
     return ""
 
 
 def measure(series: Series) -> Measures:
-    """Of a whole flight, by the rule of the gate hover."""
+    """Measure a whole flight by the rule of the gate hover."""
     rule = hover_rule()
     errors, times = series.errors_m, series.times_s
     last = errors[times >= times[-1] - rule.last_seconds]
@@ -114,7 +118,7 @@ def measure(series: Series) -> Measures:
 
 
 def undisturbed(settings: Mapping[str, float]) -> dict[str, float]:
-    """The settings with hover at the target as the beginning, and the contract's limits."""
+    """Return the settings with hover at the target as the beginning, and the contract's limits."""
     contract = flight_library().contract
     return {
         "start_share": 0.0,
@@ -128,15 +132,16 @@ def undisturbed(settings: Mapping[str, float]) -> dict[str, float]:
 def predictor(
     image: PolicyImage, settings: Mapping[str, float], signals: Signals | None = None
 ) -> Predict:
-    """With these settings of quadrotor/settings.h, which say what vehicle it is, and what its
-    flight controller makes of thrusts: None gives the rotors what reaches them."""
+    """Return a function that predicts a flight with these settings of quadrotor/settings.h, which
+    describe the vehicle. `signals` is what its flight controller makes of thrusts; None: the rotors
+    receive the thrusts themselves."""
     given = undisturbed(settings)
     flight_library().setting_bits(given)  # an error in a sentence, before anything flies
 
     def predict(first: FloatArray, times_s: FloatArray) -> FloatArray:
         ticks = max(math.ceil(float(times_s[-1]) * TICKS_A_S), 1)
         flight = SignalledFlight(given, signals) if signals else Flight(0, 0, given)
-        flight.place(first)
+        flight.set_state(first)
         link = DisturbedLink(Disturbances(), ticks)
         trace = fly(flight, HostPilot(image, in_trial=False), link, ticks)
         reached = rows_of(trace.states)
@@ -148,7 +153,7 @@ def predictor(
 
 
 def rows_of(states: Array) -> FloatArray:
-    """Records of Reading as rows of the contract's observations."""
+    """Return records of Reading as rows of the contract's observations."""
     rows = np.empty((len(states), len(flight_library().contract.observations)))
     rows[:, POSITION] = states["position_m"] - states["target_position_m"].astype(float)
     rows[:, VELOCITY] = states["velocity_m_s"] - states["target_velocity_m_s"].astype(float)
@@ -158,13 +163,14 @@ def rows_of(states: Array) -> FloatArray:
     return rows
 
 
-MOST_EVENTS = 8  # that are printed; the JSON and the replay have all
-DROPPED = "policy dropped"  # what a text of the board begins with
+MAX_EVENTS = 8  # that are printed; the JSON and the replay have all
+DROPPED = "policy dropped"  # the beginning of a text of the board
+TIME_OVER = f"{DROPPED}: it was not confirmed in time"
 
 
 @dataclass
 class LoopResult:
-    """A flight, as far as it came."""
+    """The result of a flight over a board, as far as it was flown."""
 
     board: str
     run: str
@@ -186,7 +192,7 @@ class LoopResult:
     error: str = ""
 
     def take(self, outcome: PushResult, error: str = "") -> None:
-        """How the board was left, and why."""
+        """Note how the push left the board, and the error that ended the flight."""
         self.kept = outcome.active_sha256 == self.policy_sha256
         self.error = error
 
@@ -210,8 +216,14 @@ class LoopResult:
 
     @property
     def was_dropped(self) -> bool:
-        """The board ended the policy's trial on the way."""
+        """Return whether the board ended the policy's trial during the flight."""
         return any(event.text.startswith(DROPPED) for event in self.events)
+
+    @property
+    def ran_out(self) -> bool:
+        """Return whether the trial's time was over during the flight, without a fault for that."""
+        is_asked = any(fault.what == TRIAL for fault in self.disturbances.faults)
+        return not is_asked and any(event.text == TIME_OVER for event in self.events)
 
     @property
     def is_whole(self) -> bool:
@@ -219,8 +231,8 @@ class LoopResult:
 
     @property
     def cause(self) -> Cause | None:
-        """As gates have it: faults first, then limits, then the distance at the end. None: the
-        flight was broken off."""
+        """Return the cause as gates have it: faults first, then limits, then the distance at the
+        end; None where the flight was interrupted."""
         if self.failsafe is not None:
             return Cause.EXECUTOR_FAULT
         if self.trace is None or not self.trace.is_over:
@@ -237,7 +249,7 @@ class LoopResult:
 
     @property
     def error_m(self) -> float | None:
-        """The greatest distance from the target at the end of a whole flight; of the rule's
+        """Return the maximum distance from the target at the end of a whole flight, over the rule's
         share of its last ticks."""
         if not self.is_whole or self.trace is None:
             return None
@@ -246,7 +258,8 @@ class LoopResult:
 
     @property
     def settling_s(self) -> float | None:
-        """After that it stayed near; None: it did not."""
+        """Return the time after which the vehicle stayed within the radius; None where it did
+        not."""
         if self.trace is None:
             return None
         settled = settled_from(self.trace.errors_m, self.rule.radius_m)
@@ -266,17 +279,19 @@ class LoopResult:
 
     @property
     def after_fault_ticks(self) -> int | None:
-        """From a fault on purpose to the fail-safe."""
+        """Return the ticks from an injected fault to the fail-safe."""
         fault, failsafe = self.disturbances.first_fault, self.failsafe
         if fault is None or failsafe is None or failsafe.tick < fault.first:
             return None
         return failsafe.tick - fault.first
 
-    # -- told --------------------------------------------------------------------------------------
+    # -- for people and files ----------------------------------------------------------------------
 
     @property
     def cause_text(self) -> str:
-        """Why it is no success, as a clause."""
+        """Return why the flight is not a success, as a clause."""
+        if self.ran_out:
+            return "the policy's trial was over before the flight: give a longer --trial"
         if (failsafe := self.failsafe) is not None:
             return f"fail-safe at {failsafe.time_s:.3f} s, as {failsafe.text}"
         if self.was_dropped:
@@ -287,10 +302,10 @@ class LoopResult:
             return f"{cause.text}, {self.error_m:.3f} m away"
         return f"{cause.text}, at {self.flown_s:.3f} s"
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         trace, host = self.trace, self.host_trace
         failsafe = self.failsafe
-        plain: dict[str, Any] = plain_json(
+        plain: dict[str, object] = plain_json(
             {
                 "board": self.board,
                 "run": self.run,
@@ -326,15 +341,15 @@ class LoopResult:
         return plain
 
     def _statuses(self) -> dict[str, int]:
-        """Ticks of each status."""
+        """Return the number of ticks of each status."""
         if self.trace is None:
             return {}
         counts = np.bincount(self.trace.ticks["status"], minlength=len(EXECUTOR_STATUSES))
         named = zip(EXECUTOR_STATUSES, counts, strict=False)
         return {name: int(count) for name, count in named if count}
 
-    def _cost(self) -> dict[str, Any] | None:
-        """Of a tick of the executor, in counts of the board's counter."""
+    def _cost(self) -> dict[str, object] | None:
+        """Return the cost of a tick of the executor, in counts of the board's counter."""
         if self.trace is None or not self.trace.count:
             return None
         costs = self.trace.ticks["cost"]
@@ -343,20 +358,19 @@ class LoopResult:
 
 
 def lines(result: LoopResult) -> list[str]:
-    """The flight for people."""
+    """Return the flight for people."""
     if result.trace is None:
         return []
     events = result.events[1:]  # the first is that the policy acts
     if result.failsafe is not None and result.failsafe.tick == 0:
         events = result.events
-    text = [event_line(event, result) for event in events[:MOST_EVENTS]]
-    if len(events) > MOST_EVENTS:
-        more = len(events) - MOST_EVENTS
+    text = [event_line(event, result) for event in events[:MAX_EVENTS]]
+    if len(events) > MAX_EVENTS:
+        more = len(events) - MAX_EVENTS
         text.append(f"and {more:,} more change{'s' * (more > 1)} of the status")
-    settled = f"{result.settling_s:.2f} s" if result.settling_s is not None else "never"
     if result.success:
         flown = f"success: {result.error_m or 0.0:.3f} m from the target at most in the last second"
-        text.append(f"{flown}, settled after {settled}")
+        text.append(f"{flown}, settled after {settled_text(result.settling_s)}")
     else:
         text.append(f"no success: {result.cause_text}")
     sha = short(result.trace.sha256())
@@ -372,14 +386,19 @@ def lines(result: LoopResult) -> list[str]:
     return text
 
 
+def settled_text(seconds: float | None) -> str:
+    """Format the time after which a vehicle stayed near its target."""
+    return f"{seconds:.2f} s" if seconds is not None else "never"
+
+
 def event_line(event: Event, result: LoopResult) -> str:
-    """`at 2.004 s, tick 1,002: fail-safe, the observation is too old`."""
-    place = f"at {event.time_s:.3f} s, tick {event.tick:,}"
+    """Return a line such as `at 2.004 s, tick 1,002: fail-safe, the observation is too old`."""
+    moment = f"at {event.time_s:.3f} s, tick {event.tick:,}"
     if not event.status:
-        return f'{place}: the board says "{event.text}"'
+        return f'{moment}: the board says "{event.text}"'
     what = f"fail-safe, {event.text}" if event.is_failsafe else event.text
     ticks = result.after_fault_ticks
     fault = result.disturbances.first_fault
     if event is result.failsafe and ticks is not None and fault is not None:
         what += f"; {ticks} ticks after {fault.text}" if ticks else f", as soon as {fault.text}"
-    return f"{place}: {what}"
+    return f"{moment}: {what}"

@@ -1,8 +1,8 @@
-"""Simulated flights of a quadrotor (host/native/flight_library.cpp), 2 ms a tick; what counts as a
-successful one, and why one fails.
+"""Simulated flights of a quadrotor (host/native/flight_library.cpp) in ticks of 2 ms, the rule by
+which one succeeds, and the causes of failure.
 
-Physics, noise and policies are computed by the core and by the firmware's own executor. What a
-flight draws depends on its seed and its episode's number alone.
+The core computes physics and noise, and the firmware's own executor runs the policy. The random
+numbers of a flight depend on its seed and episode number alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rltools_host.policies.image import DamagedPolicyError, Float32Array, Policy
 
 
 class Cause(enum.IntEnum):
-    """Of a flight's end, as host/native/flight_library.cpp numbers them."""
+    """The reason why a flight ended, as host/native/flight_library.cpp numbers them."""
 
     SUCCESS = 0
     POSITION_LIMIT = 1
@@ -43,7 +43,7 @@ class Cause(enum.IntEnum):
 
     @property
     def key(self) -> str:
-        """In JSON."""
+        """Return the name that JSON has."""
         return self.name.lower()
 
     @property
@@ -72,27 +72,27 @@ TEXTS = {
 FAILURES = tuple(cause for cause in Cause if cause != Cause.SUCCESS)
 
 
-MOST_TILT = 180.0  # degrees: upside down
+MAX_TILT = 180.0  # degrees: upside down
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A flight succeeds where it lasts `seconds`, no limit broken, no fault on the way, is within
-    `radius_m` of its target for the part `share` of the ticks of the last `last_seconds`, and
-    never tilts further than `most_tilt`, in degrees."""
+    """The rule by which a flight succeeds: it lasts `seconds` without a broken limit or a fault, is
+    within `radius_m` of its target for the part `share` of the ticks of the last `last_seconds`,
+    and never tilts further than `most_tilt` degrees."""
 
     seconds: float
     last_seconds: float
     radius_m: float
     share: float = 1.0
-    most_tilt: float = MOST_TILT
+    most_tilt: float = MAX_TILT
 
     @property
     def text(self) -> str:
         share = "" if self.share == 1 else f"{100 * self.share:g} % of "
         tilt = (
             ""
-            if self.most_tilt >= MOST_TILT
+            if self.most_tilt >= MAX_TILT
             else f", never tilted by more than {self.most_tilt:g} deg"
         )
         return (
@@ -101,13 +101,15 @@ class Rule:
         )
 
     def in_ticks(self, tick_s: float) -> tuple[int, int, int]:
-        """Of the flight, of its end that is judged, and of these those that are needed."""
+        """Return the ticks of the flight, those at its end that are judged, and how many of these
+        must be within the radius."""
         ticks, judged = round(self.seconds / tick_s), round(self.last_seconds / tick_s)
         return ticks, judged, math.ceil(self.share * judged - 1e-9)
 
 
 def settled_from(errors_m: NDArray[Any], radius_m: float) -> int | None:
-    """The index from which on all distances are within the radius; None: the last one is not."""
+    """Return the index from which on all distances are within the radius; None where the last one
+    is not."""
     far = np.flatnonzero(errors_m > radius_m)
     if not far.size:
         return 0
@@ -122,7 +124,7 @@ ATTITUDE, ANGULAR_VELOCITY = slice(6, 10), slice(10, 13)
 
 
 class ExecutorLimits(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the executor puts up with: ExecutorLimits of policy/executor.h, and its defaults."""
+    """The executor's limits: ExecutorLimits of policy/executor.h, with its defaults."""
 
     most_age_us: Whole = 0
     jitter_us: Whole = 0
@@ -134,9 +136,12 @@ class ExecutorLimits(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class FlightLibrary:
-    """`records`: Airframe is what a flight is counted by; Reading what is true of a moment, without
-    noise; Sample a moment, what was observed of it and what was done; Outcome how a flight of a
-    policy ended, and Excursion how far it strayed (host/native/flight.h and policy_flights.h)."""
+    """The native library of flights.
+
+    `records` has Airframe, by which flights are counted; Reading, the true state at a tick, without
+    noise; Sample, a tick's state, observation and action; Outcome, the end of a policy's flight;
+    and Excursion, how far a flight strayed (host/native/flight.h and policy_flights.h).
+    """
 
     functions: ctypes.CDLL
     records: Mapping[str, np.dtype[Any]]
@@ -147,7 +152,7 @@ class FlightLibrary:
     statuses: tuple[str, ...]  # of the executor, in words
     tick_us: int
     flight_bytes: int
-    most_threads: int
+    max_threads: int
 
     @property
     def tick_s(self) -> float:
@@ -165,31 +170,31 @@ class FlightLibrary:
 
 @cache
 def flight_library() -> FlightLibrary:
-    """The library, built where it is not up to date."""
+    """Return the library; build it first where it is not up to date."""
     native = host_library("flight")
-    said = native.description
+    described = native.description
     return FlightLibrary(
         native.functions,
         native.records,
         Contract(
-            description.channels(said["observations"]),
-            description.channels(said["actions"]),
-            said["step_interval_us"],
+            description.channels(described["observations"]),
+            description.channels(described["actions"]),
+            described["step_interval_us"],
         ),
-        description.parameters(said["settings"]),
-        tuple(said["airframe"]),
-        tuple(said["tables"]),
-        tuple(said["statuses"]),
-        said["step_interval_us"],
-        said["flight_bytes"],
-        said["most_threads"],
+        description.parameters(described["settings"]),
+        tuple(described["airframe"]),
+        tuple(described["tables"]),
+        tuple(described["statuses"]),
+        described["step_interval_us"],
+        described["flight_bytes"],
+        described["most_threads"],
     )
 
 
 class Flight:
-    """One flight that the caller steps, of episode `episode` of a seed.
+    """One flight that the caller steps: episode `episode` of a seed.
 
-    `settings` are those of quadrotor/settings.h, by their names.
+    `settings` are those of quadrotor/settings.h, by name.
     """
 
     def __init__(
@@ -203,30 +208,35 @@ class Flight:
         self.begin(seed, episode)
 
     def begin(self, seed: int, episode: int) -> None:
-        """Another episode with the same settings."""
+        """Begin another episode with the same settings."""
         self.library.functions.rlt_flight_begin(
             self._flight, self._bits.ctypes.data, checked_seed(seed), episode
         )
 
-    def place(self, observation: ArrayLike) -> None:
-        """Puts the vehicle where the contract's 13 numbers say; its rotors go on as they do."""
+    def set_state(self, observation: ArrayLike) -> None:
+        """Put the vehicle into the state that the contract's 13 numbers describe; the rotors keep
+        their speeds."""
         values = np.array(observation, np.float32)
         if values.shape != (len(self.library.contract.observations),):
             raise UsageError(f"a quadrotor has 13 observations, not {values.shape}")
         length = np.linalg.norm(values[ATTITUDE])
         if not (np.isfinite(values).all() and length > 0.0):
-            raise UsageError("a quadrotor is placed by finite numbers, with an attitude")
+            raise UsageError(
+                "a quadrotor's state has finite numbers, and an attitude that is not 0"
+            )
         values[ATTITUDE] /= length
         self.library.functions.rlt_flight_place(self._flight, values.ctypes.data)
 
     def observe(self) -> Float32Array:
-        """The contract's 13 numbers with the sensors' noise; the same until the next step."""
+        """Return the contract's 13 numbers with the sensors' noise; they stay the same until the
+        next step."""
         observation = np.empty(len(self.library.contract.observations), np.float32)
         self.library.functions.rlt_flight_observe(self._flight, observation.ctypes.data)
         return observation
 
     def step(self, thrusts: ArrayLike) -> Cause | None:
-        """One tick with these parts of the greatest thrusts; the limit that it broke, if any."""
+        """Advance by one tick with these fractions of the maximum thrusts; return the limit that
+        broke, if any."""
         values = np.ascontiguousarray(thrusts, np.float32)
         if values.shape != (len(self.library.contract.actions),):
             raise UsageError(f"a quadrotor has 4 thrusts, not {values.shape}")
@@ -234,12 +244,12 @@ class Flight:
         return Cause(broken) if broken else None
 
     def read(self) -> Any:
-        """What is true of this moment: the record Reading."""
+        """Return the true state at this tick, a record Reading."""
         self.library.functions.rlt_flight_read(self._flight, self._reading.ctypes.data)
         return self._reading[0].copy()
 
     def read_airframe(self, record: Array) -> None:
-        """As it is at this moment, into an array of one record Airframe."""
+        """Write the airframe at this tick into `record`, an array of one record Airframe."""
         self.library.functions.rlt_flight_airframe(self._flight, record.ctypes.data)
 
 
@@ -247,8 +257,9 @@ Signals = Callable[[ArrayLike], NDArray[np.float64]]  # of motors, in [0, 1], fo
 
 
 class SignalledFlight(Flight):
-    """A flight whose rotors turn as fast as signals say, which a flight controller makes of the
-    policy's thrusts: where its curve is not the rotors' own, other thrusts come of them."""
+    """A flight whose rotors turn at the speeds of the signals that a flight controller makes of the
+    policy's thrusts. Where the controller's thrust curve is not the rotors' own, other thrusts
+    result."""
 
     def __init__(self, settings: Mapping[str, float], signals: Signals) -> None:
         super().__init__(0, 0, settings)
@@ -258,13 +269,13 @@ class SignalledFlight(Flight):
         self._curve = np.array(record["thrust"][0], np.float64)[::-1]  # of numpy's polynomials
 
     def step(self, thrusts: ArrayLike) -> Cause | None:
-        """Takes the thrusts that the policy wants."""
+        """Advance by one tick with the thrusts that the policy wants."""
         reached = np.polyval(self._curve, self._signals(thrusts)) / self._curve.sum()
         return super().step(reached)
 
 
 def airframes(settings: Mapping[str, float], seed: int, episodes: Sequence[int]) -> Array:
-    """Records of Airframe (len(episodes)), as they begin."""
+    """Return the airframes (len(episodes)) with which the episodes begin: records of Airframe."""
     library = flight_library()
     found = np.zeros(len(episodes), library.records["Airframe"])
     flight = Flight(seed, 0, settings)
@@ -276,9 +287,9 @@ def airframes(settings: Mapping[str, float], seed: int, episodes: Sequence[int])
 
 # Of a policy that is no image: from a tick, the numbers of flights that began at once, counted from
 # the first that is flown (n), and what is observed of them (n, 13), to thrusts (n, 4) in [0, 1].
-# MOST_TOGETHER fly at a time: 0 to 31, then 32 to 63.
+# MAX_TOGETHER fly at a time: 0 to 31, then 32 to 63.
 ActFunction = Callable[[int, NDArray[np.uint32], Float32Array], ArrayLike]
-MOST_TOGETHER = 32  # kLanes of host/native/policy_flights.h
+MAX_TOGETHER = 32  # kLanes of host/native/policy_flights.h
 ACT = ctypes.CFUNCTYPE(
     *(ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32),
     *(ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_float)),
@@ -287,7 +298,8 @@ ACT = ctypes.CFUNCTYPE(
 
 
 class Caller:
-    """What the library calls in place of a policy's image; an error of it ends the flights."""
+    """The function that the library calls in place of a policy image; an error in it ends the
+    flights."""
 
     def __init__(self, act: ActFunction) -> None:
         self._act = act
@@ -318,7 +330,7 @@ HIDDEN_TICKS = 10  # between two hidden states that are kept
 
 
 def check_policy(image: PolicyImage) -> None:
-    """An error in a sentence where the image cannot fly here."""
+    """Raise BoardMismatchError or DamagedPolicyError where the image cannot fly here."""
     library = flight_library()
     data = image_bytes(image)
     where = ctypes.c_uint32()
@@ -355,12 +367,15 @@ def fly(
     starts: Float32Array | None = None,
     excursions: Array | None = None,
 ) -> tuple[Array, list[Array]]:
-    """Whole flights of a policy: records of Outcome (count) and, where `traced`, of each flight
-    its records of Sample, one a tick. `limits` are of the executor, which has an image's policy.
-    `hidden` (count, ticks / HIDDEN_TICKS, state_dim) gets to what its hidden state came. `starts`
-    (count, 13) places the vehicles as the contract's numbers say; `excursions` (count) gets how
-    far they strayed."""
-    if excursions is None and rule.most_tilt < MOST_TILT:
+    """Fly whole flights of a policy; return records of Outcome (count) and, where `traced`, each
+    flight's records of Sample, one a tick.
+
+    `limits` are those of the executor, which runs the policy of an image. `hidden` (count, ticks /
+    HIDDEN_TICKS, state_dim) receives the policy's hidden states. `starts` (count, 13) sets the
+    vehicles' states as the contract's numbers describe them. `excursions` (count) receives how far
+    the flights strayed.
+    """
+    if excursions is None and rule.most_tilt < MAX_TILT:
         excursions = np.zeros(count, flight_library().records["Excursion"])
     data, caller = np.zeros(0, np.uint8), None
     if isinstance(policy, PolicyImage):
@@ -391,7 +406,7 @@ def fly(
         "most_tilt_rad": math.radians(rule.most_tilt),
         "starts": 0 if starts is None else starts.ctypes.data,
         "excursions": 0 if excursions is None else excursions.ctypes.data,
-        "threads": min(max(threads, 1), library.most_threads, count),
+        "threads": min(max(threads, 1), library.max_threads, count),
         "outcomes": outcomes.ctypes.data,
         "samples": samples.ctypes.data if traced else 0,
         "hidden": 0 if hidden is None else hidden.ctypes.data,

@@ -1,6 +1,5 @@
-"""What is shown of a flight: while it is flown, a picture in place on a terminal, plain lines
-elsewhere; and its replay, one HTML page with nothing to load, whose script draws it in 3-D.
-"""
+"""The picture of a flight in progress, in place on a terminal and as plain lines elsewhere; and its
+replay, one HTML page with nothing to load, whose script draws it in 3-D."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ BAR_WIDTH = 20
 
 
 class PlainFlight:
-    """A line now and then; what happened is told at the end."""
+    """A line now and then; the result follows at the end."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -52,7 +51,8 @@ class PlainFlight:
 
 
 class LiveFlight:
-    """It goes when the flight is over: what came of it is printed for terminals and pipes alike."""
+    """A picture in place, which is erased when the flight is over: the result is then printed for
+    terminals and pipes in the same way."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._shown = InPlace(stream, Pace(REFRESH_S, DRAWING_SHARE))
@@ -95,15 +95,15 @@ def progress(trace: Trace, width: int, wall_s: float) -> Text:
 
     flown_s, planned_s = trace.count / TICKS_A_S, trace.planned / TICKS_A_S
     rate = trace.count / wall_s if wall_s > 0.0 else 0.0
-    told = f"{flown_s:6.2f} of {planned_s:g} s   {rate:,.0f} ticks/s"
+    label = f"{flown_s:6.2f} of {planned_s:g} s   {rate:,.0f} ticks/s"
     text = Text(" ")
-    add_bar(text, flown_s / planned_s, max(10, width - len(told) - 4), "cyan")
-    text.append(f"   {told}")
+    add_bar(text, flown_s / planned_s, max(10, width - len(label) - 4), "cyan")
+    text.append(f"   {label}")
     return text
 
 
 def figures(trace: Trace, width: int) -> list[Text]:
-    """As many to a line as there is room for."""
+    """Return the figures, as many to a line as fit."""
     from rich.text import Text
 
     state = trace.states[-1]
@@ -115,7 +115,7 @@ def figures(trace: Trace, width: int) -> list[Text]:
         ("from target", f"{trace.errors_m[-1]:.3f} m"),
         ("speed", f"{speed:.2f} m/s"),
         ("tilt", f"{tilt:.1f}°"),
-        ("place", " ".join(f"{value:+.2f}" for value in state["position_m"]) + " m"),
+        ("position", " ".join(f"{value:+.2f}" for value in state["position_m"]) + " m"),
     ):
         text = Text.assemble((f" {name} ", "dim"), (value, "bold"), no_wrap=True)
         if lines[-1] and len(lines[-1]) + 2 + len(text) > width:
@@ -127,8 +127,8 @@ def figures(trace: Trace, width: int) -> list[Text]:
 
 
 def rotor_bars(trace: Trace, width: int) -> list[Text]:
-    """Thrusts as parts of the greatest ones, two to a line, as they lie seen from above, where
-    there is room for that."""
+    """Return the thrusts as fractions of the maximum, two to a line as they lie seen from above,
+    where that fits."""
     from rich.text import Text
 
     action = trace.ticks["action"][-1]
@@ -165,15 +165,15 @@ def last_event(result: LoopResult) -> Text:
 
 
 TEMPLATE = Path(__file__).with_name("replay.html")
-MOST_FRAMES = 5000
+MAX_FRAMES = 5000
 # A frame's numbers, as replay.html reads them: position, attitude, target, thrusts, rotor speeds,
 # observation's age in ms, and whether the action is the safe one.
 FRAME_FLOATS = 3 + 4 + 3 + 4 + 4 + 1 + 1
 
 
 def frames(trace: Trace) -> tuple[np.ndarray[Any, np.dtype[np.float32]], int]:
-    """(n, FRAME_FLOATS), and how many ticks lie between two of them."""
-    stride = -(-trace.count // MOST_FRAMES)
+    """Return the frames (n, FRAME_FLOATS), and the number of ticks from one to the next."""
+    stride = -(-trace.count // MAX_FRAMES)
     ticks = trace.ticks[::stride]
     reading = ticks["reading"]
     columns = (

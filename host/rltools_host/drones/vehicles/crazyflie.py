@@ -1,7 +1,7 @@
 """Policies of a Crazyflie with the app of integrations/crazyflie, over its radio or USB.
 
 It has one slot, and a trial begins when the policy flies: a push ends with the policy staged, and
-whoever flies it confirms it afterwards. Nothing is done while it flies.
+the pilot confirms it after the flight. Nothing is done while it flies.
 """
 
 from __future__ import annotations
@@ -61,14 +61,15 @@ Values = Mapping[str, int]
 
 
 class CrazyflieApp:
-    """The app's slot, as the link shows it."""
+    """The app and its slot, behind a link."""
 
     def __init__(self, link: CrazyflieLink) -> None:
         self.link = link
         self.name = f"the Crazyflie on {link.uri}"
 
     def grounded(self) -> Values:
-        """Its values; RefusedError where it flies, or is armed by somebody."""
+        """Return the logged values; raise RefusedError where the Crazyflie flies, or somebody armed
+        it."""
         values = self.link.values()
         if flies(values):
             raise RefusedError(f"{self.name} flies: land it first")
@@ -77,7 +78,7 @@ class CrazyflieApp:
         return values
 
     def upload(self, image: PolicyImage, progress: Progress | None) -> None:
-        """The image into the slot, checked there and read back."""
+        """Write the image into the slot, where the app checks it, and read it back."""
         if not self.link.write(image.data, progress):
             values = self.link.values()
             raise RefusedError(
@@ -101,7 +102,8 @@ class CrazyflieApp:
             )
 
     def ask(self, parameter: str, before: Values) -> Values:
-        """A command of the app, which is carried out when what it is about is not as before."""
+        """Send a command to the app; return the values when the candidate or the active policy has
+        changed."""
         self.link.set(parameter, 1)
         return self.link.values_when(
             lambda now: any(now[name] != before[name] for name in ("rlt.candidate", "rlt.active")),
@@ -109,7 +111,7 @@ class CrazyflieApp:
         )
 
     def image(self) -> PolicyImage | None:
-        """What lies in the slot; None where that is no image."""
+        """Return the image in the slot; None where there is none."""
         capacity = self.link.memory_bytes
         header = self.link.read(HEADER.size)
         fields = HEADER.unpack(header)
@@ -125,17 +127,17 @@ def flies(values: Values) -> bool:
 
 
 def is_armed(values: Values) -> bool:
-    """By somebody: one that arms itself is armed as soon as it is upright."""
+    """Return whether somebody armed it: one that arms itself is armed as soon as it is upright."""
     return values.get(SUPERVISOR, 0) & (ARMED | AUTO_ARMED) == ARMED
 
 
 def refusal(values: Values, image: PolicyImage) -> str:
-    number, place = values["rlt.refusal"], values["rlt.refusalAt"]
+    number, index = values["rlt.refusal"], values["rlt.refusalAt"]
     name = name_of(number, POLICY_REASONS)
     text = f"{name}: {text_of_number(number, POLICY_REASONS)}"
     channels = (*image.observations, *image.actions)
-    if name in ("other_contract", "history_too_long") and place < len(channels):
-        text += f' (channel {place}, here "{channels[place].name}" in {channels[place].unit})'
+    if name in ("other_contract", "history_too_long") and index < len(channels):
+        text += f' (channel {index}, here "{channels[index].name}" in {channels[index].unit})'
     if name == "malformed":
         text += unknown_to_earlier(
             image, "its app", "flash it with integrations/crazyflie of this revision"
@@ -151,7 +153,7 @@ def connected(place: PolicyPlace) -> Iterator[CrazyflieApp]:
 
 
 def check_push(request: PushRequest) -> None:
-    """UsageError where the request makes no sense, whatever the Crazyflie says."""
+    """Raise UsageError where the request makes no sense for any Crazyflie."""
     if not request.confirm:
         raise UsageError(
             "--no-confirm has no effect with --board crazyflie: leave it out, the pilot "
@@ -163,7 +165,7 @@ def check_push(request: PushRequest) -> None:
 
 
 def push(request: PushRequest, say: Say, progress: Progress | None = None) -> PushResult:
-    """Stages a run's policy; an RltError says why it is not staged."""
+    """Upload and stage a run's policy; raise an RltError where it is not staged."""
     check_push(request)
     place, trial_s = request.place, request.trial_s
     with reported(place.board) as outcome:
@@ -204,7 +206,7 @@ def take(outcome: PushResult, app: CrazyflieApp, values: Values) -> None:
 
 
 def confirm(place: PolicyPlace) -> PushResult:
-    """Keeps the policy that has flown."""
+    """Keep the policy that has flown."""
     with reported(place.board) as outcome, connected(place) as app:
         before = app.grounded()
         if before["rlt.candidate"] == STAGED:
@@ -221,7 +223,7 @@ def confirm(place: PolicyPlace) -> PushResult:
 
 
 def roll_back(place: PolicyPlace) -> PushResult:
-    """Gives up what was pushed: on trial, staged, or confirmed."""
+    """Give up the pushed policy: on trial, staged, or confirmed."""
     with reported(place.board) as outcome, connected(place) as app:
         before = app.grounded()
         if before["rlt.candidate"] not in (STAGED, TRIAL):
@@ -235,7 +237,7 @@ def roll_back(place: PolicyPlace) -> PushResult:
 
 
 def policies_on(place: PolicyPlace, reads_acting: bool = False) -> BoardPolicies:
-    """What it has. The image is read in any case."""
+    """Return the policies that it has. The image is read in any case."""
     with connected(place) as app:
         values = app.link.values()
         image = app.image()

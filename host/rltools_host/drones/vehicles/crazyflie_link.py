@@ -1,7 +1,7 @@
 """A Crazyflie over its radio, USB or UDP, by Bitcraze's cflib: parameters, logged values, memory.
 
-The only module that knows cflib, whose calls return at once and answer by callbacks of its threads.
-Here they wait, and raise LinkLostError where nothing comes any more.
+This is the only module that knows cflib, whose calls return at once and answer by callbacks of its
+threads. The functions here wait, and raise LinkLostError where no answer comes.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class CrazyflieLink:
         return LinkLostError(f"the link to the Crazyflie on {self.uri} is lost: {reason}")
 
     def _wait(self, is_done: Callable[[], bool], deadline: float) -> bool:
-        """With the condition held: until it is so (True), or the time has come."""
+        """Wait until `is_done` (True) or the deadline; the caller holds the condition."""
         while not is_done():
             if self._failure:
                 raise self._lost()
@@ -142,7 +142,7 @@ class CrazyflieLink:
         block.start()
 
     def values(self) -> dict[str, int]:
-        """The logged values, as they are now."""
+        """Return the logged values as they are now."""
         with self._condition:
             # A sample may have been under way already.
             wanted = self._samples + 2
@@ -152,7 +152,7 @@ class CrazyflieLink:
     def values_when(
         self, is_so: Callable[[Mapping[str, int]], bool], timeout_s: float
     ) -> dict[str, int]:
-        """The logged values when this is so, or those after the time."""
+        """Return the logged values as soon as they satisfy `is_so`, or those after the timeout."""
         self.values()
         with self._condition:
             self._wait(lambda: is_so(self._values), time.monotonic() + timeout_s)
@@ -161,7 +161,7 @@ class CrazyflieLink:
     # -- parameters --------------------------------------------------------------------------------
 
     def set(self, name: str, value: int) -> None:
-        """Returns when the Crazyflie has answered with the value."""
+        """Set a parameter, and wait until the Crazyflie answers with a value."""
         answers: list[str] = []
 
         def on_answer(_name: str, text: str) -> None:
@@ -202,7 +202,8 @@ class CrazyflieLink:
         return int(self._memory().size)
 
     def write(self, data: bytes, progress: Progress | None = None) -> bool:
-        """The memory from its beginning on; False where the Crazyflie does not take a part."""
+        """Write the memory from its beginning; return False where the Crazyflie does not take a
+        part."""
         heard = [time.monotonic()]
 
         def on_part(_text: str, percent: int) -> None:
@@ -220,7 +221,7 @@ class CrazyflieLink:
         return results[0]
 
     def read(self, count: int) -> bytes:
-        """The first bytes of the memory."""
+        """Read the first bytes of the memory."""
         contents: list[bytes] = []
 
         def on_bytes(_memory: object, _address: int, content: Sequence[int]) -> None:
@@ -243,7 +244,8 @@ class CrazyflieLink:
 
     @contextlib.contextmanager
     def _results_of(self, done: Any, failed: Any) -> Iterator[list[bool]]:
-        """What these callers of cflib's call back with: True, it is done, or False, it failed."""
+        """Yield a list that receives True from the callers `done` of cflib, and False from
+        `failed`."""
         results: list[bool] = []
 
         def on_done(*_: object) -> None:
@@ -266,7 +268,8 @@ class CrazyflieLink:
             failed.remove_callback(on_failed)
 
     def close(self) -> None:
-        """Without cflib's last word, a setpoint of no thrust, which would drop one that flies."""
+        """Close the link without cflib's last message, a setpoint of no thrust, which would drop a
+        Crazyflie in flight."""
         if self._is_closed:
             return
         self._is_closed = True

@@ -1,6 +1,6 @@
-"""A PX4 over MAVLink: what it tells of itself, commands that it acknowledges, its parameters.
+"""A PX4 over MAVLink: its state, commands that it acknowledges, its parameters.
 
-Nothing here decides anything. While somebody waits, a heartbeat goes out each second, as that of a
+Nothing here decides anything. While a call waits, a heartbeat goes out each second, as that of a
 ground station; they stop with this program, so that PX4's own failsafe for a lost ground station
 acts (NAV_DLL_ACT).
 """
@@ -45,7 +45,7 @@ COMMAND_ATTEMPTS = 6
 UNSUPPORTED_FRAME = 9  # MAV_RESULT_COMMAND_UNSUPPORTED_MAV_FRAME, newer than pymavlink
 PARAMETER_TIMEOUT_S = 0.6
 PARAMETER_ATTEMPTS = 4
-MOST_ATTITUDE_AGE_MS = 250  # beside a position
+MAX_ATTITUDE_AGE_MS = 250  # beside a position
 TEXTS_KEPT = 32
 RECENT_S = 5.0
 # Messages a second, where the link takes them; PX4's heartbeat stays at one.
@@ -58,12 +58,12 @@ STREAMS: Mapping[str, float] = {
     "ACTUATOR_OUTPUT_STATUS": 50.0,
 }
 # Of a motor's output, where PX4 drives simulated ones: pwm_out_sim.
-PWM_LEAST_US, PWM_SPAN_US, MOTORS = 1000.0, 1000.0, 4
+PWM_MIN_US, PWM_SPAN_US, MOTORS = 1000.0, 1000.0, 4
 Parameter = int | float
 
 
 class Px4Vehicle:
-    """The one PX4 behind a link, and the last of what it told."""
+    """The one PX4 behind a link, and the last state that it reported."""
 
     def __init__(self, link: Link, clock: Callable[[], float] = time.monotonic) -> None:
         from pymavlink.dialects.v20 import development  # PX4's own; it takes a while to import
@@ -74,16 +74,16 @@ class Px4Vehicle:
         self.connection.decoder = FrameDecoder(development, takes_longer=True)
         self.name = f"the vehicle on {link.description}"
         self._unheard = link.obstacle
-        # What it told; None until it did.
+        # The last reported values; None: none yet.
         self.base_mode = self.status = 0
         self.mode: Mode | None = None
         self.sample: Sample | None = None
-        self.place: GlobalPosition | None = None
+        self.global_position: GlobalPosition | None = None
         self.is_on_ground: bool | None = None
         self.collective: float | None = None  # mean signal of the motors, 0 to 1
         self.texts: deque[tuple[float, StatusText]] = deque(maxlen=TEXTS_KEPT)
         self.heartbeat_at = self.sample_at = -math.inf
-        self.on_sample: Callable[[Sample], None] = lambda _: None  # told of each one
+        self.on_sample: Callable[[Sample], None] = lambda _: None  # called with each one
         self._attitude: tuple[float, ...] | None = None
         self._attitude_ms = 0
         self._beat_at = -math.inf
@@ -96,7 +96,7 @@ class Px4Vehicle:
     # -- finding it --------------------------------------------------------------------------------
 
     def find(self, timeout_s: float = FIND_TIMEOUT_S) -> None:
-        """Hears the one vehicle's heartbeat, which becomes the target."""
+        """Find the one vehicle by its heartbeat, and make it the target."""
         if not self.wait(lambda: bool(self._seen), timeout_s):
             raise PortError(
                 f"nothing answers on {self.connection.description} within {timeout_s:g} s: "
@@ -124,7 +124,7 @@ class Px4Vehicle:
     # -- hearing it --------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Takes in what has arrived, and waits for something where nothing has."""
+        """Take in the messages that have arrived; wait a moment for one where there is none."""
         if self.clock() - self._beat_at >= HEARTBEAT_S:
             self._beat_at = self.clock()
             d = self.dialect
@@ -142,7 +142,7 @@ class Px4Vehicle:
         limit_s: float,
         guard: Callable[[], None] = lambda: None,
     ) -> bool:
-        """Whether the condition comes true in time; the guard looks at each message's effect."""
+        """Return whether the condition comes true in time; call the guard after each message."""
         deadline = self.clock() + limit_s
         while True:
             self.pump()
@@ -154,7 +154,7 @@ class Px4Vehicle:
 
     @property
     def silence_s(self) -> float:
-        """Since its last heartbeat or position."""
+        """Return the time since its last heartbeat or position."""
         return self.clock() - max(self.heartbeat_at, self.sample_at)
 
     @property
@@ -163,33 +163,34 @@ class Px4Vehicle:
 
     @property
     def is_terminated(self) -> bool:
-        """Whether PX4 has given the flight up (its failure detector), and flies it no more."""
+        """Return whether PX4 has terminated the flight (its failure detector), and flies it no
+        more."""
         state = int(self.dialect.MAV_STATE_FLIGHT_TERMINATION)
         return self.mode == TERMINATION or self.status == state
 
     @property
     def says_simulated(self) -> bool:
-        """HEARTBEAT's flag: it was started with a simulator."""
+        """Return HEARTBEAT's flag: it was started with a simulator."""
         return bool(self.base_mode & self.dialect.MAV_MODE_FLAG_HIL_ENABLED)
 
     def reason(self, within_s: float = RECENT_S) -> str:
-        """What it said of late in warning, as a clause; empty where nothing."""
+        """Return its last warning within this time, as a clause; empty where there is none."""
         since = self.clock() - within_s
-        said = [
+        warnings = [
             text.text
             for at, text in self.texts
             if at >= since and text.severity <= SEVERITY_WARNING
         ]
-        return f' (it says "{said[-1]}")' if said else ""
+        return f' (it says "{warnings[-1]}")' if warnings else ""
 
-    def said_at(self, start: str) -> float:
-        """When it said something last that begins so."""
+    def last_text_at(self, start: str) -> float:
+        """Return when it last sent a text with this beginning."""
         return max(
             (at for at, text in self.texts if text.text.startswith(start)), default=-math.inf
         )
 
-    def said(self, start: str, within_s: float) -> str | None:
-        """The last text of late that begins so; None where there is none."""
+    def last_text(self, start: str, within_s: float) -> str | None:
+        """Return the last text within this time that begins so; None where there is none."""
         since = self.clock() - within_s
         found = [
             text.text for at, text in self.texts if at >= since and text.text.startswith(start)
@@ -220,17 +221,17 @@ class Px4Vehicle:
         elif kind == "LOCAL_POSITION_NED":
             self._take_position(message)
         elif kind == "GLOBAL_POSITION_INT":
-            self.place = GlobalPosition(message.lat, message.lon, message.alt * 1e-3)
+            self.global_position = GlobalPosition(message.lat, message.lon, message.alt * 1e-3)
         elif kind == "EXTENDED_SYS_STATE":
             self.is_on_ground = message.landed_state == self.dialect.MAV_LANDED_STATE_ON_GROUND
         elif kind == "ACTUATOR_OUTPUT_STATUS":
             signal_us = sum(message.actuator[:MOTORS]) / MOTORS
-            part = (signal_us - PWM_LEAST_US) / PWM_SPAN_US
+            part = (signal_us - PWM_MIN_US) / PWM_SPAN_US
             self.collective = min(max(part, 0.0), 1.0) if math.isfinite(part) else None
 
     def _take_position(self, message: Message) -> None:
         age_ms = message.time_boot_ms - self._attitude_ms
-        if self._attitude is None or age_ms > MOST_ATTITUDE_AGE_MS:
+        if self._attitude is None or age_ms > MAX_ATTITUDE_AGE_MS:
             return
         self.sample_at = self.clock()
         w, x, y, z, *rates = self._attitude
@@ -252,14 +253,18 @@ class Px4Vehicle:
         what: str,
         guard: Callable[[], None] = lambda: None,
     ) -> None:
-        """A COMMAND_LONG, again and again until it is acknowledged; RefusedError where denied."""
+        """Send a COMMAND_LONG, again until it is acknowledged; raise RefusedError where it is
+        denied."""
         number: int = getattr(self.dialect, f"MAV_CMD_{name}")
         self._command(
-            number, lambda attempt: self.tell(name, *parameters, attempt=attempt), what, guard
+            number,
+            lambda attempt: self.send_command(name, *parameters, attempt=attempt),
+            what,
+            guard,
         )
 
-    def tell(self, name: str, *parameters: float, attempt: int = 0) -> None:
-        """A COMMAND_LONG once, whose answer nobody waits for; further parameters are zero."""
+    def send_command(self, name: str, *parameters: float, attempt: int = 0) -> None:
+        """Send a COMMAND_LONG once, without waiting for an answer; further parameters are zero."""
         number = getattr(self.dialect, f"MAV_CMD_{name}")
         values = (*parameters, *(0.0,) * (7 - len(parameters)))
         self.connection.send(
@@ -267,14 +272,15 @@ class Px4Vehicle:
         )
 
     def go_to(
-        self, place: GlobalPosition, what: str, guard: Callable[[], None] = lambda: None
+        self, position: GlobalPosition, what: str, guard: Callable[[], None] = lambda: None
     ) -> None:
-        """Hold, at a place: MAV_CMD_DO_REPOSITION, whose degrees need more digits than a float."""
+        """Hold at a position: MAV_CMD_DO_REPOSITION, whose degrees need more digits than a float
+        has."""
         d = self.dialect
         number = d.MAV_CMD_DO_REPOSITION
         changes_mode = float(d.MAV_DO_REPOSITION_FLAGS_CHANGE_MODE)
         parameters = (-1.0, changes_mode, 0.0, NAN)  # speed, flags, radius, yaw: as they are
-        where = (place.latitude_1e7, place.longitude_1e7, place.altitude_m)
+        where = (position.latitude_1e7, position.longitude_1e7, position.altitude_m)
 
         def send(attempt: int) -> None:
             frames = (d.MAV_FRAME_GLOBAL_INT, d.MAV_FRAME_GLOBAL)  # some of PX4's take one only
@@ -316,7 +322,7 @@ class Px4Vehicle:
         return RefusedError(f"{self.name} refuses {what}: {name}{self.reason()}")
 
     def set_mode(self, mode: Mode, guard: Callable[[], None] = lambda: None) -> None:
-        """Changes PX4's mode, and sees that it did."""
+        """Change PX4's mode, and wait until it has changed."""
         what = f"to change to the mode {mode}"
         custom = float(self.dialect.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED)
         self.command("DO_SET_MODE", custom, mode.main, mode.sub, what=what, guard=guard)
@@ -334,7 +340,7 @@ class Px4Vehicle:
                 continue
 
     def request(self, message: str) -> Message | None:
-        """The message, which it sends once; None where it does not."""
+        """Return the message, which PX4 sends once; None where it does not."""
         number = float(getattr(self.dialect, f"MAVLINK_MSG_ID_{message}"))
         with self.connection.open_queue(message) as answers:
             for _ in range(3):
@@ -347,7 +353,7 @@ class Px4Vehicle:
         return None
 
     def modes(self) -> dict[str, Mode]:
-        """Those that have a name of their own, as modules register them."""
+        """Return the modes with names of their own, as modules register them."""
         found: dict[str, Mode] = {}
         count = 0
         with self.connection.open_queue("AVAILABLE_MODES") as answers:
@@ -369,7 +375,7 @@ class Px4Vehicle:
         return found
 
     def parameters(self, names: Iterable[str]) -> dict[str, Parameter]:
-        """The values of those that it has; PX4 does not answer for others."""
+        """Return the values of the parameters that it has; PX4 does not answer for others."""
         found: dict[str, Parameter] = {}
         wanted = list(names)
         with self.connection.open_queue("PARAM_VALUE") as answers:
@@ -393,7 +399,7 @@ class Px4Vehicle:
         self.connection.send(d.MAVLink_param_request_read_message(*self.target, name.encode(), -1))
 
     def _value(self, message: Message) -> Parameter:
-        """PX4 sends a whole number's bits in the place of a float."""
+        """Decode the value: PX4 sends the bits of a whole number in the field of a float."""
         kind = "<f" if message.param_type == self.dialect.MAV_PARAM_TYPE_REAL32 else "<i"
         value: Parameter = struct.unpack(kind, payload_of(message)[:4].ljust(4, b"\0"))[0]
         return value

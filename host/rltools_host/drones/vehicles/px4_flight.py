@@ -1,8 +1,8 @@
-"""A flight with a PX4 that is simulated and has our module, as a table of steps.
+"""A flight with a simulated PX4 that has our module, as a table of steps.
 
 PX4's own modes take off, go to each start and land; the policy's mode has the vehicle for the ten
-seconds of a start. Whatever goes wrong on the way, a step's row says what is done then, and one
-sentence says what it was and how the vehicle was left.
+seconds of a start. Where a step fails, its row in the table says what is done then, and the error
+says what failed and how the vehicle was left.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from rltools_host.runs.names import LAST
 USUAL_STARTS = 5
 # A ground station's. PX4 goes on to send to the port that it has heard first.
 OWN_PORT = 14550
-LEAST_RATE_HZ = 10.0
+MIN_RATE_HZ = 10.0
 ARM_LIMIT_S, CLIMB_LIMIT_S = 5.0, 40.0
 CLIMBED_M = HEIGHT_M - 0.5
-MOST_AWAY_M = 3.0  # of the landing from the take-off; the starts are up to 1 m from it
+MAX_AWAY_M = 3.0  # of the landing from the take-off; the starts are up to 1 m from it
 # Of the trial: from its beginning to the first start, and of a start. Measured: docs/flight.md.
 BEFORE_S, START_S = 40.0, 25.0
 TRIAL = "RLT_TRIAL"
@@ -69,14 +69,14 @@ class Px4Request:
     run: str
     url: str  # udp:HOST:PORT
     starts: int = USUAL_STARTS  # the first of px4_start.STARTS
-    # Our simulator with these settings and signals, and what of them is not as the vehicle tells.
+    # Our simulator with settings and signals; `settings` change those that the vehicle reports.
     predictor: Callable[[Mapping[str, float], Signals], Predict] | None = None
     settings: Mapping[str, float] = field(default_factory=dict)
     which: str = LAST  # of the run's policies
 
 
 class AfterFailure(Enum):
-    """What is done where a step fails."""
+    """The action after a step that failed."""
 
     LEAVE = "it is left as it was"
     GIVE_UP = "the policy is given up"
@@ -84,7 +84,7 @@ class AfterFailure(Enum):
 
 
 class Px4Flight:
-    """One flight. What it has come to is in `result`, also where it fails."""
+    """One flight; `result` has what is known of it, also where it fails."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Px4Flight:
         self._prepare_prediction()
         values = vehicle.parameters((TRIAL, LINK_LOSS))
         if TRIAL not in values:
-            raise RefusedError(f"{vehicle.name} does not tell its {TRIAL}")
+            raise RefusedError(f"{vehicle.name} does not report its {TRIAL}")
         self._require_trial(values[TRIAL])
         if values.get(LINK_LOSS) == 0:
             self.result.notes.append(
@@ -163,11 +163,11 @@ class Px4Flight:
     def take_off(self) -> None:
         vehicle = self.vehicle
         assert vehicle.sample is not None
-        assert vehicle.place is not None
-        self._air = air = Air(vehicle, self._simulation, vehicle.sample, vehicle.place)
+        assert vehicle.global_position is not None
+        self._air = air = Air(vehicle, self._simulation, vehicle.sample, vehicle.global_position)
         self._crash = air.crash
-        altitude = vehicle.place.altitude_m + HEIGHT_M
-        nowhere = (NAN, NAN, NAN)  # yaw and place as they are
+        altitude = vehicle.global_position.altitude_m + HEIGHT_M
+        nowhere = (NAN, NAN, NAN)  # yaw and position as they are
         vehicle.command("NAV_TAKEOFF", -1.0, 0.0, 0.0, *nowhere, altitude, what="to take off")
         require_still(vehicle, self._simulation)
         vehicle.command("COMPONENT_ARM_DISARM", 1.0, what="to arm")
@@ -212,13 +212,13 @@ class Px4Flight:
             raise FlightError(f"{vehicle.name} crashed: {crash.found}")
         if vehicle.is_armed:
             raise FlightError(f"{vehicle.name} was to land")
-        if crash.away_m > MOST_AWAY_M:
+        if crash.away_m > MAX_AWAY_M:
             raise FlightError(
                 f"{vehicle.name} landed {crash.away_m:.1f} m away from where it took off"
             )
 
     def bring_down(self) -> None:
-        """Notes how the vehicle was left, and whether it crashed."""
+        """Land the vehicle, and note how it was left and whether it crashed."""
         self.result.ended = bring_down(self.vehicle, self._crash)
         if self._crash is not None:
             self.result.crash = self._crash.found
@@ -231,11 +231,11 @@ class Px4Flight:
             self.give_up()
 
     def give_up(self) -> None:
-        """The policy, which is on trial."""
+        """Give up the policy, which is on trial."""
         self._policies.roll_back()
 
     def compare(self) -> None:
-        """With our simulator: on the ground, since it may take its time."""
+        """Compare with our simulator; this takes its time, so it comes after the landing."""
         if (predict := self._predict) is not None:
             for start in self.result.starts:
                 start.compare(predict)
@@ -244,36 +244,43 @@ class Px4Flight:
         request = self._request
         if request.predictor is None:
             return
-        told = self.vehicle.parameters((*SIH_PARAMETERS, THRUST_MODEL))
-        if missing := [name for name in SIH_PARAMETERS if name not in told]:
+        reported = self.vehicle.parameters((*SIH_PARAMETERS, THRUST_MODEL))
+        if missing := [name for name in SIH_PARAMETERS if name not in reported]:
             self._assume(f"the vehicle of the table {SIH_TABLE}", missing, "`--set NAME=VALUE`")
-        if THRUST_MODEL not in told:
+        if THRUST_MODEL not in reported:
             self._assume(f"{THRUST_MODEL} 0", [THRUST_MODEL], "the parameter of that name")
-        settings = {**settings_of_sih(told), **request.settings}
-        factor = told.get(THRUST_MODEL, 0.0)
+        settings = {**settings_of_sih(reported), **request.settings}
+        factor = reported.get(THRUST_MODEL, 0.0)
         self._predict = request.predictor(settings, partial(motor_signals, factor=factor))
         self.result.predicted_with = {**settings, THRUST_MODEL: factor}
 
     def _assume(self, what: str, missing: Sequence[str], how: str) -> None:
-        """Notes what the prediction takes where the vehicle does not tell it."""
-        untold = " and ".join((", ".join(missing[:-1]), missing[-1]) if missing[1:] else missing)
+        """Note what the prediction assumes where the vehicle does not report it."""
+        missing_names = " and ".join(
+            (", ".join(missing[:-1]), missing[-1]) if missing[1:] else missing
+        )
         self.result.notes.append(
-            f"assumed for the prediction: {what}, because {self.vehicle.name} does not tell its "
-            f"{untold}; state it by {how}"
+            f"assumed for the prediction: {what}, because {self.vehicle.name} does not report its "
+            f"{missing_names}; state it by {how}"
         )
 
     def _listen(self) -> None:
-        """Has the vehicle tell where it is, often enough."""
+        """Ask the vehicle for its position; raise RefusedError unless it reports it often
+        enough."""
         vehicle = self.vehicle
         vehicle.ask_for_streams()
         seen: list[Sample] = []
         vehicle.on_sample = seen.append
         vehicle.wait(lambda: False, 1.0)
         vehicle.on_sample = lambda _: None
-        if len(seen) < LEAST_RATE_HZ or vehicle.place is None or vehicle.is_on_ground is None:
+        if (
+            len(seen) < MIN_RATE_HZ
+            or vehicle.global_position is None
+            or vehicle.is_on_ground is None
+        ):
             raise RefusedError(
-                f"{vehicle.name} tells its position {len(seen)} times a second, where "
-                f"{LEAST_RATE_HZ:g} are needed (LOCAL_POSITION_NED, ATTITUDE_QUATERNION, "
+                f"{vehicle.name} reports its position {len(seen)} times a second, where "
+                f"{MIN_RATE_HZ:g} are needed (LOCAL_POSITION_NED, ATTITUDE_QUATERNION, "
                 "GLOBAL_POSITION_INT, EXTENDED_SYS_STATE): give it some seconds to find itself"
             )
         if not vehicle.is_on_ground:
@@ -301,9 +308,9 @@ STEPS: Sequence[Step] = (
 
 
 def carry_out(flight: Px4Flight) -> FlightResult:
-    """All steps, in order; an error has what came of the flight as its details.
+    """Carry out all steps in order; an error has the flight's result as its details.
 
-    Whatever ends a step, a fault of this program, too: what its row says is done first.
+    Whatever ends a step, also a fault of this program: the action of its row comes first.
     """
     result = flight.result
     step = STEPS[0]
@@ -327,7 +334,7 @@ def carry_out(flight: Px4Flight) -> FlightResult:
 
 
 def require_success(result: FlightResult) -> None:
-    """FlightError unless every start was a success: then the policy was given up."""
+    """Raise FlightError unless every start was a success: the policy was then given up."""
     if not result.all_succeeded:
         failed = len(result.starts) - result.successes
         raise FlightError(
@@ -337,7 +344,7 @@ def require_success(result: FlightResult) -> None:
 
 
 def clean_up(flight: Px4Flight, what: AfterFailure) -> None:
-    """Notes how the vehicle was left, too."""
+    """Carry out the action after a failure, and note how the vehicle was left."""
     vehicle, result = flight.vehicle, flight.result
     if what is AfterFailure.LEAVE:
         return
@@ -352,7 +359,7 @@ def clean_up(flight: Px4Flight, what: AfterFailure) -> None:
 
 
 def failure_of(error: BaseException, result: FlightResult) -> RltError:
-    """The one sentence: what it was, and how the vehicle was left."""
+    """Return the error with what failed and how the vehicle was left."""
     left = f"; {result.ended}" if result.ended else ""
     if result.crash and result.crash not in str(error):
         left = f"; {result.crash}{left}"
@@ -381,7 +388,8 @@ def fly(
     open_link: Callable[[str], Link] = open_gcs_link,
     clock: Callable[[], float] = time.monotonic,
 ) -> FlightResult:
-    """The whole flight with the policy of a run; `keep` gets what came of it, also of a failure."""
+    """Fly the whole flight with the policy of a run; `keep` receives the result, also of a
+    failure."""
     image = read_leaving_policy(request.run, request.which, say)
     image.verify()
     vehicle = Px4Vehicle(open_link(request.url), clock)

@@ -1,6 +1,6 @@
-"""What makes a flight with a PX4 safe: it is simulated, does what is expected, and comes down.
+"""The guard of a PX4's flight: the vehicle is simulated, does what is expected, and comes down.
 
-A PX4 is refused unless it says itself that it is simulated, in a way that a real one cannot.
+A PX4 is refused unless it reports itself that it is simulated, in a way that a real one cannot.
 docs/flight.md has the reasons. There are two ways to be believed:
 
 * It is PX4's program for a PC ("SITL"), which drives no hardware: the board's identity that is
@@ -8,7 +8,7 @@ docs/flight.md has the reasons. There are two ways to be believed:
 * It is a flight controller that was started with a simulator (SYS_HITL 1 or 2): its heartbeat has
   the flag for that, the parameter agrees, and none of its real outputs is for a motor.
 
-A crash is judged by what the vehicle tells of itself. PX4's own mode lands it, whatever has
+A crash is judged by what the vehicle reports of itself. PX4's own mode lands it, whatever has
 happened, and it disarms itself.
 """
 
@@ -54,9 +54,9 @@ MOTORS = range(101, 113)  # of what an output is for: motors 1 to 12
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was looked at."""
+    """The values by which a vehicle is judged to be simulated."""
 
-    uid: int  # of AUTOPILOT_VERSION; 0: not told
+    uid: int  # of AUTOPILOT_VERSION; 0: not reported
     system: int  # the vehicle's system id
     has_flag: bool  # MAV_MODE_FLAG_HIL_ENABLED in the heartbeat
     parameters: dict[str, Parameter] = field(default_factory=dict)
@@ -67,13 +67,13 @@ class Evidence:
 
     @property
     def motors(self) -> list[str]:
-        """Its real outputs that are for motors."""
+        """Return its real outputs that are for motors."""
         return [name for name in OUTPUT_PARAMETERS if self.parameters.get(name) in MOTORS]
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """How a vehicle is known to be simulated."""
+    """The proof that a vehicle is simulated."""
 
     by: str  # in words
     is_sitl: bool
@@ -91,14 +91,15 @@ def collect(vehicle: Px4Vehicle) -> Evidence:
 
 
 def judge(evidence: Evidence, name: str) -> Simulation:
-    """RefusedError unless the evidence says that the vehicle is simulated."""
+    """Return the proof; raise RefusedError unless the evidence shows that the vehicle is
+    simulated."""
     if evidence.is_sitl:
         return Simulation("PX4's program for a PC, by its board's identity", is_sitl=True)
     value = evidence.parameters.get(MODE_PARAMETER)
     simulator = SIMULATED_MODES.get(int(value)) if value is not None else None
     if not evidence.has_flag or simulator is None:
         flag = "has" if evidence.has_flag else "lacks"
-        stated = "does not tell" if value is None else f"has {value:g} for"
+        stated = "does not report" if value is None else f"has {value:g} for"
         raise RefusedError(
             f"{name} does not say that it is simulated: its board's identity is not that of PX4's "
             f"program for a PC, its heartbeat {flag} the flag of a simulation, and it {stated} "
@@ -113,22 +114,24 @@ def judge(evidence: Evidence, name: str) -> Simulation:
 
 
 def require_still(vehicle: Px4Vehicle, simulation: Simulation) -> None:
-    """The flag of a simulation in hardware, in each heartbeat of the flight."""
+    """Raise FlightError where a heartbeat of the flight lacks the flag of a simulation in
+    hardware."""
     if not simulation.is_sitl and not vehicle.says_simulated:
         raise FlightError(f"{vehicle.name} does not say any more that it is simulated")
 
 
 # -- whether it came down as it was to, or crashed -------------------------------------------------
 
-MOST_TILT_DEG = 90.0  # in the air: beyond it the rotors push downwards
+MAX_TILT_DEG = 90.0  # in the air: beyond it the rotors push downwards
 LYING_DEG = 30.0  # at rest
 # PX4 comes down at 1.5 m/s at most near the ground (MPC_Z_VEL_MAX_DN), at 0.7 m/s in Land.
-MOST_TOUCHDOWN_M_S = 2.5
+MAX_TOUCHDOWN_M_S = 2.5
 NEAR_GROUND_M, FLOWN_M = 0.6, 1.5
 
 
 class CrashWatch:
-    """Looks at each sample from the ground before the take-off to the ground after the landing."""
+    """A watch over each sample, from the ground before the take-off to the ground after the
+    landing."""
 
     def __init__(self, ground: Sample) -> None:
         self.found = ""  # the first sign, as a clause
@@ -144,33 +147,33 @@ class CrashWatch:
         self._highest_m = max(self._highest_m, height)
         if self.found:
             return
-        if self.tilt_deg > MOST_TILT_DEG:
+        if self.tilt_deg > MAX_TILT_DEG:
             self.found = f"it tipped over, {height:.1f} m above the ground"
-        elif self._highest_m > FLOWN_M and height < NEAR_GROUND_M and speed > MOST_TOUCHDOWN_M_S:
+        elif self._highest_m > FLOWN_M and height < NEAR_GROUND_M and speed > MAX_TOUCHDOWN_M_S:
             self.found = f"it hit the ground at {speed:.1f} m/s"
 
     def note(self, sign: str) -> None:
-        """What is known otherwise; the first sign stays."""
+        """Note a sign of a crash that others found; the first sign stays."""
         self.found = self.found or sign
 
     def judge_rest(self) -> None:
-        """When it has come down."""
+        """Judge how it lies on the ground."""
         if self.tilt_deg > LYING_DEG:
             self.note(f"it lies on the ground, tilted by {self.tilt_deg:.0f}°")
 
     @property
     def height_m(self) -> float:
-        """Above the place of the take-off, as it was told last."""
+        """Return the last height above the position of the take-off."""
         return self._ground.position_ned[2] - self._last.position_ned[2]
 
     @property
     def tilt_deg(self) -> float:
-        """Between the vehicle's up and the world's, as it was told last."""
+        """Return the last angle between the vehicle's up and the world's."""
         return self._last.tilt_deg
 
     @property
     def away_m(self) -> float:
-        """Along the ground, from the place of the take-off."""
+        """Return the distance along the ground from the position of the take-off."""
         north, east, _ = (
             now - then
             for now, then in zip(self._last.position_ned, self._ground.position_ned, strict=True)
@@ -187,24 +190,24 @@ EARTH_RADIUS_M = 6371000.0  # as in PX4's projection
 
 
 class Air:
-    """What one flight knows from its beginning on the ground."""
+    """The state of one flight since its beginning on the ground."""
 
     def __init__(
         self,
         vehicle: Px4Vehicle,
         simulation: Simulation,
         ground: Sample,
-        place: GlobalPosition,
+        ground_position: GlobalPosition,
     ) -> None:
         self.vehicle = vehicle
         self.allowed: set[Mode] = set()  # PX4's modes, as the flight stands
         self.target_ned: FloatArray = np.subtract(ground.position_ned, (0.0, 0.0, HEIGHT_M))
         self._simulation = simulation
         self._ground = ground
-        self._place = place
+        self._ground_position = ground_position
         self.crash = CrashWatch(ground)
         self.has_climbed = False
-        self.on_sample: Callable[[Sample], None] = lambda _: None  # told of each one
+        self.on_sample: Callable[[Sample], None] = lambda _: None  # called with each one
         vehicle.on_sample = self._take
 
     def _take(self, sample: Sample) -> None:
@@ -212,7 +215,7 @@ class Air:
         self.on_sample(sample)
 
     def watch(self, silence_s: float = PX4_SILENCE_S) -> None:
-        """FlightError where something happens that this flight did not ask for."""
+        """Raise FlightError where something happens that this flight did not ask for."""
         vehicle = self.vehicle
         silent = vehicle.clock() - vehicle.sample_at
         if silent > silence_s:
@@ -223,8 +226,8 @@ class Air:
             raise FlightError(f"{vehicle.name} was disarmed in the air{vehicle.reason()}")
         if vehicle.mode not in self.allowed:
             vehicle.wait(lambda: False, 0.3)  # why, may come behind
-            if (said := vehicle.said(MODE_NAME, within_s=3.0)) is not None:
-                raise FlightError(f'{vehicle.name} fell back to {vehicle.mode} (it says "{said}")')
+            if (text := vehicle.last_text(MODE_NAME, within_s=3.0)) is not None:
+                raise FlightError(f'{vehicle.name} fell back to {vehicle.mode} (it says "{text}")')
             raise FlightError(
                 f"a pilot or PX4 itself changed the mode of {vehicle.name} to {vehicle.mode}"
                 f"{vehicle.reason()}"
@@ -250,18 +253,18 @@ class Air:
 
     @property
     def yaw(self) -> float:
-        """Which way the policy's frame points when it is handed the vehicle: as the vehicle."""
+        """Return the heading of the policy's frame, which is the vehicle's at the hand-over."""
         return yaw_of(self.sample.attitude)
 
-    def place_of(self, ned: FloatArray) -> GlobalPosition:
-        """A place near the ground's, as the globe has it."""
+    def global_position_of(self, ned: FloatArray) -> GlobalPosition:
+        """Return a position near the ground's in degrees and altitude."""
         north, east, down = ned - np.array(self._ground.position_ned)
         degrees_1e7 = 1e7 * math.degrees(1.0 / EARTH_RADIUS_M)
-        parallel = math.cos(math.radians(self._place.latitude_1e7 * 1e-7))
+        parallel = math.cos(math.radians(self._ground_position.latitude_1e7 * 1e-7))
         return GlobalPosition(
-            self._place.latitude_1e7 + round(north * degrees_1e7),
-            self._place.longitude_1e7 + round(east * degrees_1e7 / parallel),
-            self._place.altitude_m - float(down),
+            self._ground_position.latitude_1e7 + round(north * degrees_1e7),
+            self._ground_position.longitude_1e7 + round(east * degrees_1e7 / parallel),
+            self._ground_position.altitude_m - float(down),
         )
 
 
@@ -269,20 +272,20 @@ class Air:
 
 LANDING_LIMIT_S = 90.0
 ASK_AGAIN_S = 1.0
-MOST_ASKS = 8  # that somebody else may undo, or PX4 deny
+MAX_ASKS = 8  # that somebody else may undo, or PX4 deny
 DISARM_AFTER_S = 8.0  # on the ground; PX4 disarms by itself before (COM_DISARM_LAND)
 UNHEARD_S = 30.0
-LANDED_M = 0.6  # above the place of the take-off, as far as it is known there
+LANDED_M = 0.6  # above the position of the take-off, as far as it is known there
 FALL_LIMIT_S, SETTLE_S = 5.0, 0.5
-UNKNOWN_S = 2.0  # one that was told to arm, and has not said that it did, is asked to land, too
+UNKNOWN_S = 2.0  # a vehicle that was asked to arm, and has not reported it, is asked to land too
 
 
 def bring_down(vehicle: Px4Vehicle, crash: CrashWatch | None = None) -> str:
-    """Lands and disarms it; how it was left, as a clause. Whether it crashed is in `crash`.
+    """Land and disarm it; return how it was left, as a clause. `crash` notes whether it crashed.
 
-    Where somebody flies it by hand it is left to him, unless it was the module that fell back to
-    that mode. Where it cannot be heard, it is asked for UNHEARD_S; then PX4's failsafe has it.
-    One that PX4 has terminated is not asked: it falls, and is disarmed on the ground.
+    Where somebody flies it by hand it is left to them, unless the module fell back to that mode.
+    Where it cannot be heard, it is asked for UNHEARD_S; then PX4's failsafe has it. One that PX4
+    has terminated is not asked: it falls, and is disarmed on the ground.
     """
     begun, asked, grounded = vehicle.clock(), -math.inf, math.inf
     asks = 0
@@ -303,7 +306,7 @@ def bring_down(vehicle: Px4Vehicle, crash: CrashWatch | None = None) -> str:
         may_fly = is_heard or vehicle.is_armed or now - begun > UNKNOWN_S
         may_land = may_fly and not vehicle.is_terminated
         if may_land and vehicle.mode not in (LAND, DESCEND) and now - asked >= ASK_AGAIN_S:
-            if asks == MOST_ASKS:
+            if asks == MAX_ASKS:
                 return f"it is left in PX4's mode {vehicle.mode}: something keeps it from landing"
             asked, asks = now, asks + is_heard
             ask_to_land(vehicle)
@@ -322,7 +325,7 @@ def bring_down(vehicle: Px4Vehicle, crash: CrashWatch | None = None) -> str:
 
 
 def lying(vehicle: Px4Vehicle, crash: CrashWatch | None) -> str:
-    """How one that is disarmed came down. In the air it falls first."""
+    """Return how a disarmed vehicle came down; wait for its fall first where it was in the air."""
     if crash is None:
         return "it is disarmed"
     if crash.height_m > LANDED_M:
@@ -334,17 +337,21 @@ def lying(vehicle: Px4Vehicle, crash: CrashWatch | None) -> str:
 
 
 def termination_of(vehicle: Px4Vehicle) -> str:
-    """That PX4 has given the flight up, as a clause."""
+    """Return the clause for a flight that PX4 has terminated."""
     return f"PX4 terminated the flight{vehicle.reason()}"
 
 
 def is_taken(vehicle: Px4Vehicle) -> bool:
-    """Whether somebody flies it by hand."""
+    """Return whether somebody flies it by hand."""
     mode = vehicle.mode
-    return mode is not None and mode.is_piloted and vehicle.said(MODE_NAME, LANDING_LIMIT_S) is None
+    return (
+        mode is not None
+        and mode.is_piloted
+        and vehicle.last_text(MODE_NAME, LANDING_LIMIT_S) is None
+    )
 
 
 def ask_to_land(vehicle: Px4Vehicle) -> None:
-    """Without waiting for an answer: the mode says whether it does."""
+    """Send the mode without waiting for an answer: the reported mode shows whether it lands."""
     custom = float(vehicle.dialect.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED)
-    vehicle.tell("DO_SET_MODE", custom, LAND.main, LAND.sub)
+    vehicle.send_command("DO_SET_MODE", custom, LAND.main, LAND.sub)

@@ -1,6 +1,5 @@
 """A PX4 with our module: its shell over MAVLink (SERIAL_CONTROL), as far as the module's commands
-need it, and its policies: brought there by MAVLink FTP, tried, kept or given up.
-"""
+need it, and its policies, which are uploaded by MAVLink FTP, tried, kept or given up."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ MODULE = "rlt_policy"
 MODE_NAME = "RL Policy"
 CANDIDATE = "candidate.rltp"
 SITL_FOLDER, CARD_FOLDER = "/rlt", "/fs/microsd/rlt"
-MOST_BYTES = 32768
+MAX_BYTES = 32768
 END_ATTEMPTS = 3
 REFUSAL = re.compile(r"refused: reason (\d+), at (\d+)")
 TRIED = "^on trial for"
@@ -43,7 +42,7 @@ READY = "ready"
 READY_BY_S, ASK_AGAIN_S = 5.0, 0.5  # a measurement may come late
 SLOT_REFUSAL = re.compile(r"error (\d+) of the slots")
 DATA_BYTES = 70
-DATA_PLACE = 9  # of the data in SERIAL_CONTROL, behind baud rate, timeout, device, flags, count
+DATA_OFFSET = 9  # of the data in SERIAL_CONTROL, behind baud rate, timeout, device, flags, count
 ANSWER_TIMEOUT_S = 3.0  # then it is asked again
 LAST_TIMEOUT_S = 12.0  # of the last attempt: a busy machine is late, and nothing is gained by haste
 ATTEMPTS = 3
@@ -53,7 +52,7 @@ NOT_THERE = re.compile(r"(?i)command not found|Invalid command|unknown command|n
 
 
 class Px4Shell:
-    """Commands of the module, and the lines that it answers."""
+    """The module's commands and the lines of their answers."""
 
     def __init__(self, vehicle: Px4Vehicle) -> None:
         self._vehicle = vehicle
@@ -65,10 +64,10 @@ class Px4Shell:
         guard: Callable[[], None] = lambda: None,
         attempts: int = ATTEMPTS,
     ) -> list[tuple[str, str]]:
-        """Level and text of the module's lines, up to one that has `done`, or is an error.
+        """Return level and text of the module's lines, up to one that has `done`, or is an error.
 
-        What the shell is told, and what it says, may be lost: it is asked again. A command that
-        must not be repeated has one attempt.
+        A request or its answer may be lost: it is sent again. A command that must not be repeated
+        has one attempt.
         """
         vehicle, last = self._vehicle, re.compile(done)
         with vehicle.connection.open_queue("SERIAL_CONTROL") as answers:
@@ -90,8 +89,8 @@ class Px4Shell:
                             "PX4 with integrations/px4 of this revision, and start it"
                         )
                     lines = [match.groups() for match in LINE.finditer(whole)]
-                    found = [(level, said.strip()) for level, said in lines]
-                    if any(level == "ERROR" or last.search(said) for level, said in found):
+                    found = [(level, line.strip()) for level, line in lines]
+                    if any(level == "ERROR" or last.search(line) for level, line in found):
                         return found
         raise LinkLostError(
             f"the shell of {vehicle.name} does not answer `{MODULE} {words}`: "
@@ -99,7 +98,7 @@ class Px4Shell:
         )
 
     def close(self) -> None:
-        """PX4 ends the shell when nobody wants its answers."""
+        """Release the shell, which PX4 then ends."""
         self._write(b"", 0)
 
     def _send(self, text: str) -> None:
@@ -119,12 +118,12 @@ class Px4Shell:
 
 def _data_of(message: object) -> str:
     payload = payload_of(message)
-    count = payload[DATA_PLACE - 1] if len(payload) >= DATA_PLACE else 0
-    return payload[DATA_PLACE : DATA_PLACE + min(count, DATA_BYTES)].decode(errors="replace")
+    count = payload[DATA_OFFSET - 1] if len(payload) >= DATA_OFFSET else 0
+    return payload[DATA_OFFSET : DATA_OFFSET + min(count, DATA_BYTES)].decode(errors="replace")
 
 
 class Px4Policies:
-    """What the module does with policies. Nothing of it is done while the vehicle is armed."""
+    """The module's operations on policies. None is carried out while the vehicle is armed."""
 
     def __init__(self, vehicle: Px4Vehicle, is_sitl: bool) -> None:
         self._vehicle = vehicle
@@ -133,7 +132,7 @@ class Px4Policies:
         self._path = f"{SITL_FOLDER if is_sitl else CARD_FOLDER}/{CANDIDATE}"
 
     def mode(self) -> Mode:
-        """The policy's flight mode, as it is registered."""
+        """Return the policy's flight mode, as it is registered."""
         found = self._vehicle.modes().get(MODE_NAME)
         if found is None:
             raise RefusedError(
@@ -143,11 +142,11 @@ class Px4Policies:
         return found
 
     def push(self, image: PolicyImage, progress: Progress | None = None) -> None:
-        """The image as the module's candidate, checked there, on trial."""
+        """Upload the image as the module's candidate, check its bytes, and start its trial."""
         name, data = self._vehicle.name, image.data
-        if len(data) > MOST_BYTES:
+        if len(data) > MAX_BYTES:
             raise RefusedError(
-                f"{image.origin} has {len(data):,} bytes, the module of PX4 takes {MOST_BYTES:,}: "
+                f"{image.origin} has {len(data):,} bytes, the module of PX4 takes {MAX_BYTES:,}: "
                 "train smaller networks"
             )
         files = FileClient(self._vehicle.connection)
@@ -165,13 +164,13 @@ class Px4Policies:
         # Late answers to `status` have "none on trial" and "setpoints refused 0".
         lines = self._shell.ask("try", rf"{TRIED}|{REFUSAL.pattern}|error \d+ of|cannot be read")
         # Where its first answer was lost, the module refuses the second request: it tries it.
-        if not any(re.match(TRIED, said) for _, said in lines) and not self._is_on_trial():
+        if not any(re.match(TRIED, line) for _, line in lines) and not self._is_on_trial():
             self._has_tried = False
             raise RefusedError(f"{name} refuses the policy: {refusal(lines, image)}")
 
     def _clear_trial(self, files: FileClient, data: bytes) -> None:
-        """Gives up a trial of the same policy, which a flight that was killed has left; another
-        one is somebody's."""
+        """Give up a trial of the same policy that a killed flight has left; refuse where it is
+        another policy."""
         if not self._is_on_trial():
             return
         name = self._vehicle.name
@@ -187,7 +186,7 @@ class Px4Policies:
         self._end_trial("rollback", "acts again", "does not give the policy up")
 
     def require_ready(self, guard: Callable[[], None] = lambda: None) -> None:
-        """RefusedError with the module's own reason where its mode could not be entered now."""
+        """Raise RefusedError with the module's own reason where its mode cannot be entered now."""
         vehicle = self._vehicle
         deadline = vehicle.clock() + READY_BY_S
         while (reason := self._refusal(guard)) != READY:
@@ -196,33 +195,33 @@ class Px4Policies:
             vehicle.wait(lambda: False, ASK_AGAIN_S, guard)
 
     def _refusal(self, guard: Callable[[], None]) -> str:
-        """READY, or why the module refuses its mode, in its words."""
-        for _, said in self._shell.ask("status", "^ticks", guard):
-            if match := READINESS.fullmatch(said):
+        """Return READY, or the module's reason to refuse its mode."""
+        for _, text in self._shell.ask("status", "^ticks", guard):
+            if match := READINESS.fullmatch(text):
                 return match[2]
         return "it does not say of itself that it is"
 
-    def place_target(
+    def set_target(
         self, offset_m: tuple[float, float, float], guard: Callable[[], None] = lambda: None
     ) -> None:
-        """Where the target is, seen from the vehicle, when the mode is entered next: in the frame
-        of the contract, to whole centimeters."""
+        """Set the target for the next entry of the mode: its offset from the vehicle in the
+        contract's frame, to whole centimeters."""
         words = " ".join(f"{value:.2f}" for value in offset_m)
         lines = self._shell.ask(f"offset {words}", "next target", guard)
         if lines[-1][0] == "ERROR":
             raise RefusedError(f"{self._vehicle.name} refuses the target: {lines[-1][1]}")
 
     def confirm(self) -> None:
-        """Keeps the policy on trial."""
+        """Keep the policy on trial."""
         self._end_trial("confirm", "kept as", "does not keep the policy")
 
     def roll_back(self) -> None:
-        """Gives the policy up where it is on trial; no other one, and none before it."""
+        """Give up the policy where it is on trial; leave any other one, and those before it."""
         if self._has_tried and self._is_on_trial():
             self._end_trial("rollback", "acts again", "does not give the policy up")
 
     def _end_trial(self, words: str, done: str, failure: str) -> None:
-        """Not twice: a second one would be about the policy before."""
+        """End the trial with one command; a second one would concern the policy before."""
         for _ in range(END_ATTEMPTS):
             try:
                 lines = self._shell.ask(words, done, attempts=1)
@@ -237,9 +236,9 @@ class Px4Policies:
 
     def _is_on_trial(self) -> bool:
         for _ in range(ATTEMPTS):  # the line of it may be lost, where the last one is not
-            for _, said in self._shell.ask("status", "^ticks"):
-                if said in (ON_TRIAL, NONE_ON_TRIAL):
-                    return said == ON_TRIAL
+            for _, text in self._shell.ask("status", "^ticks"):
+                if text in (ON_TRIAL, NONE_ON_TRIAL):
+                    return text == ON_TRIAL
         raise LinkLostError(f"{self._vehicle.name} does not say whether a policy is on trial")
 
     def close(self) -> None:
@@ -247,20 +246,20 @@ class Px4Policies:
 
 
 def refusal(lines: list[tuple[str, str]], image: PolicyImage) -> str:
-    """Why an image was refused, in words."""
-    said = lines[-1][1]
-    if match := SLOT_REFUSAL.search(said):
+    """Return why an image was refused, in words."""
+    text = lines[-1][1]
+    if match := SLOT_REFUSAL.search(text):
         return text_of_number(int(match[1]), SLOT_ERRORS)
-    if match := REFUSAL.search(said):
-        number, place = int(match[1]), int(match[2])
+    if match := REFUSAL.search(text):
+        number, index = int(match[1]), int(match[2])
         name = name_of(number, POLICY_REASONS)
         channels = (*image.observations, *image.actions)
         text = f"{name}: {text_of_number(number, POLICY_REASONS)}"
-        if name == "other_contract" and place < len(channels):
-            text += f' (channel {place}, here "{channels[place].name}")'
+        if name == "other_contract" and index < len(channels):
+            text += f' (channel {index}, here "{channels[index].name}")'
         if name == "malformed":
             text += unknown_to_earlier(
                 image, "its module", "build PX4 with integrations/px4 of this revision"
             )
         return text
-    return said
+    return text

@@ -1,7 +1,8 @@
-"""What comes of a flight with PX4: the keys of `--json`, what is printed; read back for reports.
+"""The result of a flight with PX4: the keys of `--json`, the printed lines, and the file for
+reports.
 
 A hand-back is what a vehicle does when the policy has given it back to the stock controller
-(docs/flight.md). It is told by telemetry: of the motors only their mean signal, which is the
+(docs/flight.md). Telemetry reports it: of the motors only their mean signal, which is the
 collective thrust where thrust is proportional to it.
 """
 
@@ -11,14 +12,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec import Struct, structs
 
 from rltools_host.documents import Digest, Line, NotNegative, Number, Unfit, typed
 from rltools_host.drones.flight.gate import hover_rule
-from rltools_host.drones.flight.result import Measures, Predict, Series, measure
+from rltools_host.drones.flight.result import Measures, Predict, Series, measure, settled_text
 from rltools_host.drones.flight.simulator import flight_library
 from rltools_host.drones.vehicles.px4_state import Sample
 from rltools_host.files import parse_json, plain_json
@@ -37,15 +37,15 @@ NOT_FLOWN = (
 # -- a hand-back -----------------------------------------------------------------------------------
 
 LOOK_S, ATTITUDE_S, THRUST_S = 1.0, 0.5, 0.1  # after the hand-back
-MOMENTS_BEFORE = 3  # the mode is told a little later than it changes
+MOMENTS_BEFORE = 3  # the mode is reported a little later than it changes
 ROUNDING_S = 1e-6
 # Up to which it is bumpless.
-MOST_THRUST, MOST_ATTITUDE_DEG, MOST_HEIGHT_M = 0.1, 5.0, 0.1
+MAX_THRUST, MAX_ATTITUDE_DEG, MAX_HEIGHT_M = 0.1, 5.0, 0.1
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What was told, and the motors' mean signal in [0, 1]; None: not told."""
+    """A sample, and the motors' mean signal in [0, 1]; None: not reported."""
 
     sample: Sample
     collective: float | None
@@ -53,32 +53,32 @@ class Moment:
 
 @dataclass(frozen=True)
 class HandBack:
-    """From the last moment of the policy's mode on."""
+    """The figures of a hand-back, from the last moment of the policy's mode on."""
 
     time_s: NotNegative  # since the policy took over
     speed_m_s: NotNegative  # at that moment
-    thrust_change: NotNegative | None  # between two tellings, the greatest by 0.1 s after
+    thrust_change: NotNegative | None  # between two reports, the greatest by 0.1 s after
     attitude_deg: NotNegative  # the greatest rotation within 0.5 s
     height_m: NotNegative  # the greatest change within 1 s
-    away_m: NotNegative  # ... of the place on the ground
+    away_m: NotNegative  # ... of the position on the ground
 
     @property
     def is_bumpless(self) -> bool:
         return (
-            (self.thrust_change is None or self.thrust_change <= MOST_THRUST)
-            and self.attitude_deg <= MOST_ATTITUDE_DEG
-            and self.height_m <= MOST_HEIGHT_M
+            (self.thrust_change is None or self.thrust_change <= MAX_THRUST)
+            and self.attitude_deg <= MAX_ATTITUDE_DEG
+            and self.height_m <= MAX_HEIGHT_M
         )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {**asdict(self), "is_bumpless": self.is_bumpless}
 
 
 def measure_hand_back(
     time_s: float, before: Sequence[Moment], after: Sequence[Moment]
 ) -> HandBack | None:
-    """`before`: the last moments of the policy's mode. None where nothing sound was told before
-    or afterwards."""
+    """Measure a hand-back. `before` has the last moments of the policy's mode. Return None where
+    nothing sound was reported before or afterwards."""
     after = [moment for moment in after if moment.sample.is_sound]
     if not after or not before[-1].sample.is_sound:
         return None
@@ -88,7 +88,7 @@ def measure_hand_back(
         end_s = begin.time_s + limit_s + ROUNDING_S
         return [moment for moment in after if moment.sample.time_s <= end_s]
 
-    told = [
+    signals = [
         moment.collective
         for moment in (*before, *within(THRUST_S))
         if moment.collective is not None
@@ -99,7 +99,7 @@ def measure_hand_back(
     return HandBack(
         time_s,
         begin.speed,
-        float(np.abs(np.diff(told)).max()) if len(told) > 1 else None,
+        float(np.abs(np.diff(signals)).max()) if len(signals) > 1 else None,
         max((angle_deg(begin, moment.sample) for moment in within(ATTITUDE_S)), default=0.0),
         max((abs(float(down)) for _, _, down in moved), default=0.0),
         max((math.hypot(north, east) for north, east, _ in moved), default=0.0),
@@ -107,7 +107,7 @@ def measure_hand_back(
 
 
 def angle_deg(first: Sample, second: Sample) -> float:
-    """Of the rotation from one attitude to the other."""
+    """Return the angle of the rotation from one attitude to the other."""
     a, b = np.array(first.attitude), np.array(second.attitude)
     cosine = abs(float(a @ b)) / float(np.linalg.norm(a) * np.linalg.norm(b))
     return math.degrees(2.0 * math.acos(min(cosine, 1.0)))
@@ -118,7 +118,7 @@ def angle_deg(first: Sample, second: Sample) -> float:
 
 @dataclass(frozen=True)
 class FailSafe:
-    """The module gave the vehicle to its fallback."""
+    """The moment when the module gave the vehicle to its fallback."""
 
     time_s: NotNegative  # since the policy took over
     text: Line  # why, in the module's words
@@ -138,7 +138,7 @@ class StartResult:
     predicted: Measures | None = None
 
     def compare(self, predict: Predict) -> None:
-        """Puts what our simulator makes of the same beginning beside the flight."""
+        """Predict the flight from the same beginning in our simulator, beside the real one."""
         if self.series is None or self.measures is None:
             return
         if not np.isfinite(self.series.rows[0]).all():
@@ -153,16 +153,16 @@ class StartResult:
         return self.measures is not None and self.measures.success
 
     @property
-    def most_apart_m(self) -> float | None:
-        """The greatest distance from where our simulator has it at the same time."""
+    def max_apart_m(self) -> float | None:
+        """Return the maximum distance between the vehicle and our simulator's at the same time."""
         if self.series is None or self.prediction is None:
             return None
         count = min(len(self.series.rows), len(self.prediction.rows))
         apart = self.series.rows[:count, :3] - self.prediction.rows[:count, :3]
         return float(np.linalg.norm(apart, axis=1).max()) if count else None
 
-    def document(self, with_series: bool) -> dict[str, Any]:
-        document: dict[str, Any] = {
+    def document(self, with_series: bool) -> dict[str, object]:
+        document: dict[str, object] = {
             "offset_m": list(self.offset_m),
             "success": self.success,
             "cause": self.cause,
@@ -170,7 +170,7 @@ class StartResult:
             "measures": asdict(self.measures) if self.measures else None,
             "hand_back": self.hand_back.document() if self.hand_back else None,
             "predicted": asdict(self.predicted) if self.predicted else None,
-            "most_apart_m": self.most_apart_m,
+            "most_apart_m": self.max_apart_m,
         }
         if with_series:
             document["series"] = self.series.document() if self.series else None
@@ -180,7 +180,7 @@ class StartResult:
 
 @dataclass
 class FlightResult:
-    """A flight, as far as it came."""
+    """The result of a flight, as far as it was flown."""
 
     vehicle: str
     policy_sha256: str = ""
@@ -200,11 +200,11 @@ class FlightResult:
 
     @property
     def all_succeeded(self) -> bool:
-        """And the vehicle came down as it was to."""
+        """Return whether all starts succeeded and the vehicle landed."""
         return bool(self.starts) and all(start.success for start in self.starts) and not self.crash
 
-    def document(self, with_series: bool = True) -> dict[str, Any]:
-        plain: dict[str, Any] = plain_json(
+    def document(self, with_series: bool = True) -> dict[str, object]:
+        plain: dict[str, object] = plain_json(
             {
                 "vehicle": self.vehicle,
                 "policy_sha256": self.policy_sha256,
@@ -224,7 +224,7 @@ class FlightResult:
 
 
 def lines(result: FlightResult, width: int = UNLIMITED) -> list[str]:
-    """The flight for people."""
+    """Return the flight for people."""
     has_prediction = any(start.predicted for start in result.starts)
     head: tuple[str, ...] = ("start", "success", "greatest error", "last second", "settled after")
     if has_prediction:
@@ -247,7 +247,7 @@ def _row(start: StartResult, has_prediction: bool) -> tuple[str, ...]:
         cells = (offset, "yes" if measures.success else "no", *_figures(measures))
     if not has_prediction:
         return cells
-    apart, predicted = start.most_apart_m, start.predicted
+    apart, predicted = start.max_apart_m, start.predicted
     return (
         *cells,
         f"last second {predicted.last_second_error_m:.3f} m" if predicted else "",
@@ -256,8 +256,11 @@ def _row(start: StartResult, has_prediction: bool) -> tuple[str, ...]:
 
 
 def _figures(measures: Measures) -> tuple[str, str, str]:
-    settled = f"{measures.settling_s:.2f} s" if measures.settling_s is not None else "never"
-    return f"{measures.greatest_error_m:.2f} m", f"{measures.last_second_error_m:.3f} m", settled
+    return (
+        f"{measures.greatest_error_m:.2f} m",
+        f"{measures.last_second_error_m:.3f} m",
+        settled_text(measures.settling_s),
+    )
 
 
 # -- flight-px4.json, read back --------------------------------------------------------------------
@@ -265,7 +268,7 @@ def _figures(measures: Measures) -> tuple[str, str, str]:
 
 class StoredSeries(Struct, frozen=True):
     time_s: list[Number]
-    rows: list[list[Number | None]]  # null: what was told was not a number
+    rows: list[list[Number | None]]  # null: the reported value was not a number
 
     def read(self) -> Series:
         columns = len(flight_library().contract.observations)
@@ -312,8 +315,8 @@ class StoredFlight(Struct, frozen=True):
 
 
 def read_flight(path: Path) -> FlightResult:
-    """ValueError (Unfit, with the place) or OSError where the file is not what `rlt fly` with a PX4
-    writes."""
+    """Read a file that `rlt fly` wrote with a PX4; raise ValueError (Unfit, with the field) or
+    OSError for others."""
     stored: StoredFlight = typed(parse_json(path.read_bytes()), StoredFlight)
     starts = [start.result() for start in stored.starts]
     return FlightResult(**{**structs.asdict(stored), "starts": starts})

@@ -54,36 +54,36 @@ ARRIVED_M, ARRIVED_M_S, ARRIVED_S = 0.3, 0.2, 1.0
 TRANSIT_LIMIT_S = 40.0
 SLOWEST = 6.0  # PX4's time may pass slower than ours, by this factor
 STUCK_S = 1.0  # after what the module said, in which PX4 takes the vehicle
-SAID_S = 3.0  # ago, at most, that the module said why it gave up
+REASON_S = 3.0  # ago, at most, that the module said why it gave up
 
 
 @dataclass(frozen=True)
 class Starts:
-    """Those of a flight: where they are, and how near to one PX4 has to bring the vehicle."""
+    """The starts of a flight: their offsets, and how near to one PX4 has to bring the vehicle."""
 
     offsets_m: Sequence[Offset]
     arrived_m: float
 
 
 def starts_for(image: PolicyImage, count: int, say: Say = lambda _: None) -> Starts:
-    """The first of STARTS; nearer to the target where the policy may not be handed a vehicle that
-    is about as far away as the furthest of them, which is said. RefusedError where it may not be
-    handed one that rests near its target."""
-    most = ENTRY_AT_REST if image.entry is None else image.entry
-    arrived_m = min(ARRIVED_M, most.offset_m / 2)
+    """Return the first of STARTS; scale them towards the target, and report that, where the policy
+    may not be handed a vehicle about as far away as the furthest. Raise RefusedError where it may
+    not be handed one that rests near its target."""
+    limits = ENTRY_AT_REST if image.entry is None else image.entry
+    arrived_m = min(ARRIVED_M, limits.offset_m / 2)
     furthest_m = max(math.hypot(*offset) for offset in STARTS)
-    part = min(1.0, (most.offset_m - arrived_m) / furthest_m)
+    part = min(1.0, (limits.offset_m - arrived_m) / furthest_m)
     lowest_m = HEIGHT_M + part * min(up for _, _, up in STARTS) - arrived_m
-    if most.speed_m_s < ARRIVED_M_S or arrived_m == 0.0 or most.height_m > lowest_m:
+    if limits.speed_m_s < ARRIVED_M_S or arrived_m == 0.0 or limits.height_m > lowest_m:
         raise RefusedError(
             f"PX4 hands over at up to {ARRIVED_M_S:g} m/s and {lowest_m:.1f} m above ground, and "
-            f"the policy may be handed {entry_text(most)}: train another one, and measure it by "
+            f"the policy may be handed {entry_text(limits)}: train another one, and measure it by "
             f"`{command_line('evaluate', 'RUN', '--gate', 'entry')}`"
         )
     if part < 1.0:
         say(
             f"starts up to {part * furthest_m:.2f} m from the target, not {furthest_m:g} m: the "
-            f"policy may be handed a vehicle up to {most.offset_m:.3g} m away, and PX4 stops "
+            f"policy may be handed a vehicle up to {limits.offset_m:.3g} m away, and PX4 stops "
             f"within {arrived_m:.2g} m of a start"
         )
     offsets = [(part * x, part * y, part * z) for x, y, z in STARTS[:count]]
@@ -91,10 +91,10 @@ def starts_for(image: PolicyImage, count: int, say: Say = lambda _: None) -> Sta
 
 
 class StartRecorder:
-    """Of one start, from the moment on at which the policy's mode is asked for: the series, and the
+    """The recorder of one start, from the request for the policy's mode on: the series, and the
     second after the hand-back.
 
-    Time 0 is that of the last sample before PX4 tells the mode: until then it holds the vehicle.
+    Time 0 is that of the last sample before PX4 reports the mode: until then PX4 holds the vehicle.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class StartRecorder:
         self._begin_s = entry.time_s
 
     def __call__(self, sample: Sample) -> None:
-        """Takes each sample that the vehicle tells."""
+        """Take each sample that the vehicle reports."""
         mode = self._vehicle.mode
         if mode == self._policy_mode and not self._after:
             self._has_begun = True
@@ -137,7 +137,7 @@ class StartRecorder:
             self.is_over = True  # what comes is another mode's doing
 
     def keep(self) -> None:
-        """What there is by now."""
+        """Store the series as it is by now."""
         self._start.series = Series(np.array(self.times_s), np.array(self.rows))
 
     def _take(self, sample: Sample) -> None:
@@ -157,7 +157,7 @@ class StartRecorder:
 
 
 class StartFlight:
-    """Flies one start; what is known of it is in `start`, also where it is broken off."""
+    """The flight of one start; `start` has what is known of it, also where it ends early."""
 
     def __init__(
         self,
@@ -191,12 +191,12 @@ class StartFlight:
         self._start.measures = measure(self._start.series)
 
     def _go_there(self) -> None:
-        """PX4 brings the vehicle to the start, and it is at rest."""
+        """Send the vehicle to the start by PX4, and wait until it rests there."""
         air, vehicle = self._air, self._vehicle
         frame = TargetFrame((0.0, 0.0, 0.0), air.yaw)
         there = air.target_ned + frame.world(self._start.offset_m)
         air.allowed = {TAKE_OFF, HOLD}
-        vehicle.go_to(air.place_of(there), "to go to the start", air.watch)
+        vehicle.go_to(air.global_position_of(there), "to go to the start", air.watch)
         rests_since = math.inf
 
         def has_arrived() -> bool:
@@ -216,14 +216,14 @@ class StartFlight:
         air.allowed = {HOLD}
 
     def _hand_over(self) -> None:
-        """The policy is told its target, the same place for all starts, as it is seen from where
-        the vehicle is when the mode is entered."""
+        """Send the policy its target, the same for all starts, as it lies from where the vehicle
+        enters the mode."""
         air = self._air
         self._policies.require_ready(air.watch)
         level = TargetFrame((0.0, 0.0, 0.0), air.yaw)
         away = level.vector(air.target_ned - air.sample.position_ned)
         offset = (round(away[0], 2), round(away[1], 2), round(away[2], 2))
-        self._policies.place_target(offset, air.watch)
+        self._policies.set_target(offset, air.watch)
         entry = air.sample
         target = entry.position_ned + level.world(offset)
         frame = TargetFrame((target[0], target[1], target[2]), level.yaw)
@@ -231,7 +231,7 @@ class StartFlight:
         air.on_sample = self._record
 
     def _hold(self) -> None:
-        """The policy's mode has the vehicle, for as long as the rule says."""
+        """Leave the vehicle to the policy's mode for as long as the rule says."""
         air, vehicle, record = self._air, self._vehicle, self._record
         air.allowed = {HOLD, self._policy_mode}
         self._asked_at = vehicle.clock()
@@ -253,24 +253,25 @@ class StartFlight:
             raise FlightError(f"{name} drifted {away:.1f} m from its target")
 
     def _watch_module(self) -> None:
-        """It has ended the policy's flight, and PX4 leaves it in the mode all the same."""
+        """Raise FlightError where the module has ended the policy's flight, and PX4 stays in the
+        mode."""
         vehicle = self._vehicle
-        said_at = vehicle.said_at(MODE_NAME)
-        if self._asked_at < said_at < vehicle.clock() - STUCK_S:
+        ended_at = vehicle.last_text_at(MODE_NAME)
+        if self._asked_at < ended_at < vehicle.clock() - STUCK_S:
             raise FlightError(
                 f"the module of {vehicle.name} ended the flight, and PX4 stays in its mode "
-                f'(it says "{vehicle.said(MODE_NAME, math.inf)}")'
+                f'(it says "{vehicle.last_text(MODE_NAME, math.inf)}")'
             )
 
     def _note_fail_safe(self) -> None:
-        """Where it was the module that ended it: when, and what it said."""
-        said = self._vehicle.said(MODE_NAME, SAID_S)
-        if said is not None:
-            why = said.removeprefix(f"{MODE_NAME}: ")
+        """Note when the module ended the flight and its reason, where it did."""
+        text = self._vehicle.last_text(MODE_NAME, REASON_S)
+        if text is not None:
+            why = text.removeprefix(f"{MODE_NAME}: ")
             self._start.fail_safe = FailSafe(round(self._record.times_s[-1], 3), why)
 
     def _take_back(self) -> None:
-        """And what PX4 makes of it is looked at."""
+        """Give the vehicle back to PX4, and record what PX4 makes of it."""
         air, vehicle, record = self._air, self._vehicle, self._record
         air.allowed = {self._policy_mode, HOLD}
         vehicle.set_mode(HOLD, air.watch)

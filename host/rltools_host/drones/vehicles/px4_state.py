@@ -1,8 +1,8 @@
-"""What PX4 tells of itself: its flight modes, and where it is, in its frames and the contract's.
+"""The state that PX4 reports: its flight modes, and its motion, in its frames and the contract's.
 
 A row has the 13 observations of policy/contracts/quadrotor.h, in their order: position error,
-velocity error, attitude (w, x, y, z), angular velocity. Its frames are those of that contract; what
-PX4 tells (north, east, down; forward, right, down) becomes that here, as in
+velocity error, attitude (w, x, y, z), angular velocity. Its frames are those of that contract;
+PX4's frames (north, east, down; forward, right, down) are converted here as in
 lib/rltools/include/rltools/policy/vehicles/quadrotor.h.
 
 PX4's simulator in hardware (SIH) becomes settings of ours by the parameters that the vehicle has:
@@ -42,7 +42,7 @@ class Mode(NamedTuple):
 
     @property
     def is_piloted(self) -> bool:
-        """Whether somebody's sticks fly it: then nobody else may."""
+        """Return whether a pilot's sticks fly it: nobody else may then."""
         return self.main in PILOTED
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class GlobalPosition:
 
 @dataclass(frozen=True)
 class Sample:
-    """What PX4 told of one moment, in its frames."""
+    """The motion that PX4 reported at one moment, in its frames."""
 
     time_s: float  # since it started
     position_ned: tuple[float, float, float]
@@ -99,13 +99,13 @@ class Sample:
 
     @property
     def is_sound(self) -> bool:
-        """Whether all that is judged is a number, and the attitude a rotation."""
+        """Return whether all that is judged is a number, and the attitude a rotation."""
         values = (*self.position_ned, *self.velocity_ned, *self.attitude)
         return all(map(math.isfinite, values)) and any(self.attitude)
 
     @property
     def tilt_deg(self) -> float:
-        """Between the vehicle's up and the world's."""
+        """Return the angle between the vehicle's up and the world's."""
         w, x, y, z = self.attitude
         up = 1.0 - 2.0 * (x * x + y * y) / (w * w + x * x + y * y + z * z)
         return math.degrees(math.acos(min(max(up, -1.0), 1.0)))
@@ -116,7 +116,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class TargetFrame:
-    """Where the policy is to be, and which way its x points."""
+    """The frame of the policy's target: its position, and the heading of its x."""
 
     position_ned: tuple[float, float, float]
     yaw: float  # of x, anti-clockwise from east, rad
@@ -130,13 +130,13 @@ class TargetFrame:
         return np.concatenate(parts).astype(np.float64)
 
     def vector(self, ned: ArrayLike) -> FloatArray:
-        """A vector of the world, in this frame."""
+        """Return a vector of the world in this frame."""
         x, y, z = enu(ned)
         cosine, sine = math.cos(self.yaw), math.sin(self.yaw)
         return np.array((cosine * x + sine * y, cosine * y - sine * x, z))
 
     def world(self, vector: ArrayLike) -> FloatArray:
-        """A vector of this frame, as north, east, down."""
+        """Return a vector of this frame as north, east, down."""
         x, y, z = np.asarray(vector, np.float64)
         cosine, sine = math.cos(self.yaw), math.sin(self.yaw)
         east, north = cosine * x - sine * y, sine * x + cosine * y
@@ -149,13 +149,13 @@ def enu(ned: ArrayLike) -> FloatArray:
 
 
 def enu_flu(attitude: ArrayLike) -> FloatArray:
-    """The rotation of PX4's frames as that of the contract's (quadrotor.h derives it)."""
+    """Return the rotation of PX4's frames as that of the contract's (quadrotor.h derives it)."""
     w, x, y, z = np.asarray(attitude, np.float64)
     return np.array((w + z, x + y, x - y, w - z)) * math.sqrt(0.5)
 
 
 def turned_attitude(attitude: FloatArray, yaw: float) -> FloatArray:
-    """In a world whose x points along `yaw`; w is never negative."""
+    """Return the attitude in a world whose x points along `yaw`; w is never negative."""
     w, x, y, z = attitude
     c, s = math.cos(0.5 * yaw), math.sin(0.5 * yaw)
     turned = np.array((c * w + s * z, c * x + s * y, c * y - s * x, c * z - s * w))
@@ -163,7 +163,7 @@ def turned_attitude(attitude: FloatArray, yaw: float) -> FloatArray:
 
 
 def yaw_of(attitude: ArrayLike) -> float:
-    """The heading of PX4's attitude, as an angle anti-clockwise from east."""
+    """Return the heading of PX4's attitude, as an angle anti-clockwise from east."""
     w, x, y, z = enu_flu(attitude)
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
@@ -192,7 +192,8 @@ SIH_NOT_THERE = ("thrust_0", "thrust_2", "torque_0", "torque_2", "sag_load", "sa
 
 
 def settings_of_sih(parameters: Mapping[str, float]) -> dict[str, float]:
-    """The vehicle with these parameters; the published one where it does not tell them all."""
+    """Return the settings of the vehicle with these parameters; the published vehicle where one is
+    missing."""
     if any(name not in parameters for name in SIH_PARAMETERS):
         return {"airframe": float(flight_library().tables.index(SIH_TABLE) + 1)}
     settings = {"airframe": 0.0, **dict.fromkeys(SIH_NOT_THERE, 0.0)}

@@ -1,6 +1,6 @@
-"""The page's sections; a section is a function of a run's data.
+"""The page's sections, in their order; a section is a function of a run's data.
 
-Its order on the page is that of SECTIONS. A section without anything to show returns None.
+A section without anything to show returns None.
 """
 
 from collections.abc import Callable

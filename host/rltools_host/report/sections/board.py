@@ -1,7 +1,7 @@
-"""What a run takes of its board: memory, time, and what `rlt hil` found, with the paper's figures
-beside it.
+"""The run on its board: memory, time, and the results of `rlt hil`, with the paper's figures beside
+them.
 
-What lies in the memories is known from run.json, and part by part from the firmware's ELF.
+The sizes of the memories come from run.json, and those of their parts from the firmware's ELF.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def memory(data: RunData) -> Section | None:
             f'<div class="bar">{"".join(spans)}</div><ul class="parts">{"".join(items)}</ul>'
         )
     lead = (
-        "What the linker placed where, in bytes. The board has no other memory: what does not fit "
-        "fails the build."
+        "The sections that the linker put into each memory, in bytes. The board has no other "
+        "memory: what does not fit fails the build."
     )
     return Section("Memory", lead, "".join(bars))
 
@@ -92,7 +92,8 @@ class MemoryRegion:
 
 
 def memory_map(run: Run, policy_bytes: int = 0) -> list[MemoryRegion]:
-    """The memories of the board that a run was trained on, by its run.json; none for the host."""
+    """Return the memories of the board that a run was trained on, by its run.json; none for the
+    host."""
     if not run.memory:
         return []
     sections = sections_of_run(run)
@@ -112,7 +113,8 @@ def memory_map(run: Run, policy_bytes: int = 0) -> list[MemoryRegion]:
 def fast_parts(
     identity: StatedIdentity, sections: Mapping[str, int], used: int
 ) -> list[MemoryPart]:
-    """Code, learner, scratch and stack; in finer parts where the ELF's sections are known."""
+    """Return code, learner, scratch and stack; in finer parts where the ELF's sections are
+    known."""
     state = [
         MemoryPart("learner", "learner", identity.learner_bytes),
         MemoryPart("scratch", "scratch", identity.scratch_bytes),
@@ -133,7 +135,7 @@ def fast_parts(
 
 
 def fill(name: str, size: int, used: int, named: Iterable[MemoryPart]) -> MemoryRegion:
-    """Adds what is used otherwise, and what is free."""
+    """Return the region with other used bytes and the free ones added."""
     parts = [part for part in named if part.bytes != 0]
     rest = used - sum(part.bytes for part in parts)
     if rest < 0 or any(part.bytes < 0 for part in parts):  # not the sizes of this firmware
@@ -144,7 +146,8 @@ def fill(name: str, size: int, used: int, named: Iterable[MemoryPart]) -> Memory
 
 
 def sections_of_run(run: Run) -> dict[str, int]:
-    """Sizes of the sections of the run's firmware, if it is still there as it was."""
+    """Return the sizes of the sections of the run's firmware; empty where it is not there as it
+    was."""
     try:
         board = load_board(run.board)
         program = firmware.program_path(board, run.experiment)
@@ -158,7 +161,7 @@ def sections_of_run(run: Run) -> dict[str, int]:
 
 
 def latest_start_s(run: Run) -> float:
-    """When the run was last started or resumed, in seconds since 1970; firmware is older."""
+    """Return when the run was last started or resumed, in seconds since 1970; firmware is older."""
     try:
         started_us = microseconds_of(run.sessions[-1].started if run.sessions else run.started)
     except ValueError:
@@ -179,8 +182,8 @@ def timings(data: RunData) -> Section | None:
             rows.append(("of that, in evaluations", duration(evaluation_s)))
         if train_s > evaluation_s:
             rate = data.steps_done / (train_s - evaluation_s)
-            told = f"{number(rate, 1)} steps per second"
-            rows.append(("training speed, seen from the host, without them", told))
+            speed = f"{number(rate, 1)} steps per second"
+            rows.append(("training speed, seen from the host, without them", speed))
     progress = data.rows("progress")
     counts = values_of(progress, "counter")
     total = float(data.run.guest_instructions or (counts[-1] if counts.size else 0))
@@ -205,7 +208,7 @@ def timings(data: RunData) -> Section | None:
 
 
 def median_of_updates(progress: Sequence[Mapping[str, Any]]) -> float | None:
-    """Counts per step between two reports, where every step had an update."""
+    """Return the median counts per step between two reports, where every step had an update."""
     counts, steps = values_of(progress, "counter"), values_of(progress, "step")
     updates = values_of(progress, "updates")
     step_gains = np.diff(steps)
@@ -241,7 +244,8 @@ def hardware_in_loop(data: RunData) -> Section | None:
 
 
 def results(data: RunData) -> list[result.Found]:
-    """Of the run's folder, but what another version wrote and lacks what is shown here."""
+    """Read the results in the run's folder; leave out those of another policy, and those of
+    another version without the fields that are shown here."""
     found = []
     for path in sorted(data.folder.path.glob(result_file(HIL, "*"))):
         with contextlib.suppress(DamagedFileError, Unfit):

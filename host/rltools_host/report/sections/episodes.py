@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PLOT_WIDTH = 720  # beside the environment's picture
-MOST_IN_ONE_COLUMN = 8  # of more quantities there are three beside each other, thinner
-MOST_NAMES = 8  # of a choice that are written beside the axis
-LEAST_SHARE_OF_RANGE = 0.1  # that an observation moves in, for its panel to have all of the range
-MOST_OBSERVATIONS = 40  # that are shown: Humanoid-v4 has 376
+MAX_IN_ONE_COLUMN = 8  # of more quantities there are three beside each other, thinner
+MAX_NAMES = 8  # of a choice that are written beside the axis
+MIN_SHARE_OF_RANGE = 0.1  # that an observation moves in, for its panel to have all of the range
+MAX_OBSERVATIONS = 40  # that are shown: Humanoid-v4 has 376
 
 
 def one_episode(data: RunData) -> Section | None:
@@ -40,9 +40,9 @@ def one_episode(data: RunData) -> Section | None:
         "The actions are those that the board would take, bit for bit. "
         "Scales with three numbers are the contract's ranges."
     )
-    if len(image.observations) > MOST_OBSERVATIONS:
+    if len(image.observations) > MAX_OBSERVATIONS:
         count = len(image.observations)
-        lead += f" Of the {count} observations the first {MOST_OBSERVATIONS} are shown."
+        lead += f" Of the {count} observations the first {MAX_OBSERVATIONS} are shown."
     picture = picture_of(data, image, episode)
     if picture is None:
         return Section("One episode", lead, panels)
@@ -53,16 +53,17 @@ def one_episode(data: RunData) -> Section | None:
 
 
 def picture_of(data: RunData, image: PolicyImage, episode: Episode) -> Picture | None:
-    """Of the environment's shapes; of Gymnasium's tasks of MuJoCo, as that draws them."""
+    """Return the picture of the environment's shapes; Gymnasium's tasks of MuJoCo are drawn by
+    that."""
     if not data.shapes and picture.is_drawn_by_mujoco(image.environment):
         return picture.draw(image, episode)
     return shown_picture(data.shapes, image, episode)
 
 
 def panels_of(image: PolicyImage, episode: Episode) -> list[Panel]:
-    """Observations, actions, reward, and what was earned so far."""
+    """Return panels of observations, actions, reward, and the return so far."""
     panels = []
-    for index, channel in enumerate(image.observations[:MOST_OBSERVATIONS]):
+    for index, channel in enumerate(image.observations[:MAX_OBSERVATIONS]):
         values = episode.observations[:, index].astype(float)
         range_of = range_shown(channel.minimum, channel.maximum, values)
         panels.append(Panel(label_of(channel.name, channel.unit), values, range_of))
@@ -77,10 +78,10 @@ def panels_of(image: PolicyImage, episode: Episode) -> list[Panel]:
 
 
 def range_shown(low: float, high: float, values: Values) -> tuple[float, float] | None:
-    """The contract's range of an observation as the scale of its panel; None where nothing would be
-    seen of the values."""
+    """Return the contract's range of an observation as the scale of its panel; None where the
+    values would hardly move in it."""
     moves = float(values.max() - values.min())
-    return (low, high) if moves >= LEAST_SHARE_OF_RANGE * (high - low) else None
+    return (low, high) if moves >= MIN_SHARE_OF_RANGE * (high - low) else None
 
 
 def label_of(name: str, unit: str) -> str:
@@ -89,25 +90,26 @@ def label_of(name: str, unit: str) -> str:
 
 
 def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
-    """Quantities of one episode over time, one below the other; in columns where they are many."""
-    many = len(panels) > MOST_IN_ONE_COLUMN
+    """Draw the quantities of one episode over time, one below the other; in columns where they
+    are many."""
+    many = len(panels) > MAX_IN_ONE_COLUMN
     columns = (3, 2) if many else (1, 1)  # wide and narrow
     rows = tuple(-(-len(panels) // count) for count in columns)
 
     def draw(figure: Figure, is_wide: bool) -> None:
-        place_of = 0 if is_wide else 1
-        grid = figure.subplots(rows[place_of], columns[place_of], sharex=True, squeeze=False)
-        places = grid.T.ravel()
+        narrow = 0 if is_wide else 1
+        grid = figure.subplots(rows[narrow], columns[narrow], sharex=True, squeeze=False)
+        cells = grid.T.ravel()
         colors = (markup.FIRST, markup.THIRD, markup.SECOND, markup.SOFT)
-        for axes in places[len(panels) :]:
+        for axes in cells[len(panels) :]:
             axes.set_visible(False)
-        for place, (axes, panel) in enumerate(zip(places, panels, strict=False)):
+        for index, (axes, panel) in enumerate(zip(cells, panels, strict=False)):
             time_s = np.arange(len(panel.values)) * step_s
             held = {"drawstyle": "steps-post"} if panel.names else {}
             axes.plot(
                 time_s,
                 panel.values,
-                color=colors[place % len(colors)],
+                color=colors[index % len(colors)],
                 linewidth=0.9 if many else 1.8,
                 clip_on=False,
                 **held,
@@ -119,7 +121,7 @@ def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
                 axes.set_ylim(lowest - margin, highest + margin)
                 axes.set_yticks([low, (low + high) / 2, high])
             axes.yaxis.set_major_formatter(markup.short_number)
-            if panel.names and len(panel.names) <= MOST_NAMES:
+            if panel.names and len(panel.names) <= MAX_NAMES:
                 names = [name.replace("_", " ") for name in panel.names]
                 axes.set_yticks(range(len(names)), names)
             markup.title(axes, panel.label)
@@ -150,7 +152,7 @@ def all_episodes(data: RunData) -> Section | None:
 
 
 def worst_table(evaluation: Evaluation) -> str:
-    """The worst episodes, and what differs most in what they began from."""
+    """Return a table of the worst episodes, with the start values that differ the most."""
     if evaluation.episodes <= MOST_WORST:
         return ""
     rows = []
@@ -169,12 +171,12 @@ def seeds_of(evaluation: Evaluation) -> str:
 
 
 def return_strip(returns: Sequence[float], goal: float | None) -> str:
-    """Every evaluated episode as a dot over its return, stacked where they meet."""
+    """Draw every evaluated episode as a dot over its return, stacked where they meet."""
     values = np.sort(np.asarray(returns, float))
     dots = {markup.WIDE: 9.0, markup.NARROW: 7.0}  # CSS pixels
 
     def stacked(width: int) -> tuple[Values, Values]:
-        """Place and height of each dot; no column reaches across the goal."""
+        """Return position and height of each dot; no column reaches across the goal."""
         column_width = max(values[-1] - values[0], 1.0) / (width / dots[width] - 8)
         origin = values[0] if goal is None else goal
         column = np.floor((values - origin) / column_width)
@@ -184,11 +186,11 @@ def return_strip(returns: Sequence[float], goal: float | None) -> str:
     def draw(figure: Figure, is_wide: bool) -> None:
         axes = figure.add_subplot()
         width = markup.WIDE if is_wide else markup.NARROW
-        place, height = stacked(width)
+        position, height = stacked(width)
         solved = values >= goal if goal is not None else np.full(len(values), True)
         for chosen, color in ((solved, markup.FIRST), (~solved, markup.SECOND)):
             axes.plot(
-                place[chosen],
+                position[chosen],
                 height[chosen],
                 linestyle="none",
                 marker="o",

@@ -1,4 +1,4 @@
-"""What `rlt evaluate` found at gates: rates by table, why flights failed, some of them drawn."""
+"""The results of `rlt evaluate` at gates: rates by table, causes of failure, some flights drawn."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from rltools_host.runs.names import GATE, result_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_PATHS = 10
+MAX_PATHS = 10
 STYLE = "section > figure + figure { margin-top: 20px; }\n"
 EVERY = 10  # ticks between two points of a curve
 ROTORS = ("front right", "rear right", "rear left", "front left")
 NEAREST_M = 0.005  # the lower end of the logarithmic axis
-MOST_REACH_M = 2.5  # what is farther away is not drawn
+MAX_REACH_M = 2.5  # what is farther away is not drawn
 COLORS_OF_ROTORS = (markup.FIRST, markup.THIRD, markup.SECOND, markup.GOAL)
 
 
@@ -48,7 +48,7 @@ class Drawn:
 
     @property
     def points(self) -> Array:
-        """Some of the readings, the last one too."""
+        """Return some of the readings, with the last one."""
         last = len(self.trace) - 1
         points: Array = self.trace["reading"][np.unique([*range(0, last, EVERY), last])]
         return points
@@ -82,8 +82,8 @@ def section(data: RunData) -> Section | None:
 
 
 def shown(path: Path, image: PolicyImage) -> str:
-    """A gate's part of the section; a sentence where its file cannot be read, and nothing where it
-    is of another policy: a run that went on has another one now."""
+    """Return a gate's part of the section; a sentence where its file cannot be read, empty where
+    it is of another policy, as after a run that went on."""
     try:
         result = read_result(path)
     except (OSError, ValueError) as error:
@@ -116,7 +116,7 @@ def shown(path: Path, image: PolicyImage) -> str:
 
 
 def parts(result: GateResult) -> str:
-    """Of each part its rate and how soon it settled; its rule, and why flights failed."""
+    """Return, for each part, its rate, settling times, rule and causes of failure."""
     if not result.gate.parts:
         return ""
     (part, _, *heads, why), *rows = part_rows(result.by_part)
@@ -134,7 +134,7 @@ def parts(result: GateResult) -> str:
 
 
 def causes(result: GateResult) -> str:
-    """What the words of the table mean, of the causes that there were."""
+    """Return a table that explains the causes of failure which occurred."""
     found = {Cause.of(key): count for key, count in result.all.causes.items() if count}
     if not found:
         return ""
@@ -153,8 +153,9 @@ def sentence(cause: Cause, result: GateResult) -> str:
 
 
 def drawn_flights(result: GateResult, image: PolicyImage) -> list[Drawn] | None:
-    """Flown again: the median of the successful ones, the slowest, a failure of the most frequent
-    cause, and the first few of the others. None where they are not those of the result."""
+    """Fly some flights again: the median of the successful ones, the slowest, a failure of the
+    most frequent cause, and the first others. Return None where they differ from those of the
+    result."""
     drawn = []
     for name, episode in chosen(result):
         outcome, trace = result.gate.trace(image, episode)
@@ -169,8 +170,8 @@ def drawn_flights(result: GateResult, image: PolicyImage) -> list[Drawn] | None:
 
 
 def chosen(result: GateResult) -> list[tuple[str, int]]:
-    """Names and numbers of flights: up to three that are described, then some without a name. Of a
-    gate with parts the successful ones are of the first."""
+    """Return names and numbers of flights: up to three that are described, then some without a
+    name. Where a gate has parts, the successful ones are of the first."""
     outcomes = result.outcomes
     named: list[tuple[str, int]] = []
     good = np.flatnonzero(outcomes["cause"][: result.gate.episodes] == Cause.SUCCESS)
@@ -186,24 +187,24 @@ def chosen(result: GateResult) -> list[tuple[str, int]]:
         named.append((f"failure: {worst.short}", int(failed[0])))
     taken = {episode for _, episode in named}
     others = [episode for episode in range(len(outcomes)) if episode not in taken]
-    return named + [("", episode) for episode in others[: MOST_PATHS - len(named)]]
+    return named + [("", episode) for episode in others[: MAX_PATHS - len(named)]]
 
 
 # -- plots -----------------------------------------------------------------------------------------
 
 
 def rate_plot(result: GateResult) -> str:
-    """Each table's rate of success as a dot on its interval."""
+    """Draw each table's rate of success as a dot on its interval."""
     by_part = [replace(part.all, name=name) for name, part in result.by_part.items()]
     shares = [*by_part, *result.by_table, result.all]
 
     def draw(figure: Figure, _is_wide: bool) -> None:
         axes = figure.add_subplot()
-        for place, share in enumerate(reversed(shares)):
+        for row, share in enumerate(reversed(shares)):
             low, high = share.interval
             color = markup.INK if share is shares[-1] else markup.FIRST
-            axes.plot([100 * low, 100 * high], [place, place], color=color, linewidth=2.4)
-            axes.plot(100 * share.rate, place, "o", color=color, markersize=8, markeredgewidth=0)
+            axes.plot([100 * low, 100 * high], [row, row], color=color, linewidth=2.4)
+            axes.plot(100 * share.rate, row, "o", color=color, markersize=8, markeredgewidth=0)
         axes.set_yticks(range(len(shares)), [share.name for share in reversed(shares)])
         axes.set_ylim(-0.6, len(shares) - 0.4)
         low_end = min(100 * share.interval[0] for share in shares)
@@ -217,7 +218,7 @@ def rate_plot(result: GateResult) -> str:
 
 
 def flight_paths(drawn: Sequence[Drawn], gate: str) -> str:
-    """Where they flew, in space."""
+    """Draw the paths of the flights in space."""
 
     def draw(figure: Figure, is_wide: bool) -> None:
         count = 2 if is_wide else 1
@@ -241,7 +242,7 @@ def flight_paths(drawn: Sequence[Drawn], gate: str) -> str:
 
 
 def greatest_m(flight: Drawn) -> float:
-    """Along an axis, from the origin."""
+    """Return the maximum distance from the origin along an axis."""
     return float(np.abs(flight.points["position_m"]).max())
 
 
@@ -250,7 +251,7 @@ def draw_space(axes: Any, drawn: Sequence[Drawn], *, is_seen_from_above: bool) -
         axis.set_pane_color(markup.CARD)
         axis.line.set_color(markup.LINE)
         axis.set_tick_params(labelsize=10)
-    reach = min(MOST_REACH_M, max(greatest_m(flight) for flight in drawn))
+    reach = min(MAX_REACH_M, max(greatest_m(flight) for flight in drawn))
     for flight in reversed(drawn):
         path = flight.points["position_m"].astype(float)
         path[np.abs(path).max(axis=1) > reach] = np.nan
@@ -281,7 +282,7 @@ def draw_space(axes: Any, drawn: Sequence[Drawn], *, is_seen_from_above: bool) -
 
 
 def flight_series(drawn: Sequence[Drawn], gate: str) -> str:
-    """Distance, tilt and rotors of the flights that have a name, beside each other."""
+    """Draw distance, tilt and rotors of the flights that have a name, beside each other."""
     flights = [flight for flight in drawn if flight.name]
     if not flights:
         return ""
@@ -326,7 +327,7 @@ def draw_distance(axes: Any, flight: Drawn) -> None:
 
 
 def distance_axes(axes: Any, rule: Rule) -> None:
-    """With the radius of success, and the time in which it counts."""
+    """Set up the axes with the radius of success, and the time in which it counts."""
     axes.set_yscale("log")
     axes.axhline(rule.radius_m, color=markup.GOAL, linewidth=1.4, linestyle=(0, (5, 4)))
     axes.axvspan(

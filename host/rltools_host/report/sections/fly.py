@@ -1,5 +1,5 @@
-"""What `rlt fly` found: flights over boards, with links to their replays; with a PX4, each start
-beside our simulator's prediction. Both say when and why there was a fail-safe."""
+"""The results of `rlt fly`: flights over boards, with links to their replays; with a PX4, each
+start beside our simulator's prediction. Both say when and why there was a fail-safe."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from rltools_host.drones.flight.result import Series
 from rltools_host.drones.flight.simulator import Cause
 from rltools_host.drones.vehicles.px4_result import (
     FILE,
-    MOST_ATTITUDE_DEG,
-    MOST_HEIGHT_M,
-    MOST_THRUST,
+    MAX_ATTITUDE_DEG,
+    MAX_HEIGHT_M,
+    MAX_THRUST,
     NOT_FLOWN,
     FlightResult,
     StartResult,
@@ -60,7 +60,7 @@ class Cost(Struct, frozen=True):
 
 
 class Flight(Struct, frozen=True):
-    """What is shown of a document of drones/flight/result.py."""
+    """The fields that are shown of a document of drones/flight/result.py."""
 
     board: Line
     policy_sha256: Digest
@@ -95,13 +95,13 @@ def over_boards(data: RunData) -> Section | None:
     if found:
         heads = ("board", "outcome", "last second, m", "settled after, s", "ticks", "same bits")
         rows = [board_row(flight) for flight in found]
-        body += table((*heads, "kept", "a tick: median, most"), rows)
-        body += "".join(f"<p>{told(flight, data.folder.path)}</p>" for flight in found)
+        body += table((*heads, "kept", "a tick: median, max"), rows)
+        body += "".join(f"<p>{sentence_of(flight, data.folder.path)}</p>" for flight in found)
     return Section("Flights over boards", lead, body, BOARD_STYLE)
 
 
 def flights(folder: Path, policy_sha256: str) -> tuple[list[Flight], list[str]]:
-    """Those of this policy, and of damaged files a sentence."""
+    """Return the flights of this policy, and a sentence for each damaged file."""
     found: list[Flight] = []
     damaged: list[str] = []
     for path in sorted(folder.glob(result_file(FLIGHT, "*"))):
@@ -117,7 +117,7 @@ def flights(folder: Path, policy_sha256: str) -> tuple[list[Flight], list[str]]:
     return found, damaged
 
 
-def ending(flight: Flight) -> str:
+def outcome_of(flight: Flight) -> str:
     if flight.success:
         return "success"
     return Cause.of(flight.cause).short if flight.cause else "broken off"
@@ -128,7 +128,7 @@ def board_row(flight: Flight) -> Sequence[str]:
     unit = UNITS.get(cost.unit, cost.unit) if cost else ""
     return (
         flight.board,
-        ending(flight),
+        outcome_of(flight),
         number(error, 3) if error is not None else "",
         number(settled, 2) if settled is not None else "never",
         number(flight.ticks),
@@ -138,8 +138,9 @@ def board_row(flight: Flight) -> Sequence[str]:
     )
 
 
-def told(flight: Flight, folder: Path) -> str:
-    """When and why there was a fail-safe, and the link to the replay, a page beside this one."""
+def sentence_of(flight: Flight, folder: Path) -> str:
+    """Return when and why there was a fail-safe, and the link to the replay, a page beside this
+    one."""
     name = result_file(FLIGHT, flight.board, ".html")
     sentence = (
         f"<strong>{text(flight.board)}</strong>, {text(flight.airframe)}, start "
@@ -225,7 +226,7 @@ def starts_table(starts: Sequence[StartResult]) -> str:
     heads = ["start: forward, left, up, m", "outcome", "greatest error, m", "last second, m"]
     heads.append("settled after, s")
     if has_prediction:
-        heads += ["predicted: greatest", "last second", "settled after", "most apart, m"]
+        heads += ["predicted: greatest", "last second", "settled after", "max apart, m"]
     return table(heads, [start_row(start, has_prediction) for start in starts])
 
 
@@ -235,7 +236,7 @@ def start_row(start: StartResult, has_prediction: bool) -> list[str]:
         outcome = "not flown"
     cells = [name_of(start), outcome, *figures(start.measures)]
     if has_prediction:
-        apart = start.most_apart_m
+        apart = start.max_apart_m
         cells += [*figures(start.predicted), number(apart, 3) if apart is not None else ""]
     return cells
 
@@ -252,7 +253,7 @@ def figures(measures: Any) -> list[str]:
 
 
 def distance_plot(starts: Sequence[StartResult]) -> str:
-    """Distance from the target over time, a panel for each start."""
+    """Draw the distance from the target over time, a panel for each start."""
     flown = [start for start in starts if start.series is not None]
     if not flown:
         return ""
@@ -307,7 +308,7 @@ def curves(start: StartResult) -> list[tuple[Series, str, Any]]:
 
 
 def hand_backs(starts: Sequence[StartResult]) -> str:
-    """What the vehicle did when the stock controller had it again."""
+    """Return a table of the vehicle's motion after the stock controller took it back."""
     rows = []
     for start in starts:
         back = start.hand_back
@@ -319,7 +320,7 @@ def hand_backs(starts: Sequence[StartResult]) -> str:
                 name_of(start),
                 number(back.time_s, 2),
                 number(back.speed_m_s, 2),
-                number(100 * change, 1) if change is not None else "not told",
+                number(100 * change, 1) if change is not None else "not reported",
                 number(back.attitude_deg, 1),
                 number(back.height_m, 3),
                 number(back.away_m, 3),
@@ -328,11 +329,11 @@ def hand_backs(starts: Sequence[StartResult]) -> str:
         )
     if not rows:
         return ""
-    heads = ("start", "at, s", "speed, m/s", "thrust, %", "attitude, °", "height, m", "place, m")
+    heads = ("start", "at, s", "speed, m/s", "thrust, %", "attitude, °", "height, m", "distance, m")
     about = (
         "When PX4 has the vehicle back: the greatest change of the motors' mean signal between two "
-        "tellings, up to 0.1 s later, of all of it; the greatest rotation within 0.5 s; the "
-        "greatest change of height, and of the place on the ground, within 1 s. Bumpless is up to "
-        f"{100 * MOST_THRUST:g} %, {MOST_ATTITUDE_DEG:g}° and {MOST_HEIGHT_M:g} m of height."
+        "reports, up to 0.1 s later, of all of it; the greatest rotation within 0.5 s; the "
+        "greatest change of height, and of the position on the ground, within 1 s. Bumpless is up "
+        f"to {100 * MAX_THRUST:g} %, {MAX_ATTITUDE_DEG:g}° and {MAX_HEIGHT_M:g} m of height."
     )
     return f"<h3>Handing back</h3><p>{about}</p>" + table((*heads, "bumpless"), rows)

@@ -1,5 +1,4 @@
-"""What was learned over training: returns of episodes and evaluations, and what the algorithm
-reported of its learning."""
+"""The learning over training: returns of episodes and evaluations, and the algorithm's metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 HEIGHT = 150  # CSS pixels, of a metric
 PAGE = 1020  # of a row of curves
 GAP = 20
-MOST_EPISODES = 3000  # that are drawn: each is 100 bytes, and more of them hide each other
+MAX_EPISODES = 3000  # that are drawn: each is 100 bytes, and more of them hide each other
 DECADES = 2  # a positive metric that spans more has a logarithmic axis
 STYLE = """
 .metrics { display: grid; grid-template-columns: repeat(var(--columns), 1fr); gap: 18px 20px; }
@@ -50,13 +49,14 @@ def returns(data: RunData) -> Section | None:
 
 
 def learning_curve(data: RunData) -> str:
-    """Returns over steps: training episodes, evaluations with a band of one deviation, the goal."""
+    """Draw returns over steps: training episodes, evaluations with a band of one deviation, the
+    goal."""
     progress, evaluations = data.rows("progress"), data.rows("evaluation")
     # Where an episode ended since the row before.
     is_new = np.diff(values_of(progress, "episodes"), prepend=0) > 0
     training = Curve(values_of(progress, "step"), values_of(progress, "last_return"))
     training = Curve(training.steps[is_new], training.values[is_new]).finite()
-    drawn = training.thinned(MOST_EPISODES)
+    drawn = training.thinned(MAX_EPISODES)
     steps = values_of(evaluations, "step")
     mean, std = values_of(evaluations, "return_mean"), values_of(evaluations, "return_std")
 
@@ -73,7 +73,7 @@ def learning_curve(data: RunData) -> str:
             markeredgewidth=0,
             label="training episode"
             if drawn is training
-            else f"{MOST_EPISODES:,} training episodes",
+            else f"{MAX_EPISODES:,} training episodes",
         )
         if steps.size:
             low = np.maximum(mean - std, values_of(evaluations, "return_min"))
@@ -160,18 +160,18 @@ def metrics(data: RunData) -> Section | None:
         f"<figcaption>{text(meanings.get(name, ''))}</figcaption></figure>\n"
         for name, curve in known.items()
     )
-    lead = "What the algorithm says of its learning: means between two reports."
+    lead = "The metrics of the algorithm: means between two reports."
     body = f'<div class="metrics" style="--columns: {count}">\n{figures}</div>'
     return Section("Metrics", lead, body, STYLE)
 
 
 def columns(count: int) -> int:
-    """Three or four: the number that leaves fewer places empty."""
+    """Return three or four: the number that leaves fewer cells empty."""
     return min((4, 3), key=lambda columns: -count % columns)
 
 
 def small_curve(name: str, curve: Curve, width: int) -> str:
-    """A metric over steps."""
+    """Draw a metric over steps."""
     with markup.figure_of(width, HEIGHT) as figure:
         axes = figure.add_subplot()
         axes.plot(curve.steps, curve.values, color=markup.FIRST, linewidth=1.3)

@@ -1,5 +1,5 @@
-"""Where the run comes from: its training state on other boards, its hyperparameters against the
-experiment's defaults, and how to repeat it."""
+"""The origin of the run: its training state on other boards, its hyperparameters against the
+experiment's defaults, and the commands that repeat it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def same_bits_row(folder: RunFolder, expected: str, *, is_this: bool) -> tuple[s
 
 
 def find_companions(folder: RunFolder) -> list[RunFolder]:
-    """Finished runs beside this one with the same training on another board."""
+    """Return finished runs beside this one with the same training on another board."""
     companions: dict[str, RunFolder] = {}
     for name in run_names(folder.path.parent):
         if name == folder.name:
@@ -69,7 +69,7 @@ def find_companions(folder: RunFolder) -> list[RunFolder]:
 
 
 def training_of(run: Run) -> tuple[Any, ...]:
-    """What decides the training state."""
+    """Return the values that decide the training state."""
     watching = ("report_every", "eval_freq", "n_eval_episodes")
     values = {name: value for name, value in run.hyperparameters.items() if name not in watching}
     changed = [(session.first_step, session.changed) for session in run.sessions if session.changed]
@@ -109,7 +109,7 @@ def hyperparameters(data: RunData) -> Section | None:
 
 
 def is_default(data: RunData, name: str) -> bool:
-    """Whether the run's value is the default, to the precision of a float."""
+    """Return whether the run's value is the default, to the precision of a float."""
     value = data.run.hyperparameters.get(name)
     for entry in data.hyperparameters:
         if entry.name == name:
@@ -118,7 +118,8 @@ def is_default(data: RunData, name: str) -> bool:
 
 
 def is_the_boards(data: RunData, name: str) -> bool:
-    """Whether the value is what the board's description gives; it does not influence training."""
+    """Return whether the value is that of the board's description; it does not influence
+    training."""
     environments = data.run.learning.get("environments", 1)
     return (
         name == "report_every"
@@ -128,7 +129,7 @@ def is_the_boards(data: RunData, name: str) -> bool:
 
 
 def plain(value: Any) -> str:
-    """The shortest decimal that is the same float."""
+    """Return the shortest decimal that is the same float."""
     if isinstance(value, float):
         short = str(np.float32(value))
         return short.removesuffix(".0")
@@ -179,7 +180,7 @@ def provenance(data: RunData) -> Section | None:
 
 
 def proof_of(imported: Imported) -> str:
-    """How far the image's actions are from those of the file."""
+    """Return how far the image's actions are from those of the file."""
     return (
         f"{imported.observations:,} observations: actions, normalized to -1 to 1, at most "
         f"{imported.difference:.1e} from {imported.proof}"
@@ -187,7 +188,7 @@ def proof_of(imported: Imported) -> str:
 
 
 def faults_of(data: RunData) -> str:
-    """How often an environment of the user's failed, and how it did first."""
+    """Return how often an environment of the user's failed, and its first error."""
     count = data.folder.environment_faults
     texts = [row["text"] for row in data.metrics if row.get("kind") == "event"]
     first = next((text for text in texts if text.startswith(FAULT)), "")
@@ -195,12 +196,12 @@ def faults_of(data: RunData) -> str:
 
 
 def serial_number(identity: StatedIdentity) -> str:
-    """Empty where the board has none, which it says with zeros."""
+    """Return the serial number; empty where the board has none, which it reports as zeros."""
     return identity.unique_id if identity.unique_id.strip("0") else ""
 
 
 def readable_time(value: str) -> str:
-    """2026-01-02T03:04:05+00:00 as 2026-01-02 03:04:05 UTC."""
+    """Format 2026-01-02T03:04:05+00:00 as 2026-01-02 03:04:05 UTC."""
     return value.replace("T", " ", 1).replace("+00:00", " UTC")
 
 
@@ -210,7 +211,7 @@ def code_or_text(name: str, value: Any) -> str:
 
 
 def flat(value: Mapping[str, object]) -> str:
-    """A mapping as "name value, name value"."""
+    """Format a mapping as "name value, name value"."""
     return ", ".join(f"{key} {item}" for key, item in value.items() if item not in (None, ""))
 
 
@@ -221,7 +222,7 @@ def revision_of(run: Run) -> str:
 
 
 def reproduction(data: RunData) -> str:
-    """The commands that train the same bits."""
+    """Return the commands that train the same bits."""
     run = data.run
     task = run.gymnasium
     if task is not None and not task.is_named:

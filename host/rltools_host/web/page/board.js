@@ -1,5 +1,5 @@
-// A board of docs/protocol.md: who it is, its hyperparameters and its training; boards/session.py
-// and boards/training.py have it.
+// A board of docs/protocol.md: its identity, its hyperparameters and its training, as in
+// boards/session.py and boards/training.py.
 import { bitsOf } from "./core.js";
 import { Files } from "./files.js";
 import { BoardError, Connection, LinkLost, TIMES, exchange } from "./link.js";
@@ -10,11 +10,11 @@ const CONNECT_LIMIT_MS = 10_000,
 const HEARTBEAT_LIMIT_MS = 3000; // any node of MAVLink sends one a second
 const idOf = (name) => name.slice(0, 16); // what a PARAM message has of a hyperparameter's name
 const REFUSALS = 2; // answers with another value before a value counts as refused
-const MOST_TOKEN = 0xffffff; // so many a float holds
+const MAX_TOKEN = 0xffffff; // the largest that a float holds
 
-/** A number from 1 on that a float holds. */
-export const drawToken = () => 1 + (crypto.getRandomValues(new Uint32Array(1))[0] % MOST_TOKEN);
-/** A word of a command, where it can be pasted into a shell as it is. */
+/** Returns a random number from 1 on that a float holds. */
+export const drawToken = () => 1 + (crypto.getRandomValues(new Uint32Array(1))[0] % MAX_TOKEN);
+/** Returns a word of a command, where it can be pasted into a shell as it is. */
 const isWord = (text) => /^[\w.-]+$/.test(text);
 
 function valueOf(type, bits) {
@@ -34,7 +34,7 @@ export class Board {
     this.isPausing = false;
   }
 
-  /** The board that answers on a link; where none does, a sentence, and the link is closed. */
+  /** Returns the board that answers on a link; where none does, closes the link and throws. */
   static async connect(link, dialect, limitMs = CONNECT_LIMIT_MS) {
     const connection = new Connection(link, dialect);
     try {
@@ -78,7 +78,7 @@ export class Board {
     );
   }
 
-  /** Its identity, with its present state. */
+  /** Reads its identity, with its present state. */
   async askIdentity() {
     return this.#take(await this.askMessage("RLT_IDENTITY", "its identity"));
   }
@@ -145,7 +145,7 @@ export class Board {
 
   // ---- Hyperparameters --------------------------------------------------------------------------
 
-  /** The values of the description's hyperparameters, by name. */
+  /** Reads the values of the description's hyperparameters, by name. */
   async readParameters(parameters) {
     const values = {};
     for (const { name, type } of parameters) {
@@ -219,28 +219,28 @@ export class Board {
     return this.#lead("MAV_CMD_RLT_START", "start", take);
   }
 
-  /** Goes on with one that is at rest. */
+  /** Resumes a run that is at rest. */
   resume(take) {
     return this.#lead("MAV_CMD_RLT_RESUME", "resume", take);
   }
 
-  /** Goes on from a rest; onAccepted() as for command(). */
+  /** Resumes from a rest; onAccepted() as for command(). */
   goOn(onAccepted) {
     return this.#train("MAV_CMD_RLT_RESUME", "resume", onAccepted);
   }
 
-  /** Asks for a pause; who watches gets the result. */
+  /** Asks for a pause; the watcher receives the result. */
   async pause() {
     this.isPausing = true;
     await this.#obey("MAV_CMD_RLT_PAUSE", "pause", [PAUSED, FINISHED]);
   }
 
-  /** An RLT_STATE in words. */
+  /** Returns an RLT_STATE in words. */
   stateName(state) {
     return this.dialect.states[state] ?? `in state ${state}`;
   }
 
-  /** RLT_RESULT of a board that is paused or finished. */
+  /** Reads RLT_RESULT of a board that is paused or finished. */
   async result() {
     return resultOf(await this.askMessage("RLT_RESULT", "its result"));
   }
@@ -272,7 +272,7 @@ export class Board {
     return { result: watch.result };
   }
 
-  /** The result of a run that goes on already. */
+  /** Returns the promise of the result of a run that trains already. */
   watch(take) {
     const watch = new Watch(this, take);
     watch.begin();

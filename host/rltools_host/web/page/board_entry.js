@@ -1,9 +1,9 @@
-// The way to a board at a serial port: says which browsers have one, and fetches the rest of it
-// (board_panel.js) when somebody wants to connect, since most who open the page have no board.
+// The entry to a board at a serial port: names the browsers that have serial ports, and loads the rest
+// (board_panel.js) when somebody wants to connect, since most visitors of the page have no board.
 const button = document.getElementById("board-connect");
 const status = document.getElementById("board-status");
 
-/** Prepares the button, and gives a function to call when the page shows another experiment. `page`
+/** Prepares the button; returns a function to call when the page shows another experiment. `page`
  * is what BoardPanel asks of the page. */
 export function prepareBoard(page) {
   let panel = null;

@@ -1,5 +1,5 @@
-// The part of the page that is about a board at a serial port: who it is, what is fetched from it.
-// What a board says becomes text, never HTML.
+// The panel of a board at a serial port: its identity, and the files fetched from it. A board's text
+// becomes text, never HTML.
 import { Board } from "./board.js";
 import { TrainingPart } from "./board_training.js";
 import { PolicyPart, element } from "./board_policies.js";
@@ -10,7 +10,7 @@ import { BoardError, openSerial, speedOf } from "./link.js";
 
 const get = (id) => document.getElementById(`board-${id}`);
 
-/** A sentence of a clause that may lack the signs of one. */
+/** Returns a clause as a sentence, with a capital letter and a period. */
 const sentence = (text) =>
   `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
@@ -40,13 +40,13 @@ export class BoardPanel {
     return this.run("Choose the board's port.", () => this.#connect());
   }
 
-  /** The page shows another experiment now. */
+  /** Adapts to another experiment on the page. */
   experimentChanged() {
     this.show();
     if (this.board) this.training.experimentChanged();
   }
 
-  // ---- For the parts of it ----------------------------------------------------------------------
+  // ---- Shared by its parts ------------------------------------------------------------------------
 
   say(text, isBad = false) {
     get("status").textContent = text;
@@ -57,12 +57,12 @@ export class BoardPanel {
     this.say(sentence(error.message), true);
   }
 
-  /** What a button does, and what is said meanwhile. */
+  /** Attaches an action and its status text to a button. */
   onClick(id, what, work) {
     get(id).addEventListener("click", () => this.run(what, work));
   }
 
-  /** One thing at a time; what goes wrong is said. */
+  /** Runs one action at a time, and shows its error. */
   async run(what, work) {
     if (this.busy) return;
     const focused = document.activeElement;
@@ -84,8 +84,8 @@ export class BoardPanel {
     }
   }
 
-  // A button that was disabled meanwhile has lost the focus. Where it stays so, what undoes the most
-  // has it, and never what confirms.
+  // A button that was disabled meanwhile has lost the focus. Where it stays disabled, the button that
+  // undoes the most takes it, and never the one that confirms.
   #focus(button) {
     if (document.activeElement !== document.body || button === document.body) return;
     const isThere = !button.hidden && !button.disabled;
@@ -97,7 +97,7 @@ export class BoardPanel {
     get("transfer").value = done / all;
   }
 
-  /** Which of these buttons can be pressed. */
+  /** Enables those of the buttons that can be pressed. */
   enable(buttons) {
     for (const [id, isEnabled] of Object.entries(buttons)) {
       get(id).disabled = this.busy || !isEnabled;
@@ -121,7 +121,7 @@ export class BoardPanel {
     return this.board.files.download(path, (done, all) => this.showTransfer(done, all));
   }
 
-  /** A policy of the board that passes the checks here; `kept` are its bytes, if they are here. */
+  /** Plays a policy of the board that passes the checks here; `kept` has its bytes, if they are here. */
   async fetchPolicy(path, name, kept) {
     const core = new Core(this.page.experiment().compiled);
     try {
@@ -134,7 +134,7 @@ export class BoardPanel {
     }
   }
 
-  /** Offers a file that was fetched. */
+  /** Offers a fetched file for download. */
   keep(bytes, name, text) {
     this.fetched = { bytes, name };
     get("fetched-name").textContent = name;

@@ -1,5 +1,5 @@
-// The policies of a board, as the panel shows them: slots, the push of the one that is played, its
-// trial, and what only a press of the person does: confirm it.
+// The policies of a board in the panel: slots, the push of the policy that is played, its trial, and
+// its confirmation, which only the user's press does.
 import { Core } from "./core.js";
 import { Policies, Push, sha256Of, short } from "./policies.js";
 
@@ -22,13 +22,13 @@ export class PolicyPart {
     );
   }
 
-  /** The board is gone. */
+  /** Clears the panel: the board is gone. */
   forget() {
     this.policies = this.slots = null;
     this.push = null; // whose trial goes on, verified
   }
 
-  /** A board was connected. */
+  /** Shows a board that was connected. */
   async begin() {
     this.policies = new Policies(this.panel.board);
     this.slots = await this.policies.slots();
@@ -94,7 +94,7 @@ export class PolicyPart {
     this.panel.say(`Rolled back. ${this.#acting()}`);
   }
 
-  /** Of this page's, where nobody has confirmed it. */
+  /** Returns a clause on this page's trial, where nobody has confirmed it. */
   async endTrial() {
     if (this.isInTrial && this.push) await this.policies.rollBack(this.push.sha256);
   }
@@ -115,7 +115,7 @@ export class PolicyPart {
     while (this.push === push && this.isInTrial) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       if (panel.busy || this.push !== push) continue;
-      const slots = await this.policies.slots().catch(() => null); // a lost link is said by others
+      const slots = await this.policies.slots().catch(() => null); // others report a lost link
       if (!slots || panel.busy || this.push !== push) continue;
       this.slots = slots;
       if (!slots.trial) {

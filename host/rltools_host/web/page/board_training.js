@@ -32,7 +32,7 @@ export class TrainingPart {
     });
   }
 
-  /** The board is gone. */
+  /** Clears the panel: the board is gone. */
   forget() {
     this.state = IDLE;
     this.isFollowing = false; // a run of the board
@@ -41,7 +41,7 @@ export class TrainingPart {
     this.last = null; // step and counter of the report before
   }
 
-  /** A board was connected. */
+  /** Shows a board that was connected. */
   async begin() {
     this.state = this.panel.board.identity.state;
     if (this.state === TRAINING && !this.#mismatch()) await this.#join();
@@ -71,7 +71,7 @@ export class TrainingPart {
     });
   }
 
-  /** Why the board cannot be commanded from here; empty where it can. */
+  /** Returns why the board cannot be commanded from here; empty where it can. */
   #mismatch() {
     const { board, page } = this.panel;
     const { description } = page.experiment() ?? {};
@@ -142,7 +142,7 @@ export class TrainingPart {
     this.#follow((await this.panel.board.resume((message) => this.#report(message))).result);
   }
 
-  // One that was begun before the page was connected.
+  // Follows a run that began before the page was connected.
   async #join() {
     this.values = await this.panel.board.readParameters(this.#parameters);
     this.panel.page.begin(this.values);

@@ -1,4 +1,4 @@
-// Checkpoints as files: /checkpoint.rltc of a board, and the .safetensors that `rlt train` keeps
+// Checkpoint files: /checkpoint.rltc of a board, and the .safetensors that `rlt train` writes
 // (host/rltools_host/runs/checkpoint.py). Both hold the state's bytes one after another.
 import { Refused, hexadecimal } from "./core.js";
 
@@ -6,7 +6,7 @@ const MAGIC = 0x43544c52; // "RLTC"
 const VERSION = 1, HEADER_BYTES = 64, SHA256_AT = 24, SHA256_BYTES = 32, CHECKED_BYTES = 56;
 const FORMAT = "rltools-checkpoint-2";
 const HASH_PLACE = "0".repeat(64);
-const MOST_HEADER_BYTES = 1 << 20;
+const MAX_HEADER_BYTES = 1 << 20;
 const DTYPE_BYTES = { F32: 4, F64: 8, U32: 4, U8: 1 };
 
 const refuse = (reason) => {
@@ -22,7 +22,7 @@ export function crc32(bytes, from = 0xffffffff) {
   return ~crc >>> 0;
 }
 
-/** {image, hyperparameters} of a file of either kind: a /checkpoint.rltc that the core checks, and
+/** Returns {image, hyperparameters} of a file of either kind: a /checkpoint.rltc that the core checks, and
  * what the file says of the run. */
 export function checkpointOf(core, description, file) {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
@@ -33,7 +33,7 @@ export function checkpointOf(core, description, file) {
 
 function fromSafetensors(core, description, file, view) {
   const headerBytes = Number(view.getBigUint64(0, true));
-  if (headerBytes > Math.min(MOST_HEADER_BYTES, file.length - 8)) refuse("it is not a checkpoint");
+  if (headerBytes > Math.min(MAX_HEADER_BYTES, file.length - 8)) refuse("it is not a checkpoint");
   const header = new TextDecoder().decode(file.subarray(8, 8 + headerBytes));
   let entries, metadata, hyperparameters;
   try {
@@ -72,7 +72,7 @@ function fromSafetensors(core, description, file, view) {
   return { image, hyperparameters };
 }
 
-/** The present state as the .safetensors of `rlt train`. */
+/** Returns the present state as the .safetensors of `rlt train`. */
 export function safetensorsOf(core, description, values) {
   const image = core.checkpoint();
   const fields = new DataView(image.buffer);

@@ -1,5 +1,5 @@
-// What a policy is made for, and what a board's policies must be made for: channels and rate, as
-// policies/contract.py has it (docs/policy_image.md).
+// The contract of a policy and of a board: channels and rate, as in policies/contract.py
+// (docs/policy_image.md).
 import { crc32 } from "./checkpoint.js";
 import { hexadecimal } from "./core.js";
 import { printable } from "./frames.js";
@@ -31,7 +31,7 @@ function records(bytes, count) {
   );
 }
 
-/** The contract of an image that the core has accepted: {observations, actions}, records of
+/** Returns the contract of an image that the core has accepted: {observations, actions}, records of
  * channels; {names} of choices; {interval}, µs. */
 export function contractOfImage(image) {
   const view = new DataView(image.buffer, image.byteOffset);
@@ -53,7 +53,7 @@ export function contractOfImage(image) {
   };
 }
 
-/** Of a board's /contract.bin; null where it contradicts itself. */
+/** Parses a board's /contract.bin; null where it contradicts itself. */
 function contractOfBoard(content) {
   const tail = content.length - 8;
   if (tail < 0) return null;
@@ -70,14 +70,14 @@ function contractOfBoard(content) {
   };
 }
 
-/** The checksum by which a board names its contract, of the first `count` observations. */
+/** Returns the checksum by which a board names its contract, of the first `count` observations. */
 function checksumOf({ observations, actions, names, interval }, count) {
   const parts = [...observations.slice(0, count), ...actions, names, interval];
   return crc32(Uint8Array.from(parts.flatMap((part) => [...part])));
 }
 
-/** Whether a place with this checksum gives the policy what it sees: the contract's observations,
- * and behind them only past actions and sums, which the place adds by itself. */
+/** Returns whether a board with this checksum supplies the policy's inputs: the contract's
+ * observations, and behind them only past actions and sums, which the executor adds by itself. */
 export function isMadeFor(contract, checksum) {
   for (let count = contract.observations.length; count > 0; count--) {
     if (checksumOf(contract, count) === checksum) return true;
@@ -87,7 +87,7 @@ export function isMadeFor(contract, checksum) {
   return false;
 }
 
-/** In what a board's contract differs, as "X there, Y here". */
+/** Returns how a board's contract differs, as "X there, Y here". */
 export function contractDifference(ours, content) {
   const theirs = contractOfBoard(content);
   if (!theirs) return "the board's contradicts itself";

@@ -11,7 +11,7 @@ const RELAXED_MADD = new Uint8Array([
   0xfd, 0x85, 2, 0xfd, 0x1f, 0, 0x0b, // relaxed_madd, lane 0, end
 ]);
 
-/** Whether this engine, on this processor, fuses relaxed SIMD's multiply-add: (1 + 2^-12)^2 -
+/** Returns whether this engine, on this processor, fuses relaxed SIMD's multiply-add: (1 + 2^-12)^2 -
  * (1 + 2^-11) is then 2^-24, and 0 where the product is rounded first. */
 export async function fusesMultiplyAdd() {
   if (!WebAssembly.validate(RELAXED_MADD)) return false;
@@ -19,7 +19,7 @@ export async function fusesMultiplyAdd() {
   return instance.exports.f(1 + 2 ** -12, 1 + 2 ** -12, -(1 + 2 ** -11)) === 2 ** -24;
 }
 
-/** The compiled module for this engine: {module, kind}. read(kind) gives the bytes of "lanes" or
+/** Returns the compiled module for this engine: {module, kind}. read(kind) returns the bytes of "lanes" or
  * "exact". A module whose arithmetic is not exact is not taken; that of neither is an Error. */
 export async function chooseModule(read) {
   const kinds = (await fusesMultiplyAdd()) ? ["lanes", "exact"] : ["exact"];
@@ -55,7 +55,7 @@ export async function read(path) {
   return response;
 }
 
-/** The four bytes of a number of this type. */
+/** Returns the four bytes of a number of this type. */
 export function bitsOf(type, value) {
   const bits = new DataView(new ArrayBuffer(4));
   if (type === "U32") bits.setUint32(0, value);
@@ -63,7 +63,7 @@ export function bitsOf(type, value) {
   return bits.getUint32(0);
 }
 
-/** What every module has: its self-test, and a policy image that it takes or refuses. */
+/** What modules share: a self-test, and a policy image that they take or refuse. */
 export class Module {
   constructor(module) {
     this.exports = new WebAssembly.Instance(module, {}).exports;
@@ -75,7 +75,7 @@ export class Module {
     return fault ? this.text(this.exports.arithmetic_fault_text(fault)) : "";
   }
 
-  /** The policy image that is played; Refused where it cannot be. */
+  /** Opens the policy image that is played; throws Refused where it cannot be. */
   openPolicy(image) {
     const fits = image.length <= this.exports.image_capacity();
     if (fits) this.bytes(this.exports.image_buffer(), image.length).set(image);
@@ -99,38 +99,38 @@ export class Module {
 export class Core extends Module {
   #dimensions = { observations: 0, actions: 0 }; // of the policy that was opened
 
-  /** Of the hyperparameter with this index in the description; false where it is out of bounds. */
+  /** Sets the hyperparameter with this index in the description; false where it is out of bounds. */
   setHyperparameter(index, type, value) {
     return Boolean(this.exports.set_hyperparameter(index, bitsOf(type, value)));
   }
 
-  /** A whole evaluation: {mean, std} of the returns. */
+  /** Runs a whole evaluation; returns {mean, std} of the returns. */
   evaluate() {
     this.exports.begin_evaluation();
     while (this.exports.evaluate(1000)) continue;
     return { mean: this.exports.evaluation_mean(), std: this.exports.evaluation_std() };
   }
 
-  /** Why training stopped, and what to do; "" where it did not. */
+  /** Returns why training stopped, and what to do; "" where it did not. */
   stopped() {
     const why = this.text(this.exports.stopped_text()).replace(/^training stopped: /, "");
     return why && `${why}; ${remedyOf(why)}`;
   }
 
-  /** SHA-256 of the training state, as every device states it. */
+  /** Returns the SHA-256 of the training state, as every device states it. */
   stateHash() {
     this.exports.state_header();
     return hexadecimal(this.bytes(this.exports.checkpoint_header() + SHA256_AT, SHA256_BYTES));
   }
 
-  /** SHA-256 of some bytes, which the module transfers at once. */
+  /** Returns the SHA-256 of some bytes, which the module transfers at once. */
   sha256(bytes) {
     if (bytes.length > this.exports.transfer_bytes()) throw new Refused("its header is too long");
     this.bytes(this.exports.transfer_buffer(), bytes.length).set(bytes);
     return hexadecimal(this.bytes(this.exports.sha256_of_transfer(bytes.length), SHA256_BYTES));
   }
 
-  /** /checkpoint.rltc of the present state (docs/protocol.md). */
+  /** Returns /checkpoint.rltc of the present state (docs/protocol.md). */
   checkpoint() {
     this.exports.state_header();
     const file = new Uint8Array(HEADER_BYTES + this.exports.state_bytes());
@@ -142,7 +142,7 @@ export class Core extends Module {
     return file;
   }
 
-  /** Takes a checkpoint's state. Where that is Refused, this run is spoilt: ask a Core that nobody
+  /** Takes a checkpoint's state. Where that is Refused, this run is damaged: ask a Core that nobody
    * needs. */
   restore(file) {
     const bytes = this.exports.state_bytes();
@@ -157,7 +157,7 @@ export class Core extends Module {
     this.#refuse(this.exports.checkpoint_reason());
   }
 
-  /** The policy image of the present state. */
+  /** Returns the policy image of the present state. */
   policy() {
     const count = this.exports.write_policy();
     return this.bytes(this.exports.image_buffer(), count).slice();
@@ -169,7 +169,7 @@ export class Core extends Module {
     this.#dimensions = { observations, actions };
   }
 
-  /** The first examples of that image, run here: {observation}, the first {layers}' checksums and the
+  /** Returns the first examples of that image, run here: {observation}, the first {layers}' checksums and the
    * {action}, bits as numbers. */
   examples(most) {
     const { observations, actions } = this.#dimensions;

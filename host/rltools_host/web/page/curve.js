@@ -3,7 +3,7 @@
 import { svgElement } from "./picture.js";
 
 const WIDTH = 480, HEIGHT = 260, LEFT = 56, RIGHT = 12, TOP = 10, BOTTOM = 34;
-const MOST_POINTS = 600; // of a kind; then every second one goes
+const MAX_POINTS = 600; // of a kind; then every second one goes
 const REST_MS = 500; // after a drawing, until episodes are drawn
 
 function ticks(low, high, count) {
@@ -15,11 +15,11 @@ function ticks(low, high, count) {
   return found;
 }
 
-/** The last one stays. */
+/** Halves the points where there are too many; the last one stays. */
 const thinned = (points) =>
-  points.length > MOST_POINTS ? points.filter((_, index) => (points.length - 1 - index) % 2 === 0) : points;
+  points.length > MAX_POINTS ? points.filter((_, index) => (points.length - 1 - index) % 2 === 0) : points;
 
-/** One element for all points: strokes of no length, with round ends. */
+/** Returns one element for all points: strokes of no length, with round ends. */
 const dots = (look, points) =>
   svgElement("path", { class: look, d: points.map(([x, y]) => `M${x.toFixed(1)},${y.toFixed(1)}h.01`).join("") });
 
@@ -98,7 +98,7 @@ export class Curve {
     parts.push(dots("dot", known.map(([step, mean]) => [x(step), y(mean)])));
     this.svg.replaceChildren(...parts);
     const last = known.at(-1);
-    const said = last ? `mean return ${last[1].toFixed(1)} at step ${last[0]}` : "no evaluation yet";
-    this.svg.setAttribute("aria-label", `Learning curve: ${said}`);
+    const text = last ? `mean return ${last[1].toFixed(1)} at step ${last[0]}` : "no evaluation yet";
+    this.svg.setAttribute("aria-label", `Learning curve: ${text}`);
   }
 }

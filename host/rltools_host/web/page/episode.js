@@ -6,20 +6,20 @@ import { Picture } from "./picture.js";
 const SHOWN = 4; // channels in words
 
 export class EpisodePlayer {
-  /** `places`: {svg, words, slider, row}; `compiled` is the experiment's module. */
-  constructor(compiled, description, places) {
+  /** `elements`: {svg, words, slider, row}; `compiled` is the experiment's module. */
+  constructor(compiled, description, elements) {
     this.core = new Core(compiled);
     this.compiled = compiled;
     this.description = description;
-    this.places = places;
-    this.picture = new Picture(places.svg, description.picture);
-    places.svg.setAttribute("aria-label", `${description.environment.name}, played by the policy`);
-    places.row.hidden = false;
+    this.elements = elements;
+    this.picture = new Picture(elements.svg, description.picture);
+    elements.svg.setAttribute("aria-label", `${description.environment.name}, played by the policy`);
+    elements.row.hidden = false;
     this.due = 0; // s
     this.pushing = false;
-    const { svg, slider } = places;
-    this.ending = new AbortController();
-    const on = (target, kind, act) => target.addEventListener(kind, act, { signal: this.ending.signal });
+    const { svg, slider } = elements;
+    this.listeners = new AbortController();
+    const on = (target, kind, act) => target.addEventListener(kind, act, { signal: this.listeners.signal });
     const follow = (event) => {
       const { left, width } = svg.getBoundingClientRect();
       slider.value = Math.max(-1, Math.min(1, ((event.clientX - left) / width) * 2 - 1));
@@ -39,24 +39,24 @@ export class EpisodePlayer {
     for (const kind of ["pointerup", "pointercancel"]) on(svg, kind, release);
   }
 
-  /** Another one takes its place on the page. */
+  /** Removes itself from the page, for another player. */
   close() {
-    this.ending.abort();
-    this.places.svg.toggleAttribute("hidden", true);
-    this.places.row.hidden = true;
+    this.listeners.abort();
+    this.elements.svg.toggleAttribute("hidden", true);
+    this.elements.row.hidden = true;
   }
 
-  /** Refused where the image cannot be played; the one before then plays on. */
+  /** Plays an image; throws Refused where it cannot be played, and the one before then plays on. */
   open(image) {
     new Core(this.compiled).openPolicy(image);
     this.core.openPolicy(image);
   }
-  /** The run's policy as it is now, and the step that it is of. */
+  /** Plays the run's policy as it is now, and the step that it is of. */
   follow(image) {
     this.core.openPolicy(image);
   }
 
-  /** Episode `number` of the seed, by these values of the hyperparameters. */
+  /** Begins episode `number` of the seed, by these values of the hyperparameters. */
   begin(seed, number, values) {
     this.description.hyperparameters.forEach(({ name, type }, index) => {
       if (name in values) this.core.setHyperparameter(index, type, values[name]);
@@ -65,19 +65,19 @@ export class EpisodePlayer {
     this.#draw();
   }
 
-  /** Goes on by so many seconds; true where the episode is over. */
+  /** Advances by so many seconds; returns true where the episode is over. */
   advance(seconds) {
     const interval = this.core.exports.step_s();
     let outcome = null;
     for (this.due += seconds; this.due >= interval && outcome !== ENDED; this.due -= interval) {
-      outcome = this.core.exports.step_episode(this.pushing ? Number(this.places.slider.value) : NaN);
+      outcome = this.core.exports.step_episode(this.pushing ? Number(this.elements.slider.value) : NaN);
       if (outcome !== GOES_ON && outcome !== ENDED) return false;
     }
     if (outcome !== null) this.#draw();
     return outcome === ENDED;
   }
 
-  /** A link restores nothing of it but the run; the names that it cannot set. */
+  /** Returns the names that it cannot set: a link restores the run alone. */
   restore(words) {
     return Object.keys(words);
   }
@@ -92,6 +92,6 @@ export class EpisodePlayer {
     this.picture.draw(new Map(names.map((name, index) => [name, values[index]])));
     const words = names.slice(0, SHOWN).map((name, index) => `${name.replaceAll("_", " ")} ${values[index].toFixed(2)}`);
     const total = this.core.exports.episode_return().toLocaleString("en", { maximumFractionDigits: 1 });
-    this.places.words.textContent = [`return ${total}`, ...words].join(" · ");
+    this.elements.words.textContent = [`return ${total}`, ...words].join(" · ");
   }
 }

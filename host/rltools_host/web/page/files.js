@@ -35,8 +35,8 @@ const INVALID_SESSION = 4,
   NO_SESSIONS = 5,
   END_OF_FILE = 6;
 export const FILE_NOT_FOUND = 10;
-// Without anything new for so many times as long as an answer takes at most, the board is taken for
-// lost. Nothing limits the time of a transfer otherwise, however slow its link is.
+// The board is taken for lost after this many answer limits without anything new. Nothing else limits
+// the time of a transfer, however slow its link is.
 const PATIENCE = 60;
 const LONGEST_FILE = 1 << 28;
 const SESSION_LIMIT_MS = 15_000; // that another program may hold the board's session
@@ -44,7 +44,7 @@ const BURST_PACKETS = 4096; // of one burst, at most
 const VAIN_BURSTS = 3; // one after another that bring nothing: then there are no more
 const UPLOADS = 4; // of one file, each where the board has closed the session of the last one
 
-/** The board does not do what was asked of a file; `code` says why. */
+/** A board's refusal of a request about a file; `code` says why. */
 export class FileRefused extends BoardError {
   constructor(message, code) {
     super(message);
@@ -52,7 +52,7 @@ export class FileRefused extends BoardError {
   }
 }
 
-/** The board has ended the session of a transfer. */
+/** The end of a transfer's session by the board. */
 class SessionClosed extends LinkLost {}
 
 /** MAVLink's CRC-32: zlib's, but from 0 and not inverted. */
@@ -78,15 +78,15 @@ const wordOf = (data) =>
 const reasonOf = (packet) => packet.data[0] ?? 0;
 const total = (intervals) => intervals.reduce((sum, [begin, end]) => sum + end - begin, 0);
 
-/** Whether it answers a request of this kind, in the same session. */
+/** Returns whether it answers a request of this kind, in the same session. */
 function answers(packet, request) {
   if ((packet.opcode !== ACK && packet.opcode !== NAK) || packet.request !== request.opcode)
     return false;
   return packet.session === request.session || !IN_SESSION.has(request.opcode);
 }
 
-/** Puts the data of an ACK where it belongs; the intervals that are missing then. */
-function place({ offset, data }, content, missing) {
+/** Stores the data of an ACK at its offset; returns the intervals that are still missing. */
+function store({ offset, data }, content, missing) {
   const end = offset + data.length;
   if (offset === end || end > content.length) return missing;
   content.set(data, offset);
@@ -111,7 +111,7 @@ export class Files {
     this.arrived = () => {};
   }
 
-  /** Whole, with the CRC-32 that the board states. */
+  /** Downloads a whole file, with the CRC-32 that the board states. */
   download(path, progress = () => {}) {
     return this.#transfer(path, async () => {
       const size = await this.#open(OPEN_TO_READ);
@@ -140,7 +140,7 @@ export class Files {
     });
   }
 
-  /** Writes a file on the board, which checks it when the session is closed; anew where the board
+  /** Writes a file on the board, which checks it when the session is closed; again where the board
    * has closed it after a silence. */
   upload(path, content, progress = () => {}) {
     return this.#transfer(path, async () => {
@@ -164,7 +164,7 @@ export class Files {
     await this.#request(TERMINATE, { session: this.session });
   }
 
-  /** MAVLink's CRC-32 of a file, as the board computes it. */
+  /** Returns MAVLink's CRC-32 of a file, as the board computes it. */
   crc32(path) {
     return this.#transfer(path, () => this.#statedCrc32());
   }
@@ -184,7 +184,7 @@ export class Files {
     }
   }
 
-  /** Something new has come. */
+  /** Notes that something new has come. */
   #progressed() {
     this.deadline = performance.now() + PATIENCE * TIMES.answer;
   }
@@ -193,7 +193,7 @@ export class Files {
     return wordOf((await this.#request(CRC32, { data: this.#pathBytes })).data);
   }
 
-  // Opens the file, and gives its size. Where the session is in use it may be left from a page or
+  // Opens the file; returns its size. Where the session is in use it may be left from a page or
   // program of this host that has ended: that is reset. Those of other hosts expire.
   async #open(opcode) {
     const giveUp = performance.now() + SESSION_LIMIT_MS;
@@ -230,7 +230,7 @@ export class Files {
 
   async #read(content, missing, size) {
     const reply = await this.#ask(READ, { session: this.session, offset: missing[0][0], size });
-    if (reply.opcode === ACK) return place(reply, content, missing);
+    if (reply.opcode === ACK) return store(reply, content, missing);
     await this.#reopen(reply, content.length);
     return missing;
   }
@@ -255,7 +255,7 @@ export class Files {
         continue;
       }
       const left = total(missing);
-      missing = place(reply, content, missing);
+      missing = store(reply, content, missing);
       if (total(missing) < left) this.#progressed();
       progress(size - total(missing), size);
       isEnded = reply.isComplete;

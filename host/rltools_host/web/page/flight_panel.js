@@ -5,10 +5,10 @@ import { Flight, GOES_ON, Trials } from "./flight.js";
 import { Scene } from "./scene.js";
 import { Settings, isWithin } from "./settings.js";
 
-const PUSH_M_S = 1, MOST_PUSH_M_S = 3;
+const PUSH_M_S = 1, MAX_PUSH_M_S = 3;
 const TRIALS = 10, TRIAL_MS = 8, TRAINING_TRIAL_MS = 2; // flights of a policy; of each frame
-const WORDS_S = 0.2; // until what is said in words is said anew
-const TRAINING_S = 4; // after which a flight begins anew, while the policy changes
+const WORDS_S = 0.2; // until the description in words is renewed
+const TRAINING_S = 4; // after which a flight restarts, while the policy changes
 const TURN_A_PIXEL = 0.008, TURN_A_KEY = 0.12;
 const SHOWN_S = 0.6; // of a push
 const CALM_S = 0.5; // within the radius, after a push
@@ -31,19 +31,19 @@ export async function loadFlight() {
 }
 
 export class FlightPlayer {
-  /** For an experiment with a gate; say(text) tells those who do not see it what happens, and
+  /** For an experiment with a gate; say(text) reports events to those who do not see it, and
    * changed() that the drone is another one. */
-  constructor({ module, document }, description, places, say, changed) {
+  constructor({ module, document }, description, elements, say, changed) {
     this.flight = new Flight(module, document);
     this.trials = new Trials(module, document, description.gate, TRIALS);
-    Object.assign(this, { document, places, say, changed, gate: description.gate, values: {} });
+    Object.assign(this, { document, elements, say, changed, gate: description.gate, values: {} });
     this.scene = new Scene(get("scene"));
-    this.time = this.due = this.saidAt = 0; // s, of the flight; of ticks to come; of the words
+    this.time = this.due = this.describedAt = 0; // s, of the flight; of ticks to come; of the words
     this.wanted = {}; // what is to be changed once there is a drone
     this.settings = null;
     this.pull = this.pushed = null;
     this.isStale = true;
-    this.ending = new AbortController();
+    this.listeners = new AbortController();
     for (const id of PARTS) get(id).hidden = false;
     const tables = document.tables.map((name, index) => new Option(name, index + 1));
     get("airframe").replaceChildren(new Option("the run's", 0), ...tables);
@@ -52,7 +52,7 @@ export class FlightPlayer {
   }
 
   close() {
-    this.ending.abort();
+    this.listeners.abort();
     for (const id of PARTS) get(id).hidden = true;
   }
 
@@ -74,7 +74,7 @@ export class FlightPlayer {
     this.flight.exports.begin_flight(seed, number, true);
     this.scene.clear();
     this.time = this.due = 0;
-    this.saidAt = -WORDS_S;
+    this.describedAt = -WORDS_S;
     this.pushed = null;
     this.isStale = true;
     this.#draw(0);
@@ -169,7 +169,7 @@ export class FlightPlayer {
 
   #listen() {
     const canvas = get("scene");
-    const on = (target, kind, act) => target.addEventListener(kind, act, { signal: this.ending.signal });
+    const on = (target, kind, act) => target.addEventListener(kind, act, { signal: this.listeners.signal });
     let held = null; // "drone" or "view"
     const at = ({ clientX, clientY }) => {
       const { left, top } = canvas.getBoundingClientRect();
@@ -181,7 +181,7 @@ export class FlightPlayer {
     });
     on(canvas, "pointermove", (event) => {
       if (held === "view") this.scene.turn(TURN_A_PIXEL * event.movementX, TURN_A_PIXEL * event.movementY);
-      if (held === "drone") this.pull = this.scene.pull(...at(event), MOST_PUSH_M_S);
+      if (held === "drone") this.pull = this.scene.pull(...at(event), MAX_PUSH_M_S);
       if (held) this.isStale = true;
     });
     on(canvas, "pointerup", () => {
@@ -218,7 +218,7 @@ export class FlightPlayer {
     on(window, "resize", lookUp);
     const observer = new ResizeObserver(lookUp);
     observer.observe(canvas);
-    this.ending.signal.addEventListener("abort", () => observer.disconnect());
+    this.listeners.signal.addEventListener("abort", () => observer.disconnect());
     on(matchMedia("(prefers-color-scheme: dark)"), "change", lookUp);
   }
 
@@ -232,10 +232,10 @@ export class FlightPlayer {
     this.scene.draw(moment, seconds, { rotors, radius: this.gate.radius_m, pull: push });
     const { position_m: p, target_position_m: t, velocity_m_s: v, attitude: q } = moment;
     const apart = Math.hypot(p[0] - t[0], p[1] - t[1], p[2] - t[2]);
-    if (seconds === 0 || this.time - this.saidAt >= WORDS_S) {
-      this.saidAt = this.time;
+    if (seconds === 0 || this.time - this.describedAt >= WORDS_S) {
+      this.describedAt = this.time;
       const tilt = (180 / Math.PI) * Math.acos(Math.max(-1, Math.min(1, 1 - 2 * (q[1] ** 2 + q[2] ** 2))));
-      this.places.words.textContent = [
+      this.elements.words.textContent = [
         `${apart.toFixed(2)} m from the target`, `${Math.hypot(...v).toFixed(2)} m/s`, `tilt ${tilt.toFixed(0)}°`,
         `rotors ${Array.from(moment.rotor_speed, percent).join(" ")} %`,
         `wind ${Math.hypot(...moment.gust_m_s2).toFixed(1)} m/s²`,

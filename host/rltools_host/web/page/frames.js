@@ -32,17 +32,17 @@ const WRITERS = {
   f: (view, at, value) => view.setFloat32(at, value, true),
 };
 
-/** What a stranger on the port wrote, without what cannot be printed. */
+/** Returns another program's text on the port, without what cannot be printed. */
 export const printable = (text) =>
   text.replace(/[\p{C}\p{Z}]/gu, (letter) => (letter === " " ? letter : "?"));
 
-/** A field of characters, which ends at its first zero. */
+/** Returns a field of characters, which ends at its first zero. */
 function textOf(bytes) {
   const end = bytes.indexOf(0);
   return printable(new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end)));
 }
 
-/** CRC-16/MCRF4XX of some bytes and of the message's CRC_EXTRA. */
+/** Returns the CRC-16/MCRF4XX of some bytes and of the message's CRC_EXTRA. */
 function checksum(bytes, extra) {
   let crc = 0xffff;
   const add = (byte) => {
@@ -76,7 +76,7 @@ export class Dialect {
     }
   }
 
-  /** Bytes of the message's payload; what is not given is 0. */
+  /** Returns the bytes of the message's payload; fields that are not given are 0. */
   payload(name, values) {
     const { size, fields } = this.byName.get(name);
     const bytes = new Uint8Array(size);
@@ -90,7 +90,7 @@ export class Dialect {
     return bytes;
   }
 
-  /** {kind, system, component, bytes, and the fields}; bytes is the whole payload. */
+  /** Returns {kind, system, component, bytes, and the fields}; bytes is the whole payload. */
   message({ name, size, fields }, frame) {
     const bytes = new Uint8Array(size);
     bytes.set(frame.subarray(HEADER_BYTES, HEADER_BYTES + frame[1]));
@@ -108,7 +108,7 @@ export class Dialect {
   }
 }
 
-/** Turns chunks of bytes into messages. Never throws, whatever the bytes are. */
+/** A decoder of chunks of bytes into messages. It never throws, whatever the bytes are. */
 export class FrameDecoder {
   constructor(dialect) {
     this.messagesReceived = 0;
@@ -120,7 +120,7 @@ export class FrameDecoder {
     this.last = new Map(); // sender -> the last frame
   }
 
-  /** The messages that `chunk` completes, in order. */
+  /** Returns the messages that `chunk` completes, in order. */
   feed(chunk) {
     const buffer = new Uint8Array(this.buffer.length + chunk.length);
     buffer.set(this.buffer);
@@ -157,7 +157,7 @@ export class FrameDecoder {
     );
   }
 
-  // Bytes of the frame at `start`; 0 if there can be none, null if its header is not here.
+  // Returns the bytes of the frame at `start`; 0 if there can be none, null if its header is not here.
   #frameLength(start) {
     const header = this.buffer.subarray(start, start + HEADER_BYTES);
     if (header.length > 2 && header[2] & ~SIGNED_FLAG) return 0;
@@ -176,7 +176,7 @@ export class FrameDecoder {
     return checksum(this.buffer.subarray(start + 1, end), this.#layout(start).extra) === stated;
   }
 
-  // Where two good frames that adjoin each other and the last accepted message begin: a corrupt
+  // Returns where two good frames that adjoin each other and the last accepted message begin: a corrupt
   // length makes a frame seem to be still arriving, and would hold these back.
   #nextInStep(position) {
     const { buffer } = this;
@@ -239,7 +239,7 @@ export class FrameEncoder {
     return this.encodePayload(name, this.dialect.payload(name, values));
   }
 
-  /** The frame of a payload that is laid out already. */
+  /** Returns the frame of a payload that is laid out already. */
   encodePayload(name, payload) {
     const { number, extra } = this.dialect.byName.get(name);
     let count = payload.length;

@@ -10,13 +10,13 @@ export const TIMES = { answer: 1000, limit: 15_000 };
 const WORST_ERROR = 3; // MAV_SEVERITY_ERROR: smaller numbers are worse
 export const USUAL_BAUD = 115_200; // as transport.py has it
 
-/** Something that a person is told, in a sentence. */
+/** An error that is shown to the user, as a sentence. */
 export class BoardError extends Error {}
 export class LinkLost extends BoardError {}
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** The speed of a port, {baud, assumed}: that of the board of this name, else of the one whose USB
+/** Returns the speed of a port, {baud, assumed}: that of the board of this name, else of the one whose USB
  * number the port has, else the usual one; `assumed` is a sentence where nothing states it. */
 export function speedOf(port, boards, name) {
   const { usbVendorId, usbProductId } = port.getInfo?.() ?? {};
@@ -28,7 +28,7 @@ export function speedOf(port, boards, name) {
   return { baud, assumed: `Assumed: ${baud.toLocaleString("en")} baud, as no board has USB ${id}; choose the board beside Connect to state it.` };
 }
 
-/** The link of a serial port of the browser's: {name, readable, writable, close()}. A link's
+/** Returns the link of a serial port of the browser's: {name, readable, writable, close()}. A link's
  * `readable` is another stream after an error that the port survives, and null once it is gone. */
 export async function openSerial(port, baudRate) {
   try {
@@ -56,7 +56,7 @@ export async function openSerial(port, baudRate) {
   };
 }
 
-/** Messages to and from one node: `target`, or any while there is none. */
+/** A connection with one node: `target`, or any while there is none. */
 export class Connection {
   constructor(link, dialect) {
     this.link = link;
@@ -111,7 +111,7 @@ export class Connection {
     return performance.now() - this.lastHeard;
   }
 
-  /** LinkLost where the board has not been heard for long. */
+  /** Throws LinkLost where the board has not been heard for long. */
   checkSilence() {
     if (this.silenceMs > SILENCE_LIMIT_MS) {
       throw new LinkLost(
@@ -121,7 +121,7 @@ export class Connection {
     }
   }
 
-  /** What `promise` gives; `late` after the time; throws where the link is lost meanwhile. */
+  /** Waits for `promise`; returns `late` after the time; throws where the link is lost meanwhile. */
   async within(promise, ms, late = null) {
     if (this.failure) throw this.failure;
     let timer, fail;
@@ -199,7 +199,7 @@ export class Connection {
   }
 }
 
-/** Listens for messages of some kinds, and for error texts, until it is closed. */
+/** A listener for messages of some kinds, and for error texts, until it is closed. */
 export class Exchange {
   constructor(connection, ...kinds) {
     this.connection = connection;
@@ -209,7 +209,7 @@ export class Exchange {
     this.stop = connection.listen([...kinds, "STATUSTEXT"], (message) => this.#take(message));
   }
 
-  /** Sends a request, again and again, until answerOf(message) is not null, and gives that. It is
+  /** Sends a request, again and again, until answerOf(message) is not null, and returns that. It is
    * called at the message's arrival, before what comes behind it. */
   async ask(send, answerOf, what) {
     const end = performance.now() + TIMES.limit;
@@ -243,7 +243,7 @@ export class Exchange {
     );
   }
 
-  /** What the board said of an error meanwhile, as a clause. */
+  /** Returns the board's error text since then, as a clause. */
   get because() {
     return this.errorText ? ` (it says "${this.errorText}")` : "";
   }
@@ -254,7 +254,7 @@ export class Exchange {
   }
 }
 
-/** What `work` makes of an exchange, which ends with it. */
+/** Runs `work` with an exchange, which ends with it; returns its result. */
 export async function exchange(connection, kinds, work) {
   const opened = new Exchange(connection, ...kinds);
   try {

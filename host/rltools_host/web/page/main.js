@@ -14,7 +14,7 @@ const TRAINING_FRAME_MS = 25; // until the next frame is asked for: 30 a second 
 const curve = new Curve(get("curve"));
 const worker = new Worker("worker.js", { type: "module" });
 
-const places = { svg: get("picture"), words: get("channels"), slider: get("push"), row: get("push-row") };
+const elements = { svg: get("picture"), words: get("channels"), slider: get("push"), row: get("push-row") };
 let site, description, compiled, settings;
 let boardChanged; // to call when another experiment is shown
 let giveRun = () => {}; // to the board, once the worker has sent it
@@ -48,13 +48,13 @@ function address() {
   return `#${words}`;
 }
 
-/** The values of the run that is shown, where it has begun; null where the fields' still count. */
+/** Returns the values of the run that is shown; null before it begins. */
 function inForce() {
   if (reporter === "board") return boardValues;
   return hasBegun ? ranWith : null;
 }
 
-/** Marks the fields that say other than the run that is shown. */
+/** Marks the fields that differ from the run that is shown. */
 function markFields() {
   const names = settings.mark(inForce());
   const [are, they] = names.length === 1 ? ["is", "It counts"] : ["are", "They count"];
@@ -69,7 +69,7 @@ function fieldChanged() {
 }
 
 let addressTimer = 0;
-/** While a slider moves, browsers do not let the address change each time. */
+/** Updates the address later: browsers limit its changes. */
 function addressLater() {
   clearTimeout(addressTimer);
   addressTimer = setTimeout(() => history.replaceState(null, "", address()), 300);
@@ -87,7 +87,7 @@ function takeAddress() {
   wrongWords = wrong.map(([name]) => name);
 }
 
-/** What is wrong with the address, or an empty text. */
+/** Returns what is wrong with the address, or an empty text. */
 function addressFault() {
   const names = wrongWords.map((name) => name.slice(0, 20)).join(", ");
   return names && `The link's ${names} cannot be set; the rest is.`;
@@ -129,7 +129,7 @@ function showProgress(step, steps) {
   get("progress").value = Math.min(1, step / steps);
 }
 
-/** Clears what the run before has shown. */
+/** Clears the figures of the run before. */
 function showRunOf(who, steps) {
   reporter = who;
   markFields();
@@ -199,8 +199,8 @@ const answers = {
     setTraining("finished");
     showState(step, hash);
     const same = get("devices").querySelector(".same"), other = get("devices").querySelector(".other");
-    const said = same ? ": the bits of the devices below" : other ? ": not the bits of the devices below" : "";
-    say(`Finished ${number(step)} steps${said}.`, Boolean(other));
+    const clause = same ? ": the bits of the devices below" : other ? ": not the bits of the devices below" : "";
+    say(`Finished ${number(step)} steps${clause}.`, Boolean(other));
   },
   diverged({ step, why }) {
     setTraining("finished");
@@ -221,8 +221,8 @@ const answers = {
     setTraining("at-rest");
     playTraining();
     const which = assumed.length === description.hyperparameters.length ? "the hyperparameters" : assumed.join(", ");
-    const said = assumed.length ? ` It does not state ${which}: the fields' values are taken.` : "";
-    say(`Checkpoint restored: Train goes on with it.${said}`);
+    const clause = assumed.length ? ` It does not state ${which}: the fields' values are taken.` : "";
+    say(`Checkpoint restored: Train goes on with it.${clause}`);
   },
   refused({ what, reason }) {
     say(what ? `${what}: ${reason}.` : `${reason}.`, true);
@@ -275,7 +275,7 @@ function playTraining() {
 
 // ---- The episode that is played ------------------------------------------------------------------
 
-/** Quadrotors fly in a module of their own, whose files only their pages load. */
+/** Loads the quadrotor's module, if the page needs it. */
 async function showPlayer() {
   const now = description;
   player?.close();
@@ -285,8 +285,8 @@ async function showPlayer() {
     const flights = now.gate && (await import("./flight_panel.js"));
     const loaded = flights && (await flights.loadFlight());
     if (now !== description) return; // another experiment was chosen meanwhile
-    if (flights) player = new flights.FlightPlayer(loaded, now, places, sayOfFlight, addressLater);
-    else player = new EpisodePlayer(compiled, now, places);
+    if (flights) player = new flights.FlightPlayer(loaded, now, elements, sayOfFlight, addressLater);
+    else player = new EpisodePlayer(compiled, now, elements);
     const wrong = player.restore(droneWords).map((name) => OF_DRONE + name);
     wrongWords.push(...wrong);
     if (wrong.length) say(addressFault(), true);

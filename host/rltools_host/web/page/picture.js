@@ -43,17 +43,17 @@ export class Picture {
     });
   }
 
-  /** The channels' values, by their names. */
+  /** Draws the picture for the channels' values, by their names. */
   draw(values) {
     if (!this.picture) return;
     this.picture.shapes.forEach(({ kind, look, numbers }, index) => {
       const found = numbers.map((tree) => computed(tree, values));
       if (kind === "let") values.set(look, found[0]);
-      else this.#place(this.elements[index], kind, found);
+      else this.#move(this.elements[index], kind, found);
     });
   }
 
-  #place(element, kind, n) {
+  #move(element, kind, n) {
     const attributes = {};
     if (kind === "circle") {
       Object.assign(attributes, { cx: this.#x(n[0]), cy: this.#y(n[1]), r: this.#size(n[2]) });

@@ -1,5 +1,5 @@
 // The policies of a board: slots, trial, confirmation and the way back, and the push of one; as
-// boards/policies.py and boards/push.py have it.
+// in boards/policies.py and boards/push.py.
 import { drawToken } from "./board.js";
 import { contractDifference, contractOfImage, isMadeFor } from "./contract.js";
 import { hexadecimal } from "./core.js";
@@ -18,7 +18,7 @@ const NUMBER_DIGITS = 6; // of an image's SHA-256: commands name it by as many a
 const PART_FLOATS = 48; // of an observation that one RLT_OBSERVATION has
 const ACTION_WORDS_AT = 12,
   ACTION_FLOATS = 24,
-  MOST_LAYERS = 16; // of an RLT_ACTION
+  MAX_LAYERS = 16; // of an RLT_ACTION
 const ANY_TRIAL = 0;
 
 export const short = (sha256) => sha256.slice(0, 12);
@@ -51,12 +51,12 @@ class Slots {
   get slotBytes() {
     return this.slots[0].slot_bytes;
   }
-  /** Why a policy was dropped last; empty where none was. */
+  /** Returns why a policy was dropped last; empty where none was. */
   get drop() {
     const { last_drop: drop } = this.slots[0];
     return drop ? (this.dialect.drop_reasons[drop] ?? `number ${drop}`) : "";
   }
-  /** Name and words of what the board found wrong with the last image; empty where nothing. */
+  /** Returns name and text of the board's fault in the last image; empty where there is none. */
   get refusal() {
     const { refused_error: error, refused_reason: reason } = this.slots[0];
     for (const [number, table] of [
@@ -69,8 +69,8 @@ class Slots {
   }
 }
 
-/** Brings policies to a board and decides which one acts. What became of a command is read from the
- * slots behind its acknowledgement, so that it does not matter which of the two was lost. */
+/** A client that uploads policies and decides which one acts. The outcome of a command is read from
+ * the slots after its acknowledgement, so that it does not matter which of the two was lost. */
 export class Policies {
   constructor(board) {
     this.board = board;
@@ -133,7 +133,7 @@ export class Policies {
     return staged;
   }
 
-  /** The staged image acts, until it is confirmed or the time has passed. */
+  /** Has the staged image act, until it is confirmed or the time has passed. */
   async try(sha256, seconds) {
     this.trialNumber = drawToken();
     const isAccepted = await this.#command("MAV_CMD_RLT_TRY", "try a policy", sha256, seconds);
@@ -143,7 +143,7 @@ export class Policies {
     return slots;
   }
 
-  /** The policy in trial becomes the active one. */
+  /** Makes the policy in trial the active one. */
   async confirm(sha256) {
     const isAccepted = await this.#command("MAV_CMD_RLT_CONFIRM", "confirm a policy", sha256);
     const slots = await this.slots();
@@ -166,7 +166,7 @@ export class Policies {
     return slots;
   }
 
-  /** What the acting policy's network gives for an observation: {action, layers}, bits as numbers;
+  /** Returns the output of the acting policy's network for an observation: {action, layers}, bits as numbers;
    * nothing acts. */
   forward(observation) {
     const { connection, constants } = this.board;
@@ -192,7 +192,7 @@ export class Policies {
       return {
         status: message.status,
         action: words(0, Math.min(message.action_dim, ACTION_FLOATS)),
-        layers: words(ACTION_FLOATS, Math.min(message.layer_count, MOST_LAYERS)),
+        layers: words(ACTION_FLOATS, Math.min(message.layer_count, MAX_LAYERS)),
       };
     };
     return exchange(connection, ["RLT_ACTION"], (asked) => asked.ask(send, answerOf, "an action"));
@@ -203,7 +203,7 @@ export class Policies {
     return this.board.command(this.board.constants[name], what, parameters);
   }
 
-  // Why a command has not led to what it should: the board says no more than that.
+  // Returns the error of a command without its effect: the board states no more than that.
   async #refused(verb, slots, isAccepted) {
     const why = (await this.isArmed())
       ? "it is armed, disarm it first"
@@ -220,7 +220,7 @@ export class Policies {
   }
 }
 
-/** One policy on its way to one board: staged, checked, tried and compared with this machine.
+/** The push of one policy to one board: staged, checked, tried and compared with this machine.
  * Whatever goes wrong, the board is left with the policy that acted before; where it cannot be
  * reached any more, it returns to that by itself when the trial's time is over.
  *
@@ -233,7 +233,7 @@ export class Push {
     this.isConfirming = false;
   }
 
-  /** Brings it into its trial, verified; say(text) tells of each step. False where it acted
+  /** Starts its verified trial; say(text) reports each step. Returns false where it acted
    * already. */
   async begin(say, progress) {
     const { policies, sha256, seconds } = this;
@@ -357,7 +357,7 @@ function differenceOf(example, { action, layers, status }) {
         `${wordsOf([expected[layer]])}`;
     }
   }
-  if (layers.length < Math.min(expected.length, MOST_LAYERS))
+  if (layers.length < Math.min(expected.length, MAX_LAYERS))
     return `it has ${layers.length} layers, here ${expected.length} (status ${status})`;
   if (wordsOf(action) !== wordsOf(example.action))
     return `its action is ${wordsOf(action)}, here ${wordsOf(example.action)}`;

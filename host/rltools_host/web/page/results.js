@@ -1,11 +1,11 @@
-// What a run has led to: its metrics, and its state beside those of other devices.
+// The results of a run: its metrics, and its state beside those of other devices.
 const FORMATS = [0, 1].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));
 
 export const number = (value, digits = 1) => (Number.isFinite(value) ? FORMATS[digits].format(value) : "–");
 
-export function showMetrics(place, metrics, values) {
-  if (!place.children.length) place.append(...metrics.map(metricRow));
-  for (const [index, shown] of place.querySelectorAll("dd").entries()) {
+export function showMetrics(box, metrics, values) {
+  if (!box.children.length) box.append(...metrics.map(metricRow));
+  for (const [index, shown] of box.querySelectorAll("dd").entries()) {
     shown.textContent = Number.isFinite(values[index]) ? values[index].toPrecision(4) : "–";
   }
 }
@@ -18,19 +18,19 @@ function metricRow({ name, description: sentence }) {
   return row;
 }
 
-/** The rows of the table: the run's, of whose `values` nothing but seed and steps is other than the
- * defaults where it `isUsual`, and those `known` of other devices. */
-export function showStates(place, { step, hash, device, values, known, isUsual }) {
+/** Shows the table: the run's row, and those `known` of other devices; `isUsual`: the run's values are
+ * the defaults but for seed and steps. */
+export function showStates(box, { step, hash, device, values, known, isUsual }) {
   const steps = Math.min(step, values.steps); // a rollout may end beyond them
   const rows = [{ device, seed: values.seed, steps, hash, mine: true }];
   for (const each of known) rows.push({ ...each, device: each.devices.join(", ") });
-  place.replaceChildren(...rows.map((row) => {
+  box.replaceChildren(...rows.map((row) => {
     const line = document.createElement("tr");
     for (const value of [row.device, row.seed, number(row.steps), row.hash]) {
       line.append(Object.assign(document.createElement("td"), { textContent: value }));
     }
-    const isAlike = isUsual && row.seed === values.seed && row.steps === steps && steps === values.steps;
-    if (!row.mine && isAlike) line.className = row.hash === hash ? "same" : "other";
+    const isSame = isUsual && row.seed === values.seed && row.steps === steps && steps === values.steps;
+    if (!row.mine && isSame) line.className = row.hash === hash ? "same" : "other";
     if (row.mine) line.dataset.hash = hash;
     return line;
   }));

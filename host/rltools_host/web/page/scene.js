@@ -9,7 +9,7 @@ const TURN = 2 * Math.PI, CORNERS = 28; // of what is drawn as a circle
 const add = (a, b, scale = 1) => [a[0] + scale * b[0], a[1] + scale * b[1], a[2] + scale * b[2]];
 const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 
-/** Turned by the quaternion (w, x, y, z). */
+/** Turns a vector by the quaternion (w, x, y, z). */
 export function turned([w, x, y, z], v) {
   const a = y * v[2] - z * v[1] + w * v[0], b = z * v[0] - x * v[2] + w * v[1];
   const c = x * v[1] - y * v[0] + w * v[2];
@@ -34,7 +34,7 @@ export class Scene {
     this.spin = [0, 0, 0, 0];
   }
 
-  /** The page's size or colors are others now. */
+  /** Adapts to a changed size or colors of the page. */
   lookUp() {
     this.isLookedUp = false;
   }
@@ -47,28 +47,28 @@ export class Scene {
     this.zoom = Math.max(0.4, Math.min(4, this.zoom * factor));
   }
 
-  /** Right, up and away in the world, as they are seen. */
+  /** Returns right, up and away in the world, as they are seen. */
   directions() {
     const c = Math.cos(this.yaw), s = Math.sin(this.yaw);
     return { right: [-s, c, 0], up: [0, 0, 1], away: [-c, -s, 0] };
   }
 
-  /** Whether the pointer, in pixels of the page, is at the drone. */
+  /** Returns whether the pointer, in pixels of the page, is at the drone. */
   isAtDrone(x, y) {
     const at = this.moment && this.#project(this.moment.position_m);
     return Boolean(at) && Math.hypot(at[0] - x, at[1] - y) < GRAB;
   }
-  /** What a pull of the drone to this pixel pushes it by, in the world, in m/s; `most` at most. */
-  pull(x, y, most) {
+  /** Returns the push, in m/s in the world, of a pull of the drone to this pixel; `limit` at most. */
+  pull(x, y, limit) {
     const at = this.#project(this.moment.position_m);
     if (!at) return [0, 0, 0];
     const { right } = this.directions();
     const across = (x - at[0]) / PIXELS_A_M_S, up = (at[1] - y) / PIXELS_A_M_S;
-    const scale = Math.min(1, most / Math.max(1e-6, Math.hypot(across, up)));
+    const scale = Math.min(1, limit / Math.max(1e-6, Math.hypot(across, up)));
     return add([0, 0, 0].map((_, i) => scale * across * right[i]), this.up, scale * up);
   }
 
-  /** What is true of the moment; `seconds` since the one before; `pull`: m/s, or null. */
+  /** Draws the state of a moment; `seconds` since the one before; `pull`: m/s, or null. */
   draw(moment, seconds, { rotors, radius, pull }) {
     this.moment = moment;
     if (!this.isLookedUp) this.#fit(), this.#lookUpColors();
@@ -132,7 +132,7 @@ export class Scene {
     return seen[2] > NEAR ? this.#flat(seen) : null;
   }
 
-  // Through these points of the world; what is behind the eye is left out.
+  // Draws through these points of the world; what is behind the eye is left out.
   #line(points, color, thickness, { alpha = 1, fill = 0 } = {}) {
     const { pen } = this;
     let before = null, isCut = false;

@@ -1,8 +1,8 @@
 // A field and a slider for each hyperparameter, from the description's list.
 const POSITIONS = 1000; // of a slider
-const MOST_LINEAR = 100; // a range that is wider, in defaults, has a logarithmic slider
+const MAX_LINEAR = 100; // a range that is wider, in defaults, has a logarithmic slider
 
-/** The shortest decimal text of a binary32 number. */
+/** Returns the shortest decimal text of a binary32 number. */
 export function shortest(value) {
   for (let digits = 1; digits < 9; digits++) {
     const text = Number(value.toPrecision(digits));
@@ -11,13 +11,13 @@ export function shortest(value) {
   return value;
 }
 
-/** Whether it is a number of the parameter's type within its bounds. */
+/** Returns whether it is a number of the parameter's type within its bounds. */
 export function isWithin({ type, minimum, maximum }, value) {
   return value >= minimum && value <= maximum && (type !== "U32" || Number.isInteger(value));
 }
 
 function scaleOf({ minimum, maximum, default: usual }) {
-  const isLinear = minimum < 0 || maximum - minimum <= MOST_LINEAR * Math.abs(usual);
+  const isLinear = minimum < 0 || maximum - minimum <= MAX_LINEAR * Math.abs(usual);
   if (isLinear) {
     return {
       value: (position) => minimum + position * (maximum - minimum),
@@ -34,26 +34,26 @@ function scaleOf({ minimum, maximum, default: usual }) {
 
 export class Settings {
   /** Calls changed(name) after a change by the user. `kind` tells the fields of several apart. */
-  constructor(place, parameters, changed, kind = "set") {
+  constructor(box, parameters, changed, kind = "set") {
     this.parameters = parameters;
     this.kind = kind;
     this.inputs = new Map();
-    place.replaceChildren(...parameters.map((parameter) => this.#setting(parameter, changed)));
+    box.replaceChildren(...parameters.map((parameter) => this.#setting(parameter, changed)));
   }
 
-  /** By name; null where a field has no number within its bounds. */
+  /** Returns the values by name; null where a field has no number within its bounds. */
   values() {
     const found = this.parameters.map(({ name }) => [name, this.value(name)]);
     return found.some(([, value]) => value === null) ? null : Object.fromEntries(found);
   }
 
-  /** Null where the field has no number within its bounds. */
+  /** Returns the value; null where the field has no number within its bounds. */
   value(name) {
     const { field } = this.inputs.get(name);
     return field.checkValidity() && field.value !== "" ? Number(field.value) : null;
   }
 
-  /** Those that are not the defaults: of the fields, or of a run's values. */
+  /** Returns the values that are not the defaults: of the fields, or of a run. */
   changes(values) {
     const found = this.parameters.map((each) => [each, values ? shortest(values[each.name]) : this.value(each.name)]);
     const changed = found.filter(([{ default: usual }, value]) => value !== null && value !== shortest(usual));
@@ -70,13 +70,13 @@ export class Settings {
     return true;
   }
 
-  /** Marks the fields that say other than `values`, those in force; their names. */
+  /** Marks the fields that differ from `values`, those in force; returns their names. */
   mark(values) {
     const names = [];
     for (const { name } of this.parameters) {
       const { field, box, notice } = this.inputs.get(name);
-      const said = this.value(name);
-      const isOther = values !== null && (said === null || Math.fround(said) !== Math.fround(values[name]));
+      const stated = this.value(name);
+      const isOther = values !== null && (stated === null || Math.fround(stated) !== Math.fround(values[name]));
       if (isOther) names.push(name);
       box.classList.toggle("not-in-force", isOther);
       notice.hidden = !isOther;
@@ -105,9 +105,9 @@ export class Settings {
     const slider = element("input", { type: "range", min: 0, max: POSITIONS });
     slider.setAttribute("aria-label", `${name}, slider`);
     const bounds = [minimum, maximum].map((bound) => (type === "U32" ? bound : shortest(bound))).join(" to ");
-    const said = element("p", { className: "note", id: this.#about(name), textContent: `${description} ${bounds}.` });
+    const note = element("p", { className: "note", id: this.#about(name), textContent: `${description} ${bounds}.` });
     const notice = element("p", { className: "notice", id: `notice-${this.kind}-${name}`, hidden: true });
-    field.setAttribute("aria-describedby", said.id);
+    field.setAttribute("aria-describedby", note.id);
     const show = () => {
       slider.value = Math.round(scale.position(Number(field.value)) * POSITIONS);
       slider.setAttribute("aria-valuetext", `${field.value} ${unit}`.trim());
@@ -124,7 +124,7 @@ export class Settings {
     });
     this.inputs.set(name, { field, show, box, notice });
     this.set(name, parameter.default);
-    box.append(label, field, slider, notice, said);
+    box.append(label, field, slider, notice, note);
     slider.style.gridColumn = "1 / -1";
     return box;
   }

@@ -1,4 +1,4 @@
-// What a board that trains reports, until it is at rest; boards/training.py has it.
+// The reports of a board that trains, until it is at rest, as in boards/training.py.
 import { hexadecimal, remedyOf } from "./core.js";
 import { BoardError, LinkLost, sleep } from "./link.js";
 
@@ -31,7 +31,7 @@ export class Watch {
     const kinds = ["RLT_PROGRESS", "RLT_EVALUATION", "RLT_RESULT", "RLT_IDENTITY", "STATUSTEXT"];
     this.stop = board.connection.listen(kinds, (message) => this.isBegun && this.#see(message));
     this.result = new Promise((resolve, reject) => Object.assign(this, { resolve, reject }));
-    this.result.catch(() => {}); // who waits for it is told
+    this.result.catch(() => {}); // whoever waits for it receives it
   }
 
   begin() {

@@ -115,7 +115,7 @@ const commands = {
     const file = safetensorsOf(core, description, values);
     send("checkpoint", { step: core.exports.steps_done(), file }, [file.buffer]);
   },
-  // As a board takes it.
+  // Takes it as a board does.
   run() {
     const file = core.checkpoint();
     send("run", { step: core.exports.steps_done(), hash: core.stateHash(), file }, [file.buffer]);

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_are
@@ -21,7 +19,6 @@ from quadrotor_fit import (
     without_accelerometer,
 )
 from quadrotor_flight import Flight, Noise
-from rltools_host.drones.fitting import estimate
 from rltools_host.drones.fitting.estimate import (
     USUAL_INERTIA_Z,
     covariance_of,
@@ -195,6 +192,7 @@ def test_errors_that_are_alike_within_blocks_count_as_few() -> None:
 # -- what is shown since it is large ---------------------------------------------------------------
 
 
+@pytest.mark.all
 def test_the_fewer_drags_are_shown_the_wider_their_intervals() -> None:
     """Benjamini and Yekutieli 2005: 4 are looked at."""
     result = flown("with-drag")
@@ -219,40 +217,3 @@ def test_true_values_are_within_the_intervals_over_many_seeds(flight: Flight) ->
     share, count = share_covered(NAMES * 10, ("thrust", "speed"), 5, flight)
     assert count > 800
     assert share >= 0.92
-
-
-@pytest.mark.parametrize(("moves", "calls"), [((), 1), ((1.0,), 2), ((1.0, 1.0), 3)])
-def test_gusts_are_filtered_until_the_parameters_rest(
-    moves: tuple[float, ...], calls: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Parameters that are held have an error of 0, and rest where they are."""
-    made = []
-
-    class Filtered:
-        log = type("Log", (), {"step_s": 0.01, "time_s": np.zeros(30)})()
-        windows = type("Windows", (), {"rows": slice(10, 30)})()
-        rotor_x_m = rotor_y_m = 0.1
-        integrated = None
-
-        def __init__(self, *_: object) -> None:
-            made.append(self)
-
-        def settled(self, theta: object) -> object:
-            return theta
-
-    monkeypatch.setattr(estimate, "Model", Filtered)
-    monkeypatch.setattr(estimate, "most_likely", lambda *_: None)
-    left = list(moves)
-
-    def estimated(_: object, theta: np.ndarray) -> Any:
-        move = left.pop() if left else 0.0
-        free = np.array([1.0, 0.0])
-        return estimate.Estimate(
-            theta + move * free, 0.1 * free, np.zeros((2, 2)), (0,), 3, np.full(2, np.e)
-        )
-
-    found = estimate.with_duration(Filtered(), 0.5, np.zeros(2), estimated)  # type: ignore[arg-type]
-    assert len(made) - 1 == calls
-    assert found.model is made[-1]
-    assert found.estimate.theta.tolist() == [sum(moves), 0.0]
-    assert found.unlikely == pytest.approx(20 * 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +28,15 @@ HEADER = LINES[0].split(",")
 VALUES = np.array([line.split(",") for line in LINES[1:]], float)
 
 Columns = dict[str, Array]
+Case = tuple[Callable[[Columns], None], str]
+
+
+def some_every_day(cases: list[Case], every: int) -> list[Any]:
+    """The cases, of which each `every`th runs every day: all of them take minutes."""
+    return [
+        case if index % every == 0 else pytest.param(*case, marks=pytest.mark.all)
+        for index, case in enumerate(cases)
+    ]
 
 
 def columns() -> Columns:
@@ -79,18 +89,13 @@ def test_order_of_columns_and_spaces_do_not_matter(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("", "it is empty: a log begins with a line of column names"),
-        ("\n\n", "it is empty"),
         ("\n".join(LINES[1:]), "its first line has numbers: begin with column names"),
         (TEXT.replace(",", ";"), "separated by semicolons or tabs: write commas"),
-        (TEXT.replace(",", "\t"), "separated by semicolons or tabs: write commas"),
         (TEXT.replace("time_s", "time_ms", 1), "the column time_s is missing: did you mean time_m"),
-        (TEXT.replace("attitude_w", "qw", 1), "the column attitude_w is missing"),
         (
             TEXT.replace("angular_velocity_z_rad_s", "gyro", 1),
             "angular_velocity_z_rad_s is missing",
         ),
-        (TEXT.replace("speed_rear_left", "motor", 1), "the column speed_rear_left is missing"),
-        (TEXT.replace("velocity_y_m_s", "vy"), "the column velocity_y_m_s is missing"),
         (TEXT.replace("speed_", "m_"), "the commands are missing: name them thrust_front_right"),
         (TEXT.replace("speed_rear_left", "thrust_rear_left", 1), "both thrust_front_right and"),
         (TEXT.replace("speed_rear_left", "speed_rear_right", 1), "speed_rear_right is there twice"),
@@ -101,12 +106,10 @@ def test_order_of_columns_and_spaces_do_not_matter(tmp_path: Path) -> None:
             'line 302, time_s: "x1.794" is not a usable number',
         ),
         (TEXT.replace(",-0.033,", ",nan,", 1), '_x_rad_s: "nan" is not a usable number'),
-        (TEXT.replace(",-0.033,", ",-inf,", 1), '"-inf" is not a usable number'),
         (TEXT.replace(",-0.033,", ",1e300,", 1), '"1e300" is not a usable number'),
         (TEXT.replace(",-0.033,", ",,", 1), "line 2, angular_velocity_x_rad_s: there is nothing"),
         (TEXT.replace(",-0.033,", ',"-0.033,', 1), "it is not CSV: "),
         (b"\x89PNG\xff\xfe\x00" * 40, "is not text: write the log as CSV"),
-        (b"\x00" * 1000, "is not text: write the log as CSV"),
         ('"a\nb",c\n1,2\n', "its first line has no column names"),
         (TEXT.replace(",-0.033,", ',"-0.\n033",', 1), '"-0.\\n033" is not a usable number'),
     ],
@@ -234,53 +237,53 @@ def north_east_down(table: Columns) -> None:
     table[SPEEDS[2]] *= -1.0
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (gap, "line 702: nothing was recorded for 0.406 s before it, where rows are 0.006 s apart"),
-        (two_gaps, "for 0.406 s before it, and 1 more, where"),
-        (row("time_s", 50, 0.1), "line 52: it has an earlier time than that"),
-        (row("time_s", 50, 49 * 0.006), "line 52: it has the time of the row before"),
-        (times(1e3, "time_s"), "its rows are 6 s apart: if time_s is in milliseconds, divide it"),
-        (times(1e6, "time_s"), "are 6000 s apart: if time_s is in microseconds, divide it"),
-        (times(10.0, "time_s"), "its rows are 0.06 s apart: 0.02 s is the most"),
-        (times(0.1, "time_s"), "it lasts 1 s: 4 s in the air are the least"),
-        (
-            times(180.0 / np.pi, *RATES),
-            "rad/s is more than any flight has: degrees a second are divided",
-        ),
-        (row(RATES[1], 80, -900.0), "line 82: -900 rad/s is more than any flight has: degrees"),
-        (times(1.0 / 9.81, *FORCES), "are 1 m/s^2 long on average: if they are in g, multiply"),
-        (no_gravity, "if gravity was taken off, leave it in"),
-        (times(1000.0, *FORCES), "is more than any flight has: mm/s^2 are divided by 1000"),
-        (
-            times(3.0, *FORCES),
-            "its accelerations are 29.6 m/s^2 long on average, 3.02 times gravity's",
-        ),
-        (times(-1.0, FORCES[1], FORCES[2]), "acceleration_z is -9.9 m/s^2 on average: z is up"),
-        (times(65535.0, *COMMANDS), "is not a fraction, speed_* are 0 to 1: divide by 65535"),
-        (times(100.0, *COMMANDS), "is not a fraction, speed_* are 0 to 1: divide by 100"),
-        (times(1900.0, *COMMANDS), "scale the commands from 0, the least, to 1, the greatest"),
-        (times(-1.0, *COMMANDS), "scale the commands from 0, the least, to 1, the greatest"),
-        (times(2.0, *ATTITUDE), "line 2: the attitude's length is 2 and not 1"),
-        (row("attitude_x", 70, 0.9), "line 72: the attitude's length is 1.3"),
-        (
-            moved(*zip(ATTITUDE, (*ATTITUDE[1:], ATTITUDE[0]), strict=True)),
-            "the attitude's elements seem to be x y z w: write w first",
-        ),
-        (times(-1.0, *ATTITUDE[1:]), "the attitude seems to turn the world's vectors into the bo"),
-        (times(-1.0, *RATES[1:]), "the angular velocity is of another frame than the attitude's"),
-        (other_rates, "the angular velocity does not turn as the attitude's change says"),
-        (north_east_down, "the velocity is of another frame than acceleration and attitude say"),
-        (saturated, "the rear left rotor's command is at its limit, mostly 1, in 51 % of the rows"),
-        (still_commands, "its commands do not change: it is not of a flight"),
-        (still(COMMANDS[3], 0.5), "the front left rotor's command is 0.5 in all rows, and others"),
-        (still(RATES[0], 0.0), "angular_velocity_x_rad_s is 0 in all rows: write the measurement"),
-        (still(ATTITUDE[1], 0.0), "attitude_x is 0 in all rows: write the measurements"),
-        (still(FORCES[1], 0.25), "acceleration_y_m_s2 is 0.25 in all rows: write the measurement"),
-        (still(SPEEDS[2], 0.0), "z_m_s is 0 in all rows: write the measurements, or leave veloc"),
-    ],
-)
+WRONG: list[Case] = [
+    (gap, "line 702: nothing was recorded for 0.406 s before it, where rows are 0.006 s apart"),
+    (two_gaps, "for 0.406 s before it, and 1 more, where"),
+    (row("time_s", 50, 0.1), "line 52: it has an earlier time than that"),
+    (row("time_s", 50, 49 * 0.006), "line 52: it has the time of the row before"),
+    (times(1e3, "time_s"), "its rows are 6 s apart: if time_s is in milliseconds, divide it"),
+    (times(1e6, "time_s"), "are 6000 s apart: if time_s is in microseconds, divide it"),
+    (times(10.0, "time_s"), "its rows are 0.06 s apart: 0.02 s is the most"),
+    (times(0.1, "time_s"), "it lasts 1 s: 4 s in the air are the least"),
+    (
+        times(180.0 / np.pi, *RATES),
+        "rad/s is more than any flight has: degrees a second are divided",
+    ),
+    (row(RATES[1], 80, -900.0), "line 82: -900 rad/s is more than any flight has: degrees"),
+    (times(1.0 / 9.81, *FORCES), "are 1 m/s^2 long on average: if they are in g, multiply"),
+    (no_gravity, "if gravity was taken off, leave it in"),
+    (times(1000.0, *FORCES), "is more than any flight has: mm/s^2 are divided by 1000"),
+    (
+        times(3.0, *FORCES),
+        "its accelerations are 29.6 m/s^2 long on average, 3.02 times gravity's",
+    ),
+    (times(-1.0, FORCES[1], FORCES[2]), "acceleration_z is -9.9 m/s^2 on average: z is up"),
+    (times(65535.0, *COMMANDS), "is not a fraction, speed_* are 0 to 1: divide by 65535"),
+    (times(100.0, *COMMANDS), "is not a fraction, speed_* are 0 to 1: divide by 100"),
+    (times(1900.0, *COMMANDS), "scale the commands from 0, the least, to 1, the greatest"),
+    (times(-1.0, *COMMANDS), "scale the commands from 0, the least, to 1, the greatest"),
+    (times(2.0, *ATTITUDE), "line 2: the attitude's length is 2 and not 1"),
+    (row("attitude_x", 70, 0.9), "line 72: the attitude's length is 1.3"),
+    (
+        moved(*zip(ATTITUDE, (*ATTITUDE[1:], ATTITUDE[0]), strict=True)),
+        "the attitude's elements seem to be x y z w: write w first",
+    ),
+    (times(-1.0, *ATTITUDE[1:]), "the attitude seems to turn the world's vectors into the bo"),
+    (times(-1.0, *RATES[1:]), "the angular velocity is of another frame than the attitude's"),
+    (other_rates, "the angular velocity does not turn as the attitude's change says"),
+    (north_east_down, "the velocity is of another frame than acceleration and attitude say"),
+    (saturated, "the rear left rotor's command is at its limit, mostly 1, in 51 % of the rows"),
+    (still_commands, "its commands do not change: it is not of a flight"),
+    (still(COMMANDS[3], 0.5), "the front left rotor's command is 0.5 in all rows, and others"),
+    (still(RATES[0], 0.0), "angular_velocity_x_rad_s is 0 in all rows: write the measurement"),
+    (still(ATTITUDE[1], 0.0), "attitude_x is 0 in all rows: write the measurements"),
+    (still(FORCES[1], 0.25), "acceleration_y_m_s2 is 0.25 in all rows: write the measurement"),
+    (still(SPEEDS[2], 0.0), "z_m_s is 0 in all rows: write the measurements, or leave veloc"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), some_every_day(WRONG, 5))
 def test_what_is_wrong_is_named(
     tmp_path: Path, change: Callable[[Columns], None], reason: str
 ) -> None:
@@ -353,51 +356,51 @@ WEIGHS = "the acceleration is {} times what gravity and attitude say"
 DELAYED = "is {} than {} stamp each with the time at which it was measured"
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (times(0.001, *RATES), GYRO.format("0.000998", "divided by 1000 once too often")),
-        (times(np.pi / 180, *RATES), GYRO.format("0.0174", "radians that were taken for degrees")),
-        (times(0.5, *RATES), GYRO.format("0.499", "another full scale of the sensor")),
-        (times(2.0, *RATES), GYRO.format("2", "another full scale of the sensor")),
-        (times(1.3, *RATES), GYRO.format("1.3", "of no unit that is known here; divide by 1.3")),
-        (times(0.75, *RATES), GYRO.format("0.748", "of no unit that is known here")),
-        (times(np.pi / 180, RATES[2]), "angular_velocity_z_rad_s is 0.0173 times what the attit"),
-        (times(-1.0, RATES[1]), "velocity has other signs than the attitude's change says (angula"),
-        (times(-1.0, RATES[2]), "(angular_velocity_z_rad_s follows minus z)"),
-        (swapped(*RATES[:2]), "has its axes in another order than the attitude's change says (ang"),
-        (late(0.06, *RATES), DELAYED.format("60 ms later", "the attitude's change says:")),
-        (late(0.05, *ATTITUDE), DELAYED.format("50 ms earlier", "the attitude's change says:")),
-        (times(-1.0, *ATTITUDE[2:]), "the angular velocity is of another frame than the attitude"),
-        (
-            both(
-                times(-1.0, *ATTITUDE[1:]),
-                moved(*zip(ATTITUDE, (*ATTITUDE[1:], ATTITUDE[0]), strict=True)),
-            ),
-            "be x y z w and the attitude seems to turn the world's vectors into the body",
+CONTRADICTIONS: list[Case] = [
+    (times(0.001, *RATES), GYRO.format("0.000998", "divided by 1000 once too often")),
+    (times(np.pi / 180, *RATES), GYRO.format("0.0174", "radians that were taken for degrees")),
+    (times(0.5, *RATES), GYRO.format("0.499", "another full scale of the sensor")),
+    (times(2.0, *RATES), GYRO.format("2", "another full scale of the sensor")),
+    (times(1.3, *RATES), GYRO.format("1.3", "of no unit that is known here; divide by 1.3")),
+    (times(0.75, *RATES), GYRO.format("0.748", "of no unit that is known here")),
+    (times(np.pi / 180, RATES[2]), "angular_velocity_z_rad_s is 0.0173 times what the attit"),
+    (times(-1.0, RATES[1]), "velocity has other signs than the attitude's change says (angula"),
+    (times(-1.0, RATES[2]), "(angular_velocity_z_rad_s follows minus z)"),
+    (swapped(*RATES[:2]), "has its axes in another order than the attitude's change says (ang"),
+    (late(0.06, *RATES), DELAYED.format("60 ms later", "the attitude's change says:")),
+    (late(0.05, *ATTITUDE), DELAYED.format("50 ms earlier", "the attitude's change says:")),
+    (times(-1.0, *ATTITUDE[2:]), "the angular velocity is of another frame than the attitude"),
+    (
+        both(
+            times(-1.0, *ATTITUDE[1:]),
+            moved(*zip(ATTITUDE, (*ATTITUDE[1:], ATTITUDE[0]), strict=True)),
         ),
-        (times(0.5, *FORCES), WEIGHS.format("0.501")),
-        (times(2.0, *FORCES), WEIGHS.format("2")),
-        (times(0.8, *FORCES), WEIGHS.format("0.801")),
-        (times(9.81, *FORCES), "9.87 times gravity's 9.81: multiplied by 9.81 once too often"),
-        (times(0.001, *FORCES), "0.00101 times gravity's 9.81: divided by 1000 once too often"),
-        (swapped(FORCES[0], FORCES[2]), "acceleration_x_m_s2 has gravity (9.9 m/s^2 on average)"),
-        (turned(FORCES, False), "the acceleration seems to be of the world's axes: write the body"),
-        (late(0.1, *FORCES), DELAYED.format("100 ms earlier", "acceleration and attitude say:")),
-        (times(0.001, *SPEEDS), MOVES.format("0.00103", "divided by 1000 once too often")),
-        (times(0.01, *SPEEDS), MOVES.format("0.0103", "divided by 100 once too often")),
-        (times(0.5, *SPEEDS), MOVES.format("0.514", "another full scale of the sensor")),
-        (times(3.6, *SPEEDS), MOVES.format("3.7", "km/h where m/s are expected")),
-        (times(0.01, SPEEDS[2]), "velocity_z_m_s is 0.0102 times what acceleration and attitude"),
-        (times(-1.0, SPEEDS[2]), "(velocity_z_m_s follows minus z)"),
-        (
-            both(swapped(*SPEEDS[:2]), times(-1.0, SPEEDS[2])),  # east, north, up as north, east...
-            "(velocity_y_m_s follows x, velocity_x_m_s follows y, velocity_z_m_s follows minus z)",
-        ),
-        (late(0.1, *SPEEDS), DELAYED.format("100 ms later", "acceleration and attitude say:")),
-        (times(2.0, "time_s"), "time_s runs 1.97 times as fast as the clock, divide it by that"),
-    ],
-)
+        "be x y z w and the attitude seems to turn the world's vectors into the body",
+    ),
+    (times(0.5, *FORCES), WEIGHS.format("0.501")),
+    (times(2.0, *FORCES), WEIGHS.format("2")),
+    (times(0.8, *FORCES), WEIGHS.format("0.801")),
+    (times(9.81, *FORCES), "9.87 times gravity's 9.81: multiplied by 9.81 once too often"),
+    (times(0.001, *FORCES), "0.00101 times gravity's 9.81: divided by 1000 once too often"),
+    (swapped(FORCES[0], FORCES[2]), "acceleration_x_m_s2 has gravity (9.9 m/s^2 on average)"),
+    (turned(FORCES, False), "the acceleration seems to be of the world's axes: write the body"),
+    (late(0.1, *FORCES), DELAYED.format("100 ms earlier", "acceleration and attitude say:")),
+    (times(0.001, *SPEEDS), MOVES.format("0.00103", "divided by 1000 once too often")),
+    (times(0.01, *SPEEDS), MOVES.format("0.0103", "divided by 100 once too often")),
+    (times(0.5, *SPEEDS), MOVES.format("0.514", "another full scale of the sensor")),
+    (times(3.6, *SPEEDS), MOVES.format("3.7", "km/h where m/s are expected")),
+    (times(0.01, SPEEDS[2]), "velocity_z_m_s is 0.0102 times what acceleration and attitude"),
+    (times(-1.0, SPEEDS[2]), "(velocity_z_m_s follows minus z)"),
+    (
+        both(swapped(*SPEEDS[:2]), times(-1.0, SPEEDS[2])),  # east, north, up as north, east...
+        "(velocity_y_m_s follows x, velocity_x_m_s follows y, velocity_z_m_s follows minus z)",
+    ),
+    (late(0.1, *SPEEDS), DELAYED.format("100 ms later", "acceleration and attitude say:")),
+    (times(2.0, "time_s"), "time_s runs 1.97 times as fast as the clock, divide it by that"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), some_every_day(CONTRADICTIONS, 6))
 def test_sensors_that_contradict_each_other_are_named(
     tmp_path: Path, change: Callable[[Columns], None], reason: str
 ) -> None:
@@ -443,7 +446,9 @@ def test_what_is_not_checked_is_said(tmp_path: Path) -> None:
     assert said[1].startswith("angular_velocity_z_rad_s: too little motion to check scale, sign")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.all) for name in NAMES[1:])]
+)
 def test_flights_in_noise_and_gusts_are_not_accused(tmp_path: Path, name: str) -> None:
     table = columns_of(name)
     check_log(log_of(tmp_path / "log.csv", table))

@@ -12,7 +12,7 @@ import pytest
 from policy_run import make_policy_run
 from policy_samples import sample_images
 from rltools_host.drones.flight.entry import envelope, largest, parts_of
-from rltools_host.drones.flight.entry_box import MOST_YAW, EntryBox, starts_within
+from rltools_host.drones.flight.entry_box import MAX_YAW, EntryBox, starts_within
 from rltools_host.drones.flight.gate import load_gate
 from rltools_host.drones.flight.simulator import Rule, flight_library, fly
 from rltools_host.errors import DamagedFileError
@@ -46,7 +46,7 @@ def test_starts_lie_within_the_box_and_at_each_of_its_bounds() -> None:
     assert np.allclose(np.linalg.norm(starts[:, 6:10], axis=1), 1.0, atol=1e-6)
     assert (starts[:, 6] > 0).all()
     yaw = np.degrees(2.0 * np.arctan2(starts[:, 9], starts[:, 6]))
-    assert np.abs(yaw).max() <= MOST_YAW + 1e-3
+    assert np.abs(yaw).max() <= MAX_YAW + 1e-3
     directions = starts[:, 3:6] / np.linalg.norm(starts[:, 3:6], axis=1, keepdims=True)
     assert np.abs(directions.mean(axis=0)).max() < 0.05
     assert not np.array_equal(starts[:9], starts_within(EntryBox(5, 2, 30, 3, 9), 7, 9))

@@ -46,11 +46,15 @@ def test_flights_at_their_bounds() -> None:
 
 def test_how_long_a_trial_may_last() -> None:
     """On the board's clock, which an emulator's flight hardly moves."""
-    assert [request_for(seconds).trial_limit_s for seconds in (1, 2, 3)] == [60, 60, 90]
+    assert [request_for(seconds).trial_limit_s for seconds in (1, 4, 60)] == [
+        300,
+        400,
+        LONGEST_TRIAL_S,
+    ]
     over = faulty("trial", 100)
     assert request_for(3, disturbances=over).trial_limit_s == 20
     assert request_for(3, disturbances=over, trial_s=7.0).trial_limit_s == 7
-    assert request_for(3, disturbances=faulty("nan", 100)).trial_limit_s == 90
+    assert request_for(3, disturbances=faulty("nan", 100)).trial_limit_s == 300
 
 
 def test_a_shorter_flight_is_judged_as_long_as_it_lasts() -> None:

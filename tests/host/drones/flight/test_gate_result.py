@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,6 @@ from msgspec import structs
 from rltools_host.drones.flight.gate import Part, load_gate
 from rltools_host.drones.flight.gate_result import (
     GateResult,
-    Share,
-    cause_lines,
-    failures,
-    part_rows,
 )
 from rltools_host.drones.flight.simulator import flight_library
 
@@ -42,26 +37,6 @@ def mixed() -> GateResult:
         settling_tick=[0, 500, 9, 9],
         episode_return=[1, 2, 3, 6],
     )
-
-
-def test_what_a_person_reads() -> None:
-    """Wilson's interval of 2 in 4 is 0.5 ± 0.35; of 2 in 2 it begins at 1 / (1 + z^2 / 2)."""
-    assert mixed().lines() == [
-        "4 flights of exp through the gate hover: Hover, from any attitude (seed 4000000000)",
-        "  success  50.0 %   95 % interval 15.0 % to 85.0 %   "
-        "within 0.2 m for the last 1 s of 10 s",
-        "  settled  after 0.50 s (median), 0.95 s (95 % of the successful flights)",
-        "",
-        "  table            flights  success  95 % interval  failures",
-        "  crazyflie-l2f    2        100.0 %  34.2 to 100.0",
-        "  crazyflie-decks  2        0.0 %    0.0 to 65.8    1 fault, 1 far",
-        "",
-        "  failures",
-        "    1  the executor found a fault, and the policy did not act",
-        "    1  it was not within the radius when it had to be",
-        "      of the executor's, 1: the observation is too old",
-    ]
-    assert not any("settled" in line for line in result_of([5, 5]).lines())
 
 
 def test_document() -> None:
@@ -110,30 +85,3 @@ def test_a_gate_of_parts_has_no_time_to_settle_in_all() -> None:
     ]
     assert not any("settled" in line and "after" in line for line in result.lines())
     assert "in all parts together" in result.lines()[1]
-
-
-def test_the_most_frequent_failure_is_named_first() -> None:
-    share = Share("all", 1250, 10, {**NONE, "velocity_limit": 2, "too_far": 1234, "rate_limit": 4})
-    assert failures(share) == "1234 far, 4 spin, 2 fast"
-    assert cause_lines(share, {}) == [
-        "",
-        "  failures",
-        "    1,234  it was not within the radius when it had to be",
-        "    4      the limit of the angular velocity was broken",
-        "    2      the limit of the velocity was broken",
-    ]
-    assert cause_lines(Share("all", 3, 3, NONE), {}) == []
-    assert share.document("part")["part"] == "all"
-
-
-def test_a_row_for_each_part_with_the_time_to_settle() -> None:
-    def part(successes: int, median_s: float | None, most_s: float | None) -> Any:
-        share = Share("all", 4, successes, {**NONE, "too_far": 4 - successes})
-        times = {0.5: median_s, 0.95: most_s}
-        return SimpleNamespace(all=share, _settled=lambda quantile: times[quantile])
-
-    assert part_rows({"one": part(2, 1.234, 5.678), "two": part(4, None, None)}) == [
-        ("part", "flights", "success", "95 % interval", "settled", "95 % of them", "failures"),
-        ("one", "4", "50.0 %", "15.0 to 85.0", "1.23 s", "5.68 s", "2 far"),
-        ("two", "4", "100.0 %", "51.0 to 100.0", "-", "-", ""),
-    ]

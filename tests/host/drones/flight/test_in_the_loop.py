@@ -28,13 +28,14 @@ from rltools_host.drones.flight.disturbances import Disturbances, Fault
 from rltools_host.drones.flight.gate import load_gate
 from rltools_host.drones.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
 from rltools_host.drones.flight.loop import Answer, BoardPilot, Trace
-from rltools_host.drones.flight.result import LoopResult, lines
+from rltools_host.drones.flight.result import TIME_OVER, LoopResult, lines
 from rltools_host.drones.flight.simulator import flight_library, fly
 from rltools_host.errors import (
     BoardMismatchError,
     FlightError,
     Interrupted,
     LinkLostError,
+    RefusedError,
     UsageError,
     VerificationError,
 )
@@ -116,7 +117,7 @@ def test_a_flight_over_the_board_is_the_one_on_this_machine(
     assert document["settings"] == STILL
     sha = document["flight_sha256"][:12]
     assert f"1,000 ticks, each with this machine's bits: flight {sha}" in said
-    assert said.index("in trial for 60 s") < said.index("confirmed: active in slot 0")
+    assert said.index("in trial for 300 s") < said.index("confirmed: active in slot 0")
     kept = json.loads((good / "flight-host.json").read_text())
     assert {**kept, "wall_s": 0} == {**document, "wall_s": 0}
     assert (good / "flight-host.html").stat().st_size < 300_000
@@ -184,12 +185,9 @@ def test_an_airframe_of_a_file(
     ("content", "reason"),
     [
         ({**DRONE, "wingspan": 1}, 'unknown value of an airframe "wingspan"'),
-        ({**DRONE, "noise": 1}, 'unknown value of an airframe "noise"'),
         ({**DRONE, "mass_kg": "1"}, "mass_kg: Expected `int | float`"),
-        ({**DRONE, "mass_kg": 1000}, "mass_kg=1000.0 is out of bounds"),
         ({**DRONE, "mass_kg": 0.2}, "its rotors lift 1.2 N, and it weighs 1.96 N"),
         ({**DRONE, "thrust_1": 0.9, "thrust_2": -0.5}, "falls where they turn fastest"),
-        ({**DRONE, "airframe": 3}, "airframe is not 0"),
         ({"mass_kg": 1}, "inertia_x, inertia_y, inertia_z, rotor_x_m, rotor_y_m, thrust_0,"),
         (None, "cannot read --airframe"),
     ],
@@ -255,7 +253,7 @@ def test_a_fault_leads_to_the_safe_action_within_two_ticks(
 ) -> None:
     watcher = Watcher()
     fault = Fault(what, 100)
-    request = request_of(good, disturbances=Disturbances(faults=(fault,)))
+    request = request_of(good, seconds=0.5, disturbances=Disturbances(faults=(fault,)))
     with pytest.raises(FlightError) as caught:
         fly_over_board(request, lambda _: None, watcher)
     document = caught.value.details
@@ -286,11 +284,23 @@ def test_the_policy_acts_again_when_a_fault_is_over(either: Path) -> None:
     assert document["ticks"] == 500  # three ticks do not bring it down, and it is no success
 
 
+def exhausted(run: Path, place: PolicyPlace, **fields: Any) -> tuple[str, dict[str, Any]]:
+    """A flight whose trial ends while it waits at tick 50: with a longer trial where a busy machine
+    needs more time to come there."""
+    fault = Disturbances(faults=(Fault("trial", 50),))
+    for trial_s in (1.0, 5.0, 25.0, 125.0):
+        try:
+            sentence, document = failed(run, place, trial_s=trial_s, disturbances=fault, **fields)
+        except RefusedError:  # it ended before the flight
+            continue
+        if [event["tick"] for event in document["events"] if event["text"] == TIME_OVER] == [50]:
+            return sentence, document
+    raise AssertionError("no trial was long enough")
+
+
 def test_a_trial_that_is_over(good: Path, tcp_board: PolicyPlace) -> None:
     """The board ends it by its own clock; the flight waits for that at a tick of its own."""
-    sentence, document = failed(
-        good, tcp_board, trial_s=1.0, disturbances=Disturbances(faults=(Fault("trial", 50),))
-    )
+    sentence, document = exhausted(good, tcp_board)
     assert document["failsafe"]["status"] == "no_policy"
     assert document["failsafe"]["tick"] == 50
     assert document["events"][1]["text"] == "policy dropped: it was not confirmed in time"
@@ -304,10 +314,7 @@ def test_the_policy_before_takes_over_from_a_trial_that_is_over(
 ) -> None:
     fly_here(good, tcp_board)
     other = make_policy_run(tmp_path / "other", controller(gain=1.1))
-    over = Disturbances(faults=(Fault("trial", 50),))
-    sentence, document = failed(
-        other, tcp_board, trial_s=1.0, disturbances=over, settings=TILTED, seconds=4.0
-    )
+    sentence, document = exhausted(other, tcp_board, settings=TILTED, seconds=4.0)
     assert "the board ended the policy's trial" in sentence
     assert document["first_difference"] == 50
     assert uses(tcp_board)[0] == ("active", read_run_policy(good).sha256)
@@ -345,9 +352,9 @@ def test_an_output_that_is_not_finite_drops_the_policy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "image", "settings"),
     [
-        ("gain", lambda: controller(gain=40.0), {}),
+        pytest.param("gain", lambda: controller(gain=40.0), {}, marks=pytest.mark.all),
         ("sign", lambda: controller(roll_sign=-1.0), {}),
-        ("other dynamics", controller, {"airframe": 7.0}),
+        pytest.param("other dynamics", controller, {"airframe": 7.0}, marks=pytest.mark.all),
         ("falls", lambda: constant_policy(0.1, 0.1, 0.1, 0.1), {}),
     ],
 )
@@ -431,7 +438,7 @@ def test_a_board_that_dies_in_mid_flight(good: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(LinkLostError) as caught:
         fly_over_board(request_of(good), lambda _: None, Killing())
     assert re.fullmatch(
-        r"lost the program of board host: .*; the board drops it within 60 s",
+        r"lost the program of board host: .*; the board drops it within 300 s",
         str(caught.value),
     )
     assert caught.value.details["cause"] is None
@@ -450,7 +457,6 @@ def run_words(run: Path | str, *words: str, board: str = "host") -> list[str]:
     ("words", "sentence"),
     [
         (["--seconds", "0"], "--seconds 0: give 0.002 to 60"),
-        (["--trial", "0"], "--trial 0: give seconds above 0"),
         (["--fault", "nan@20"], "--fault nan@20: the flight lasts 10 s"),
         (["--set", "noise=much"], "--set noise=much: much is not a number"),
         (["--px4", "udp:127.0.0.1:1"], "choose what flies: --board BOARD, or --px4"),
@@ -484,6 +490,7 @@ def test_a_policy_of_something_else(tmp_path: Path) -> None:
         fly_here(run)
 
 
+@pytest.mark.all
 def test_a_board_with_another_program_or_contract(good: Path, tmp_path: Path) -> None:
     for contract, program, sentence in (
         ("pendulum", "infer", 'acts by the contract "pendulum", for which'),

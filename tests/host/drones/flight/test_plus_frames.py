@@ -40,7 +40,7 @@ def flown(plus_frame: int) -> Any:
     """Attitude and angular velocity after TICKS ticks with these thrusts."""
     flight = Flight(0, 0, {**DRONE, "plus_frame": plus_frame})
     flight.step(THRUSTS)  # the rotors are without lag
-    flight.place([*np.zeros(6), *ATTITUDE, *RATE])
+    flight.set_state([*np.zeros(6), *ATTITUDE, *RATE])
     for _ in range(TICKS):
         assert flight.step(THRUSTS) is None
     reading = flight.read()

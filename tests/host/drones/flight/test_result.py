@@ -140,7 +140,7 @@ def test_an_attitude_is_the_one_of_the_two_with_w_above_zero() -> None:
 def test_it_is_the_flight_of_boards(policy: Callable[[], bytes]) -> None:
     image = parse_policy(policy())
     flight = Flight(0, 0, {**L2F, "start_share": 0.0})
-    flight.place(LEVEL)
+    flight.set_state(LEVEL)
     trace = fly(flight, HostPilot(image, False), DisturbedLink(Disturbances(), 100), 100)
     predict = predictor(image, L2F)
     for _ in range(2):  # no start has the hidden state of the one before
@@ -150,12 +150,12 @@ def test_it_is_the_flight_of_boards(policy: Callable[[], bytes]) -> None:
 @pytest.mark.parametrize("wrong", [np.zeros(12), np.full(13, np.nan), np.zeros(13)])
 def test_what_is_no_state_is_refused(wrong: Any) -> None:
     with pytest.raises(UsageError):
-        Flight(0, 0).place(wrong)
+        Flight(0, 0).set_state(wrong)
 
 
 def test_an_attitude_is_brought_to_unit_length() -> None:
     flight = Flight(0, 0, {"start_share": 0.0})
-    flight.place((*LEVEL[:6], 2.0, 0.0, 0.0, 0.0, *LEVEL[10:]))
+    flight.set_state((*LEVEL[:6], 2.0, 0.0, 0.0, 0.0, *LEVEL[10:]))
     np.testing.assert_array_equal(flight.read()["attitude"], (1, 0, 0, 0))
 
 

@@ -185,8 +185,8 @@ def test_the_prediction_is_beside_the_flight() -> None:
     np.testing.assert_array_equal(starts[1][1], start.series.times_s)
     assert start.predicted is not None
     assert start.predicted.success
-    assert start.most_apart_m is not None
-    assert 0.0 < start.most_apart_m < 0.5
+    assert start.max_apart_m is not None
+    assert 0.0 < start.max_apart_m < 0.5
     document = start.document(with_series=True)
     assert document["prediction"]["rows"][0][0] == pytest.approx(start.offset_m[0], abs=0.06)
 
@@ -570,7 +570,7 @@ def test_a_landing_beside_the_take_off_is_a_success() -> None:
 
 def test_a_fault_of_this_program_lands_it() -> None:
     """Or an output that nobody takes any more, as of `rlt fly | head`."""
-    for step, has_flown in (("place_target", True), ("require_ready", False)):
+    for step, has_flown in (("set_target", True), ("require_ready", False)):
         flight = Flight()
 
         def fail(*_: Any) -> None:
@@ -712,7 +712,7 @@ def test_a_vehicle_that_stays_armed_on_the_ground_is_disarmed() -> None:
 
 def test_a_vehicle_that_tells_too_little_is_refused() -> None:
     text = Flight(Script(fastest_s=0.2)).fails(RefusedError)
-    assert "tells its position 5 times a second, where 10 are needed" in text
+    assert "reports its position 5 times a second, where 10 are needed" in text
 
 
 def test_a_vehicle_whose_attitude_stands_still_is_not_flown_by_the_policy() -> None:

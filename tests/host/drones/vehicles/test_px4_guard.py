@@ -49,7 +49,7 @@ def test_a_flight_controller_needs_flag_and_parameter() -> None:
         sentence = str(caught.value)
         assert sentence.startswith("the vehicle does not say that it is simulated: ")
         assert ("heartbeat has" if has_flag else "heartbeat lacks") in sentence
-        assert ("does not tell" if mode is None else f"has {mode:g} for") in sentence
+        assert ("does not report" if mode is None else f"has {mode:g} for") in sentence
 
 
 def test_a_motor_on_a_real_output_is_refused() -> None:
@@ -145,7 +145,7 @@ def test_what_is_no_number_is_not_judged(wrong: Sample) -> None:
 
 def air_of(**changes: Any) -> tuple[Air, Any]:
     """A flight of PX4's program, in Hold, 5 m above the ground; and its vehicle."""
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "name": "it",
         "clock": lambda: 100.0,
         "sample_at": 99.0,
@@ -155,10 +155,10 @@ def air_of(**changes: Any) -> tuple[Air, Any]:
         "is_armed": True,
         "mode": HOLD,
         "reason": lambda: " (why)",
-        "said": lambda *_, **__: None,
+        "last_text": lambda *_, **__: None,
         "wait": lambda *_: False,
     }
-    vehicle: Any = SimpleNamespace(**(told | changes))
+    vehicle: Any = SimpleNamespace(**(reported | changes))
     air = Air(vehicle, Simulation("", True), sample(0.0), GlobalPosition(10, 20, 30.0))
     air.allowed = {HOLD}
     return air, vehicle
@@ -184,7 +184,7 @@ def test_a_flight_as_it_is_to_be() -> None:
         ({"is_armed": False}, "it was disarmed in the air (why)"),
         ({"mode": LAND}, "a pilot or PX4 itself changed the mode of it to Land (why)"),
         (
-            {"mode": LAND, "said": lambda *_, **__: "tilted"},
+            {"mode": LAND, "last_text": lambda *_, **__: "tilted"},
             'it fell back to Land (it says "tilted")',
         ),
         ({"is_terminated": True}, "it crashed: PX4 terminated the flight (why)"),
@@ -217,12 +217,12 @@ def test_bounds_of_what_ends_a_flight() -> None:
 def test_a_place_on_the_globe() -> None:
     """A degree of latitude is 111.195 km of PX4's sphere, one of longitude half of that at 60°."""
     air, vehicle = air_of()
-    assert air.place_of(np.array((3.0, -2.0, 0.5))) == GlobalPosition(10, 20, 30.0)
-    away = air.place_of(np.array((3.0 + 111.195, -2.0 - 111.195, -1.5)))
+    assert air.global_position_of(np.array((3.0, -2.0, 0.5))) == GlobalPosition(10, 20, 30.0)
+    away = air.global_position_of(np.array((3.0 + 111.195, -2.0 - 111.195, -1.5)))
     assert away == GlobalPosition(10 + 10000, 20 - 10000, 32.0)
     north = GlobalPosition(600_000_000, 20, 30.0)
     air = Air(vehicle, Simulation("", True), sample(0.0), north)
-    assert air.place_of(np.array((3.0, 109.195, 0.5))).longitude_1e7 == 20 + 20000
+    assert air.global_position_of(np.array((3.0, 109.195, 0.5))).longitude_1e7 == 20 + 20000
     assert air.yaw == pytest.approx(math.pi / 2)  # its nose points north
 
 
@@ -260,10 +260,10 @@ class FakeVehicle:
     def reason(self) -> str:
         return " (why)"
 
-    def said(self, _name: str, within_s: float) -> str | None:
+    def last_text(self, _name: str, within_s: float) -> str | None:
         return self.words if within_s >= 90.0 else None
 
-    def tell(self, command: str, *numbers: float) -> None:
+    def send_command(self, command: str, *numbers: float) -> None:
         assert (command, numbers) == ("DO_SET_MODE", (1.0, 4, 6))
         self.asked_at.append(self.since())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +15,6 @@ from rltools_host.drones.flight.result import Measures, Series
 from rltools_host.drones.vehicles import px4_result
 from rltools_host.drones.vehicles.px4_result import (
     DONE,
-    NOT_FLOWN,
-    FailSafe,
     FlightResult,
     HandBack,
     Moment,
@@ -174,13 +171,13 @@ def test_success_is_of_all_starts_and_without_a_crash() -> None:
 
 def test_a_prediction_begins_as_the_flight_did() -> None:
     start = StartResult((0.1, 0.0, 0.0), series(600, 0.25), WELL)
-    assert start.most_apart_m is None
+    assert start.max_apart_m is None
     start.compare(lambda first, times: series(500, first[0] + 0.5).rows[: len(times)])
     assert start.prediction is not None
     assert start.prediction.times_s.shape == (500,)  # a limit was broken then
     assert start.predicted is not None
     assert start.predicted.greatest_error_m == pytest.approx(0.75)
-    assert start.most_apart_m == pytest.approx(0.5)
+    assert start.max_apart_m == pytest.approx(0.5)
     lost = series(600, math.nan)
     lost.rows[1:] = 0.25  # its beginning alone
     sound = series(600, 0.25)
@@ -191,78 +188,7 @@ def test_a_prediction_begins_as_the_flight_did() -> None:
     ):
         unlike.compare(lambda *_: pytest.fail("there is nothing to begin with"))
         assert unlike.prediction is None
-    assert replace(start, prediction=series(0, 0.0)).most_apart_m is None
-
-
-def test_document_of_a_start() -> None:
-    start = StartResult((0.5, 0.0, -0.5), series(2, 0.25), WELL, fail_safe=FailSafe(1.5, "why"))
-    start.prediction, start.predicted = series(1, 0.25), BADLY
-    document = {
-        "offset_m": [0.5, 0.0, -0.5],
-        "success": True,
-        "cause": "",
-        "failsafe": {"time_s": 1.5, "text": "why"},
-        "measures": {
-            "success": True,
-            "last_second_error_m": 0.0604,
-            "greatest_error_m": 0.714,
-            "settling_s": 0.5,
-        },
-        "hand_back": None,
-        "predicted": {
-            "success": False,
-            "last_second_error_m": 0.5,
-            "greatest_error_m": 2.0,
-            "settling_s": None,
-        },
-        "most_apart_m": 0.0,
-    }
-    assert start.document(with_series=False) == document
-    with_series = start.document(with_series=True)
-    assert with_series["series"]["time_s"] == [0.0, 0.02]
-    assert with_series["prediction"]["time_s"] == [0.0]
-    none = StartResult((0, 0, 0), cause="it fell").document(with_series=True)
-    assert (none["success"], none["cause"]) == (False, "it fell")
-    assert {none[name] for name in ("failsafe", "measures", "series", "prediction")} == {None}
-    whole = flight(start, kept=True, notes=["a note"]).document()
-    assert whole["starts"] == [with_series]
-    assert (whole["kept"], whole["successes"], whole["crash"]) == (True, 1, "")
-    assert (whole["notes"], whole["not_flown"]) == (["a note"], list(NOT_FLOWN))
-    assert flight(start).document(with_series=False)["starts"] == [document]
-
-
-def test_a_flight_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(px4_result, "hover_rule", lambda: SimpleNamespace(radius_m=0.3))
-    flown = StartResult((0.5, -0.5, 0.04), series(9, 0.25), WELL)
-    never = StartResult((0.0, 0.0, 1.0), measures=BADLY)
-    cut, not_begun = StartResult((0, 0, 0), cause="it fell"), StartResult((0, 0, 0))
-    heads = ["start", "success", "greatest error", "last second", "settled after"]
-    end = [
-        "1 of 4 starts within 0.3 m in the last second; the policy was given up again by the "
-        "vehicle",
-        *(f"not flown: {what}" for what in NOT_FLOWN),
-    ]
-    lines = px4_result.lines(flight(flown, never, cut, not_begun))
-    assert [re.split("  +", line) for line in lines[:5]] == [
-        heads,
-        ["+0.5 -0.5 +0.0", "yes", "0.71 m", "0.060 m", "0.50 s"],
-        ["+0.0 +0.0 +1.0", "no", "2.00 m", "0.500 m", "never"],
-        ["+0.0 +0.0 +0.0", "no", "it fell"],
-        ["+0.0 +0.0 +0.0", "no", "not flown"],
-    ]
-    assert lines[5:] == end
-    flown.prediction, flown.predicted = series(5, 0.0), BADLY
-    lines = px4_result.lines(flight(flown, cut, kept=True, notes=["a note"]))
-    assert [re.split("  +", line) for line in lines[:3]] == [
-        [*heads, "predicted", "apart"],
-        ["+0.5 -0.5 +0.0", "yes", "0.71 m", "0.060 m", "0.50 s", "last second 0.500 m", "0.25 m"],
-        ["+0.0 +0.0 +0.0", "no", "it fell"],
-    ]
-    assert lines[3].endswith(
-        "1 of 2 starts within 0.3 m in the last second; the policy was kept by the vehicle"
-    )
-    assert lines[4:] == ["note: a note", *end[1:]]
-    assert px4_result.lines(flight())[0].startswith("0 of 0 starts")
+    assert replace(start, prediction=series(0, 0.0)).max_apart_m is None
 
 
 def test_a_stored_series_is_rows_with_their_times(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from rltools_host.drones.flight.gate_result import GateResult, fly_gate
 from rltools_host.drones.flight.simulator import Cause
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.report.sections import flights
-from rltools_host.report.sections.flights import MOST_PATHS, chosen, section
+from rltools_host.report.sections.flights import MAX_PATHS, chosen, section
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,7 @@ def test_rates_causes_and_pictures(
     assert not re.search(r"#00010[1-8]", html)  # colors are the page's
 
 
+@pytest.mark.all
 def test_parts_and_the_map_of_airframes(
     folder: Path, image: PolicyImage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +116,7 @@ def test_the_flights_that_are_drawn(result: GateResult) -> None:
     counts = result.all.causes
     assert Cause(outcomes["cause"][failure[1]]).key == max(counts, key=lambda key: counts[key])
     episodes = [episode for _, episode in (median, slowest, failure, *others)]
-    assert len(set(episodes)) == len(episodes) == MOST_PATHS
+    assert len(set(episodes)) == len(episodes) == MAX_PATHS
     assert {name for name, _ in others} == {""}
 
 

@@ -119,7 +119,7 @@ def test_when_and_why_there_was_a_fail_safe(
     assert "</strong> at 2.98 s of the start (+1.0 +0.0 +0.0) m: outside the range &lt;of" in html
     first, second = cells(html, "+1.0 +0.0 +0.0")
     assert first == ["broken off", *[""] * 7]
-    assert second == ["2.98", "1.40", "not told", "9.0", "0.300", "1.200", "no"]
+    assert second == ["2.98", "1.40", "not reported", "9.0", "0.300", "1.200", "no"]
     assert cells(html, "+0.0 +0.0 +1.0") == [["not flown", *[""] * 7]]
     assert html.count(">fail-safe</") + html.count("fail-safe\n") >= 1  # in the plot
 
