@@ -46,7 +46,7 @@ Found = TypeVar("Found", Evaluation, "GateResult")
 def run(
     run_name: str, request: EvaluationRequest | None = None, as_json: bool = False
 ) -> Evaluation:
-    """Evaluates the policy of a run and prints the outcome."""
+    """Evaluate the policy of a run, and print the outcome."""
     folder = RunFolder.open(run_name)
     request = request or EvaluationRequest()
     evaluation, notes = evaluated(folder, request)
@@ -67,7 +67,10 @@ def show(document: Mapping[str, Any], lines: Sequence[str], as_json: bool) -> No
 def of_group(
     group: GroupFolder, notes: list[str], evaluate: Callable[[RunFolder], tuple[Found, list[str]]]
 ) -> dict[RunName, Found]:
-    """What is found of each run that has a policy; `notes` get what must be known of it."""
+    """Return what `evaluate` returns for each run that has a policy.
+
+    Append the runs' notes to `notes`.
+    """
     found: dict[RunName, Found] = {}
     for name in group.run_names():
         path = group.path / name.folder
@@ -96,7 +99,7 @@ def group_document(
 
 
 def evaluate_group(name: str, request: EvaluationRequest, as_json: bool) -> None:
-    """Evaluates the policy of each run that has one, and prints a table."""
+    """Evaluate the policy of each run that has one, and print a table."""
     group, notes = GroupFolder.open(name), list[str]()
     found = of_group(group, notes, lambda folder: evaluated(folder, request))
     summary = [
@@ -115,7 +118,7 @@ def evaluate_group(name: str, request: EvaluationRequest, as_json: bool) -> None
 
 
 def lines_of(found: dict[RunName, Evaluation], width: int = UNLIMITED) -> list[str]:
-    """A row for each run, over its episodes."""
+    """Return a row for each run, over its episodes."""
     first = next(iter(found.values()))
     same = all(each.experiment == first.experiment for each in found.values())
     what = first.experiment if same else "policy"
@@ -150,8 +153,10 @@ def evaluate_gate(
     as_json: bool,
     which: str = LAST,
 ) -> None:
-    """Flies, prints, and keeps the result beside run.json where the last policy flew through the
-    gate as it is defined."""
+    """Fly through a gate, and print the result.
+
+    It is kept beside run.json where the last policy flew through the gate as it is defined.
+    """
     from rltools_host.drones.flight.gate import load_gate
     from rltools_host.drones.flight.gate_result import percent
 
@@ -209,7 +214,8 @@ def fly_run(
 def gate_lines(
     gate: Gate, found: Mapping[RunName, GateResult], mean: float, width: int = UNLIMITED
 ) -> list[str]:
-    """Each seed's rate, and their mean; what each may be handed, where the gate finds that."""
+    """Return each run's rate and their mean, or the entry envelopes where the gate measures
+    these."""
     from rltools_host.drones.flight.gate_result import percent
 
     entries = {name: each.envelope for name, each in found.items() if each.envelope is not None}
@@ -235,7 +241,7 @@ def gate_lines(
 
 
 def entry_lines(gate: Gate, entries: Mapping[RunName, EntryEnvelope], width: int) -> list[str]:
-    """What each run's policy may be handed, 0 where that is nothing, and the median."""
+    """Return each run's entry envelope, 0 where there is none, and the median."""
     rows: list[tuple[str, ...]] = [("run", "m/s", "m", "tilt, deg", "rad/s", "from m up")]
     for name, entry in entries.items():
         speed, offset, tilt, rate, height = astuple(entry)
@@ -313,7 +319,7 @@ def command(
     which: Which = LAST,
     json_output: Json = False,
 ) -> None:
-    """For a group of runs it evaluates each policy, and sums up."""
+    """Evaluate a run's policy, or each policy of a group and their mean."""
     require(context, MODES, EPISODES if gate is None else GATE)
     if gate is not None:
         evaluate_gate(run_name, gate, episodes, seed, least, json_output, which)

@@ -82,7 +82,7 @@ def document_of(
 
 
 def next_step(imported: Imported, folder: RunFolder) -> str:
-    """What can be done with this run now."""
+    """Return the command to continue with."""
     path = near_path(folder.path)
     if imported.place.task is not None:
         return command_line("evaluate", path)
@@ -98,7 +98,7 @@ def activation(option: str, name: str | None) -> str | None:
 
 
 def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
-    """Reads, proves, saves and prints."""
+    """Read, prove, save and print."""
     imported = read_policy(request)
     finding = imported.fly()
     folder = save(imported)
@@ -207,7 +207,7 @@ def command(
     step_interval_us: StepIntervalOption = None,
     json_output: Json = False,
 ) -> None:
-    """Nothing of the file is executed. docs/import.md says what is read, and how it is proven."""
+    """Execute nothing of the file. docs/import.md says what is read, and how it is proven."""
     if contract is None or environment is None:  # else there is another sentence
         require(context, MODES, CONTRACT if environment is None else ENVIRONMENT)
     given = Given(

@@ -47,7 +47,8 @@ class History:
         self._sums = np.zeros((len(self._asked), count), np.float32)  # where a sum is asked for
 
     def inputs(self, observations: Float32Array, places: Sequence[int] = (0,)) -> Float32Array:
-        """(places, n): the places' observations, and behind them what is asked for."""
+        """Return the observations with the added inputs behind them, (rows, n). rows: which of the
+        policies side by side observed them."""
         values = np.asarray(observations, np.float32).reshape(len(places), -1)
         if not self._asked:
             return values
@@ -66,10 +67,10 @@ class History:
         places: Sequence[int] = (0,),
         acted_on: Float32Array | None = None,
     ) -> None:
-        """The network's outputs, or another normalized action, (places, action_dim).
+        """Record the actions of one tick, (rows, action_dim), normalized to [-1, 1].
 
-        `acted_on`: the observations by which the policy acted; None, or a row of them that is not
-        finite: it did not.
+        acted_on: the observations by which the policy acted; None, or a row of them that is not
+        finite, means that it did not act.
         """
         if not self._asked:
             return
@@ -99,13 +100,14 @@ class History:
 def given_out(
     outputs: Float32Array, actions: Float32Array, channels: Sequence[Channel]
 ) -> Float32Array:
-    """What a place keeps of a policy's actions: the network's outputs, or of choices their numbers,
-    from -1 for the first to 1 for the last."""
+    """Return what a history records of an action: the network's outputs, or for discrete actions
+    their numbers, scaled to -1 for the first and 1 for the last."""
     return normalized(actions, channels) if choices_of(channels) else outputs
 
 
 def normalized(action: Float32Array, channels: Sequence[Channel]) -> Float32Array:
-    """normalized_action() of policy/contract.h."""
+    """Return actions scaled from their ranges to [-1, 1], as normalized_action() of
+    policy/contract.h does."""
     low, high = ranges_of(channels)
     half = np.float32(0.5)
     values = (np.clip(action, low, high) - half * (high + low)) / (half * (high - low))
@@ -124,7 +126,7 @@ class HiddenState:
         self._acted_us = self._kept_us = 0
 
     def run(self, now_us: int, inputs: Float32Array) -> tuple[Float32Array, Float32Array]:
-        """Outputs and actions of a tick on which the policy acts, (1, n) each."""
+        """Return outputs and actions of a tick on which the policy acts, (1, n) each."""
         recurrence = self._recurrence
         if recurrence is None:
             return self._runner.run(inputs)
@@ -142,7 +144,7 @@ class HiddenState:
         return found
 
     def fail(self, status: str) -> None:
-        """A tick with the safe action."""
+        """Record a tick on which the safe action was taken, and why."""
         cause = RESET_AT_STALE_INPUT if status in STALE else RESET_AT_FAULT
         if self._recurrence is not None and self._recurrence.reset_at & cause:
             self._reset()
@@ -164,12 +166,13 @@ class Acting:
         self._lock = threading.Lock()  # a pass has one scratch memory
 
     def episode(self, count: int) -> Act:
-        """Of an episode, or `count` of them side by side, with hidden states of zeros at first."""
+        """Return a function that acts for one episode, or for `count` of them side by side, and
+        whose hidden states begin with zeros."""
         number = whole_number("count", count, 1, MOST_EPISODES)
         return partial(self._act, states=self.image.runner.begin(number))
 
     def _act(self, observation: ArrayLike, states: Float32Array | None = None) -> Float32Array:
-        """(actions), or (n, actions) for n observations. UsageError for another shape or type."""
+        """Return actions (actions,) or (n, actions). Raise UsageError for another shape or type."""
         image = self.image
         if image.recurrence is not None and states is None:
             raise UsageError(

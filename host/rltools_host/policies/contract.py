@@ -41,7 +41,7 @@ TAIL = struct.Struct("<IHH")  # of a board's contract: step_interval_us, observa
 
 
 def require_texts(origin: str, channels: Sequence[Channel], *subjects: str, name: str = "") -> None:
-    """DamagedFileError unless names and units can be shown, and pasted into headers.
+    """Raise DamagedFileError unless names and units can be shown, and pasted into headers.
 
     channels: of a policy or a contract; subjects: names of experiments and contracts; name: of an
     environment.
@@ -81,7 +81,8 @@ PlaceInput = PastAction | ObservationSum  # what a place puts behind the observa
 
 
 def past_action(channel: Channel, actions: Sequence[Channel]) -> PastAction | None:
-    """What a channel named `<action>_t-<n>` asks for (docs/policy_image.md); None for another."""
+    """Return the past action that a channel named `<action>_t-<n>` asks for (docs/policy_image.md),
+    or None."""
     if (channel.unit, channel.minimum, channel.maximum) != ("1", -1.0, 1.0):
         return None
     for index, action in enumerate(actions):
@@ -93,13 +94,13 @@ def past_action(channel: Channel, actions: Sequence[Channel]) -> PastAction | No
 
 
 def channel_record(channel: Channel) -> bytes:
-    """As in a policy image."""
+    """Return the channel's record in a policy image."""
     unit = CHOICE_UNIT if channel.choices else channel.unit
     return CHANNEL.pack(channel.name.encode(), unit.encode(), channel.minimum, channel.maximum)
 
 
 def choices_of(actions: Sequence[Channel]) -> tuple[str, ...]:
-    """What there is to choose from, action after action."""
+    """Return the names of all discrete actions' choices, action after action."""
     return tuple(name for action in actions for name in action.choices)
 
 
@@ -107,8 +108,10 @@ LEAST_ALLOWED = 0.5  # kLeastAllowed of policy/contract.h
 
 
 def masks_of(observations: Sequence[Channel], actions: Sequence[Channel]) -> list[int | None]:
-    """Of each output of the network the observation that forbids what it stands for, by its name
-    `<action>:<choice>`; None: there is none."""
+    """Return for each output of the network the index of the observation that masks it, or None.
+
+    Such an observation is named `<action>:<choice>`.
+    """
     places = {channel.name: index for index, channel in reversed([*enumerate(observations)])}
     return [
         places.get(f"{action.name}:{name}") if name else None
@@ -118,7 +121,8 @@ def masks_of(observations: Sequence[Channel], actions: Sequence[Channel]) -> lis
 
 
 def output_dim(actions: Sequence[Channel]) -> int:
-    """Of the network: an output for each of a choice's names, and one for any other action."""
+    """Return the network's number of outputs: one for each choice of a discrete action, one for a
+    continuous action."""
     return sum(len(action.choices) or 1 for action in actions)
 
 
@@ -129,8 +133,11 @@ SafeAction = tuple[float | None, ...]
 
 
 def safe_action_of(text: str, actions: Sequence[Channel]) -> SafeAction:
-    """What --safe-action says: a value for each action in their order, or NAME=VALUE for some; a
-    choice by its name or its number. UsageError where an action cannot take it."""
+    """Parse --safe-action: a value for each action in their order, or NAME=VALUE for some of them.
+
+    A choice is given by its name or its number. Raise UsageError where an action cannot take the
+    value.
+    """
     words = [word.strip() for word in text.split(",")]
     found: list[float | None] = [None] * len(actions)
     names = [action.name for action in actions]
@@ -159,13 +166,14 @@ class Contract:
 
     @property
     def checksum(self) -> int:
-        """contract_crc32() of policy/format.h, which is a board's fingerprint."""
+        """Return contract_crc32() of policy/format.h, which is a board's fingerprint."""
         records = b"".join(map(channel_record, (*self.observations, *self.actions)))
         choices = b"".join(CHOICE.pack(name.encode()) for name in choices_of(self.actions))
         return zlib.crc32(records + choices + self.step_interval_us.to_bytes(4, "little"))
 
     def place_inputs(self) -> tuple[PlaceInput, ...]:
-        """What the last observations ask for; one at least is an observation."""
+        """Return what the last observations ask the executor for. At least the first observation is
+        measured."""
         found: list[PlaceInput] = []
         for index in range(len(self.observations) - 1, 0, -1):
             channel = self.observations[index]
@@ -176,7 +184,8 @@ class Contract:
         return tuple(found)
 
     def _sum(self, channel: Channel, index: int) -> ObservationSum | None:
-        """What a channel named `<observation>_sum` asks for (docs/policy_image.md)."""
+        """Return the sum that a channel named `<observation>_sum` asks for (docs/policy_image.md),
+        or None."""
         for place, observation in enumerate(self.observations[:index]):
             texts = (f"{observation.name}_sum", f"{observation.unit} s")
             if (channel.name, channel.unit) == texts and channel.minimum <= 0 <= channel.maximum:
@@ -185,18 +194,21 @@ class Contract:
         return None
 
     def without_place_inputs(self) -> Contract:
-        """Where such a policy acts."""
+        """Return the contract of a board or environment where such a policy acts, without the added
+        inputs."""
         count = len(self.observations) - len(self.place_inputs())
         return Contract(self.observations[:count], self.actions, self.step_interval_us)
 
     def with_safe_action(self, stated: SafeAction) -> Contract:
-        """The same with what somebody states, which is for all actions or is assumed of some."""
+        """Return the contract with this safe action, marked as assumed unless it states a value for
+        each action."""
         assumed = self.assumed & ~SAFE_ACTION_ASSUMED
         assumed |= SAFE_ACTION_ASSUMED if not stated or None in stated else 0
         return replace(self, safe_action=stated, assumed=assumed)
 
     def difference(self, other: Contract) -> str:
-        """In what the other one differs, as "X there, Y here"; empty where in nothing."""
+        """Return the first difference from another contract as "X there, Y here", or an empty
+        text."""
         for kind, theirs, ours in (
             ("observation", other.observations, self.observations),
             ("action", other.actions, self.actions),
@@ -212,7 +224,7 @@ class Contract:
 
 
 def contract_of(task: Task) -> Contract:
-    """That of a task's policies, with what nobody states of it."""
+    """Return the contract of a task's policies, with flags for what nobody states of it."""
     assumed = 0 if task.states_interval else STEP_INTERVAL_ASSUMED
     contract = Contract(task.observations, task.actions, task.step_interval_us, assumed=assumed)
     return contract.with_safe_action(task.safe_action)
@@ -231,8 +243,10 @@ NOTHING_STATED = Statements()
 
 
 def statements_of(run: Run, actions: Sequence[Channel], assumed: int, origin: str) -> Statements:
-    """What a run says of the contract of its policy, an image of this origin that has `actions` and
-    the flags `assumed`; one of earlier tools says nothing."""
+    """Return what a run states of its policy's contract.
+
+    actions, assumed: of the image, whose origin errors name. Runs of earlier tools state nothing.
+    """
     task = run.gymnasium
     source: IntervalSource = ""
     safe_action = tuple(run.safe_action)
@@ -250,7 +264,7 @@ def statements_of(run: Run, actions: Sequence[Channel], assumed: int, origin: st
 
 
 def parse_contract(content: bytes, origin: str) -> Contract:
-    """A board's /contract.bin (docs/protocol.md, "Policies")."""
+    """Parse a board's /contract.bin (docs/protocol.md, "Policies")."""
     if len(content) >= TAIL.size:
         step_interval_us, observation_dim, action_dim = TAIL.unpack(content[-TAIL.size :])
         records_bytes = (observation_dim + action_dim) * CHANNEL.size
@@ -270,8 +284,8 @@ def parse_contract(content: bytes, origin: str) -> Contract:
 
 
 def with_choices(actions: Sequence[Channel], names: bytes) -> tuple[Channel, ...]:
-    """The actions, choices with as many of the names as their ranges say; themselves where there
-    are no names."""
+    """Return the actions, in which each discrete one takes as many of the names as its range has
+    numbers."""
     left = [_text(name) for (name,) in CHOICE.iter_unpack(names)]
     found = []
     for action in actions:
@@ -318,12 +332,12 @@ class Layer:
 
     @property
     def state_dim(self) -> int:
-        """Numbers that it remembers: of an LSTM its outputs and behind them its cells."""
+        """Return how many numbers the layer remembers. An LSTM's cells lie behind its outputs."""
         return STATES[self.kind] * self.width
 
     @property
     def tensors(self) -> tuple[Float32Array, ...]:
-        """In the order in which they lie in an image."""
+        """Return the tensors in the order in which they lie in an image."""
         return (self.weights, self.bias, *(self.hidden or ()))
 
 
@@ -361,7 +375,7 @@ class EntryEnvelope:
 
 
 def entry_text(entry: EntryEnvelope) -> str:
-    """In words; where all bounds are 0, that there is nothing."""
+    """Return the bounds in words, or that there are none where all are 0."""
     return str(entry) if entry.speed_m_s > 0 else "none: it recovers from no entry that was tried"
 
 

@@ -56,8 +56,8 @@ class Pass:
         self._draws = draws
 
     def run(self, observations: Float32Array, states: Float32Array) -> tuple[Array, Array, Array]:
-        """Outputs (n, out), actions where 1 is half their range, (n, actions), and states after the
-        step, (n, state_dim)."""
+        """Return outputs (n, out), actions (n, actions), of which 1 is half a range, and states
+        after the step (n, state_dim)."""
         x, place, after = observations.astype(float), 0, [states[:, :0].astype(float)]
         if self.image.normalizer is not None:
             mean, inverse_std = (part.astype(float) for part in self.image.normalizer)
@@ -78,8 +78,11 @@ class Pass:
         return values + errors * self._draws.standard_normal(values.shape)
 
     def _product(self, x: Array, weights: Float32Array, bias: Float32Array) -> Array:
-        """Each product and addition rounds by up to a unit: here the additions, in random order, by
-        the mean square of what the sum has then come to."""
+        """Return the product with errors of single precision.
+
+        Each product and addition rounds by up to a unit. The additions come in a random order, and
+        each errs by the mean square of the sum so far.
+        """
         exact = weights.astype(float)
         value = x @ exact + bias
         squares = x**2 @ exact**2 + bias.astype(float) ** 2
@@ -106,7 +109,7 @@ class Pass:
         return [self._function(VALUES["identity"], out * np.tanh(cells)), cells]
 
     def _gates(self, layer: Layer, x: Array, before: Array) -> tuple[list[Array], list[Array]]:
-        """What the inputs and the outputs of before add to each gate."""
+        """Return what the inputs and the previous outputs add to each gate."""
         assert layer.hidden is not None
         products = (
             self._product(x, layer.weights, layer.bias),
@@ -116,7 +119,10 @@ class Pass:
         return given, own
 
     def _actions(self, outputs: Array) -> Array:
-        """An output each; of a choice, which is one or another, the first of its outputs."""
+        """Return an output for each action.
+
+        Of a discrete action, where errors mean nothing, it is the first.
+        """
         low, high = ranges_of(self.image.actions, np.float64)
         counts = [len(action.choices) or 1 for action in self.image.actions]
         values = np.clip(outputs[:, np.cumsum([0, *counts[:-1]])], -1, 1)
@@ -133,7 +139,8 @@ class Allowed:
     outputs: Array  # (n, out)
 
     def is_close_choice(self, image: PolicyImage, outputs: Float32Array) -> NDArray[np.bool_]:
-        """(n, actions): where outputs of a choice are so close that rounding decides."""
+        """Return (n, actions): where outputs of a discrete action are so close that rounding
+        decides."""
         place, close = 0, []
         rows = np.arange(len(outputs))
         for action in image.actions:
@@ -147,7 +154,7 @@ class Allowed:
 
 
 def allowed(image: PolicyImage, observations: Float32Array, states: Float32Array) -> Allowed:
-    """For observations (n, o), from states (n, state_dim)."""
+    """Return the tolerances for observations (n, o) from states (n, state_dim)."""
     one = Pass(image, np.random.default_rng(0))
     draws = [one.run(observations, states) for _ in range(DRAWS)]
 

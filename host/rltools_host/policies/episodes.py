@@ -50,7 +50,8 @@ def gymnasium_has(environment: str) -> bool:
 
 
 def name_in_gymnasium(environment: str) -> str:
-    """Without what rl/environments/with_action_history.h and with_sums.h add to it."""
+    """Return the name without the suffixes of rl/environments/with_action_history.h and
+    with_sums.h."""
     return re.sub(r"( \+sums)?( \+[0-9]+ actions)?$", "", environment)
 
 
@@ -87,7 +88,7 @@ class Episode:
 
     @property
     def origin(self) -> str:
-        """What begins the same one again."""
+        """Return words by which the same episode can be played again."""
         if self.number is None:
             return f"gymnasium's reset with seed {self.seed}"
         return f"the core's episode {self.number} of seed {self.seed}"
@@ -96,7 +97,7 @@ class Episode:
 def gymnasium_episodes(
     image: PolicyImage, count: int, seed: int, make: MakeEnvironment | None = None
 ) -> list[Episode]:
-    """Episodes of gymnasium from the resets with seed, seed + 1 ..., all worked through at once."""
+    """Play episodes in Gymnasium from the resets with seed, seed + 1 ..., all side by side."""
     make = make or (lambda: make_gymnasium_environment(image))
     environments: list[Any] = []
     try:
@@ -108,7 +109,7 @@ def gymnasium_episodes(
 
 
 def close_all(environments: Sequence[Any]) -> None:
-    """One that cannot be closed keeps neither the others nor the result from whoever waits."""
+    """Close all environments. Report a failure as a note, and keep the results."""
     for environment in environments:
         try:
             environment.close()
@@ -117,7 +118,7 @@ def close_all(environments: Sequence[Any]) -> None:
 
 
 def played(image: PolicyImage, environments: Sequence[Any], seed: int) -> list[Episode]:
-    """An episode of each."""
+    """Play one episode in each environment."""
     count = len(environments)
     observations = np.array(
         [environment.reset(seed=seed + i)[0] for i, environment in enumerate(environments)],
@@ -174,7 +175,10 @@ def played(image: PolicyImage, environments: Sequence[Any], seed: int) -> list[E
 
 
 def make_gymnasium_environment(image: PolicyImage) -> Any:
-    """Gymnasium's environment of the image's name; its spaces must be those of the contract."""
+    """Return Gymnasium's environment of the image's name.
+
+    Raise BoardMismatchError unless its spaces are those of the contract.
+    """
     import gymnasium
 
     name = name_in_gymnasium(image.environment)
@@ -213,7 +217,7 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
 
 
 def has_actions(space: Any, actions: Sequence[Channel]) -> bool:
-    """Whether an environment's space of actions is that of the channels."""
+    """Return whether an environment's action space is that of the channels."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):
@@ -229,7 +233,7 @@ def has_actions(space: Any, actions: Sequence[Channel]) -> bool:
 def core_outcomes(
     image: PolicyImage, episodes: int, seed: int, hyperparameters: Mapping[str, float]
 ) -> list[EpisodeEnd]:
-    """Of the core's simulator: the episodes that a board with this seed evaluates."""
+    """Play episodes in the core's simulator, the same as a board evaluates with this seed."""
     command = simulator(image, episodes, seed, "starts", hyperparameters)
     said, rows = simulated(command, image)
     starts = rows[:, : len(image.observations)]
@@ -244,7 +248,7 @@ def core_outcomes(
 def core_episodes(
     image: PolicyImage, episodes: int, seed: int, hyperparameters: Mapping[str, float]
 ) -> list[Episode]:
-    """The same episodes, step by step."""
+    """Play the episodes of core_outcomes(), and return every step."""
     command = simulator(image, episodes, seed, "steps", hyperparameters)
     said, rows = simulated(command, image)
     seen = len(image.observations)
@@ -266,7 +270,7 @@ def core_episodes(
 def simulator(
     image: PolicyImage, episodes: int, seed: int, kept: str, hyperparameters: Mapping[str, float]
 ) -> list[str]:
-    """The command line of host/native/simulate.cpp, which is built."""
+    """Build host/native/simulate.cpp, and return its command line."""
     target = f"simulate-{image.experiment}"
     board = experiments.native_board(image.experiment)
     experiments.install_requirements(image.experiment)
@@ -277,7 +281,8 @@ def simulator(
 
 
 def simulated(command: Sequence[str], image: PolicyImage) -> tuple[dict[str, Any], Float32Array]:
-    """What the program says, and its rows (steps, observation_dim + action_dim + 1)."""
+    """Run the program, and return its summary and its rows (steps, observation_dim + action_dim +
+    1)."""
     result = subprocess.run(command, input=image.data, capture_output=True, timeout=LONGEST_S)
     if result.returncode == 1:
         raise VerificationError(f"{image.origin}: {result.stderr.decode().strip()}")
@@ -303,8 +308,7 @@ OPTION = "--trace"
 
 
 def check_trace_path(path: Path) -> None:
-    """Before anything is played: UsageError where nothing can be written there. What Parquet needs
-    is installed."""
+    """Raise UsageError where nothing can be written to the path, and install what Parquet needs."""
     if path.suffix not in (CSV, NPZ, PARQUET):
         raise UsageError(f"{OPTION} {path}: name a file that ends with {CSV}, {NPZ} or {PARQUET}")
     if path.is_dir():
@@ -314,7 +318,7 @@ def check_trace_path(path: Path) -> None:
 
 
 def write_trace(path: Path, image: PolicyImage, episodes: Sequence[Episode]) -> None:
-    """As the file's name says: a row for each step.
+    """Write a row for each step, in the format that the file's name says.
 
     CSV: the columns of headings(), and numbers of nine digits, which tell floats apart. NPZ:
     `columns`, the same names, and `rows` of float64, (steps, columns). Parquet: the columns of the
@@ -355,8 +359,11 @@ def parquet(columns: Sequence[str], rows: NDArray[np.float64]) -> bytes:
 
 
 def headings(image: PolicyImage) -> list[str]:
-    """`velocity [rad/s]`; with `observation` or `action` before it where two columns would have
-    that name, or a spreadsheet would compute it."""
+    """Return the columns' names, for example `velocity [rad/s]`.
+
+    `observation` or `action` stands before a name that two columns would have, or that a
+    spreadsheet would compute.
+    """
     names = [channel.name for channel in (*image.observations, *image.actions)]
     texts = []
     for kind, channels in (("observation", image.observations), ("action", image.actions)):
@@ -368,7 +375,10 @@ def headings(image: PolicyImage) -> list[str]:
 
 
 def rows_of(index: int, episode: Episode) -> NDArray[np.float64]:
-    """(steps, columns). What an episode was cut off after is truncated, unless it is terminal."""
+    """Return the rows of an episode, (steps, columns).
+
+    An episode that does not terminate is truncated.
+    """
     steps = len(episode.rewards)
     last = np.zeros(steps)
     last[-1] = 1

@@ -24,7 +24,10 @@ FLASH_SIZES = (2, 4, 8, 16, 32)  # MB that ESP-IDF knows; 2 is its default
 
 
 def needs(image: PolicyImage) -> dict[str, int]:
-    """Of each setting of Kconfig the least that the policy takes; of activations a bit each."""
+    """Return the minimum of each setting of Kconfig that the policy needs.
+
+    ACTIVATIONS has a bit for each.
+    """
     places = list(activations())
     widest = max(len(image.observations), *(layer.width for layer in image.layers))
     units = sum(layer.width for layer in image.layers if layer.kind != DENSE)
@@ -40,7 +43,7 @@ def needs(image: PolicyImage) -> dict[str, int]:
 
 
 def fitted(image: PolicyImage, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The component's files, for this policy: as they are where it fits."""
+    """Return the component's files with settings and partitions that hold this policy."""
     found = dict(files)
     found["Kconfig"] = kconfig(image, files["Kconfig"].decode()).encode()
     table, options = partitions(image)
@@ -65,8 +68,8 @@ def kconfig(image: PolicyImage, text: str) -> str:
 
 
 def partitions(image: PolicyImage) -> tuple[dict[str, int], str]:
-    """KB of the example's partitions that grow with the image, and lines of sdkconfig.defaults for
-    a flash that holds them."""
+    """Return the example's partitions that grow with the image, in KB, and lines of
+    sdkconfig.defaults for a flash that holds them."""
     size = len(image.data)
     policies = max(SHIPPED_PARTITION, (RECORDS + 2 * -(-size // SECTOR)) * SECTOR)
     app = -(-(SHIPPED_APP + size) // ALIGNMENT) * ALIGNMENT if size > SHIPPED_PARTITION else 0
@@ -78,7 +81,7 @@ def partitions(image: PolicyImage) -> tuple[dict[str, int], str]:
 
 
 def with_sizes(text: str, sizes: Mapping[str, int]) -> str:
-    """A table of partitions with these sizes, in KB."""
+    """Return a table of partitions with these sizes, in KB."""
     lines = []
     for line in text.splitlines():
         name = line.split(",")[0]
@@ -99,7 +102,8 @@ ASSERTS = """\
 
 
 def asserts(image: PolicyImage) -> str:
-    """For <experiment>_policy.h: the settings of Kconfig hold this policy."""
+    """Return static assertions for <experiment>_policy.h that the settings of Kconfig hold this
+    policy."""
     lines = []
     for name, least in needs(image).items():
         if not least:
@@ -139,7 +143,7 @@ PART = r"// {0}\b.*?\n(.*?)// END {0}\n"
 
 
 def main_source(image: PolicyImage, text: str) -> str:
-    """The example's program, for this policy's contract; a pendulum's keeps its model."""
+    """Return the example's program for this policy's contract. A pendulum's keeps its model."""
     name = identifier(image.experiment)
     observations, actions = image.contract.observations, image.actions
     of_contract = f"{{{image.step_interval_us}, {len(observations)}, {len(actions)}, kSensors"

@@ -73,7 +73,7 @@ class Evaluation:
 
     @property
     def std(self) -> float:
-        """Population standard deviation, as boards report it."""
+        """Return the population standard deviation, as boards report it."""
         return float(np.std(self.returns))
 
     @property
@@ -88,11 +88,11 @@ class Evaluation:
         return self.simulator.startswith(GYMNASIUM)
 
     def of_task(self, task: Task | None) -> Evaluation:
-        """The same, with what a task of Gymnasium's calls solved; None: it is of no such task."""
+        """Return the evaluation with the return at which a Gymnasium task counts as solved."""
         return self if task is None else replace(self, success_return=task.solved_return)
 
     def worst(self) -> list[dict[str, Any]]:
-        """The episodes with the least returns, the worst first, and what they began from."""
+        """Return the episodes with the lowest returns, the lowest first."""
         order = sorted(range(self.episodes), key=lambda index: self.returns[index])
         return [
             {
@@ -112,8 +112,8 @@ class Evaluation:
         ]
 
     def unusual(self, start: Mapping[str, float]) -> list[str]:
-        """Of a first observation what differs most from the other episodes' ones, as text; nothing
-        where all episodes begin alike."""
+        """Return the channels of a first observation that differ most from the other episodes'
+        ones, as text. Where all episodes begin equally there are none."""
         starts = np.array([outcome.start for outcome in self.outcomes], float)
         spread = starts.std(axis=0)
         values = np.array(list(start.values()), float)
@@ -128,12 +128,12 @@ class Evaluation:
         ]
 
     def begun_from(self, worst: Mapping[str, Any]) -> tuple[str, str]:
-        """Which one of worst() it is, and what is unusual in its beginning."""
+        """Return the name of one of worst(), and what is unusual in its first observation."""
         which = f"seed {worst['seed']}" if "seed" in worst else f"episode {worst['episode']}"
         return which, ", ".join(self.unusual(worst["start"])) or "where all begin"
 
     def document(self) -> dict[str, Any]:
-        """What --json prints."""
+        """Return what --json prints."""
         lengths = [outcome.steps for outcome in self.outcomes]
         return {
             "run": self.run,
@@ -154,7 +154,7 @@ class Evaluation:
         }
 
     def lines(self) -> list[str]:
-        """What a person reads."""
+        """Return the lines that are printed."""
         where = self.simulator
         starts = f"seed {self.seed}"
         if self.is_in_gymnasium:
@@ -176,7 +176,7 @@ class Evaluation:
         return [*lines, *self.worst_lines()]
 
     def lengths(self) -> list[str]:
-        """How many steps the episodes have, and how they end."""
+        """Return how many steps the episodes have, and how they end."""
         steps = [outcome.steps for outcome in self.outcomes]
         terminated = sum(outcome.terminated for outcome in self.outcomes)
         if min(steps) == max(steps):
@@ -190,7 +190,7 @@ class Evaluation:
         return [*parts, f"{terminated} of {self.episodes} terminated"]
 
     def worst_lines(self) -> list[str]:
-        """A line each; what differs from the others' beginnings is told."""
+        """Return a line for each of worst()."""
         lines: list[str] = []
         for worst in self.worst() if self.episodes > MOST_WORST else ():
             which, start = self.begun_from(worst)
@@ -203,7 +203,7 @@ class Evaluation:
 
 
 def one_decimal(value: float) -> str:
-    """For example -149.1; never -0.0."""
+    """Return for example -149.1, and never -0.0."""
     return f"{round(value, 1) + 0.0:.1f}"
 
 
@@ -216,9 +216,10 @@ def evaluate_policy(
     make: MakeEnvironment | None = None,
     hyperparameters: Mapping[str, float] | None = None,
 ) -> Evaluation:
-    """`make` makes the environments in gymnasium, where they are not those of the image's name.
+    """Play episodes, and return their outcomes.
 
-    hyperparameters: of the run, for the core's simulator; settings of its environment are used.
+    make: makes the environments in Gymnasium; None: by the image's name. hyperparameters: of the
+    run, whose environment settings the core's simulator uses.
     """
     check_episodes(episodes, seed, simulator)
     if simulator == GYMNASIUM:
@@ -236,7 +237,7 @@ def play(
     make: MakeEnvironment | None = None,
     hyperparameters: Mapping[str, float] | None = None,
 ) -> list[Episode]:
-    """The episodes of evaluate_policy(), step by step."""
+    """Play the episodes of evaluate_policy(), and return every step."""
     check_episodes(episodes, seed, simulator)
     if simulator == GYMNASIUM:
         return gymnasium_episodes(image, episodes, seed, make)
@@ -255,7 +256,7 @@ def check_episodes(episodes: int, seed: int, simulator: str) -> None:
 def evaluation_of(
     image: PolicyImage, run_name: str, seed: int, episodes: Sequence[Episode]
 ) -> Evaluation:
-    """The outcome of episodes that were played already."""
+    """Return the evaluation of episodes that were played already."""
     simulator = GYMNASIUM if episodes[0].number is None else CORE
     outcomes = [episode.end for episode in episodes]
     return evaluation_of_outcomes(image, run_name, simulator, seed, outcomes)
@@ -279,7 +280,8 @@ def evaluation_of_outcomes(
 
 
 def solved_return(image: PolicyImage) -> float | None:
-    """What the policy's environment calls solved; None where its experiment is not in this tree."""
+    """Return the return at which the policy's environment counts as solved, or None where this tree
+    does not have its experiment."""
     if image.experiment not in experiments.list_experiments():
         return None
     environment = experiments.describe(image.experiment).environment
@@ -304,7 +306,7 @@ class EvaluationRequest:
 
 
 def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation, list[str]]:
-    """The evaluation of a run's policy, and what must be known to read it."""
+    """Evaluate a run's policy, and return the notes that its figures need."""
     episodes, seed, simulator = request.episodes, request.seed, request.simulator
     named, trace = request.task, request.trace
     if trace is not None:
@@ -339,7 +341,7 @@ def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation
 
 
 def without_environment(folder: RunFolder) -> str:
-    """Why an imported policy has no episodes."""
+    """Return the message for an imported policy that has no episodes."""
     return (
         f"run {folder.name} was imported for a contract, which says nothing of episodes: import it "
         "again with --environment to evaluate it, or fly a quadrotor's with --gate"
@@ -347,7 +349,7 @@ def without_environment(folder: RunFolder) -> str:
 
 
 def unfinished(folder: RunFolder, image: PolicyImage) -> list[str]:
-    """A note on a policy from before the end of its training."""
+    """Return a note on a policy from before the end of its training."""
     run = folder.content
     steps = run.steps
     if run.best is not None and (image.step, image.state_sha256) != (
@@ -361,7 +363,7 @@ def unfinished(folder: RunFolder, image: PolicyImage) -> list[str]:
 
 
 def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]:
-    """What must be known of the policy to read the figures: unfinished, or of other sources."""
+    """Return notes that the figures need: an unfinished training, or other sources."""
     notes = unfinished(folder, image)
     try:
         present = experiments.describe(subject_of_run(folder.content))

@@ -36,7 +36,7 @@ HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")
 
 
 def identifier(name: str) -> str:
-    """The name as a C++ identifier."""
+    """Return the name as a C++ identifier."""
     letters = re.sub(r"\W", "_", name, flags=re.ASCII)
     return letters if letters[:1].isalpha() else f"policy_{letters}"
 
@@ -50,7 +50,7 @@ def encode_header(image: PolicyImage) -> bytes:
 
 
 def encode_array(image: PolicyImage, name: str | None = None) -> bytes:
-    """The image as an array in a header: what PolicyDeployment::begin() takes as built in.
+    """Return the image as an array in a C header, for PolicyDeployment::begin().
 
     The array is `name`, which is that of the header's file, or else <experiment>_image.
     """
@@ -70,7 +70,7 @@ def encode_array(image: PolicyImage, name: str | None = None) -> bytes:
 
 
 def byte_rows(data: bytes) -> str:
-    """Literals, comma separated, 16 in a line."""
+    """Return the bytes as literals, 16 in a line."""
     rows = (data[i : i + 16] for i in range(0, len(data), 16))
     return "\n".join("    " + " ".join(f"0x{byte:02x}," for byte in row) for row in rows)
 
@@ -98,14 +98,17 @@ def channel_comment(channels: Sequence[Channel], mark: str = "//") -> str:
 
 
 def meaning(channel: Channel) -> str:
-    """A channel's unit and range, or the numbers of its choices."""
+    """Return a channel's unit and range, or the numbers and names of its choices."""
     if channel.choices:
         return ", ".join(f"{number} {name}" for number, name in enumerate(channel.choices))
     return f"{channel.unit}, {channel.minimum:g} to {channel.maximum:g}"
 
 
 def safe_output(image: PolicyImage) -> Float32Array:
-    """Outputs that mean the safe action: of a choice 1 for what is chosen, and 0."""
+    """Return outputs that mean the safe action.
+
+    For a discrete action, 1 for the safe choice and 0 for the others.
+    """
     action, normalized = image.runner.safe_action()
     found: list[float] = []
     for channel, value, scaled in zip(image.actions, action, normalized, strict=True):
@@ -138,7 +141,8 @@ def number_list(values: Float32Array) -> str:
 
 
 def fields(image: PolicyImage) -> dict[str, Any]:
-    """What the texts of several exports say of a policy, and of the contract where it acts."""
+    """Return the values that several exports' templates take: of the policy, and of the contract
+    where it acts."""
     return {
         "name": identifier(image.experiment),
         "title": comment_text(
@@ -252,8 +256,10 @@ def word_rows(data: bytes) -> str:
 
 
 def c_header(image: PolicyImage) -> str:
-    """The policy as source that C99 and C++11 compile. Every name in it begins with its own, but
-    for those of the runtime."""
+    """Return the policy as source that C99 and C++11 compile.
+
+    Every name in it begins with the policy's, but for those of the runtime.
+    """
     name = identifier(image.experiment) + "_policy"
     guard = name.upper()
     header = Template(HEADER_TEMPLATE.read_text(encoding="utf-8"))

@@ -42,9 +42,9 @@ ESP_IDF_PARTS = (
 
 
 def library_headers(sources: Iterable[bytes]) -> dict[str, bytes]:
-    """What these sources include of the library, and all that those include: name -> content.
+    """Return the library's headers that these sources include, directly or not: name -> content.
 
-    What is included behind a condition counts as well: it is another processor's.
+    What is included behind a condition counts as well, because it is another processor's.
     """
     found: dict[str, bytes] = {}
     waiting = list(sources)
@@ -57,8 +57,11 @@ def library_headers(sources: Iterable[bytes]) -> dict[str, bytes]:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes], mark: str) -> None:
-    """The folder appears whole, in place of an earlier one; `mark` is a file that each has. What a
-    user has put into that stays, but for headers of the library's own folder."""
+    """Write the folder at once, in place of an earlier export.
+
+    mark: a file that each export has; raise UsageError where a folder lacks it. Files that a user
+    has added stay, but for headers of the library's own folder.
+    """
     if folder.exists() and not (folder / mark).is_file():
         raise UsageError(f"{folder} is there already and has no {mark}: choose another folder")
     with in_place_of(folder) as new:
@@ -75,7 +78,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes], mark: str) -> None:
 
 
 def folder_of(root: Path, *parts: str) -> dict[str, bytes]:
-    """Every file of these parts of it, of all of it where none is named."""
+    """Return all files of the folder, or of these parts of it: path -> content."""
     found = [path for part in parts or ("",) for path in ((root / part), *(root / part).rglob("*"))]
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
@@ -88,7 +91,7 @@ def folder_of(root: Path, *parts: str) -> dict[str, bytes]:
 
 
 def class_name(image: PolicyImage) -> str:
-    """ "pendulum-td3" is PendulumTd3Policy."""
+    """Return for example PendulumTd3Policy for "pendulum-td3"."""
     words = export.identifier(image.experiment).split("_")
     return "".join(word[:1].upper() + word[1:] for word in words) + "Policy"
 
@@ -98,7 +101,7 @@ def channel_comments(what: str, channels: Sequence[Channel]) -> str:
 
 
 def interface_header(image: PolicyImage) -> str:
-    """What a sketch includes."""
+    """Return the header that a sketch includes."""
     return INTERFACE.format_map(
         {
             **export.fields(image),
@@ -111,7 +114,7 @@ def interface_header(image: PolicyImage) -> str:
 
 
 def data_header(image: PolicyImage) -> str:
-    """What the library's source includes besides: contract and image."""
+    """Return contract and image, for the library's own source."""
     to_accept = output_dim(image.actions) + len(image.actions)
     to_run = image.runner.scratch.size - to_accept
     state_dim = image.runner.state_dim
@@ -129,8 +132,8 @@ ANALOG_PINS = 6  # that boards for Arduino have
 
 
 def sensor_lines(channels: Sequence[Channel], has_pins: bool) -> str:
-    """What stands in for sensors until the user replaces it: a voltage for each channel where
-    there are pins enough, or else the middle of its range."""
+    """Return lines that stand in for sensors until the user replaces them: a pin's voltage for each
+    channel where there are enough pins, else the middle of its range."""
     lines = []
     for index, channel in enumerate(channels):
         value = f"{(channel.minimum + channel.maximum) / 2:.9g}"
@@ -152,7 +155,7 @@ def motor_lines(image: PolicyImage) -> str:
 
 
 def filled(root: Path, words: Mapping[str, str]) -> dict[str, bytes]:
-    """A folder's files with these words, in names of files too, replaced."""
+    """Return a folder's files with these words replaced, in names of files too."""
     files = {}
     for path, content in folder_of(root).items():
         text = content.decode()
@@ -163,7 +166,7 @@ def filled(root: Path, words: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def arduino_library(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
-    """The library's name and files."""
+    """Return the library's name and files."""
     name = class_name(image)
     words = {
         "PolicyName": name,
@@ -326,7 +329,7 @@ def calls_in_time(recurrence: Recurrence) -> dict[str, str]:
 
 
 def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
-    """The module's name and files."""
+    """Return the module's name and files."""
     name = f"{export.identifier(image.experiment)}_policy"
     words = {
         **(CALLS if image.recurrence is None else calls_in_time(image.recurrence)),
@@ -348,12 +351,12 @@ def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
 
 
 def policy_header(image: PolicyImage) -> str:
-    """Contract and image for rlt_policy_init(), in C."""
+    """Return contract and image for rlt_policy_init(), in C."""
     return ESP_IDF_HEADER.format_map({**export.fields(image), "asserts": asserts(image)})
 
 
 def esp_idf_component(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
-    """The component's name and files."""
+    """Return the component's name and files."""
     files = fitted(image, folder_of(ESP_IDF, *ESP_IDF_PARTS))
     sources = [content for path, content in files.items() if path.endswith((".h", ".cpp"))]
     for header, content in library_headers(sources).items():

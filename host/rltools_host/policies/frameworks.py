@@ -40,7 +40,10 @@ CELLS = {DENSE: "Linear", GRU: "GRUCell", LSTM: "LSTMCell"}  # of torch.nn
 
 
 def tensors(image: PolicyImage) -> dict[str, Float32Array]:
-    """The names are those of PyTorch's state of the module; weights are (out, in), as there."""
+    """Return the tensors by the names of the module's state_dict() in PyTorch.
+
+    Weights are (out, in), as there.
+    """
     low, high = ranges_of(image.actions)
     count = len(image.observations)
     mean, inverse_std = image.normalizer or (np.zeros(count), np.ones(count))
@@ -53,7 +56,10 @@ def tensors(image: PolicyImage) -> dict[str, Float32Array]:
 
 
 def encode_safetensors(image: PolicyImage) -> bytes:
-    """The metadata has contract and activations (https://huggingface.co/docs/safetensors)."""
+    """Return the tensors as safetensors (https://huggingface.co/docs/safetensors).
+
+    The metadata has the contract and the activations.
+    """
     activations = [layer.activation for layer in image.layers]
     metadata = {"contract": json.dumps(contract(image)), "activations": json.dumps(activations)}
     return safetensors_file(tensors(image), metadata)
@@ -114,7 +120,8 @@ REMEMBERS = """
 
 
 def choices_of_module(image: PolicyImage) -> str:
-    """How many names each action chooses from, for a policy with choices."""
+    """Return the line that says how many choices each action has; empty without discrete
+    actions."""
     counts = [len(action.choices) for action in image.actions]
     return (
         f"CHOICES = {counts}  # outputs of each action; 0: it is a number\n" if any(counts) else ""
@@ -122,7 +129,7 @@ def choices_of_module(image: PolicyImage) -> str:
 
 
 def remembering(image: PolicyImage) -> dict[str, str]:
-    """What the module does with a hidden state; nothing where there is none."""
+    """Return the parts of the module that handle a hidden state; empty without one."""
     recurrence = image.recurrence
     if recurrence is None:
         nothing = dict.fromkeys(("states", "remembers", "own_state", "begin", "next_state"), "")
@@ -148,7 +155,7 @@ PYTORCH = Path(__file__).with_name("policy_module.py.in")
 
 
 def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
-    """The folder's name and files."""
+    """Return the folder's name and files."""
     require_no_masks(image, "PyTorch")
     sizes = [len(image.observations), *(layer.width for layer in image.layers)]
     functions = [known(FUNCTIONS, layer.activation, "PyTorch") for layer in image.layers]

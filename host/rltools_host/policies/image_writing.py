@@ -92,11 +92,11 @@ def write_image(
     observations: NDArray[np.float32],
     second: int = SECOND_SEQUENCE,
 ) -> bytes:
-    """The image, with an example for each of the observations, (count, observation_dim). Of a
-    recurrent policy they are the steps of two sequences; second: the example with which the other
-    one begins.
+    """Return the image, with an example for each of the observations, (count, observation_dim).
 
-    DamagedPolicyError: a board would refuse it, for example as a number is not finite.
+    The examples of a recurrent policy are the steps of two sequences; second: the example with
+    which the second one begins. Raise DamagedPolicyError where a board would refuse it, for example
+    because a number is not finite.
     """
     results = output_dim(contract.actions) + len(contract.actions)
     rows = observations.astype("<f4")
@@ -166,8 +166,11 @@ def assembled(
 def restated(
     image: PolicyImage, safe_action: SafeAction = (), step_interval_us: int | None = None
 ) -> PolicyImage:
-    """The policy with what a user states of its contract: a safe action in place of that which is
-    known, and the time of a step that was assumed. UsageError where another one is stated."""
+    """Return the policy with what a user states of its contract: a safe action in place of the
+    known one, or the time of a step that was assumed.
+
+    Raise UsageError where the contract states another time of a step.
+    """
     fields = list(HEADER.unpack_from(image.data))
     parts = image.data[HEADER.size :]
     stated, assumed = stated_safe_action(image, safe_action), image.stated.assumed
@@ -209,8 +212,10 @@ def with_checksum(data: bytes) -> bytes:
 
 
 def with_entry(image: PolicyImage, entry: EntryEnvelope) -> PolicyImage:
-    """The image, which states this of what its policy may be handed, in place of what it stated
-    before; all else of it stays."""
+    """Return the image with this entry envelope in place of an earlier one.
+
+    Everything else stays.
+    """
     fields = list(HEADER.unpack_from(image.data))
     channels = len(image.observations) + len(image.actions)
     place = header_bytes(fields[1]) + len(image.layers) * LAYER.size + channels * CHANNEL.size
@@ -229,9 +234,11 @@ def sampled(
     middle: ArrayLike | None = None,
     reach: ArrayLike = math.inf,
 ) -> NDArray[np.float32]:
-    """Observations spread evenly over the channels' ranges, of which `reach` to both sides of the
-    middle counts; the same each time: multiples of the fractions of square roots of primes (Weyl
-    1916)."""
+    """Return observations spread evenly over the channels' ranges, the same each time.
+
+    Only `reach` to both sides of the middle counts. They are multiples of the fractions of square
+    roots of primes (Weyl 1916).
+    """
     primes = first_primes(len(contract.observations))
     fractions = np.outer(np.arange(1, count + 1), np.sqrt(primes)) % 1.0
     low, high = ranges_of(contract.observations, np.float64)

@@ -76,7 +76,7 @@ def known(table: Mapping[str, T], activation: str, framework: str) -> T:
 
 
 def recurrence(of: Recurrence) -> dict[str, Any]:
-    """When the hidden state moves on, and when it is zero."""
+    """Return when the hidden state moves on, and when it is zero."""
     return {
         "trained_interval_us": of.trained_interval_us,
         "most_pause_us": of.most_pause_us,
@@ -86,7 +86,7 @@ def recurrence(of: Recurrence) -> dict[str, Any]:
 
 
 def contract(image: PolicyImage) -> dict[str, Any]:
-    """What a user has to know of inputs and outputs."""
+    """Return what a user has to know of inputs and outputs."""
 
     def rows(of: Sequence[Channel]) -> list[dict[str, Any]]:
         return [
@@ -112,7 +112,7 @@ def contract(image: PolicyImage) -> dict[str, Any]:
 
 
 def sampled_observations(image: PolicyImage) -> Float32Array:
-    """(SAMPLES, observations) in the ranges, and where policies act."""
+    """Return observations (SAMPLES, observations) in the ranges, and where policies act."""
     if image.normalizer is not None:
         mean, inverse_std = (part.astype(float) for part in image.normalizer)
         return sampled(image.inputs, SAMPLES, mean, DEVIATIONS / inverse_std)
@@ -121,7 +121,8 @@ def sampled_observations(image: PolicyImage) -> Float32Array:
 
 
 def played_observations(image: PolicyImage) -> Float32Array | None:
-    """Of its episodes, (n, observations); None where the core does not simulate them."""
+    """Return observations of the policy's episodes, (n, observations), or None where the core does
+    not simulate them."""
     if image.experiment not in experiments.list_experiments():
         return None
     environment = experiments.describe(image.experiment).environment
@@ -158,14 +159,14 @@ class Graph:
         return name
 
     def columns(self, first: int, count: int) -> str:
-        """Of what the one before gave."""
+        """Add a selection of columns of the last value."""
         name = f"columns_{len(self.constants)}"
         numbers = np.arange(first, first + count, dtype=np.int64)
         self.constants.append(self.numpy_helper.from_array(numbers, name))
         return self.add("Gather", name, axis=1)
 
     def scale(self, low: Float32Array, high: Float32Array, to: str | None = None) -> str:
-        """Outputs become actions, in their units."""
+        """Add the scaling of outputs to actions in their units."""
         self.add("Clip", self.constant(-1.0), self.constant(1.0))
         self.add("Mul", self.constant((high - low) / 2))
         self.add("Add", self.constant((high + low) / 2))
@@ -173,7 +174,7 @@ class Graph:
         return self.add("Min", self.constant(high), to=to)
 
     def choose(self, image: PolicyImage) -> None:
-        """The number of each choice's largest output, of equal ones the first."""
+        """Add the number of each discrete action's largest output, of equal ones the first."""
         outputs, place, parts = self.last, 0, []
         low, high = ranges_of(image.actions)
         for index, action in enumerate(image.actions):
@@ -196,7 +197,7 @@ class Graph:
             self.add(operator, *more)
 
     def gru(self, layer: Layer, place: int) -> None:
-        """PyTorch's GRU, of a state that begins at `place` of the policy's."""
+        """Add PyTorch's GRU, whose state begins at this offset of the policy's."""
         own, parts = self.products(layer, place)
         (reset_x, reset_h), (keep_x, keep_h), (candidate_x, candidate_h) = parts
         reset = self.gate("Sigmoid", reset_x, reset_h)
@@ -211,7 +212,8 @@ class Graph:
         self.states.append(self.add("Add", candidate))
 
     def lstm(self, layer: Layer, place: int) -> None:
-        """PyTorch's LSTM, likewise: its outputs, and behind them its cells."""
+        """Add PyTorch's LSTM, whose outputs, and behind them cells, begin at this offset of the
+        policy's state."""
         _, parts = self.products(layer, place)
         functions = ("Sigmoid", "Sigmoid", "Tanh", "Sigmoid")
         into, forget, candidate, out = (
@@ -227,8 +229,8 @@ class Graph:
         self.states += [self.add("Mul", out), cells]
 
     def products(self, layer: Layer, place: int) -> tuple[str, list[tuple[str, str]]]:
-        """The outputs of the step before, and for each gate its columns of the products of the
-        input and of these."""
+        """Return the outputs of the step before, and for each gate its columns of the products of
+        the input and of these outputs."""
         width, weights = layer.width, [self.constant(each) for each in layer.tensors]
         sums = self.add("Gemm", *weights[:2])
         self.last = "state"
@@ -249,9 +251,11 @@ class Graph:
 
 
 def encode_onnx(image: PolicyImage) -> bytes:
-    """The model: `observation` (batch, n) in its units to `action` (batch, m) in its units. Of a
-    recurrent policy `state` (batch, k), zeros at first, to `next_state` besides, by a step of
-    training."""
+    """Return the model: `observation` (batch, n) in its units to `action` (batch, m) in its units.
+
+    A recurrent policy also takes `state` (batch, k), zeros at first, and gives `next_state`, by a
+    step of training.
+    """
     require_no_masks(image, "ONNX")
     tools.ensure_group(GROUP)
     from onnx import TensorProto, checker
@@ -300,7 +304,7 @@ def encode_onnx(image: PolicyImage) -> bytes:
 
 
 def runtime_session(model: bytes) -> Any:
-    """onnxruntime's, with one thread, which keeps its warnings to itself."""
+    """Return a session of onnxruntime with one thread, which prints no warnings."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -310,7 +314,7 @@ def runtime_session(model: bytes) -> Any:
 
 
 def require_same_actions(image: PolicyImage, model: bytes) -> None:
-    """onnxruntime's actions are this machine's, but for what rounding makes of them."""
+    """Raise VerificationError unless onnxruntime's actions are this machine's within rounding."""
     session = runtime_session(model)
     examples = np.array([example.observation for example in image.examples], np.float32)
     inputs, where = np.concatenate([sampled_observations(image), examples]), "of its ranges"

@@ -34,7 +34,7 @@ LATER = {  # flags of an image, which are not as old as the format
 
 
 def stated_safe_action(image: PolicyImage, given: SafeAction = ()) -> SafeAction:
-    """Of each action what is given, else what its run or its contract states; else null."""
+    """Return for each action the given value, else that of its run or its contract, else None."""
     known = image.stated.safe_action or (None,) * len(image.actions)
     if image.runner.has_safe_action:
         known = tuple(map(float, image.runner.safe_action()[0]))
@@ -43,8 +43,10 @@ def stated_safe_action(image: PolicyImage, given: SafeAction = ()) -> SafeAction
 
 
 def assumed_values(image: PolicyImage, has_safe_action: bool = True) -> dict[str, Any]:
-    """What is taken where nobody states it, by the keys of `--json`; of a safe action, null where
-    somebody does."""
+    """Return what is assumed because nobody states it, by the keys of `--json`.
+
+    A safe action has null where it is stated.
+    """
     found: dict[str, Any] = {}
     if image.stated.assumed & STEP_INTERVAL_ASSUMED:
         found["step_interval_us"] = image.step_interval_us
@@ -60,8 +62,11 @@ def assumed_values(image: PolicyImage, has_safe_action: bool = True) -> dict[str
 
 
 def assumptions(image: PolicyImage, safe: str | None, interval: str) -> list[str]:
-    """What nobody states of its contract, a line each: what is taken, and the words that state
-    another; safe: None where the safe action has no part."""
+    """Return a line for each thing that nobody states of the contract: what is assumed, and how to
+    state it.
+
+    safe, interval: the words that state them; safe is None where the safe action has no part.
+    """
     lines = []
     values: Mapping[str, Any] = assumed_values(image, safe is not None)
     if "step_interval_us" in values:
@@ -84,8 +89,8 @@ def assumptions(image: PolicyImage, safe: str | None, interval: str) -> list[str
 
 
 def unknown_to_earlier(image: PolicyImage, firmware: str, remedy: str) -> str:
-    """A clause behind its refusal as *malformed*, which is what firmware says of an image that
-    states more than it knows; empty where it states nothing of that kind."""
+    """Return a clause for an image that a board refuses as *malformed*, because it may state more
+    than the board's firmware knows; empty where it does not."""
     flags = HEADER.unpack_from(image.data)[9]
     stated = [words for flag, words in LATER.items() if flags & flag]
     if not stated:

@@ -36,7 +36,8 @@ def is_exported(document: Any) -> bool:
 def exported_policy(
     document: dict[str, Any], texts: Mapping[str, str], given: Given
 ) -> ForeignPolicy:
-    """Layers 0, 1 ... with the activations and the contract of the file's metadata."""
+    """Return the policy of layers 0, 1 ... with the activations and the contract of the file's
+    metadata."""
     table = tensors_of(document, "file")
     count = len({name.split(".")[1] for name in table if name.startswith("layers.")})
     names = [f"layers.{index}" for index in range(min(count, MOST_LAYERS + 1))]
@@ -107,7 +108,7 @@ class ExportedContract(msgspec.Struct):
 
 
 def exported_texts(texts: Mapping[str, str]) -> tuple[list[str], ExportedContract] | None:
-    """Activations and contract; None where there are neither."""
+    """Parse activations and contract, or return None where there are neither."""
     if not texts.keys() & set(TEXTS):
         return None
     try:

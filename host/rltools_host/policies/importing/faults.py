@@ -72,7 +72,7 @@ class Finding:
         ]
 
     def reason(self) -> str:
-        """Where a policy does badly and nothing restores it."""
+        """Return why a policy may do badly that nothing restores."""
         tried = f"none of {self.tried} likely faults is the reason"
         if self.has_normalizer:
             return tried
@@ -94,7 +94,8 @@ class Simulator:
         self.steps_left = MOST_STEPS_OF_PYTHON
 
     def fly(self, act: Act, episodes: int, seed: int) -> NDArray[np.float64] | None:
-        """Returns (episodes); None where the time for an environment of Python's is over."""
+        """Return the episodes' returns (episodes,), or None where the steps for environments in
+        Python are used up."""
         if self.compiled is not None:
             return self._fly_compiled(act, episodes, seed)
         if self.steps_left < episodes * self.episode_steps:
@@ -155,13 +156,13 @@ class Search:
         self.chooses = bool(choices_of(place.contract.actions))
 
     def action(self, output: Any) -> Float32Array:
-        """In the place's units."""
+        """Return actions in the environment's units."""
         action: Float32Array = (np.clip(output, -1, 1) * self.half + self.middle).astype("f4")
         return action
 
     def outputs(self) -> Act:
-        """Of episodes side by side that begin with the first call: outputs (n, out), or where the
-        policy chooses, actions (n, a)."""
+        """Return a function for episodes that begin with its first call: outputs (n, out), or of a
+        policy with discrete actions these, (n, a)."""
         states: Float32Array | None = None
 
         def act(seen: Float32Array) -> Float32Array:
@@ -178,7 +179,7 @@ class Search:
         return outputs if self.chooses else lambda seen: self.action(outputs(seen))
 
     def nothing(self, observations: Float32Array) -> Float32Array:
-        """The middle of every range, or the first of what there is to choose from."""
+        """Return the middle of every range, or the first choice."""
         if self.chooses:
             return np.zeros((len(observations), len(self.half)), np.float32)
         return self.action(np.zeros((len(observations), len(self.half))))
@@ -217,8 +218,8 @@ class Search:
         return act
 
     def frames(self) -> Iterator[Hypothesis]:
-        """Vectors in the body's frame where they are in the world's, and the other way round, where
-        a quaternion tells how the body lies."""
+        """Yield hypotheses that a vector is in the body's frame and not in the world's, or the
+        reverse, where a quaternion gives the attitude."""
         channels = self.place.contract.observations
         blocks = blocks_of(channels)
         turns = {name: b for name, b in blocks.items() if len(b) == 4}
@@ -252,7 +253,7 @@ class Search:
         return act
 
     def run(self) -> Finding:
-        """As it is, and what restores it, where something does by far."""
+        """Fly the policy unchanged and by each hypothesis, and return what restores it by far."""
         fly = self.simulator.fly
         idle = fly(self.nothing, SCREENED, 0)
         usual = fly(self.as_it_is(), FLOWN, OTHER_SEED)
@@ -283,15 +284,17 @@ class Search:
 
 
 def is_bad(usual: NDArray[np.float64], idle: float) -> bool:
-    """Whether the policy does no better than nothing does."""
+    """Return whether the policy does no better than no action does."""
     return bool(usual.mean() <= idle + usual.std() / np.sqrt(len(usual)))
 
 
 def is_fault(
     usual: NDArray[np.float64], restored: NDArray[np.float64], idle: float, scores: Any
 ) -> bool:
-    """Whether the policy gains so much by it that the difference is no chance and no detail, and
-    that it stands out of what was tried: some bad policy is always a little less bad."""
+    """Return whether the gain is neither chance nor detail, and stands out of what was tried.
+
+    Some hypothesis always makes a bad policy a little less bad.
+    """
     gained = restored - usual
     error = gained.std() / np.sqrt(len(gained)) + 1e-12
     worth = restored.mean() - min(idle, float(usual.mean()))

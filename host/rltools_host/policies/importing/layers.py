@@ -55,7 +55,7 @@ class Tensors(dict[str, Array]):
 
 
 def tensors_of(document: Any, what: str) -> Tensors:
-    """The tensors of a table; UnreadableError where it is none."""
+    """Return the tensors of a table. Raise UnreadableError where it is no table."""
     if not isinstance(document, Mapping):
         raise UnreadableError(f"its {what} is not a table of tensors")
     arrays = {
@@ -67,12 +67,12 @@ def tensors_of(document: Any, what: str) -> Tensors:
 
 
 def in_order(name: str) -> list[tuple[int, str]]:
-    """A key by which `net.10` comes behind `net.2`."""
+    """Return a sort key by which `net.10` comes behind `net.2`."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in NUMBER.split(name)]
 
 
 def dense(tensors: Tensors, name: str) -> Dense:
-    """A torch.nn.Linear, whose weights are (out, in)."""
+    """Return a torch.nn.Linear, whose weights are (out, in)."""
     weights = tensors[f"{name}.weight"]
     if weights.ndim != 2:
         raise UnreadableError(f"{shown(name)} is not a dense layer: others are not read")
@@ -81,7 +81,7 @@ def dense(tensors: Tensors, name: str) -> Dense:
 
 
 def layers_under(tensors: Tensors, prefix: str) -> list[str]:
-    """The names of the layers whose names begin so, in their order."""
+    """Return the names of the dense layers with this prefix, in their order."""
     found = [
         match[1] for name in tensors if name.startswith(prefix) and (match := DENSE.fullmatch(name))
     ]
@@ -89,7 +89,8 @@ def layers_under(tensors: Tensors, prefix: str) -> list[str]:
 
 
 def recurrent_under(tensors: Tensors, prefix: str) -> list[str]:
-    """The modules with recurrent layers whose names begin so, in their order."""
+    """Return the names of the modules with recurrent layers that have this prefix, in their
+    order."""
     found = {
         match[1] or ""
         for name in tensors
@@ -99,7 +100,10 @@ def recurrent_under(tensors: Tensors, prefix: str) -> list[str]:
 
 
 def few(names: Collection[str]) -> list[str]:
-    """In their order; UnreadableError for so many that they would take long to look at."""
+    """Return the names in their order.
+
+    Raise UnreadableError for more than MAX_LAYERS, which would take long to search.
+    """
     if len(names) > MOST_LAYERS:
         raise UnreadableError(
             f"it has {len(names):,} layers, and from 1 to {MOST_LAYERS} are taken"
@@ -108,8 +112,8 @@ def few(names: Collection[str]) -> list[str]:
 
 
 def recurrent(tensors: Tensors, name: str) -> list[Recurrent]:
-    """The layers of a torch.nn.GRU or LSTM, or the one of a cell, whose weights are
-    (gates width, in)."""
+    """Return the layers of a torch.nn.GRU or LSTM, or the one of a cell, whose weights are (gates
+    width, in)."""
     place = f"{name}." if name else ""
     parts = [
         match
@@ -144,12 +148,13 @@ def recurrent_layer(tensors: Tensors, place: str, end: str) -> Recurrent:
 
 
 def module(tensors: Tensors, name: str) -> list[Layer]:
-    """The layers of this name."""
+    """Return the layers of the module with this name."""
     return [*recurrent(tensors, name)] or [dense(tensors, name)]
 
 
 def follow_on(tensors: Tensors, orders: Iterable[Sequence[str]]) -> list[list[str]]:
-    """Those orders of modules in which each takes as many numbers as the one before gives."""
+    """Return those orders of modules in which each takes as many numbers as the one before
+    returns."""
     ends: dict[str, tuple[int, int]] = {}
 
     def of(name: str) -> tuple[int, int]:
@@ -162,9 +167,12 @@ def follow_on(tensors: Tensors, orders: Iterable[Sequence[str]]) -> list[list[st
 
 
 def in_chain(tensors: Tensors, *, keeps_order: bool) -> list[str]:
-    """All modules of a table, one behind the other. keeps_order: it has them in the order in which
-    they were made, which counts where one is recurrent; else dense ones are in the order of their
-    names, and recurrent ones where they fit."""
+    """Return the names of all modules of a table, one behind the other.
+
+    keeps_order: the table has the order in which the modules were made, which counts where one is
+    recurrent. Otherwise dense layers are in the order of their names, and recurrent ones where they
+    fit.
+    """
     names, inner = layers_under(tensors, ""), recurrent_under(tensors, "")
     if not inner:
         return names
@@ -200,8 +208,11 @@ def any_layer(name: str) -> re.Match[str] | None:
 def perceptron(
     tensors: Tensors, names: Sequence[str], activation: str, output: str = "identity"
 ) -> list[Stage]:
-    """The modules with an activation behind each dense one, the last one with another. Nothing is
-    behind recurrent ones, which have their own."""
+    """Return the modules with an activation behind each dense layer, and another behind the last
+    one.
+
+    Recurrent layers have activations of their own, and nothing follows them.
+    """
     if not names:
         raise UnreadableError("it has no dense layer where its policy's are expected")
     stages: list[Stage] = []
@@ -214,7 +225,7 @@ def perceptron(
 
 
 def only(tensors: Tensors, taken: Sequence[str], allowed: str, library: str) -> None:
-    """UnreadableError for tensors of the policy that nothing here reads: they would be left out."""
+    """Raise UnreadableError for tensors of the policy that are not read, and would be left out."""
     known = {f"{name}.{part}" for name in taken for part in ("weight", "bias")}
     known |= {
         name
@@ -252,9 +263,9 @@ class Folded:
 
 
 def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
-    """Normalizer and layers that compute the stages.
+    """Return the normalizer and the layers that compute the stages.
 
-    ranges: of the observations (low, high), within which a clip that nothing reaches is left out.
+    ranges: of the observations (low, high); a clip that nothing in them reaches is left out.
     """
     rest = list(stages)
     normalizer = None
@@ -297,12 +308,12 @@ def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
 
 
 def reached(clip: Clip, ranges: tuple[Array, Array]) -> NDArray[np.bool_]:
-    """Which elements can leave the clip's range, (width)."""
+    """Return which elements can leave the clip's range, (width,)."""
     return (ranges[0] < clip.low) | (ranges[1] > clip.high)
 
 
 def plain_stages(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> list[Layer | Activate]:
-    """The same with layers and activations alone."""
+    """Return the same computation with layers and activations alone."""
     plain: list[Layer | Activate] = []
     for index, stage in enumerate(stages):
         if isinstance(stage, Normalize):
@@ -317,14 +328,18 @@ def plain_stages(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> list[L
 
 
 def is_between(before: Sequence[Stage], behind: Sequence[Stage]) -> bool:
-    """Whether these are two layers, which are not made one: that would round otherwise."""
+    """Return whether these are two layers, which must not be merged, because that would round
+    otherwise."""
     is_dense = bool(before) and isinstance(before[-1], Dense)
     return is_dense and bool(behind) and isinstance(behind[0], Dense | Recurrent)
 
 
 def clip_layers(clip: Clip, may_leave: NDArray[np.bool_]) -> list[Dense | Activate]:
-    """x = relu(x) - relu(-x), less relu(x - high), and with relu(low - x): without rounding where x
-    lies within the range. (relu(x - low) - relu(x - high) + low would lose x's last digits.)"""
+    """Return layers that clip: relu(x) - relu(-x), less relu(x - high), and with relu(low - x).
+
+    They do not round x within the range. (relu(x - low) - relu(x - high) + low would lose x's last
+    digits.)
+    """
     columns, biases, rows = [], [], []
     width = clip.low.size
     for i in range(width):
@@ -343,20 +358,22 @@ def clip_layers(clip: Clip, may_leave: NDArray[np.bool_]) -> list[Dense | Activa
 
 
 def both(first: Normalize, second: Stage) -> Normalize:
-    """One for two, the second behind the first."""
+    """Return one normalizer for two, the second behind the first."""
     assert isinstance(second, Normalize)
     mean = first.mean + second.mean / first.inverse_std
     return Normalize(mean, first.inverse_std * second.inverse_std)
 
 
 def product(first: Dense, second: Dense) -> Dense:
-    """One layer for two with nothing between them."""
+    """Return one layer for two with nothing between them."""
     return Dense(first.weights @ second.weights, first.bias @ second.weights + second.bias)
 
 
 def trimmed(stages: Sequence[Stage]) -> list[Stage]:
-    """Without scaling and clipping behind the last layer that come to nothing, as the output is cut
-    off at -1 and 1 anyway: what is there is clip(scale x + offset, low, high)."""
+    """Return the stages without scaling and clipping behind the last layer that have no effect.
+
+    The output is clipped to [-1, 1] anyway. What stays is clip(scale x + offset, low, high).
+    """
     rest = list(stages)
     tail: list[Normalize | Clip] = []
     while rest and isinstance(rest[-1], Normalize | Clip):

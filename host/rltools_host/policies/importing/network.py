@@ -45,7 +45,10 @@ class Tensor:
     maximum: Array | None
 
     def channels(self) -> list[Channel]:
-        """UnreadableError: a name or a unit is none that a contract can have."""
+        """Return the channels.
+
+        Raise UnreadableError for a name or a unit that a contract cannot have.
+        """
         assert self.units is not None
         assert self.minimum is not None
         assert self.maximum is not None
@@ -75,8 +78,10 @@ class Stated:
     rate_hz: float | None
 
     def missing(self, rate_hz: float | None) -> tuple[str, ...]:
-        """What a contract has and the description lacks, each with the tensors' names; rate_hz:
-        what else is known of it."""
+        """Return what a contract has and the description lacks, each with the tensors' names.
+
+        rate_hz: a rate that is known otherwise.
+        """
         keys_of: dict[tuple[str, ...], list[str]] = {}
         for key in (UNITS, MINIMUM, MAXIMUM):
             tensors = (*self.inputs, *self.outputs)
@@ -97,7 +102,7 @@ class Stated:
         return Contract(observations, actions, round(1e6 / rate_hz))
 
     def notes(self) -> tuple[str, ...]:
-        """What is made up where the contract is the description's."""
+        """Return notes on names that were made up for the description's contract."""
         bare = [
             each.name
             for each in (*self.inputs, *self.outputs)
@@ -212,12 +217,15 @@ class ForeignPolicy:
 
 
 def is_recurrent(stages: Sequence[Stage]) -> bool:
-    """Whether what they give depends on what they were given before."""
+    """Return whether the outputs depend on earlier inputs."""
     return any(isinstance(stage, Recurrent) for stage in stages)
 
 
 def widths(stages: Sequence[Stage]) -> tuple[int, int]:
-    """Of what goes in and comes out; UnreadableError where the stages do not follow each other."""
+    """Return the numbers of inputs and outputs.
+
+    Raise UnreadableError where the stages do not follow each other.
+    """
     width: int | None = None
     first: int | None = None
     for stage in stages:
@@ -234,7 +242,7 @@ def widths(stages: Sequence[Stage]) -> tuple[int, int]:
 
 
 def ends_of(stage: Normalize | Clip | Layer) -> tuple[int, int]:
-    """How many numbers it takes, and gives."""
+    """Return how many numbers the stage takes, and returns."""
     if isinstance(stage, Dense):
         return stage.weights.shape[0], stage.weights.shape[1]
     if isinstance(stage, Recurrent):
@@ -244,14 +252,14 @@ def ends_of(stage: Normalize | Clip | Layer) -> tuple[int, int]:
 
 
 def numbers_of(stage: Stage) -> tuple[Array, ...]:
-    """All its arrays."""
+    """Return all arrays of the stage."""
     if isinstance(stage, Activate):
         return ()
     return tuple(getattr(stage, each.name) for each in fields(stage))
 
 
 def check_stages(stages: Sequence[Stage]) -> None:
-    """UnreadableError unless an image can hold them."""
+    """Raise UnreadableError unless an image can hold the stages."""
     layers = [stage for stage in stages if isinstance(stage, Dense | Recurrent)]
     if not layers or len(layers) > MOST_LAYERS:
         raise UnreadableError(f"it has {len(layers)} layers, and from 1 to {MOST_LAYERS} are taken")
@@ -284,10 +292,10 @@ def has_fitting_shapes(layer: Layer) -> bool:
 
 
 def run(stages: Sequence[Stage], x: Array, starts: Starts | None = None) -> Array:
-    """Outputs (n, out) for inputs (n, in), in double precision.
+    """Return outputs (n, out) for inputs (n, in), in double precision.
 
-    starts (n): of recurrent stages the rows are steps in time, and which of them begin an episode;
-    None: each does.
+    starts (n): which rows begin an episode, where recurrent stages take rows as steps in time;
+    None: each row does.
     """
     for stage in stages:
         if isinstance(stage, Normalize):
@@ -305,8 +313,11 @@ def run(stages: Sequence[Stage], x: Array, starts: Starts | None = None) -> Arra
 
 
 def gru(layer: Recurrent, x: Array, starts: Starts) -> Array:
-    """States (n, width) after each step (https://docs.pytorch.org/docs/stable/generated/torch.nn.
-    GRU.html): h = (1 - z) n + z h, where n is tanh(x_n + r h_n)."""
+    """Return the states (n, width) after each step: h = (1 - z) n + z h, where n is tanh(x_n + r
+    h_n).
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.GRU.html
+    """
     sums = x @ layer.weights + layer.bias
     zeros = np.zeros(len(layer.hidden_weights), sums.dtype)
     found = np.empty((len(x), zeros.size), sums.dtype)
@@ -323,8 +334,10 @@ def gru(layer: Recurrent, x: Array, starts: Starts) -> Array:
 
 
 def lstm(layer: Recurrent, x: Array, starts: Starts) -> Array:
-    """Outputs (n, width) after each step (https://docs.pytorch.org/docs/stable/generated/torch.nn.
-    LSTM.html): h = o tanh(c), where c is f c + i g."""
+    """Return the outputs (n, width) after each step: h = o tanh(c), where c is f c + i g.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html
+    """
     sums = x @ layer.weights + (layer.bias + layer.hidden_bias)
     zeros = np.zeros(len(layer.hidden_weights), sums.dtype)
     found = np.empty((len(x), zeros.size), sums.dtype)
@@ -344,7 +357,7 @@ def lstm(layer: Recurrent, x: Array, starts: Starts) -> Array:
 def run_in_single(
     stages: Sequence[Stage], x: NDArray[np.float32], starts: Starts | None = None
 ) -> Array:
-    """The same in the precision that libraries compute with."""
+    """Return the outputs of run() in single precision, with which libraries compute."""
     single: list[Stage] = []
     for stage in stages:
         arrays = [values.astype(np.float32) for values in numbers_of(stage)]

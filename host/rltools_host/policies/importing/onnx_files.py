@@ -66,7 +66,7 @@ ACTION_NAMES = {
 
 
 def policy_in(content: bytes, output: str | None = None) -> ForeignPolicy:
-    """The one output of the model, or the one of this name."""
+    """Return the policy of the model's one output, or of the output with this name."""
     tools.ensure_group(GROUP)
     import onnx
     from google.protobuf.message import DecodeError
@@ -92,7 +92,7 @@ def policy_in(content: bytes, output: str | None = None) -> ForeignPolicy:
 
 
 def runtime_of(content: bytes, given: str) -> Callable[[NDArray[np.float32]], Array]:
-    """The model's own outputs, (n, out) for (n, in)."""
+    """Return a function that computes the model's own outputs, (n, out) for (n, in)."""
 
     def outputs(x: NDArray[np.float32]) -> Array:
         session = runtime_session(content)
@@ -155,11 +155,11 @@ class _Reader:
         return tuple(part for part in parts if not isinstance(part, Erf))
 
     def inputs(self) -> list[Any]:
-        """In the order in which an observation has them."""
+        """Return the inputs in the order in which an observation has them."""
         return [entry for entry in self.graph.input if entry.name not in self.given]
 
     def needed(self, output: str) -> list[Any]:
-        """The nodes before this output, in their order."""
+        """Return the nodes that this output needs, in their order."""
         wanted, found = {output}, []
         for node in reversed(self.graph.node):
             if wanted & set(node.output):
@@ -201,8 +201,10 @@ class _Reader:
         self.chains[node.output[0]] = self.after(chain, operator, others, _attributes(node))
 
     def joined(self, names: list[str], attributes: Mapping[str, Any]) -> Chain:
-        """The inputs one behind the other, each with its own scaling; an observation has them in
-        the order in which the model states them."""
+        """Return the inputs one behind the other, each with its own scaling.
+
+        An observation has them in the order in which the model states them.
+        """
         lanes = [self.lanes.get(name) for name in names]
         if None in lanes or attributes.get("axis") not in (-1, 1, 0):
             raise UnreadableError("it joins other values than its inputs")
@@ -226,7 +228,7 @@ class _Reader:
         return front if order == sorted(order) else (*front, joined)
 
     def product(self, first: str, second: str) -> Chain:
-        """x times what was made of x: SiLU, or a part of GELU."""
+        """Return x times a function of x: SiLU, or a part of GELU."""
         for x, made in ((first, second), (second, first)):
             before, behind = self.chains[x], self.chains[made]
             if behind == (*before, Activate("sigmoid")):
@@ -272,7 +274,10 @@ class _Reader:
 
 
 def chosen_output(names: Sequence[str], asked: str | None) -> str:
-    """UnreadableError where nothing says which of several it is."""
+    """Return the output that is the action.
+
+    Raise UnreadableError where nothing says which of several it is.
+    """
     if asked is not None and names.count(asked) != 1:
         raise UnreadableError(f"it has no output {shown(asked)}: its outputs are {listed(names)}")
     called = [name for name in names if name.lower() in ACTION_NAMES]
@@ -287,7 +292,7 @@ def chosen_output(names: Sequence[str], asked: str | None) -> str:
 
 
 def assumed_output(names: Sequence[str], chosen: str, asked: str | None) -> tuple[str, ...]:
-    """Where only its name says that it is the action."""
+    """Return the assumption where only its name says that an output is the action."""
     if asked is not None or len(names) == 1:
         return ()
     left = listed([name for name in names if name != chosen])
@@ -314,7 +319,7 @@ def width_of_input(entry: Any) -> int:
 
 
 def width_of(chain: Chain, first: int) -> int:
-    """Of what an operator takes; `first` of the model's input."""
+    """Return the width of what an operator takes; `first` is that of the model's input."""
     for part in reversed(chain):
         if isinstance(part, Dense):
             return part.bias.size
@@ -324,14 +329,14 @@ def width_of(chain: Chain, first: int) -> int:
 
 
 def row(values: Array, width: int) -> Array:
-    """One number, or one for each element."""
+    """Return one number for each element."""
     if values.size not in (1, width):
         raise UnreadableError(f"an operator takes {values.size} constants for {width} elements")
     return np.broadcast_to(values.ravel(), (width,)).astype(float)
 
 
 def affine(width: int, scale: Array, offset: Array) -> Stage:
-    """scale x + offset."""
+    """Return the stage scale x + offset."""
     if not np.isfinite(scale).all() or (scale == 0).any():
         raise UnreadableError("it multiplies by 0, or by something that is not a number")
     if (scale > 0).all():
@@ -358,7 +363,7 @@ ELEMENTWISE: Mapping[str, Callable[..., Stage]] = {
 
 
 def dense(operator: str, others: list[Array], attributes: Mapping[str, Any]) -> Dense:
-    """Gemm(x, weights, bias), or MatMul(x, weights)."""
+    """Return the layer of Gemm(x, weights, bias), or of MatMul(x, weights)."""
     weights = others[0]
     if attributes.get("transA", 0) or weights.ndim != 2:
         raise UnreadableError(f"its {operator} is not a dense layer")

@@ -47,7 +47,7 @@ class Made:
 
     @property
     def name(self) -> str:
-        """What is called; empty for what is no global."""
+        """Return the name of what is called; empty where that is no global."""
         return self.maker.name if isinstance(self.maker, Named) else ""
 
 
@@ -72,7 +72,10 @@ IGNORED = ("PROTO", "FRAME")
 
 
 def is_key(value: Any) -> bool:
-    """Whether it may be a dict's key: of other values hashes could collide without end."""
+    """Return whether the value may be a dict's key.
+
+    Other values' hashes could collide without end.
+    """
     if isinstance(value, int):
         return abs(value) < LARGEST_KEY
     return value is None or isinstance(value, str | bytes)
@@ -174,7 +177,8 @@ class _Machine:
 
 
 def read_pickle(data: bytes) -> Any:
-    """What a pickle describes: plain values, and Named, Made and Persistent for all else."""
+    """Return what a pickle describes: plain values, and Global, Call and Persistent for everything
+    else."""
     if len(data) > MOST_PICKLE_BYTES:
         raise UnreadableError(f"a pickle in it has more than {MOST_PICKLE_BYTES:,} bytes")
     machine = _Machine()
@@ -199,7 +203,7 @@ def read_pickle(data: bytes) -> Any:
 
 
 def array_of(value: Any) -> Array | None:
-    """The numbers of an array or a scalar; None for what is none. No value is changed."""
+    """Return the numbers of an array or a scalar in double precision, or None for another value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -246,7 +250,8 @@ def _numbers(content: Any, dtype: Any, shape: Any, is_fortran: bool) -> Array:
 
 
 def _bytes(content: Any) -> bytes:
-    """Bytes since protocol 3; before, text in Latin-1; or a `bytearray` of such."""
+    """Return bytes as they are since protocol 3, from text in Latin-1 as before, or from a
+    `bytearray` of these."""
     if isinstance(content, Made) and content.name == "_codecs.encode":
         return str(content.arguments[0]).encode("latin-1")
     if isinstance(content, Made) and content.name.endswith(".bytearray"):

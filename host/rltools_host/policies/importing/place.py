@@ -68,7 +68,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """For a sentence."""
+        """Return the name for a message."""
         if self.task is not None:
             return self.task.environment
         if self.contract_name is None:
@@ -76,19 +76,20 @@ class Place:
         return f"the contract {self.contract_name}"
 
     def experiment(self, stem: str) -> str:
-        """What the policy's experiment is called: a task's name, or `imported-` and the file's."""
+        """Return the name of the policy's experiment: the task's, or `imported-` and that of the
+        file."""
         if self.task is not None:
             return self.task.experiment
         return short(f"imported-{slug(stem) or 'policy'}", LONGEST_NAME)
 
     def factory(self) -> Callable[[], Any]:
-        """What makes environments to fly the policy in."""
+        """Return a function that makes environments to fly the policy in."""
         assert self.task is not None
         return flat_maker(self.task)
 
 
 def place_of_contract(name: str) -> Place:
-    """UnknownNameError: there is no contract of this name."""
+    """Return the target of a contract of this tree. Raise UnknownNameError for another name."""
     stated = experiments.describe_contract(name)
     contract = Contract(
         channels(stated["observations"]), channels(stated["actions"]), stated["step_interval_us"]
@@ -98,7 +99,10 @@ def place_of_contract(name: str) -> Place:
 
 
 def place_of_description(path: Path, policy: ForeignPolicy, rate_hz: float | None) -> Place:
-    """Of the contract that the file states. UsageError: what it does not state."""
+    """Return the target of the contract that the file states.
+
+    Raise UsageError, which names what it does not state.
+    """
     stated = policy.stated
     assert stated is not None
     missing = stated.missing(rate_hz)
@@ -114,9 +118,9 @@ def place_of_description(path: Path, policy: ForeignPolicy, rate_hz: float | Non
 
 
 def place_of_environment(name: str, policy: ForeignPolicy) -> Place:
-    """Of gym:ID, gym:FILE.py:NAME, or an environment of the core's by its name.
+    """Return the target of gym:ID, gym:FILE.py:NAME, or an environment of the core's by its name.
 
-    The user names it: a file of Python's is imported.
+    The user names it: a Python file is imported.
     """
     source = task_source(name)
     agree(source)
@@ -143,7 +147,7 @@ def place_in(environment: Any, source: str, policy: ForeignPolicy) -> Place:
 
 
 def task_source(name: str) -> str:
-    """gym:rlt/Quadrotor for Quadrotor or rlt/Quadrotor; other names are Gymnasium's."""
+    """Return gym:rlt/Quadrotor for Quadrotor or rlt/Quadrotor. Other names are Gymnasium's."""
     if is_task(name):
         return whole_source(name)
     own = {environment.name for environment in list_environments()}
@@ -151,14 +155,15 @@ def task_source(name: str) -> str:
 
 
 def hidden_widths(policy: ForeignPolicy) -> tuple[int, ...]:
-    """As a task states them, which are few and not wide."""
+    """Return the hidden widths within the limits of a task."""
     layers = [stage for stage in policy.stages if isinstance(stage, Dense | Recurrent)]
     inner = [min(ends_of(layer)[1], WIDEST_LAYER) for layer in layers[:-1]]
     return tuple(inner[:MOST_LAYERS]) or (1,)
 
 
 def own_channels(source: str) -> dict[str, Any]:
-    """The names, units and rate of an environment of the core's, which Gymnasium's spaces lack."""
+    """Return the names, units and rate of an environment of the core's, which Gymnasium's spaces
+    lack."""
     name = source.removeprefix(PREFIX)
     if not name.startswith(NAMESPACE):
         return {}
@@ -200,8 +205,10 @@ class Correction:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """At which actions are cut off before they are taken otherwise: at their range, which is
-        another one where there is an offset, and then ends where the corrected actions do."""
+        """Return the range to which actions are clipped before the correction.
+
+        It is their range, which an offset would move: then the corrected actions alone are clipped.
+        """
         return (-math.inf, math.inf) if self.offset.any() else (-1.0, 1.0)
 
     def apply(self, values: Array) -> Array:
@@ -209,7 +216,8 @@ class Correction:
 
 
 def blocks_of(channels: Sequence[Channel]) -> dict[str, list[int]]:
-    """Channels that belong together by their names: velocity_x, velocity_y, velocity_z."""
+    """Return the channels that belong together by their names, such as velocity_x, velocity_y,
+    velocity_z: name -> indices."""
     blocks: dict[str, list[int]] = {}
     last = ""
     for index, channel in enumerate(channels):
@@ -230,7 +238,7 @@ def changed(
     of_actions: bool = False,
     offset: float = 0.0,
 ) -> Correction:
-    """All stay as they are but these."""
+    """Return a correction that changes these elements, and leaves all others as they are."""
     place, scale = np.arange(width), np.ones(width)
     for index, from_index in places:
         place[index] = from_index
@@ -240,7 +248,7 @@ def changed(
 
 
 def known_corrections(contract: Contract) -> Iterator[Correction]:
-    """Those that are tried, each by itself."""
+    """Yield all corrections that are tried, each by itself."""
     channels = contract.observations
     width = len(channels)
     blocks = blocks_of(channels)
@@ -259,7 +267,7 @@ def known_corrections(contract: Contract) -> Iterator[Correction]:
 
 
 def orders(blocks: dict[str, list[int]], width: int) -> Iterator[Correction]:
-    """The blocks, one behind the other, in any other order."""
+    """Yield the blocks, one behind the other, in every other order."""
     if not 2 <= len(blocks) <= MOST_BLOCKS:
         return
     for order in list(permutations(blocks))[1:]:
@@ -301,7 +309,7 @@ def of_block(name: str, block: Sequence[int], channels: Sequence[Channel]) -> It
 
 
 def of_actions(width: int) -> Iterator[Correction]:
-    """On actions normalized to [-1, 1]."""
+    """Yield corrections of actions normalized to [-1, 1]."""
     everything = range(width)
     yield changed(
         width,
@@ -327,7 +335,7 @@ def of_actions(width: int) -> Iterator[Correction]:
 
 
 def ranges_of_actions(width: int) -> Iterator[Correction]:
-    """Where 0 to 1 was taken for -1 to 1, or the other way round."""
+    """Yield corrections for 0 to 1 taken for -1 to 1, and the reverse."""
     for word, meaning, scale, offset in (
         ("unit", "its actions are from 0 to 1 where they are taken as from -1 to 1", 2.0, -1.0),
         ("symmetric", "its actions are from -1 to 1 where they are taken as from 0 to 1", 0.5, 0.5),
@@ -339,7 +347,7 @@ def ranges_of_actions(width: int) -> Iterator[Correction]:
 
 
 def corrections_of(words: Sequence[str], contract: Contract) -> list[Correction]:
-    """Those that a user names; UsageError for one that there is not."""
+    """Return the corrections that a user names. Raise UsageError for an unknown word."""
     known = {each.word: each for each in known_corrections(contract)} if words else {}
     for word in words:
         if word not in known:
@@ -351,8 +359,10 @@ def corrections_of(words: Sequence[str], contract: Contract) -> list[Correction]
 
 
 def corrected(stages: Sequence[Stage], corrections: Sequence[Correction]) -> list[Stage]:
-    """The stages, to actions in [-1, 1], with the corrections: the last named is next to the
-    network."""
+    """Return the stages, to actions in [-1, 1], with the corrections.
+
+    The last named one is next to the network.
+    """
     result = list(stages)
     for each in reversed(corrections):
         if each.of_actions:
@@ -368,7 +378,8 @@ def corrected(stages: Sequence[Stage], corrections: Sequence[Correction]) -> lis
 
 
 def in_front(stages: list[Stage], each: Correction) -> list[Stage]:
-    """Behind a normalizer, which takes the observations as they come, where there is one."""
+    """Return the stages with the correction in front, but behind a normalizer, which takes the
+    observations unchanged."""
     width = each.place.size
     weights = np.zeros((width, width))
     rest = list(stages)

@@ -67,7 +67,8 @@ class Proof:
 
     @property
     def limit(self) -> float:
-        """Where rounding alone is more than 1e-6, the library's own actions are no nearer."""
+        """Return the largest difference that is accepted: 1e-6, or more where rounding alone is
+        more."""
         return max(LARGEST_DIFFERENCE, ROUNDINGS * self.rounding)
 
     @property
@@ -90,9 +91,9 @@ class Proof:
 def normalized_stages(
     policy: ForeignPolicy, contract: Contract, actions: str | None
 ) -> list[Stage]:
-    """The stages with an output that is an action normalized to the contract's ranges.
+    """Return the stages with an output that is an action normalized to the contract's ranges.
 
-    UsageError, BoardMismatchError: the policy's actions are not the contract's.
+    Raise UsageError or BoardMismatchError where the policy's actions are not the contract's.
     """
     require_shapes(policy, contract)
     stages = [*policy.stages, *to_normalized(policy, contract, actions)]
@@ -100,12 +101,15 @@ def normalized_stages(
 
 
 def without_idle_end(stages: Sequence[Stage], contract: Contract) -> list[Stage]:
-    """What lies beyond -1 and 1 counts where the largest is chosen, and nowhere else."""
+    """Return the stages without an end that has no effect.
+
+    Values beyond -1 and 1 count only for discrete actions.
+    """
     return list(stages) if choices_of(contract.actions) else trimmed(stages)
 
 
 def to_normalized(policy: ForeignPolicy, contract: Contract, actions: str | None) -> list[Stage]:
-    """What takes the policy's output to [-1, 1]; a policy that chooses is left as it is."""
+    """Return the stages that take the policy's output to [-1, 1]; none for discrete actions."""
     if choices_of(contract.actions):
         if actions is not None:
             raise UsageError(f"--actions {actions}: the actions here are choices: leave it out")
@@ -138,7 +142,7 @@ def to_normalized(policy: ForeignPolicy, contract: Contract, actions: str | None
 def assumed_scaling(
     policy: ForeignPolicy, contract: Contract, actions: str | None
 ) -> tuple[str, ...]:
-    """What is assumed of a network that ends in tanh, where the ranges are others."""
+    """Return what is assumed of a network that ends in tanh where the ranges are not -1 to 1."""
     low, high = ranges_of(contract.actions, np.float64)
     if not policy.is_scaling_assumed or actions or bool((low == -1).all() and (high == 1).all()):
         return ()
@@ -149,7 +153,8 @@ def assumed_scaling(
 
 
 def unscaled(policy: ForeignPolicy) -> list[Stage]:
-    """From actions in the file's own units to [-1, 1], where they are not that already."""
+    """Return the stages from actions in the file's units to [-1, 1], if they are not in that
+    already."""
     if policy.is_normalized or policy.action_bounds is None:
         return []
     low, high = policy.action_bounds
@@ -191,7 +196,7 @@ def chosen(choices: Sequence[int]) -> str:
 
 
 def require_bounds(policy: ForeignPolicy, low: Array, high: Array) -> None:
-    """That the actions' bounds in the file are those of the place."""
+    """Raise BoardMismatchError unless the file's bounds of actions are the contract's."""
     if policy.action_bounds is None:
         return
     theirs = policy.action_bounds
@@ -205,8 +210,8 @@ def require_bounds(policy: ForeignPolicy, low: Array, high: Array) -> None:
 
 
 def other_ranges(policy: ForeignPolicy, contract: Contract) -> list[str]:
-    """Sentences on observations whose bounds in the file are others than here, and on the first
-    whose name is."""
+    """Return notes on observations whose bounds in the file are not the contract's, and on the
+    first whose name is not."""
     if policy.observation_bounds is None:
         return []
     ours = [channel.name for channel in contract.observations]
@@ -236,9 +241,12 @@ def image_of(
     steps_between: int = 1,
     seen: tuple[Float32Array, Starts | None] | None = None,
 ) -> PolicyImage:
-    """The image that computes the stages. steps_between: those of the place in a step with which a
-    hidden state moves on; seen: observations (n, o) of which its examples are some, and which of
-    them begin an episode, else those of prove()."""
+    """Return the image that computes the stages.
+
+    steps_between: how many ticks a step of training takes, with which a hidden state moves on.
+    seen: observations (n, o), some of which become the examples, and which of them begin an
+    episode; None: those of prove().
+    """
     contract = place.contract
     folded = fold(stages, ranges_of(contract.observations, np.float64))
     layers = [
@@ -254,8 +262,11 @@ def image_of(
 
 
 def example_rows(observations: Float32Array, starts: Starts | None) -> tuple[Float32Array, int]:
-    """Some of the observations, spread over all; of a recurrent policy the first steps of the first
-    and of the last episode, and with which of the rows this one begins."""
+    """Return observations spread over all.
+
+    Of a recurrent policy, return the first steps of the first and of the last episode, and the row
+    with which the second begins.
+    """
     if starts is None:
         count = min(EXAMPLES, len(observations))
         return observations[np.linspace(0, len(observations) - 1, count).astype(int)], count
@@ -270,8 +281,11 @@ def single(values: Array) -> Float32Array:
 
 
 def prove(image: PolicyImage, stages: list[Stage]) -> Proof:
-    """Compares the image, as boards run it, with the stages in double precision; refuses it where
-    an action differs by more than 1e-6 of half its range."""
+    """Compare the image, as boards run it, with the stages in double precision.
+
+    Raise VerificationError where an action differs by more than 1e-6 of half its range, or than
+    rounding allows.
+    """
     in_time = image.recurrence is not None
     observations, starts = sampled_steps(image.contract, SAMPLES, in_time)
     expected = run(stages, observations.astype(float), starts)
@@ -281,7 +295,7 @@ def prove(image: PolicyImage, stages: list[Stage]) -> Proof:
 def sampled_steps(
     contract: Contract, count: int, in_time: bool
 ) -> tuple[Float32Array, Starts | None]:
-    """Observations (count, o) and, of a recurrent policy, which of them begin an episode."""
+    """Return observations (count, o), and of a recurrent policy which of them begin an episode."""
     starts = np.arange(count) % EPISODE_STEPS == 0 if in_time else None
     return sampled(contract, count), starts
 
@@ -294,7 +308,8 @@ def compared(
     expected: Array,
     what: str,
 ) -> Proof:
-    """With the outputs of `what`, (n, out)."""
+    """Compare the image with expected outputs (n, out). what: the name of their source, for
+    messages."""
     given, actions = computed(image, observations, starts)
     outputs = given.astype(float)
     exact = run(stages, observations.astype(float), starts)
@@ -318,7 +333,7 @@ def compared(
 def computed(
     image: PolicyImage, observations: Float32Array, starts: Starts | None
 ) -> tuple[Float32Array, Float32Array]:
-    """The image's outputs and actions, (n, ...)."""
+    """Return the image's outputs and actions, (n, ...)."""
     if starts is None:
         return image.runner.run(observations)
     outputs, actions = [], []
@@ -334,8 +349,10 @@ def computed(
 def choose(
     outputs: Array, observations: NDArray[np.float32], contract: Contract
 ) -> NDArray[np.int64]:
-    """The number of the largest output of each action that the observation allows, (n, actions);
-    of an action whose choices are all forbidden none is."""
+    """Return the number of the largest unmasked output of each action, (n, actions).
+
+    An action with all choices masked has no mask.
+    """
     masks = masks_of(contract.observations, contract.actions)
     allowed = np.array(
         [[m is None or row[m] >= LEAST_ALLOWED for m in masks] for row in observations]
@@ -356,9 +373,11 @@ def alike(
     proof: Proof,
     scale: float,
 ) -> int:
-    """In how many observations all choices of the image's actions are theirs, (n, actions).
-    VerificationError where others are chosen and the outputs (n, out) of the two differ by more
-    than rounding makes of both."""
+    """Return in how many observations all choices of the image's actions are theirs, (n, actions).
+
+    Raise VerificationError where they are not and the outputs (n, out) differ by more than rounding
+    makes of both.
+    """
     ours = actions.astype(np.int64)
     first = np.cumsum([0, *(len(action.choices) for action in contract.actions)][:-1])
     rows = np.arange(len(outputs))[:, None]
@@ -379,7 +398,7 @@ def by(proof: Proof) -> str:
 def prove_by_library(
     image: PolicyImage, policy: ForeignPolicy, contract: Contract, actions: str | None
 ) -> Proof:
-    """Compares the image with what the library itself computes of the file."""
+    """Compare the image with what the library itself computes from the file."""
     assert policy.reference is not None
     observations = sampled(contract, SAMPLES)
     given = policy.reference(observations)
@@ -389,7 +408,7 @@ def prove_by_library(
 
 
 def checked(proof: Proof) -> Proof:
-    """VerificationError where it is none."""
+    """Return the proof. Raise VerificationError where its difference is above its limit."""
     if not proof.difference <= proof.limit:
         unit = "half their range" if proof.alike is None else "the largest"
         raise VerificationError(

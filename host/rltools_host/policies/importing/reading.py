@@ -63,8 +63,11 @@ MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside t
 def described_policy(
     content: bytes, path: Path, read: Callable[[Path], bytes], output: str | None = None
 ) -> ForeignPolicy:
-    """The one model of the description; read: gives the content of the model's file; output: the
-    name of the one that is the action."""
+    """Return the policy of the description's one model.
+
+    read: returns the content of the model's file. output: the name of the output that is the
+    action.
+    """
     tools.ensure_group(onnx_files.GROUP)
     import yaml
 
@@ -106,7 +109,8 @@ def described_policy(
 
 
 def with_stated(policy: ForeignPolicy, stated: Stated) -> ForeignPolicy:
-    """Bounds and rate count where the contract is another one, too."""
+    """Return the policy with the description's bounds and rate, which also count where the contract
+    is another."""
     bounds = []
     for tensors in (stated.inputs, stated.outputs):
         ends = [(each.minimum, each.maximum) for each in tensors]
@@ -182,7 +186,7 @@ def tensor(entry: dict[Any, Any]) -> Tensor:
 def each_of(
     value: Any, width: int, name: Any, key: str, fits: Callable[[Any], bool]
 ) -> list[Any] | None:
-    """One for each element, where it is one for all, too."""
+    """Return a value for each element. A single value counts for all."""
     values = value if isinstance(value, list) else [value] * width
     if value is None:
         return None
@@ -192,7 +196,7 @@ def each_of(
 
 
 def element_names(value: Any, width: int, name: Any) -> tuple[str, ...] | None:
-    """Of a vector: [[x, y, z]], the names of its last axis."""
+    """Return the names of a vector's elements, [x, y, z] or [[x, y, z]]."""
     if value is None:
         return None
     axes = value if isinstance(value, list) else []
@@ -209,7 +213,10 @@ def is_number(value: Any) -> bool:
 
 
 def said(value: Any) -> str:
-    """A value in a sentence. An alias of YAML's makes few bytes endless, or a list its own part."""
+    """Return a value for a message.
+
+    An alias in YAML can make few bytes endless, or a list a part of itself.
+    """
     plain = [isinstance(each, str) or each is None or is_number(each) for each in whole_list(value)]
     return shown(value) if all(plain) else "something that is neither text nor a number"
 
@@ -232,7 +239,7 @@ KNOWN = "the .zip of Stable-Baselines3 and sbx, .pt and .pth, .safetensors, .onn
 
 
 def content_of(path: Path) -> bytes:
-    """A file's bytes; one sentence where it cannot be read."""
+    """Return a file's bytes. Raise DamagedFileError where it cannot be read."""
     try:
         return read_limited(path, MOST_BYTES)
     except FileNotFoundError:
@@ -244,7 +251,7 @@ def content_of(path: Path) -> bytes:
 
 
 def read_foreign(path: Path, content: bytes, given: Given) -> ForeignPolicy:
-    """The policy in a file. DamagedFileError: why it cannot be imported, in one sentence."""
+    """Return the policy in a file. Raise DamagedFileError, which says why it cannot be imported."""
     try:
         with np.errstate(all="ignore"):  # of numbers that are refused
             policy = policy_in(content, given, path)
@@ -255,7 +262,10 @@ def read_foreign(path: Path, content: bytes, given: Given) -> ForeignPolicy:
 
 
 def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPolicy:
-    """path: for formats that do not begin by something of their own, and for what lies beside."""
+    """Return the policy in a file's content.
+
+    path: for formats without a signature of their own, and for files beside it.
+    """
     if given.output_name is not None and path.suffix not in (".onnx", *ENDINGS):
         raise UnreadableError("it has no outputs with names: leave --output-name out")
     if content.startswith(ZIP):
@@ -291,7 +301,7 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
 
 
 def read_normalizer(path: Path, content: bytes) -> list[Stage]:
-    """The stages of a VecNormalize that was saved beside a policy."""
+    """Return the stages of a VecNormalize that was saved beside a policy."""
     try:
         with np.errstate(all="ignore"):
             return stable_baselines3.vec_normalize(content)
@@ -300,7 +310,7 @@ def read_normalizer(path: Path, content: bytes) -> list[Stage]:
 
 
 def arrays_in_npz(path: Path) -> dict[str, Array]:
-    """The arrays of NumPy's savez, by their names."""
+    """Return the arrays of numpy.savez by their names."""
     content = content_of(path)
     try:
         archive = Archive(content)
@@ -311,7 +321,10 @@ def arrays_in_npz(path: Path) -> dict[str, Array]:
 
 
 def npy_array(data: bytes) -> Array:
-    """The numbers of a file of NumPy's; UnreadableError where it has others, or is damaged."""
+    """Return the numbers of a .npy file.
+
+    Raise UnreadableError where it is damaged or has other values.
+    """
     file = io.BytesIO(data)
     try:
         version = np.lib.format.read_magic(file)

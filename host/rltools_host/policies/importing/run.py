@@ -73,7 +73,7 @@ Steps = tuple[Float32Array, Array, Starts | None]  # observations (n, o), action
 def prove_recorded(
     image: PolicyImage, stages: list[Stage], path: Path, contract: Contract, steps: Steps
 ) -> Proof:
-    """Compares the image with actions that the library gave, in the place's units."""
+    """Compare the image with actions that the library computed, in the contract's units."""
     seen, actions, starts = steps
     what = f"those recorded in {near_path(path)}"
     low, high = ranges_of(contract.actions, np.float64)
@@ -91,8 +91,8 @@ def prove_recorded(
 
 
 def recorded(path: Path, contract: Contract, in_time: bool = False) -> Steps:
-    """What the .npz file has; in_time: and which of the steps begin an episode, the first alone
-    where the file does not say."""
+    """Read observations and actions of an .npz file. in_time: also which steps begin an episode,
+    the first alone where the file does not say."""
     arrays = arrays_in_npz(path)
     rows = []
     for name, channels in zip(ARRAYS, (contract.observations, contract.actions), strict=True):
@@ -168,18 +168,18 @@ class Imported:
     assumed: tuple[str, ...]  # each "<what>, state it by <how>"
 
     def assumptions(self) -> list[str]:
-        """A line for each thing that nobody states of its contract."""
+        """Return a line for each thing that nobody states of its contract."""
         return assumptions(self.image, "--safe-action", "--step-interval-us")
 
     def fly(self) -> Finding | None:
-        """What the policy does in its environment, where it has one."""
+        """Fly the policy in its environment, or return None where it has none."""
         if self.place.task is None or not self.request.flies:
             return None
         return Search(self.image, self.place).run()
 
 
 def read_policy(request: ImportRequest) -> Imported:
-    """Reads, folds and proves; raises an RltError with one sentence where that fails."""
+    """Read, fold and prove a policy. Raise RltError, whose message says why that fails."""
     is_described = request.contract is None and request.environment is None
     if (request.contract and request.environment) or (
         is_described and request.file.suffix not in reading.ENDINGS
@@ -247,8 +247,10 @@ def place_of(request: ImportRequest, policy: ForeignPolicy, rate_hz: float | Non
 
 
 def with_statements(place: Place, safe_action: str | None, interval_us: int | None) -> Place:
-    """The place with what a user states on the command line. UsageError where the place states
-    another time of a step."""
+    """Return the target with what a user states on the command line.
+
+    Raise UsageError where it states another time of a step.
+    """
     contract, task = place.contract, place.task
     if safe_action is not None:
         given = safe_action_of(safe_action, contract.actions)
@@ -275,13 +277,15 @@ def with_statements(place: Place, safe_action: str | None, interval_us: int | No
 
 
 def rate_of(policy: ForeignPolicy) -> float | None:
-    """In Hz, where the file states it."""
+    """Return the rate in Hz where the file states it."""
     return None if policy.step_interval_us is None else 1e6 / policy.step_interval_us
 
 
 def steps_between(rate_hz: float | None, place: Place, *, may_differ: bool) -> int:
-    """How many times the place asks in a step of training. UsageError where the policy was trained
-    at another rate than the place's; may_differ: than a whole part of it."""
+    """Return how many ticks of the target a step of training takes.
+
+    may_differ: a whole number of ticks is accepted, else one. Raise UsageError for another rate.
+    """
     here = 1e6 / place.contract.step_interval_us
     if rate_hz is None:
         return 1
@@ -309,7 +313,7 @@ def require_rate(rate_hz: float) -> None:
 
 
 def with_normalizer(policy: ForeignPolicy, path: Path, content: bytes) -> ForeignPolicy:
-    """The policy behind a VecNormalize that was saved beside it."""
+    """Return the policy behind a VecNormalize that was saved beside it."""
     if isinstance(policy.stages[0], Normalize):
         raise UsageError(f"--normalizer {path}: the file has a normalizer of its own")
     stages = (*read_normalizer(path, content), *policy.stages)
@@ -329,7 +333,7 @@ def with_normalizer(policy: ForeignPolicy, path: Path, content: bytes) -> Foreig
 
 
 def save(imported: Imported) -> RunFolder:
-    """Writes the run's folder: run.json and the policy, no checkpoint."""
+    """Write the run's folder: run.json and the policy, no checkpoint."""
     path = imported.request.output
     if path is None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", imported.request.file.stem).strip(".-")
@@ -353,7 +357,7 @@ def save(imported: Imported) -> RunFolder:
 
 
 def metadata_of(imported: Imported) -> dict[str, Any]:
-    """What run.json says of an imported run, as of a trained one."""
+    """Return the content of run.json, with the keys of a trained run."""
     policy, place, image = imported.policy, imported.place, imported.image
     last = imported.proofs[-1]
     return {

@@ -42,7 +42,7 @@ def is_sbx_archive(archive: Archive) -> bool:
 
 
 def sbx_policy_in(archive: Archive, given: Given) -> ForeignPolicy:
-    """What the archive's `data` says, which has all of it."""
+    """Return the policy of the archive's `data`, which has all of it."""
     data = parsed(archive.read("data"))
     refuse_images(data)
     state = state_of(serialized(data, "policy"), "policy")
@@ -76,7 +76,7 @@ def sbx_policy_in(archive: Archive, given: Given) -> ForeignPolicy:
 
 
 def state_of(made: Any, what: str) -> dict[str, Any]:
-    """The fields of an object; those of a dataclass lie behind its slots'."""
+    """Return the fields of an object. Raise UnreadableError where it has none."""
     state = made.state if isinstance(made, Made) else None
     if not isinstance(state, dict):
         raise UnreadableError(f"it has no {what} that is read")
@@ -84,8 +84,8 @@ def state_of(made: Any, what: str) -> dict[str, Any]:
 
 
 def sbx_activation_of(actor: Any, given: Given, usual: str) -> tuple[str, tuple[str, ...]]:
-    """The name of the function that the actor has, and nothing; the user's word where the archive
-    states none, or the usual one, which is then assumed."""
+    """Return the name of the actor's activation, and what is assumed: the user's word where the
+    archive states none, or else the library's default."""
     if given.output_activation is not None:
         raise UnreadableError("an sbx archive says how it ends: leave --output-activation out")
     function = state_of(actor, "actor").get("activation_fn")
@@ -108,8 +108,8 @@ def sbx_activation_of(actor: Any, given: Given, usual: str) -> tuple[str, tuple[
 
 
 def function_name(function: Any) -> str:
-    """Of one of JAX's, as it is pickled: by its name, compiled, with a derivative of its own, or
-    with arguments; of another what a sentence calls it."""
+    """Return the name of a function of JAX's, however it is pickled: by its name, compiled, with a
+    derivative of its own, or with arguments. Return words for a message for another function."""
     if isinstance(function, Named):
         is_own = function.name.startswith(("jax.", "flax."))
         return function.name.rpartition(".")[2] if is_own else function.name
@@ -128,7 +128,7 @@ def function_name(function: Any) -> str:
 
 
 def is_of_jax(function: Any) -> bool:
-    """By the module of a function that is pickled with its code."""
+    """Return whether a function that is pickled with its code is defined in a module of JAX's."""
     arguments = function.arguments if isinstance(function, Made) else None
     module = arguments[1] if isinstance(arguments, tuple) and len(arguments) > 1 else None
     name = module.get("__name__") if isinstance(module, dict) else None
@@ -136,7 +136,7 @@ def is_of_jax(function: Any) -> bool:
 
 
 def jax_layers(parameters: Any, activation: str, output: str, last: int) -> list[Stage]:
-    """Dense_0, Dense_1 ...; of the last ones the first is the action's."""
+    """Return the stages of Dense_0, Dense_1 ... The first of the `last` layers is the action's."""
     table = parameters.get("params") if isinstance(parameters, Mapping) else None
     if not isinstance(table, Mapping):
         raise UnreadableError("it has no parameters of its actor")
@@ -161,7 +161,8 @@ def jax_dense(entry: Any) -> Dense:
 
 
 def jax_array(value: Any) -> Array | None:
-    """An array of JAX's is pickled as the call that makes NumPy's, its arguments and its state."""
+    """Return an array of JAX's, which is pickled as the call that makes NumPy's, its arguments and
+    its state."""
     if not isinstance(value, Made) or not value.name.endswith("._reconstruct_array"):
         return array_of(value)
     if not isinstance(value.arguments, tuple) or len(value.arguments) < 3:

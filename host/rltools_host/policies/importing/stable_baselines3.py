@@ -84,7 +84,7 @@ def is_archive(archive: Archive) -> bool:
 
 
 def policy_in(archive: Archive) -> ForeignPolicy:
-    """What the archive's `data` and `policy.pth` say."""
+    """Return the policy of the archive's `data` and `policy.pth`."""
     data = parsed(archive.read("data"))
     tensors = tensors_of(read_torch(Archive(archive.read("policy.pth"))), "policy.pth")
     known_class = has_known_class(data, MODULES)
@@ -117,8 +117,10 @@ def policy_in(archive: Archive) -> ForeignPolicy:
 
 
 def has_known_class(data: Mapping[str, Any], modules: tuple[str, ...]) -> bool:
-    """Whether the archive states its policy's class; UnreadableError for one that a user wrote,
-    which may do more than its layers."""
+    """Return whether the archive states its policy's class.
+
+    Raise UnreadableError for a user's own class, which may do more than its layers.
+    """
     if data.get("policy_class") is None:
         return False
     stated = serialized(data, "policy_class")
@@ -132,7 +134,7 @@ def has_known_class(data: Mapping[str, Any], modules: tuple[str, ...]) -> bool:
 
 
 def keywords_of(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The policy_kwargs: plain JSON, or a pickle where there are classes among them."""
+    """Return the policy_kwargs: plain JSON, or a pickle where there are classes among them."""
     stated = data.get("policy_kwargs")
     if isinstance(stated, dict) and ":serialized:" in stated:
         stated = serialized(data, "policy_kwargs")
@@ -142,7 +144,7 @@ def keywords_of(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def require_known(keywords: Mapping[str, Any], kind: str) -> None:
-    """UnreadableError for policy_kwargs that could change an action, and that are not read."""
+    """Raise UnreadableError for policy_kwargs that could change an action and are not read."""
     extractor = keywords.get("features_extractor_class")
     name = class_name(extractor, MODULES) if isinstance(extractor, Named) else ""
     is_flat = extractor is None or name == "FlattenExtractor"
@@ -160,12 +162,12 @@ def require_known(keywords: Mapping[str, Any], kind: str) -> None:
 
 
 def class_name(stated: Named, modules: tuple[str, ...]) -> str:
-    """Of a library's own class; empty for another's."""
+    """Return the name of a library's own class, or an empty text."""
     return stated.name.rpartition(".")[2] if stated.name.startswith(modules) else ""
 
 
 def refuse_images(data: Mapping[str, Any]) -> None:
-    """UnreadableError where the library takes observations for images."""
+    """Raise UnreadableError where the library takes observations for images."""
     space = serialized(data, "observation_space")
     state = space.state if isinstance(space, Made) and isinstance(space.state, dict) else {}
     shape, dtype = state.get("_shape"), state.get("dtype")
@@ -188,7 +190,7 @@ def parsed(content: bytes) -> Mapping[str, Any]:
 
 
 def serialized(data: Mapping[str, Any], key: str) -> Any:
-    """What a pickle within the JSON describes; None where there is none."""
+    """Return what a pickle within the JSON describes, or None where there is none."""
     entry = data.get(key)
     text = entry.get(":serialized:") if isinstance(entry, dict) else None
     if not isinstance(text, str):
@@ -204,12 +206,12 @@ def count_of(value: Any) -> int:
 
 
 def normalizes(data: Mapping[str, Any]) -> bool:
-    """Whether the environment was a VecNormalize: PPO keeps what that saw."""
+    """Return whether the environment was a VecNormalize: PPO keeps the original observation."""
     return isinstance(data.get("_last_original_obs"), dict)
 
 
 def bounds_of(data: Mapping[str, Any], key: str) -> tuple[Array, Array] | None:
-    """Of a gymnasium.spaces.Box; UnreadableError for another space."""
+    """Return the bounds of a gymnasium.spaces.Box. Raise UnreadableError for another space."""
     space = serialized(data, key)
     if not isinstance(space, Made):
         return None
@@ -225,7 +227,8 @@ def bounds_of(data: Mapping[str, Any], key: str) -> tuple[Array, Array] | None:
 
 
 def choices_of(data: Mapping[str, Any]) -> tuple[int, ...]:
-    """How many each action of a Discrete or a MultiDiscrete chooses from; empty: it is neither."""
+    """Return how many choices each action of a Discrete or a MultiDiscrete has; none for another
+    space."""
     space = serialized(data, "action_space")
     if not isinstance(space, Made) or class_of(space) not in ("Discrete", "MultiDiscrete"):
         return ()
@@ -239,14 +242,15 @@ def choices_of(data: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def class_of(made: Made) -> str:
-    """What is made, also by copyreg's function, which protocols before 2 call."""
+    """Return the class of what is made, also by copyreg's function, which protocols before 2
+    call."""
     first = made.arguments[0] if isinstance(made.arguments, tuple) and made.arguments else None
     by_copyreg = made.name.startswith("copyreg.") and isinstance(first, Named)
     return (first.name if by_copyreg and isinstance(first, Named) else made.name).rpartition(".")[2]
 
 
 def mean_return(buffer: Any) -> float | None:
-    """Of the last episodes of training, which Monitor told the algorithm of."""
+    """Return the mean of the last training episodes that Monitor reported."""
     if not isinstance(buffer, Made):
         return None
     returns = []
@@ -270,7 +274,8 @@ def activation_of(keywords: Mapping[Any, Any], usual: str) -> str:
 
 
 def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list[Stage], bool]:
-    """The algorithm, or its kind; the stages; whether their output is an action in [-1, 1]."""
+    """Return the algorithm, or its kind, the stages, and whether their output is an action in [-1,
+    1]."""
     features = [name for name in tensors if "features_extractor." in name]
     if features:
         raise UnreadableError(
@@ -319,7 +324,8 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
 
 
 def vec_normalize(content: bytes) -> list[Stage]:
-    """What VecNormalize.save() wrote: sqrt(var + epsilon), cut off at clip_obs."""
+    """Return the stages of VecNormalize.save(): division by sqrt(var + epsilon), clipped at
+    clip_obs."""
     made = read_pickle(content)
     state = made.state if isinstance(made, Made) else None
     name = class_of(made) if isinstance(made, Made) else ""

@@ -77,7 +77,7 @@ class Archive:
 
 
 def doubles(values: NDArray[Any], *, is_bfloat16: bool) -> Array:
-    """bfloat16 is the upper half of a float, in 16 bits."""
+    """Return the values in double precision. bfloat16 is the upper half of a float, in 16 bits."""
     if is_bfloat16:
         return (values.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return values.astype(np.float64)
@@ -106,13 +106,13 @@ OLD_FORMAT = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19"  # of torch.save befor
 
 
 def data_pickle(archive: Archive) -> str | None:
-    """The entry that describes the tensors; None where the archive is none of PyTorch's."""
+    """Return the entry that describes the tensors, or None where the archive is not PyTorch's."""
     found = [name for name in archive.names if name.split("/")[1:] == ["data.pkl"]]
     return found[0] if len(found) == 1 else None
 
 
 def read_torch(archive: Archive) -> Any:
-    """Dicts, lists, numbers and texts as they are, tensors as arrays."""
+    """Return dicts, lists, numbers and texts unchanged, and tensors as arrays."""
     name = data_pickle(archive)
     if name is None:
         raise UnreadableError("its zip archive is none of PyTorch's, it has no one data.pkl")
@@ -137,7 +137,7 @@ class _Reader:
         self.elements = 0
 
     def plain(self, value: Any, depth: int) -> Any:
-        """The value with arrays for tensors, and None for what is of no use here."""
+        """Return the value with arrays for tensors, and None for what is of no use here."""
         self.values += 1
         if self.values > MOST_VALUES:
             raise UnreadableError(f"it has more than {MOST_VALUES:,} values")
@@ -212,7 +212,7 @@ DTYPES = {
 
 
 def is_safetensors(data: bytes) -> bool:
-    """By how it begins: the header's length, and the header."""
+    """Return whether the data begins with the length of a header, and a header."""
     return data[8:9] == b"{" and 2 <= int.from_bytes(data[:8], "little") <= MAXIMUM_HEADER_BYTES
 
 
