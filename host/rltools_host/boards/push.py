@@ -229,7 +229,7 @@ class Push:
     def _check_contract(self) -> None:
         """The board's fingerprint is its contract's checksum."""
         ours = self._image.contract
-        if self._image.place_inputs_at(self._identity.fingerprint) is not None:
+        if self._image.added_inputs_at(self._identity.fingerprint) is not None:
             return
         name = self._session.description
         theirs = parse_contract(self._policies.contract(), f"the board on {name}")

@@ -21,9 +21,9 @@ from rltools_host.policies.contract import (
     RESET_AT_FAULT,
     RESET_AT_PAUSE,
     RESET_AT_STALE_INPUT,
+    AddedInput,
     ObservationSum,
     PastAction,
-    PlaceInput,
     choices_of,
 )
 from rltools_host.policies.image import Float32Array, PolicyImage
@@ -40,19 +40,18 @@ STALE = (
 class History:
     """That of a number of places, which act in step: PolicyExecutor of policy/policy_executor.h."""
 
-    def __init__(self, asked: Sequence[PlaceInput], action_dim: int, count: int = 1) -> None:
+    def __init__(self, asked: Sequence[AddedInput], action_dim: int, count: int = 1) -> None:
         self._asked = tuple(asked)
         ticks = max((past.ticks for past in asked if isinstance(past, PastAction)), default=0)
         self._given = np.zeros((ticks, count, action_dim), np.float32)  # the latest first
         self._sums = np.zeros((len(self._asked), count), np.float32)  # where a sum is asked for
 
-    def inputs(self, observations: Float32Array, places: Sequence[int] = (0,)) -> Float32Array:
+    def inputs(self, observations: Float32Array, rows: Sequence[int] = (0,)) -> Float32Array:
         """Return the observations with the added inputs behind them, (rows, n). rows: which of the
         policies side by side observed them."""
-        values = np.asarray(observations, np.float32).reshape(len(places), -1)
+        values = np.asarray(observations, np.float32).reshape(len(rows), -1)
         if not self._asked:
             return values
-        rows = list(places)
         added = [
             self._given[asked.ticks - 1, rows, asked.action]
             if isinstance(asked, PastAction)
@@ -64,7 +63,7 @@ class History:
     def add(
         self,
         outputs: Float32Array,
-        places: Sequence[int] = (0,),
+        rows: Sequence[int] = (0,),
         acted_on: Float32Array | None = None,
     ) -> None:
         """Record the actions of one tick, (rows, action_dim), normalized to [-1, 1].
@@ -74,7 +73,6 @@ class History:
         """
         if not self._asked:
             return
-        rows = list(places)
         if len(self._given):
             self._given[1:, rows] = self._given[:-1, rows]
             clamped = np.clip(outputs, np.float32(-1), np.float32(1))
@@ -97,7 +95,7 @@ class History:
                 )
 
 
-def given_out(
+def history_values(
     outputs: Float32Array, actions: Float32Array, channels: Sequence[Channel]
 ) -> Float32Array:
     """Return what a history records of an action: the network's outputs, or for discrete actions
@@ -154,7 +152,7 @@ class HiddenState:
         self._is_new = True
 
 
-MOST_EPISODES = 1_000_000  # side by side
+MAX_EPISODES = 1_000_000  # side by side
 Act = Callable[[ArrayLike], Float32Array]
 
 
@@ -168,7 +166,7 @@ class Acting:
     def episode(self, count: int) -> Act:
         """Return a function that acts for one episode, or for `count` of them side by side, and
         whose hidden states begin with zeros."""
-        number = whole_number("count", count, 1, MOST_EPISODES)
+        number = whole_number("count", count, 1, MAX_EPISODES)
         return partial(self._act, states=self.image.runner.begin(number))
 
     def _act(self, observation: ArrayLike, states: Float32Array | None = None) -> Float32Array:

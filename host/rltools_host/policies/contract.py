@@ -77,7 +77,7 @@ class ObservationSum:
     step_interval_us: int
 
 
-PlaceInput = PastAction | ObservationSum  # what a place puts behind the observation
+AddedInput = PastAction | ObservationSum  # what a place puts behind the observation
 
 
 def past_action(channel: Channel, actions: Sequence[Channel]) -> PastAction | None:
@@ -112,9 +112,9 @@ def masks_of(observations: Sequence[Channel], actions: Sequence[Channel]) -> lis
 
     Such an observation is named `<action>:<choice>`.
     """
-    places = {channel.name: index for index, channel in reversed([*enumerate(observations)])}
+    positions = {channel.name: index for index, channel in reversed([*enumerate(observations)])}
     return [
-        places.get(f"{action.name}:{name}") if name else None
+        positions.get(f"{action.name}:{name}") if name else None
         for action in actions
         for name in action.choices or ("",)
     ]
@@ -171,10 +171,10 @@ class Contract:
         choices = b"".join(CHOICE.pack(name.encode()) for name in choices_of(self.actions))
         return zlib.crc32(records + choices + self.step_interval_us.to_bytes(4, "little"))
 
-    def place_inputs(self) -> tuple[PlaceInput, ...]:
+    def added_inputs(self) -> tuple[AddedInput, ...]:
         """Return what the last observations ask the executor for. At least the first observation is
         measured."""
-        found: list[PlaceInput] = []
+        found: list[AddedInput] = []
         for index in range(len(self.observations) - 1, 0, -1):
             channel = self.observations[index]
             asked = past_action(channel, self.actions) or self._sum(channel, index)
@@ -186,17 +186,17 @@ class Contract:
     def _sum(self, channel: Channel, index: int) -> ObservationSum | None:
         """Return the sum that a channel named `<observation>_sum` asks for (docs/policy_image.md),
         or None."""
-        for place, observation in enumerate(self.observations[:index]):
+        for position, observation in enumerate(self.observations[:index]):
             texts = (f"{observation.name}_sum", f"{observation.unit} s")
             if (channel.name, channel.unit) == texts and channel.minimum <= 0 <= channel.maximum:
                 limits = (channel.minimum, channel.maximum)
-                return ObservationSum(place, *limits, self.step_interval_us)
+                return ObservationSum(position, *limits, self.step_interval_us)
         return None
 
-    def without_place_inputs(self) -> Contract:
+    def without_added_inputs(self) -> Contract:
         """Return the contract of a board or environment where such a policy acts, without the added
         inputs."""
-        count = len(self.observations) - len(self.place_inputs())
+        count = len(self.observations) - len(self.added_inputs())
         return Contract(self.observations[:count], self.actions, self.step_interval_us)
 
     def with_safe_action(self, stated: SafeAction) -> Contract:

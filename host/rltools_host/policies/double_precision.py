@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 UNIT = 2.0**-24  # roundoff of single precision
 # Single precision's errors are drawn as many times, and their root mean square counts as often.
 # Trained policies' largest difference is 0.1 of that (tests/host/policies/test_same_actions.py).
-DRAWS, MOST_DEVIATIONS = 16, 8
+DRAWS, MAX_DEVIATIONS = 16, 8
 OF_FUNCTION = 4 * UNIT  # of tanh and others, of 1 or of the value where that is more
 # Of half an action's range, of a state of 1: where that is more, it is what is allowed.
 SMALLEST_LIMIT = 1e-6
@@ -58,7 +58,7 @@ class Pass:
     def run(self, observations: Float32Array, states: Float32Array) -> tuple[Array, Array, Array]:
         """Return outputs (n, out), actions (n, actions), of which 1 is half a range, and states
         after the step (n, state_dim)."""
-        x, place, after = observations.astype(float), 0, [states[:, :0].astype(float)]
+        x, offset, after = observations.astype(float), 0, [states[:, :0].astype(float)]
         if self.image.normalizer is not None:
             mean, inverse_std = (part.astype(float) for part in self.image.normalizer)
             x = (x - mean) * inverse_std
@@ -68,10 +68,10 @@ class Pass:
                 x = self._product(x, layer.weights, layer.bias)
                 x = self._function(VALUES[layer.activation], x, layer.activation not in EXACT)
             else:
-                state = states[:, place : place + layer.state_dim].astype(float)
+                state = states[:, offset : offset + layer.state_dim].astype(float)
                 cell = self._gru if layer.kind == GRU else self._lstm
                 after += (following := cell(layer, x, state))
-                x, place = following[0], place + layer.state_dim
+                x, offset = following[0], offset + layer.state_dim
         return x, self._actions(x), np.concatenate(after, axis=1)
 
     def _rounded(self, values: Array, errors: Array) -> Array:
@@ -141,10 +141,10 @@ class Allowed:
     def is_close_choice(self, image: PolicyImage, outputs: Float32Array) -> NDArray[np.bool_]:
         """Return (n, actions): where outputs of a discrete action are so close that rounding
         decides."""
-        place, close = 0, []
+        first, close = 0, []
         rows = np.arange(len(outputs))
         for action in image.actions:
-            part = slice(place, place := place + (len(action.choices) or 1))
+            part = slice(first, first := first + (len(action.choices) or 1))
             values, errors = outputs[:, part].astype(float), self.outputs[:, part]
             best = values.argmax(axis=1)
             gaps = values[rows, best][:, None] - values
@@ -160,7 +160,7 @@ def allowed(image: PolicyImage, observations: Float32Array, states: Float32Array
 
     def deviations(part: int) -> Array:
         spread = np.array([draw[part] for draw in draws]).std(axis=0)
-        limits: Array = np.maximum(SMALLEST_LIMIT, MOST_DEVIATIONS * spread)
+        limits: Array = np.maximum(SMALLEST_LIMIT, MAX_DEVIATIONS * spread)
         return limits
 
     outputs, actions, after = map(deviations, range(3))

@@ -35,7 +35,7 @@ from rltools_host.errors import (
 )
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.lines import aside
-from rltools_host.policies.acting import History, given_out
+from rltools_host.policies.acting import History, history_values
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.tree import PROJECT
 
@@ -130,7 +130,7 @@ def played(image: PolicyImage, environments: Sequence[Any], seed: int) -> list[E
     is_terminal = [False] * count
     running = list(range(count))
     # What the environments do not show the policy is what it was given by a board.
-    asked = image.place_inputs if observations.shape[1] < len(image.observations) else ()
+    asked = image.added_inputs if observations.shape[1] < len(image.observations) else ()
     history = History(asked, len(image.actions), count)
     states = image.runner.begin(count)
     while running:
@@ -142,7 +142,7 @@ def played(image: PolicyImage, environments: Sequence[Any], seed: int) -> list[E
         history.add(
             np.where(
                 acts,
-                given_out(outputs, actions, image.actions),
+                history_values(outputs, actions, image.actions),
                 image.runner.safe_action()[1],
             ),
             running,

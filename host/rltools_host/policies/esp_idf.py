@@ -1,6 +1,6 @@
 """What of a component for ESP-IDF follows from its policy: the memory that Kconfig gives it, the
 partitions of the example, what the example's task observes and does; and sentences for the compiler
-where a project's settings leave no place for the policy."""
+where a project's settings have no room for the policy."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def needs(image: PolicyImage) -> dict[str, int]:
 
     ACTIVATIONS has a bit for each.
     """
-    places = list(activations())
+    names = list(activations())
     widest = max(len(image.observations), *(layer.width for layer in image.layers))
     units = sum(layer.width for layer in image.layers if layer.kind != DENSE)
     used = 0
     for layer in image.layers:
-        used |= 1 << places.index(layer.activation)
+        used |= 1 << names.index(layer.activation)
     return {
         "MOST_ACTIONS": len(image.actions),
         "WIDEST_LAYER": widest,

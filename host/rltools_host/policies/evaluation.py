@@ -36,8 +36,8 @@ CORE = "core"
 GYMNASIUM = "gymnasium"
 SIMULATORS = (CORE, GYMNASIUM)
 USUAL_EPISODES, USUAL_SEED = 100, 0
-MOST_WORST = 3  # episodes that are told
-MOST_CHANNELS = 4  # of what such an episode began from
+MAX_WORST = 3  # episodes that are told
+MAX_CHANNELS = 4  # of what such an episode began from
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Evaluation:
                     )
                 ),
             }
-            for index in order[:MOST_WORST]
+            for index in order[:MAX_WORST]
         ]
 
     def unusual(self, start: Mapping[str, float]) -> list[str]:
@@ -123,7 +123,7 @@ class Evaluation:
         channels = self.image.observations
         return [
             f"{channels[index].name} {values[index]:.3g} {channels[index].unit}".removesuffix(" 1")
-            for index in sorted(order[:MOST_CHANNELS])
+            for index in sorted(order[:MAX_CHANNELS])
             if varies[index]
         ]
 
@@ -192,7 +192,7 @@ class Evaluation:
     def worst_lines(self) -> list[str]:
         """Return a line for each of worst()."""
         lines: list[str] = []
-        for worst in self.worst() if self.episodes > MOST_WORST else ():
+        for worst in self.worst() if self.episodes > MAX_WORST else ():
             which, start = self.begun_from(worst)
             end = ", terminated" if worst["terminated"] else ""
             lines.append(

@@ -118,7 +118,7 @@ def safe_output(image: PolicyImage) -> Float32Array:
 
 
 def observation_comment(image: PolicyImage) -> str:
-    added = image.place_inputs
+    added = image.added_inputs
     first = len(image.observations) - len(added)
     text = channel_comment(image.observations)
     if any(isinstance(asked, ObservationSum) for asked in added):

@@ -118,7 +118,7 @@ def data_header(image: PolicyImage) -> str:
     to_accept = output_dim(image.actions) + len(image.actions)
     to_run = image.runner.scratch.size - to_accept
     state_dim = image.runner.state_dim
-    added = image.place_inputs
+    added = image.added_inputs
     ages = [asked.ticks for asked in added if isinstance(asked, PastAction)]
     return DATA.format(
         **export.fields(image),

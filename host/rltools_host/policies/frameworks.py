@@ -70,8 +70,8 @@ def safetensors_file(values: Mapping[str, Float32Array], metadata: Mapping[str, 
     payload = b""
     for name, value in values.items():
         end = len(payload) + value.nbytes
-        place = [len(payload), end]
-        entries[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": place}
+        offsets = [len(payload), end]
+        entries[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": offsets}
         payload += value.tobytes()
     return with_header(safetensors_header(metadata, entries), payload)
 

@@ -31,11 +31,11 @@ from rltools_host.policies.contract import (
     HAS_NORMALIZER,
     LSTM,
     NOTHING_STATED,
+    AddedInput,
     Contract,
     EntryEnvelope,
     Example,
     Layer,
-    PlaceInput,
     Recurrence,
     Statements,
     require_texts,
@@ -108,19 +108,19 @@ class PolicyImage:
     def contract(self) -> Contract:
         """Return the contract of a board or environment where the executor adds past actions and
         sums."""
-        return self.inputs.without_place_inputs()
+        return self.inputs.without_added_inputs()
 
     @property
-    def place_inputs(self) -> tuple[PlaceInput, ...]:
+    def added_inputs(self) -> tuple[AddedInput, ...]:
         """Return what the executor adds to the contract's observations."""
-        return self.inputs.place_inputs()
+        return self.inputs.added_inputs()
 
-    def place_inputs_at(self, checksum: int) -> tuple[PlaceInput, ...] | None:
+    def added_inputs_at(self, checksum: int) -> tuple[AddedInput, ...] | None:
         """Return what an executor with a contract of this checksum adds, or None where the policy
         is not made for that contract."""
         if self.inputs.checksum == checksum:
             return ()
-        return self.place_inputs if self.contract.checksum == checksum else None
+        return self.added_inputs if self.contract.checksum == checksum else None
 
     def verify(self) -> None:
         """Run the examples on this machine.

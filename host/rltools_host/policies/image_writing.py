@@ -218,11 +218,11 @@ def with_entry(image: PolicyImage, entry: EntryEnvelope) -> PolicyImage:
     """
     fields = list(HEADER.unpack_from(image.data))
     channels = len(image.observations) + len(image.actions)
-    place = header_bytes(fields[1]) + len(image.layers) * LAYER.size + channels * CHANNEL.size
-    place += len(choices_of(image.actions)) * CHOICE.size
-    rest = place if image.entry is None else place + ENTRY.size
-    tables, numbers = image.data[HEADER.size : place], image.data[rest:]
-    fields[3] = place + ENTRY.size + len(numbers)
+    offset = header_bytes(fields[1]) + len(image.layers) * LAYER.size + channels * CHANNEL.size
+    offset += len(choices_of(image.actions)) * CHOICE.size
+    rest = offset if image.entry is None else offset + ENTRY.size
+    tables, numbers = image.data[HEADER.size : offset], image.data[rest:]
+    fields[3] = offset + ENTRY.size + len(numbers)
     fields[9] |= HAS_ENTRY
     data = HEADER.pack(*fields) + tables + entry.record + numbers
     return replace(parse_policy(with_checksum(data), image.origin), stated=image.stated)

@@ -42,7 +42,7 @@ GROUP = "onnx"
 OPSET, IR_VERSION = 17, 10  # that runtimes have read for long
 SAMPLES = 1000
 COMPARED_STEPS = 8  # of a recurrent policy
-EPISODES, SEED, MOST_PLAYED = 4, 0, 1000  # that are played, and steps of them
+EPISODES, SEED, MAX_PLAYED = 4, 0, 1000  # that are played, and steps of them
 # Of an observation: how far from the middle of its range, as some ranges have no end; or where
 # there is a normalizer, how many standard deviations from its mean.
 REACHES, DEVIATIONS = (1.0, 1e1, 1e2, 1e3), 3
@@ -175,12 +175,12 @@ class Graph:
 
     def choose(self, image: PolicyImage) -> None:
         """Add the number of each discrete action's largest output, of equal ones the first."""
-        outputs, place, parts = self.last, 0, []
+        outputs, offset, parts = self.last, 0, []
         low, high = ranges_of(image.actions)
         for index, action in enumerate(image.actions):
             self.last = outputs
-            self.columns(place, len(action.choices) or 1)
-            place += len(action.choices) or 1
+            self.columns(offset, len(action.choices) or 1)
+            offset += len(action.choices) or 1
             if action.choices:
                 self.add("ArgMax", axis=1, keepdims=1)
                 parts.append(self.add("CastLike", self.constant(0.0)))
@@ -196,9 +196,9 @@ class Graph:
             more = () if beside is None else (x if beside == X else self.constant(beside),)
             self.add(operator, *more)
 
-    def gru(self, layer: Layer, place: int) -> None:
+    def gru(self, layer: Layer, offset: int) -> None:
         """Add PyTorch's GRU, whose state begins at this offset of the policy's."""
-        own, parts = self.products(layer, place)
+        own, parts = self.products(layer, offset)
         (reset_x, reset_h), (keep_x, keep_h), (candidate_x, candidate_h) = parts
         reset = self.gate("Sigmoid", reset_x, reset_h)
         keep = self.gate("Sigmoid", keep_x, keep_h)
@@ -211,10 +211,10 @@ class Graph:
         self.add("Mul", keep)
         self.states.append(self.add("Add", candidate))
 
-    def lstm(self, layer: Layer, place: int) -> None:
+    def lstm(self, layer: Layer, offset: int) -> None:
         """Add PyTorch's LSTM, whose outputs, and behind them cells, begin at this offset of the
         policy's state."""
-        _, parts = self.products(layer, place)
+        _, parts = self.products(layer, offset)
         functions = ("Sigmoid", "Sigmoid", "Tanh", "Sigmoid")
         into, forget, candidate, out = (
             self.gate(function, *part) for function, part in zip(functions, parts, strict=True)
@@ -222,19 +222,19 @@ class Graph:
         self.last = into
         added = self.add("Mul", candidate)
         self.last = "state"
-        self.columns(place + layer.width, layer.width)
+        self.columns(offset + layer.width, layer.width)
         self.add("Mul", forget)
         cells = self.add("Add", added)
         self.add("Tanh")
         self.states += [self.add("Mul", out), cells]
 
-    def products(self, layer: Layer, place: int) -> tuple[str, list[tuple[str, str]]]:
+    def products(self, layer: Layer, offset: int) -> tuple[str, list[tuple[str, str]]]:
         """Return the outputs of the step before, and for each gate its columns of the products of
         the input and of these outputs."""
         width, weights = layer.width, [self.constant(each) for each in layer.tensors]
         sums = self.add("Gemm", *weights[:2])
         self.last = "state"
-        own = self.columns(place, width)
+        own = self.columns(offset, width)
         hidden = self.add("Gemm", *weights[2:])
 
         def part(product: str, gate: int) -> str:
@@ -265,15 +265,15 @@ def encode_onnx(image: PolicyImage) -> bytes:
         mean, inverse_std = image.normalizer
         graph.add("Sub", graph.constant(mean))
         graph.add("Mul", graph.constant(inverse_std))
-    place = 0
+    offset = 0
     for layer in image.layers:
         if layer.kind == DENSE:
             graph.dense(layer)
         elif layer.kind == GRU:
-            graph.gru(layer, place)
+            graph.gru(layer, offset)
         else:
-            graph.lstm(layer, place)
-        place += layer.state_dim
+            graph.lstm(layer, offset)
+        offset += layer.state_dim
     if choices_of(image.actions):
         graph.choose(image)
     else:
@@ -283,7 +283,7 @@ def encode_onnx(image: PolicyImage) -> bytes:
     if graph.states:
         graph.last = graph.states[0]
         graph.add("Concat", *graph.states[1:], to="next_state", axis=1)
-        sizes |= {"state": place, "next_state": place}
+        sizes |= {"state": offset, "next_state": offset}
     values = {
         name: make.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
         for name, size in sizes.items()
@@ -320,7 +320,7 @@ def require_same_actions(image: PolicyImage, model: bytes) -> None:
     inputs, where = np.concatenate([sampled_observations(image), examples]), "of its ranges"
     played = played_observations(image)
     if played is not None:
-        inputs, where = np.concatenate([inputs, played[:MOST_PLAYED]]), "of its episodes and ranges"
+        inputs, where = np.concatenate([inputs, played[:MAX_PLAYED]]), "of its episodes and ranges"
     steps = COMPARED_STEPS if image.recurrence is not None else 1
     rows = inputs[: len(inputs) // steps * steps].reshape(-1, steps, inputs.shape[1])
     half = np.subtract(*ranges_of(image.actions, np.float64)[::-1]) / 2
@@ -330,14 +330,14 @@ def require_same_actions(image: PolicyImage, model: bytes) -> None:
         given = {"observation": np.ascontiguousarray(rows[:, step])}
         if image.recurrence is not None:
             given["state"] = states.copy()
-        most = allowed(image, given["observation"], states)
+        tolerances = allowed(image, given["observation"], states)
         actions, *after = session.run(None, given)
         outputs, ours = image.runner.run(given["observation"], states)
-        decided = ~most.is_close_choice(image, outputs)
+        decided = ~tolerances.is_close_choice(image, outputs)
         differences += [(np.abs(actions - ours.astype(float)) / half)[decided]]
-        limits += [most.actions[decided]]
+        limits += [tolerances.actions[decided]]
         differences += [np.abs(each - states.astype(float)).ravel() for each in after]
-        limits += [most.states.ravel() for _ in after]
+        limits += [tolerances.states.ravel() for _ in after]
     difference, limit = np.concatenate(differences), np.concatenate(limits)
     if not (difference <= limit).all():
         worst = (difference / limit).argmax()
@@ -345,8 +345,8 @@ def require_same_actions(image: PolicyImage, model: bytes) -> None:
             f"{image.origin}: onnxruntime's actions are off by {difference[worst]:.1e} of half "
             f"their range, and rounding allows {limit[worst]:.1e}: nothing was written"
         )
-    most_off = difference.argmax()
+    largest = difference.argmax()
     aside(
         f"onnxruntime's actions for {rows.shape[0] * steps:,} observations {where} are within "
-        f"{difference[most_off]:.1e} of half their range, rounding allows {limit[most_off]:.1e}"
+        f"{difference[largest]:.1e} of half their range, rounding allows {limit[largest]:.1e}"
     )

@@ -17,15 +17,16 @@ from rltools_host.environments.compiled import CompiledVectorEnv
 from rltools_host.policies.contract import choices_of
 from rltools_host.policies.episodes import close_all
 from rltools_host.policies.image import PolicyImage
-from rltools_host.policies.importing.place import Correction, Place, blocks_of, known_corrections
+from rltools_host.policies.importing.corrections import Correction, blocks_of, known_corrections
+from rltools_host.policies.importing.target import Target
 from rltools_host.runs.task import PREFIX
 
 Float32Array = NDArray[np.float32]
-Act = Callable[[Float32Array], Float32Array]  # actions (n, a) in the place's units
+Act = Callable[[Float32Array], Float32Array]  # actions (n, a) in the target's units
 SCREENED, FLOWN = 16, 64  # episodes of each hypothesis, and of those that come next
 OTHER_SEED = 1000
-MOST_STEPS = 500  # of an episode here
-MOST_STEPS_OF_PYTHON = 400_000  # of all episodes of an environment that is stepped one by one
+MAX_STEPS = 500  # of an episode here
+MAX_STEPS_OF_PYTHON = 400_000  # of all episodes of an environment that is stepped one by one
 FINALISTS = 3
 HOLDS = (2, 5, 10)  # steps for which an action is held
 ERRORS = 5.0  # standard errors that a difference has at least
@@ -83,15 +84,15 @@ class Finding:
 
 
 class Simulator:
-    """Episodes of a place, many at once: the same starts for the same seed."""
+    """Episodes of a target, many at once: the same starts for the same seed."""
 
-    def __init__(self, place: Place) -> None:
-        assert place.task is not None
-        self.place = place
-        self.episode_steps = min(place.task.episode_steps, MOST_STEPS)
-        name = place.task.source.removeprefix(PREFIX)
+    def __init__(self, target: Target) -> None:
+        assert target.task is not None
+        self.target = target
+        self.episode_steps = min(target.task.episode_steps, MAX_STEPS)
+        name = target.task.source.removeprefix(PREFIX)
         self.compiled = name.removeprefix(NAMESPACE) if name.startswith(NAMESPACE) else None
-        self.steps_left = MOST_STEPS_OF_PYTHON
+        self.steps_left = MAX_STEPS_OF_PYTHON
 
     def fly(self, act: Act, episodes: int, seed: int) -> NDArray[np.float64] | None:
         """Return the episodes' returns (episodes,), or None where the steps for environments in
@@ -115,7 +116,7 @@ class Simulator:
         return returns
 
     def _fly_one_by_one(self, act: Act, episodes: int, seed: int) -> NDArray[np.float64]:
-        make = self.place.factory()
+        make = self.target.factory()
         environments: list[Any] = []
         try:
             for _ in range(episodes):
@@ -148,12 +149,12 @@ class Simulator:
 class Search:
     """Tries what a policy may mean, in the simulator."""
 
-    def __init__(self, image: PolicyImage, place: Place) -> None:
-        self.image, self.place = image, place
-        self.simulator = Simulator(place)
-        low, high = ranges_of(place.contract.actions, np.float64)
+    def __init__(self, image: PolicyImage, target: Target) -> None:
+        self.image, self.target = image, target
+        self.simulator = Simulator(target)
+        low, high = ranges_of(target.contract.actions, np.float64)
         self.half, self.middle = (high - low) / 2, (high + low) / 2
-        self.chooses = bool(choices_of(place.contract.actions))
+        self.chooses = bool(choices_of(target.contract.actions))
 
     def action(self, output: Any) -> Float32Array:
         """Return actions in the environment's units."""
@@ -192,13 +193,13 @@ class Search:
         return lambda seen: policy(each.apply(seen.astype(float)).astype(np.float32))
 
     def hypotheses(self) -> Iterator[Hypothesis]:
-        for each in known_corrections(self.place.contract):
+        for each in known_corrections(self.target.contract):
             remedy = f"import it again with --correct {each.word}"
             yield Hypothesis(each.meaning, remedy, partial(self.corrected_by, each), each)
         for steps in HOLDS:
             yield Hypothesis(
                 f"it is asked {steps} times as often as it was trained for",
-                f"ask it at {1e6 / self.place.contract.step_interval_us / steps:g} Hz",
+                f"ask it at {1e6 / self.target.contract.step_interval_us / steps:g} Hz",
                 partial(self.held, steps),
                 is_rate=True,
             )
@@ -220,7 +221,7 @@ class Search:
     def frames(self) -> Iterator[Hypothesis]:
         """Yield hypotheses that a vector is in the body's frame and not in the world's, or the
         reverse, where a quaternion gives the attitude."""
-        channels = self.place.contract.observations
+        channels = self.target.contract.observations
         blocks = blocks_of(channels)
         turns = {name: b for name, b in blocks.items() if len(b) == 4}
         for turn in turns.values():
@@ -259,8 +260,8 @@ class Search:
         usual = fly(self.as_it_is(), FLOWN, OTHER_SEED)
         first = fly(self.as_it_is(), SCREENED, 0)
         if idle is None or usual is None or first is None:
-            few = fly(self.as_it_is(), 4, 0)
-            return Finding(np.zeros(1) if few is None else few, float("nan"), 0)
+            some = fly(self.as_it_is(), 4, 0)
+            return Finding(np.zeros(1) if some is None else some, float("nan"), 0)
         screened: list[tuple[float, Hypothesis]] = []
         for each in self.hypotheses():
             found = fly(each.make(), SCREENED, 0)

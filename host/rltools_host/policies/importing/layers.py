@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rltools_host.documents import shown
 from rltools_host.policies.contract import GATES
 from rltools_host.policies.importing.network import (
-    MOST_LAYERS,
+    MAX_LAYERS,
     WIDEST,
     Activate,
     Clip,
@@ -36,7 +36,7 @@ DENSE = re.compile(r"(.*)\.weight")
 # Of torch.nn.GRU and LSTM, whose layers have numbers, and of their cells, which have none.
 RECURRENT = re.compile(r"(?:(.*)\.)?(?:weight|bias)_(ih|hh|hr)(?:_l(\d+))?(_reverse)?")
 ROUNDED = 3e-7  # of what single precision makes of bounds about 1
-MOST_RECURRENT = 3  # modules, each of which has any number of layers
+MAX_RECURRENT = 3  # modules, each of which has any number of layers
 UNKNOWN_BEHIND = (
     "nothing behind its recurrent layers but the next layer (the file does not say), state it by "
     "--recorded FILE"
@@ -85,7 +85,7 @@ def layers_under(tensors: Tensors, prefix: str) -> list[str]:
     found = [
         match[1] for name in tensors if name.startswith(prefix) and (match := DENSE.fullmatch(name))
     ]
-    return few(found)
+    return sorted_names(found)
 
 
 def recurrent_under(tensors: Tensors, prefix: str) -> list[str]:
@@ -96,25 +96,23 @@ def recurrent_under(tensors: Tensors, prefix: str) -> list[str]:
         for name in tensors
         if name.startswith(prefix) and (match := RECURRENT.fullmatch(name))
     }
-    return few(found)
+    return sorted_names(found)
 
 
-def few(names: Collection[str]) -> list[str]:
+def sorted_names(names: Collection[str]) -> list[str]:
     """Return the names in their order.
 
     Raise UnreadableError for more than MAX_LAYERS, which would take long to search.
     """
-    if len(names) > MOST_LAYERS:
-        raise UnreadableError(
-            f"it has {len(names):,} layers, and from 1 to {MOST_LAYERS} are taken"
-        )
+    if len(names) > MAX_LAYERS:
+        raise UnreadableError(f"it has {len(names):,} layers, and from 1 to {MAX_LAYERS} are taken")
     return sorted(names, key=in_order)
 
 
 def recurrent(tensors: Tensors, name: str) -> list[Recurrent]:
     """Return the layers of a torch.nn.GRU or LSTM, or the one of a cell, whose weights are (gates
     width, in)."""
-    place = f"{name}." if name else ""
+    prefix = f"{name}." if name else ""
     parts = [
         match
         for match in map(RECURRENT.fullmatch, tensors)
@@ -125,24 +123,24 @@ def recurrent(tensors: Tensors, name: str) -> list[Recurrent]:
     if any(match[2] == "hr" for match in parts):
         raise UnreadableError(f"{shown(name)} projects its state, which is not taken")
     numbered = takewhile(
-        lambda end: f"{place}weight_ih{end}" in tensors, map("_l{}".format, count())
+        lambda end: f"{prefix}weight_ih{end}" in tensors, map("_l{}".format, count())
     )
-    ends = [""] if f"{place}weight_ih" in tensors else list(numbered)
+    ends = [""] if f"{prefix}weight_ih" in tensors else list(numbered)
     if {"" if match[3] is None else f"_l{match[3]}" for match in parts} != set(ends):
         raise UnreadableError(f"layers of {shown(name)} are missing")
-    return [recurrent_layer(tensors, place, end) for end in ends]
+    return [recurrent_layer(tensors, prefix, end) for end in ends]
 
 
-def recurrent_layer(tensors: Tensors, place: str, end: str) -> Recurrent:
-    weights, hidden = (tensors[f"{place}weight_{part}{end}"] for part in ("ih", "hh"))
+def recurrent_layer(tensors: Tensors, prefix: str, end: str) -> Recurrent:
+    weights, hidden = (tensors[f"{prefix}weight_{part}{end}"] for part in ("ih", "hh"))
     if weights.ndim != 2 or hidden.ndim != 2:
-        raise UnreadableError(f"{shown(place + end)} is not a recurrent layer of PyTorch's")
+        raise UnreadableError(f"{shown(prefix + end)} is not a recurrent layer of PyTorch's")
     rows, width = hidden.shape
     if rows not in (gates * width for gates in GATES.values()):
         raise UnreadableError(
-            f"{shown(place + end)} is a recurrent layer that is neither a GRU nor an LSTM"
+            f"{shown(prefix + end)} is a recurrent layer that is neither a GRU nor an LSTM"
         )
-    biases = [tensors.get(f"{place}bias_{part}{end}") for part in ("ih", "hh")]
+    biases = [tensors.get(f"{prefix}bias_{part}{end}") for part in ("ih", "hh")]
     own, others = (np.zeros(rows) if bias is None else bias for bias in biases)
     return Recurrent(weights.T, own, hidden.T, others)
 
@@ -177,19 +175,19 @@ def in_chain(tensors: Tensors, *, keeps_order: bool) -> list[str]:
     if not inner:
         return names
     total = len(names) + len(inner)
-    if len(inner) > MOST_RECURRENT or total > MOST_LAYERS:
+    if len(inner) > MAX_RECURRENT or total > MAX_LAYERS:
         raise UnreadableError(
-            f"it has {len(inner)} recurrent modules among {total}: at most {MOST_RECURRENT} among "
-            f"{MOST_LAYERS} are taken"
+            f"it has {len(inner)} recurrent modules among {total}: at most {MAX_RECURRENT} among "
+            f"{MAX_LAYERS} are taken"
         )
 
     made = list(dict.fromkeys(match[1] or "" for match in map(any_layer, tensors) if match))
     if keeps_order and follow_on(tensors, [made]):
         return made
 
-    def merged(places: Sequence[int]) -> list[str]:
+    def merged(positions: Sequence[int]) -> list[str]:
         own, others = iter(inner), iter(names)
-        return [next(own if place in places else others) for place in range(total)]
+        return [next(own if position in positions else others) for position in range(total)]
 
     found = follow_on(tensors, map(merged, combinations(range(total), len(inner))))
     if len(found) != 1:

@@ -114,8 +114,8 @@ class Stated:
 
 
 WIDEST = 4096  # of a layer
-MOST_LAYERS = 32
-MOST_STATE = 2**16 - 1  # numbers of a hidden state
+MAX_LAYERS = 32
+MAX_STATE = 2**16 - 1  # numbers of a hidden state
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,12 +261,12 @@ def numbers_of(stage: Stage) -> tuple[Array, ...]:
 def check_stages(stages: Sequence[Stage]) -> None:
     """Raise UnreadableError unless an image can hold the stages."""
     layers = [stage for stage in stages if isinstance(stage, Dense | Recurrent)]
-    if not layers or len(layers) > MOST_LAYERS:
-        raise UnreadableError(f"it has {len(layers)} layers, and from 1 to {MOST_LAYERS} are taken")
+    if not layers or len(layers) > MAX_LAYERS:
+        raise UnreadableError(f"it has {len(layers)} layers, and from 1 to {MAX_LAYERS} are taken")
     if not all(has_fitting_shapes(layer) for layer in layers):
         raise UnreadableError("a layer's weights and bias have shapes that do not fit together")
-    if sum(layer.state_dim for layer in layers if isinstance(layer, Recurrent)) > MOST_STATE:
-        raise UnreadableError(f"its hidden state has more than {MOST_STATE:,} numbers")
+    if sum(layer.state_dim for layer in layers if isinstance(layer, Recurrent)) > MAX_STATE:
+        raise UnreadableError(f"its hidden state has more than {MAX_STATE:,} numbers")
     for each in stages:
         finite = np.isnan if isinstance(each, Clip) else lambda values: ~np.isfinite(values)
         if any(finite(values).any() for values in numbers_of(each)):

@@ -30,8 +30,8 @@ from rltools_host.policies.importing.pickles import Array, UnreadableError
 from rltools_host.policies.onnx_model import runtime_session
 
 GROUP = "onnx"
-MOST_NODES, MOST_INPUTS = 10_000, 100
-MOST_ELEMENTS = 50_000_000
+MAX_NODES, MAX_INPUTS = 10_000, 100
+MAX_ELEMENTS = 50_000_000
 ACTIVATIONS = {
     "Relu": "relu",
     "Tanh": "tanh",
@@ -42,8 +42,8 @@ ACTIVATIONS = {
     "Swish": "silu",
 }
 RECURRENT = ("GRU", "LSTM", "RNN")
-ALIKE = ("Identity", "Dropout", "Cast")  # the same numbers
-UNCHANGED = {"Elu": ("alpha", 1.0), "Swish": ("alpha", 1.0)}  # what the core's functions have
+UNCHANGED = ("Identity", "Dropout", "Cast")  # the same numbers
+DEFAULTS = {"Elu": ("alpha", 1.0), "Swish": ("alpha", 1.0)}  # what the core's functions have
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,11 @@ class _Reader:
 
     def read(self) -> tuple[Stage, ...]:
         inputs = self.inputs()
-        if not 1 <= len(inputs) <= MOST_INPUTS:
+        if not 1 <= len(inputs) <= MAX_INPUTS:
             raise UnreadableError(
-                f"its model has {len(inputs)} inputs: from 1 to {MOST_INPUTS} vectors are taken"
+                f"its model has {len(inputs)} inputs: from 1 to {MAX_INPUTS} vectors are taken"
             )
-        if len(self.graph.node) > MOST_NODES or self.elements > MOST_ELEMENTS:
+        if len(self.graph.node) > MAX_NODES or self.elements > MAX_ELEMENTS:
             raise UnreadableError("its model has too many nodes or numbers")
         if any(node.op_type in RECURRENT for node in self.graph.node):
             raise UnreadableError(
@@ -184,7 +184,7 @@ class _Reader:
         if len(lanes) == 1:
             index, before = self.lanes[lanes[0]]
             others = [self.constants[name] for name in node.input if name and name not in lanes]
-            if operator not in (*ALIKE, *ELEMENTWISE):
+            if operator not in (*UNCHANGED, *ELEMENTWISE):
                 raise UnreadableError("it takes its inputs one by one, and they are to be joined")
             width, self.width = self.width, self.widths[index]
             self.lanes[node.output[0]] = index, self.after(before, operator, others, {})
@@ -215,13 +215,13 @@ class _Reader:
         starts = np.cumsum([0, *self.widths])
         order: list[int] = []
         for index, chain in parts:
-            place = slice(starts[index], starts[index + 1])
+            part = slice(starts[index], starts[index + 1])
             order += range(starts[index], starts[index + 1])
             for stage in chain:
                 if not isinstance(stage, Normalize):
                     raise UnreadableError("it does more to an input than scale it")
-                mean[place] += stage.mean / scale[place]
-                scale[place] *= stage.inverse_std
+                mean[part] += stage.mean / scale[part]
+                scale[part] *= stage.inverse_std
         joined = Dense(np.eye(self.width)[:, order], np.zeros(self.width))
         is_plain = not mean.any() and (scale == 1).all()
         front: Chain = () if is_plain else (Normalize(mean, scale),)
@@ -240,10 +240,10 @@ class _Reader:
     def after(
         self, chain: Chain, operator: str, others: list[Array], attributes: Mapping[str, Any]
     ) -> Chain:
-        if operator in ALIKE or (operator == "Flatten" and attributes.get("axis", 1) == 1):
+        if operator in UNCHANGED or (operator == "Flatten" and attributes.get("axis", 1) == 1):
             return chain
         if operator in ACTIVATIONS:
-            name, usual = UNCHANGED.get(operator, ("approximate", b"none"))
+            name, usual = DEFAULTS.get(operator, ("approximate", b"none"))
             if attributes.get(name, usual) != usual:
                 raise UnreadableError(f"its {operator} has another {name} than {usual!r}")
             return (*chain, Activate(ACTIVATIONS[operator]))
@@ -381,7 +381,7 @@ def _array(entry: Any) -> Array:
 
     if entry.data_location == TensorProto.EXTERNAL or entry.external_data:
         raise UnreadableError("its numbers lie in another file: save them in the model")
-    if math.prod(entry.dims) > MOST_ELEMENTS or any(size < 0 for size in entry.dims):
+    if math.prod(entry.dims) > MAX_ELEMENTS or any(size < 0 for size in entry.dims):
         raise UnreadableError("a constant of it has an impossible size")
     return np.asarray(numpy_helper.to_array(entry), float)
 

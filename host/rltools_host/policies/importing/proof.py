@@ -40,14 +40,14 @@ from rltools_host.policies.importing.network import (
     run_in_single,
 )
 from rltools_host.policies.importing.pickles import Array
-from rltools_host.policies.importing.place import Place
+from rltools_host.policies.importing.target import Target
 
 SAMPLES = 1000
 EPISODE_STEPS = 100  # of the samples, of a recurrent policy
 LARGEST_DIFFERENCE = 1e-6  # of actions normalized to [-1, 1]; of logits by the largest, or by 1
 ROUNDINGS = 4  # of single precision: sums in another order round otherwise
 FORMULAS = "the file's formulas"
-SAME, SCALED = "same", "scaled"  # what a file's actions are: in the place's units, or in [-1, 1]
+SAME, SCALED = "same", "scaled"  # what a file's actions are: in the target's units, or in [-1, 1]
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Proof:
     count: int
     difference: float
     rounding: float  # the largest difference that single precision makes of the file's formulas
-    # Of a policy that chooses: in how many observations it chooses alike. In the others the two
+    # Of discrete actions: in how many observations all choices are the same. In the others the two
     # outputs differ by no more than rounding.
-    alike: int | None = None
+    same_choices: int | None = None
     chosen_by: str = "the same"
     episodes: int | None = None  # of a recurrent policy: the observations are steps of these
 
@@ -73,7 +73,7 @@ class Proof:
 
     @property
     def numbers(self) -> str:
-        return "actions" if self.alike is None else "outputs"
+        return "actions" if self.same_choices is None else "outputs"
 
     def line(self) -> str:
         apart = f"{self.numbers} at most {self.difference:.1e} from {self.what}"
@@ -81,8 +81,8 @@ class Proof:
         if self.episodes is not None:
             line += f" in {self.episodes} episode{'s' if self.episodes > 1 else ''}"
         line += f": {apart}"
-        if self.alike is not None:
-            line += f", {self.alike:,} choices {self.chosen_by}"
+        if self.same_choices is not None:
+            line += f", {self.same_choices:,} choices {self.chosen_by}"
         if self.difference <= LARGEST_DIFFERENCE:
             return line
         return f"{line}, whose own rounding is up to {self.rounding:.1e}"
@@ -205,7 +205,7 @@ def require_bounds(policy: ForeignPolicy, low: Array, high: Array) -> None:
             raise BoardMismatchError(
                 f"action {index} is from {ends[0]:g} to {ends[1]:g} in the file, and from "
                 f"{ends[2]:g} to {ends[3]:g} here: with --actions scaled its range is taken to "
-                "this one, or name the place that it was trained for"
+                "this one, or name the target that it was trained for"
             )
 
 
@@ -234,7 +234,7 @@ def other_ranges(policy: ForeignPolicy, contract: Contract) -> list[str]:
 
 def image_of(
     stages: list[Stage],
-    place: Place,
+    target: Target,
     policy: ForeignPolicy,
     stem: str,
     sha256: str,
@@ -247,14 +247,14 @@ def image_of(
     seen: observations (n, o), some of which become the examples, and which of them begin an
     episode; None: those of prove().
     """
-    contract = place.contract
+    contract = target.contract
     folded = fold(stages, ranges_of(contract.observations, np.float64))
     layers = [
         Layer(each.activation, single(each.weights), single(each.bias), hidden)
         for each in folded.layers
         for hidden in [each.hidden and (single(each.hidden[0]), single(each.hidden[1]))]
     ]
-    origin = Origin(place.experiment(stem), place.environment, policy.step, policy.seed, sha256)
+    origin = Origin(target.experiment(stem), target.environment, policy.step, policy.seed, sha256)
     rows, second = example_rows(*(seen or sampled_steps(contract, SAMPLES, is_recurrent(stages))))
     network = Network(folded.normalizer, layers, steps_between)
     data = write_image(network, contract, origin, rows, second)
@@ -324,9 +324,10 @@ def compared(
     episodes = None if starts is None else int(starts.sum())
     proof = Proof(what, len(outputs), difference, rounding, episodes=episodes)
     if choices_of(image.actions):
-        checked(replace(proof, alike=0))
+        checked(replace(proof, same_choices=0))
         theirs = choose(expected, observations, image.contract)
-        return replace(proof, alike=alike(actions, expected, theirs, image.contract, proof, scale))
+        same = count_same_choices(actions, expected, theirs, image.contract, proof, scale)
+        return replace(proof, same_choices=same)
     return checked(proof)
 
 
@@ -365,7 +366,7 @@ def choose(
     return np.stack(found, axis=1)
 
 
-def alike(
+def count_same_choices(
     actions: Float32Array,
     outputs: Array,
     theirs: NDArray[np.int64],
@@ -410,7 +411,7 @@ def prove_by_library(
 def checked(proof: Proof) -> Proof:
     """Return the proof. Raise VerificationError where its difference is above its limit."""
     if not proof.difference <= proof.limit:
-        unit = "half their range" if proof.alike is None else "the largest"
+        unit = "half their range" if proof.same_choices is None else "the largest"
         raise VerificationError(
             f"the image gives other {proof.numbers} than {proof.what}, by up to "
             f"{proof.difference:.1e} of {unit} and not {proof.limit:.0e}: it was not made a run"

@@ -43,7 +43,7 @@ from rltools_host.policies.importing.network import (
     Tensor,
     check_stages,
 )
-from rltools_host.policies.importing.pickles import MOST_DIMENSIONS, Array, UnreadableError
+from rltools_host.policies.importing.pickles import MAX_DIMENSIONS, Array, UnreadableError
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.tensor_files import (
     OLD_FORMAT,
@@ -54,7 +54,7 @@ from rltools_host.policies.importing.tensor_files import (
     read_torch,
 )
 
-MOST_DESCRIPTION_BYTES = 1_000_000
+MAX_DESCRIPTION_BYTES = 1_000_000
 LARGEST = float(np.finfo(np.float32).max)
 ENDINGS = (".yaml", ".yml")
 MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside the description
@@ -71,8 +71,8 @@ def described_policy(
     tools.ensure_group(onnx_files.GROUP)
     import yaml
 
-    if len(content) > MOST_DESCRIPTION_BYTES:
-        raise UnreadableError(f"it is a description of more than {MOST_DESCRIPTION_BYTES:,} bytes")
+    if len(content) > MAX_DESCRIPTION_BYTES:
+        raise UnreadableError(f"it is a description of more than {MAX_DESCRIPTION_BYTES:,} bytes")
     try:
         document = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
@@ -168,7 +168,7 @@ def tensor(entry: dict[Any, Any]) -> Tensor:
     if not is_policy_text(name, LONGEST_CHANNEL_NAME):
         raise UnreadableError(f"its tensor {said(name)} is not called by a plain text")
     sizes = shape if isinstance(shape, list) else []
-    if not 1 <= len(sizes) <= MOST_DIMENSIONS or not all(
+    if not 1 <= len(sizes) <= MAX_DIMENSIONS or not all(
         isinstance(each, int) and 1 <= each < 2**16 for each in sizes
     ):
         raise UnreadableError(f"its {name} has the shape {said(shape)}")
@@ -231,7 +231,7 @@ def table(value: Any, what: str) -> dict[Any, Any]:
     return value
 
 
-MOST_BYTES = 512_000_000
+MAX_BYTES = 512_000_000
 NO_PATH = Path()
 CLEANRL = ".cleanrl_model"
 ZIP = b"PK\x03\x04"
@@ -241,7 +241,7 @@ KNOWN = "the .zip of Stable-Baselines3 and sbx, .pt and .pth, .safetensors, .onn
 def content_of(path: Path) -> bytes:
     """Return a file's bytes. Raise DamagedFileError where it cannot be read."""
     try:
-        return read_limited(path, MOST_BYTES)
+        return read_limited(path, MAX_BYTES)
     except FileNotFoundError:
         raise UnknownNameError(f"there is no file {path}") from None
     except OSError as error:
@@ -331,7 +331,7 @@ def npy_array(data: bytes) -> Array:
         if version != (1, 0):
             raise UnreadableError("an array in it is not in NumPy's format 1.0")
         shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
-        if dtype.kind not in "fiub" or len(shape) > MOST_DIMENSIONS:
+        if dtype.kind not in "fiub" or len(shape) > MAX_DIMENSIONS:
             raise UnreadableError("an array in it is not of numbers")
         numbers = np.frombuffer(data, dtype, math.prod(shape), file.tell())
         return numbers.reshape(shape, order="F" if is_fortran else "C").astype(np.float64)

@@ -8,14 +8,14 @@ from typing import Any
 
 from rltools_host.documents import shown
 from rltools_host.policies.importing.network import (
-    MOST_LAYERS,
+    MAX_LAYERS,
     VALUES,
     Activate,
     Dense,
     ForeignPolicy,
     Stage,
 )
-from rltools_host.policies.importing.pickles import Array, Made, Named, UnreadableError, array_of
+from rltools_host.policies.importing.pickles import Array, Call, Global, UnreadableError, array_of
 from rltools_host.policies.importing.stable_baselines3 import (
     UNKNOWN_NORMALIZER,
     bounds_of,
@@ -47,8 +47,8 @@ def sbx_policy_in(archive: Archive, given: Given) -> ForeignPolicy:
     refuse_images(data)
     state = state_of(serialized(data, "policy"), "policy")
     actor = state.get("actor")
-    kind = class_of(actor) if isinstance(actor, Made) else "?"
-    module = actor.name if isinstance(actor, Made) else ""
+    kind = class_of(actor) if isinstance(actor, Call) else "?"
+    module = actor.name if isinstance(actor, Call) else ""
     if kind not in ACTORS or not module.startswith("sbx."):
         raise UnreadableError("its actor is none of sbx's PPO, SAC, TQC, TD3 or DDPG")
     algorithm, last = ACTORS[kind]
@@ -77,7 +77,7 @@ def sbx_policy_in(archive: Archive, given: Given) -> ForeignPolicy:
 
 def state_of(made: Any, what: str) -> dict[str, Any]:
     """Return the fields of an object. Raise UnreadableError where it has none."""
-    state = made.state if isinstance(made, Made) else None
+    state = made.state if isinstance(made, Call) else None
     if not isinstance(state, dict):
         raise UnreadableError(f"it has no {what} that is read")
     return state
@@ -110,17 +110,17 @@ def sbx_activation_of(actor: Any, given: Given, usual: str) -> tuple[str, tuple[
 def function_name(function: Any) -> str:
     """Return the name of a function of JAX's, however it is pickled: by its name, compiled, with a
     derivative of its own, or with arguments. Return words for a message for another function."""
-    if isinstance(function, Named):
+    if isinstance(function, Global):
         is_own = function.name.startswith(("jax.", "flax."))
         return function.name.rpartition(".")[2] if is_own else function.name
-    if isinstance(function, Made) and isinstance(function.state, dict):
+    if isinstance(function, Call) and isinstance(function.state, dict):
         state = function.state
         if function.name.endswith(".PjitFunction") and is_of_jax(state.get("fun")):
             return str(state.get("function_name"))
         if function.name.endswith(".custom_jvp"):
             is_own = str(state.get("__module__")).startswith(("jax.", "flax."))
             return str(state.get("__name__")) if is_own else "a function of the user's"
-    if isinstance(function, Made) and function.name == "functools.partial":
+    if isinstance(function, Call) and function.name == "functools.partial":
         given = function.state if isinstance(function.state, tuple) else ()
         if given[1:3] == ((), {"approximate": False}) and function_name(given[0]) == "gelu":
             return "exact gelu"
@@ -129,7 +129,7 @@ def function_name(function: Any) -> str:
 
 def is_of_jax(function: Any) -> bool:
     """Return whether a function that is pickled with its code is defined in a module of JAX's."""
-    arguments = function.arguments if isinstance(function, Made) else None
+    arguments = function.arguments if isinstance(function, Call) else None
     module = arguments[1] if isinstance(arguments, tuple) and len(arguments) > 1 else None
     name = module.get("__name__") if isinstance(module, dict) else None
     return isinstance(name, str) and name.startswith(("jax.", "flax."))
@@ -144,7 +144,7 @@ def jax_layers(parameters: Any, activation: str, output: str, last: int) -> list
     if sorted(names) != sorted(f"Dense_{i}" for i in range(len(names))) or len(names) < last:
         raise UnreadableError("its actor has other layers than dense ones, which are not taken")
     stages: list[Stage] = []
-    for index in range(min(len(names) - last + 1, MOST_LAYERS)):
+    for index in range(min(len(names) - last + 1, MAX_LAYERS)):
         stages += [jax_dense(table[f"Dense_{index}"]), Activate(activation)]
     return [*stages[:-1], Activate(output)]
 
@@ -163,9 +163,9 @@ def jax_dense(entry: Any) -> Dense:
 def jax_array(value: Any) -> Array | None:
     """Return an array of JAX's, which is pickled as the call that makes NumPy's, its arguments and
     its state."""
-    if not isinstance(value, Made) or not value.name.endswith("._reconstruct_array"):
+    if not isinstance(value, Call) or not value.name.endswith("._reconstruct_array"):
         return array_of(value)
     if not isinstance(value.arguments, tuple) or len(value.arguments) < 3:
         return None
-    maker, arguments, state = value.arguments[:3]
-    return array_of(Made(maker, arguments, state))
+    function, arguments, state = value.arguments[:3]
+    return array_of(Call(function, arguments, state))

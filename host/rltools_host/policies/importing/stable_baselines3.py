@@ -31,8 +31,8 @@ from rltools_host.policies.importing.network import (
 )
 from rltools_host.policies.importing.pickles import (
     Array,
-    Made,
-    Named,
+    Call,
+    Global,
     UnreadableError,
     array_of,
     read_pickle,
@@ -124,8 +124,8 @@ def has_known_class(data: Mapping[str, Any], modules: tuple[str, ...]) -> bool:
     if data.get("policy_class") is None:
         return False
     stated = serialized(data, "policy_class")
-    if not isinstance(stated, Named) or not stated.name.startswith(modules):
-        name = stated.name if isinstance(stated, Named) else "one of the user's own"
+    if not isinstance(stated, Global) or not stated.name.startswith(modules):
+        name = stated.name if isinstance(stated, Global) else "one of the user's own"
         raise UnreadableError(
             f"its policy_class is {shown(name)}, and only the library's own are known: save the "
             "state_dict() of its actor"
@@ -146,7 +146,7 @@ def keywords_of(data: Mapping[str, Any]) -> Mapping[str, Any]:
 def require_known(keywords: Mapping[str, Any], kind: str) -> None:
     """Raise UnreadableError for policy_kwargs that could change an action and are not read."""
     extractor = keywords.get("features_extractor_class")
-    name = class_name(extractor, MODULES) if isinstance(extractor, Named) else ""
+    name = class_name(extractor, MODULES) if isinstance(extractor, Global) else ""
     is_flat = extractor is None or name == "FlattenExtractor"
     if not is_flat or keywords.get("features_extractor_kwargs"):
         raise UnreadableError(
@@ -161,7 +161,7 @@ def require_known(keywords: Mapping[str, Any], kind: str) -> None:
         )
 
 
-def class_name(stated: Named, modules: tuple[str, ...]) -> str:
+def class_name(stated: Global, modules: tuple[str, ...]) -> str:
     """Return the name of a library's own class, or an empty text."""
     return stated.name.rpartition(".")[2] if stated.name.startswith(modules) else ""
 
@@ -169,9 +169,9 @@ def class_name(stated: Named, modules: tuple[str, ...]) -> str:
 def refuse_images(data: Mapping[str, Any]) -> None:
     """Raise UnreadableError where the library takes observations for images."""
     space = serialized(data, "observation_space")
-    state = space.state if isinstance(space, Made) and isinstance(space.state, dict) else {}
+    state = space.state if isinstance(space, Call) and isinstance(space.state, dict) else {}
     shape, dtype = state.get("_shape"), state.get("dtype")
-    kind = dtype.arguments[0] if isinstance(dtype, Made) and dtype.arguments else None
+    kind = dtype.arguments[0] if isinstance(dtype, Call) and dtype.arguments else None
     if isinstance(shape, tuple) and len(shape) == 3 and kind in ("u1", "uint8"):
         raise UnreadableError(
             "its observations are images, bytes in three dimensions, whose channels the library "
@@ -213,7 +213,7 @@ def normalizes(data: Mapping[str, Any]) -> bool:
 def bounds_of(data: Mapping[str, Any], key: str) -> tuple[Array, Array] | None:
     """Return the bounds of a gymnasium.spaces.Box. Raise UnreadableError for another space."""
     space = serialized(data, key)
-    if not isinstance(space, Made):
+    if not isinstance(space, Call):
         return None
     name = class_of(space)
     if name != "Box" or not isinstance(space.state, dict):
@@ -230,7 +230,7 @@ def choices_of(data: Mapping[str, Any]) -> tuple[int, ...]:
     """Return how many choices each action of a Discrete or a MultiDiscrete has; none for another
     space."""
     space = serialized(data, "action_space")
-    if not isinstance(space, Made) or class_of(space) not in ("Discrete", "MultiDiscrete"):
+    if not isinstance(space, Call) or class_of(space) not in ("Discrete", "MultiDiscrete"):
         return ()
     state = space.state if isinstance(space.state, dict) else {}
     counts = array_of(state.get("n" if class_of(space) == "Discrete" else "nvec"))
@@ -241,17 +241,18 @@ def choices_of(data: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(n) for n in counts.ravel())
 
 
-def class_of(made: Made) -> str:
+def class_of(made: Call) -> str:
     """Return the class of what is made, also by copyreg's function, which protocols before 2
     call."""
     first = made.arguments[0] if isinstance(made.arguments, tuple) and made.arguments else None
-    by_copyreg = made.name.startswith("copyreg.") and isinstance(first, Named)
-    return (first.name if by_copyreg and isinstance(first, Named) else made.name).rpartition(".")[2]
+    is_by_copyreg = made.name.startswith("copyreg.")
+    name = first.name if is_by_copyreg and isinstance(first, Global) else made.name
+    return name.rpartition(".")[2]
 
 
 def mean_return(buffer: Any) -> float | None:
     """Return the mean of the last training episodes that Monitor reported."""
-    if not isinstance(buffer, Made):
+    if not isinstance(buffer, Call):
         return None
     returns = []
     for entry in buffer.values:
@@ -265,8 +266,8 @@ def activation_of(keywords: Mapping[Any, Any], usual: str) -> str:
     stated = keywords.get("activation_fn")
     if stated is None:
         return usual
-    name = class_name(stated, ("torch.nn.",)) if isinstance(stated, Named) else ""
-    name = name or (stated.name if isinstance(stated, Named) else "a function of the user's")
+    name = class_name(stated, ("torch.nn.",)) if isinstance(stated, Global) else ""
+    name = name or (stated.name if isinstance(stated, Global) else "a function of the user's")
     if name not in ACTIVATIONS:
         known = ", ".join(ACTIVATIONS)
         raise UnreadableError(f"its activation is {shown(name)}, and those taken are {known}")
@@ -327,8 +328,8 @@ def vec_normalize(content: bytes) -> list[Stage]:
     """Return the stages of VecNormalize.save(): division by sqrt(var + epsilon), clipped at
     clip_obs."""
     made = read_pickle(content)
-    state = made.state if isinstance(made, Made) else None
-    name = class_of(made) if isinstance(made, Made) else ""
+    state = made.state if isinstance(made, Call) else None
+    name = class_of(made) if isinstance(made, Call) else ""
     if not isinstance(state, dict) or name != "VecNormalize":
         raise UnreadableError("it is not a VecNormalize pickle")
     if not isinstance(state.get("norm_obs"), bool):
@@ -336,7 +337,7 @@ def vec_normalize(content: bytes) -> list[Stage]:
     if not state["norm_obs"]:
         return []
     statistics = state.get("obs_rms")
-    numbers = statistics.state if isinstance(statistics, Made) else None
+    numbers = statistics.state if isinstance(statistics, Call) else None
     if not isinstance(numbers, dict):
         raise UnreadableError("it has no statistics of one vector of observations")
     mean, variance = (array_of(numbers.get(key)) for key in ("mean", "var"))

@@ -216,7 +216,7 @@ def rsl_rl_actor(
     tensors: Tensors,
     prefixes: tuple[str, str],
     normalizer: Tensors,
-    place: str,
+    normalizer_prefix: str,
     given: Given,
 ) -> ForeignPolicy:
     """Return the actor's policy.
@@ -228,9 +228,9 @@ def rsl_rl_actor(
     known = r"(actor_)?obs_normalizer\..*|distribution\.(log_)?std_param|(log_)?std"
     only(tensors, names, known, "RSL-RL checkpoint")
     stages: list[Stage] = []
-    if f"{place}_mean" in normalizer:
-        deviation = normalizer[f"{place}_std"] + RSL_RL_EPSILON
-        stages = standardized(normalizer[f"{place}_mean"], deviation, None)
+    if f"{normalizer_prefix}_mean" in normalizer:
+        deviation = normalizer[f"{normalizer_prefix}_std"] + RSL_RL_EPSILON
+        stages = standardized(normalizer[f"{normalizer_prefix}_mean"], deviation, None)
     stages += perceptron(tensors, names, given.hidden("RSL-RL checkpoint", "elu"), given.output())
     assumed = given.assumed("RSL-RL", "elu", "identity")
     step = whole(document, "iter")

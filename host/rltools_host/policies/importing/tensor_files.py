@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from rltools_host.documents import printable, shown
 from rltools_host.files import parse_json
 from rltools_host.policies.importing.pickles import (
-    MOST_DIMENSIONS,
+    MAX_DIMENSIONS,
     Array,
-    Made,
+    Call,
     Persistent,
     UnreadableError,
     array_of,
@@ -30,9 +30,9 @@ from rltools_host.policies.importing.pickles import (
 from rltools_host.runs.checkpoint import MAXIMUM_HEADER_BYTES
 
 LONGEST_REASON = 200
-MOST_ENTRIES = 10_000
-MOST_ENTRY_BYTES = 128_000_000
-MOST_BYTES = 512_000_000  # of all entries that are read
+MAX_ENTRIES = 10_000
+MAX_ENTRY_BYTES = 128_000_000
+MAX_BYTES = 512_000_000  # of all entries that are read
 DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, struct.error)
 STRANGE = (NotImplementedError, RuntimeError, OverflowError)  # a compression, or a password
 
@@ -46,8 +46,8 @@ class Archive:
             entries = self._zip.infolist()
         except (*DAMAGES, *STRANGE):
             raise UnreadableError("it is a damaged zip archive") from None
-        if len(entries) > MOST_ENTRIES:
-            raise UnreadableError(f"its zip archive has more than {MOST_ENTRIES:,} entries")
+        if len(entries) > MAX_ENTRIES:
+            raise UnreadableError(f"its zip archive has more than {MAX_ENTRIES:,} entries")
         self.names = [entry.filename for entry in entries]
         self._known = set(self.names)
         self._bytes = 0
@@ -60,7 +60,7 @@ class Archive:
             raise UnreadableError(f"its zip archive has no entry {shown(name)}")
         try:
             with self._zip.open(name) as entry:
-                data = entry.read(MOST_ENTRY_BYTES + 1)  # never more, whatever the header says
+                data = entry.read(MAX_ENTRY_BYTES + 1)  # never more, whatever the header says
         except DAMAGES:
             raise UnreadableError(f"the entry {shown(name)} of its archive is damaged") from None
         except STRANGE:
@@ -68,10 +68,10 @@ class Archive:
                 f"the entry {shown(name)} of its archive is packed in a way that is not read"
             ) from None
         self._bytes += len(data)
-        if len(data) > MOST_ENTRY_BYTES or self._bytes > MOST_BYTES:
+        if len(data) > MAX_ENTRY_BYTES or self._bytes > MAX_BYTES:
             raise UnreadableError(
-                f"it unpacks to more than is read, {MOST_ENTRY_BYTES:,} bytes an entry and "
-                f"{MOST_BYTES:,} in all"
+                f"it unpacks to more than is read, {MAX_ENTRY_BYTES:,} bytes an entry and "
+                f"{MAX_BYTES:,} in all"
             )
         return data
 
@@ -100,8 +100,8 @@ STORAGES = {
 }
 REBUILT = ("torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state")
 DEEPEST = 12
-MOST_VALUES = 1_000_000  # that the pickle's dicts and lists have, counted where they are met
-MOST_ELEMENTS = 50_000_000  # of all tensors together
+MAX_VALUES = 1_000_000  # that the pickle's dicts and lists have, counted where they are met
+MAX_ELEMENTS = 50_000_000  # of all tensors together
 OLD_FORMAT = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19"  # of torch.save before 1.6
 
 
@@ -139,15 +139,15 @@ class _Reader:
     def plain(self, value: Any, depth: int) -> Any:
         """Return the value with arrays for tensors, and None for what is of no use here."""
         self.values += 1
-        if self.values > MOST_VALUES:
-            raise UnreadableError(f"it has more than {MOST_VALUES:,} values")
+        if self.values > MAX_VALUES:
+            raise UnreadableError(f"it has more than {MAX_VALUES:,} values")
         if depth > DEEPEST:
             return None
         if isinstance(value, dict):
             return {key: self.plain(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.plain(item, depth + 1) for item in value]
-        if not isinstance(value, Made):
+        if not isinstance(value, Call):
             return value if isinstance(value, str | int | float) else None
         if value.name in REBUILT and isinstance(value.arguments, tuple) and value.arguments:
             return self.plain(value.arguments[0], depth + 1)
@@ -172,18 +172,18 @@ class _Reader:
             numbers = (offset, *size, *stride)
             if any(type(number) is not int or number < 0 for number in numbers):
                 raise ValueError
-            if len(size) != len(stride) or len(size) > MOST_DIMENSIONS or type(key) is not str:
+            if len(size) != len(stride) or len(size) > MAX_DIMENSIONS or type(key) is not str:
                 raise ValueError
         except (TypeError, ValueError, AttributeError, KeyError):
-            raise UnreadableError("a tensor in it has a type or a place that is not read") from None
+            raise UnreadableError("a tensor in it has a type or offset that is not read") from None
         flat = self.storage(key, dtype)
         elements = math.prod(size)
         self.elements += elements
         last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
         if elements and (last >= flat.size or elements > flat.size):
             raise UnreadableError("a tensor in it does not lie within its storage")
-        if self.elements > MOST_ELEMENTS:
-            raise UnreadableError(f"it has more than {MOST_ELEMENTS:,} numbers")
+        if self.elements > MAX_ELEMENTS:
+            raise UnreadableError(f"it has more than {MAX_ELEMENTS:,} numbers")
         if elements == 0:
             return np.zeros(0)
         steps = [step * dtype.itemsize for step in stride]
@@ -232,7 +232,7 @@ def read_safetensors(data: bytes) -> tuple[dict[str, Array], dict[str, str]]:
 
 def _tensor(entry: Mapping[str, Any]) -> Array:
     kind, shape = entry["dtype"], entry["shape"]
-    if kind not in DTYPES or len(shape) > MOST_DIMENSIONS:
+    if kind not in DTYPES or len(shape) > MAX_DIMENSIONS:
         raise UnreadableError("a tensor in it has a type or a shape that is not read")
     numbers = np.frombuffer(entry["data"], DTYPES[kind]).reshape(shape)
     return doubles(numbers, is_bfloat16=kind == "BF16")

@@ -26,10 +26,10 @@ from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.policies.image_writing import sampled
 from rltools_host.policies.importing.network import run as run_stages
 from rltools_host.policies.importing.onnx_files import GROUP
-from rltools_host.policies.importing.place import place_of_contract
 from rltools_host.policies.importing.proof import normalized_stages
 from rltools_host.policies.importing.reading import read_foreign
 from rltools_host.policies.importing.state_dicts import Given
+from rltools_host.policies.importing.target import target_of_contract
 from rltools_host.runs.folder import RunFolder
 
 SAC = str(FOLDER / "sb3_sac.zip")
@@ -165,7 +165,7 @@ def test_a_recurrent_policy_is_flown_played_and_pushed(
 def test_recorded_steps_are_compared_in_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    observations = sampled(place_of_contract("pendulum").contract, 1000)
+    observations = sampled(target_of_contract("pendulum").contract, 1000)
     actions = np.load(FOLDER / "safetensors_gru_cell.npy")
     recorded = tmp_path / "recorded.npz"
     words = ["import", CELL, *SAID, "--contract", "pendulum", "--recorded", str(recorded)]
@@ -222,7 +222,7 @@ def test_a_policy_that_chooses_is_flown_and_its_faults_are_tried(
 
 def test_recorded_choices_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = np.load(FOLDER / "cleanrl_ppo_choices.npy")
-    observations = sampled(place_of_contract("cart-pole").contract, 1000)
+    observations = sampled(target_of_contract("cart-pole").contract, 1000)
     recorded = tmp_path / "recorded.npz"
     words = ["import", CLEANRL_PPO, "--contract", "cart-pole", "--recorded", str(recorded)]
 
@@ -398,14 +398,14 @@ def test_other_bounds_of_actions_are_refused() -> None:
     """Unless they are said to stand for the ranges here."""
     path = FOLDER / "sb3_td3.zip"
     policy = read_foreign(path, path.read_bytes(), Given())
-    place = place_of_contract("quadrotor")
+    target = target_of_contract("quadrotor")
     other = dataclasses.replace(policy, action_bounds=(-np.ones(4), np.ones(4)))
     with pytest.raises(RltError, match="action 0 is from -1 to 1 in the file, and from 0 to 1"):
-        normalized_stages(other, place.contract, None)
-    assert normalized_stages(other, place.contract, "scaled") == [*policy.stages]
+        normalized_stages(other, target.contract, None)
+    assert normalized_stages(other, target.contract, "scaled") == [*policy.stages]
     in_units = dataclasses.replace(other, is_normalized=False)
-    scaled = normalized_stages(in_units, place.contract, "scaled")
+    scaled = normalized_stages(in_units, target.contract, "scaled")
     assert scaled == [*policy.stages]
     wide = dataclasses.replace(in_units, action_bounds=(-2 * np.ones(4), 2 * np.ones(4)))
-    last = normalized_stages(wide, place.contract, "scaled")[-1]
+    last = normalized_stages(wide, target.contract, "scaled")[-1]
     assert run_stages([last], np.array([[-2.0, -1.0, 0.0, 2.0]])).tolist() == [[-1, -0.5, 0, 1]]

@@ -23,7 +23,6 @@ from rltools_host.policies.importing.network import (
     Stage,
     run,
 )
-from rltools_host.policies.importing.place import Place
 from rltools_host.policies.importing.proof import (
     Proof,
     by,
@@ -37,6 +36,7 @@ from rltools_host.policies.importing.proof import (
     without_idle_end,
 )
 from rltools_host.policies.importing.run import recorded
+from rltools_host.policies.importing.target import Target
 
 X = Channel("x", "m", -2.0, 2.0)
 PUSH, PULL = Channel("push", "N", -1.0, 1.0), Channel("pull", "N", 0.0, 4.0)
@@ -61,7 +61,7 @@ def test_a_proof_in_words() -> None:
     in_time = replace(PROOF, episodes=10).line()
     assert in_time == line.replace("observations:", "observations in 10 episodes:")
     assert "in 1 episode:" in replace(PROOF, episodes=1).line()
-    chosen = replace(PROOF, alike=998)
+    chosen = replace(PROOF, same_choices=998)
     assert chosen.line() == f"{line.replace('actions', 'outputs')}, 998 choices the same"
     assert (by(PROOF), by(replace(PROOF, chosen_by="a file"))) == ("the formulas", "a file")
 
@@ -79,7 +79,7 @@ def test_the_limit_is_rounding_where_that_is_more() -> None:
         ),
         (replace(PROOF, difference=float("nan")), "nan of half their range and not 1e-06: it was"),
         (
-            replace(PROOF, difference=1.0, alike=0),
+            replace(PROOF, difference=1.0, same_choices=0),
             "other outputs than the formulas, by up to 1.0e+",
         ),
     ):
@@ -102,13 +102,13 @@ def remembering(outputs: int, **changes: float) -> list[Stage]:
 @pytest.mark.parametrize(("contract", "outputs"), [(ALL_ONE, 1), (CHOICES, 3)])
 def test_a_recurrent_policy_is_proven_over_episodes(contract: Contract, outputs: int) -> None:
     stages = remembering(outputs)
-    image = image_of(stages, Place(contract), policy(outputs), "remembering", "0" * 64)
+    image = image_of(stages, Target(contract), policy(outputs), "remembering", "0" * 64)
     assert image.recurrence is not None
     assert image.recurrence.trained_interval_us == contract.step_interval_us
     assert len(image.examples) == 16
     proof = prove(image, stages)
     assert (proof.count, proof.episodes) == (1000, 10)
-    assert proof.alike == (1000 if outputs > 1 else None)
+    assert proof.same_choices == (1000 if outputs > 1 else None)
     for part in ("hidden_weights", "hidden_bias", "weights"):
         with pytest.raises(VerificationError, match="gives other"):
             prove(image, remembering(outputs, **{part: 1e-4}))
