@@ -140,7 +140,10 @@ def report_command(
     which: Which = LAST,
     json_output: Json = False,
 ) -> None:
-    """Show the learning curves of all runs of a group, and also write them as CSV."""
+    """Write a page about a run.
+
+    The page about a group shows the learning curves of all its runs, which are also written as CSV.
+    """
     report(run_name, output, which, json_output)
 
 

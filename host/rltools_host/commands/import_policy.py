@@ -207,7 +207,10 @@ def command(
     step_interval_us: StepIntervalOption = None,
     json_output: Json = False,
 ) -> None:
-    """Execute nothing of the file. docs/import.md says what is read, and how it is proven."""
+    """Read the file without executing anything in it.
+
+    docs/import.md says what is read, and how it is proven.
+    """
     if contract is None or environment is None:  # else there is another sentence
         require(context, MODES, CONTRACT if environment is None else ENVIRONMENT)
     given = Given(

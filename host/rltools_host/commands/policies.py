@@ -103,7 +103,7 @@ def push_command(
     which: Which = LAST,
     json_output: Json = False,
 ) -> None:
-    """Check the policy on the board before it acts.
+    """Push a policy, which the board checks before it acts.
 
     If the policy fails, or is not confirmed in time, or the board resets, the previous policy is
     restored, even after a power cut.
@@ -354,7 +354,8 @@ def hil_command(
         Path | None, typer.Option("--out", "-o", metavar="PATH", help="File for the JSON object.")
     ] = None,
 ) -> None:
-    """Compare with one of `rlt boards`, or with all-emulated: every emulated board, and host.
+    """Compare a board of `rlt boards` with this machine, or with all-emulated every emulated board,
+    and host.
 
     Actions and layers must have this machine's bits, and the executor the statuses of
     docs/executor.md. Emulated boards count instructions, which are not time.

@@ -1,8 +1,5 @@
-"""A policy as a function of observations that a program hands over.
-
-What a place keeps between the ticks of its policies: last actions and sums of what it observed,
-which go behind the observation, and a hidden state (docs/executor.md).
-"""
+"""A policy as a function of observations, and what an executor remembers between its ticks: past
+actions and sums, which go behind the observation, and a hidden state (docs/executor.md)."""
 
 from __future__ import annotations
 
@@ -38,7 +35,8 @@ STALE = (
 
 
 class History:
-    """That of a number of places, which act in step: PolicyExecutor of policy/policy_executor.h."""
+    """Past actions and sums of policies that act in step, as PolicyExecutor of
+    policy/policy_executor.h keeps them."""
 
     def __init__(self, asked: Sequence[AddedInput], action_dim: int, count: int = 1) -> None:
         self._asked = tuple(asked)
@@ -114,7 +112,7 @@ def normalized(action: Float32Array, channels: Sequence[Channel]) -> Float32Arra
 
 
 class HiddenState:
-    """Of one place, from its activation on."""
+    """The hidden state of one policy, from its activation on."""
 
     def __init__(self, image: PolicyImage) -> None:
         self._recurrence = image.recurrence

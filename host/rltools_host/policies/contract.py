@@ -1,7 +1,5 @@
-"""What a policy is made for, and what a board's policies must be made for: channels and rate.
-
-What a policy image is made of (docs/policy_image.md).
-"""
+"""Contracts of policies and boards, with channels and rate, and the parts of a policy image
+(docs/policy_image.md)."""
 
 from __future__ import annotations
 
@@ -61,7 +59,7 @@ def require_texts(origin: str, channels: Sequence[Channel], *subjects: str, name
 
 @dataclass(frozen=True)
 class PastAction:
-    """An element of the action that was given out so many ticks ago, normalized to [-1, 1]."""
+    """An element of the action of so many ticks ago, normalized to [-1, 1]."""
 
     action: int
     ticks: int
@@ -69,7 +67,8 @@ class PastAction:
 
 @dataclass(frozen=True)
 class ObservationSum:
-    """Over the ticks on which the policy acted, of an element of the observation times seconds."""
+    """The sum of an element of the observation times seconds, over the ticks on which the policy
+    acted."""
 
     observation: int
     minimum: float  # it stays within these
@@ -232,7 +231,8 @@ def contract_of(task: Task) -> Contract:
 
 @dataclass(frozen=True)
 class Statements:
-    """Of a policy's contract. safe_action: as its run states it; assumed: of ASSUMPTIONS."""
+    """Statements on a policy's contract. safe_action: as its run states it; assumed: flags of
+    ASSUMPTIONS."""
 
     safe_action: SafeAction = ()
     assumed: int = 0
@@ -343,7 +343,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """Of a policy with a hidden state: the step with which that moves on, and when it is zero."""
+    """The step with which a policy's hidden state moves on, and when it is zero."""
 
     trained_interval_us: int
     most_pause_us: int
@@ -353,8 +353,10 @@ class Recurrence:
 
 @dataclass(frozen=True)
 class EntryEnvelope:
-    """What a quadrotor's policy may be handed: it recovers from any state within all of these, and
-    a flight controller hands over no other one (policy/entry_envelope.h)."""
+    """The states from which a quadrotor's policy recovers: any within all of these bounds.
+
+    A flight controller hands over no other one (policy/entry_envelope.h).
+    """
 
     speed_m_s: Bound  # largest, against the target's
     offset_m: Bound  # largest distance from the target

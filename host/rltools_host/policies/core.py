@@ -1,4 +1,4 @@
-"""Runs policy images on this machine, through the code that boards run (policy/runtime.h); the
+"""The native code that runs policy images on this machine as boards do (policy/runtime.h), and the
 core's list of activations."""
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class DamagedPolicyError(DamagedFileError):
 
 
 class PolicyRunner:
-    """The native code's view of an image whose bytes are `data`, and its scratch memory."""
+    """The native code for an image whose bytes are `data`, and its scratch memory."""
 
     def __init__(self, data: bytes, origin: str, safe_action: Sequence[float | None] = ()) -> None:
         """Open the image. safe_action: overrides that of the image's contract."""

@@ -1,5 +1,5 @@
-"""A policy's formulas in double precision, and how far single precision's rounding takes what
-other runtimes compute of them from what boards do."""
+"""A policy's formulas in double precision, and the tolerances for other runtimes, which compute it
+in single precision."""
 
 from __future__ import annotations
 
@@ -48,8 +48,11 @@ EXACT = ("identity", "relu")  # which do not round
 
 
 class Pass:
-    """One pass of a policy, whose results have an error of single precision each: drawn at random,
-    as errors of sums in no known order are (Parker, Monte Carlo arithmetic, 1997)."""
+    """One pass of a policy, each result of which has an error of single precision.
+
+    The errors are drawn at random, as those of sums in no known order are (Parker, Monte Carlo
+    arithmetic, 1997).
+    """
 
     def __init__(self, image: PolicyImage, draws: np.random.Generator) -> None:
         self.image = image
@@ -132,7 +135,7 @@ class Pass:
 
 @dataclass(frozen=True, eq=False)
 class Allowed:
-    """How far another runtime may be from what this machine computes for each observation."""
+    """The tolerances for another runtime's results, for each observation."""
 
     actions: Array  # (n, actions), of half their range
     states: Array  # (n, state_dim)

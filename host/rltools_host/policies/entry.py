@@ -1,5 +1,5 @@
-"""The image that leaves a run for a board: with what its policy may be handed, as the run's gate
-has measured it (docs/gate.md, "What a policy may be handed")."""
+"""The image that is exported or pushed, with the entry envelope that the run's gate measured
+(docs/gate.md, "What a policy may be handed")."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENTRY = "entry"  # the gate
 
 
 class Measured(Struct, frozen=True):
-    """Of gate-entry.json, what an image states of it."""
+    """The part of gate-entry.json that an image states."""
 
     policy_sha256: Digest
     entry: EntryEnvelope

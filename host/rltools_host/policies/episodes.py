@@ -1,8 +1,7 @@
-"""Deterministic episodes of a policy, step by step, in gymnasium's or the core's simulator.
+"""Deterministic episodes of a policy, step by step, in Gymnasium's or the core's simulator, and
+files of their steps.
 
 The policy runs through the code that boards run (policies/image.py): its actions are the board's.
-
-Every step of every episode in a file: a table for spreadsheets and pandas, or NumPy's arrays.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def name_in_gymnasium(environment: str) -> str:
 
 @dataclass(frozen=True)
 class EpisodeEnd:
-    """How an episode ended, and what it began from."""
+    """The return and the end of an episode, and its first observation."""
 
     episode_return: float
     steps: int
@@ -67,7 +66,7 @@ class EpisodeEnd:
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode: what was seen before each step, what was done and what it earned."""
+    """One episode: the observation before each step, the action and the reward."""
 
     observations: Float32Array  # (steps, observation_dim)
     actions: Float32Array  # (steps, action_dim), in the contract's units

@@ -1,6 +1,5 @@
-"""What of a component for ESP-IDF follows from its policy: the memory that Kconfig gives it, the
-partitions of the example, what the example's task observes and does; and sentences for the compiler
-where a project's settings have no room for the policy."""
+"""Files of a component for ESP-IDF that depend on its policy: Kconfig's sizes, the example's
+partitions and task, and static assertions for settings that are too small."""
 
 from __future__ import annotations
 

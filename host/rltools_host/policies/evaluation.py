@@ -1,4 +1,4 @@
-"""What deterministic episodes of a policy come to, in the core's or gymnasium's simulator."""
+"""Evaluation of a policy by deterministic episodes, in the core's or Gymnasium's simulator."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MAX_CHANNELS = 4  # of what such an episode began from
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Outcomes of deterministic episodes, one per seed from `seed` on in gymnasium."""
+    """Outcomes of deterministic episodes, in Gymnasium one for each seed from `seed` on."""
 
     run: str
     image: PolicyImage
@@ -293,9 +293,12 @@ def solved_return(image: PolicyImage) -> float | None:
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """simulator: CORE or GYMNASIUM; None: the core's, or Gymnasium where that plays the task.
-    task: the run's, as the user names it; None: as the run does, where that may be imported.
-    trace: a file that every step is written to. which: LAST or BEST."""
+    """A request to evaluate a run's policy.
+
+    simulator: CORE or GYMNASIUM; None: the core's, or Gymnasium where that plays the task. task:
+    the run's, as the user names it; None: as the run does, where that may be imported. trace: a
+    file that every step is written to. which: LAST or BEST.
+    """
 
     episodes: int = USUAL_EPISODES
     seed: int = USUAL_SEED

@@ -1,6 +1,5 @@
-"""A run's policy as the image itself, or as one self-contained header of C99 and C++11: the runtime
-rlt_policy.h, and the image with its sizes, texts and names.
-"""
+"""A run's policy as the image itself, as an array in a header, or as one self-contained header of
+C99 and C++11: the runtime rlt_policy.h, and the image with its sizes, texts and names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A policy for other frameworks: an ONNX model, safetensors, a module of PyTorch that reads these.
+"""A policy for other frameworks: an ONNX model, safetensors, and a module of PyTorch that reads
+these.
 
-Each takes an observation in its units and gives the action in its own; normalizer, scaling and
-range are inside. They round in another order than the core: what they compute is not its bits.
+Each takes an observation in its units and returns the action in its own; normalizer, scaling and
+range are inside. They round in another order than the core, so their bits are not the core's.
 """
 
 from __future__ import annotations

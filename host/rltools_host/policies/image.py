@@ -1,7 +1,7 @@
-"""Policy images (docs/policy_image.md): reads, checks and runs them, bit for bit as a board does.
+"""Policy images (docs/policy_image.md): parsing, checks, and evaluation with the bits of a board.
 
-Reading needs no compiler. Running goes through the code that boards run, policy/runtime.h, as NumPy
-offers no fused multiply-add.
+Parsing needs no compiler. Evaluation goes through the code that boards run, policy/runtime.h,
+because NumPy has no fused multiply-add.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ KIND_NAMES = {DENSE: "", GRU: "GRU", LSTM: "LSTM"}
 
 @dataclass(frozen=True, eq=False)
 class PolicyImage:
-    """A parsed image; `data` is all of it and `origin` the name that messages give it."""
+    """A parsed image. `data` is all of it, and `origin` its name in messages."""
 
     data: bytes
     origin: str
@@ -186,7 +186,7 @@ def parse_foreign_policy(data: bytes, origin: str) -> PolicyImage:
 
 
 class ImageReader(SectionReader):
-    """Reads a whole image."""
+    """A reader of a whole image."""
 
     def read(self) -> PolicyImage:
         header = self.read_envelope()

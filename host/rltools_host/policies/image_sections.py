@@ -1,4 +1,4 @@
-"""The sections of a policy image (docs/policy_image.md), one after another: what each holds."""
+"""Readers of the sections of a policy image (docs/policy_image.md), one after another."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rltools_host.runs.saves import RECURRENCE
 
 
 class SectionReader:
-    """Reads section after section from the front of an image."""
+    """A reader of section after section, from the front of an image."""
 
     def __init__(self, data: bytes, origin: str) -> None:
         self.data = data

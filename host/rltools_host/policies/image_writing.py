@@ -1,5 +1,7 @@
-"""Writes a policy image (docs/policy_image.md) of layers that were not trained here; its examples'
-numbers are those of the code that boards run."""
+"""Writers of policy images (docs/policy_image.md) from layers that were not trained here.
+
+The examples' numbers are those of the code that boards run.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ FLAGS_FIELD, INTERVAL_FIELD = 9, 10  # of the header
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a policy comes from: everything of an image but network and contract."""
+    """The origin of a policy: everything of an image but network and contract."""
 
     experiment: str
     environment: str
@@ -65,9 +67,11 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """What an image computes; normalizer: mean and inverse standard deviation, or None.
-    ticks_per_step: a step of training, with which a hidden state moves on, in the contract's
-    intervals."""
+    """The computation of an image.
+
+    normalizer: mean and inverse standard deviation, or None. ticks_per_step: a step of training,
+    with which a hidden state moves on, in the contract's intervals.
+    """
 
     normalizer: tuple[ArrayLike, ArrayLike] | None
     layers: Sequence[Layer]

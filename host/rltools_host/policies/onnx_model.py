@@ -1,5 +1,5 @@
-"""A policy as an ONNX model, which onnxruntime compares with it before it is written; what this and
-the models of frameworks.py say of the policy, and what they cannot hold."""
+"""A policy as an ONNX model, which is compared with the policy in onnxruntime before it is written,
+and the contract that all models of frameworks.py state."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def played_observations(image: PolicyImage) -> Float32Array | None:
 
 
 class Graph:
-    """Nodes one after another; each takes what the one before gave."""
+    """Nodes one after another, each of which takes the last value."""
 
     def __init__(self, first: str) -> None:
         from onnx import helper, numpy_helper

@@ -1,6 +1,5 @@
-"""What somebody states of a policy's contract that its image does not hold, or only as a flag: its
-safe action, and where the time of a step is from. What nobody states is assumed, and said.
-"""
+"""Statements on a policy's contract that its image does not hold, or holds only as a flag: its safe
+action, and the source of its step's time. What nobody states is assumed, and reported."""
 
 from __future__ import annotations
 

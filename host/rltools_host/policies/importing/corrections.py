@@ -39,7 +39,8 @@ SCALES = (0.5, 2.0)
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """given[i] = scale[i] * value[source[i]] + offset[i]; of observations, or of actions."""
+    """A correction of observations or of actions: given[i] = scale[i] * value[source[i]] +
+    offset[i]."""
 
     word: str
     meaning: str  # a clause: "its attitude is x, y, z, w"

@@ -1,5 +1,5 @@
-"""What `rlt export RUN --to safetensors` and `--to pytorch` write (policies/frameworks.py), as a
-policy whose image gives the same bits."""
+"""Readers of what `rlt export RUN --to safetensors` and `--to pytorch` write
+(policies/frameworks.py). The image of such a policy has the same bits."""
 
 from __future__ import annotations
 

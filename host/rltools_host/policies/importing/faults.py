@@ -1,5 +1,5 @@
-"""Flies an imported policy, and names the likely fault where it does badly: of many things that the
-policy may mean otherwise, the one with which it does well."""
+"""Flights of an imported policy, and the search for its likely fault where it does badly: of many
+things that the policy may mean otherwise, the one with which it does well."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ SHARE = 0.2  # of what is gained over doing nothing, that a fault costs at least
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """What the policy may mean: a correction that can be given, or something to mend elsewhere."""
+    """A fault that the policy may have: a correction that can be given, or something to fix
+    elsewhere."""
 
     meaning: str
     remedy: str  # a clause
@@ -46,7 +47,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Finding:
-    """Returns as it is and with nothing done, and the fault that was found."""
+    """Returns of the policy unchanged and of no action, and the fault that was found."""
 
     returns: NDArray[np.float64]
     idle: float
@@ -84,7 +85,7 @@ class Finding:
 
 
 class Simulator:
-    """Episodes of a target, many at once: the same starts for the same seed."""
+    """Episodes of a target, many at once, with the same starts for the same seed."""
 
     def __init__(self, target: Target) -> None:
         assert target.task is not None
@@ -147,7 +148,7 @@ class Simulator:
 
 
 class Search:
-    """Tries what a policy may mean, in the simulator."""
+    """A search for what a policy may mean, in the simulator."""
 
     def __init__(self, image: PolicyImage, target: Target) -> None:
         self.image, self.target = image, target

@@ -1,8 +1,6 @@
-"""Layers in tables of tensors by the names that PyTorch gives them: dense ones and recurrent ones,
-which are read, and the order in which they follow on each other.
-
-Folds the stages of a foreign policy into what an image holds: a normalizer and layers.
-"""
+"""Dense and recurrent layers in tables of tensors by PyTorch's names, and the order in which they
+follow each other; the folding of a foreign policy's stages into what an image holds, a normalizer
+and layers."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ UNKNOWN_BEHIND = (
 
 
 class Tensors(dict[str, Array]):
-    """By their names; UnreadableError for one that is not there."""
+    """Tensors by their names, with UnreadableError for one that is missing."""
 
     def __init__(self, tensors: Mapping[str, Array], what: str) -> None:
         super().__init__(tensors)
@@ -240,7 +238,7 @@ def only(tensors: Tensors, taken: Sequence[str], allowed: str, library: str) -> 
 
 @dataclass(frozen=True, eq=False)
 class FoldedLayer:
-    """As an image's Layer, in double precision."""
+    """A layer of an image, in double precision."""
 
     activation: str
     weights: Array
@@ -254,7 +252,7 @@ class FoldedLayer:
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """What an image holds: a normalizer, or none, and layers."""
+    """The contents of an image: a normalizer, or none, and layers."""
 
     normalizer: tuple[Array, Array] | None  # mean and inverse standard deviation
     layers: tuple[FoldedLayer, ...]

@@ -1,11 +1,8 @@
-"""A foreign policy as a list of stages.
+"""A foreign policy as a list of stages, and what a description of it states of its contract.
 
-Each format becomes such a list. `run` computes it stage by stage in double precision, as the
-library's formulas stand; layers.py makes a normalizer and layers of it, which the image has.
-proof.py compares one with the other.
-
-What a description of a policy states of the contract by which it acts: names, units, ranges, rate;
-and what it lacks for one.
+Each format becomes such a list. `run` computes it stage by stage in double precision, by the
+library's formulas. layers.py folds it into what an image has, and proof.py compares one with the
+other.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ UNITS, MINIMUM, MAXIMUM, FREQUENCY = "units", "minimum", "maximum", "frequency"
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or an output; None: the description does not state it."""
+    """An input or an output. None: the description does not state it."""
 
     name: str
     elements: tuple[str, ...] | None  # names
@@ -71,7 +68,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Stated:
-    """What a description states of a contract."""
+    """The statements of a description on a contract: names, units, ranges, rate."""
 
     inputs: tuple[Tensor, ...]  # in the model's order
     outputs: tuple[Tensor, ...]
@@ -128,7 +125,7 @@ class Normalize:
 
 @dataclass(frozen=True, eq=False)
 class Clip:
-    """Each element to [low, high]."""
+    """The clipping of each element to [low, high]."""
 
     low: Array
     high: Array
@@ -162,7 +159,7 @@ class Recurrent:
 
 @dataclass(frozen=True)
 class Activate:
-    """By its name in RLT_ACTIVATION_LIST."""
+    """An activation, by its name in RLT_ACTIVATION_LIST."""
 
     name: str
 
@@ -174,12 +171,12 @@ Starts = NDArray[np.bool_]  # which observations, of rows in time, begin an epis
 
 @dataclass(frozen=True)
 class ForeignPolicy:
-    """What a file says of a policy: from observations in the environment's units to an action.
+    """A policy as its file states it: from observations in the environment's units to an action.
 
-    The stages' output is an action in [-1, 1], which is taken to the environment's ranges, where
-    `is_normalized`; where it is False, the output is in the environment's units and cut off at the
-    ranges; where it is None, the file does not tell. Bounds are those that the file states of the
-    environment's spaces, where it does.
+    Where `is_normalized`, the stages' output is an action in [-1, 1], which is scaled to the
+    environment's ranges; where it is False, the output is in the environment's units and clipped to
+    the ranges; where it is None, the file does not say. Bounds are those of the environment's
+    spaces, where the file states them.
     """
 
     library: str  # for example "Stable-Baselines3 PPO"

@@ -1,7 +1,6 @@
-"""Models of ONNX: a chain of dense layers, activations, scaling and clipping, as stages.
+"""Models of ONNX, read as stages: a chain of dense layers, activations, scaling and clipping.
 
-The package onnx decodes the file, and onnxruntime computes what was understood of it, so that the
-proof has the model's own actions.
+The package onnx decodes the file, and onnxruntime computes the model's own actions for the proof.
 """
 
 from __future__ import annotations
@@ -115,8 +114,11 @@ def runtime_of(content: bytes, given: str) -> Callable[[NDArray[np.float32]], Ar
 
 
 class _Reader:
-    """Goes through the nodes that the output needs, which is the one that is asked for, the only
-    one, or the only one that is called as an action is."""
+    """A reader of the nodes that the output needs.
+
+    The output is the one that is asked for, the only one, or the only one with the name of an
+    action.
+    """
 
     def __init__(self, graph: Any, asked: str | None) -> None:
         self.graph = graph

@@ -1,7 +1,7 @@
 """Pickles as data: an interpreter of pickle's opcodes that cannot call anything.
 
 PyTorch's checkpoints and VecNormalize's files are pickles. Python's own reader imports and calls
-what a pickle names; this one makes a `Global` of a global and a `Call` of a call, which nothing
+what a pickle names. This one returns a `Global` for a name and a `Call` for a call, which nothing
 executes. pickletools decodes the opcodes and runs nothing either.
 """
 
@@ -25,19 +25,22 @@ MAX_DIMENSIONS = 8
 
 
 class UnreadableError(Exception):
-    """What is wrong with a foreign file, as a clause: "its zip archive is damaged"."""
+    """A fault of a foreign file, as a clause: "its zip archive is damaged"."""
 
 
 @dataclass(frozen=True)
 class Global:
-    """A global that a pickle names: "torch.FloatStorage"."""
+    """The name of a global in a pickle: "torch.FloatStorage"."""
 
     name: str
 
 
 @dataclass(eq=False)
 class Call:
-    """What a pickle says to make: a call with its arguments, and what it says to put into it."""
+    """A call that a pickle asks for, with its arguments, and what it puts into the result.
+
+    Nothing executes it.
+    """
 
     function: Any
     arguments: Any

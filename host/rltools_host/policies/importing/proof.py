@@ -1,4 +1,4 @@
-"""Makes an image of a foreign policy, and compares it with the file's own formulas."""
+"""Images of foreign policies, and their comparison with the file's own formulas."""
 
 from __future__ import annotations
 
@@ -52,8 +52,11 @@ SAME, SCALED = "same", "scaled"  # what a file's actions are: in the target's un
 
 @dataclass(frozen=True)
 class Proof:
-    """The largest difference of a number of actions, normalized to [-1, 1]; of a policy that
-    chooses, of its outputs, by the largest of them where that is above 1."""
+    """The largest difference of a number of actions, normalized to [-1, 1].
+
+    Of a policy with discrete actions it is that of its outputs, relative to the largest of them
+    where that is above 1.
+    """
 
     what: str  # the image was compared with
     count: int

@@ -1,11 +1,10 @@
-"""Which format a foreign file has, by how it begins, and the policy in it.
+"""The format of a foreign file, by how it begins, and the policy in it.
 
-Descriptions of LEAPP (Isaac Lab's export): YAML that names a model of ONNX beside it, and a
-contract as far as it states one.
-
-LEAPP 0.7 has names of tensors and of their elements, and the pipeline's frequency. It has no key
-for units and ranges, but writes what its `extra` has beside the others: `units`, `minimum` and
-`maximum` are read there, one for all elements or one for each.
+Among them are descriptions of LEAPP (Isaac Lab's export): YAML that names a model of ONNX beside
+it, and a contract as far as it states one. LEAPP 0.7 has names of tensors and of their elements,
+and the pipeline's frequency. It has no key for units and ranges, but writes what its `extra` has
+beside the others: `units`, `minimum` and `maximum` are read there, one for all elements or one for
+each.
 """
 
 from __future__ import annotations

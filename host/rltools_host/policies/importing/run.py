@@ -1,7 +1,4 @@
-"""A foreign policy becomes an ordinary run: read, proven, saved.
-
-Compares an image with actions that a library recorded, in a file of numpy.savez.
-"""
+"""The import of a foreign policy: it is read, proven, and saved as an ordinary run."""
 
 from __future__ import annotations
 
@@ -143,8 +140,8 @@ LONGEST_STEM = 40  # of a file's name, in the run's
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """What a user asks for: a file, and one of contract and environment, unless the file describes
-    a contract."""
+    """A request to import a file for a contract or an environment, or for the contract that the
+    file describes."""
 
     file: Path
     contract: str | None = None
@@ -163,7 +160,7 @@ class ImportRequest:
 
 @dataclass(frozen=True)
 class Imported:
-    """A foreign policy as an image, and how far that was proven; nothing is saved yet."""
+    """A foreign policy as an image, and its proofs. Nothing is saved yet."""
 
     request: ImportRequest
     policy: ForeignPolicy

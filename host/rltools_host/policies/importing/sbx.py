@@ -1,5 +1,7 @@
-"""sbx's zip archives: Stable-Baselines3's with networks of JAX in a pickle of their own, of which
-nothing is unpickled."""
+"""sbx's zip archives: Stable-Baselines3's with networks of JAX in a pickle of their own.
+
+Nothing is unpickled.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Policies in tables of tensors by their names: which library's they are, and what its formulas
-make of them.
+"""Policies in tables of tensors by their names: the library that wrote a table, and its formulas.
 
-Names say which layers there are, and not what is between them: activations are the library's where
+Names say which layers there are, and not what is between them. Activations are the library's where
 it has but one, and otherwise the user's to state.
 """
 
@@ -57,7 +56,7 @@ def usually(library: str) -> str:
 
 @dataclass(frozen=True)
 class Given:
-    """What the user says of a network where its file does not."""
+    """Statements of the user on a network whose file lacks them."""
 
     activation: str | None = None
     output_activation: str | None = None

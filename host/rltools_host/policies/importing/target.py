@@ -40,8 +40,10 @@ ANY_ENVIRONMENT = "any"  # of a policy that is made for a contract alone
 
 @dataclass(frozen=True)
 class Target:
-    """A contract; the task that plays episodes there, where there is one; what builds call it, but
-    for one that a file describes."""
+    """A contract, and the task that plays its episodes, if there is one.
+
+    contract_name: that of a contract of this tree; None: a file describes the contract.
+    """
 
     contract: Contract
     task: Task | None = None

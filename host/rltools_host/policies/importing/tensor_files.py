@@ -38,7 +38,8 @@ STRANGE = (NotImplementedError, RuntimeError, OverflowError)  # a compression, o
 
 
 class Archive:
-    """Reads entries whole; UnreadableError where one is damaged, too large or not there."""
+    """A zip archive whose entries are read whole, with UnreadableError where one is damaged, too
+    large or missing."""
 
     def __init__(self, data: bytes) -> None:
         try:
@@ -128,7 +129,7 @@ def read_torch(archive: Archive) -> Any:
 
 
 class _Reader:
-    """Makes arrays of the tensors that a pickle describes, within bounds."""
+    """A reader of the tensors that a pickle describes, within bounds."""
 
     def __init__(self, archive: Archive, folder: str) -> None:
         self.archive, self.folder = archive, folder
