@@ -6,13 +6,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from os import PathLike
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.build.description import Channel, ranges_of
 from rltools_host.build.native import host_library
-from rltools_host.documents import whole_number
+from rltools_host.documents import optional_path, repr_of, text, whole_number
 from rltools_host.errors import UsageError
 from rltools_host.policies.contract import (
     RESET_AT_FAULT,
@@ -23,7 +25,8 @@ from rltools_host.policies.contract import (
     PastAction,
     choices_of,
 )
-from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.policies.image import Float32Array, PolicyImage, read_policy, read_run_policy
+from rltools_host.runs.names import LAST
 
 WRAP = 2**32  # of the clock, us
 STALE = (
@@ -154,21 +157,99 @@ MAX_EPISODES = 1_000_000  # side by side
 Act = Callable[[ArrayLike], Float32Array]
 
 
-class Acting:
-    """A policy that acts, which threads may share."""
+class Policy:
+    """A policy as a function of observations, with the bits of a board that has this policy.
+
+    `observations` and `actions` are the channels: name, unit, minimum and maximum of each element.
+    Threads may share it.
+    """
 
     def __init__(self, image: PolicyImage) -> None:
+        """Raise VerificationError if this machine computes other bits than the image's examples."""
+        image.verify()
         self.image = image
         self._lock = threading.Lock()  # a pass has one scratch memory
 
-    def episode(self, count: int) -> Act:
-        """Return a function that acts for one episode, or for `count` of them side by side, and
-        whose hidden states begin with zeros."""
+    @classmethod
+    def load(cls, run: str | PathLike[str] | Any, which: str = LAST) -> Policy:
+        """Return the policy of a run, or a policy image.
+
+        run: the result of rlt.train, a run's folder, its name under runs/, "latest", or a file
+        policy.rltp.
+        which: "last", or "best": that of the best evaluation in training.
+
+        RltError: there is no policy, it is damaged, or this machine computes other bits with it
+        than the device that wrote it.
+        """
+        path = optional_path("run", getattr(run, "path", run))
+        if path is None:
+            raise UsageError("run=None: give a run, or a policy image")
+        if not path.is_file():
+            return cls(read_run_policy(path, text("which", which)))
+        if which != LAST:
+            raise UsageError(f"which={repr_of(which)}: {path} is one policy; give the run's folder")
+        return cls(read_policy(path))
+
+    @property
+    def observations(self) -> tuple[Channel, ...]:
+        return self.image.observations
+
+    @property
+    def actions(self) -> tuple[Channel, ...]:
+        return self.image.actions
+
+    @property
+    def experiment(self) -> str:
+        return self.image.experiment
+
+    @property
+    def environment(self) -> str:
+        return self.image.environment
+
+    @property
+    def step(self) -> int:
+        """Return the step of training whose policy it is."""
+        return self.image.step
+
+    @property
+    def seed(self) -> int:
+        """Return the seed of the training run."""
+        return self.image.seed
+
+    @property
+    def step_interval_s(self) -> float:
+        """Return the time between two actions that it was trained for."""
+        return self.image.step_interval_us / 1e6
+
+    @property
+    def shape(self) -> str:
+        """Return the widths of its layers, for example 3-64-64-1."""
+        return self.image.shape
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Return whether it has a hidden state, and its actions depend on earlier observations."""
+        return self.image.recurrence is not None
+
+    def __call__(self, observation: ArrayLike) -> NDArray[np.float32]:
+        """Return actions, float32 of shape (actions,) or (n, actions), in the units of `actions`.
+
+        observation: real numbers of shape (observations,) or (n, observations), in the units of
+        `observations`, rounded to float32. If one is not finite, the action is the safe one of its
+        contract. UsageError for another shape or type; a recurrent policy acts by episode().
+        """
+        return self._act(observation)
+
+    def episode(self, count: int = 1) -> Act:
+        """Return a function like this policy, for an episode, or for `count` of them side by side.
+
+        A recurrent policy's hidden state begins with zeros, and each call is a step of its
+        training's time.
+        """
         number = whole_number("count", count, 1, MAX_EPISODES)
         return partial(self._act, states=self.image.runner.begin(number))
 
     def _act(self, observation: ArrayLike, states: Float32Array | None = None) -> Float32Array:
-        """Return actions (actions,) or (n, actions). Raise UsageError for another shape or type."""
         image = self.image
         if image.recurrence is not None and states is None:
             raise UsageError(
@@ -187,3 +268,6 @@ class Acting:
             )
         with self._lock, np.errstate(over="ignore"):
             return image.runner.run(values, states)[1]
+
+    def __repr__(self) -> str:
+        return f"Policy({self.experiment}, step {self.step}, {self.shape}, {self.environment})"
