@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -21,16 +22,18 @@ from rltools_host.errors import UsageError
 from rltools_host.policies.contract import (
     DENSE,
     GRU,
+    LSTM,
     RESET_AT_FAULT,
     ObservationSum,
     PastAction,
     output_dim,
 )
-from rltools_host.policies.core import activations, float_literal
+from rltools_host.policies.core import float_literal
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.tree import TREE, near_path
 
 RUNTIME = TREE.root / "integrations" / "c" / "rlt_policy.h"
+PART_OF_KIND = {GRU: "GRU", LSTM: "LSTM"}  # of the runtime
 HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")
 
 
@@ -220,21 +223,28 @@ def scratch_floats(image: PolicyImage) -> int:
     return 2 * widest + products + sum(layer.state_dim for layer in recurrent)
 
 
+@cache
+def runtime() -> tuple[str, Mapping[str, int]]:
+    """Return rlt_policy.h, and the bits by which its caller selects parts: RLT_WITH_<NAME>."""
+    text = RUNTIME.read_text(encoding="utf-8")
+    bits = re.findall(r"^  RLT_WITH_(\w+) = (0x[0-9a-f]+)", text, re.MULTILINE)
+    return text, {name: int(bit, 16) for name, bit in bits}
+
+
 def sizes(image: PolicyImage) -> dict[str, object]:
     """Return the parts of rlt_policy.h that a policy needs, and its floats of scratch memory.
 
-    Raises UsageError where the runtime lacks an activation, as of one that was added to the core.
+    Raise UsageError where the runtime lacks an activation, as of one that was added to the core.
     """
-    names, runtime = [*activations()], RUNTIME.read_text()
-    parts = 0
+    bits, parts = runtime()[1], 0
     for layer in image.layers:
-        if f"  RLT_WITH_{layer.activation.upper()} = " not in runtime:
+        name = PART_OF_KIND.get(layer.kind, layer.activation.upper())
+        if name not in bits:
             raise UsageError(
                 f"{near_path(RUNTIME)} does not compute {layer.activation}: add its lines there, "
                 "or take --to arduino, which has the core itself"
             )
-        dense = 1 << names.index(layer.activation)
-        parts |= dense if layer.kind == DENSE else 0x100 if layer.kind == GRU else 0x200
+        parts |= bits[name]
     scratch, actions, outputs = scratch_floats(image), len(image.actions), output_dim(image.actions)
     return {
         "parts": f"{parts:#x}",
@@ -266,7 +276,7 @@ def c_header(image: PolicyImage) -> str:
         fields(image),
         name=name,
         guard=guard,
-        runtime=RUNTIME.read_text(encoding="utf-8"),
+        runtime=runtime()[0],
         step_interval=f"{image.step_interval_us:,}",
         observation_comment=observation_comment(image),
         action_comment=channel_comment(image.actions),
