@@ -236,7 +236,7 @@ class Search:
                 for inverse, frame in ((True, "body's"), (False, "world's")):
                     yield Hypothesis(
                         f"its {name} is in the {frame} frame",
-                        f"give it {name} in the {frame} frame",
+                        f"pass it {name} in the {frame} frame",
                         partial(self.turned, quaternion, block, inverse),
                     )
 

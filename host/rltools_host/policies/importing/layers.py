@@ -73,7 +73,7 @@ def dense(tensors: Tensors, name: str) -> Dense:
     """Return a torch.nn.Linear, whose weights are (out, in)."""
     weights = tensors[f"{name}.weight"]
     if weights.ndim != 2:
-        raise UnreadableError(f"{shown(name)} is not a dense layer: others are not read")
+        raise UnreadableError(f"{shown(name)} is not a dense layer, and no other is supported")
     bias = tensors.get(f"{name}.bias")
     return Dense(weights.T, np.zeros(weights.shape[0]) if bias is None else bias)
 
@@ -103,7 +103,7 @@ def sorted_names(names: Collection[str]) -> list[str]:
     Raise UnreadableError for more than MAX_LAYERS, which would take long to search.
     """
     if len(names) > MAX_LAYERS:
-        raise UnreadableError(f"it has {len(names):,} layers, and from 1 to {MAX_LAYERS} are taken")
+        raise UnreadableError(f"it has {len(names):,} layers, and 1 to {MAX_LAYERS} are supported")
     return sorted(names, key=in_order)
 
 
@@ -117,9 +117,9 @@ def recurrent(tensors: Tensors, name: str) -> list[Recurrent]:
         if match is not None and (match[1] or "") == name
     ]
     if any(match[4] for match in parts):
-        raise UnreadableError(f"{shown(name)} also reads time backwards, which is not taken")
+        raise UnreadableError(f"{shown(name)} also reads time backwards, which is not supported")
     if any(match[2] == "hr" for match in parts):
-        raise UnreadableError(f"{shown(name)} projects its state, which is not taken")
+        raise UnreadableError(f"{shown(name)} projects its state, which is not supported")
     numbered = takewhile(
         lambda end: f"{prefix}weight_ih{end}" in tensors, map("_l{}".format, count())
     )
@@ -176,7 +176,7 @@ def in_chain(tensors: Tensors, *, keeps_order: bool) -> list[str]:
     if len(inner) > MAX_RECURRENT or total > MAX_LAYERS:
         raise UnreadableError(
             f"it has {len(inner)} recurrent modules among {total}: at most {MAX_RECURRENT} among "
-            f"{MAX_LAYERS} are taken"
+            f"{MAX_LAYERS} are supported"
         )
 
     made = list(dict.fromkeys(match[1] or "" for match in map(any_layer, tensors) if match))
@@ -231,8 +231,8 @@ def only(tensors: Tensors, taken: Sequence[str], allowed: str, library: str) -> 
     strange = [name for name in tensors if name not in known and not re.fullmatch(allowed, name)]
     if strange:
         raise UnreadableError(
-            f"it is a {library} with {shown(min(strange))}, which is not taken: dense layers "
-            "and recurrent ones alone are"
+            f"it is a {library} with {shown(min(strange))}, which is not supported: only dense "
+            "and recurrent layers are"
         )
 
 

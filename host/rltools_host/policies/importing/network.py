@@ -194,7 +194,7 @@ class ForeignPolicy:
     step_interval_us: int | None = None
     lacks_normalizer: bool = False  # it was trained with one, which lies in another file
     notes: tuple[str, ...] = ()
-    # What it does not state and is taken to be so: "<what>, state it by <how>".
+    # What it does not state, and is assumed: "<what>, state it by <how>".
     assumed: tuple[str, ...] = ()
     # Whether `is_normalized` is one of these: a tanh is its end, and nothing says what that means.
     is_scaling_assumed: bool = False
@@ -259,7 +259,7 @@ def check_stages(stages: Sequence[Stage]) -> None:
     """Raise UnreadableError unless an image can hold the stages."""
     layers = [stage for stage in stages if isinstance(stage, Dense | Recurrent)]
     if not layers or len(layers) > MAX_LAYERS:
-        raise UnreadableError(f"it has {len(layers)} layers, and from 1 to {MAX_LAYERS} are taken")
+        raise UnreadableError(f"it has {len(layers)} layers, and 1 to {MAX_LAYERS} are supported")
     if not all(has_fitting_shapes(layer) for layer in layers):
         raise UnreadableError("a layer's weights and bias have shapes that do not fit together")
     if sum(layer.state_dim for layer in layers if isinstance(layer, Recurrent)) > MAX_STATE:

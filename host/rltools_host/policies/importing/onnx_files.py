@@ -134,13 +134,13 @@ class _Reader:
         inputs = self.inputs()
         if not 1 <= len(inputs) <= MAX_INPUTS:
             raise UnreadableError(
-                f"its model has {len(inputs)} inputs: from 1 to {MAX_INPUTS} vectors are taken"
+                f"its model has {len(inputs)} inputs: 1 to {MAX_INPUTS} vectors are supported"
             )
         if len(self.graph.node) > MAX_NODES or self.elements > MAX_ELEMENTS:
             raise UnreadableError("its model has too many nodes or numbers")
         if any(node.op_type in RECURRENT for node in self.graph.node):
             raise UnreadableError(
-                "it has a recurrent layer, and of a model of ONNX none is taken: import the "
+                "it has a recurrent layer, which is not supported in a model of ONNX: import the "
                 "state_dict(), or what the library saved"
             )
         self.widths = [width_of_input(entry) for entry in inputs]
@@ -172,7 +172,9 @@ class _Reader:
     def follow(self, node: Any) -> None:
         operator = node.op_type
         if node.domain not in ("", "ai.onnx"):
-            raise UnreadableError(f"it has an operator of {shown(node.domain)}: none is taken")
+            raise UnreadableError(
+                f"it has an operator of {shown(node.domain)}, which is not supported"
+            )
         if operator == "Constant":
             self.constants[node.output[0]] = _array(_attributes(node)["value"])
             return
@@ -262,7 +264,7 @@ class _Reader:
             return (*chain, dense(operator, others, attributes))
         if operator in ELEMENTWISE and len(others) <= 2:
             return (*chain, ELEMENTWISE[operator](width_of(chain, self.width), *others))
-        raise UnreadableError(f"it has the operator {shown(operator)}, which is not taken")
+        raise UnreadableError(f"it has the operator {shown(operator)}, which is not supported")
 
     def of_gelu(self, chain: Chain, operator: str, others: list[Array]) -> Chain:
         last = chain[-1]

@@ -196,7 +196,7 @@ def read_pickle(data: bytes) -> Any:
             elif opcode.name in machine.actions:
                 machine.actions[opcode.name](argument)
             elif opcode.name not in IGNORED:
-                raise UnreadableError(f"a pickle in it has {opcode.name}, which is not read")
+                raise UnreadableError(f"a pickle in it has {opcode.name}, which is not supported")
     except (ValueError, IndexError, TypeError, AttributeError, OverflowError, MemoryError):
         raise UnreadableError("a pickle in it is damaged") from None
     raise UnreadableError("a pickle in it has no end")

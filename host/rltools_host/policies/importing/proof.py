@@ -47,7 +47,7 @@ EPISODE_STEPS = 100  # of the samples, of a recurrent policy
 LARGEST_DIFFERENCE = 1e-6  # of actions normalized to [-1, 1]; of logits by the largest, or by 1
 ROUNDINGS = 4  # of single precision: sums in another order round otherwise
 FORMULAS = "the file's formulas"
-SAME, SCALED = "same", "scaled"  # what a file's actions are: in the target's units, or in [-1, 1]
+SAME, SCALED = "same", "scaled"  # what a file's actions are: in its own units, or in [-1, 1]
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,8 @@ def require_bounds(policy: ForeignPolicy, low: Array, high: Array) -> None:
         if not np.allclose(ends[:2], ends[2:], rtol=1e-5, atol=1e-7):
             raise BoardMismatchError(
                 f"action {index} is from {ends[0]:g} to {ends[1]:g} in the file, and from "
-                f"{ends[2]:g} to {ends[3]:g} here: with --actions scaled its range is taken to "
-                "this one, or name the target that it was trained for"
+                f"{ends[2]:g} to {ends[3]:g} here: take --actions scaled to scale its range, "
+                "or name the contract or environment that it was trained for"
             )
 
 

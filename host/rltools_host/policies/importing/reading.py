@@ -79,14 +79,16 @@ def described_policy(
     models = table(table(document, "description").get("models"), "models")
     if len(models) != 1:
         raise UnreadableError(
-            f"it describes a pipeline of {len(models)} models: one model from observations to "
-            "actions is taken"
+            f"it describes a pipeline of {len(models)} models: only one model from observations to "
+            "actions is supported"
         )
     model = table(next(iter(models.values())), "model")
     pipeline = document.get("pipeline")
     pipeline = pipeline if isinstance(pipeline, dict) else {}
     if pipeline.get("feedback_flow"):
-        raise UnreadableError("its model takes back what it gave before, which is not taken")
+        raise UnreadableError(
+            "its model takes its earlier outputs as inputs, which is not supported"
+        )
     parameters = table(model.get("parameters"), "parameters")
     if parameters.get("backend") != "onnx":
         raise UnreadableError('its model is not in ONNX: export it with export_with="onnx"')
@@ -296,7 +298,7 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
         raise UnreadableError(
             "it is in PyTorch's format from before 1.6: load it and save it again with torch.save"
         )
-    raise UnreadableError(f"it is of no kind that is read: {KNOWN} are")
+    raise UnreadableError(f"its format is not supported; supported are {KNOWN}")
 
 
 def read_normalizer(path: Path, content: bytes) -> list[Stage]:

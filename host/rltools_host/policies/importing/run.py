@@ -149,7 +149,7 @@ class ImportRequest:
     normalizer: Path | None = None
     recorded: Path | None = None
     given: Given = NOTHING_GIVEN
-    corrections: tuple[str, ...] = ()  # words of policies/importing/target.py
+    corrections: tuple[str, ...] = ()  # words of importing/corrections.py
     rate_hz: float | None = None  # that the policy was trained at
     flies: bool = True  # where there is an environment
     actions: str | None = None  # proof.SAME, proof.SCALED, or what the file says
@@ -296,12 +296,12 @@ def steps_between(rate_hz: float | None, target: Target, *, may_differ: bool) ->
     require_rate(rate_hz)
     steps = max(round(here / rate_hz), 1) if may_differ else 1
     if not abs(rate_hz * steps / here - 1) <= SAME_RATE:
-        what = "its rate, or of a whole multiple of it" if may_differ else "its rate"
+        what = "its rate, or a whole multiple of it" if may_differ else "its rate"
         if target.contract.assumed & STEP_INTERVAL_ASSUMED:
             what += f", or state that of this one by --step-interval-us {round(1e6 / rate_hz)}"
         raise UsageError(
             f"the policy is for {rate_hz:g} Hz, and {target.name} is asked at {here:g} Hz: name a "
-            f"target of {what}"
+            f"contract or environment with {what}"
         )
     return steps
 

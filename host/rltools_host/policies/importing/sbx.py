@@ -81,7 +81,7 @@ def state_of(made: Any, what: str) -> dict[str, Any]:
     """Return the fields of an object. Raise UnreadableError where it has none."""
     state = made.state if isinstance(made, Call) else None
     if not isinstance(state, dict):
-        raise UnreadableError(f"it has no {what} that is read")
+        raise UnreadableError(f"it has no {what} that can be read")
     return state
 
 
@@ -97,7 +97,7 @@ def sbx_activation_of(actor: Any, given: Given, usual: str) -> tuple[str, tuple[
     if name == "gelu":
         raise UnreadableError(
             "its activation is JAX's gelu, which approximates GELU by tanh unless its approximate "
-            "is False: that is not taken"
+            "is False, and is not supported"
         )
     name = {"exact gelu": "gelu", "swish": "silu"}.get(name, name)
     if name not in VALUES or name == "identity":
@@ -144,7 +144,7 @@ def jax_layers(parameters: Any, activation: str, output: str, last: int) -> list
         raise UnreadableError("it has no parameters of its actor")
     names = [name for name in table if name != "log_std"]
     if sorted(names) != sorted(f"Dense_{i}" for i in range(len(names))) or len(names) < last:
-        raise UnreadableError("its actor has other layers than dense ones, which are not taken")
+        raise UnreadableError("its actor has layers other than dense ones, which are not supported")
     stages: list[Stage] = []
     for index in range(min(len(names) - last + 1, MAX_LAYERS)):
         stages += [jax_dense(table[f"Dense_{index}"]), Activate(activation)]

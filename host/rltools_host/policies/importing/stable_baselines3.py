@@ -151,13 +151,14 @@ def require_known(keywords: Mapping[str, Any], kind: str) -> None:
     if not is_flat or keywords.get("features_extractor_kwargs"):
         raise UnreadableError(
             "its policy_kwargs have a features extractor of its own: dense layers that take the "
-            "observation itself are taken"
+            "observation itself are supported"
         )
     known = HARMLESS | EXTRACTORS | READ.get(kind, {"activation_fn"})
     strange = sorted(keywords.keys() - known)
     if strange:
         raise UnreadableError(
-            f"its policy_kwargs have {shown(strange[0])}, which is not read for a {kind} policy"
+            f"its policy_kwargs have {shown(strange[0])}, which is not supported for a {kind} "
+            "policy"
         )
 
 
@@ -175,7 +176,7 @@ def refuse_images(data: Mapping[str, Any]) -> None:
     if isinstance(shape, tuple) and len(shape) == 3 and kind in ("u1", "uint8"):
         raise UnreadableError(
             "its observations are images, bytes in three dimensions, whose channels the library "
-            "puts first, and which it may divide by 255: vectors of numbers are taken"
+            "puts first, and which it may divide by 255: only vectors of numbers are supported"
         )
 
 
@@ -218,7 +219,8 @@ def bounds_of(data: Mapping[str, Any], key: str) -> tuple[Array, Array] | None:
     name = class_of(space)
     if name != "Box" or not isinstance(space.state, dict):
         raise UnreadableError(
-            f"its {key.replace('_', ' ')} is a {shown(name)}: vectors of numbers, a Box, are taken"
+            f"its {key.replace('_', ' ')} is a {shown(name)}: only a Box, a vector of numbers, is "
+            "supported"
         )
     low, high = (array_of(space.state.get(end)) for end in ("low", "high"))
     if low is None or high is None or low.shape != high.shape:
@@ -275,13 +277,12 @@ def activation_of(keywords: Mapping[Any, Any], usual: str) -> str:
 
 
 def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list[Stage], bool]:
-    """Return the algorithm, or its kind, the stages, and whether their output is an action in [-1,
-    1]."""
+    """Return the algorithm, the stages, and whether their output is an action in [-1, 1]."""
     features = [name for name in tensors if "features_extractor." in name]
     if features:
         raise UnreadableError(
             f"it has a features extractor, {shown(features[0])}: dense layers "
-            "that take the observation itself are taken"
+            "that take the observation itself are supported"
         )
     if "action_net.weight" in tensors:
         inner = layers_under(tensors, "mlp_extractor.policy_net.")
@@ -320,7 +321,7 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
         only(tensors, names, critics, "TD3 or DDPG policy")
         return "TD3", perceptron(tensors, names, activation, "tanh"), True
     raise UnreadableError(
-        "its policy is none of PPO, A2C, DQN, SAC, TQC, TD3 or DDPG: others are not taken"
+        "its policy is none of PPO, A2C, DQN, SAC, TQC, TD3 or DDPG: no other is supported"
     )
 
 

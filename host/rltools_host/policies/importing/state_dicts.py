@@ -146,7 +146,7 @@ def rl_games(document: Any, given: Given) -> ForeignPolicy:
         if len(found) != 1:
             raise UnreadableError(
                 "its rl_games checkpoint does not say in which order its dense and recurrent "
-                "layers are: they are taken one behind the other, where their widths tell the order"
+                "layers are: only layers whose widths allow one order are supported"
             )
         names = found[0]
     ignored = r"a2c_network\.(critic|value|sigma|actor_cnn_none).*|(value|running)_mean_std.*"

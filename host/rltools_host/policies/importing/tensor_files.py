@@ -66,12 +66,12 @@ class Archive:
             raise UnreadableError(f"the entry {shown(name)} of its archive is damaged") from None
         except STRANGE:
             raise UnreadableError(
-                f"the entry {shown(name)} of its archive is packed in a way that is not read"
+                f"the entry {shown(name)} of its archive is packed in a way that is not supported"
             ) from None
         self._bytes += len(data)
         if len(data) > MAX_ENTRY_BYTES or self._bytes > MAX_BYTES:
             raise UnreadableError(
-                f"it unpacks to more than is read, {MAX_ENTRY_BYTES:,} bytes an entry and "
+                f"it unpacks to more than {MAX_ENTRY_BYTES:,} bytes an entry, or "
                 f"{MAX_BYTES:,} in all"
             )
         return data
@@ -176,7 +176,9 @@ class _Reader:
             if len(size) != len(stride) or len(size) > MAX_DIMENSIONS or type(key) is not str:
                 raise ValueError
         except (TypeError, ValueError, AttributeError, KeyError):
-            raise UnreadableError("a tensor in it has a type or offset that is not read") from None
+            raise UnreadableError(
+                "a tensor in it has a type or offset that is not supported"
+            ) from None
         flat = self.storage(key, dtype)
         elements = math.prod(size)
         self.elements += elements
@@ -234,6 +236,6 @@ def read_safetensors(data: bytes) -> tuple[dict[str, Array], dict[str, str]]:
 def _tensor(entry: Mapping[str, Any]) -> Array:
     kind, shape = entry["dtype"], entry["shape"]
     if kind not in DTYPES or len(shape) > MAX_DIMENSIONS:
-        raise UnreadableError("a tensor in it has a type or a shape that is not read")
+        raise UnreadableError("a tensor in it has a type or a shape that is not supported")
     numbers = np.frombuffer(entry["data"], DTYPES[kind]).reshape(shape)
     return doubles(numbers, is_bfloat16=kind == "BF16")

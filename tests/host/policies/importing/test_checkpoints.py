@@ -99,7 +99,7 @@ def test_the_image_gives_the_librarys_outputs_and_choices(golden: GoldenChoices)
 )
 def test_other_layers_of_jax_than_dense_ones_are_refused(names: tuple[str, ...], last: int) -> None:
     table = {name: {"kernel": np.eye(2), "bias": np.zeros(2)} for name in (*names, "log_std")}
-    with pytest.raises(UnreadableError, match=r"^its actor has other layers than dense ones"):
+    with pytest.raises(UnreadableError, match=r"^its actor has layers other than dense ones"):
         jax_layers({"params": table}, "tanh", "identity", last)
 
 

@@ -323,7 +323,7 @@ def edited(path: Path, target: Path, change: Callable[[dict[str, Any]], None]) -
         (spaces.Discrete(3), "its action space and its network contradict each other"),
         (spaces.MultiDiscrete([2, 3]), "its action space and its network contradict each other"),
         (spaces.Discrete(1), "no counts of choices from 2 to 256"),
-        (spaces.MultiBinary(4), 'its action space is a "MultiBinary": vectors of numbers, a Box'),
+        (spaces.MultiBinary(4), 'its action space is a "MultiBinary": only a Box'),
     ],
 )
 def test_a_space_that_contradicts_the_network_is_refused(
@@ -361,10 +361,10 @@ REFUSALS = {
     "{SAC} --contract pendulum --no-fly": "has no effect without --environment",
     "{SAC} --contract pendulum --rate 50": "is for 50 Hz, and the contract pendulum is asked at",
     "{CELL} --environment gym:Pendulum-v1 --activation relu --output-activation tanh --rate 5": (
-        "is for 5 Hz, and Pendulum-v1 is asked at 20 Hz: name a place of its rate"
+        "is for 5 Hz, and Pendulum-v1 is asked at 20 Hz: name a contract or environment"
     ),
     "{CELL} --contract pendulum --activation relu --output-activation tanh --rate 3": (
-        "is for 3 Hz, and the contract pendulum is asked at 20 Hz: name a place of its rate, or of "
+        "is for 3 Hz, and the contract pendulum is asked at 20 Hz: name a contract or"
     ),
     "{SAC} --contract pendulum --correct sign": "known are actions:0.5",
     "{SAC} --contract pendulum --out {FOLDER}": "is not empty: choose another folder",

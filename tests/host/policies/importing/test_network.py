@@ -143,7 +143,7 @@ def test_what_an_image_can_hold(stages: Sequence[Stage]) -> None:
 @pytest.mark.parametrize(
     ("stages", "sentence"),
     [
-        ([], "it has 0 layers, and from 1 to 32 are taken"),
+        ([], "it has 0 layers, and 1 to 32 are supported"),
         ([norm(3, 0.0, 1.0)], "it has 0 layers"),
         ([dense(1, 1)] * (MAX_LAYERS + 1), "it has 33 layers"),
         ([Dense(np.zeros((1, WIDEST + 1)), np.zeros(WIDEST + 1))], "shapes that do not fit"),

@@ -37,13 +37,13 @@ def test_rates_that_are_the_places(rate_hz: float | None) -> None:
 @pytest.mark.parametrize(("rate_hz", "steps"), [(50.0, 2), (50.4, 2), (20.0, 5), (1.0, 100)])
 def test_a_state_may_move_on_more_slowly_than_a_place_asks(rate_hz: float, steps: int) -> None:
     assert steps_between(rate_hz, HERE, may_differ=True) == steps
-    with pytest.raises(UsageError, match=r"Hz: name a place of its rate$"):
+    with pytest.raises(UsageError, match=r"Hz: name a contract or environment with its rate$"):
         steps_between(rate_hz, HERE, may_differ=False)
 
 
 @pytest.mark.parametrize("rate_hz", [200.0, 66.7, 51.0, 45.0])
 def test_a_rate_that_is_no_whole_part(rate_hz: float) -> None:
-    with pytest.raises(UsageError, match=r"a place of its rate, or of a whole multiple of it$"):
+    with pytest.raises(UsageError, match=r"with its rate, or a whole multiple of it$"):
         steps_between(rate_hz, HERE, may_differ=True)
 
 
