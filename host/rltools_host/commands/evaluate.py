@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import numpy as np
 import typer
@@ -50,18 +50,24 @@ def run(
     folder = RunFolder.open(run_name)
     request = request or EvaluationRequest()
     evaluation, notes = evaluated(folder, request)
-    document, lines = {**evaluation.document(), "notes": notes}, evaluation.lines()
+    document, lines = evaluation.document(), evaluation.lines()
     if request.trace is not None:
         document["trace"] = str(request.trace)
         lines.append(f"  trace    {near_path(request.trace)}")
-    show(document, lines, as_json)
+    show(document, notes, lines, as_json)
     return evaluation
 
 
-def show(document: Mapping[str, Any], lines: Sequence[str], as_json: bool) -> None:
-    for note in document["notes"]:
+def show(
+    document: Mapping[str, object], notes: Sequence[str], lines: Sequence[str], as_json: bool
+) -> None:
+    for note in notes:
         aside(f"note: {note}")
-    print(json.dumps(document) if as_json else "\n".join(in_columns(lines, columns(sys.stdout))))
+    print(
+        json.dumps({**document, "notes": notes})
+        if as_json
+        else "\n".join(in_columns(lines, columns(sys.stdout)))
+    )
 
 
 def of_group(
@@ -89,13 +95,13 @@ def of_group(
 
 
 def group_document(
-    group: GroupFolder, found: Mapping[RunName, Found], notes: list[str], **fields: Any
-) -> dict[str, Any]:
+    group: GroupFolder, found: Mapping[RunName, Found], **fields: object
+) -> dict[str, object]:
     evaluations = [
         {**each.document(), "variant": name.variant, "training_seed": name.seed}
         for name, each in found.items()
     ]
-    return {"group": str(group.path), "evaluations": evaluations, **fields, "notes": notes}
+    return {"group": str(group.path), "evaluations": evaluations, **fields}
 
 
 def evaluate_group(name: str, request: EvaluationRequest, as_json: bool) -> None:
@@ -112,9 +118,9 @@ def evaluate_group(name: str, request: EvaluationRequest, as_json: bool) -> None
         }
         for variant in group.variants
     ]
-    document = group_document(group, found, notes, summary=summary)
+    document = group_document(group, found, summary=summary)
     width = columns(sys.stdout)
-    show(document, [*lines_of(found, width), "", *summary_lines(summary, width)], as_json)
+    show(document, notes, [*lines_of(found, width), "", *summary_lines(summary, width)], as_json)
 
 
 def lines_of(found: dict[RunName, Evaluation], width: int = UNLIMITED) -> list[str]:
@@ -178,12 +184,12 @@ def evaluate_gate(
         rates = [result.all.rate for result in found.values()]
         rate = statistics.fmean(rates)
         fields = {"gate": gate.name, "success_rate": rate, "success_rate_worst": min(rates)}
-        document = group_document(group, found, notes, **fields)
-        show(document, gate_lines(gate, found, rate, columns(sys.stdout)), as_json)
+        document = group_document(group, found, **fields)
+        show(document, notes, gate_lines(gate, found, rate, columns(sys.stdout)), as_json)
     else:
         result, own_notes = fly_run(RunFolder.open(name), gate, is_kept, which)
-        document = {**result.document(), "notes": notes + own_notes}
-        show(document, result.lines(columns(sys.stdout)), as_json)
+        notes += own_notes
+        show(result.document(), notes, result.lines(columns(sys.stdout)), as_json)
         rate = result.all.rate
     if least is not None and rate < least:
         raise GateError(

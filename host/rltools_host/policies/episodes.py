@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import subprocess
 import warnings
@@ -18,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -234,12 +234,12 @@ def core_outcomes(
 ) -> list[EpisodeEnd]:
     """Play episodes in the core's simulator, the same as a board evaluates with this seed."""
     command = simulator(image, episodes, seed, "starts", hyperparameters)
-    said, rows = simulated(command, image)
+    summary, rows = simulated(command, image)
     starts = rows[:, : len(image.observations)]
     return [
-        EpisodeEnd(float(value), int(steps), bool(terminated), start)
+        EpisodeEnd(value, steps, terminated, start)
         for value, steps, terminated, start in zip(
-            said["returns"], said["steps"], said["terminated"], starts, strict=True
+            summary.returns, summary.steps, summary.terminated, starts, strict=True
         )
     ]
 
@@ -249,17 +249,17 @@ def core_episodes(
 ) -> list[Episode]:
     """Play the episodes of core_outcomes(), and return every step."""
     command = simulator(image, episodes, seed, "steps", hyperparameters)
-    said, rows = simulated(command, image)
+    summary, rows = simulated(command, image)
     seen = len(image.observations)
-    ends = np.cumsum([0, *said["steps"]])
+    ends = np.cumsum([0, *summary.steps])
     return [
         Episode(
             observations=rows[begin:end, :seen],
             actions=rows[begin:end, seen:-1],
             rewards=rows[begin:end, -1].astype(float),
             seed=seed,
-            step_s=float(said["step_s"]),
-            terminated=bool(said["terminated"][number]),
+            step_s=summary.step_s,
+            terminated=summary.terminated[number],
             number=number,
         )
         for number, (begin, end) in enumerate(pairwise(ends))
@@ -279,7 +279,16 @@ def simulator(
     return [str(program), str(episodes), str(seed), kept, *given]
 
 
-def simulated(command: Sequence[str], image: PolicyImage) -> tuple[dict[str, Any], Float32Array]:
+class Summary(msgspec.Struct):
+    """The summary that host/native/simulate.cpp prints, with a value for each episode."""
+
+    step_s: float
+    returns: list[float]
+    steps: list[int]
+    terminated: list[bool]
+
+
+def simulated(command: Sequence[str], image: PolicyImage) -> tuple[Summary, Float32Array]:
     """Run the program, and return its summary and its rows (steps, observation_dim + action_dim +
     1)."""
     result = subprocess.run(command, input=image.data, capture_output=True, timeout=LONGEST_S)
@@ -289,11 +298,9 @@ def simulated(command: Sequence[str], image: PolicyImage) -> tuple[dict[str, Any
     try:
         result.check_returncode()
         line, _, data = result.stdout.partition(b"\n")
-        said: dict[str, Any] = json.loads(line)
-        if not {"returns", "steps", "terminated", "step_s"} <= said.keys():
-            raise KeyError(line)
-        return said, np.frombuffer(data, "<f4").reshape(-1, width)
-    except (subprocess.CalledProcessError, AttributeError, KeyError, TypeError, ValueError):
+        summary = msgspec.json.decode(line, type=Summary)
+        return summary, np.frombuffer(data, "<f4").reshape(-1, width)
+    except (subprocess.CalledProcessError, msgspec.MsgspecError, ValueError):
         raise BuildError(
             f"{command[0]} ended with code {result.returncode} and printed no returns: "
             f"delete {PROJECT.board_build('host')}, it is made again"

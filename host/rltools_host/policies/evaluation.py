@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -91,48 +90,48 @@ class Evaluation:
         """Return the evaluation with the return at which a Gymnasium task counts as solved."""
         return self if task is None else replace(self, success_return=task.solved_return)
 
-    def worst(self) -> list[dict[str, Any]]:
-        """Return the episodes with the lowest returns, the lowest first."""
-        order = sorted(range(self.episodes), key=lambda index: self.returns[index])
-        return [
-            {
-                **({"seed": self.seed + index} if self.is_in_gymnasium else {"episode": index}),
-                "return": self.outcomes[index].episode_return,
-                "steps": self.outcomes[index].steps,
-                "terminated": self.outcomes[index].terminated,
-                "start": dict(
-                    zip(
-                        (channel.name for channel in self.image.observations),
-                        self.outcomes[index].start.tolist(),
-                        strict=True,
-                    )
-                ),
-            }
-            for index in order[:MAX_WORST]
-        ]
+    def worst(self) -> list[int]:
+        """Return the indices of the episodes with the lowest returns, the lowest first."""
+        return sorted(range(self.episodes), key=lambda index: self.returns[index])[:MAX_WORST]
 
-    def unusual(self, start: Mapping[str, float]) -> list[str]:
-        """Return the channels of a first observation that differ most from the other episodes'
-        ones, as text. Where all episodes begin equally there are none."""
+    def unusual(self, index: int) -> list[str]:
+        """Return the channels of an episode's first observation that differ most from the others.
+
+        They are texts, such as "angle 3.1 rad". There are none where all episodes begin equally.
+        """
         starts = np.array([outcome.start for outcome in self.outcomes], float)
         spread = starts.std(axis=0)
-        values = np.array(list(start.values()), float)
+        values = starts[index]
         varies = spread > 1e-6 * np.maximum(1.0, np.abs(starts).max(axis=0))
         distance = np.abs(values - starts.mean(axis=0)) / np.where(varies, spread, 1.0)
         order = np.argsort(-np.where(varies, distance, -1.0), kind="stable")
         channels = self.image.observations
         return [
-            f"{channels[index].name} {values[index]:.3g} {channels[index].unit}".removesuffix(" 1")
-            for index in sorted(order[:MAX_CHANNELS])
-            if varies[index]
+            f"{channels[number].name} {values[number]:.3g} {channels[number].unit}".removesuffix(
+                " 1"
+            )
+            for number in sorted(order[:MAX_CHANNELS])
+            if varies[number]
         ]
 
-    def begun_from(self, worst: Mapping[str, Any]) -> tuple[str, str]:
-        """Return the name of one of worst(), and what is unusual in its first observation."""
-        which = f"seed {worst['seed']}" if "seed" in worst else f"episode {worst['episode']}"
-        return which, ", ".join(self.unusual(worst["start"])) or "where all begin"
+    def begun_from(self, index: int) -> tuple[str, str]:
+        """Return the name of an episode, and what is unusual in its first observation."""
+        which = f"seed {self.seed + index}" if self.is_in_gymnasium else f"episode {index}"
+        return which, ", ".join(self.unusual(index)) or "where all begin"
 
-    def document(self) -> dict[str, Any]:
+    def worst_document(self, index: int) -> dict[str, object]:
+        """Return what --json prints of one of worst()."""
+        outcome = self.outcomes[index]
+        names = (channel.name for channel in self.image.observations)
+        return {
+            **({"seed": self.seed + index} if self.is_in_gymnasium else {"episode": index}),
+            "return": outcome.episode_return,
+            "steps": outcome.steps,
+            "terminated": outcome.terminated,
+            "start": dict(zip(names, outcome.start.tolist(), strict=True)),
+        }
+
+    def document(self) -> dict[str, object]:
         """Return what --json prints."""
         lengths = [outcome.steps for outcome in self.outcomes]
         return {
@@ -148,7 +147,7 @@ class Evaluation:
             "length_mean": float(np.mean(lengths)),
             "lengths": lengths,
             "terminated": [outcome.terminated for outcome in self.outcomes],
-            "worst": self.worst(),
+            "worst": [self.worst_document(index) for index in self.worst()],
             "success_rate": self.success_rate,
             "success_return": self.success_return,
         }
@@ -192,12 +191,13 @@ class Evaluation:
     def worst_lines(self) -> list[str]:
         """Return a line for each of worst()."""
         lines: list[str] = []
-        for worst in self.worst() if self.episodes > MAX_WORST else ():
-            which, start = self.begun_from(worst)
-            end = ", terminated" if worst["terminated"] else ""
+        for index in self.worst() if self.episodes > MAX_WORST else ():
+            which, start = self.begun_from(index)
+            outcome = self.outcomes[index]
+            end = ", terminated" if outcome.terminated else ""
             lines.append(
-                f"  {'worst' if not lines else '     '}    {one_decimal(worst['return'])} "
-                f"in {worst['steps']:,} steps{end}: {which}, from {start}"
+                f"  {'worst' if not lines else '     '}    {one_decimal(outcome.episode_return)} "
+                f"in {outcome.steps:,} steps{end}: {which}, from {start}"
             )
         return lines
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import numpy as np
 
@@ -142,7 +141,7 @@ def number_list(values: Float32Array) -> str:
     return ", ".join(map(float_literal, values.tolist()))
 
 
-def fields(image: PolicyImage) -> dict[str, Any]:
+def fields(image: PolicyImage) -> dict[str, object]:
     """Return the values that several exports' templates take: of the policy, and of the contract
     where it acts."""
     return {

@@ -18,7 +18,7 @@ from rltools_host.build.description import ranges_of
 from rltools_host.policies import export
 from rltools_host.policies.contract import DENSE, GRU, LSTM, choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.policies.onnx_model import contract, encode_onnx, known, require_no_masks
+from rltools_host.policies.onnx_model import contract_text, encode_onnx, known, require_no_masks
 from rltools_host.runs.checkpoint import TensorEntry, safetensors_header, with_header
 
 # Activations of the core's list as functions of PyTorch's.
@@ -62,7 +62,7 @@ def encode_safetensors(image: PolicyImage) -> bytes:
     The metadata has the contract and the activations.
     """
     activations = [layer.activation for layer in image.layers]
-    metadata = {"contract": json.dumps(contract(image)), "activations": json.dumps(activations)}
+    metadata = {"contract": contract_text(image), "activations": json.dumps(activations)}
     return safetensors_file(tensors(image), metadata)
 
 

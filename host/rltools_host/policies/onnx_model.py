@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+import msgspec
 import numpy as np
 
 from rltools_host.build import experiments, tools
-from rltools_host.build.description import Channel, channels, ranges_of
+from rltools_host.build.description import MOST_STEP_INTERVAL_US, Channel, channels, ranges_of
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.lines import aside
 from rltools_host.policies.contract import (
@@ -22,7 +23,6 @@ from rltools_host.policies.contract import (
     RESET_AT_PAUSE,
     RESET_AT_STALE_INPUT,
     Layer,
-    Recurrence,
     choices_of,
     masks_of,
 )
@@ -75,40 +75,73 @@ def known(table: Mapping[str, T], activation: str, framework: str) -> T:
     return table[activation]
 
 
-def recurrence(of: Recurrence) -> dict[str, Any]:
-    """Return when the hidden state moves on, and when it is zero."""
-    return {
-        "trained_interval_us": of.trained_interval_us,
-        "most_pause_us": of.most_pause_us,
-        "state_dim": of.state_dim,
-        "reset_at": [name for bit, name in RESETS.items() if of.reset_at & bit],
-    }
+Interval = Annotated[int, msgspec.Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
 
 
-def contract(image: PolicyImage) -> dict[str, Any]:
-    """Return what a user has to know of inputs and outputs."""
+class ExportedChannel(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """A channel in an exported contract."""
 
-    def rows(of: Sequence[Channel]) -> list[dict[str, Any]]:
+    name: str
+    unit: str
+    minimum: float
+    maximum: float
+    choices: tuple[str, ...] = ()
+
+
+class ExportedRecurrence(msgspec.Struct):
+    """The step with which the hidden state moves on, and when it is zero."""
+
+    trained_interval_us: Interval
+    most_pause_us: int
+    state_dim: int
+    reset_at: list[str]
+
+
+class ExportedContract(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """The inputs and outputs of an exported policy, as its metadata states them."""
+
+    experiment: str
+    environment: str
+    state_sha256: str
+    step_interval_us: Interval
+    recurrence: ExportedRecurrence | None = None
+    observations: list[ExportedChannel]
+    actions: list[ExportedChannel]
+
+
+def contract_text(image: PolicyImage) -> str:
+    """Return the contract as JSON, for the metadata of models."""
+
+    def exported(channels: Sequence[Channel]) -> list[ExportedChannel]:
         return [
-            {
-                "name": c.name,
-                "unit": "choice" if c.choices else c.unit,
-                "minimum": c.minimum,
-                "maximum": c.maximum,
-                **({"choices": [*c.choices]} if c.choices else {}),
-            }
-            for c in of
+            ExportedChannel(
+                name=channel.name,
+                unit="choice" if channel.choices else channel.unit,
+                minimum=channel.minimum,
+                maximum=channel.maximum,
+                choices=channel.choices,
+            )
+            for channel in channels
         ]
 
-    return {
-        "experiment": image.experiment,
-        "environment": image.environment,
-        "state_sha256": image.state_sha256,
-        "step_interval_us": image.step_interval_us,
-        **({} if image.recurrence is None else {"recurrence": recurrence(image.recurrence)}),
-        "observations": rows(image.observations),
-        "actions": rows(image.actions),
-    }
+    recurrence = None
+    if image.recurrence is not None:
+        recurrence = ExportedRecurrence(
+            image.recurrence.trained_interval_us,
+            image.recurrence.most_pause_us,
+            image.recurrence.state_dim,
+            [name for bit, name in RESETS.items() if image.recurrence.reset_at & bit],
+        )
+    contract = ExportedContract(
+        experiment=image.experiment,
+        environment=image.environment,
+        state_sha256=image.state_sha256,
+        step_interval_us=image.step_interval_us,
+        recurrence=recurrence,
+        observations=exported(image.observations),
+        actions=exported(image.actions),
+    )
+    return json.dumps(msgspec.to_builtins(contract))
 
 
 def sampled_observations(image: PolicyImage) -> Float32Array:
@@ -296,7 +329,7 @@ def encode_onnx(image: PolicyImage) -> bytes:
         ir_version=IR_VERSION,
         producer_name="rltools",
     )
-    make.set_model_props(model, {"contract": json.dumps(contract(image))})
+    make.set_model_props(model, {"contract": contract_text(image)})
     checker.check_model(model, full_check=True)
     data: bytes = model.SerializeToString()
     require_same_actions(image, data)

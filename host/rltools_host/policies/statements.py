@@ -3,9 +3,8 @@ action, and the source of its step's time. What nobody states is assumed, and re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TypedDict
 
 from rltools_host.policies.contract import (
     ENTRY_AT_REST,
@@ -32,6 +31,14 @@ LATER = {  # flags of an image, which are not as old as the format
 }
 
 
+class AssumedValues(TypedDict, total=False):
+    """Values that are assumed because nobody states them, by the keys of `--json`."""
+
+    step_interval_us: int
+    safe_action: list[float | None]  # null where it is stated
+    entry: dict[str, float]
+
+
 def stated_safe_action(image: PolicyImage, given: SafeAction = ()) -> SafeAction:
     """Return for each action the given value, else that of its run or its contract, else None."""
     known = image.stated.safe_action or (None,) * len(image.actions)
@@ -41,12 +48,12 @@ def stated_safe_action(image: PolicyImage, given: SafeAction = ()) -> SafeAction
     return tuple(before if now is None else now for before, now in both)
 
 
-def assumed_values(image: PolicyImage, has_safe_action: bool = True) -> dict[str, Any]:
+def assumed_values(image: PolicyImage, has_safe_action: bool = True) -> AssumedValues:
     """Return what is assumed because nobody states it, by the keys of `--json`.
 
     A safe action has null where it is stated.
     """
-    found: dict[str, Any] = {}
+    found: AssumedValues = {}
     if image.stated.assumed & STEP_INTERVAL_ASSUMED:
         found["step_interval_us"] = image.step_interval_us
     stated = stated_safe_action(image)
@@ -67,7 +74,7 @@ def assumptions(image: PolicyImage, safe: str | None, interval: str) -> list[str
     safe, interval: the words that state them; safe is None where the safe action has no part.
     """
     lines = []
-    values: Mapping[str, Any] = assumed_values(image, safe is not None)
+    values = assumed_values(image, safe is not None)
     if "step_interval_us" in values:
         source = INTERVAL_SOURCES[image.stated.interval_from]
         lines.append(

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from rltools_host.build.description import MOST_STEP_INTERVAL_US
 from rltools_host.files import parse_json
 from rltools_host.policies.importing.layers import module, only, tensors_of
 from rltools_host.policies.importing.network import (
@@ -24,6 +23,7 @@ from rltools_host.policies.importing.network import (
 )
 from rltools_host.policies.importing.pickles import UnreadableError
 from rltools_host.policies.importing.state_dicts import Given
+from rltools_host.policies.onnx_model import ExportedContract
 
 TEXTS = ("activations", "contract")  # of the metadata
 EXPORTED = {"mean", "inverse_std", "lowest", "highest"}
@@ -34,7 +34,7 @@ def is_exported(document: Any) -> bool:
 
 
 def exported_policy(
-    document: dict[str, Any], texts: Mapping[str, str], given: Given
+    document: Mapping[str, object], texts: Mapping[str, str], given: Given
 ) -> ForeignPolicy:
     """Return the policy of layers 0, 1 ... with the activations and the contract of the file's
     metadata."""
@@ -85,26 +85,6 @@ def exported_policy(
         step_interval_us=interval_us,
         channel_names=tuple(row.name for row in rows),
     )
-
-
-class Row(msgspec.Struct):
-    """A channel of an exported contract."""
-
-    name: str
-    minimum: float
-    maximum: float
-    choices: tuple[str, ...] = ()
-
-
-class Memory(msgspec.Struct):
-    trained_interval_us: Annotated[int, msgspec.Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
-
-
-class ExportedContract(msgspec.Struct):
-    step_interval_us: Annotated[int, msgspec.Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
-    observations: list[Row]
-    actions: list[Row]
-    recurrence: Memory | None = None
 
 
 def exported_texts(texts: Mapping[str, str]) -> tuple[list[str], ExportedContract] | None:
