@@ -25,7 +25,6 @@ from rltools_host.policies.importing.network import (
 )
 from rltools_host.policies.importing.proof import (
     Proof,
-    by,
     checked,
     choose,
     image_of,
@@ -48,22 +47,6 @@ PROOF = Proof("the formulas", 1000, 1e-6, 1e-8)
 
 
 # -- words and bounds ------------------------------------------------------------------------------
-
-
-def test_a_proof_in_words() -> None:
-    line = "1,000 observations: actions at most 1.0e-06 from the formulas"
-    assert PROOF.line() == line
-    rounded = replace(PROOF, difference=2e-6, rounding=1e-6)
-    assert rounded.line() == (
-        "1,000 observations: actions at most 2.0e-06 from the formulas, whose own rounding is up "
-        "to 1.0e-06"
-    )
-    in_time = replace(PROOF, episodes=10).line()
-    assert in_time == line.replace("observations:", "observations in 10 episodes:")
-    assert "in 1 episode:" in replace(PROOF, episodes=1).line()
-    chosen = replace(PROOF, same_choices=998)
-    assert chosen.line() == f"{line.replace('actions', 'outputs')}, 998 choices the same"
-    assert (by(PROOF), by(replace(PROOF, chosen_by="a file"))) == ("the formulas", "a file")
 
 
 def test_the_limit_is_rounding_where_that_is_more() -> None:
@@ -170,10 +153,6 @@ def test_what_takes_an_output_to_the_range(
             *(UNLIKE, None, BoardMismatchError, "action 0 is from 0 to 5 in the file, and from 0 "),
         ),
         (
-            policy(is_normalized=True, action_bounds=bounds(-0.1, 4.0)),
-            *(UNLIKE, None, BoardMismatchError, "action 0 is from -0.1 to 4 in the file, and from"),
-        ),
-        (
             policy(outputs=3, is_normalized=True),
             *(CHOICES, None, BoardMismatchError, "the actions here are choices among names"),
         ),
@@ -182,16 +161,8 @@ def test_what_takes_an_output_to_the_range(
             *(CHOICES, None, BoardMismatchError, "chooses from 2 and 1, and here it is from 3: na"),
         ),
         (
-            policy(choices=(2,)),
-            *(ALL_ONE, None, BoardMismatchError, "from 2, and here actions are numbers: name the"),
-        ),
-        (
             policy(outputs=2),
             *(ALL_ONE, None, BoardMismatchError, "policy has 2 actions, and there are 1 here: na"),
-        ),
-        (
-            policy(outputs=2),
-            *(CHOICES, None, BoardMismatchError, "policy has 2 outputs, and there are 3 here: na"),
         ),
         (
             policy(taken=2),
