@@ -116,8 +116,8 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
         lines = lines_of(imported)
         if finding is not None:
             lines += [f"  {line}" for line in finding.lines(imported.target.name)]
-        told = [f"  run   {near_path(folder.path)}", f"  next  {next_step(imported, folder)}"]
-        print("\n".join([*in_columns(lines, columns(sys.stdout)), *told]))
+        last = [f"  run   {near_path(folder.path)}", f"  next  {next_step(imported, folder)}"]
+        print("\n".join([*in_columns(lines, columns(sys.stdout)), *last]))
     return folder
 
 

@@ -61,7 +61,7 @@ def push(request: PushRequest, json_output: bool = False) -> PushResult:
         line.clear()
     if outcome.activated:
         note_its_end(place)
-    return told(outcome, json_output)
+    return print_json(outcome, json_output)
 
 
 def note_its_end(place: PolicyPlace) -> None:
@@ -73,7 +73,7 @@ def note_its_end(place: PolicyPlace) -> None:
         )
 
 
-def told(outcome: PushResult, json_output: bool) -> PushResult:
+def print_json(outcome: PushResult, json_output: bool) -> PushResult:
     if json_output:
         print(json.dumps(asdict(outcome)))
     return outcome
@@ -118,7 +118,7 @@ def push_command(
 def confirm(place: PolicyPlace, json_output: bool = False) -> PushResult:
     outcome: PushResult = policies_of(place).confirm(place)
     print(f"confirmed: {short(outcome.active_sha256 or '')} is active in slot {outcome.slot}")
-    return told(outcome, json_output)
+    return print_json(outcome, json_output)
 
 
 def roll_back(place: PolicyPlace, json_output: bool = False) -> PushResult:
@@ -128,7 +128,7 @@ def roll_back(place: PolicyPlace, json_output: bool = False) -> PushResult:
     else:
         acts = "the compiled-in policy" if outcome.activated else "no policy"
         print(f"rolled back: {acts} is active")
-    return told(outcome, json_output)
+    return print_json(outcome, json_output)
 
 
 CONFIRM_EXAMPLE = "confirm --board qemu-cortex-m7 --port /dev/pts/3"

@@ -35,7 +35,7 @@ CORE = "core"
 GYMNASIUM = "gymnasium"
 SIMULATORS = (CORE, GYMNASIUM)
 USUAL_EPISODES, USUAL_SEED = 100, 0
-MAX_WORST = 3  # episodes that are told
+MAX_WORST = 3  # episodes that are reported
 MAX_CHANNELS = 4  # of what such an episode began from
 
 
@@ -370,7 +370,7 @@ def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]
     notes = unfinished(folder, image)
     try:
         present = experiments.describe(subject_of_run(folder.content))
-    except RltError:  # which matters to the core's simulator only, and that has said so
+    except RltError:  # which matters to the core's simulator only, which has reported it
         return notes
     if present.fingerprint != image.fingerprint:
         what = learning_difference(folder.content.learning, present.learning)

@@ -68,7 +68,9 @@ def exported_policy(
     bounds = np.ravel(table["lowest"]), np.ravel(table["highest"])
     if contract is None:
         if widths(stages)[1] != bounds[0].size:
-            raise UnreadableError("it chooses: import the policy.safetensors of its export")
+            raise UnreadableError(
+                "its actions are discrete: import the policy.safetensors of its export"
+            )
         return ForeignPolicy("rlt export", tuple(stages), True, action_bounds=bounds)
     choices = tuple(len(row.choices) for row in contract.actions if row.choices)
     memory = contract.recurrence

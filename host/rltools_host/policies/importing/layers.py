@@ -179,9 +179,9 @@ def in_chain(tensors: Tensors, *, keeps_order: bool) -> list[str]:
             f"{MAX_LAYERS} are supported"
         )
 
-    made = list(dict.fromkeys(match[1] or "" for match in map(any_layer, tensors) if match))
-    if keeps_order and follow_on(tensors, [made]):
-        return made
+    stored = list(dict.fromkeys(match[1] or "" for match in map(any_layer, tensors) if match))
+    if keeps_order and follow_on(tensors, [stored]):
+        return stored
 
     def merged(positions: Sequence[int]) -> list[str]:
         own, others = iter(inner), iter(names)

@@ -233,8 +233,8 @@ class _Reader:
 
     def product(self, first: str, second: str) -> Chain:
         """Return x times a function of x: SiLU, or a part of GELU."""
-        for x, made in ((first, second), (second, first)):
-            before, behind = self.chains[x], self.chains[made]
+        for x, function in ((first, second), (second, first)):
+            before, behind = self.chains[x], self.chains[function]
             if behind == (*before, Activate("sigmoid")):
                 return (*before, Activate("silu"))
             if behind[:-1] == before and behind[-1:] == (Erf(plus_one=True),):

@@ -115,7 +115,7 @@ def to_normalized(policy: ForeignPolicy, contract: Contract, actions: str | None
     """Return the stages that take the policy's output to [-1, 1]; none for discrete actions."""
     if choices_of(contract.actions):
         if actions is not None:
-            raise UsageError(f"--actions {actions}: the actions here are choices: leave it out")
+            raise UsageError(f"--actions {actions}: the actions here are discrete: leave it out")
         return []
     low, high = ranges_of(contract.actions, np.float64)
     if policy.is_normalized and actions == SAME and not policy.is_scaling_assumed:
@@ -171,12 +171,11 @@ def require_shapes(policy: ForeignPolicy, contract: Contract) -> None:
     here = tuple(len(channel.choices) for channel in contract.actions if channel.choices)
     if here and policy.is_normalized:
         raise BoardMismatchError(
-            "the actions here are choices among names, and the file's policy gives numbers from -1 "
-            "to 1"
+            "the actions here are discrete, and the file's policy returns numbers from -1 to 1"
         )
     if policy.choices and policy.choices != here:
         raise BoardMismatchError(
-            f"the file's policy chooses from {counted(policy.choices)}, and here {chosen(here)}: "
+            f"the file's policy has {counted(policy.choices)} choices, and here {chosen(here)}: "
             "name the contract or the environment that it was trained for"
         )
     for kind, theirs, ours in (
@@ -195,7 +194,7 @@ def counted(choices: Sequence[int]) -> str:
 
 
 def chosen(choices: Sequence[int]) -> str:
-    return f"it is from {counted(choices)}" if choices else "actions are numbers"
+    return f"there are {counted(choices)}" if choices else "actions are continuous"
 
 
 def require_bounds(policy: ForeignPolicy, low: Array, high: Array) -> None:
@@ -389,8 +388,8 @@ def count_same_choices(
     others = (gap > 2 * proof.limit * scale).any(axis=1)
     if others.any():
         raise VerificationError(
-            f"the image chooses otherwise than {by(proof)} in {others.sum()} of {len(outputs)} "
-            "observations: it was not made a run"
+            f"the image has other choices than {by(proof)} in {others.sum()} of {len(outputs)} "
+            "observations: no run was made"
         )
     return int((ours == theirs).all(axis=1).sum())
 
@@ -417,6 +416,6 @@ def checked(proof: Proof) -> Proof:
         unit = "half their range" if proof.same_choices is None else "the largest"
         raise VerificationError(
             f"the image gives other {proof.numbers} than {proof.what}, by up to "
-            f"{proof.difference:.1e} of {unit} and not {proof.limit:.0e}: it was not made a run"
+            f"{proof.difference:.1e} of {unit} and not {proof.limit:.0e}: no run was made"
         )
     return proof

@@ -94,11 +94,11 @@ def described_policy(
         raise UnreadableError('its model is not in ONNX: export it with export_with="onnx"')
     name = parameters.get("model_path")
     if not isinstance(name, str) or not MODEL_NAME.fullmatch(name):
-        raise UnreadableError(f"its model {said(name)} is not an ONNX file beside it")
+        raise UnreadableError(f"its model {quoted(name)} is not an ONNX file beside it")
     model_content = read(path.with_name(name))
     digest = parameters.get("sha256sum")
     if digest is not None and digest != hashlib.sha256(model_content).hexdigest():
-        raise UnreadableError(f"{said(name)} is another file than the description was made with")
+        raise UnreadableError(f"{quoted(name)} is another file than the description was made with")
     outputs = tensors(model.get("outputs"), "outputs")
     names = [each.name for each in outputs]
     name = onnx_files.chosen_output(names, output)
@@ -151,7 +151,7 @@ def stated_in(
     configs = pipeline.get("configs")
     rate = configs.get(FREQUENCY) if isinstance(configs, dict) else None
     if rate is not None and not (is_number(rate) and 1e6 / MOST_STEP_INTERVAL_US <= rate <= 1e6):
-        raise UnreadableError(f"its frequency {said(rate)} is not a rate in Hz")
+        raise UnreadableError(f"its frequency {quoted(rate)} is not a rate in Hz")
     return Stated(tuple(inputs[name] for name in order), (output,), None if rate is None else rate)
 
 
@@ -167,14 +167,14 @@ def tensors(value: Any, what: str) -> list[Tensor]:
 def tensor(entry: dict[Any, Any]) -> Tensor:
     name, shape = entry.get("name"), entry.get("shape")
     if not is_policy_text(name, LONGEST_CHANNEL_NAME):
-        raise UnreadableError(f"its tensor {said(name)} is not called by a plain text")
+        raise UnreadableError(f"its tensor {quoted(name)} is not called by a plain text")
     sizes = shape if isinstance(shape, list) else []
     if not 1 <= len(sizes) <= MAX_DIMENSIONS or not all(
         isinstance(each, int) and 1 <= each < 2**16 for each in sizes
     ):
-        raise UnreadableError(f"its {name} has the shape {said(shape)}")
+        raise UnreadableError(f"its {name} has the shape {quoted(shape)}")
     if math.prod(sizes) != sizes[-1]:
-        raise UnreadableError(f"its {name} is not a vector, but has the shape {said(shape)}")
+        raise UnreadableError(f"its {name} is not a vector, but has the shape {quoted(shape)}")
     width = sizes[-1]
     units = each_of(entry.get(UNITS), width, name, UNITS, lambda x: isinstance(x, str))
     ends = [each_of(entry.get(key), width, name, key, is_number) for key in (MINIMUM, MAXIMUM)]
@@ -192,7 +192,7 @@ def each_of(
     if value is None:
         return None
     if len(values) != width or not all(map(fits, values)):
-        raise UnreadableError(f"its {name} has {said(value)} for {key} of {width} elements")
+        raise UnreadableError(f"its {name} has {quoted(value)} for {key} of {width} elements")
     return values
 
 
@@ -204,7 +204,7 @@ def element_names(value: Any, width: int, name: Any) -> tuple[str, ...] | None:
     last = axes[-1] if axes else None
     names = last if isinstance(last, list) else axes
     if len(names) != width or not all(isinstance(each, str) for each in names):
-        raise UnreadableError(f"its {name} has {said(value)} as names of {width} elements")
+        raise UnreadableError(f"its {name} has {quoted(value)} as names of {width} elements")
     return tuple(names)
 
 
@@ -213,7 +213,7 @@ def is_number(value: Any) -> bool:
     return is_one and -LARGEST <= value <= LARGEST
 
 
-def said(value: Any) -> str:
+def quoted(value: Any) -> str:
     """Return a value for a message.
 
     An alias in YAML can make few bytes endless, or a list a part of itself.

@@ -77,9 +77,9 @@ def sbx_policy_in(archive: Archive, given: Given) -> ForeignPolicy:
     )
 
 
-def state_of(made: Any, what: str) -> dict[str, Any]:
+def state_of(call: Any, what: str) -> dict[str, Any]:
     """Return the fields of an object. Raise UnreadableError where it has none."""
-    state = made.state if isinstance(made, Call) else None
+    state = call.state if isinstance(call, Call) else None
     if not isinstance(state, dict):
         raise UnreadableError(f"it has no {what} that can be read")
     return state

@@ -243,12 +243,12 @@ def choices_of(data: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(n) for n in counts.ravel())
 
 
-def class_of(made: Call) -> str:
+def class_of(call: Call) -> str:
     """Return the class of what is made, also by copyreg's function, which protocols before 2
     call."""
-    first = made.arguments[0] if isinstance(made.arguments, tuple) and made.arguments else None
-    is_by_copyreg = made.name.startswith("copyreg.")
-    name = first.name if is_by_copyreg and isinstance(first, Global) else made.name
+    first = call.arguments[0] if isinstance(call.arguments, tuple) and call.arguments else None
+    is_by_copyreg = call.name.startswith("copyreg.")
+    name = first.name if is_by_copyreg and isinstance(first, Global) else call.name
     return name.rpartition(".")[2]
 
 
@@ -328,9 +328,9 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
 def vec_normalize(content: bytes) -> list[Stage]:
     """Return the stages of VecNormalize.save(): division by sqrt(var + epsilon), clipped at
     clip_obs."""
-    made = read_pickle(content)
-    state = made.state if isinstance(made, Call) else None
-    name = class_of(made) if isinstance(made, Call) else ""
+    call = read_pickle(content)
+    state = call.state if isinstance(call, Call) else None
+    name = class_of(call) if isinstance(call, Call) else ""
     if not isinstance(state, dict) or name != "VecNormalize":
         raise UnreadableError("it is not a VecNormalize pickle")
     if not isinstance(state.get("norm_obs"), bool):

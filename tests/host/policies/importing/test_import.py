@@ -235,8 +235,8 @@ def test_recorded_choices_are_compared(tmp_path: Path, capsys: pytest.CaptureFix
     assert cli.run([*words, "--out", str(tmp_path / "good")]) == 0
     assert "1,000 choices those recorded in" in capsys.readouterr().out
     record(np.where(np.arange(1000)[:, None] == 7, 1 - given[:, :1], given[:, :1]))
-    assert "chooses otherwise than those recorded in" in (said := refusal(capsys, *words))
-    assert said.endswith("in 1 of 1000 observations: it was not made a run")
+    assert "has other choices than those recorded in" in (said := refusal(capsys, *words))
+    assert said.endswith("in 1 of 1000 observations: no run was made")
     record(given[:, :1] + 0.5)
     assert "an action is none of the choices, which count from 0" in refusal(capsys, *words)
     record(given[:, :1] + 1)
@@ -358,7 +358,7 @@ REFUSALS = {
     ),
     "{SAC} --contract pendulum --correct sign": "known are actions:0.5",
     "{SAC} --contract pendulum --out {FOLDER}": "is not empty: choose another folder",
-    "{DQN} --contract cart-pole": "chooses from 4, and here it is from 2: name the contract",
+    "{DQN} --contract cart-pole": "4 choices, and here there are 2: name the contract",
     "{SAC} --contract pendulum --output-name mean": "has no outputs with names: leave --output-n",
     "/nothing/here.zip --contract pendulum": "there is no file",
 }

@@ -143,7 +143,7 @@ def test_what_takes_an_output_to_the_range(
     ("given", "contract", "actions", "error", "sentence"),
     [
         (policy(), UNLIKE, None, UsageError, "the file does not say what its actions are"),
-        (policy(outputs=3), CHOICES, "same", UsageError, "--actions same: the actions here are ch"),
+        (policy(outputs=3), CHOICES, "same", UsageError, "--actions same: the actions here are d"),
         (
             policy(action_bounds=bounds(-np.inf, 1.0)),
             *(UNLIKE, "scaled", UsageError, "the file's actions have no bounds to scale them by"),
@@ -154,11 +154,11 @@ def test_what_takes_an_output_to_the_range(
         ),
         (
             policy(outputs=3, is_normalized=True),
-            *(CHOICES, None, BoardMismatchError, "the actions here are choices among names"),
+            *(CHOICES, None, BoardMismatchError, "the actions here are discrete"),
         ),
         (
             policy(outputs=3, choices=(2, 1)),
-            *(CHOICES, None, BoardMismatchError, "chooses from 2 and 1, and here it is from 3: na"),
+            *(CHOICES, None, BoardMismatchError, "2 and 1 choices, and here there are 3: na"),
         ),
         (
             policy(outputs=2),
