@@ -39,7 +39,7 @@ from rltools_host.tree import near_path
 # -- export ----------------------------------------------------------------------------------------
 
 
-ACTING_SAFELY = ("c", "arduino", "esp-idf", "zephyr")  # which hold a safe action
+ACTING_SAFELY = ("c", "arduino", "esp-idf", "zephyr")  # exports with a safe action
 HOLDING_IMAGES = ("image", "c-image")
 SAFE_BY = '--safe-action, or "safe" in the channels of the task'
 SAFE_THERE = '"safe" in the channels of the task, or kSafeAction of the contract in C++'
@@ -83,7 +83,7 @@ def run(
     path = output or Path(identifier(image.experiment) + suffix)
     if path.is_dir():
         path = path / (identifier(image.experiment) + suffix)
-    # A program includes the file and names the array: they have one name.
+    # The file and its array have one name.
     content = encode_array(image, path.stem) if encode is encode_array else encode(image)
     write_atomically(path, content)
     return path

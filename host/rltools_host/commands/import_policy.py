@@ -211,7 +211,7 @@ def command(
 
     docs/import.md says what is read, and how it is proven.
     """
-    if contract is None or environment is None:  # else there is another sentence
+    if contract is None or environment is None:  # else read_policy() refuses both
         require(context, MODES, CONTRACT if environment is None else ENVIRONMENT)
     given = Given(
         activation("--activation", activation_name),

@@ -231,7 +231,7 @@ def list_policies(place: PolicyPlace, json_output: bool = False) -> dict[str, An
         "slots": [entry_of(slot) for slot in slots.slots],
         "last_drop": name_of(slots.last_drop, DROP_REASONS),
         "built_in": found.has_built_in,
-        # Of the acting policy; null where there is none, or where it cannot be read here.
+        # Of the acting policy; null if there is none, or if it cannot be read.
         "entry": asdict(acting.entry) if acting is not None and acting.entry is not None else None,
         "assumed": assumed_values(acting, found.assumes_safe) if acting is not None else None,
     }

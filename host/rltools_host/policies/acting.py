@@ -45,7 +45,9 @@ class History:
         self._asked = tuple(asked)
         ticks = max((past.ticks for past in asked if isinstance(past, PastAction)), default=0)
         self._given = np.zeros((ticks, count, action_dim), np.float32)  # the latest first
-        self._sums = np.zeros((len(self._asked), count), np.float32)  # where a sum is asked for
+        self._sums = np.zeros(
+            (len(self._asked), count), np.float32
+        )  # of the added inputs that are sums
 
     def inputs(self, observations: Float32Array, rows: Sequence[int] = (0,)) -> Float32Array:
         """Return the observations with the added inputs behind them, (rows, n). rows: which of the
@@ -120,7 +122,7 @@ class HiddenState:
     def __init__(self, image: PolicyImage) -> None:
         self._recurrence = image.recurrence
         self._runner = image.runner
-        self._state = self._kept = image.runner.begin()  # from which steps go; of the last one
+        self._state = self._kept = image.runner.begin()  # before the next step; after the last one
         self._is_new = True  # no step has been kept since it was zero
         self._acted_us = self._kept_us = 0
 

@@ -33,8 +33,8 @@ from rltools_host.runs.task import IntervalSource, Task
 
 Bound = Annotated[float, Meta(ge=0, le=LARGEST_BOUND)]
 CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
-CHOICE = struct.Struct("<24s")  # the name of one
-CHOICE_UNIT = "choice"  # of an action's record
+CHOICE = struct.Struct("<24s")  # a name
+CHOICE_UNIT = "choice"  # unit of a discrete action's record
 TAIL = struct.Struct("<IHH")  # of a board's contract: step_interval_us, observations, actions
 
 
@@ -71,12 +71,12 @@ class ObservationSum:
     acted."""
 
     observation: int
-    minimum: float  # it stays within these
+    minimum: float  # clipped to these
     maximum: float
     step_interval_us: int
 
 
-AddedInput = PastAction | ObservationSum  # what a place puts behind the observation
+AddedInput = PastAction | ObservationSum  # that the executor adds behind the observation
 
 
 def past_action(channel: Channel, actions: Sequence[Channel]) -> PastAction | None:
@@ -125,9 +125,9 @@ def output_dim(actions: Sequence[Channel]) -> int:
     return sum(len(action.choices) or 1 for action in actions)
 
 
-STEP_INTERVAL_ASSUMED, SAFE_ACTION_ASSUMED = 8, 16  # nobody stated it: flags of an image
+STEP_INTERVAL_ASSUMED, SAFE_ACTION_ASSUMED = 8, 16  # flags of an image: nobody stated it
 ASSUMPTIONS = STEP_INTERVAL_ASSUMED | SAFE_ACTION_ASSUMED
-# What is done where something is wrong, of each action; null of one of which nobody states it.
+# The action after a fault: a value for each action, None where nobody states it.
 SafeAction = tuple[float | None, ...]
 
 
@@ -304,7 +304,7 @@ HAS_NORMALIZER, HAS_CHOICES, HAS_ENTRY = 1, 2, 4
 RESET_AT_ACTIVATION, RESET_AT_FAULT, RESET_AT_STALE_INPUT, RESET_AT_PAUSE = 1, 2, 4, 8
 RESET_AT_ALL = 15
 DENSE, GRU, LSTM = 0, 1, 2  # PolicyLayerKind
-GATES = {GRU: 3, LSTM: 4}  # of a recurrent layer
+GATES = {GRU: 3, LSTM: 4}  # of a layer
 STATES = {DENSE: 0, GRU: 1, LSTM: 2}  # numbers that each of its units remembers
 WORD = struct.Struct("<I")
 ENTRY = struct.Struct("<5fI")  # an EntryEnvelope, and a reserved word

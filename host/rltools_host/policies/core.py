@@ -65,7 +65,7 @@ class PolicyRunner:
         self.library = native.functions
         self.reasons: list[str] = native.description["reasons"]  # in words
         self.origin = origin
-        self.bytes = np.frombuffer(data, np.uint8).copy()  # on a boundary of at least four bytes
+        self.bytes = np.frombuffer(data, np.uint8).copy()  # aligned to four bytes or more
         self.policy = ctypes.create_string_buffer(native.description["object_bytes"])
         where = ctypes.c_uint32()
         reason = self.library.rlt_policy_open(
@@ -82,7 +82,7 @@ class PolicyRunner:
         stated = [np.nan if value is None else value for value in safe_action]
         self.safe = np.array(stated or [np.nan] * self.action_dim, np.float32)
         self.normalized_safe = np.empty(self.action_dim, np.float32)
-        # Whether the contract that the image is made for states one.
+        # Whether the image's contract states one.
         self.has_safe_action = bool(
             self.library.rlt_policy_safe_action(
                 self.policy, self.safe.ctypes.data, self.normalized_safe.ctypes.data

@@ -16,11 +16,11 @@ from rltools_host.policies.image import Float32Array, PolicyImage
 
 Array = NDArray[np.float64]
 UNIT = 2.0**-24  # roundoff of single precision
-# Single precision's errors are drawn as many times, and their root mean square counts as often.
+# The number of draws of single precision's errors, and of deviations that are tolerated.
 # Trained policies' largest difference is 0.1 of that (tests/host/policies/test_same_actions.py).
 DRAWS, MAX_DEVIATIONS = 16, 8
-OF_FUNCTION = 4 * UNIT  # of tanh and others, of 1 or of the value where that is more
-# Of half an action's range, of a state of 1: where that is more, it is what is allowed.
+OF_FUNCTION = 4 * UNIT  # of max(1, value), of tanh and others
+# The least tolerance, of half an action's range or of a state of 1.
 SMALLEST_LIMIT = 1e-6
 
 
@@ -33,7 +33,7 @@ def logistic(x: Array) -> Array:
     return np.exp(-np.logaddexp(0.0, -x))
 
 
-# In double precision; the names are the core's.
+# By the core's names.
 VALUES: Mapping[str, Callable[[Array], Array]] = {
     "identity": lambda x: x,
     "relu": lambda x: np.maximum(x, 0.0),
@@ -44,7 +44,7 @@ VALUES: Mapping[str, Callable[[Array], Array]] = {
     "elu": lambda x: np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0))),
     "silu": lambda x: x * logistic(x),
 }
-EXACT = ("identity", "relu")  # which do not round
+EXACT = ("identity", "relu")  # without rounding
 
 
 class Pass:

@@ -60,7 +60,7 @@ class EpisodeEnd:
 
     episode_return: float
     steps: int
-    terminated: bool  # in a terminal state; else it was cut off
+    terminated: bool  # else truncated
     start: Float32Array  # the first observation, (observation_dim)
 
 
@@ -71,7 +71,7 @@ class Episode:
     observations: Float32Array  # (steps, observation_dim)
     actions: Float32Array  # (steps, action_dim), in the contract's units
     rewards: NDArray[np.float64]  # (steps)
-    seed: int  # of the reset in gymnasium; in the core that of all episodes
+    seed: int  # of the reset in Gymnasium; in the core, of all episodes
     step_s: float
     terminated: bool = False
     number: int | None = None  # among the core's episodes of this seed
@@ -128,7 +128,7 @@ def played(image: PolicyImage, environments: Sequence[Any], seed: int) -> list[E
     rewards: list[list[float]] = [[] for _ in environments]
     is_terminal = [False] * count
     running = list(range(count))
-    # What the environments do not show the policy is what it was given by a board.
+    # What the environments do not observe, the history adds, as on a board.
     asked = image.added_inputs if observations.shape[1] < len(image.observations) else ()
     history = History(asked, len(image.actions), count)
     states = image.runner.begin(count)

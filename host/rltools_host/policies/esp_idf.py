@@ -19,7 +19,7 @@ PREFIX = "RLT_POLICY_"
 SECTOR, RECORDS = 4096, 2  # bytes; sectors of a partition besides its two slots
 SHIPPED_PARTITION, SHIPPED_APP = 64 * 1024, 1024 * 1024
 FIRST_OFFSET, ALIGNMENT = 0x10000, 0x10000  # of the app, behind bootloader and table
-FLASH_SIZES = (2, 4, 8, 16, 32)  # MB that ESP-IDF knows; 2 is its default
+FLASH_SIZES = (2, 4, 8, 16, 32)  # MB that ESP-IDF supports; 2 is its default
 
 
 def needs(image: PolicyImage) -> dict[str, int]:
@@ -90,7 +90,7 @@ def with_sizes(text: str, sizes: Mapping[str, int]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# In C11 and C++.
+# Valid in C11 and C++.
 ASSERTS = """\
 #include <assert.h>
 

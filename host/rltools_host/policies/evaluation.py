@@ -36,7 +36,7 @@ GYMNASIUM = "gymnasium"
 SIMULATORS = (CORE, GYMNASIUM)
 USUAL_EPISODES, USUAL_SEED = 100, 0
 MAX_WORST = 3  # episodes that are reported
-MAX_CHANNELS = 4  # of what such an episode began from
+MAX_CHANNELS = 4  # of such an episode's first observation
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Evaluation:
     simulator: str
     seed: int
     outcomes: tuple[EpisodeEnd, ...]
-    success_return: float | None  # from which on an episode counts as solved, where that is known
+    success_return: float | None  # an episode with this return or more is solved
 
     @cached_property
     def returns(self) -> tuple[float, ...]:
@@ -370,7 +370,7 @@ def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]
     notes = unfinished(folder, image)
     try:
         present = experiments.describe(subject_of_run(folder.content))
-    except RltError:  # which matters to the core's simulator only, which has reported it
+    except RltError:  # only the core's simulator needs it, and has reported it
         return notes
     if present.fingerprint != image.fingerprint:
         what = learning_difference(folder.content.learning, present.learning)

@@ -27,14 +27,14 @@ from rltools_host.policies.image import PolicyImage
 from rltools_host.tree import TREE
 
 LICENSE = TREE.root / "LICENSE"
-LIBRARY = "rltools"  # the folder of the core's headers, in each
+LIBRARY = "rltools"  # folder of the core's headers in an export
 INTEGRATIONS = TREE.root / "integrations"
 ARDUINO, ARDUINO_MARK = INTEGRATIONS / "arduino" / "library", "library.properties"
 VERSION = "0.1.0"
 URL = "https://arxiv.org/abs/2306.03530"
 ZEPHYR, ZEPHYR_MARK = INTEGRATIONS / "zephyr" / "policy", "zephyr/module.yml"
 ESP_IDF, ESP_IDF_MARK = INTEGRATIONS / "esp_idf" / "rlt_policy", "idf_component.yml"
-# Not what a build leaves behind.
+# Files of the component, without those that a build leaves behind.
 ESP_IDF_PARTS = (
     *("CMakeLists.txt", "Kconfig", ESP_IDF_MARK, "include", "src", f"{EXAMPLE}/CMakeLists.txt"),
     *(f"{EXAMPLE}/partitions.csv", f"{EXAMPLE}/sdkconfig.defaults", f"{EXAMPLE}/main"),
@@ -123,7 +123,7 @@ def data_header(image: PolicyImage) -> str:
     return DATA.format(
         **export.fields(image),
         scratch_floats=to_run + max(to_accept, 2 * state_dim + (len(added) + 1) // 2),
-        # Sums and a hidden state are kept where there is a history.
+        # Sums and a hidden state need a history of one tick.
         history_ticks=max(ages, default=1 if added or state_dim else 0),
     )
 
@@ -274,14 +274,14 @@ alignas(4) const unsigned char kImage[] RLT_IN_FLASH = {{
 # -- Zephyr ----------------------------------------------------------------------------------------
 
 
-# What the sample's marks stand for.
+# Replacements of the sample's marks.
 CALLS = {
     "// STATE\n": "",
     "// FIRST": "policy_name_evaluate(observation, action);",
     "// STEP": "k_timer_status_sync(&step);",
     "/* ACT */": "policy_name_evaluate(observation, action)",
 }
-# Of a policy with a hidden state: PolicyExecutor's rules of it.
+# PolicyExecutor's rules of a hidden state, in C.
 STATE = """\
 // What the policy remembers from before the last step of training, what from it, and what it would
 // after the present call.
@@ -339,7 +339,7 @@ def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
         "  // MOTORS": motor_lines(image),
     }
     files = filled(ZEPHYR, words)
-    # Of Zephyr's 1,024 bytes there is little left else.
+    # Zephyr's default of 1,024 bytes is hardly enough for more than itself.
     stack = -(-export.stack_bytes(image) // 512) * 512
     files["samples/control/prj.conf"] += f"CONFIG_MAIN_STACK_SIZE={stack}\n".encode()
     files[f"include/{name}.h"] = export.encode_header(image)
@@ -391,7 +391,7 @@ static const uint8_t {name}_image[{size}] __attribute__((aligned(4))) = {{
 }};
 """
 
-# Name and files of a folder, and a file by which an earlier one is known.
+# The function that returns name and files of a folder, and a file that marks an earlier export.
 FOLDERS: dict[str, tuple[Callable[[PolicyImage], tuple[str, dict[str, bytes]]], str]] = {
     "arduino": (arduino_library, ARDUINO_MARK),
     "esp-idf": (esp_idf_component, ESP_IDF_MARK),

@@ -21,7 +21,7 @@ from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.onnx_model import contract_text, encode_onnx, known, require_no_masks
 from rltools_host.runs.checkpoint import TensorEntry, safetensors_header, with_header
 
-# Activations of the core's list as functions of PyTorch's.
+# PyTorch's functions for the core's activations.
 FUNCTIONS = {
     "identity": "torch.nn.Identity()",
     "relu": "torch.relu",
@@ -34,7 +34,7 @@ FUNCTIONS = {
 }
 
 
-# As Layer.tensors has them.
+# Names of Layer.tensors.
 DENSE_NAMES = ("weight", "bias")
 CELL_NAMES = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")  # of GRUCell and LSTMCell
 CELLS = {DENSE: "Linear", GRU: "GRUCell", LSTM: "LSTMCell"}  # of torch.nn
@@ -77,7 +77,7 @@ def safetensors_file(values: Mapping[str, Float32Array], metadata: Mapping[str, 
     return with_header(safetensors_header(metadata, entries), payload)
 
 
-# Of policy_module.py.in: how outputs x become an action.
+# Parts of policy_module.py.in: outputs x become an action.
 SCALING = """\
         half_range = (self.highest - self.lowest) / 2
         action = x.clamp(-1, 1) * half_range + (self.highest + self.lowest) / 2
@@ -92,7 +92,7 @@ CHOOSING = """\
             actions.append(chosen if CHOICES[index] else scaled.clamp(lowest, highest))
         action = torch.cat(actions, -1)
 """
-# How a layer's output follows from x, and what is besides of a recurrent policy.
+# A layer's output from x, and the additions for a recurrent policy.
 STEP = """\
             x = activation(layer(x))
 """

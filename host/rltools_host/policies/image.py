@@ -78,8 +78,8 @@ class PolicyImage:
     layers: tuple[Layer, ...]
     examples: tuple[Example, ...]
     recurrence: Recurrence | None = None  # None: there is no hidden state
-    entry: EntryEnvelope | None = None  # None: it is ENTRY_AT_REST
-    stated: Statements = NOTHING_STATED  # of its contract, by whom the image does not hold
+    entry: EntryEnvelope | None = None  # None: ENTRY_AT_REST
+    stated: Statements = NOTHING_STATED  # on its contract; not in the image
 
     @property
     def sha256(self) -> str:

@@ -47,7 +47,7 @@ from rltools_host.runs.saves import (
     image_crc32,
 )
 
-# As the core writes.
+# The core's numbers.
 EXAMPLES, RECURRENT_EXAMPLES, SECOND_SEQUENCE = 8, 16, 10
 PAUSE_STEPS = 4
 FLAGS_FIELD, INTERVAL_FIELD = 9, 10  # of the header

@@ -39,15 +39,15 @@ RESETS = {
     RESET_AT_PAUSE: "pause",
 }
 GROUP = "onnx"
-OPSET, IR_VERSION = 17, 10  # that runtimes have read for long
+OPSET, IR_VERSION = 17, 10  # old enough for most runtimes
 SAMPLES = 1000
 COMPARED_STEPS = 8  # of a recurrent policy
-EPISODES, SEED, MAX_PLAYED = 4, 0, 1000  # that are played, and steps of them
-# Of an observation: how far from the middle of its range, as some ranges have no end; or where
-# there is a normalizer, how many standard deviations from its mean.
+EPISODES, SEED, MAX_PLAYED = 4, 0, 1000  # of the comparison
+# Distances of sampled observations from the middle of their range, as some ranges are huge; with a
+# normalizer, standard deviations from its mean.
 REACHES, DEVIATIONS = (1.0, 1e1, 1e2, 1e3), 3
-# Activations of the core's list, each as operators of ONNX that take what the one before gave, with
-# a constant or x besides.
+# The core's activations as operators of ONNX, each of which takes the last value, and a constant or
+# x.
 X = "x"
 OPERATORS: dict[str, tuple[tuple[str, float | str | None], ...]] = {
     "identity": (),
@@ -176,7 +176,7 @@ class Graph:
         self.last = first
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.states: list[str] = []  # after the step, of each recurrent layer: parts in order
+        self.states: list[str] = []  # after the step, of each recurrent layer
 
     def constant(self, value: Any) -> str:
         name = f"constant_{len(self.constants)}"

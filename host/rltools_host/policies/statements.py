@@ -20,10 +20,10 @@ from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.saves import HEADER
 from rltools_host.runs.task import INTERVAL_SOURCES
 
-# Words that state another one, of a policy on a board.
+# How to state another value, for a policy on a board.
 SAFE_IN = '"safe" in the channels of the task, or kSafeAction of the contract in C++'
 INTERVAL_IN = "step_interval_us in the channels of the task"
-LATER = {  # flags of an image, which are not as old as the format
+LATER = {  # flags of an image that are newer than the format
     HAS_CHOICES: "the names of choices",
     HAS_ENTRY: "what it may be handed",
     STEP_INTERVAL_ASSUMED: "that its time of a step is assumed",

@@ -22,15 +22,15 @@ from rltools_host.policies.importing.target import Target
 from rltools_host.runs.task import PREFIX
 
 Float32Array = NDArray[np.float32]
-Act = Callable[[Float32Array], Float32Array]  # actions (n, a) in the target's units
-SCREENED, FLOWN = 16, 64  # episodes of each hypothesis, and of those that come next
+Act = Callable[[Float32Array], Float32Array]  # actions (n, a) in the environment's units
+SCREENED, FLOWN = 16, 64  # episodes of each hypothesis, and of the finalists
 OTHER_SEED = 1000
-MAX_STEPS = 500  # of an episode here
-MAX_STEPS_OF_PYTHON = 400_000  # of all episodes of an environment that is stepped one by one
+MAX_STEPS = 500  # of an episode
+MAX_STEPS_OF_PYTHON = 400_000  # of all episodes of an environment in Python
 FINALISTS = 3
 HOLDS = (2, 5, 10)  # steps for which an action is held
-ERRORS = 5.0  # standard errors that a difference has at least
-SHARE = 0.2  # of what is gained over doing nothing, that a fault costs at least
+ERRORS = 5.0  # minimum difference in standard errors
+SHARE = 0.2  # minimum cost of a fault, relative to the gain over no action
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +39,10 @@ class Hypothesis:
     elsewhere."""
 
     meaning: str
-    remedy: str  # a clause
+    remedy: str  # a clause: what to do
     make: Callable[[], Act]
     correction: Correction | None = None
-    is_rate: bool = False  # of which all are in part right where one is
+    is_rate: bool = False  # all of these help in part where one is right
 
 
 @dataclass(frozen=True)

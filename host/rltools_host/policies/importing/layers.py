@@ -31,9 +31,9 @@ from rltools_host.policies.importing.pickles import Array, UnreadableError
 
 NUMBER = re.compile(r"(\d+)")
 DENSE = re.compile(r"(.*)\.weight")
-# Of torch.nn.GRU and LSTM, whose layers have numbers, and of their cells, which have none.
+# Tensors of torch.nn.GRU and LSTM, whose layers are numbered, and of their cells, which are not.
 RECURRENT = re.compile(r"(?:(.*)\.)?(?:weight|bias)_(ih|hh|hr)(?:_l(\d+))?(_reverse)?")
-ROUNDED = 3e-7  # of what single precision makes of bounds about 1
+ROUNDED = 3e-7  # error of bounds about 1 in single precision
 MAX_RECURRENT = 3  # modules, each of which has any number of layers
 UNKNOWN_BEHIND = (
     "nothing behind its recurrent layers but the next layer (the file does not say), state it by "
@@ -281,7 +281,7 @@ def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
     open_layer: Dense | None = None  # whose activation is not known yet
     for stage in plain_stages(rest, ranges):
         if isinstance(stage, Activate):
-            if open_layer is None:  # of the inputs themselves, or of what has its own
+            if open_layer is None:  # the activation of the inputs, or behind another activation
                 width = layers[-1].width if layers else ranges[0].size
                 open_layer = Dense(np.eye(width), np.zeros(width))
             layers.append(FoldedLayer(stage.name, open_layer.weights, open_layer.bias))

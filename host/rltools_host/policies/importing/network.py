@@ -166,7 +166,7 @@ class Activate:
 
 Layer = Dense | Recurrent
 Stage = Normalize | Clip | Layer | Activate
-Starts = NDArray[np.bool_]  # which observations, of rows in time, begin an episode
+Starts = NDArray[np.bool_]  # which rows begin an episode
 
 
 @dataclass(frozen=True)
@@ -182,27 +182,27 @@ class ForeignPolicy:
     library: str  # for example "Stable-Baselines3 PPO"
     stages: tuple[Stage, ...]
     is_normalized: bool | None = None
-    # How many each of its actions chooses from, where the file says that it chooses; its outputs
-    # are then a number for each of these, of which the largest is chosen.
+    # Number of choices of each discrete action. The outputs are then a number for each choice, and
+    # the largest counts.
     choices: tuple[int, ...] = ()
     observation_bounds: tuple[Array, Array] | None = None
     action_bounds: tuple[Array, Array] | None = None
     step: int = 0
     seed: int = 0
-    expected_return: float | None = None  # of the last episodes of training, where it is stated
-    algorithm: str = ""  # ours of the same name, where there is one
+    expected_return: float | None = None  # of the last training episodes
+    algorithm: str = ""  # of this tree, by the same name
     step_interval_us: int | None = None
-    lacks_normalizer: bool = False  # it was trained with one, which lies in another file
+    lacks_normalizer: bool = False  # it lies in another file
     notes: tuple[str, ...] = ()
     # What it does not state, and is assumed: "<what>, state it by <how>".
     assumed: tuple[str, ...] = ()
-    # Whether `is_normalized` is one of these: a tanh is its end, and nothing says what that means.
+    # Whether `is_normalized` is assumed, because the network ends in tanh.
     is_scaling_assumed: bool = False
-    # What the library itself gives for observations, where it is at hand: (n, out) for (n, in).
+    # The library's own outputs, if it is installed: (n, out) for (n, in).
     reference: Callable[[NDArray[np.float32]], Array] | None = None
-    input_names: tuple[str, ...] = ()  # of vectors that an observation has one behind the other
+    input_names: tuple[str, ...] = ()  # of the vectors that make up an observation
     channel_names: tuple[str, ...] = ()  # of its observations, where the file states them
-    stated: Stated | None = None  # what the file states of where it acts
+    stated: Stated | None = None  # statements of the file on its contract
 
     @property
     def observation_dim(self) -> int:

@@ -41,8 +41,8 @@ ACTIVATIONS = {
     "Swish": "silu",
 }
 RECURRENT = ("GRU", "LSTM", "RNN")
-UNCHANGED = ("Identity", "Dropout", "Cast")  # the same numbers
-DEFAULTS = {"Elu": ("alpha", 1.0), "Swish": ("alpha", 1.0)}  # what the core's functions have
+UNCHANGED = ("Identity", "Dropout", "Cast")  # operators that keep the numbers
+DEFAULTS = {"Elu": ("alpha", 1.0), "Swish": ("alpha", 1.0)}  # of the core's functions
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ Part = Stage | Erf
 Chain = tuple[Part, ...]
 
 
-# What libraries call the action beside other outputs, such as a value or a deviation.
+# Names of the action among other outputs, such as a value or a deviation.
 ACTION_NAMES = {
     *("action", "actions", "mu", "mus", "mean", "means", "mean_actions", "action_mean"),
     *("actions_mean", "deterministic_actions", "deterministic_continuous_actions"),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 MAX_PICKLE_BYTES = 64_000_000
 MAX_OPCODES = 2_000_000
-LARGEST_KEY = 2**31  # of whole numbers, whose hashes then differ
+LARGEST_KEY = 2**31  # of whole numbers: below it, hashes differ
 Array = NDArray[np.float64]
 KINDS = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}
 MAX_DIMENSIONS = 8
@@ -159,7 +159,7 @@ class _Machine:
         if not isinstance(items, dict) or len(values) % 2:
             raise UnreadableError("a pickle in it sets items of what has none")
         for key, value in zip(values[::2], values[1::2], strict=True):
-            if is_key(key):  # nothing here looks for others
+            if is_key(key):  # no reader needs others
                 items[key] = value
 
     def add(self, values: list[Any]) -> None:

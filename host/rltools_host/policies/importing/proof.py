@@ -43,11 +43,11 @@ from rltools_host.policies.importing.pickles import Array
 from rltools_host.policies.importing.target import Target
 
 SAMPLES = 1000
-EPISODE_STEPS = 100  # of the samples, of a recurrent policy
-LARGEST_DIFFERENCE = 1e-6  # of actions normalized to [-1, 1]; of logits by the largest, or by 1
+EPISODE_STEPS = 100  # of a recurrent policy's samples
+LARGEST_DIFFERENCE = 1e-6  # of normalized actions; of logits relative to max(1, largest)
 ROUNDINGS = 4  # of single precision: sums in another order round otherwise
 FORMULAS = "the file's formulas"
-SAME, SCALED = "same", "scaled"  # what a file's actions are: in its own units, or in [-1, 1]
+SAME, SCALED = "same", "scaled"  # a file's actions: in the contract's units, or in [-1, 1]
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,15 @@ class Proof:
     where that is above 1.
     """
 
-    what: str  # the image was compared with
+    what: str  # the source that the image was compared with
     count: int
     difference: float
-    rounding: float  # the largest difference that single precision makes of the file's formulas
+    rounding: float  # the largest error of the file's formulas in single precision
     # Of discrete actions: in how many observations all choices are the same. In the others the two
     # outputs differ by no more than rounding.
     same_choices: int | None = None
     chosen_by: str = "the same"
-    episodes: int | None = None  # of a recurrent policy: the observations are steps of these
+    episodes: int | None = None  # None: the observations are no steps of episodes
 
     @property
     def limit(self) -> float:

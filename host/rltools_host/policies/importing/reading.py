@@ -102,7 +102,7 @@ def described_policy(
     outputs = tensors(model.get("outputs"), "outputs")
     names = [each.name for each in outputs]
     name = onnx_files.chosen_output(names, output)
-    # One output is the model's one, whatever it is called there.
+    # A single output may have another name in the model.
     found = onnx_files.policy_in(model_content, name if len(names) > 1 else None)
     assumed = onnx_files.assumed_output(names, name, output)
     policy = replace(found, library="LEAPP", assumed=(*found.assumed, *assumed))
@@ -123,10 +123,10 @@ def with_stated(policy: ForeignPolicy, stated: Stated) -> ForeignPolicy:
         policy,
         observation_bounds=bounds[0],
         action_bounds=bounds[1],
-        # Who states the outputs' ranges has the outputs in these units.
+        # With stated ranges, the outputs are in these units.
         is_normalized=policy.is_normalized if bounds[1] is None else False,
         step_interval_us=interval_us,
-        # Who states them does not leave it to a tanh.
+        # With stated ranges, a tanh says nothing.
         is_scaling_assumed=policy.is_scaling_assumed and bounds[1] is None,
         stated=stated,
     )
@@ -178,7 +178,7 @@ def tensor(entry: dict[Any, Any]) -> Tensor:
     width = sizes[-1]
     units = each_of(entry.get(UNITS), width, name, UNITS, lambda x: isinstance(x, str))
     ends = [each_of(entry.get(key), width, name, key, is_number) for key in (MINIMUM, MAXIMUM)]
-    # As a contract has them, in single precision.
+    # Contracts have single precision.
     low, high = (None if end is None else np.array(end, "f4").astype(float) for end in ends)
     elements = element_names(entry.get("element_names"), width, name)
     return Tensor(str(name), elements, width, None if units is None else tuple(units), low, high)

@@ -134,8 +134,8 @@ def starts_in(arrays: Mapping[str, Array], path: Path, count: int) -> Starts:
 
 
 NOTHING_GIVEN = Given()
-SAME_RATE = 0.01  # of a rate
-LONGEST_STEM = 40  # of a file's name, in the run's
+SAME_RATE = 0.01  # relative difference
+LONGEST_STEM = 40  # of a file's name, in the run's name
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,11 @@ class ImportRequest:
     given: Given = NOTHING_GIVEN
     corrections: tuple[str, ...] = ()  # words of importing/corrections.py
     rate_hz: float | None = None  # that the policy was trained at
-    flies: bool = True  # where there is an environment
+    flies: bool = True  # in the environment, if there is one
     actions: str | None = None  # proof.SAME, proof.SCALED, or what the file says
     output: Path | None = None
     safe_action: str | None = None  # as --safe-action says
-    step_interval_us: int | None = None  # where the target states none
+    step_interval_us: int | None = None  # if the target states none
 
 
 @dataclass(frozen=True)
@@ -210,13 +210,13 @@ def read_policy(request: ImportRequest) -> Imported:
     rate_hz = rate_of(policy) if request.rate_hz is None else request.rate_hz
     target = target_of(request, policy, rate_hz)
     target = with_statements(target, request.safe_action, request.step_interval_us)
-    # An environment is stepped at its own rate; a board's executor knows the two apart.
+    # An environment has one rate. An executor separates ticks from steps of training.
     may_differ = is_recurrent(policy.stages) and target.task is None
     steps = steps_between(rate_hz, target, may_differ=may_differ)
     stages = proof.normalized_stages(policy, target.contract, request.actions)
     corrections = corrections_of(request.corrections, target.contract)
     stages = proof.without_idle_end(corrected(stages, corrections), target.contract)
-    given = None  # what the library was given, and what it gave
+    given = None  # observations and actions of the library
     if request.recorded is not None:
         given = recorded(request.recorded, target.contract, is_recurrent(stages))
     seen = None if given is None else (given[0], given[2])
@@ -246,7 +246,7 @@ def target_of(request: ImportRequest, policy: ForeignPolicy, rate_hz: float | No
         return target_of_environment(request.environment, policy)
     if rate_hz is not None:
         require_rate(rate_hz)
-        rate_hz = rate_of(policy) or rate_hz  # another one than stated is refused by the caller
+        rate_hz = rate_of(policy) or rate_hz  # the caller refuses another rate than the stated one
     return target_of_description(request.file, policy, rate_hz)
 
 

@@ -32,7 +32,7 @@ from rltools_host.policies.importing.stable_baselines3 import (
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.tensor_files import Archive
 
-# The class of the actor: the algorithm, and what the last dense layers are.
+# By the class of the actor: the algorithm, and how many dense layers are outputs.
 ACTORS = {
     "Actor": ("PPO", 1),
     "SquashedGaussianActor": ("SAC", 2),  # mean and logarithm of the deviation

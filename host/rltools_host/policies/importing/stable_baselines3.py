@@ -42,7 +42,7 @@ from rltools_host.policies.importing.tensor_files import Archive, read_torch
 
 LIBRARY, RECURRENT_PPO = "Stable-Baselines3", "sb3-contrib RecurrentPPO"
 MEMBERS = ("data", "policy.pth")
-# torch.nn's classes, with the numbers that they have where nobody gives others.
+# torch.nn's classes, with their default arguments.
 ACTIVATIONS = {
     "ReLU": "relu",
     "Tanh": "tanh",
@@ -62,8 +62,8 @@ UNKNOWN_CLASS = (
     "library's own save()"
 )
 MODULES = ("stable_baselines3.", "sb3_contrib.")
-# What policy_kwargs may have. Of these the actions that are given do not depend on the first: the
-# deviation, the critics, the optimizer, how it began, what the tensors show.
+# Keys of policy_kwargs on which deterministic actions do not depend: of the deviation, the critics,
+# the optimizer and the initialization, and those that the tensors show.
 HARMLESS = {
     *("net_arch", "ortho_init", "log_std_init", "full_std", "use_expln", "use_sde"),
     *("optimizer_class", "optimizer_kwargs", "share_features_extractor", "normalize_images"),
@@ -75,7 +75,7 @@ READ = {
     "SAC": {"activation_fn", "clip_mean"},
 }
 EXTRACTORS = {"features_extractor_class", "features_extractor_kwargs"}
-CHOOSING = ("PPO", "DQN")  # kinds whose actions may be choices
+CHOOSING = ("PPO", "DQN")  # kinds with discrete actions
 SDE_CLIP = 2.0  # clip_mean of SACPolicy, in front of its tanh
 
 

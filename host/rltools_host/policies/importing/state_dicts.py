@@ -43,8 +43,8 @@ SCALER_DEFAULTS = (
     f"(skrl's defaults; the file does not state them), state it by --recorded FILE"
 )
 RSL_RL_EPSILON = 1e-2
-NO_NORMALIZER = "no normalizer of observations"  # how an assumption begins
-UNSEEN = 0.011  # of a deviation of 1, which the libraries add 1e-8 to 1e-2 to
+NO_NORMALIZER = "no normalizer of observations"  # the beginning of an assumption
+UNSEEN = 0.011  # from a deviation of 1, to which libraries add 1e-8 to 1e-2
 
 
 Assumed = tuple[str, ...]
@@ -60,7 +60,7 @@ class Given:
 
     activation: str | None = None
     output_activation: str | None = None
-    output_name: str | None = None  # of a model of ONNX that has several
+    output_name: str | None = None  # of a model of ONNX with several
 
     def hidden(self, library: str, usual: str | None = None) -> str:
         """Return the activation of the hidden layers.
@@ -375,7 +375,7 @@ def has_tables(*names: str) -> Callable[[Any], bool]:
     return lambda document: all(isinstance(document.get(name), Mapping) for name in names)
 
 
-# What a table has, and who wrote it then; the first that fits.
+# Tests of a table, and its reader. The first that fits counts.
 LIBRARIES: tuple[tuple[Callable[[Any], bool], Callable[[Any, Given], ForeignPolicy]], ...] = (
     (has_tables("actor_state_dict"), rsl_rl),
     (has_tables("model_state_dict"), old_rsl_rl),

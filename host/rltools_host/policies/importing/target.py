@@ -35,7 +35,7 @@ from rltools_host.policies.importing.network import (
 from rltools_host.policies.importing.pickles import UnreadableError
 from rltools_host.runs.task import MOST_LAYERS, PREFIX, WIDEST_LAYER, Task, short, slug
 
-ANY_ENVIRONMENT = "any"  # of a policy that is made for a contract alone
+ANY_ENVIRONMENT = "any"  # of a policy for a contract alone
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def target_of_environment(name: str, policy: ForeignPolicy) -> Target:
 def target_in(environment: Any, source: str, policy: ForeignPolicy) -> Target:
     known = algorithms().get(policy.algorithm)
     learns = known is not None and action_kind(environment.action_space) in known.actions
-    algorithm = policy.algorithm if learns else "ppo"  # which learns all
+    algorithm = policy.algorithm if learns else "ppo"  # which supports all
     request = TaskRequest(
         source,
         algorithm=algorithm,

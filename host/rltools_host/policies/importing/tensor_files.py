@@ -34,7 +34,11 @@ MAX_ENTRIES = 10_000
 MAX_ENTRY_BYTES = 128_000_000
 MAX_BYTES = 512_000_000  # of all entries that are read
 DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, struct.error)
-STRANGE = (NotImplementedError, RuntimeError, OverflowError)  # a compression, or a password
+STRANGE = (
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+)  # of an unknown compression, or a password
 
 
 class Archive:
@@ -86,7 +90,7 @@ def doubles(values: NDArray[Any], *, is_bfloat16: bool) -> Array:
 
 # -- PyTorch's checkpoints -------------------------------------------------------------------------
 
-# By the name of the storage's class.
+# By the storage's class.
 STORAGES = {
     "DoubleStorage": "<f8",
     "FloatStorage": "<f4",
@@ -101,7 +105,7 @@ STORAGES = {
 }
 REBUILT = ("torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state")
 DEEPEST = 12
-MAX_VALUES = 1_000_000  # that the pickle's dicts and lists have, counted where they are met
+MAX_VALUES = 1_000_000  # of the pickle's dicts and lists, counted each time they occur
 MAX_ELEMENTS = 50_000_000  # of all tensors together
 OLD_FORMAT = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19"  # of torch.save before 1.6
 
