@@ -325,7 +325,7 @@ def command(
     which: Which = LAST,
     json_output: Json = False,
 ) -> None:
-    """Evaluate a run's policy, or each policy of a group and their mean."""
+    """Evaluate the policy of each run where RUN is a group, and show the mean."""
     require(context, MODES, EPISODES if gate is None else GATE)
     if gate is not None:
         evaluate_gate(run_name, gate, episodes, seed, least, json_output, which)

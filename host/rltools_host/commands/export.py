@@ -140,10 +140,7 @@ def report_command(
     which: Which = LAST,
     json_output: Json = False,
 ) -> None:
-    """Write a page about a run.
-
-    The page about a group shows the learning curves of all its runs, which are also written as CSV.
-    """
+    """Draw the learning curves of all runs where RUN is a group, and write them as CSV."""
     report(run_name, output, which, json_output)
 
 
