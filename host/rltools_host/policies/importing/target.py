@@ -148,7 +148,7 @@ def hidden_widths(policy: ForeignPolicy) -> tuple[int, ...]:
     return tuple(inner[:MOST_LAYERS]) or (1,)
 
 
-def own_channels(source: str) -> dict[str, Any]:
+def own_channels(source: str) -> dict[str, object]:
     """Return the names, units and rate of an environment of the core's, which Gymnasium's spaces
     lack."""
     name = source.removeprefix(PREFIX)
@@ -156,7 +156,7 @@ def own_channels(source: str) -> dict[str, Any]:
         return {}
     library = load_library(name)
 
-    def table(of: tuple[Channel, ...], *, has_range: bool) -> list[dict[str, Any]]:
+    def table(of: tuple[Channel, ...], *, has_range: bool) -> list[dict[str, object]]:
         keys = ("name", "unit", "minimum", "maximum") if has_range else ("name", "unit")
         return [{key: msgspec.to_builtins(getattr(channel, key)) for key in keys} for channel in of]
 
