@@ -13,7 +13,6 @@ In a notebook, `%load_ext rlt` brings `%rlt`, the command line, and `%%cpp`, a C
 
 from rlt.api import (
     Group,
-    Policy,
     Run,
     list_environments,
     list_experiments,
@@ -26,6 +25,7 @@ from rltools_host import __version__
 from rltools_host.build.description import Channel
 from rltools_host.environments.compiled import CompiledEnv, CompiledVectorEnv, register
 from rltools_host.errors import Interrupted, RltError
+from rltools_host.policies.acting import Policy
 from rltools_host.training.from_python import evaluate, evaluate_gymnasium
 
 __all__ = [

@@ -64,7 +64,7 @@ class Executor:
     def past(self) -> list[float]:
         return [
             self.given[-past.ticks][past.action] if past.ticks <= len(self.given) else 0.0
-            for past in self.image.place_inputs
+            for past in self.image.added_inputs
         ]
 
     def faults(self, now: int, taken: int, values: Float32Array) -> list[str]:

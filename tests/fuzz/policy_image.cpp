@@ -163,7 +163,7 @@ void check_action(const PolicyContract& contract, const std::vector<float>& acti
 }
 
 void act(const PolicyContract& contract, const Bytes& image, bool must_be_accepted, Input& input) {
-  const auto place = std::make_unique<Policy<kImageBytes, kScratchFloats>>(contract);
+  const auto place = std::make_unique<PolicyRunner<kScratchFloats, 0, kImageBytes>>(contract);
   const PolicyVerdict verdict = place->accept(Generic{}, image.data(), image.size());
   if (must_be_accepted) {
     require(verdict.accepted() || verdict.reason == PolicyReason::too_large,

@@ -14,7 +14,7 @@ import pytest
 from programs import output_of
 from rltools_host.build.description import Channel
 from rltools_host.policies import export, folders
-from rltools_host.policies.acting import HiddenState, History, given_out
+from rltools_host.policies.acting import HiddenState, History, history_values
 from rltools_host.policies.contract import GATES, GRU, LSTM, Contract, Layer, output_dim
 from rltools_host.policies.core import activations
 from rltools_host.policies.image import PolicyImage, parse_policy
@@ -100,13 +100,13 @@ def limits() -> dict[str, PolicyImage]:
 
 def acted(image: PolicyImage, rows: np.ndarray) -> np.ndarray:
     """This machine's actions, a step after the other."""
-    history = History(image.place_inputs, len(image.actions))
+    history = History(image.added_inputs, len(image.actions))
     state = HiddenState(image)
     found = []
     for index, observation in enumerate(rows):
         inputs = history.inputs(observation)
         outputs, actions = state.run((index + 1) * image.step_interval_us, inputs)
-        history.add(given_out(outputs, actions, image.actions), acted_on=observation)
+        history.add(history_values(outputs, actions, image.actions), acted_on=observation)
         found.append(actions[0])
     return np.array(found)
 

@@ -110,7 +110,7 @@ def check_session(
     policies = session.policies
     if policies.executor().armed:
         raise RefusedError(f"the board on {session.description} is armed: disarm it first")
-    asked = image.place_inputs_at(identity.fingerprint) or ()
+    asked = image.added_inputs_at(identity.fingerprint) or ()
     parity = check_parity(
         policies, image, asked, request.inputs, lambda *done: show("inputs compared", *done)
     )
@@ -153,7 +153,7 @@ def acting_policy(session: BoardSession, identity: Identity) -> PolicyImage:
     data = session.files.download(POLICY_PATH)
     image = parse_foreign_policy(data, f"the policy of the board on {name}")
     image.verify()
-    if image.place_inputs_at(identity.fingerprint) is None:
+    if image.added_inputs_at(identity.fingerprint) is None:
         raise BoardMismatchError(f"{image.origin} is not made for its contract: push another one")
     return image
 

@@ -17,8 +17,8 @@ from rltools_host.boards.messages import EXECUTOR_STATUSES, Action, Progress, na
 from rltools_host.boards.policies import PolicyClient, Tick
 from rltools_host.boards.push import MOST_LAYERS, words_of
 from rltools_host.build.description import ranges_of
-from rltools_host.policies.acting import WRAP, HiddenState, History, given_out, normalized
-from rltools_host.policies.contract import PastAction, PlaceInput
+from rltools_host.policies.acting import WRAP, HiddenState, History, history_values, normalized
+from rltools_host.policies.contract import AddedInput, PastAction
 from rltools_host.policies.image import Float32Array, PolicyImage
 
 ACTED, HELD = "acted", "held"
@@ -151,7 +151,7 @@ class TickOutcome:
 class Scenarios:
     """The scenarios for a policy: each fault between two ticks on which the policy acts."""
 
-    def __init__(self, image: PolicyImage, asked: Sequence[PlaceInput], safe: Float32Array) -> None:
+    def __init__(self, image: PolicyImage, asked: Sequence[AddedInput], safe: Float32Array) -> None:
         self._image = image
         self._asked = asked
         self._interval = image.step_interval_us
@@ -245,7 +245,7 @@ class Scenarios:
             if call.status == ACTED:
                 inputs = history.inputs(call.observation)
                 outputs, actions = state.run(call.now_us, inputs)
-                given = given_out(outputs, actions, self._image.actions)
+                given = history_values(outputs, actions, self._image.actions)
                 history.add(given, acted_on=call.observation)
                 action = actions[0]
             elif call.status != HELD:
@@ -280,7 +280,7 @@ class Scenarios:
 def check_ticks(
     client: PolicyClient,
     image: PolicyImage,
-    asked: Sequence[PlaceInput],
+    asked: Sequence[AddedInput],
     safe: Float32Array,
 ) -> TickOutcome:
     """Runs all scenarios on the board."""
@@ -353,7 +353,7 @@ class Parity:
 def check_parity(
     client: PolicyClient,
     image: PolicyImage,
-    asked: Sequence[PlaceInput],
+    asked: Sequence[AddedInput],
     count: int,
     progress: Progress | None = None,
 ) -> Parity:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -42,6 +41,7 @@ from rltools_host.policies.image import PolicyImage, parse_foreign_policy
 from rltools_host.policies.statements import (
     INTERVAL_IN,
     SAFE_IN,
+    AssumedValues,
     assumed_values,
     assumptions,
     unknown_to_earlier,
@@ -67,7 +67,7 @@ class PushResult:
     reason: str = ""
     # Of a policy that was pushed: what it states that it may be handed, and what nobody states.
     entry: EntryEnvelope | None = None
-    assumed: dict[str, Any] | None = None
+    assumed: AssumedValues | None = None
 
     def take(self, slots: Slots) -> None:
         active = slots.active
@@ -229,7 +229,7 @@ class Push:
     def _check_contract(self) -> None:
         """The board's fingerprint is its contract's checksum."""
         ours = self._image.contract
-        if self._image.place_inputs_at(self._identity.fingerprint) is not None:
+        if self._image.added_inputs_at(self._identity.fingerprint) is not None:
             return
         name = self._session.description
         theirs = parse_contract(self._policies.contract(), f"the board on {name}")

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import numpy as np
 import typer
@@ -46,28 +46,37 @@ Found = TypeVar("Found", Evaluation, "GateResult")
 def run(
     run_name: str, request: EvaluationRequest | None = None, as_json: bool = False
 ) -> Evaluation:
-    """Evaluates the policy of a run and prints the outcome."""
+    """Evaluate the policy of a run, and print the outcome."""
     folder = RunFolder.open(run_name)
     request = request or EvaluationRequest()
     evaluation, notes = evaluated(folder, request)
-    document, lines = {**evaluation.document(), "notes": notes}, evaluation.lines()
+    document, lines = evaluation.document(), evaluation.lines()
     if request.trace is not None:
         document["trace"] = str(request.trace)
         lines.append(f"  trace    {near_path(request.trace)}")
-    show(document, lines, as_json)
+    show(document, notes, lines, as_json)
     return evaluation
 
 
-def show(document: Mapping[str, Any], lines: Sequence[str], as_json: bool) -> None:
-    for note in document["notes"]:
+def show(
+    document: Mapping[str, object], notes: Sequence[str], lines: Sequence[str], as_json: bool
+) -> None:
+    for note in notes:
         aside(f"note: {note}")
-    print(json.dumps(document) if as_json else "\n".join(in_columns(lines, columns(sys.stdout))))
+    print(
+        json.dumps({**document, "notes": notes})
+        if as_json
+        else "\n".join(in_columns(lines, columns(sys.stdout)))
+    )
 
 
 def of_group(
     group: GroupFolder, notes: list[str], evaluate: Callable[[RunFolder], tuple[Found, list[str]]]
 ) -> dict[RunName, Found]:
-    """What is found of each run that has a policy; `notes` get what must be known of it."""
+    """Return what `evaluate` returns for each run that has a policy.
+
+    Append the runs' notes to `notes`.
+    """
     found: dict[RunName, Found] = {}
     for name in group.run_names():
         path = group.path / name.folder
@@ -86,17 +95,17 @@ def of_group(
 
 
 def group_document(
-    group: GroupFolder, found: Mapping[RunName, Found], notes: list[str], **fields: Any
-) -> dict[str, Any]:
+    group: GroupFolder, found: Mapping[RunName, Found], **fields: object
+) -> dict[str, object]:
     evaluations = [
         {**each.document(), "variant": name.variant, "training_seed": name.seed}
         for name, each in found.items()
     ]
-    return {"group": str(group.path), "evaluations": evaluations, **fields, "notes": notes}
+    return {"group": str(group.path), "evaluations": evaluations, **fields}
 
 
 def evaluate_group(name: str, request: EvaluationRequest, as_json: bool) -> None:
-    """Evaluates the policy of each run that has one, and prints a table."""
+    """Evaluate the policy of each run that has one, and print a table."""
     group, notes = GroupFolder.open(name), list[str]()
     found = of_group(group, notes, lambda folder: evaluated(folder, request))
     summary = [
@@ -109,13 +118,13 @@ def evaluate_group(name: str, request: EvaluationRequest, as_json: bool) -> None
         }
         for variant in group.variants
     ]
-    document = group_document(group, found, notes, summary=summary)
+    document = group_document(group, found, summary=summary)
     width = columns(sys.stdout)
-    show(document, [*lines_of(found, width), "", *summary_lines(summary, width)], as_json)
+    show(document, notes, [*lines_of(found, width), "", *summary_lines(summary, width)], as_json)
 
 
 def lines_of(found: dict[RunName, Evaluation], width: int = UNLIMITED) -> list[str]:
-    """A row for each run, over its episodes."""
+    """Return a row for each run, over its episodes."""
     first = next(iter(found.values()))
     same = all(each.experiment == first.experiment for each in found.values())
     what = first.experiment if same else "policy"
@@ -150,8 +159,10 @@ def evaluate_gate(
     as_json: bool,
     which: str = LAST,
 ) -> None:
-    """Flies, prints, and keeps the result beside run.json where the last policy flew through the
-    gate as it is defined."""
+    """Fly through a gate, and print the result.
+
+    It is kept beside run.json where the last policy flew through the gate as it is defined.
+    """
     from rltools_host.drones.flight.gate import load_gate
     from rltools_host.drones.flight.gate_result import percent
 
@@ -173,12 +184,12 @@ def evaluate_gate(
         rates = [result.all.rate for result in found.values()]
         rate = statistics.fmean(rates)
         fields = {"gate": gate.name, "success_rate": rate, "success_rate_worst": min(rates)}
-        document = group_document(group, found, notes, **fields)
-        show(document, gate_lines(gate, found, rate, columns(sys.stdout)), as_json)
+        document = group_document(group, found, **fields)
+        show(document, notes, gate_lines(gate, found, rate, columns(sys.stdout)), as_json)
     else:
         result, own_notes = fly_run(RunFolder.open(name), gate, is_kept, which)
-        document = {**result.document(), "notes": notes + own_notes}
-        show(document, result.lines(columns(sys.stdout)), as_json)
+        notes += own_notes
+        show(result.document(), notes, result.lines(columns(sys.stdout)), as_json)
         rate = result.all.rate
     if least is not None and rate < least:
         raise GateError(
@@ -209,7 +220,8 @@ def fly_run(
 def gate_lines(
     gate: Gate, found: Mapping[RunName, GateResult], mean: float, width: int = UNLIMITED
 ) -> list[str]:
-    """Each seed's rate, and their mean; what each may be handed, where the gate finds that."""
+    """Return each run's rate and their mean, or the entry envelopes where the gate measures
+    these."""
     from rltools_host.drones.flight.gate_result import percent
 
     entries = {name: each.envelope for name, each in found.items() if each.envelope is not None}
@@ -235,7 +247,7 @@ def gate_lines(
 
 
 def entry_lines(gate: Gate, entries: Mapping[RunName, EntryEnvelope], width: int) -> list[str]:
-    """What each run's policy may be handed, 0 where that is nothing, and the median."""
+    """Return each run's entry envelope, 0 where there is none, and the median."""
     rows: list[tuple[str, ...]] = [("run", "m/s", "m", "tilt, deg", "rad/s", "from m up")]
     for name, entry in entries.items():
         speed, offset, tilt, rate, height = astuple(entry)
@@ -313,7 +325,7 @@ def command(
     which: Which = LAST,
     json_output: Json = False,
 ) -> None:
-    """For a group of runs it evaluates each policy, and sums up."""
+    """Evaluate the policy of each run where RUN is a group, and show the mean."""
     require(context, MODES, EPISODES if gate is None else GATE)
     if gate is not None:
         evaluate_gate(run_name, gate, episodes, seed, least, json_output, which)

@@ -39,7 +39,7 @@ from rltools_host.tree import near_path
 # -- export ----------------------------------------------------------------------------------------
 
 
-ACTING_SAFELY = ("c", "arduino", "esp-idf", "zephyr")  # which hold a safe action
+ACTING_SAFELY = ("c", "arduino", "esp-idf", "zephyr")  # exports with a safe action
 HOLDING_IMAGES = ("image", "c-image")
 SAFE_BY = '--safe-action, or "safe" in the channels of the task'
 SAFE_THERE = '"safe" in the channels of the task, or kSafeAction of the contract in C++'
@@ -54,7 +54,7 @@ def run(
     safe_action: str | None = None,
     step_interval_us: int | None = None,
 ) -> Path:
-    """Exports a run's policy after checking it on this machine; returns the file or folder."""
+    """Check a run's policy on this machine, export it, and return the file or folder."""
     formats, folders = FORMATS | FRAMEWORK_FORMATS, FOLDERS | FRAMEWORK_FOLDERS
     if to not in (*formats, *folders):
         known = ", ".join((*formats, *folders))
@@ -83,7 +83,7 @@ def run(
     path = output or Path(identifier(image.experiment) + suffix)
     if path.is_dir():
         path = path / (identifier(image.experiment) + suffix)
-    # A program includes the file and names the array: they have one name.
+    # The file and its array have one name.
     content = encode_array(image, path.stem) if encode is encode_array else encode(image)
     write_atomically(path, content)
     return path
@@ -140,7 +140,7 @@ def report_command(
     which: Which = LAST,
     json_output: Json = False,
 ) -> None:
-    """For a group of runs it shows the learning curves of all, and also writes them as CSV."""
+    """Draw the learning curves of all runs where RUN is a group, and write them as CSV."""
     report(run_name, output, which, json_output)
 
 
@@ -152,7 +152,7 @@ def compare_runs(
     json_output: bool,
     joins: bool = False,
 ) -> None:
-    """Prints the comparison, and writes its page where one is asked for."""
+    """Print the comparison, and write its page where one is asked for."""
     if threshold is not None and not math.isfinite(threshold):
         raise UsageError(f"--threshold {threshold}: give a number")
     comparison = compare(names, threshold, takes_any, joins)
@@ -171,7 +171,7 @@ def compare_runs(
 
 
 def comparison_lines(comparison: Comparison, width: int) -> list[str]:
-    """Tables of final returns, of the threshold, and of probabilities."""
+    """Return tables of final returns, of the threshold, and of probabilities."""
     contenders = comparison.contenders
     heads = "return algorithm runs IQM 95_% mean deviation median worst length"
     rows = [tuple(word.replace("_", " ") for word in heads.split())]
@@ -232,8 +232,10 @@ def compare_command(
     output: Output = None,
     json_output: Json = False,
 ) -> None:
-    """Each run, and each variant of a group, is a row: the return of the last evaluations as
-    interquartile mean with a bootstrap interval over the runs (Agarwal et al. 2021), and how
-    probable a higher return is. --output writes a page with learning curves.
+    """Show a row for each run, and for each variant of a group.
+
+    A row has the return of the last evaluations as interquartile mean with a bootstrap interval
+    over the runs (Agarwal et al. 2021), and the probability of a higher return. --output writes a
+    page with learning curves.
     """
     compare_runs(names, threshold, takes_any, output, json_output, joins)

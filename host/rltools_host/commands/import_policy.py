@@ -33,7 +33,7 @@ def lines_of(imported: Imported) -> list[str]:
     image = imported.image
     normalizer = "" if image.normalizer is None else ", normalizer"
     return [
-        f"{imported.policy.library}, {image.shape}{normalizer}, for {imported.place.name}",
+        f"{imported.policy.library}, {image.shape}{normalizer}, for {imported.target.name}",
         *(f"  {proof.line()}" for proof in imported.proofs),
     ]
 
@@ -65,7 +65,7 @@ def document_of(
                 "what": each.what,
                 "observations": each.count,
                 "difference": each.difference,
-                **({} if each.alike is None else {"choices": each.alike}),
+                **({} if each.same_choices is None else {"choices": each.same_choices}),
             }
             for each in imported.proofs
         ],
@@ -82,11 +82,11 @@ def document_of(
 
 
 def next_step(imported: Imported, folder: RunFolder) -> str:
-    """What can be done with this run now."""
+    """Return the command to continue with."""
     path = near_path(folder.path)
-    if imported.place.task is not None:
+    if imported.target.task is not None:
         return command_line("evaluate", path)
-    if imported.place.contract_name is None:
+    if imported.target.contract_name is None:
         return command_line("export", path, "--to", "c")
     return command_line("push", path, "--board", "host")
 
@@ -98,7 +98,7 @@ def activation(option: str, name: str | None) -> str | None:
 
 
 def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
-    """Reads, proves, saves and prints."""
+    """Read, prove, save and print."""
     imported = read_policy(request)
     finding = imported.fly()
     folder = save(imported)
@@ -115,9 +115,9 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
     else:
         lines = lines_of(imported)
         if finding is not None:
-            lines += [f"  {line}" for line in finding.lines(imported.place.name)]
-        told = [f"  run   {near_path(folder.path)}", f"  next  {next_step(imported, folder)}"]
-        print("\n".join([*in_columns(lines, columns(sys.stdout)), *told]))
+            lines += [f"  {line}" for line in finding.lines(imported.target.name)]
+        last = [f"  run   {near_path(folder.path)}", f"  next  {next_step(imported, folder)}"]
+        print("\n".join([*in_columns(lines, columns(sys.stdout)), *last]))
     return folder
 
 
@@ -207,8 +207,11 @@ def command(
     step_interval_us: StepIntervalOption = None,
     json_output: Json = False,
 ) -> None:
-    """Nothing of the file is executed. docs/import.md says what is read, and how it is proven."""
-    if contract is None or environment is None:  # else there is another sentence
+    """Read the file without executing anything in it.
+
+    docs/import.md says what is read, and how it is proven.
+    """
+    if contract is None or environment is None:  # else read_policy() refuses both
         require(context, MODES, CONTRACT if environment is None else ENVIRONMENT)
     given = Given(
         activation("--activation", activation_name),

@@ -46,7 +46,7 @@ from rltools_host.runs.names import LAST
 
 
 def policies_of(place: PolicyPlace) -> ModuleType:
-    """What pushes to a place, confirms, rolls back and lists there."""
+    """Return the module that pushes to the board, confirms, rolls back and lists its policies."""
     return crazyflie if place.is_crazyflie else boards
 
 
@@ -61,11 +61,11 @@ def push(request: PushRequest, json_output: bool = False) -> PushResult:
         line.clear()
     if outcome.activated:
         note_its_end(place)
-    return told(outcome, json_output)
+    return print_json(outcome, json_output)
 
 
 def note_its_end(place: PolicyPlace) -> None:
-    """Of a board that keeps no policy for the next command."""
+    """Print a note on a board that keeps no policy for the next command."""
     if not place.is_crazyflie and not place.keeps_policies(place.described_board()):
         aside(
             f"note: {place.board} ends with this command, and its policies with it: start one with "
@@ -73,7 +73,7 @@ def note_its_end(place: PolicyPlace) -> None:
         )
 
 
-def told(outcome: PushResult, json_output: bool) -> PushResult:
+def print_json(outcome: PushResult, json_output: bool) -> PushResult:
     if json_output:
         print(json.dumps(asdict(outcome)))
     return outcome
@@ -103,8 +103,10 @@ def push_command(
     which: Which = LAST,
     json_output: Json = False,
 ) -> None:
-    """The board checks the policy before it acts. If the policy fails, or is not confirmed in
-    time, or the board resets, the previous policy is restored, even after a power cut.
+    """Push a policy, which the board checks before it acts.
+
+    If the policy fails, or is not confirmed in time, or the board resets, the previous policy is
+    restored, even after a power cut.
     """
     place = place_of_run(run_name, board, port, contract)
     push(PushRequest(run_name, place, trial_s, not no_confirm, which), json_output)
@@ -116,7 +118,7 @@ def push_command(
 def confirm(place: PolicyPlace, json_output: bool = False) -> PushResult:
     outcome: PushResult = policies_of(place).confirm(place)
     print(f"confirmed: {short(outcome.active_sha256 or '')} is active in slot {outcome.slot}")
-    return told(outcome, json_output)
+    return print_json(outcome, json_output)
 
 
 def roll_back(place: PolicyPlace, json_output: bool = False) -> PushResult:
@@ -126,7 +128,7 @@ def roll_back(place: PolicyPlace, json_output: bool = False) -> PushResult:
     else:
         acts = "the compiled-in policy" if outcome.activated else "no policy"
         print(f"rolled back: {acts} is active")
-    return told(outcome, json_output)
+    return print_json(outcome, json_output)
 
 
 CONFIRM_EXAMPLE = "confirm --board qemu-cortex-m7 --port /dev/pts/3"
@@ -161,7 +163,7 @@ def use_of(slot: PolicySlot) -> str:
 
 
 def entry_of(slot: PolicySlot) -> dict[str, Any]:
-    """What `--json` says of a slot; null where there is no image, or no trial."""
+    """Return what `--json` has of a slot. It is null where there is no image, or no trial."""
     has_image = slot.image_bytes > 0
     return {
         "slot": slot.slot,
@@ -206,7 +208,7 @@ def slot_lines(found: BoardPolicies, width: int = UNLIMITED) -> list[str]:
 
 
 def stated_lines(found: BoardPolicies) -> list[str]:
-    """What the acting policy states, and what is assumed."""
+    """Return what the acting policy states, and what is assumed."""
     image = found.acting
     if image is None:
         return [f"the acting policy cannot be read here: {found.unread}"] if found.unread else []
@@ -217,7 +219,7 @@ def stated_lines(found: BoardPolicies) -> list[str]:
 
 
 def list_policies(place: PolicyPlace, json_output: bool = False) -> dict[str, Any]:
-    """Prints the slots; returns what `--json` prints."""
+    """Print the slots, and return what `--json` prints."""
     found: BoardPolicies = policies_of(place).policies_on(place, reads_acting=True)
     slots, acting = found.slots, found.acting
     document = {
@@ -229,7 +231,7 @@ def list_policies(place: PolicyPlace, json_output: bool = False) -> dict[str, An
         "slots": [entry_of(slot) for slot in slots.slots],
         "last_drop": name_of(slots.last_drop, DROP_REASONS),
         "built_in": found.has_built_in,
-        # Of the acting policy; null where there is none, or where it cannot be read here.
+        # Of the acting policy; null if there is none, or if it cannot be read.
         "entry": asdict(acting.entry) if acting is not None and acting.entry is not None else None,
         "assumed": assumed_values(acting, found.assumes_safe) if acting is not None else None,
     }
@@ -252,7 +254,7 @@ def list_command(
 
 
 def check_one(request: HilRequest, layers: bool) -> tuple[dict[str, Any], RltError | None]:
-    """What is found of a board, and the error that it comes to."""
+    """Check a board, and return the result and the error that it leads to."""
     name = request.place.board
     line = ProgressLine(name)
     try:
@@ -277,7 +279,7 @@ def show_layers(result: HilResult) -> None:
 def check_each(
     requests: list[HilRequest], layers: bool
 ) -> tuple[list[dict[str, Any]], RltError | None]:
-    """One board after another; what keeps one of them from it does not keep the others."""
+    """Check one board after another. An error of one does not stop the others."""
     documents: list[dict[str, Any]] = []
     failure: RltError | None = None
     for request in requests:
@@ -297,7 +299,7 @@ def check_each(
 def run_hil(
     request: HilRequest, layers: bool = False, json_output: bool = False, out: Path | None = None
 ) -> dict[str, Any]:
-    """Prints what is found; returns what `--json` prints."""
+    """Check the boards, print the results, and return what `--json` prints."""
     requests = hil.boards_of(request)
     if request.place.board == ALL_EMULATED:
         documents, failure = check_each(requests, layers)
@@ -352,7 +354,8 @@ def hil_command(
         Path | None, typer.Option("--out", "-o", metavar="PATH", help="File for the JSON object.")
     ] = None,
 ) -> None:
-    """The board is one of `rlt boards`, or all-emulated: every emulated board, and host.
+    """Compare a board of `rlt boards` with this machine, or with all-emulated every emulated board,
+    and host.
 
     Actions and layers must have this machine's bits, and the executor the statuses of
     docs/executor.md. Emulated boards count instructions, which are not time.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# What the check of an image found.
+# Results of the check of an image.
 POLICY_REASONS: Mapping[str, str] = {
     "accepted": "accepted",
     "misaligned": "the image does not lie on a four-byte boundary",

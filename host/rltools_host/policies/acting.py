@@ -1,32 +1,32 @@
-"""A policy as a function of observations that a program hands over.
-
-What a place keeps between the ticks of its policies: last actions and sums of what it observed,
-which go behind the observation, and a hidden state (docs/executor.md).
-"""
+"""A policy as a function of observations, and what an executor remembers between its ticks: past
+actions and sums, which go behind the observation, and a hidden state (docs/executor.md)."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from os import PathLike
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.build.description import Channel, ranges_of
 from rltools_host.build.native import host_library
-from rltools_host.documents import whole_number
+from rltools_host.documents import optional_path, repr_of, text, whole_number
 from rltools_host.errors import UsageError
 from rltools_host.policies.contract import (
     RESET_AT_FAULT,
     RESET_AT_PAUSE,
     RESET_AT_STALE_INPUT,
+    AddedInput,
     ObservationSum,
     PastAction,
-    PlaceInput,
     choices_of,
 )
-from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.policies.image import Float32Array, PolicyImage, read_policy, read_run_policy
+from rltools_host.runs.names import LAST
 
 WRAP = 2**32  # of the clock, us
 STALE = (
@@ -38,20 +38,23 @@ STALE = (
 
 
 class History:
-    """That of a number of places, which act in step: PolicyExecutor of policy/policy_executor.h."""
+    """Past actions and sums of policies that act in step, as PolicyExecutor of
+    policy/policy_executor.h keeps them."""
 
-    def __init__(self, asked: Sequence[PlaceInput], action_dim: int, count: int = 1) -> None:
+    def __init__(self, asked: Sequence[AddedInput], action_dim: int, count: int = 1) -> None:
         self._asked = tuple(asked)
         ticks = max((past.ticks for past in asked if isinstance(past, PastAction)), default=0)
         self._given = np.zeros((ticks, count, action_dim), np.float32)  # the latest first
-        self._sums = np.zeros((len(self._asked), count), np.float32)  # where a sum is asked for
+        self._sums = np.zeros(
+            (len(self._asked), count), np.float32
+        )  # of the added inputs that are sums
 
-    def inputs(self, observations: Float32Array, places: Sequence[int] = (0,)) -> Float32Array:
-        """(places, n): the places' observations, and behind them what is asked for."""
-        values = np.asarray(observations, np.float32).reshape(len(places), -1)
+    def inputs(self, observations: Float32Array, rows: Sequence[int] = (0,)) -> Float32Array:
+        """Return the observations with the added inputs behind them, (rows, n). rows: which of the
+        policies side by side observed them."""
+        values = np.asarray(observations, np.float32).reshape(len(rows), -1)
         if not self._asked:
             return values
-        rows = list(places)
         added = [
             self._given[asked.ticks - 1, rows, asked.action]
             if isinstance(asked, PastAction)
@@ -63,17 +66,16 @@ class History:
     def add(
         self,
         outputs: Float32Array,
-        places: Sequence[int] = (0,),
+        rows: Sequence[int] = (0,),
         acted_on: Float32Array | None = None,
     ) -> None:
-        """The network's outputs, or another normalized action, (places, action_dim).
+        """Record the actions of one tick, (rows, action_dim), normalized to [-1, 1].
 
-        `acted_on`: the observations by which the policy acted; None, or a row of them that is not
-        finite: it did not.
+        acted_on: the observations by which the policy acted; None, or a row of them that is not
+        finite, means that it did not act.
         """
         if not self._asked:
             return
-        rows = list(places)
         if len(self._given):
             self._given[1:, rows] = self._given[:-1, rows]
             clamped = np.clip(outputs, np.float32(-1), np.float32(1))
@@ -96,16 +98,17 @@ class History:
                 )
 
 
-def given_out(
+def history_values(
     outputs: Float32Array, actions: Float32Array, channels: Sequence[Channel]
 ) -> Float32Array:
-    """What a place keeps of a policy's actions: the network's outputs, or of choices their numbers,
-    from -1 for the first to 1 for the last."""
+    """Return what a history records of an action: the network's outputs, or for discrete actions
+    their numbers, scaled to -1 for the first and 1 for the last."""
     return normalized(actions, channels) if choices_of(channels) else outputs
 
 
 def normalized(action: Float32Array, channels: Sequence[Channel]) -> Float32Array:
-    """normalized_action() of policy/contract.h."""
+    """Return actions scaled from their ranges to [-1, 1], as normalized_action() of
+    policy/contract.h does."""
     low, high = ranges_of(channels)
     half = np.float32(0.5)
     values = (np.clip(action, low, high) - half * (high + low)) / (half * (high - low))
@@ -114,17 +117,17 @@ def normalized(action: Float32Array, channels: Sequence[Channel]) -> Float32Arra
 
 
 class HiddenState:
-    """Of one place, from its activation on."""
+    """The hidden state of one policy, from its activation on."""
 
     def __init__(self, image: PolicyImage) -> None:
         self._recurrence = image.recurrence
         self._runner = image.runner
-        self._state = self._kept = image.runner.begin()  # from which steps go; of the last one
+        self._state = self._kept = image.runner.begin()  # before the next step; after the last one
         self._is_new = True  # no step has been kept since it was zero
         self._acted_us = self._kept_us = 0
 
     def run(self, now_us: int, inputs: Float32Array) -> tuple[Float32Array, Float32Array]:
-        """Outputs and actions of a tick on which the policy acts, (1, n) each."""
+        """Return outputs and actions of a tick on which the policy acts, (1, n) each."""
         recurrence = self._recurrence
         if recurrence is None:
             return self._runner.run(inputs)
@@ -142,7 +145,7 @@ class HiddenState:
         return found
 
     def fail(self, status: str) -> None:
-        """A tick with the safe action."""
+        """Record a tick on which the safe action was taken, and why."""
         cause = RESET_AT_STALE_INPUT if status in STALE else RESET_AT_FAULT
         if self._recurrence is not None and self._recurrence.reset_at & cause:
             self._reset()
@@ -152,24 +155,103 @@ class HiddenState:
         self._is_new = True
 
 
-MOST_EPISODES = 1_000_000  # side by side
+MAX_EPISODES = 1_000_000  # side by side
 Act = Callable[[ArrayLike], Float32Array]
 
 
-class Acting:
-    """A policy that acts, which threads may share."""
+class Policy:
+    """A policy as a function of observations, with the bits of a board that has this policy.
+
+    `observations` and `actions` are the channels: name, unit, minimum and maximum of each element.
+    Threads may share it.
+    """
 
     def __init__(self, image: PolicyImage) -> None:
+        """Raise VerificationError if this machine computes other bits than the image's examples."""
+        image.verify()
         self.image = image
         self._lock = threading.Lock()  # a pass has one scratch memory
 
-    def episode(self, count: int) -> Act:
-        """Of an episode, or `count` of them side by side, with hidden states of zeros at first."""
-        number = whole_number("count", count, 1, MOST_EPISODES)
+    @classmethod
+    def load(cls, run: str | PathLike[str] | Any, which: str = LAST) -> Policy:
+        """Return the policy of a run, or a policy image.
+
+        run: the result of rlt.train, a run's folder, its name under runs/, "latest", or a file
+        policy.rltp.
+        which: "last", or "best": that of the best evaluation in training.
+
+        RltError: there is no policy, it is damaged, or this machine computes other bits with it
+        than the device that wrote it.
+        """
+        path = optional_path("run", getattr(run, "path", run))
+        if path is None:
+            raise UsageError("run=None: give a run, or a policy image")
+        if not path.is_file():
+            return cls(read_run_policy(path, text("which", which)))
+        if which != LAST:
+            raise UsageError(f"which={repr_of(which)}: {path} is one policy; give the run's folder")
+        return cls(read_policy(path))
+
+    @property
+    def observations(self) -> tuple[Channel, ...]:
+        return self.image.observations
+
+    @property
+    def actions(self) -> tuple[Channel, ...]:
+        return self.image.actions
+
+    @property
+    def experiment(self) -> str:
+        return self.image.experiment
+
+    @property
+    def environment(self) -> str:
+        return self.image.environment
+
+    @property
+    def step(self) -> int:
+        """Return the step of training whose policy it is."""
+        return self.image.step
+
+    @property
+    def seed(self) -> int:
+        """Return the seed of the training run."""
+        return self.image.seed
+
+    @property
+    def step_interval_s(self) -> float:
+        """Return the time between two actions that it was trained for."""
+        return self.image.step_interval_us / 1e6
+
+    @property
+    def shape(self) -> str:
+        """Return the widths of its layers, for example 3-64-64-1."""
+        return self.image.shape
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Return whether it has a hidden state, and its actions depend on earlier observations."""
+        return self.image.recurrence is not None
+
+    def __call__(self, observation: ArrayLike) -> NDArray[np.float32]:
+        """Return actions, float32 of shape (actions,) or (n, actions), in the units of `actions`.
+
+        observation: real numbers of shape (observations,) or (n, observations), in the units of
+        `observations`, rounded to float32. If one is not finite, the action is the safe one of its
+        contract. UsageError for another shape or type; a recurrent policy acts by episode().
+        """
+        return self._act(observation)
+
+    def episode(self, count: int = 1) -> Act:
+        """Return a function like this policy, for an episode, or for `count` of them side by side.
+
+        A recurrent policy's hidden state begins with zeros, and each call is a step of its
+        training's time.
+        """
+        number = whole_number("count", count, 1, MAX_EPISODES)
         return partial(self._act, states=self.image.runner.begin(number))
 
     def _act(self, observation: ArrayLike, states: Float32Array | None = None) -> Float32Array:
-        """(actions), or (n, actions) for n observations. UsageError for another shape or type."""
         image = self.image
         if image.recurrence is not None and states is None:
             raise UsageError(
@@ -188,3 +270,6 @@ class Acting:
             )
         with self._lock, np.errstate(over="ignore"):
             return image.runner.run(values, states)[1]
+
+    def __repr__(self) -> str:
+        return f"Policy({self.experiment}, step {self.step}, {self.shape}, {self.environment})"

@@ -1,7 +1,5 @@
-"""What a policy is made for, and what a board's policies must be made for: channels and rate.
-
-What a policy image is made of (docs/policy_image.md).
-"""
+"""Contracts of policies and boards, with channels and rate, and the parts of a policy image
+(docs/policy_image.md)."""
 
 from __future__ import annotations
 
@@ -35,13 +33,13 @@ from rltools_host.runs.task import IntervalSource, Task
 
 Bound = Annotated[float, Meta(ge=0, le=LARGEST_BOUND)]
 CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
-CHOICE = struct.Struct("<24s")  # the name of one
-CHOICE_UNIT = "choice"  # of an action's record
+CHOICE = struct.Struct("<24s")  # a name
+CHOICE_UNIT = "choice"  # unit of a discrete action's record
 TAIL = struct.Struct("<IHH")  # of a board's contract: step_interval_us, observations, actions
 
 
 def require_texts(origin: str, channels: Sequence[Channel], *subjects: str, name: str = "") -> None:
-    """DamagedFileError unless names and units can be shown, and pasted into headers.
+    """Raise DamagedFileError unless names and units can be shown, and pasted into headers.
 
     channels: of a policy or a contract; subjects: names of experiments and contracts; name: of an
     environment.
@@ -61,7 +59,7 @@ def require_texts(origin: str, channels: Sequence[Channel], *subjects: str, name
 
 @dataclass(frozen=True)
 class PastAction:
-    """An element of the action that was given out so many ticks ago, normalized to [-1, 1]."""
+    """An element of the action of so many ticks ago, normalized to [-1, 1]."""
 
     action: int
     ticks: int
@@ -69,19 +67,21 @@ class PastAction:
 
 @dataclass(frozen=True)
 class ObservationSum:
-    """Over the ticks on which the policy acted, of an element of the observation times seconds."""
+    """The sum of an element of the observation times seconds, over the ticks on which the policy
+    acted."""
 
     observation: int
-    minimum: float  # it stays within these
+    minimum: float  # clipped to these
     maximum: float
     step_interval_us: int
 
 
-PlaceInput = PastAction | ObservationSum  # what a place puts behind the observation
+AddedInput = PastAction | ObservationSum  # that the executor adds behind the observation
 
 
 def past_action(channel: Channel, actions: Sequence[Channel]) -> PastAction | None:
-    """What a channel named `<action>_t-<n>` asks for (docs/policy_image.md); None for another."""
+    """Return the past action that a channel named `<action>_t-<n>` asks for (docs/policy_image.md),
+    or None."""
     if (channel.unit, channel.minimum, channel.maximum) != ("1", -1.0, 1.0):
         return None
     for index, action in enumerate(actions):
@@ -93,13 +93,13 @@ def past_action(channel: Channel, actions: Sequence[Channel]) -> PastAction | No
 
 
 def channel_record(channel: Channel) -> bytes:
-    """As in a policy image."""
+    """Return the channel's record in a policy image."""
     unit = CHOICE_UNIT if channel.choices else channel.unit
     return CHANNEL.pack(channel.name.encode(), unit.encode(), channel.minimum, channel.maximum)
 
 
 def choices_of(actions: Sequence[Channel]) -> tuple[str, ...]:
-    """What there is to choose from, action after action."""
+    """Return the names of all discrete actions' choices, action after action."""
     return tuple(name for action in actions for name in action.choices)
 
 
@@ -107,30 +107,36 @@ LEAST_ALLOWED = 0.5  # kMinAllowed of policy/contract.h
 
 
 def masks_of(observations: Sequence[Channel], actions: Sequence[Channel]) -> list[int | None]:
-    """Of each output of the network the observation that forbids what it stands for, by its name
-    `<action>:<choice>`; None: there is none."""
-    places = {channel.name: index for index, channel in reversed([*enumerate(observations)])}
+    """Return for each output of the network the index of the observation that masks it, or None.
+
+    Such an observation is named `<action>:<choice>`.
+    """
+    positions = {channel.name: index for index, channel in reversed([*enumerate(observations)])}
     return [
-        places.get(f"{action.name}:{name}") if name else None
+        positions.get(f"{action.name}:{name}") if name else None
         for action in actions
         for name in action.choices or ("",)
     ]
 
 
 def output_dim(actions: Sequence[Channel]) -> int:
-    """Of the network: an output for each of a choice's names, and one for any other action."""
+    """Return the network's number of outputs: one for each choice of a discrete action, one for a
+    continuous action."""
     return sum(len(action.choices) or 1 for action in actions)
 
 
-STEP_INTERVAL_ASSUMED, SAFE_ACTION_ASSUMED = 8, 16  # nobody stated it: flags of an image
+STEP_INTERVAL_ASSUMED, SAFE_ACTION_ASSUMED = 8, 16  # flags of an image: nobody stated it
 ASSUMPTIONS = STEP_INTERVAL_ASSUMED | SAFE_ACTION_ASSUMED
-# What is done where something is wrong, of each action; null of one of which nobody states it.
+# The action after a fault: a value for each action, None where nobody states it.
 SafeAction = tuple[float | None, ...]
 
 
 def safe_action_of(text: str, actions: Sequence[Channel]) -> SafeAction:
-    """What --safe-action says: a value for each action in their order, or NAME=VALUE for some; a
-    choice by its name or its number. UsageError where an action cannot take it."""
+    """Parse --safe-action: a value for each action in their order, or NAME=VALUE for some of them.
+
+    A choice is given by its name or its number. Raise UsageError where an action cannot take the
+    value.
+    """
     words = [word.strip() for word in text.split(",")]
     found: list[float | None] = [None] * len(actions)
     names = [action.name for action in actions]
@@ -159,14 +165,15 @@ class Contract:
 
     @property
     def checksum(self) -> int:
-        """contract_crc32() of policy/format.h, which is a board's fingerprint."""
+        """Return contract_crc32() of policy/format.h, which is a board's fingerprint."""
         records = b"".join(map(channel_record, (*self.observations, *self.actions)))
         choices = b"".join(CHOICE.pack(name.encode()) for name in choices_of(self.actions))
         return zlib.crc32(records + choices + self.step_interval_us.to_bytes(4, "little"))
 
-    def place_inputs(self) -> tuple[PlaceInput, ...]:
-        """What the last observations ask for; one at least is an observation."""
-        found: list[PlaceInput] = []
+    def added_inputs(self) -> tuple[AddedInput, ...]:
+        """Return what the last observations ask the executor for. At least the first observation is
+        measured."""
+        found: list[AddedInput] = []
         for index in range(len(self.observations) - 1, 0, -1):
             channel = self.observations[index]
             asked = past_action(channel, self.actions) or self._sum(channel, index)
@@ -176,27 +183,31 @@ class Contract:
         return tuple(found)
 
     def _sum(self, channel: Channel, index: int) -> ObservationSum | None:
-        """What a channel named `<observation>_sum` asks for (docs/policy_image.md)."""
-        for place, observation in enumerate(self.observations[:index]):
+        """Return the sum that a channel named `<observation>_sum` asks for (docs/policy_image.md),
+        or None."""
+        for position, observation in enumerate(self.observations[:index]):
             texts = (f"{observation.name}_sum", f"{observation.unit} s")
             if (channel.name, channel.unit) == texts and channel.minimum <= 0 <= channel.maximum:
                 limits = (channel.minimum, channel.maximum)
-                return ObservationSum(place, *limits, self.step_interval_us)
+                return ObservationSum(position, *limits, self.step_interval_us)
         return None
 
-    def without_place_inputs(self) -> Contract:
-        """Where such a policy acts."""
-        count = len(self.observations) - len(self.place_inputs())
+    def without_added_inputs(self) -> Contract:
+        """Return the contract of a board or environment where such a policy acts, without the added
+        inputs."""
+        count = len(self.observations) - len(self.added_inputs())
         return Contract(self.observations[:count], self.actions, self.step_interval_us)
 
     def with_safe_action(self, stated: SafeAction) -> Contract:
-        """The same with what somebody states, which is for all actions or is assumed of some."""
+        """Return the contract with this safe action, marked as assumed unless it states a value for
+        each action."""
         assumed = self.assumed & ~SAFE_ACTION_ASSUMED
         assumed |= SAFE_ACTION_ASSUMED if not stated or None in stated else 0
         return replace(self, safe_action=stated, assumed=assumed)
 
     def difference(self, other: Contract) -> str:
-        """In what the other one differs, as "X there, Y here"; empty where in nothing."""
+        """Return the first difference from another contract as "X there, Y here", or an empty
+        text."""
         for kind, theirs, ours in (
             ("observation", other.observations, self.observations),
             ("action", other.actions, self.actions),
@@ -212,7 +223,7 @@ class Contract:
 
 
 def contract_of(task: Task) -> Contract:
-    """That of a task's policies, with what nobody states of it."""
+    """Return the contract of a task's policies, with flags for what nobody states of it."""
     assumed = 0 if task.states_interval else STEP_INTERVAL_ASSUMED
     contract = Contract(task.observations, task.actions, task.step_interval_us, assumed=assumed)
     return contract.with_safe_action(task.safe_action)
@@ -220,7 +231,8 @@ def contract_of(task: Task) -> Contract:
 
 @dataclass(frozen=True)
 class Statements:
-    """Of a policy's contract. safe_action: as its run states it; assumed: of ASSUMPTIONS."""
+    """Statements on a policy's contract. safe_action: as its run states it; assumed: flags of
+    ASSUMPTIONS."""
 
     safe_action: SafeAction = ()
     assumed: int = 0
@@ -231,8 +243,10 @@ NOTHING_STATED = Statements()
 
 
 def statements_of(run: Run, actions: Sequence[Channel], assumed: int, origin: str) -> Statements:
-    """What a run says of the contract of its policy, an image of this origin that has `actions` and
-    the flags `assumed`; one of earlier tools says nothing."""
+    """Return what a run states of its policy's contract.
+
+    actions, assumed: of the image, whose origin errors name. Runs of earlier tools state nothing.
+    """
     task = run.gymnasium
     source: IntervalSource = ""
     safe_action = tuple(run.safe_action)
@@ -250,7 +264,7 @@ def statements_of(run: Run, actions: Sequence[Channel], assumed: int, origin: st
 
 
 def parse_contract(content: bytes, origin: str) -> Contract:
-    """A board's /contract.bin (docs/protocol.md, "Policies")."""
+    """Parse a board's /contract.bin (docs/protocol.md, "Policies")."""
     if len(content) >= TAIL.size:
         step_interval_us, observation_dim, action_dim = TAIL.unpack(content[-TAIL.size :])
         records_bytes = (observation_dim + action_dim) * CHANNEL.size
@@ -270,8 +284,8 @@ def parse_contract(content: bytes, origin: str) -> Contract:
 
 
 def with_choices(actions: Sequence[Channel], names: bytes) -> tuple[Channel, ...]:
-    """The actions, choices with as many of the names as their ranges say; themselves where there
-    are no names."""
+    """Return the actions, in which each discrete one takes as many of the names as its range has
+    numbers."""
     left = [_text(name) for (name,) in CHOICE.iter_unpack(names)]
     found = []
     for action in actions:
@@ -290,7 +304,7 @@ HAS_NORMALIZER, HAS_CHOICES, HAS_ENTRY = 1, 2, 4
 RESET_AT_ACTIVATION, RESET_AT_FAULT, RESET_AT_STALE_INPUT, RESET_AT_PAUSE = 1, 2, 4, 8
 RESET_AT_ALL = 15
 DENSE, GRU, LSTM = 0, 1, 2  # PolicyLayerKind
-GATES = {GRU: 3, LSTM: 4}  # of a recurrent layer
+GATES = {GRU: 3, LSTM: 4}  # of a layer
 STATES = {DENSE: 0, GRU: 1, LSTM: 2}  # numbers that each of its units remembers
 WORD = struct.Struct("<I")
 ENTRY = struct.Struct("<5fI")  # an EntryEnvelope, and a reserved word
@@ -318,18 +332,18 @@ class Layer:
 
     @property
     def state_dim(self) -> int:
-        """Numbers that it remembers: of an LSTM its outputs and behind them its cells."""
+        """Return how many numbers the layer remembers. An LSTM's cells lie behind its outputs."""
         return STATES[self.kind] * self.width
 
     @property
     def tensors(self) -> tuple[Float32Array, ...]:
-        """In the order in which they lie in an image."""
+        """Return the tensors in the order in which they lie in an image."""
         return (self.weights, self.bias, *(self.hidden or ()))
 
 
 @dataclass(frozen=True)
 class Recurrence:
-    """Of a policy with a hidden state: the step with which that moves on, and when it is zero."""
+    """The step with which a policy's hidden state moves on, and when it is zero."""
 
     trained_interval_us: int
     most_pause_us: int
@@ -339,8 +353,10 @@ class Recurrence:
 
 @dataclass(frozen=True)
 class EntryEnvelope:
-    """What a quadrotor's policy may be handed: it recovers from any state within all of these, and
-    a flight controller hands over no other one (policy/entry_envelope.h)."""
+    """The states from which a quadrotor's policy recovers: any within all of these bounds.
+
+    A flight controller hands over no other one (policy/entry_envelope.h).
+    """
 
     speed_m_s: Bound  # largest, against the target's
     offset_m: Bound  # largest distance from the target
@@ -361,7 +377,7 @@ class EntryEnvelope:
 
 
 def entry_text(entry: EntryEnvelope) -> str:
-    """In words; where all bounds are 0, that there is nothing."""
+    """Return the bounds in words, or that there are none where all are 0."""
     return str(entry) if entry.speed_m_s > 0 else "none: it recovers from no entry that was tried"
 
 

@@ -1,4 +1,4 @@
-"""Runs policy images on this machine, through the code that boards run (policy/runtime.h); the
+"""The native code that runs policy images on this machine as boards do (policy/runtime.h), and the
 core's list of activations."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ACTIVATIONS = TREE.include / "rltools" / "nn" / "activation.h"
 
 
 def float_literal(value: float) -> str:
-    """A literal of a finite binary32 number, with as few digits as tell it from every other."""
+    """Return a C literal of a finite binary32 number, with the fewest digits that identify it."""
     number = np.float32(value)
     if not np.isfinite(number):
         raise ValueError(f"{value} has no literal")
@@ -57,15 +57,15 @@ class DamagedPolicyError(DamagedFileError):
 
 
 class PolicyRunner:
-    """The native code's view of an image whose bytes are `data`, and its scratch memory."""
+    """The native code for an image whose bytes are `data`, and its scratch memory."""
 
     def __init__(self, data: bytes, origin: str, safe_action: Sequence[float | None] = ()) -> None:
-        """safe_action: what somebody states of it; else it is that of the image's contract."""
+        """Open the image. safe_action: overrides that of the image's contract."""
         native = host_library("policy")
         self.library = native.functions
         self.reasons: list[str] = native.description["reasons"]  # in words
         self.origin = origin
-        self.bytes = np.frombuffer(data, np.uint8).copy()  # on a boundary of at least four bytes
+        self.bytes = np.frombuffer(data, np.uint8).copy()  # aligned to four bytes or more
         self.policy = ctypes.create_string_buffer(native.description["object_bytes"])
         where = ctypes.c_uint32()
         reason = self.library.rlt_policy_open(
@@ -82,7 +82,7 @@ class PolicyRunner:
         stated = [np.nan if value is None else value for value in safe_action]
         self.safe = np.array(stated or [np.nan] * self.action_dim, np.float32)
         self.normalized_safe = np.empty(self.action_dim, np.float32)
-        # Whether the contract that the image is made for states one.
+        # Whether the image's contract states one.
         self.has_safe_action = bool(
             self.library.rlt_policy_safe_action(
                 self.policy, self.safe.ctypes.data, self.normalized_safe.ctypes.data
@@ -101,18 +101,22 @@ class PolicyRunner:
             )
 
     def safe_action(self) -> tuple[Float32Array, Float32Array]:
-        """What is done where there is no finite action: in the channels' units, and normalized."""
+        """Return the action for ticks without a finite one: in the channels' units, and
+        normalized."""
         return self.safe.copy(), self.normalized_safe.copy()
 
     def begin(self, count: int = 1) -> Float32Array:
-        """Hidden states of zeros (count, state_dim), as at the beginning of an episode."""
+        """Return hidden states of zeros (count, state_dim), as at the beginning of an episode."""
         return np.zeros((count, self.state_dim), np.float32)
 
     def run(
         self, observation: ArrayLike, states: Float32Array | None = None
     ) -> tuple[Float32Array, Float32Array]:
-        """Outputs and actions. states: those of begin(), a row for each observation, which move on;
-        None: each is the first observation of an episode."""
+        """Return outputs and actions.
+
+        states: those of begin(), a row for each observation, which are updated in place; None: each
+        observation is the first of an episode.
+        """
         values = np.ascontiguousarray(observation, np.float32)
         if values.ndim not in (1, 2) or values.shape[-1] != self.observation_dim:
             raise RltError(
@@ -138,8 +142,11 @@ class PolicyRunner:
     def trace(
         self, observation: ArrayLike, state: Float32Array | None = None
     ) -> tuple[int, Float32Array]:
-        """The checksum of all layers' outputs for one observation, and the output; state: of
-        begin()."""
+        """Return the checksum of all layers' outputs for one observation, and the last layer's
+        output.
+
+        state: of begin(), updated in place.
+        """
         values = np.ascontiguousarray(observation, np.float32)
         output = np.empty(self.output_dim, np.float32)
         require_states(self.origin, state, (1, self.state_dim))
@@ -153,7 +160,7 @@ class PolicyRunner:
         return int(trace), output
 
     def layer_checksums(self, observation: ArrayLike) -> tuple[int, ...]:
-        """CRC-32 of each layer's output for one observation, the first of an episode."""
+        """Return the CRC-32 of each layer's output for one observation, the first of an episode."""
         values = np.ascontiguousarray(observation, np.float32)
         output = np.empty(self.output_dim, np.float32)
         layers = np.empty(self.layer_count, np.uint32)
@@ -168,7 +175,7 @@ class PolicyRunner:
 
 
 def require_states(origin: str, states: Float32Array | None, shape: tuple[int, int]) -> None:
-    """The native code writes to them."""
+    """Raise RltError unless the array is what the native code may write states to."""
     if states is None:
         return
     if states.shape != shape or states.dtype != np.float32 or not states.flags.c_contiguous:

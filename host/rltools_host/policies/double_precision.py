@@ -1,5 +1,5 @@
-"""A policy's formulas in double precision, and how far single precision's rounding takes what
-other runtimes compute of them from what boards do."""
+"""A policy's formulas in double precision, and the tolerances for other runtimes, which compute it
+in single precision."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rltools_host.policies.image import Float32Array, PolicyImage
 
 Array = NDArray[np.float64]
 UNIT = 2.0**-24  # roundoff of single precision
-# Single precision's errors are drawn as many times, and their root mean square counts as often.
+# The number of draws of single precision's errors, and of deviations that are tolerated.
 # Trained policies' largest difference is 0.1 of that (tests/host/policies/test_same_actions.py).
-DRAWS, MOST_DEVIATIONS = 16, 8
-OF_FUNCTION = 4 * UNIT  # of tanh and others, of 1 or of the value where that is more
-# Of half an action's range, of a state of 1: where that is more, it is what is allowed.
+DRAWS, MAX_DEVIATIONS = 16, 8
+OF_FUNCTION = 4 * UNIT  # of max(1, value), of tanh and others
+# The least tolerance, of half an action's range or of a state of 1.
 SMALLEST_LIMIT = 1e-6
 
 
@@ -33,7 +33,7 @@ def logistic(x: Array) -> Array:
     return np.exp(-np.logaddexp(0.0, -x))
 
 
-# In double precision; the names are the core's.
+# By the core's names.
 VALUES: Mapping[str, Callable[[Array], Array]] = {
     "identity": lambda x: x,
     "relu": lambda x: np.maximum(x, 0.0),
@@ -44,21 +44,24 @@ VALUES: Mapping[str, Callable[[Array], Array]] = {
     "elu": lambda x: np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0))),
     "silu": lambda x: x * logistic(x),
 }
-EXACT = ("identity", "relu")  # which do not round
+EXACT = ("identity", "relu")  # without rounding
 
 
 class Pass:
-    """One pass of a policy, whose results have an error of single precision each: drawn at random,
-    as errors of sums in no known order are (Parker, Monte Carlo arithmetic, 1997)."""
+    """One pass of a policy, each result of which has an error of single precision.
+
+    The errors are drawn at random, as those of sums in no known order are (Parker, Monte Carlo
+    arithmetic, 1997).
+    """
 
     def __init__(self, image: PolicyImage, draws: np.random.Generator) -> None:
         self.image = image
         self._draws = draws
 
     def run(self, observations: Float32Array, states: Float32Array) -> tuple[Array, Array, Array]:
-        """Outputs (n, out), actions where 1 is half their range, (n, actions), and states after the
-        step, (n, state_dim)."""
-        x, place, after = observations.astype(float), 0, [states[:, :0].astype(float)]
+        """Return outputs (n, out), actions (n, actions), of which 1 is half a range, and states
+        after the step (n, state_dim)."""
+        x, offset, after = observations.astype(float), 0, [states[:, :0].astype(float)]
         if self.image.normalizer is not None:
             mean, inverse_std = (part.astype(float) for part in self.image.normalizer)
             x = (x - mean) * inverse_std
@@ -68,18 +71,21 @@ class Pass:
                 x = self._product(x, layer.weights, layer.bias)
                 x = self._function(VALUES[layer.activation], x, layer.activation not in EXACT)
             else:
-                state = states[:, place : place + layer.state_dim].astype(float)
+                state = states[:, offset : offset + layer.state_dim].astype(float)
                 cell = self._gru if layer.kind == GRU else self._lstm
                 after += (following := cell(layer, x, state))
-                x, place = following[0], place + layer.state_dim
+                x, offset = following[0], offset + layer.state_dim
         return x, self._actions(x), np.concatenate(after, axis=1)
 
     def _rounded(self, values: Array, errors: Array) -> Array:
         return values + errors * self._draws.standard_normal(values.shape)
 
     def _product(self, x: Array, weights: Float32Array, bias: Float32Array) -> Array:
-        """Each product and addition rounds by up to a unit: here the additions, in random order, by
-        the mean square of what the sum has then come to."""
+        """Return the product with errors of single precision.
+
+        Each product and addition rounds by up to a unit. The additions come in a random order, and
+        each errs by the mean square of the sum so far.
+        """
         exact = weights.astype(float)
         value = x @ exact + bias
         squares = x**2 @ exact**2 + bias.astype(float) ** 2
@@ -106,7 +112,7 @@ class Pass:
         return [self._function(VALUES["identity"], out * np.tanh(cells)), cells]
 
     def _gates(self, layer: Layer, x: Array, before: Array) -> tuple[list[Array], list[Array]]:
-        """What the inputs and the outputs of before add to each gate."""
+        """Return what the inputs and the previous outputs add to each gate."""
         assert layer.hidden is not None
         products = (
             self._product(x, layer.weights, layer.bias),
@@ -116,7 +122,10 @@ class Pass:
         return given, own
 
     def _actions(self, outputs: Array) -> Array:
-        """An output each; of a choice, which is one or another, the first of its outputs."""
+        """Return an output for each action.
+
+        Of a discrete action, where errors mean nothing, it is the first.
+        """
         low, high = ranges_of(self.image.actions, np.float64)
         counts = [len(action.choices) or 1 for action in self.image.actions]
         values = np.clip(outputs[:, np.cumsum([0, *counts[:-1]])], -1, 1)
@@ -126,18 +135,19 @@ class Pass:
 
 @dataclass(frozen=True, eq=False)
 class Allowed:
-    """How far another runtime may be from what this machine computes for each observation."""
+    """The tolerances for another runtime's results, for each observation."""
 
     actions: Array  # (n, actions), of half their range
     states: Array  # (n, state_dim)
     outputs: Array  # (n, out)
 
     def is_close_choice(self, image: PolicyImage, outputs: Float32Array) -> NDArray[np.bool_]:
-        """(n, actions): where outputs of a choice are so close that rounding decides."""
-        place, close = 0, []
+        """Return (n, actions): where outputs of a discrete action are so close that rounding
+        decides."""
+        first, close = 0, []
         rows = np.arange(len(outputs))
         for action in image.actions:
-            part = slice(place, place := place + (len(action.choices) or 1))
+            part = slice(first, first := first + (len(action.choices) or 1))
             values, errors = outputs[:, part].astype(float), self.outputs[:, part]
             best = values.argmax(axis=1)
             gaps = values[rows, best][:, None] - values
@@ -147,13 +157,13 @@ class Allowed:
 
 
 def allowed(image: PolicyImage, observations: Float32Array, states: Float32Array) -> Allowed:
-    """For observations (n, o), from states (n, state_dim)."""
+    """Return the tolerances for observations (n, o) from states (n, state_dim)."""
     one = Pass(image, np.random.default_rng(0))
     draws = [one.run(observations, states) for _ in range(DRAWS)]
 
     def deviations(part: int) -> Array:
         spread = np.array([draw[part] for draw in draws]).std(axis=0)
-        limits: Array = np.maximum(SMALLEST_LIMIT, MOST_DEVIATIONS * spread)
+        limits: Array = np.maximum(SMALLEST_LIMIT, MAX_DEVIATIONS * spread)
         return limits
 
     outputs, actions, after = map(deviations, range(3))

@@ -1,5 +1,5 @@
-"""The image that leaves a run for a board: with what its policy may be handed, as the run's gate
-has measured it (docs/gate.md, "What a policy may be handed")."""
+"""The image that is exported or pushed, with the entry envelope that the run's gate measured
+(docs/gate.md, "What a policy may be handed")."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENTRY = "entry"  # the gate
 
 
 class Measured(Struct, frozen=True):
-    """Of gate-entry.json, what an image states of it."""
+    """The part of gate-entry.json that an image states."""
 
     policy_sha256: Digest
     entry: EntryEnvelope
@@ -30,8 +30,11 @@ class Measured(Struct, frozen=True):
 def read_leaving_policy(
     run: str | RunFolder, which: str = LAST, say: Callable[[str], None] = lambda _: None
 ) -> PolicyImage:
-    """The policy of a run as it leaves for a board; of a quadrotor's, what it may be handed is
-    said. The image states that where the run's gate has measured this policy."""
+    """Return the policy of a run as it is exported or pushed, and report a quadrotor's entry
+    envelope.
+
+    The image states the envelope where the run's gate has measured this policy.
+    """
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
     image = read_run_policy(folder, which)
     if image.contract.checksum != QUADROTOR:
@@ -47,7 +50,7 @@ def read_leaving_policy(
 
 
 def measured_entry(folder: RunFolder, image: PolicyImage) -> EntryEnvelope | None:
-    """What the run's gate has found of this policy; None where it has flown another, or none."""
+    """Return the entry envelope that the run's gate measured of this policy, or None."""
     path = folder.path / result_file(GATE, ENTRY)
     try:
         found: Measured = typed(parse_json(path.read_bytes()), Measured)

@@ -1,15 +1,13 @@
-"""Deterministic episodes of a policy, step by step, in gymnasium's or the core's simulator.
+"""Deterministic episodes of a policy, step by step, in Gymnasium's or the core's simulator, and
+files of their steps.
 
 The policy runs through the code that boards run (policies/image.py): its actions are the board's.
-
-Every step of every episode in a file: a table for spreadsheets and pandas, or NumPy's arrays.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import subprocess
 import warnings
@@ -19,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,7 +34,7 @@ from rltools_host.errors import (
 )
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.lines import aside
-from rltools_host.policies.acting import History, given_out
+from rltools_host.policies.acting import History, history_values
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.tree import PROJECT
 
@@ -50,28 +49,29 @@ def gymnasium_has(environment: str) -> bool:
 
 
 def name_in_gymnasium(environment: str) -> str:
-    """Without what rl/environments/with_action_history.h and with_sums.h add to it."""
+    """Return the name without the suffixes of rl/environments/with_action_history.h and
+    with_sums.h."""
     return re.sub(r"( \+sums)?( \+[0-9]+ actions)?$", "", environment)
 
 
 @dataclass(frozen=True)
 class EpisodeEnd:
-    """How an episode ended, and what it began from."""
+    """The return and the end of an episode, and its first observation."""
 
     episode_return: float
     steps: int
-    terminated: bool  # in a terminal state; else it was cut off
+    terminated: bool  # else truncated
     start: Float32Array  # the first observation, (observation_dim)
 
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode: what was seen before each step, what was done and what it earned."""
+    """One episode: the observation before each step, the action and the reward."""
 
     observations: Float32Array  # (steps, observation_dim)
     actions: Float32Array  # (steps, action_dim), in the contract's units
     rewards: NDArray[np.float64]  # (steps)
-    seed: int  # of the reset in gymnasium; in the core that of all episodes
+    seed: int  # of the reset in Gymnasium; in the core, of all episodes
     step_s: float
     terminated: bool = False
     number: int | None = None  # among the core's episodes of this seed
@@ -87,7 +87,7 @@ class Episode:
 
     @property
     def origin(self) -> str:
-        """What begins the same one again."""
+        """Return words by which the same episode can be played again."""
         if self.number is None:
             return f"gymnasium's reset with seed {self.seed}"
         return f"the core's episode {self.number} of seed {self.seed}"
@@ -96,7 +96,7 @@ class Episode:
 def gymnasium_episodes(
     image: PolicyImage, count: int, seed: int, make: MakeEnvironment | None = None
 ) -> list[Episode]:
-    """Episodes of gymnasium from the resets with seed, seed + 1 ..., all worked through at once."""
+    """Play episodes in Gymnasium from the resets with seed, seed + 1 ..., all side by side."""
     make = make or (lambda: make_gymnasium_environment(image))
     environments: list[Any] = []
     try:
@@ -108,7 +108,7 @@ def gymnasium_episodes(
 
 
 def close_all(environments: Sequence[Any]) -> None:
-    """One that cannot be closed keeps neither the others nor the result from whoever waits."""
+    """Close all environments. Report a failure as a note, and keep the results."""
     for environment in environments:
         try:
             environment.close()
@@ -117,7 +117,7 @@ def close_all(environments: Sequence[Any]) -> None:
 
 
 def played(image: PolicyImage, environments: Sequence[Any], seed: int) -> list[Episode]:
-    """An episode of each."""
+    """Play one episode in each environment."""
     count = len(environments)
     observations = np.array(
         [environment.reset(seed=seed + i)[0] for i, environment in enumerate(environments)],
@@ -128,8 +128,8 @@ def played(image: PolicyImage, environments: Sequence[Any], seed: int) -> list[E
     rewards: list[list[float]] = [[] for _ in environments]
     is_terminal = [False] * count
     running = list(range(count))
-    # What the environments do not show the policy is what it was given by a board.
-    asked = image.place_inputs if observations.shape[1] < len(image.observations) else ()
+    # What the environments do not observe, the history adds, as on a board.
+    asked = image.added_inputs if observations.shape[1] < len(image.observations) else ()
     history = History(asked, len(image.actions), count)
     states = image.runner.begin(count)
     while running:
@@ -141,7 +141,7 @@ def played(image: PolicyImage, environments: Sequence[Any], seed: int) -> list[E
         history.add(
             np.where(
                 acts,
-                given_out(outputs, actions, image.actions),
+                history_values(outputs, actions, image.actions),
                 image.runner.safe_action()[1],
             ),
             running,
@@ -174,7 +174,10 @@ def played(image: PolicyImage, environments: Sequence[Any], seed: int) -> list[E
 
 
 def make_gymnasium_environment(image: PolicyImage) -> Any:
-    """Gymnasium's environment of the image's name; its spaces must be those of the contract."""
+    """Return Gymnasium's environment of the image's name.
+
+    Raise BoardMismatchError unless its spaces are those of the contract.
+    """
     import gymnasium
 
     name = name_in_gymnasium(image.environment)
@@ -213,7 +216,7 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
 
 
 def has_actions(space: Any, actions: Sequence[Channel]) -> bool:
-    """Whether an environment's space of actions is that of the channels."""
+    """Return whether an environment's action space is that of the channels."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):
@@ -229,14 +232,14 @@ def has_actions(space: Any, actions: Sequence[Channel]) -> bool:
 def core_outcomes(
     image: PolicyImage, episodes: int, seed: int, hyperparameters: Mapping[str, float]
 ) -> list[EpisodeEnd]:
-    """Of the core's simulator: the episodes that a board with this seed evaluates."""
+    """Play episodes in the core's simulator, the same as a board evaluates with this seed."""
     command = simulator(image, episodes, seed, "starts", hyperparameters)
-    said, rows = simulated(command, image)
+    summary, rows = simulated(command, image)
     starts = rows[:, : len(image.observations)]
     return [
-        EpisodeEnd(float(value), int(steps), bool(terminated), start)
+        EpisodeEnd(value, steps, terminated, start)
         for value, steps, terminated, start in zip(
-            said["returns"], said["steps"], said["terminated"], starts, strict=True
+            summary.returns, summary.steps, summary.terminated, starts, strict=True
         )
     ]
 
@@ -244,19 +247,19 @@ def core_outcomes(
 def core_episodes(
     image: PolicyImage, episodes: int, seed: int, hyperparameters: Mapping[str, float]
 ) -> list[Episode]:
-    """The same episodes, step by step."""
+    """Play the episodes of core_outcomes(), and return every step."""
     command = simulator(image, episodes, seed, "steps", hyperparameters)
-    said, rows = simulated(command, image)
+    summary, rows = simulated(command, image)
     seen = len(image.observations)
-    ends = np.cumsum([0, *said["steps"]])
+    ends = np.cumsum([0, *summary.steps])
     return [
         Episode(
             observations=rows[begin:end, :seen],
             actions=rows[begin:end, seen:-1],
             rewards=rows[begin:end, -1].astype(float),
             seed=seed,
-            step_s=float(said["step_s"]),
-            terminated=bool(said["terminated"][number]),
+            step_s=summary.step_s,
+            terminated=summary.terminated[number],
             number=number,
         )
         for number, (begin, end) in enumerate(pairwise(ends))
@@ -266,7 +269,7 @@ def core_episodes(
 def simulator(
     image: PolicyImage, episodes: int, seed: int, kept: str, hyperparameters: Mapping[str, float]
 ) -> list[str]:
-    """The command line of host/native/simulate.cpp, which is built."""
+    """Build host/native/simulate.cpp, and return its command line."""
     target = f"simulate-{image.experiment}"
     board = experiments.native_board(image.experiment)
     experiments.install_requirements(image.experiment)
@@ -276,8 +279,18 @@ def simulator(
     return [str(program), str(episodes), str(seed), kept, *given]
 
 
-def simulated(command: Sequence[str], image: PolicyImage) -> tuple[dict[str, Any], Float32Array]:
-    """What the program says, and its rows (steps, observation_dim + action_dim + 1)."""
+class Summary(msgspec.Struct):
+    """The summary that host/native/simulate.cpp prints, with a value for each episode."""
+
+    step_s: float
+    returns: list[float]
+    steps: list[int]
+    terminated: list[bool]
+
+
+def simulated(command: Sequence[str], image: PolicyImage) -> tuple[Summary, Float32Array]:
+    """Run the program, and return its summary and its rows (steps, observation_dim + action_dim +
+    1)."""
     result = subprocess.run(command, input=image.data, capture_output=True, timeout=LONGEST_S)
     if result.returncode == 1:
         raise VerificationError(f"{image.origin}: {result.stderr.decode().strip()}")
@@ -285,11 +298,9 @@ def simulated(command: Sequence[str], image: PolicyImage) -> tuple[dict[str, Any
     try:
         result.check_returncode()
         line, _, data = result.stdout.partition(b"\n")
-        said: dict[str, Any] = json.loads(line)
-        if not {"returns", "steps", "terminated", "step_s"} <= said.keys():
-            raise KeyError(line)
-        return said, np.frombuffer(data, "<f4").reshape(-1, width)
-    except (subprocess.CalledProcessError, AttributeError, KeyError, TypeError, ValueError):
+        summary = msgspec.json.decode(line, type=Summary)
+        return summary, np.frombuffer(data, "<f4").reshape(-1, width)
+    except (subprocess.CalledProcessError, msgspec.MsgspecError, ValueError):
         raise BuildError(
             f"{command[0]} ended with code {result.returncode} and printed no returns: "
             f"delete {PROJECT.board_build('host')}, it is made again"
@@ -303,8 +314,7 @@ OPTION = "--trace"
 
 
 def check_trace_path(path: Path) -> None:
-    """Before anything is played: UsageError where nothing can be written there. What Parquet needs
-    is installed."""
+    """Raise UsageError where nothing can be written to the path, and install what Parquet needs."""
     if path.suffix not in (CSV, NPZ, PARQUET):
         raise UsageError(f"{OPTION} {path}: name a file that ends with {CSV}, {NPZ} or {PARQUET}")
     if path.is_dir():
@@ -314,7 +324,7 @@ def check_trace_path(path: Path) -> None:
 
 
 def write_trace(path: Path, image: PolicyImage, episodes: Sequence[Episode]) -> None:
-    """As the file's name says: a row for each step.
+    """Write a row for each step, in the format that the file's name says.
 
     CSV: the columns of headings(), and numbers of nine digits, which tell floats apart. NPZ:
     `columns`, the same names, and `rows` of float64, (steps, columns). Parquet: the columns of the
@@ -355,8 +365,11 @@ def parquet(columns: Sequence[str], rows: NDArray[np.float64]) -> bytes:
 
 
 def headings(image: PolicyImage) -> list[str]:
-    """`velocity [rad/s]`; with `observation` or `action` before it where two columns would have
-    that name, or a spreadsheet would compute it."""
+    """Return the columns' names, for example `velocity [rad/s]`.
+
+    `observation` or `action` stands before a name that two columns would have, or that a
+    spreadsheet would compute.
+    """
     names = [channel.name for channel in (*image.observations, *image.actions)]
     texts = []
     for kind, channels in (("observation", image.observations), ("action", image.actions)):
@@ -368,7 +381,10 @@ def headings(image: PolicyImage) -> list[str]:
 
 
 def rows_of(index: int, episode: Episode) -> NDArray[np.float64]:
-    """(steps, columns). What an episode was cut off after is truncated, unless it is terminal."""
+    """Return the rows of an episode, (steps, columns).
+
+    An episode that does not terminate is truncated.
+    """
     steps = len(episode.rewards)
     last = np.zeros(steps)
     last[-1] = 1

@@ -1,6 +1,5 @@
-"""What of a component for ESP-IDF follows from its policy: the memory that Kconfig gives it, the
-partitions of the example, what the example's task observes and does; and sentences for the compiler
-where a project's settings leave no place for the policy."""
+"""Files of a component for ESP-IDF that depend on its policy: Kconfig's sizes, the example's
+partitions and task, and static assertions for settings that are too small."""
 
 from __future__ import annotations
 
@@ -20,17 +19,20 @@ PREFIX = "RLT_POLICY_"
 SECTOR, RECORDS = 4096, 2  # bytes; sectors of a partition besides its two slots
 SHIPPED_PARTITION, SHIPPED_APP = 64 * 1024, 1024 * 1024
 FIRST_OFFSET, ALIGNMENT = 0x10000, 0x10000  # of the app, behind bootloader and table
-FLASH_SIZES = (2, 4, 8, 16, 32)  # MB that ESP-IDF knows; 2 is its default
+FLASH_SIZES = (2, 4, 8, 16, 32)  # MB that ESP-IDF supports; 2 is its default
 
 
 def needs(image: PolicyImage) -> dict[str, int]:
-    """Of each setting of Kconfig the least that the policy takes; of activations a bit each."""
-    places = list(activations())
+    """Return the minimum of each setting of Kconfig that the policy needs.
+
+    ACTIVATIONS has a bit for each.
+    """
+    names = list(activations())
     widest = max(len(image.observations), *(layer.width for layer in image.layers))
     units = sum(layer.width for layer in image.layers if layer.kind != DENSE)
     used = 0
     for layer in image.layers:
-        used |= 1 << places.index(layer.activation)
+        used |= 1 << names.index(layer.activation)
     return {
         "MOST_ACTIONS": len(image.actions),
         "WIDEST_LAYER": widest,
@@ -40,7 +42,7 @@ def needs(image: PolicyImage) -> dict[str, int]:
 
 
 def fitted(image: PolicyImage, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The component's files, for this policy: as they are where it fits."""
+    """Return the component's files with settings and partitions that hold this policy."""
     found = dict(files)
     found["Kconfig"] = kconfig(image, files["Kconfig"].decode()).encode()
     table, options = partitions(image)
@@ -65,8 +67,8 @@ def kconfig(image: PolicyImage, text: str) -> str:
 
 
 def partitions(image: PolicyImage) -> tuple[dict[str, int], str]:
-    """KB of the example's partitions that grow with the image, and lines of sdkconfig.defaults for
-    a flash that holds them."""
+    """Return the example's partitions that grow with the image, in KB, and lines of
+    sdkconfig.defaults for a flash that holds them."""
     size = len(image.data)
     policies = max(SHIPPED_PARTITION, (RECORDS + 2 * -(-size // SECTOR)) * SECTOR)
     app = -(-(SHIPPED_APP + size) // ALIGNMENT) * ALIGNMENT if size > SHIPPED_PARTITION else 0
@@ -78,7 +80,7 @@ def partitions(image: PolicyImage) -> tuple[dict[str, int], str]:
 
 
 def with_sizes(text: str, sizes: Mapping[str, int]) -> str:
-    """A table of partitions with these sizes, in KB."""
+    """Return a table of partitions with these sizes, in KB."""
     lines = []
     for line in text.splitlines():
         name = line.split(",")[0]
@@ -88,7 +90,7 @@ def with_sizes(text: str, sizes: Mapping[str, int]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# In C11 and C++.
+# Valid in C11 and C++.
 ASSERTS = """\
 #include <assert.h>
 
@@ -99,7 +101,8 @@ ASSERTS = """\
 
 
 def asserts(image: PolicyImage) -> str:
-    """For <experiment>_policy.h: the settings of Kconfig hold this policy."""
+    """Return static assertions for <experiment>_policy.h that the settings of Kconfig hold this
+    policy."""
     lines = []
     for name, least in needs(image).items():
         if not least:
@@ -139,7 +142,7 @@ PART = r"// {0}\b.*?\n(.*?)// END {0}\n"
 
 
 def main_source(image: PolicyImage, text: str) -> str:
-    """The example's program, for this policy's contract; a pendulum's keeps its model."""
+    """Return the example's program for this policy's contract. A pendulum's keeps its model."""
     name = identifier(image.experiment)
     observations, actions = image.contract.observations, image.actions
     of_contract = f"{{{image.step_interval_us}, {len(observations)}, {len(actions)}, kSensors"

@@ -1,4 +1,4 @@
-"""What deterministic episodes of a policy come to, in the core's or gymnasium's simulator."""
+"""Evaluation of a policy by deterministic episodes, in the core's or Gymnasium's simulator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -36,20 +35,20 @@ CORE = "core"
 GYMNASIUM = "gymnasium"
 SIMULATORS = (CORE, GYMNASIUM)
 USUAL_EPISODES, USUAL_SEED = 100, 0
-MOST_WORST = 3  # episodes that are told
-MOST_CHANNELS = 4  # of what such an episode began from
+MAX_WORST = 3  # episodes that are reported
+MAX_CHANNELS = 4  # of such an episode's first observation
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Outcomes of deterministic episodes, one per seed from `seed` on in gymnasium."""
+    """Outcomes of deterministic episodes, in Gymnasium one for each seed from `seed` on."""
 
     run: str
     image: PolicyImage
     simulator: str
     seed: int
     outcomes: tuple[EpisodeEnd, ...]
-    success_return: float | None  # from which on an episode counts as solved, where that is known
+    success_return: float | None  # an episode with this return or more is solved
 
     @cached_property
     def returns(self) -> tuple[float, ...]:
@@ -73,7 +72,7 @@ class Evaluation:
 
     @property
     def std(self) -> float:
-        """Population standard deviation, as boards report it."""
+        """Return the population standard deviation, as boards report it."""
         return float(np.std(self.returns))
 
     @property
@@ -88,52 +87,52 @@ class Evaluation:
         return self.simulator.startswith(GYMNASIUM)
 
     def of_task(self, task: Task | None) -> Evaluation:
-        """The same, with what a task of Gymnasium's calls solved; None: it is of no such task."""
+        """Return the evaluation with the return at which a Gymnasium task counts as solved."""
         return self if task is None else replace(self, success_return=task.solved_return)
 
-    def worst(self) -> list[dict[str, Any]]:
-        """The episodes with the least returns, the worst first, and what they began from."""
-        order = sorted(range(self.episodes), key=lambda index: self.returns[index])
-        return [
-            {
-                **({"seed": self.seed + index} if self.is_in_gymnasium else {"episode": index}),
-                "return": self.outcomes[index].episode_return,
-                "steps": self.outcomes[index].steps,
-                "terminated": self.outcomes[index].terminated,
-                "start": dict(
-                    zip(
-                        (channel.name for channel in self.image.observations),
-                        self.outcomes[index].start.tolist(),
-                        strict=True,
-                    )
-                ),
-            }
-            for index in order[:MOST_WORST]
-        ]
+    def worst(self) -> list[int]:
+        """Return the indices of the episodes with the lowest returns, the lowest first."""
+        return sorted(range(self.episodes), key=lambda index: self.returns[index])[:MAX_WORST]
 
-    def unusual(self, start: Mapping[str, float]) -> list[str]:
-        """Of a first observation what differs most from the other episodes' ones, as text; nothing
-        where all episodes begin alike."""
+    def unusual(self, index: int) -> list[str]:
+        """Return the channels of an episode's first observation that differ most from the others.
+
+        They are texts, such as "angle 3.1 rad". There are none where all episodes begin equally.
+        """
         starts = np.array([outcome.start for outcome in self.outcomes], float)
         spread = starts.std(axis=0)
-        values = np.array(list(start.values()), float)
+        values = starts[index]
         varies = spread > 1e-6 * np.maximum(1.0, np.abs(starts).max(axis=0))
         distance = np.abs(values - starts.mean(axis=0)) / np.where(varies, spread, 1.0)
         order = np.argsort(-np.where(varies, distance, -1.0), kind="stable")
         channels = self.image.observations
         return [
-            f"{channels[index].name} {values[index]:.3g} {channels[index].unit}".removesuffix(" 1")
-            for index in sorted(order[:MOST_CHANNELS])
-            if varies[index]
+            f"{channels[number].name} {values[number]:.3g} {channels[number].unit}".removesuffix(
+                " 1"
+            )
+            for number in sorted(order[:MAX_CHANNELS])
+            if varies[number]
         ]
 
-    def begun_from(self, worst: Mapping[str, Any]) -> tuple[str, str]:
-        """Which one of worst() it is, and what is unusual in its beginning."""
-        which = f"seed {worst['seed']}" if "seed" in worst else f"episode {worst['episode']}"
-        return which, ", ".join(self.unusual(worst["start"])) or "where all begin"
+    def begun_from(self, index: int) -> tuple[str, str]:
+        """Return the name of an episode, and what is unusual in its first observation."""
+        which = f"seed {self.seed + index}" if self.is_in_gymnasium else f"episode {index}"
+        return which, ", ".join(self.unusual(index)) or "where all begin"
 
-    def document(self) -> dict[str, Any]:
-        """What --json prints."""
+    def worst_document(self, index: int) -> dict[str, object]:
+        """Return what --json prints of one of worst()."""
+        outcome = self.outcomes[index]
+        names = (channel.name for channel in self.image.observations)
+        return {
+            **({"seed": self.seed + index} if self.is_in_gymnasium else {"episode": index}),
+            "return": outcome.episode_return,
+            "steps": outcome.steps,
+            "terminated": outcome.terminated,
+            "start": dict(zip(names, outcome.start.tolist(), strict=True)),
+        }
+
+    def document(self) -> dict[str, object]:
+        """Return what --json prints."""
         lengths = [outcome.steps for outcome in self.outcomes]
         return {
             "run": self.run,
@@ -148,13 +147,13 @@ class Evaluation:
             "length_mean": float(np.mean(lengths)),
             "lengths": lengths,
             "terminated": [outcome.terminated for outcome in self.outcomes],
-            "worst": self.worst(),
+            "worst": [self.worst_document(index) for index in self.worst()],
             "success_rate": self.success_rate,
             "success_return": self.success_return,
         }
 
     def lines(self) -> list[str]:
-        """What a person reads."""
+        """Return the lines that are printed."""
         where = self.simulator
         starts = f"seed {self.seed}"
         if self.is_in_gymnasium:
@@ -176,7 +175,7 @@ class Evaluation:
         return [*lines, *self.worst_lines()]
 
     def lengths(self) -> list[str]:
-        """How many steps the episodes have, and how they end."""
+        """Return how many steps the episodes have, and how they end."""
         steps = [outcome.steps for outcome in self.outcomes]
         terminated = sum(outcome.terminated for outcome in self.outcomes)
         if min(steps) == max(steps):
@@ -190,20 +189,21 @@ class Evaluation:
         return [*parts, f"{terminated} of {self.episodes} terminated"]
 
     def worst_lines(self) -> list[str]:
-        """A line each; what differs from the others' beginnings is told."""
+        """Return a line for each of worst()."""
         lines: list[str] = []
-        for worst in self.worst() if self.episodes > MOST_WORST else ():
-            which, start = self.begun_from(worst)
-            end = ", terminated" if worst["terminated"] else ""
+        for index in self.worst() if self.episodes > MAX_WORST else ():
+            which, start = self.begun_from(index)
+            outcome = self.outcomes[index]
+            end = ", terminated" if outcome.terminated else ""
             lines.append(
-                f"  {'worst' if not lines else '     '}    {one_decimal(worst['return'])} "
-                f"in {worst['steps']:,} steps{end}: {which}, from {start}"
+                f"  {'worst' if not lines else '     '}    {one_decimal(outcome.episode_return)} "
+                f"in {outcome.steps:,} steps{end}: {which}, from {start}"
             )
         return lines
 
 
 def one_decimal(value: float) -> str:
-    """For example -149.1; never -0.0."""
+    """Return for example -149.1, and never -0.0."""
     return f"{round(value, 1) + 0.0:.1f}"
 
 
@@ -216,9 +216,10 @@ def evaluate_policy(
     make: MakeEnvironment | None = None,
     hyperparameters: Mapping[str, float] | None = None,
 ) -> Evaluation:
-    """`make` makes the environments in gymnasium, where they are not those of the image's name.
+    """Play episodes, and return their outcomes.
 
-    hyperparameters: of the run, for the core's simulator; settings of its environment are used.
+    make: makes the environments in Gymnasium; None: by the image's name. hyperparameters: of the
+    run, whose environment settings the core's simulator uses.
     """
     check_episodes(episodes, seed, simulator)
     if simulator == GYMNASIUM:
@@ -236,7 +237,7 @@ def play(
     make: MakeEnvironment | None = None,
     hyperparameters: Mapping[str, float] | None = None,
 ) -> list[Episode]:
-    """The episodes of evaluate_policy(), step by step."""
+    """Play the episodes of evaluate_policy(), and return every step."""
     check_episodes(episodes, seed, simulator)
     if simulator == GYMNASIUM:
         return gymnasium_episodes(image, episodes, seed, make)
@@ -255,7 +256,7 @@ def check_episodes(episodes: int, seed: int, simulator: str) -> None:
 def evaluation_of(
     image: PolicyImage, run_name: str, seed: int, episodes: Sequence[Episode]
 ) -> Evaluation:
-    """The outcome of episodes that were played already."""
+    """Return the evaluation of episodes that were played already."""
     simulator = GYMNASIUM if episodes[0].number is None else CORE
     outcomes = [episode.end for episode in episodes]
     return evaluation_of_outcomes(image, run_name, simulator, seed, outcomes)
@@ -279,7 +280,8 @@ def evaluation_of_outcomes(
 
 
 def solved_return(image: PolicyImage) -> float | None:
-    """What the policy's environment calls solved; None where its experiment is not in this tree."""
+    """Return the return at which the policy's environment counts as solved, or None where this tree
+    does not have its experiment."""
     if image.experiment not in experiments.list_experiments():
         return None
     environment = experiments.describe(image.experiment).environment
@@ -291,9 +293,12 @@ def solved_return(image: PolicyImage) -> float | None:
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """simulator: CORE or GYMNASIUM; None: the core's, or Gymnasium where that plays the task.
-    task: the run's, as the user names it; None: as the run does, where that may be imported.
-    trace: a file that every step is written to. which: LAST or BEST."""
+    """A request to evaluate a run's policy.
+
+    simulator: CORE or GYMNASIUM; None: the core's, or Gymnasium where that plays the task. task:
+    the run's, as the user names it; None: as the run does, where that may be imported. trace: a
+    file that every step is written to. which: LAST or BEST.
+    """
 
     episodes: int = USUAL_EPISODES
     seed: int = USUAL_SEED
@@ -304,7 +309,7 @@ class EvaluationRequest:
 
 
 def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation, list[str]]:
-    """The evaluation of a run's policy, and what must be known to read it."""
+    """Evaluate a run's policy, and return the notes that its figures need."""
     episodes, seed, simulator = request.episodes, request.seed, request.simulator
     named, trace = request.task, request.trace
     if trace is not None:
@@ -339,7 +344,7 @@ def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation
 
 
 def without_environment(folder: RunFolder) -> str:
-    """Why an imported policy has no episodes."""
+    """Return the message for an imported policy that has no episodes."""
     return (
         f"run {folder.name} was imported for a contract, which says nothing of episodes: import it "
         "again with --environment to evaluate it, or fly a quadrotor's with --gate"
@@ -347,7 +352,7 @@ def without_environment(folder: RunFolder) -> str:
 
 
 def unfinished(folder: RunFolder, image: PolicyImage) -> list[str]:
-    """A note on a policy from before the end of its training."""
+    """Return a note on a policy from before the end of its training."""
     run = folder.content
     steps = run.steps
     if run.best is not None and (image.step, image.state_sha256) != (
@@ -361,11 +366,11 @@ def unfinished(folder: RunFolder, image: PolicyImage) -> list[str]:
 
 
 def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]:
-    """What must be known of the policy to read the figures: unfinished, or of other sources."""
+    """Return notes that the figures need: an unfinished training, or other sources."""
     notes = unfinished(folder, image)
     try:
         present = experiments.describe(subject_of_run(folder.content))
-    except RltError:  # which matters to the core's simulator only, and that has said so
+    except RltError:  # only the core's simulator needs it, and has reported it
         return notes
     if present.fingerprint != image.fingerprint:
         what = learning_difference(folder.content.learning, present.learning)

@@ -1,15 +1,14 @@
-"""A run's policy as the image itself, or as one self-contained header of C99 and C++11: the runtime
-rlt_policy.h, and the image with its sizes, texts and names.
-"""
+"""A run's policy as the image itself, as an array in a header, or as one self-contained header of
+C99 and C++11: the runtime rlt_policy.h, and the image with its sizes, texts and names."""
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import numpy as np
 
@@ -22,21 +21,23 @@ from rltools_host.errors import UsageError
 from rltools_host.policies.contract import (
     DENSE,
     GRU,
+    LSTM,
     RESET_AT_FAULT,
     ObservationSum,
     PastAction,
     output_dim,
 )
-from rltools_host.policies.core import activations, float_literal
+from rltools_host.policies.core import float_literal
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.tree import TREE, near_path
 
 RUNTIME = TREE.root / "integrations" / "c" / "rlt_policy.h"
+PART_OF_KIND = {GRU: "GRU", LSTM: "LSTM"}  # of the runtime
 HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")
 
 
 def identifier(name: str) -> str:
-    """The name as a C++ identifier."""
+    """Return the name as a C++ identifier."""
     letters = re.sub(r"\W", "_", name, flags=re.ASCII)
     return letters if letters[:1].isalpha() else f"policy_{letters}"
 
@@ -50,7 +51,7 @@ def encode_header(image: PolicyImage) -> bytes:
 
 
 def encode_array(image: PolicyImage, name: str | None = None) -> bytes:
-    """The image as an array in a header: what PolicyDeployment::begin() takes as built in.
+    """Return the image as an array in a C header, for PolicyDeployment::begin().
 
     The array is `name`, which is that of the header's file, or else <experiment>_image.
     """
@@ -70,7 +71,7 @@ def encode_array(image: PolicyImage, name: str | None = None) -> bytes:
 
 
 def byte_rows(data: bytes) -> str:
-    """Literals, comma separated, 16 in a line."""
+    """Return the bytes as literals, 16 in a line."""
     rows = (data[i : i + 16] for i in range(0, len(data), 16))
     return "\n".join("    " + " ".join(f"0x{byte:02x}," for byte in row) for row in rows)
 
@@ -98,14 +99,17 @@ def channel_comment(channels: Sequence[Channel], mark: str = "//") -> str:
 
 
 def meaning(channel: Channel) -> str:
-    """A channel's unit and range, or the numbers of its choices."""
+    """Return a channel's unit and range, or the numbers and names of its choices."""
     if channel.choices:
         return ", ".join(f"{number} {name}" for number, name in enumerate(channel.choices))
     return f"{channel.unit}, {channel.minimum:g} to {channel.maximum:g}"
 
 
 def safe_output(image: PolicyImage) -> Float32Array:
-    """Outputs that mean the safe action: of a choice 1 for what is chosen, and 0."""
+    """Return outputs that mean the safe action.
+
+    For a discrete action, 1 for the safe choice and 0 for the others.
+    """
     action, normalized = image.runner.safe_action()
     found: list[float] = []
     for channel, value, scaled in zip(image.actions, action, normalized, strict=True):
@@ -115,7 +119,7 @@ def safe_output(image: PolicyImage) -> Float32Array:
 
 
 def observation_comment(image: PolicyImage) -> str:
-    added = image.place_inputs
+    added = image.added_inputs
     first = len(image.observations) - len(added)
     text = channel_comment(image.observations)
     if any(isinstance(asked, ObservationSum) for asked in added):
@@ -137,8 +141,9 @@ def number_list(values: Float32Array) -> str:
     return ", ".join(map(float_literal, values.tolist()))
 
 
-def fields(image: PolicyImage) -> dict[str, Any]:
-    """What the texts of several exports say of a policy, and of the contract where it acts."""
+def fields(image: PolicyImage) -> dict[str, object]:
+    """Return the values that several exports' templates take: of the policy, and of the contract
+    where it acts."""
     return {
         "name": identifier(image.experiment),
         "title": comment_text(
@@ -217,21 +222,28 @@ def scratch_floats(image: PolicyImage) -> int:
     return 2 * widest + products + sum(layer.state_dim for layer in recurrent)
 
 
+@cache
+def runtime() -> tuple[str, Mapping[str, int]]:
+    """Return rlt_policy.h, and the bits by which its caller selects parts: RLT_WITH_<NAME>."""
+    text = RUNTIME.read_text(encoding="utf-8")
+    bits = re.findall(r"^  RLT_WITH_(\w+) = (0x[0-9a-f]+)", text, re.MULTILINE)
+    return text, {name: int(bit, 16) for name, bit in bits}
+
+
 def sizes(image: PolicyImage) -> dict[str, object]:
     """Return the parts of rlt_policy.h that a policy needs, and its floats of scratch memory.
 
-    Raises UsageError where the runtime lacks an activation, as of one that was added to the core.
+    Raise UsageError where the runtime lacks an activation, as of one that was added to the core.
     """
-    names, runtime = [*activations()], RUNTIME.read_text()
-    parts = 0
+    bits, parts = runtime()[1], 0
     for layer in image.layers:
-        if f"  RLT_WITH_{layer.activation.upper()} = " not in runtime:
+        name = PART_OF_KIND.get(layer.kind, layer.activation.upper())
+        if name not in bits:
             raise UsageError(
                 f"{near_path(RUNTIME)} does not compute {layer.activation}: add its lines there, "
                 "or take --to arduino, which has the core itself"
             )
-        dense = 1 << names.index(layer.activation)
-        parts |= dense if layer.kind == DENSE else 0x100 if layer.kind == GRU else 0x200
+        parts |= bits[name]
     scratch, actions, outputs = scratch_floats(image), len(image.actions), output_dim(image.actions)
     return {
         "parts": f"{parts:#x}",
@@ -252,8 +264,10 @@ def word_rows(data: bytes) -> str:
 
 
 def c_header(image: PolicyImage) -> str:
-    """The policy as source that C99 and C++11 compile. Every name in it begins with its own, but
-    for those of the runtime."""
+    """Return the policy as source that C99 and C++11 compile.
+
+    Every name in it begins with the policy's, but for those of the runtime.
+    """
     name = identifier(image.experiment) + "_policy"
     guard = name.upper()
     header = Template(HEADER_TEMPLATE.read_text(encoding="utf-8"))
@@ -261,7 +275,7 @@ def c_header(image: PolicyImage) -> str:
         fields(image),
         name=name,
         guard=guard,
-        runtime=RUNTIME.read_text(encoding="utf-8"),
+        runtime=runtime()[0],
         step_interval=f"{image.step_interval_us:,}",
         observation_comment=observation_comment(image),
         action_comment=channel_comment(image.actions),

@@ -27,14 +27,14 @@ from rltools_host.policies.image import PolicyImage
 from rltools_host.tree import TREE
 
 LICENSE = TREE.root / "LICENSE"
-LIBRARY = "rltools"  # the folder of the core's headers, in each
+LIBRARY = "rltools"  # folder of the core's headers in an export
 INTEGRATIONS = TREE.root / "integrations"
 ARDUINO, ARDUINO_MARK = INTEGRATIONS / "arduino" / "library", "library.properties"
 VERSION = "0.1.0"
 URL = "https://arxiv.org/abs/2306.03530"
 ZEPHYR, ZEPHYR_MARK = INTEGRATIONS / "zephyr" / "policy", "zephyr/module.yml"
 ESP_IDF, ESP_IDF_MARK = INTEGRATIONS / "esp_idf" / "rlt_policy", "idf_component.yml"
-# Not what a build leaves behind.
+# Files of the component, without those that a build leaves behind.
 ESP_IDF_PARTS = (
     *("CMakeLists.txt", "Kconfig", ESP_IDF_MARK, "include", "src", f"{EXAMPLE}/CMakeLists.txt"),
     *(f"{EXAMPLE}/partitions.csv", f"{EXAMPLE}/sdkconfig.defaults", f"{EXAMPLE}/main"),
@@ -42,9 +42,9 @@ ESP_IDF_PARTS = (
 
 
 def library_headers(sources: Iterable[bytes]) -> dict[str, bytes]:
-    """What these sources include of the library, and all that those include: name -> content.
+    """Return the library's headers that these sources include, directly or not: name -> content.
 
-    What is included behind a condition counts as well: it is another processor's.
+    What is included behind a condition counts as well, because it is another processor's.
     """
     found: dict[str, bytes] = {}
     waiting = list(sources)
@@ -57,8 +57,11 @@ def library_headers(sources: Iterable[bytes]) -> dict[str, bytes]:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes], mark: str) -> None:
-    """The folder appears whole, in place of an earlier one; `mark` is a file that each has. What a
-    user has put into that stays, but for headers of the library's own folder."""
+    """Write the folder at once, in place of an earlier export.
+
+    mark: a file that each export has; raise UsageError where a folder lacks it. Files that a user
+    has added stay, but for headers of the library's own folder.
+    """
     if folder.exists() and not (folder / mark).is_file():
         raise UsageError(f"{folder} is there already and has no {mark}: choose another folder")
     with in_place_of(folder) as new:
@@ -75,7 +78,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes], mark: str) -> None:
 
 
 def folder_of(root: Path, *parts: str) -> dict[str, bytes]:
-    """Every file of these parts of it, of all of it where none is named."""
+    """Return all files of the folder, or of these parts of it: path -> content."""
     found = [path for part in parts or ("",) for path in ((root / part), *(root / part).rglob("*"))]
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
@@ -88,7 +91,7 @@ def folder_of(root: Path, *parts: str) -> dict[str, bytes]:
 
 
 def class_name(image: PolicyImage) -> str:
-    """ "pendulum-td3" is PendulumTd3Policy."""
+    """Return for example PendulumTd3Policy for "pendulum-td3"."""
     words = export.identifier(image.experiment).split("_")
     return "".join(word[:1].upper() + word[1:] for word in words) + "Policy"
 
@@ -98,7 +101,7 @@ def channel_comments(what: str, channels: Sequence[Channel]) -> str:
 
 
 def interface_header(image: PolicyImage) -> str:
-    """What a sketch includes."""
+    """Return the header that a sketch includes."""
     return INTERFACE.format_map(
         {
             **export.fields(image),
@@ -111,16 +114,16 @@ def interface_header(image: PolicyImage) -> str:
 
 
 def data_header(image: PolicyImage) -> str:
-    """What the library's source includes besides: contract and image."""
+    """Return contract and image, for the library's own source."""
     to_accept = output_dim(image.actions) + len(image.actions)
     to_run = image.runner.scratch.size - to_accept
     state_dim = image.runner.state_dim
-    added = image.place_inputs
+    added = image.added_inputs
     ages = [asked.ticks for asked in added if isinstance(asked, PastAction)]
     return DATA.format(
         **export.fields(image),
         scratch_floats=to_run + max(to_accept, 2 * state_dim + (len(added) + 1) // 2),
-        # Sums and a hidden state are kept where there is a history.
+        # Sums and a hidden state need a history of one tick.
         history_ticks=max(ages, default=1 if added or state_dim else 0),
     )
 
@@ -129,8 +132,8 @@ ANALOG_PINS = 6  # that boards for Arduino have
 
 
 def sensor_lines(channels: Sequence[Channel], has_pins: bool) -> str:
-    """What stands in for sensors until the user replaces it: a voltage for each channel where
-    there are pins enough, or else the middle of its range."""
+    """Return lines that stand in for sensors until the user replaces them: a pin's voltage for each
+    channel where there are enough pins, else the middle of its range."""
     lines = []
     for index, channel in enumerate(channels):
         value = f"{(channel.minimum + channel.maximum) / 2:.9g}"
@@ -152,7 +155,7 @@ def motor_lines(image: PolicyImage) -> str:
 
 
 def filled(root: Path, words: Mapping[str, str]) -> dict[str, bytes]:
-    """A folder's files with these words, in names of files too, replaced."""
+    """Return a folder's files with these words replaced, in names of files too."""
     files = {}
     for path, content in folder_of(root).items():
         text = content.decode()
@@ -163,7 +166,7 @@ def filled(root: Path, words: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def arduino_library(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
-    """The library's name and files."""
+    """Return the library's name and files."""
     name = class_name(image)
     words = {
         "PolicyName": name,
@@ -271,14 +274,14 @@ alignas(4) const unsigned char kImage[] RLT_IN_FLASH = {{
 # -- Zephyr ----------------------------------------------------------------------------------------
 
 
-# What the sample's marks stand for.
+# Replacements of the sample's marks.
 CALLS = {
     "// STATE\n": "",
     "// FIRST": "policy_name_evaluate(observation, action);",
     "// STEP": "k_timer_status_sync(&step);",
     "/* ACT */": "policy_name_evaluate(observation, action)",
 }
-# Of a policy with a hidden state: PolicyExecutor's rules of it.
+# PolicyExecutor's rules of a hidden state, in C.
 STATE = """\
 // What the policy remembers from before the last step of training, what from it, and what it would
 // after the present call.
@@ -326,7 +329,7 @@ def calls_in_time(recurrence: Recurrence) -> dict[str, str]:
 
 
 def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
-    """The module's name and files."""
+    """Return the module's name and files."""
     name = f"{export.identifier(image.experiment)}_policy"
     words = {
         **(CALLS if image.recurrence is None else calls_in_time(image.recurrence)),
@@ -336,7 +339,7 @@ def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
         "  // MOTORS": motor_lines(image),
     }
     files = filled(ZEPHYR, words)
-    # Of Zephyr's 1,024 bytes there is little left else.
+    # Zephyr's default of 1,024 bytes is hardly enough for more than itself.
     stack = -(-export.stack_bytes(image) // 512) * 512
     files["samples/control/prj.conf"] += f"CONFIG_MAIN_STACK_SIZE={stack}\n".encode()
     files[f"include/{name}.h"] = export.encode_header(image)
@@ -348,12 +351,12 @@ def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
 
 
 def policy_header(image: PolicyImage) -> str:
-    """Contract and image for rlt_policy_init(), in C."""
+    """Return contract and image for rlt_policy_init(), in C."""
     return ESP_IDF_HEADER.format_map({**export.fields(image), "asserts": asserts(image)})
 
 
 def esp_idf_component(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
-    """The component's name and files."""
+    """Return the component's name and files."""
     files = fitted(image, folder_of(ESP_IDF, *ESP_IDF_PARTS))
     sources = [content for path, content in files.items() if path.endswith((".h", ".cpp"))]
     for header, content in library_headers(sources).items():
@@ -388,7 +391,7 @@ static const uint8_t {name}_image[{size}] __attribute__((aligned(4))) = {{
 }};
 """
 
-# Name and files of a folder, and a file by which an earlier one is known.
+# The function that returns name and files of a folder, and a file that marks an earlier export.
 FOLDERS: dict[str, tuple[Callable[[PolicyImage], tuple[str, dict[str, bytes]]], str]] = {
     "arduino": (arduino_library, ARDUINO_MARK),
     "esp-idf": (esp_idf_component, ESP_IDF_MARK),

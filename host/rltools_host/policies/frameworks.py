@@ -1,7 +1,8 @@
-"""A policy for other frameworks: an ONNX model, safetensors, a module of PyTorch that reads these.
+"""A policy for other frameworks: an ONNX model, safetensors, and a module of PyTorch that reads
+these.
 
-Each takes an observation in its units and gives the action in its own; normalizer, scaling and
-range are inside. They round in another order than the core: what they compute is not its bits.
+Each takes an observation in its units and returns the action in its own; normalizer, scaling and
+range are inside. They round in another order than the core, so their bits are not the core's.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from rltools_host.build.description import ranges_of
 from rltools_host.policies import export
 from rltools_host.policies.contract import DENSE, GRU, LSTM, choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.policies.onnx_model import contract, encode_onnx, known, require_no_masks
+from rltools_host.policies.onnx_model import contract_text, encode_onnx, known, require_no_masks
 from rltools_host.runs.checkpoint import TensorEntry, safetensors_header, with_header
 
-# Activations of the core's list as functions of PyTorch's.
+# PyTorch's functions for the core's activations.
 FUNCTIONS = {
     "identity": "torch.nn.Identity()",
     "relu": "torch.relu",
@@ -33,14 +34,17 @@ FUNCTIONS = {
 }
 
 
-# As Layer.tensors has them.
+# Names of Layer.tensors.
 DENSE_NAMES = ("weight", "bias")
 CELL_NAMES = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")  # of GRUCell and LSTMCell
 CELLS = {DENSE: "Linear", GRU: "GRUCell", LSTM: "LSTMCell"}  # of torch.nn
 
 
 def tensors(image: PolicyImage) -> dict[str, Float32Array]:
-    """The names are those of PyTorch's state of the module; weights are (out, in), as there."""
+    """Return the tensors by the names of the module's state_dict() in PyTorch.
+
+    Weights are (out, in), as there.
+    """
     low, high = ranges_of(image.actions)
     count = len(image.observations)
     mean, inverse_std = image.normalizer or (np.zeros(count), np.ones(count))
@@ -53,9 +57,12 @@ def tensors(image: PolicyImage) -> dict[str, Float32Array]:
 
 
 def encode_safetensors(image: PolicyImage) -> bytes:
-    """The metadata has contract and activations (https://huggingface.co/docs/safetensors)."""
+    """Return the tensors as safetensors (https://huggingface.co/docs/safetensors).
+
+    The metadata has the contract and the activations.
+    """
     activations = [layer.activation for layer in image.layers]
-    metadata = {"contract": json.dumps(contract(image)), "activations": json.dumps(activations)}
+    metadata = {"contract": contract_text(image), "activations": json.dumps(activations)}
     return safetensors_file(tensors(image), metadata)
 
 
@@ -64,13 +71,13 @@ def safetensors_file(values: Mapping[str, Float32Array], metadata: Mapping[str, 
     payload = b""
     for name, value in values.items():
         end = len(payload) + value.nbytes
-        place = [len(payload), end]
-        entries[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": place}
+        offsets = [len(payload), end]
+        entries[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": offsets}
         payload += value.tobytes()
     return with_header(safetensors_header(metadata, entries), payload)
 
 
-# Of policy_module.py.in: how outputs x become an action.
+# Parts of policy_module.py.in: outputs x become an action.
 SCALING = """\
         half_range = (self.highest - self.lowest) / 2
         action = x.clamp(-1, 1) * half_range + (self.highest + self.lowest) / 2
@@ -85,7 +92,7 @@ CHOOSING = """\
             actions.append(chosen if CHOICES[index] else scaled.clamp(lowest, highest))
         action = torch.cat(actions, -1)
 """
-# How a layer's output follows from x, and what is besides of a recurrent policy.
+# A layer's output from x, and the additions for a recurrent policy.
 STEP = """\
             x = activation(layer(x))
 """
@@ -114,7 +121,8 @@ REMEMBERS = """
 
 
 def choices_of_module(image: PolicyImage) -> str:
-    """How many names each action chooses from, for a policy with choices."""
+    """Return the line that says how many choices each action has; empty without discrete
+    actions."""
     counts = [len(action.choices) for action in image.actions]
     return (
         f"CHOICES = {counts}  # outputs of each action; 0: it is a number\n" if any(counts) else ""
@@ -122,7 +130,7 @@ def choices_of_module(image: PolicyImage) -> str:
 
 
 def remembering(image: PolicyImage) -> dict[str, str]:
-    """What the module does with a hidden state; nothing where there is none."""
+    """Return the parts of the module that handle a hidden state; empty without one."""
     recurrence = image.recurrence
     if recurrence is None:
         nothing = dict.fromkeys(("states", "remembers", "own_state", "begin", "next_state"), "")
@@ -148,7 +156,7 @@ PYTORCH = Path(__file__).with_name("policy_module.py.in")
 
 
 def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
-    """The folder's name and files."""
+    """Return the folder's name and files."""
     require_no_masks(image, "PyTorch")
     sizes = [len(image.observations), *(layer.width for layer in image.layers)]
     functions = [known(FUNCTIONS, layer.activation, "PyTorch") for layer in image.layers]

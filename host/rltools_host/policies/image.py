@@ -1,7 +1,7 @@
-"""Policy images (docs/policy_image.md): reads, checks and runs them, bit for bit as a board does.
+"""Policy images (docs/policy_image.md): parsing, checks, and evaluation with the bits of a board.
 
-Reading needs no compiler. Running goes through the code that boards run, policy/runtime.h, as NumPy
-offers no fused multiply-add.
+Parsing needs no compiler. Evaluation goes through the code that boards run, policy/runtime.h,
+because NumPy has no fused multiply-add.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from rltools_host.policies.contract import (
     HAS_NORMALIZER,
     LSTM,
     NOTHING_STATED,
+    AddedInput,
     Contract,
     EntryEnvelope,
     Example,
     Layer,
-    PlaceInput,
     Recurrence,
     Statements,
     require_texts,
@@ -61,7 +61,7 @@ KIND_NAMES = {DENSE: "", GRU: "GRU", LSTM: "LSTM"}
 
 @dataclass(frozen=True, eq=False)
 class PolicyImage:
-    """A parsed image; `data` is all of it and `origin` the name that messages give it."""
+    """A parsed image. `data` is all of it, and `origin` its name in messages."""
 
     data: bytes
     origin: str
@@ -78,8 +78,8 @@ class PolicyImage:
     layers: tuple[Layer, ...]
     examples: tuple[Example, ...]
     recurrence: Recurrence | None = None  # None: there is no hidden state
-    entry: EntryEnvelope | None = None  # None: it is ENTRY_AT_REST
-    stated: Statements = NOTHING_STATED  # of its contract, by whom the image does not hold
+    entry: EntryEnvelope | None = None  # None: ENTRY_AT_REST
+    stated: Statements = NOTHING_STATED  # on its contract; not in the image
 
     @property
     def sha256(self) -> str:
@@ -91,7 +91,7 @@ class PolicyImage:
 
     @property
     def shape(self) -> str:
-        """For example "3-64-64-1", or "2-32-GRU32-1"."""
+        """Return the layers' widths, for example "3-64-64-1", or "2-32-GRU32-1"."""
         names = [f"{KIND_NAMES[each.kind]}{each.width}" for each in self.layers]
         return "-".join([str(len(self.observations)), *names])
 
@@ -101,42 +101,50 @@ class PolicyImage:
 
     @property
     def inputs(self) -> Contract:
-        """Of all that the network takes."""
+        """Return the contract of all inputs of the network."""
         return Contract(self.observations, self.actions, self.step_interval_us)
 
     @property
     def contract(self) -> Contract:
-        """Of a place that gives the policy its last actions, and its sums, by itself."""
-        return self.inputs.without_place_inputs()
+        """Return the contract of a board or environment where the executor adds past actions and
+        sums."""
+        return self.inputs.without_added_inputs()
 
     @property
-    def place_inputs(self) -> tuple[PlaceInput, ...]:
-        """What the observations behind the contract's ask for."""
-        return self.inputs.place_inputs()
+    def added_inputs(self) -> tuple[AddedInput, ...]:
+        """Return what the executor adds to the contract's observations."""
+        return self.inputs.added_inputs()
 
-    def place_inputs_at(self, checksum: int) -> tuple[PlaceInput, ...] | None:
-        """What a place with this contract gives the policy; None where it is not made for it."""
+    def added_inputs_at(self, checksum: int) -> tuple[AddedInput, ...] | None:
+        """Return what an executor with a contract of this checksum adds, or None where the policy
+        is not made for that contract."""
         if self.inputs.checksum == checksum:
             return ()
-        return self.place_inputs if self.contract.checksum == checksum else None
+        return self.added_inputs if self.contract.checksum == checksum else None
 
     def verify(self) -> None:
-        """Runs the examples on this machine; VerificationError unless every bit is reproduced."""
+        """Run the examples on this machine.
+
+        Raise VerificationError unless every bit is reproduced.
+        """
         self.runner.check_examples()
 
     def evaluate(self, observation: ArrayLike) -> Float32Array:
-        """Actions in the channels' units: (action_dim), or (n, action_dim) for n observations, each
-        the first of an episode where the policy has a hidden state."""
+        """Return actions in the channels' units: (action_dim,), or (n, action_dim) for n
+        observations.
+
+        With a hidden state, each observation is the first of an episode.
+        """
         return self.runner.run(observation)[1]
 
     def output(self, observation: ArrayLike) -> Float32Array:
-        """The network's output: an action normalized to [-1, 1], shapes as in `evaluate`; where it
-        chooses, a number for each choice."""
+        """Return the network's outputs, shapes as in evaluate(): actions normalized to [-1, 1], or
+        a number for each choice."""
         return self.runner.run(observation)[0]
 
 
 def read_policy(path: Path) -> PolicyImage:
-    """Parses the file; DamagedFileError names what is wrong with it."""
+    """Read a policy image. Raise DamagedFileError, which names what is wrong with it."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -145,8 +153,10 @@ def read_policy(path: Path) -> PolicyImage:
 
 
 def read_run_policy(run: str | Path | RunFolder, which: str = LAST) -> PolicyImage:
-    """The policy of a run, by its name, path or folder: the LAST one, which must belong to the
-    run's last state, or the BEST by evaluations in training."""
+    """Read the policy of a run, by its name, path or folder.
+
+    which: LAST, which must belong to the run's last state, or BEST by evaluations in training.
+    """
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
     image = read_policy(folder.existing_policy(which))
     folder.require_state(image.state_sha256, which)
@@ -156,13 +166,19 @@ def read_run_policy(run: str | Path | RunFolder, which: str = LAST) -> PolicyIma
 
 
 def parse_policy(data: bytes, origin: str = "the policy image") -> PolicyImage:
-    """Checks in the order of docs/policy_image.md and raises the first DamagedPolicyError."""
+    """Parse an image, with checks in the order of docs/policy_image.md.
+
+    Raise DamagedPolicyError at the first that fails.
+    """
     return ImageReader(data, origin).read()
 
 
 def parse_foreign_policy(data: bytes, origin: str) -> PolicyImage:
-    """As parse_policy, of what somebody else may have written: what it names things is shown, and
-    goes into headers, and must be plain (build/description.py). A board does not look at names."""
+    """Parse an image that somebody else may have written.
+
+    Its names are shown and go into headers, so they must be plain text (build/description.py). A
+    board does not look at names.
+    """
     image = parse_policy(data, origin)
     channels = (*image.observations, *image.actions)
     require_texts(origin, channels, image.experiment, name=image.environment)
@@ -170,7 +186,7 @@ def parse_foreign_policy(data: bytes, origin: str) -> PolicyImage:
 
 
 class ImageReader(SectionReader):
-    """Reads a whole image."""
+    """A reader of a whole image."""
 
     def read(self) -> PolicyImage:
         header = self.read_envelope()
@@ -239,7 +255,7 @@ class ImageReader(SectionReader):
         )
 
     def read_envelope(self) -> tuple[Any, ...]:
-        """Length, magic, version and checksum; returns the header's fields."""
+        """Check length, magic, version and checksum, and return the header's fields."""
         data = self.data
         if len(data) < HEADER.size:
             raise self.refuse("too_short", f"{len(data)} bytes, a header alone has {HEADER.size}")

@@ -1,4 +1,4 @@
-"""The sections of a policy image (docs/policy_image.md), one after another: what each holds."""
+"""Readers of the sections of a policy image (docs/policy_image.md), one after another."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rltools_host.runs.saves import RECURRENCE
 
 
 class SectionReader:
-    """Reads section after section from the front of an image."""
+    """A reader of section after section, from the front of an image."""
 
     def __init__(self, data: bytes, origin: str) -> None:
         self.data = data
@@ -71,7 +71,7 @@ class SectionReader:
         return fields
 
     def choice_counts(self, counts: tuple[int, int, int, int]) -> list[int]:
-        """How many names each action chooses from, 0 of one that is no choice."""
+        """Return how many choices each action has, 0 for a continuous one."""
         observation_dim, action_dim, layer_count, _ = counts
         found = []
         for index in range(observation_dim, observation_dim + action_dim):
@@ -88,7 +88,7 @@ class SectionReader:
         return found
 
     def read_choices(self, channel: Channel, count: int) -> Channel:
-        """The action with the names of its choices, as many as `count`; itself where it is none."""
+        """Return the action with the names of its `count` choices; unchanged where that is 0."""
         if not count:
             return channel
         what = f'choice of "{channel.name}"'
@@ -108,7 +108,7 @@ class SectionReader:
     def read_layer_table(
         self, observation_dim: int, width: int, layer_count: int, recurrence: Recurrence | None
     ) -> list[Shape]:
-        """Of each layer; they lead from the observations to the outputs."""
+        """Return each layer's record. They lead from the observations to the outputs."""
         shapes = []
         present = observation_dim
         for index in range(layer_count):

@@ -1,5 +1,7 @@
-"""Writes a policy image (docs/policy_image.md) of layers that were not trained here; its examples'
-numbers are those of the code that boards run."""
+"""Writers of policy images (docs/policy_image.md) from layers that were not trained here.
+
+The examples' numbers are those of the code that boards run.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ from rltools_host.runs.saves import (
     image_crc32,
 )
 
-# As the core writes.
+# The core's numbers.
 EXAMPLES, RECURRENT_EXAMPLES, SECOND_SEQUENCE = 8, 16, 10
 PAUSE_STEPS = 4
 FLAGS_FIELD, INTERVAL_FIELD = 9, 10  # of the header
@@ -53,7 +55,7 @@ FLAGS_FIELD, INTERVAL_FIELD = 9, 10  # of the header
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a policy comes from: everything of an image but network and contract."""
+    """The origin of a policy: everything of an image but network and contract."""
 
     experiment: str
     environment: str
@@ -65,9 +67,11 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """What an image computes; normalizer: mean and inverse standard deviation, or None.
-    ticks_per_step: a step of training, with which a hidden state moves on, in the contract's
-    intervals."""
+    """The computation of an image.
+
+    normalizer: mean and inverse standard deviation, or None. ticks_per_step: a step of training,
+    with which a hidden state moves on, in the contract's intervals.
+    """
 
     normalizer: tuple[ArrayLike, ArrayLike] | None
     layers: Sequence[Layer]
@@ -92,11 +96,11 @@ def write_image(
     observations: NDArray[np.float32],
     second: int = SECOND_SEQUENCE,
 ) -> bytes:
-    """The image, with an example for each of the observations, (count, observation_dim). Of a
-    recurrent policy they are the steps of two sequences; second: the example with which the other
-    one begins.
+    """Return the image, with an example for each of the observations, (count, observation_dim).
 
-    DamagedPolicyError: a board would refuse it, for example as a number is not finite.
+    The examples of a recurrent policy are the steps of two sequences; second: the example with
+    which the second one begins. Raise DamagedPolicyError where a board would refuse it, for example
+    because a number is not finite.
     """
     results = output_dim(contract.actions) + len(contract.actions)
     rows = observations.astype("<f4")
@@ -166,8 +170,11 @@ def assembled(
 def restated(
     image: PolicyImage, safe_action: SafeAction = (), step_interval_us: int | None = None
 ) -> PolicyImage:
-    """The policy with what a user states of its contract: a safe action in place of that which is
-    known, and the time of a step that was assumed. UsageError where another one is stated."""
+    """Return the policy with what a user states of its contract: a safe action in place of the
+    known one, or the time of a step that was assumed.
+
+    Raise UsageError where the contract states another time of a step.
+    """
     fields = list(HEADER.unpack_from(image.data))
     parts = image.data[HEADER.size :]
     stated, assumed = stated_safe_action(image, safe_action), image.stated.assumed
@@ -209,15 +216,17 @@ def with_checksum(data: bytes) -> bytes:
 
 
 def with_entry(image: PolicyImage, entry: EntryEnvelope) -> PolicyImage:
-    """The image, which states this of what its policy may be handed, in place of what it stated
-    before; all else of it stays."""
+    """Return the image with this entry envelope in place of an earlier one.
+
+    Everything else stays.
+    """
     fields = list(HEADER.unpack_from(image.data))
     channels = len(image.observations) + len(image.actions)
-    place = header_bytes(fields[1]) + len(image.layers) * LAYER.size + channels * CHANNEL.size
-    place += len(choices_of(image.actions)) * CHOICE.size
-    rest = place if image.entry is None else place + ENTRY.size
-    tables, numbers = image.data[HEADER.size : place], image.data[rest:]
-    fields[3] = place + ENTRY.size + len(numbers)
+    offset = header_bytes(fields[1]) + len(image.layers) * LAYER.size + channels * CHANNEL.size
+    offset += len(choices_of(image.actions)) * CHOICE.size
+    rest = offset if image.entry is None else offset + ENTRY.size
+    tables, numbers = image.data[HEADER.size : offset], image.data[rest:]
+    fields[3] = offset + ENTRY.size + len(numbers)
     fields[9] |= HAS_ENTRY
     data = HEADER.pack(*fields) + tables + entry.record + numbers
     return replace(parse_policy(with_checksum(data), image.origin), stated=image.stated)
@@ -229,9 +238,11 @@ def sampled(
     middle: ArrayLike | None = None,
     reach: ArrayLike = math.inf,
 ) -> NDArray[np.float32]:
-    """Observations spread evenly over the channels' ranges, of which `reach` to both sides of the
-    middle counts; the same each time: multiples of the fractions of square roots of primes (Weyl
-    1916)."""
+    """Return observations spread evenly over the channels' ranges, the same each time.
+
+    Only `reach` to both sides of the middle counts. They are multiples of the fractions of square
+    roots of primes (Weyl 1916).
+    """
     primes = first_primes(len(contract.observations))
     fractions = np.outer(np.arange(1, count + 1), np.sqrt(primes)) % 1.0
     low, high = ranges_of(contract.observations, np.float64)

@@ -1,16 +1,17 @@
-"""A policy as an ONNX model, which onnxruntime compares with it before it is written; what this and
-the models of frameworks.py say of the policy, and what they cannot hold."""
+"""A policy as an ONNX model, which is compared with the policy in onnxruntime before it is written,
+and the contract that all models of frameworks.py state."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+import msgspec
 import numpy as np
 
 from rltools_host.build import experiments, tools
-from rltools_host.build.description import Channel, channels, ranges_of
+from rltools_host.build.description import MOST_STEP_INTERVAL_US, Channel, channels, ranges_of
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.lines import aside
 from rltools_host.policies.contract import (
@@ -22,7 +23,6 @@ from rltools_host.policies.contract import (
     RESET_AT_PAUSE,
     RESET_AT_STALE_INPUT,
     Layer,
-    Recurrence,
     choices_of,
     masks_of,
 )
@@ -39,15 +39,15 @@ RESETS = {
     RESET_AT_PAUSE: "pause",
 }
 GROUP = "onnx"
-OPSET, IR_VERSION = 17, 10  # that runtimes have read for long
+OPSET, IR_VERSION = 17, 10  # old enough for most runtimes
 SAMPLES = 1000
 COMPARED_STEPS = 8  # of a recurrent policy
-EPISODES, SEED, MOST_PLAYED = 4, 0, 1000  # that are played, and steps of them
-# Of an observation: how far from the middle of its range, as some ranges have no end; or where
-# there is a normalizer, how many standard deviations from its mean.
+EPISODES, SEED, MAX_PLAYED = 4, 0, 1000  # of the comparison
+# Distances of sampled observations from the middle of their range, as some ranges are huge; with a
+# normalizer, standard deviations from its mean.
 REACHES, DEVIATIONS = (1.0, 1e1, 1e2, 1e3), 3
-# Activations of the core's list, each as operators of ONNX that take what the one before gave, with
-# a constant or x besides.
+# The core's activations as operators of ONNX, each of which takes the last value, and a constant or
+# x.
 X = "x"
 OPERATORS: dict[str, tuple[tuple[str, float | str | None], ...]] = {
     "identity": (),
@@ -75,44 +75,77 @@ def known(table: Mapping[str, T], activation: str, framework: str) -> T:
     return table[activation]
 
 
-def recurrence(of: Recurrence) -> dict[str, Any]:
-    """When the hidden state moves on, and when it is zero."""
-    return {
-        "trained_interval_us": of.trained_interval_us,
-        "most_pause_us": of.most_pause_us,
-        "state_dim": of.state_dim,
-        "reset_at": [name for bit, name in RESETS.items() if of.reset_at & bit],
-    }
+Interval = Annotated[int, msgspec.Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
 
 
-def contract(image: PolicyImage) -> dict[str, Any]:
-    """What a user has to know of inputs and outputs."""
+class ExportedChannel(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """A channel in an exported contract."""
 
-    def rows(of: Sequence[Channel]) -> list[dict[str, Any]]:
+    name: str
+    unit: str
+    minimum: float
+    maximum: float
+    choices: tuple[str, ...] = ()
+
+
+class ExportedRecurrence(msgspec.Struct):
+    """The step with which the hidden state moves on, and when it is zero."""
+
+    trained_interval_us: Interval
+    most_pause_us: int
+    state_dim: int
+    reset_at: list[str]
+
+
+class ExportedContract(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """The inputs and outputs of an exported policy, as its metadata states them."""
+
+    experiment: str
+    environment: str
+    state_sha256: str
+    step_interval_us: Interval
+    recurrence: ExportedRecurrence | None = None
+    observations: list[ExportedChannel]
+    actions: list[ExportedChannel]
+
+
+def contract_text(image: PolicyImage) -> str:
+    """Return the contract as JSON, for the metadata of models."""
+
+    def exported(channels: Sequence[Channel]) -> list[ExportedChannel]:
         return [
-            {
-                "name": c.name,
-                "unit": "choice" if c.choices else c.unit,
-                "minimum": c.minimum,
-                "maximum": c.maximum,
-                **({"choices": [*c.choices]} if c.choices else {}),
-            }
-            for c in of
+            ExportedChannel(
+                name=channel.name,
+                unit="choice" if channel.choices else channel.unit,
+                minimum=channel.minimum,
+                maximum=channel.maximum,
+                choices=channel.choices,
+            )
+            for channel in channels
         ]
 
-    return {
-        "experiment": image.experiment,
-        "environment": image.environment,
-        "state_sha256": image.state_sha256,
-        "step_interval_us": image.step_interval_us,
-        **({} if image.recurrence is None else {"recurrence": recurrence(image.recurrence)}),
-        "observations": rows(image.observations),
-        "actions": rows(image.actions),
-    }
+    recurrence = None
+    if image.recurrence is not None:
+        recurrence = ExportedRecurrence(
+            image.recurrence.trained_interval_us,
+            image.recurrence.most_pause_us,
+            image.recurrence.state_dim,
+            [name for bit, name in RESETS.items() if image.recurrence.reset_at & bit],
+        )
+    contract = ExportedContract(
+        experiment=image.experiment,
+        environment=image.environment,
+        state_sha256=image.state_sha256,
+        step_interval_us=image.step_interval_us,
+        recurrence=recurrence,
+        observations=exported(image.observations),
+        actions=exported(image.actions),
+    )
+    return json.dumps(msgspec.to_builtins(contract))
 
 
 def sampled_observations(image: PolicyImage) -> Float32Array:
-    """(SAMPLES, observations) in the ranges, and where policies act."""
+    """Return observations (SAMPLES, observations) in the ranges, and where policies act."""
     if image.normalizer is not None:
         mean, inverse_std = (part.astype(float) for part in image.normalizer)
         return sampled(image.inputs, SAMPLES, mean, DEVIATIONS / inverse_std)
@@ -121,7 +154,8 @@ def sampled_observations(image: PolicyImage) -> Float32Array:
 
 
 def played_observations(image: PolicyImage) -> Float32Array | None:
-    """Of its episodes, (n, observations); None where the core does not simulate them."""
+    """Return observations of the policy's episodes, (n, observations), or None where the core does
+    not simulate them."""
     if image.experiment not in experiments.list_experiments():
         return None
     environment = experiments.describe(image.experiment).environment
@@ -133,7 +167,7 @@ def played_observations(image: PolicyImage) -> Float32Array | None:
 
 
 class Graph:
-    """Nodes one after another; each takes what the one before gave."""
+    """Nodes one after another, each of which takes the last value."""
 
     def __init__(self, first: str) -> None:
         from onnx import helper, numpy_helper
@@ -142,7 +176,7 @@ class Graph:
         self.last = first
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.states: list[str] = []  # after the step, of each recurrent layer: parts in order
+        self.states: list[str] = []  # after the step, of each recurrent layer
 
     def constant(self, value: Any) -> str:
         name = f"constant_{len(self.constants)}"
@@ -158,14 +192,14 @@ class Graph:
         return name
 
     def columns(self, first: int, count: int) -> str:
-        """Of what the one before gave."""
+        """Add a selection of columns of the last value."""
         name = f"columns_{len(self.constants)}"
         numbers = np.arange(first, first + count, dtype=np.int64)
         self.constants.append(self.numpy_helper.from_array(numbers, name))
         return self.add("Gather", name, axis=1)
 
     def scale(self, low: Float32Array, high: Float32Array, to: str | None = None) -> str:
-        """Outputs become actions, in their units."""
+        """Add the scaling of outputs to actions in their units."""
         self.add("Clip", self.constant(-1.0), self.constant(1.0))
         self.add("Mul", self.constant((high - low) / 2))
         self.add("Add", self.constant((high + low) / 2))
@@ -173,13 +207,13 @@ class Graph:
         return self.add("Min", self.constant(high), to=to)
 
     def choose(self, image: PolicyImage) -> None:
-        """The number of each choice's largest output, of equal ones the first."""
-        outputs, place, parts = self.last, 0, []
+        """Add the number of each discrete action's largest output, of equal ones the first."""
+        outputs, offset, parts = self.last, 0, []
         low, high = ranges_of(image.actions)
         for index, action in enumerate(image.actions):
             self.last = outputs
-            self.columns(place, len(action.choices) or 1)
-            place += len(action.choices) or 1
+            self.columns(offset, len(action.choices) or 1)
+            offset += len(action.choices) or 1
             if action.choices:
                 self.add("ArgMax", axis=1, keepdims=1)
                 parts.append(self.add("CastLike", self.constant(0.0)))
@@ -195,9 +229,9 @@ class Graph:
             more = () if beside is None else (x if beside == X else self.constant(beside),)
             self.add(operator, *more)
 
-    def gru(self, layer: Layer, place: int) -> None:
-        """PyTorch's GRU, of a state that begins at `place` of the policy's."""
-        own, parts = self.products(layer, place)
+    def gru(self, layer: Layer, offset: int) -> None:
+        """Add PyTorch's GRU, whose state begins at this offset of the policy's."""
+        own, parts = self.products(layer, offset)
         (reset_x, reset_h), (keep_x, keep_h), (candidate_x, candidate_h) = parts
         reset = self.gate("Sigmoid", reset_x, reset_h)
         keep = self.gate("Sigmoid", keep_x, keep_h)
@@ -210,9 +244,10 @@ class Graph:
         self.add("Mul", keep)
         self.states.append(self.add("Add", candidate))
 
-    def lstm(self, layer: Layer, place: int) -> None:
-        """PyTorch's LSTM, likewise: its outputs, and behind them its cells."""
-        _, parts = self.products(layer, place)
+    def lstm(self, layer: Layer, offset: int) -> None:
+        """Add PyTorch's LSTM, whose outputs, and behind them cells, begin at this offset of the
+        policy's state."""
+        _, parts = self.products(layer, offset)
         functions = ("Sigmoid", "Sigmoid", "Tanh", "Sigmoid")
         into, forget, candidate, out = (
             self.gate(function, *part) for function, part in zip(functions, parts, strict=True)
@@ -220,19 +255,19 @@ class Graph:
         self.last = into
         added = self.add("Mul", candidate)
         self.last = "state"
-        self.columns(place + layer.width, layer.width)
+        self.columns(offset + layer.width, layer.width)
         self.add("Mul", forget)
         cells = self.add("Add", added)
         self.add("Tanh")
         self.states += [self.add("Mul", out), cells]
 
-    def products(self, layer: Layer, place: int) -> tuple[str, list[tuple[str, str]]]:
-        """The outputs of the step before, and for each gate its columns of the products of the
-        input and of these."""
+    def products(self, layer: Layer, offset: int) -> tuple[str, list[tuple[str, str]]]:
+        """Return the outputs of the step before, and for each gate its columns of the products of
+        the input and of these outputs."""
         width, weights = layer.width, [self.constant(each) for each in layer.tensors]
         sums = self.add("Gemm", *weights[:2])
         self.last = "state"
-        own = self.columns(place, width)
+        own = self.columns(offset, width)
         hidden = self.add("Gemm", *weights[2:])
 
         def part(product: str, gate: int) -> str:
@@ -249,9 +284,11 @@ class Graph:
 
 
 def encode_onnx(image: PolicyImage) -> bytes:
-    """The model: `observation` (batch, n) in its units to `action` (batch, m) in its units. Of a
-    recurrent policy `state` (batch, k), zeros at first, to `next_state` besides, by a step of
-    training."""
+    """Return the model: `observation` (batch, n) in its units to `action` (batch, m) in its units.
+
+    A recurrent policy also takes `state` (batch, k), zeros at first, and gives `next_state`, by a
+    step of training.
+    """
     require_no_masks(image, "ONNX")
     tools.ensure_group(GROUP)
     from onnx import TensorProto, checker
@@ -261,15 +298,15 @@ def encode_onnx(image: PolicyImage) -> bytes:
         mean, inverse_std = image.normalizer
         graph.add("Sub", graph.constant(mean))
         graph.add("Mul", graph.constant(inverse_std))
-    place = 0
+    offset = 0
     for layer in image.layers:
         if layer.kind == DENSE:
             graph.dense(layer)
         elif layer.kind == GRU:
-            graph.gru(layer, place)
+            graph.gru(layer, offset)
         else:
-            graph.lstm(layer, place)
-        place += layer.state_dim
+            graph.lstm(layer, offset)
+        offset += layer.state_dim
     if choices_of(image.actions):
         graph.choose(image)
     else:
@@ -279,7 +316,7 @@ def encode_onnx(image: PolicyImage) -> bytes:
     if graph.states:
         graph.last = graph.states[0]
         graph.add("Concat", *graph.states[1:], to="next_state", axis=1)
-        sizes |= {"state": place, "next_state": place}
+        sizes |= {"state": offset, "next_state": offset}
     values = {
         name: make.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
         for name, size in sizes.items()
@@ -292,7 +329,7 @@ def encode_onnx(image: PolicyImage) -> bytes:
         ir_version=IR_VERSION,
         producer_name="rltools",
     )
-    make.set_model_props(model, {"contract": json.dumps(contract(image))})
+    make.set_model_props(model, {"contract": contract_text(image)})
     checker.check_model(model, full_check=True)
     data: bytes = model.SerializeToString()
     require_same_actions(image, data)
@@ -300,7 +337,7 @@ def encode_onnx(image: PolicyImage) -> bytes:
 
 
 def runtime_session(model: bytes) -> Any:
-    """onnxruntime's, with one thread, which keeps its warnings to itself."""
+    """Return a session of onnxruntime with one thread, which prints no warnings."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -310,13 +347,13 @@ def runtime_session(model: bytes) -> Any:
 
 
 def require_same_actions(image: PolicyImage, model: bytes) -> None:
-    """onnxruntime's actions are this machine's, but for what rounding makes of them."""
+    """Raise VerificationError unless onnxruntime's actions are this machine's within rounding."""
     session = runtime_session(model)
     examples = np.array([example.observation for example in image.examples], np.float32)
     inputs, where = np.concatenate([sampled_observations(image), examples]), "of its ranges"
     played = played_observations(image)
     if played is not None:
-        inputs, where = np.concatenate([inputs, played[:MOST_PLAYED]]), "of its episodes and ranges"
+        inputs, where = np.concatenate([inputs, played[:MAX_PLAYED]]), "of its episodes and ranges"
     steps = COMPARED_STEPS if image.recurrence is not None else 1
     rows = inputs[: len(inputs) // steps * steps].reshape(-1, steps, inputs.shape[1])
     half = np.subtract(*ranges_of(image.actions, np.float64)[::-1]) / 2
@@ -326,14 +363,14 @@ def require_same_actions(image: PolicyImage, model: bytes) -> None:
         given = {"observation": np.ascontiguousarray(rows[:, step])}
         if image.recurrence is not None:
             given["state"] = states.copy()
-        most = allowed(image, given["observation"], states)
+        tolerances = allowed(image, given["observation"], states)
         actions, *after = session.run(None, given)
         outputs, ours = image.runner.run(given["observation"], states)
-        decided = ~most.is_close_choice(image, outputs)
+        decided = ~tolerances.is_close_choice(image, outputs)
         differences += [(np.abs(actions - ours.astype(float)) / half)[decided]]
-        limits += [most.actions[decided]]
+        limits += [tolerances.actions[decided]]
         differences += [np.abs(each - states.astype(float)).ravel() for each in after]
-        limits += [most.states.ravel() for _ in after]
+        limits += [tolerances.states.ravel() for _ in after]
     difference, limit = np.concatenate(differences), np.concatenate(limits)
     if not (difference <= limit).all():
         worst = (difference / limit).argmax()
@@ -341,8 +378,8 @@ def require_same_actions(image: PolicyImage, model: bytes) -> None:
             f"{image.origin}: onnxruntime's actions are off by {difference[worst]:.1e} of half "
             f"their range, and rounding allows {limit[worst]:.1e}: nothing was written"
         )
-    most_off = difference.argmax()
+    largest = difference.argmax()
     aside(
         f"onnxruntime's actions for {rows.shape[0] * steps:,} observations {where} are within "
-        f"{difference[most_off]:.1e} of half their range, rounding allows {limit[most_off]:.1e}"
+        f"{difference[largest]:.1e} of half their range, rounding allows {limit[largest]:.1e}"
     )

@@ -1,12 +1,10 @@
-"""What somebody states of a policy's contract that its image does not hold, or only as a flag: its
-safe action, and where the time of a step is from. What nobody states is assumed, and said.
-"""
+"""Statements on a policy's contract that its image does not hold, or holds only as a flag: its safe
+action, and the source of its step's time. What nobody states is assumed, and reported."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TypedDict
 
 from rltools_host.policies.contract import (
     ENTRY_AT_REST,
@@ -22,10 +20,10 @@ from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.saves import HEADER
 from rltools_host.runs.task import INTERVAL_SOURCES
 
-# Words that state another one, of a policy on a board.
+# How to state another value, for a policy on a board.
 SAFE_IN = '"safe" in the channels of the task, or kSafeAction of the contract in C++'
 INTERVAL_IN = "step_interval_us in the channels of the task"
-LATER = {  # flags of an image, which are not as old as the format
+LATER = {  # flags of an image that are newer than the format
     HAS_CHOICES: "the names of choices",
     HAS_ENTRY: "what it may be handed",
     STEP_INTERVAL_ASSUMED: "that its time of a step is assumed",
@@ -33,8 +31,16 @@ LATER = {  # flags of an image, which are not as old as the format
 }
 
 
+class AssumedValues(TypedDict, total=False):
+    """Values that are assumed because nobody states them, by the keys of `--json`."""
+
+    step_interval_us: int
+    safe_action: list[float | None]  # null where it is stated
+    entry: dict[str, float]
+
+
 def stated_safe_action(image: PolicyImage, given: SafeAction = ()) -> SafeAction:
-    """Of each action what is given, else what its run or its contract states; else null."""
+    """Return for each action the given value, else that of its run or its contract, else None."""
     known = image.stated.safe_action or (None,) * len(image.actions)
     if image.runner.has_safe_action:
         known = tuple(map(float, image.runner.safe_action()[0]))
@@ -42,10 +48,12 @@ def stated_safe_action(image: PolicyImage, given: SafeAction = ()) -> SafeAction
     return tuple(before if now is None else now for before, now in both)
 
 
-def assumed_values(image: PolicyImage, has_safe_action: bool = True) -> dict[str, Any]:
-    """What is taken where nobody states it, by the keys of `--json`; of a safe action, null where
-    somebody does."""
-    found: dict[str, Any] = {}
+def assumed_values(image: PolicyImage, has_safe_action: bool = True) -> AssumedValues:
+    """Return what is assumed because nobody states it, by the keys of `--json`.
+
+    A safe action has null where it is stated.
+    """
+    found: AssumedValues = {}
     if image.stated.assumed & STEP_INTERVAL_ASSUMED:
         found["step_interval_us"] = image.step_interval_us
     stated = stated_safe_action(image)
@@ -60,10 +68,13 @@ def assumed_values(image: PolicyImage, has_safe_action: bool = True) -> dict[str
 
 
 def assumptions(image: PolicyImage, safe: str | None, interval: str) -> list[str]:
-    """What nobody states of its contract, a line each: what is taken, and the words that state
-    another; safe: None where the safe action has no part."""
+    """Return a line for each thing that nobody states of the contract: what is assumed, and how to
+    state it.
+
+    safe, interval: the words that state them; safe is None where the safe action has no part.
+    """
     lines = []
-    values: Mapping[str, Any] = assumed_values(image, safe is not None)
+    values = assumed_values(image, safe is not None)
     if "step_interval_us" in values:
         source = INTERVAL_SOURCES[image.stated.interval_from]
         lines.append(
@@ -84,8 +95,8 @@ def assumptions(image: PolicyImage, safe: str | None, interval: str) -> list[str
 
 
 def unknown_to_earlier(image: PolicyImage, firmware: str, remedy: str) -> str:
-    """A clause behind its refusal as *malformed*, which is what firmware says of an image that
-    states more than it knows; empty where it states nothing of that kind."""
+    """Return a clause for an image that a board refuses as *malformed*, because it may state more
+    than the board's firmware knows; empty where it does not."""
     flags = HEADER.unpack_from(image.data)[9]
     stated = [words for flag, words in LATER.items() if flags & flag]
     if not stated:

@@ -24,7 +24,7 @@ from rltools_host.environments.imports import make_by_id, maker_of
 from rltools_host.environments.player import flat_maker
 from rltools_host.environments.task import MakeEnvironment, TaskRequest
 from rltools_host.errors import UsageError
-from rltools_host.policies.acting import Acting
+from rltools_host.policies.acting import Policy
 from rltools_host.policies.episodes import close_all
 from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
@@ -138,7 +138,7 @@ def evaluate(
 
 
 def episode_return(policy: Callable[[Any], Any], environment: Any, seed: int) -> float:
-    act = policy.episode() if isinstance(policy, Acting) else policy
+    act = policy.episode() if isinstance(policy, Policy) else policy
     observation, _ = environment.reset(seed=seed)
     total, ended = 0.0, False
     while not ended:

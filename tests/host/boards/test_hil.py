@@ -145,7 +145,7 @@ def checked(
         policies=policies, description="x", node=made(stack_use=lambda: {"stack_peak": 123})
     )
     image = made(
-        place_inputs_at=lambda fingerprint: ("input", fingerprint) if fingerprint else None
+        added_inputs_at=lambda fingerprint: ("input", fingerprint) if fingerprint else None
     )
     asked = HilRequest(PolicyPlace("host"), "mine", **request)
     identity = made(fingerprint=77, experiment="quadrotor")

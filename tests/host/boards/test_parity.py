@@ -44,7 +44,7 @@ def board(image: PolicyImage) -> ScriptedInfer:
 
 
 def checked(board: ScriptedInfer, image: PolicyImage, count: int = COUNT) -> Parity:
-    return check_parity(board.client, image, image.place_inputs, count)
+    return check_parity(board.client, image, image.added_inputs, count)
 
 
 def test_a_board_with_the_same_bits(board: ScriptedInfer, image: PolicyImage) -> None:

@@ -56,7 +56,7 @@ def active(place: PolicyPlace = HERE) -> str | None:
 
 def own_file(folder: Path, image: bytes = PENDULUM) -> Path:
     """By the checksum of what the image is made for, but for its past actions."""
-    contract = parse_policy(image).contract.without_place_inputs()
+    contract = parse_policy(image).contract.without_added_inputs()
     return folder / f"{contract.checksum:08x}.bin"
 
 

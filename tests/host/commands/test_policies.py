@@ -1,10 +1,8 @@
-"""How `rlt policies`, `confirm` and `rollback` tell of a board's slots."""
+"""What `rlt policies` reports of a board: its slots, and what the acting policy states."""
 
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +12,7 @@ from policy_samples import patched, sample_images
 from rltools_host.boards.messages import PolicySlot
 from rltools_host.boards.policies import Slots
 from rltools_host.boards.policy_session import PolicyPlace
-from rltools_host.boards.push import BoardPolicies, PushResult
+from rltools_host.boards.push import BoardPolicies
 from rltools_host.commands import policies
 from rltools_host.policies.contract import (
     ENTRY_AT_REST,
@@ -58,36 +56,6 @@ EMPTY = {"image_bytes": 0, "sha256": "", "state_sha256": "", "seed": 3, "step": 
 def board(*slots: PolicySlot, **fields: Any) -> BoardPolicies:
     usual = {"armed": False, "contract": "pendulum", "device": "Host"}
     return BoardPolicies(Slots(slots), **{**usual, **fields})
-
-
-def test_slots_as_a_table() -> None:
-    text = policies.slot_lines(board(slot(0), slot(1, 3, trial_left_ms=1260), slot(2, 0, **EMPTY)))
-    assert [re.split(r" {2,}", line) for line in text] == [
-        ["slot", "use", "experiment", "environment", "seed", "step", "bytes", "SHA-256", "trial"],
-        [
-            *("0", "active", "pendulum-td3", "Pendulum-v1", "0", "10,000", "12,345"),
-            *("abababababab", "-"),
-        ],
-        [
-            *("1", "trial", "pendulum-td3", "Pendulum-v1", "0", "10,000", "12,345"),
-            *("abababababab", "1.3 s left"),
-        ],
-        ["2", "empty", *"-------"],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("fields", "drop", "said"),
-    [
-        ({}, 0, []),
-        ({"has_built_in": False}, 0, []),
-        ({"has_built_in": True}, 0, ["without one of these, a compiled-in policy acts"]),
-        ({}, 1, ["last policy dropped: it was not confirmed in time"]),
-        ({"armed": True}, 0, ["the board is armed"]),
-    ],
-)
-def test_what_else_is_of_the_board(fields: dict[str, Any], drop: int, said: list[str]) -> None:
-    assert policies.slot_lines(board(slot(0, last_drop=drop), **fields))[2:] == said
 
 
 def test_what_the_acting_policy_states(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,46 +115,3 @@ def test_slots_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     assert (third["use"], third["trial_left_s"]) == ("use 5", None)
     policies.list_policies(PLACE)
     assert "{" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("outcome", "said"),
-    [
-        (PushResult("host", True, SHA, 1), "rolled back: abababababab is active in slot 1"),
-        (PushResult("host", True), "rolled back: the compiled-in policy is active"),
-        (PushResult("host", False), "rolled back: no policy is active"),
-    ],
-)
-def test_the_way_back(
-    outcome: PushResult,
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    made = SimpleNamespace(roll_back=lambda _: outcome, confirm=lambda _: outcome)
-    monkeypatch.setattr(policies, "policies_of", lambda _: made)
-    assert policies.roll_back(PLACE) is outcome
-    assert capsys.readouterr().out == f"{said}\n"
-    policies.confirm(PLACE, json_output=True)
-    confirmed, document = capsys.readouterr().out.splitlines()
-    assert confirmed.startswith("confirmed: ")
-    assert confirmed.endswith(f" is active in slot {outcome.slot}")
-    assert json.loads(document) == asdict(outcome)
-
-
-@pytest.mark.parametrize(
-    ("name", "keeps", "is_noted"),
-    [("host", False, True), ("host", True, False), ("crazyflie", False, False)],
-)
-def test_a_board_that_ends_with_the_command_is_noted(
-    name: str,
-    keeps: bool,
-    is_noted: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(PolicyPlace, "keeps_policies", lambda *_: keeps)
-    policies.note_its_end(PolicyPlace(name))
-    said = capsys.readouterr().err
-    assert said.startswith(f"note: {name} ends with this command, and its policies") == is_noted
-    assert bool(said) == is_noted

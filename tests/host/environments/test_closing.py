@@ -187,7 +187,7 @@ def test_an_evaluation_closes_what_it_makes(noted: Path) -> None:
 
     class Failing:
         recurrence = None
-        place_inputs: tuple[()] = ()
+        added_inputs: tuple[()] = ()
 
     with pytest.raises(AttributeError):
         gymnasium_episodes(Failing(), 3, 0, flat_maker(task, Plant))  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.importing.network import ForeignPolicy
-from rltools_host.policies.importing.place import place_of_environment
+from rltools_host.policies.importing.target import target_of_environment
 from rltools_host.runs.saves import (
     HEADER,
 )
@@ -263,7 +263,7 @@ CHEETAH = "gym:HalfCheetah-v5"
         lambda: open_task(TaskRequest(CHEETAH)),
         lambda: open_again(pendulum_task(CHEETAH)),
         lambda: flat_maker(pendulum_task(CHEETAH)),
-        lambda: place_of_environment(CHEETAH, cast(ForeignPolicy, None)),
+        lambda: target_of_environment(CHEETAH, cast(ForeignPolicy, None)),
     ],
     ids=["check", "train", "resume", "evaluate", "import"],
 )

@@ -39,16 +39,16 @@ def asked(name: str, unit: str = "1", minimum: float = -1.0, maximum: float = 1.
 
 def test_an_image_says_what_it_asks_for(image: PolicyImage) -> None:
     assert image.shape == "5-32-32-1"
-    assert image.place_inputs == (PastAction(0, 1), PastAction(0, 2))
+    assert image.added_inputs == (PastAction(0, 1), PastAction(0, 2))
     assert [channel.name for channel in image.contract.observations] == [
         *("cos_angle", "sin_angle", "velocity"),
     ]
     without = parse_policy(sample_images()["pendulum"])
-    assert without.place_inputs == ()
+    assert without.added_inputs == ()
     assert without.contract == without.inputs == image.contract
-    assert image.place_inputs_at(without.contract.checksum) == image.place_inputs
-    assert image.place_inputs_at(image.inputs.checksum) == ()  # a place that observes them
-    assert image.place_inputs_at(1) is None
+    assert image.added_inputs_at(without.contract.checksum) == image.added_inputs
+    assert image.added_inputs_at(image.inputs.checksum) == ()  # a place that observes them
+    assert image.added_inputs_at(1) is None
 
 
 def test_a_sum_is_of_what_the_policy_acted_on_and_stays_in_its_range() -> None:

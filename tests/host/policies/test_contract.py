@@ -116,16 +116,16 @@ def test_names_of_sums(name: str, unit: str, minimum: float, maximum: float, is_
     last = Channel(name, unit, minimum, maximum)
     asked = Contract((V, X, last), (FORCE,), 20_000)
     expected = (ObservationSum(1, minimum, maximum, 20_000),) if is_sum else ()
-    assert asked.place_inputs() == expected
-    assert asked.without_place_inputs().observations == ((V, X) if is_sum else (V, X, last))
+    assert asked.added_inputs() == expected
+    assert asked.without_added_inputs().observations == ((V, X) if is_sum else (V, X, last))
 
 
 def test_the_first_observation_is_one() -> None:
     past = Channel("force_t-1", "1", -1.0, 1.0)
     older = replace(past, name="force_t-2")
-    assert Contract((past,), (FORCE,), 1).place_inputs() == ()
-    assert Contract((past, X), (FORCE,), 1).place_inputs() == ()
-    behind = Contract((X, past, older), (FORCE,), 1).place_inputs()
+    assert Contract((past,), (FORCE,), 1).added_inputs() == ()
+    assert Contract((past, X), (FORCE,), 1).added_inputs() == ()
+    behind = Contract((X, past, older), (FORCE,), 1).added_inputs()
     assert behind == (PastAction(0, 1), PastAction(0, 2))
 
 

@@ -10,7 +10,6 @@ from typing import cast
 import numpy as np
 import pytest
 
-from rltools_host.build import tools
 from rltools_host.build.description import Channel
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.policies.episodes import Episode, check_trace_path, headings, rows_of, write_trace
@@ -100,17 +99,6 @@ def test_parquet_has_the_columns_and_numbers_of_the_csv(tmp_path: Path) -> None:
         assert str(column.type) == ("int64" if is_whole else "double")
         assert [f"{value:.9g}" for value in column.to_pylist()] == list(texts)
     assert table.column("reward").to_pylist()[2] == 1 / 3  # all of its digits
-
-
-def test_parquet_asks_for_its_packages_before_anything_is_played(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(tools, "ensure_group", asked.append)
-    check_trace_path(Path("t.csv"))
-    assert asked == []
-    check_trace_path(Path("t.parquet"))
-    assert asked == ["parquet"]
 
 
 @pytest.mark.parametrize(

@@ -233,14 +233,6 @@ def test_literals_are_exact(value: float) -> None:
     assert np.float32(literal[:-1]).tobytes() == np.float32(value).tobytes()
 
 
-@pytest.mark.parametrize(
-    ("value", "literal"),
-    [(0.0, "0.0f"), (-0.0, "-0.0f"), (1.0, "1.0f"), (0.1, "0.1f"), (2.0**-149, "1e-45f")],
-)
-def test_literals_are_short(value: float, literal: str) -> None:
-    assert float_literal(value) == literal
-
-
 def test_texts_cannot_leave_their_literals() -> None:
     image = parse_policy(sample_images()["relu"])
     hostile = patched(image.data, 80, "32s", b'"; system("x"); //\n\\??/')

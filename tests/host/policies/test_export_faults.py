@@ -33,7 +33,7 @@ def build(image: PolicyImage, folder: Path) -> Path:
         *("g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"),
         *(f"-I{folder}", f"-I{TREE.include}"),
         *(f"-DHEADER={name}_policy", f"-DIMAGE={name}_image", f"-DSAFE_ACTION={safe}"),
-        *(f"-DPAST_ACTIONS={len(image.place_inputs)}", str(SOURCE), "-o", str(program)),
+        *(f"-DPAST_ACTIONS={len(image.added_inputs)}", str(SOURCE), "-o", str(program)),
     ]
     output_of(*command)
     return program

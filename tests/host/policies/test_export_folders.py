@@ -22,7 +22,7 @@ from rltools_host.build.tools import missing_names
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError
 from rltools_host.policies import export, folders
-from rltools_host.policies.acting import HiddenState, History, given_out
+from rltools_host.policies.acting import HiddenState, History, history_values
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
 
@@ -200,7 +200,7 @@ def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: P
     row = np.dtype([("acted", "u1"), ("action", "<f4", (len(image.actions),))])
     rows = np.frombuffer(result[1:], row)
     assert len(rows) == 100
-    history = History(image.place_inputs, len(image.actions))
+    history = History(image.added_inputs, len(image.actions))
     state = HiddenState(image)
     expected = np.empty((100, len(image.actions)), np.float32)
     for index, observation in enumerate(observations):
@@ -210,7 +210,7 @@ def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: P
         else:
             now_us = (index + 1) * image.step_interval_us
             outputs, actions = state.run(now_us, history.inputs(observation))
-            kept = given_out(outputs, actions, image.actions)
+            kept = history_values(outputs, actions, image.actions)
         history.add(kept, acted_on=observation)
         expected[index] = actions[0]
     assert rows["acted"].tolist() == [*[1] * 50, 0, *[1] * 49]

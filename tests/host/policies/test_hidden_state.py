@@ -1,4 +1,4 @@
-"""When a place's hidden state moves on, and what makes it zero."""
+"""When the hidden state of a policy moves on, and what makes it zero."""
 
 from __future__ import annotations
 

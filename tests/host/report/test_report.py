@@ -518,7 +518,8 @@ def test_an_observation_is_drawn_over_its_range(data: RunData) -> None:
 def test_worst_episodes_and_where_they_began(data: RunData) -> None:
     assert data.evaluation is not None
     shown = Page(section_html(episodes.all_episodes(data))).words
-    for worst in data.evaluation.worst():
-        assert f"seed {worst['seed']} {markup.number(worst['return'], 1)} 200 cut off" in shown
+    for index in data.evaluation.worst():
+        value = markup.number(data.evaluation.returns[index], 1)
+        assert f"seed {data.evaluation.seed + index} {value} 200 cut off" in shown
     assert re.search(r"cut off (cos_angle|sin_angle|velocity) ", shown)
     assert "Length: 200 steps" in shown

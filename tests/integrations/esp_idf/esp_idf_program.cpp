@@ -50,7 +50,7 @@ struct Action {
 constexpr Action kSafe{{0.0f, 0.125f}};
 
 Action action_of(const Bytes& image) {
-  static Policy<4096, 64> policy(contract_in_c);
+  static PolicyRunner<64, 0, 4096> policy(contract_in_c);
   REQUIRE(policy.accept(Generic{}, image.data(), image.size()).accepted());
   Action action;
   policy.act(Generic{}, kGood, action.values);

@@ -21,7 +21,7 @@ constexpr std::uint32_t kStep_us = Contract::kStepInterval_us;
 Bytes image_of(std::uint32_t seed) { return small_image(Host{}, seed); }
 
 Action action_of(const Bytes& image) {
-  static Policy<4096, 64> policy(policy_contract<Contract>());
+  static PolicyRunner<64, 0, 4096> policy(policy_contract<Contract>());
   REQUIRE(policy.accept(Host{}, image.data(), image.size()).accepted());
   Action action;
   policy.act(Host{}, kGood, action.values);

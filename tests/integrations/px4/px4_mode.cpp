@@ -439,7 +439,7 @@ TEST_CASE("motors turn only while the vehicle is armed and the mode selected") {
 
 TEST_CASE("the action is that of the image's policy, every tick") {
   const Image image = image_of(1);
-  static Policy<32768, 520> policy(policy_contract<Contract>());
+  static PolicyRunner<520, 0, 32768> policy(policy_contract<Contract>());
   REQUIRE(policy.accept(Generic{}, image.data(), image.size()).accepted());
   Vehicle vehicle({}, image);
   float last = -1.0f;

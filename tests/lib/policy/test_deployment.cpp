@@ -39,7 +39,7 @@ constexpr Action kSafe{{0.5f, 0.25f}};
 
 // That a runner of its own computes.
 Action action_of(const Bytes& image) {
-  static Policy<4096, 64> policy(policy_contract<Contract>());
+  static PolicyRunner<64, 0, 4096> policy(policy_contract<Contract>());
   REQUIRE(policy.accept(Host{}, image.data(), image.size()).accepted());
   Action action;
   REQUIRE(policy.act(Host{}, kGood, action.values) == ActionSource::from_policy);

@@ -23,7 +23,7 @@ std::vector<std::uint8_t> image_of() {
 }
 
 PolicyVerdict verdict_on(const std::vector<std::uint8_t>& image) {
-  static Policy<8192, 64> policy(policy_contract<Contract>());
+  static PolicyRunner<64, 0, 8192> policy(policy_contract<Contract>());
   return policy.accept(Host{}, image.data(), image.size());
 }
 

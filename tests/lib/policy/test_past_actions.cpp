@@ -116,7 +116,7 @@ class Board {
   Given given;
 
  private:
-  Policy<8192, 64> reference_;
+  PolicyRunner<64, 0, 8192> reference_;
   std::vector<PastAction> asked_;
   std::vector<float> safe_;
   float last_[2] = {};
@@ -254,7 +254,7 @@ TEST_CASE("what is asked for needs scratch memory only where there is none left"
 }
 
 TEST_CASE("a place without a clock takes no policy that sees its last actions") {
-  static Policy<8192, 64> policy(policy_contract<Contract>());
+  static PolicyRunner<64, 0, 8192> policy(policy_contract<Contract>());
   const Bytes image = image_that_asks_for({past("valve_t-1")}, 1);
   check(policy.accept(Host{}, image.data(), image.size()), PolicyReason::history_too_long, 5);
   float action[2];

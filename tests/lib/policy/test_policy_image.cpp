@@ -41,7 +41,7 @@ void restore_crc32(Bytes& image) {
 template <std::size_t ScratchFloats = kScratchFloats>
 PolicyVerdict accept(const Bytes& image,
                      const PolicyContract& contract = policy_contract<Contract>()) {
-  Policy<kImageBytes, ScratchFloats> policy(contract);
+  PolicyRunner<ScratchFloats, 0, kImageBytes> policy(contract);
   const PolicyVerdict verdict = policy.accept(Generic{}, image.data(), image.size());
   CHECK((policy.view() != nullptr) == verdict.accepted());
   return verdict;
@@ -65,7 +65,7 @@ void check_same_bits(const PolicyNormalizer& normalizer) {
   PolicyView policy;
   REQUIRE(parse_policy(image.data(), image.size(), policy).accepted());
   std::vector<float> scratch(scratch_floats_to_run(policy));
-  Policy<kImageBytes, kScratchFloats> acting(policy_contract<Contract>());
+  PolicyRunner<kScratchFloats, 0, kImageBytes> acting(policy_contract<Contract>());
   REQUIRE(acting.accept(Host{}, image.data(), image.size()).accepted());
   for (std::uint32_t sample = 0; sample < 200; sample++) {
     Matrix<float, 1, N::kInputDim> observation, input;
@@ -117,7 +117,8 @@ TEST_CASE("the image of a training run says where it comes from") {
   alignas(4) static std::uint8_t image[kPolicyImageBytes<PendulumTd3>];
   build_policy_image(Host{}, training, kStateSha256, image);
 
-  static Policy<sizeof(image), 2 * 64 + 2> place(policy_contract<PendulumTd3::Environment>());
+  static PolicyRunner<2 * 64 + 2, 0, sizeof(image)> place(
+      policy_contract<PendulumTd3::Environment>());
   REQUIRE(place.accept(Generic{}, image, sizeof(image)).accepted());
   const PolicyView& policy = *place.view();
   CHECK(std::strcmp(policy.header->experiment, "pendulum-td3") == 0);

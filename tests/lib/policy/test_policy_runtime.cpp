@@ -17,7 +17,7 @@ using namespace policy_networks;
 
 namespace {
 
-using Place = Policy<kImageBytes, kScratchFloats>;
+using Place = PolicyRunner<kScratchFloats, 0, kImageBytes>;
 
 struct AssumedContract : Contract {
   static constexpr std::uint32_t kAssumed = kSafeActionAssumed;
@@ -93,8 +93,8 @@ TEST_CASE("scratch memory has room for the widest of observation and layers, twi
   initialize_kaiming(Host{}, narrow, 1, 0);
   const Bytes image = image_of_network(Host{}, narrow);
   check(image, Contract::kObservationDim);
-  static Policy<kImageBytes, 2 * 5 + 2 * 2> enough(policy_contract<Contract>());
-  static Policy<kImageBytes, 2 * 5 + 2 * 2 - 1> too_small(policy_contract<Contract>());
+  static PolicyRunner<2 * 5 + 2 * 2, 0, kImageBytes> enough(policy_contract<Contract>());
+  static PolicyRunner<2 * 5 + 2 * 2 - 1, 0, kImageBytes> too_small(policy_contract<Contract>());
   CHECK(enough.accept(Generic{}, image.data(), image.size()).accepted());
   CHECK(too_small.accept(Generic{}, image.data(), image.size()).reason == PolicyReason::too_large);
 }

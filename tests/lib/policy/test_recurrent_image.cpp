@@ -233,7 +233,7 @@ TEST_CASE("a recurrent layer stands in format 2 only, and format 2 has one") {
 
 TEST_CASE("a place without time or memory for the state refuses the image") {
   const Bytes image = image_of<Small>(1, 1);
-  static Policy<8192, 128> policy(policy_contract<Contract>());
+  static PolicyRunner<128, 0, 8192> policy(policy_contract<Contract>());
   CHECK(policy.accept(Generic{}, image.data(), image.size()).reason ==
         PolicyReason::state_not_kept);
   // Layers 2 x 6, products 6 x 4, the state after a step, before it and the kept one 4

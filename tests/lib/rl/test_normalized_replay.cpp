@@ -281,7 +281,7 @@ TEST_CASE_TEMPLATE("the deployed policy normalizes as the one that was trained, 
   run.train(Generic{}, 100);
   alignas(4) static std::uint8_t image[kPolicyImageBytes<E>];
   build_policy_image(Generic{}, run.training, {}, image);
-  static Policy<kPolicyImageBytes<E>, 64> deployed(policy_contract<SecretPoint>());
+  static PolicyRunner<64, 0, kPolicyImageBytes<E>> deployed(policy_contract<SecretPoint>());
   REQUIRE(deployed.accept(Generic{}, image, sizeof(image)).accepted());
   for (int k = 0; k < 30; k++) {
     const float x = -1.0f + 0.06f * static_cast<float>(k);

@@ -229,7 +229,7 @@ TEST_CASE("SAC: the deployed policy is the actor's squashed mean, bit by bit") {
   alignas(4) static std::uint8_t image[kPolicyImageBytes<LineSac>];
   const std::uint8_t state_sha256[32] = {};
   build_policy_image(Host{}, run.training, state_sha256, image);
-  static Policy<kPolicyImageBytes<LineSac>, 64> deployed(policy_contract<Line>());
+  static PolicyRunner<64, 0, kPolicyImageBytes<LineSac>> deployed(policy_contract<Line>());
   REQUIRE(deployed.accept(Generic{}, image, sizeof(image)).accepted());
   for (int k = 0; k < 50; k++) {
     Matrix<float, 1, 1> observation{{-1.0f + 0.04f * static_cast<float>(k)}};

@@ -1,1 +1,2 @@
-"""Policies of other libraries: reads their files, proves what was read, and makes runs of them."""
+"""Policies of other libraries: readers of their files, proofs of what was read, and runs made of
+them."""

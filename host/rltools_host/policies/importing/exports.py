@@ -1,19 +1,18 @@
-"""What `rlt export RUN --to safetensors` and `--to pytorch` write (policies/frameworks.py), as a
-policy whose image gives the same bits."""
+"""Readers of what `rlt export RUN --to safetensors` and `--to pytorch` write
+(policies/frameworks.py). The image of such a policy has the same bits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from rltools_host.build.description import MOST_STEP_INTERVAL_US
 from rltools_host.files import parse_json
 from rltools_host.policies.importing.layers import module, only, tensors_of
 from rltools_host.policies.importing.network import (
-    MOST_LAYERS,
+    MAX_LAYERS,
     VALUES,
     Activate,
     Dense,
@@ -24,6 +23,7 @@ from rltools_host.policies.importing.network import (
 )
 from rltools_host.policies.importing.pickles import UnreadableError
 from rltools_host.policies.importing.state_dicts import Given
+from rltools_host.policies.onnx_model import ExportedContract
 
 TEXTS = ("activations", "contract")  # of the metadata
 EXPORTED = {"mean", "inverse_std", "lowest", "highest"}
@@ -34,12 +34,13 @@ def is_exported(document: Any) -> bool:
 
 
 def exported_policy(
-    document: dict[str, Any], texts: Mapping[str, str], given: Given
+    document: Mapping[str, object], texts: Mapping[str, str], given: Given
 ) -> ForeignPolicy:
-    """Layers 0, 1 ... with the activations and the contract of the file's metadata."""
+    """Return the policy of layers 0, 1 ... with the activations and the contract of the file's
+    metadata."""
     table = tensors_of(document, "file")
     count = len({name.split(".")[1] for name in table if name.startswith("layers.")})
-    names = [f"layers.{index}" for index in range(min(count, MOST_LAYERS + 1))]
+    names = [f"layers.{index}" for index in range(min(count, MAX_LAYERS + 1))]
     only(table, names, "|".join(EXPORTED), "policy of rlt export")
     stated = exported_texts(texts)
     if stated is None:
@@ -67,7 +68,9 @@ def exported_policy(
     bounds = np.ravel(table["lowest"]), np.ravel(table["highest"])
     if contract is None:
         if widths(stages)[1] != bounds[0].size:
-            raise UnreadableError("it chooses: import the policy.safetensors of its export")
+            raise UnreadableError(
+                "its actions are discrete: import the policy.safetensors of its export"
+            )
         return ForeignPolicy("rlt export", tuple(stages), True, action_bounds=bounds)
     choices = tuple(len(row.choices) for row in contract.actions if row.choices)
     memory = contract.recurrence
@@ -86,28 +89,8 @@ def exported_policy(
     )
 
 
-class Row(msgspec.Struct):
-    """A channel of an exported contract."""
-
-    name: str
-    minimum: float
-    maximum: float
-    choices: tuple[str, ...] = ()
-
-
-class Memory(msgspec.Struct):
-    trained_interval_us: Annotated[int, msgspec.Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
-
-
-class ExportedContract(msgspec.Struct):
-    step_interval_us: Annotated[int, msgspec.Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
-    observations: list[Row]
-    actions: list[Row]
-    recurrence: Memory | None = None
-
-
 def exported_texts(texts: Mapping[str, str]) -> tuple[list[str], ExportedContract] | None:
-    """Activations and contract; None where there are neither."""
+    """Parse activations and contract, or return None where there are neither."""
     if not texts.keys() & set(TEXTS):
         return None
     try:

@@ -1,5 +1,5 @@
-"""Flies an imported policy, and names the likely fault where it does badly: of many things that the
-policy may mean otherwise, the one with which it does well."""
+"""Flights of an imported policy, and the search for its likely fault where it does badly: of many
+things that the policy may mean otherwise, the one with which it does well."""
 
 from __future__ import annotations
 
@@ -17,35 +17,37 @@ from rltools_host.environments.compiled import CompiledVectorEnv
 from rltools_host.policies.contract import choices_of
 from rltools_host.policies.episodes import close_all
 from rltools_host.policies.image import PolicyImage
-from rltools_host.policies.importing.place import Correction, Place, blocks_of, known_corrections
+from rltools_host.policies.importing.corrections import Correction, blocks_of, known_corrections
+from rltools_host.policies.importing.target import Target
 from rltools_host.runs.task import PREFIX
 
 Float32Array = NDArray[np.float32]
-Act = Callable[[Float32Array], Float32Array]  # actions (n, a) in the place's units
-SCREENED, FLOWN = 16, 64  # episodes of each hypothesis, and of those that come next
+Act = Callable[[Float32Array], Float32Array]  # actions (n, a) in the environment's units
+SCREENED, FLOWN = 16, 64  # episodes of each hypothesis, and of the finalists
 OTHER_SEED = 1000
-MOST_STEPS = 500  # of an episode here
-MOST_STEPS_OF_PYTHON = 400_000  # of all episodes of an environment that is stepped one by one
+MAX_STEPS = 500  # of an episode
+MAX_STEPS_OF_PYTHON = 400_000  # of all episodes of an environment in Python
 FINALISTS = 3
 HOLDS = (2, 5, 10)  # steps for which an action is held
-ERRORS = 5.0  # standard errors that a difference has at least
-SHARE = 0.2  # of what is gained over doing nothing, that a fault costs at least
+ERRORS = 5.0  # minimum difference in standard errors
+SHARE = 0.2  # minimum cost of a fault, relative to the gain over no action
 
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """What the policy may mean: a correction that can be given, or something to mend elsewhere."""
+    """A fault that the policy may have: a correction that can be given, or something to fix
+    elsewhere."""
 
     meaning: str
-    remedy: str  # a clause
+    remedy: str  # a clause: what to do
     make: Callable[[], Act]
     correction: Correction | None = None
-    is_rate: bool = False  # of which all are in part right where one is
+    is_rate: bool = False  # all of these help in part where one is right
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Returns as it is and with nothing done, and the fault that was found."""
+    """Returns of the policy unchanged and of no action, and the fault that was found."""
 
     returns: NDArray[np.float64]
     idle: float
@@ -72,7 +74,7 @@ class Finding:
         ]
 
     def reason(self) -> str:
-        """Where a policy does badly and nothing restores it."""
+        """Return why a policy may do badly that nothing restores."""
         tried = f"none of {self.tried} likely faults is the reason"
         if self.has_normalizer:
             return tried
@@ -83,18 +85,19 @@ class Finding:
 
 
 class Simulator:
-    """Episodes of a place, many at once: the same starts for the same seed."""
+    """Episodes of a target, many at once, with the same starts for the same seed."""
 
-    def __init__(self, place: Place) -> None:
-        assert place.task is not None
-        self.place = place
-        self.episode_steps = min(place.task.episode_steps, MOST_STEPS)
-        name = place.task.source.removeprefix(PREFIX)
+    def __init__(self, target: Target) -> None:
+        assert target.task is not None
+        self.target = target
+        self.episode_steps = min(target.task.episode_steps, MAX_STEPS)
+        name = target.task.source.removeprefix(PREFIX)
         self.compiled = name.removeprefix(NAMESPACE) if name.startswith(NAMESPACE) else None
-        self.steps_left = MOST_STEPS_OF_PYTHON
+        self.steps_left = MAX_STEPS_OF_PYTHON
 
     def fly(self, act: Act, episodes: int, seed: int) -> NDArray[np.float64] | None:
-        """Returns (episodes); None where the time for an environment of Python's is over."""
+        """Return the episodes' returns (episodes,), or None where the steps for environments in
+        Python are used up."""
         if self.compiled is not None:
             return self._fly_compiled(act, episodes, seed)
         if self.steps_left < episodes * self.episode_steps:
@@ -114,7 +117,7 @@ class Simulator:
         return returns
 
     def _fly_one_by_one(self, act: Act, episodes: int, seed: int) -> NDArray[np.float64]:
-        make = self.place.factory()
+        make = self.target.factory()
         environments: list[Any] = []
         try:
             for _ in range(episodes):
@@ -145,23 +148,23 @@ class Simulator:
 
 
 class Search:
-    """Tries what a policy may mean, in the simulator."""
+    """A search for what a policy may mean, in the simulator."""
 
-    def __init__(self, image: PolicyImage, place: Place) -> None:
-        self.image, self.place = image, place
-        self.simulator = Simulator(place)
-        low, high = ranges_of(place.contract.actions, np.float64)
+    def __init__(self, image: PolicyImage, target: Target) -> None:
+        self.image, self.target = image, target
+        self.simulator = Simulator(target)
+        low, high = ranges_of(target.contract.actions, np.float64)
         self.half, self.middle = (high - low) / 2, (high + low) / 2
-        self.chooses = bool(choices_of(place.contract.actions))
+        self.chooses = bool(choices_of(target.contract.actions))
 
     def action(self, output: Any) -> Float32Array:
-        """In the place's units."""
+        """Return actions in the environment's units."""
         action: Float32Array = (np.clip(output, -1, 1) * self.half + self.middle).astype("f4")
         return action
 
     def outputs(self) -> Act:
-        """Of episodes side by side that begin with the first call: outputs (n, out), or where the
-        policy chooses, actions (n, a)."""
+        """Return a function for episodes that begin with its first call: outputs (n, out), or of a
+        policy with discrete actions these, (n, a)."""
         states: Float32Array | None = None
 
         def act(seen: Float32Array) -> Float32Array:
@@ -178,7 +181,7 @@ class Search:
         return outputs if self.chooses else lambda seen: self.action(outputs(seen))
 
     def nothing(self, observations: Float32Array) -> Float32Array:
-        """The middle of every range, or the first of what there is to choose from."""
+        """Return the middle of every range, or the first choice."""
         if self.chooses:
             return np.zeros((len(observations), len(self.half)), np.float32)
         return self.action(np.zeros((len(observations), len(self.half))))
@@ -191,13 +194,13 @@ class Search:
         return lambda seen: policy(each.apply(seen.astype(float)).astype(np.float32))
 
     def hypotheses(self) -> Iterator[Hypothesis]:
-        for each in known_corrections(self.place.contract):
+        for each in known_corrections(self.target.contract):
             remedy = f"import it again with --correct {each.word}"
             yield Hypothesis(each.meaning, remedy, partial(self.corrected_by, each), each)
         for steps in HOLDS:
             yield Hypothesis(
                 f"it is asked {steps} times as often as it was trained for",
-                f"ask it at {1e6 / self.place.contract.step_interval_us / steps:g} Hz",
+                f"ask it at {1e6 / self.target.contract.step_interval_us / steps:g} Hz",
                 partial(self.held, steps),
                 is_rate=True,
             )
@@ -217,9 +220,9 @@ class Search:
         return act
 
     def frames(self) -> Iterator[Hypothesis]:
-        """Vectors in the body's frame where they are in the world's, and the other way round, where
-        a quaternion tells how the body lies."""
-        channels = self.place.contract.observations
+        """Yield hypotheses that a vector is in the body's frame and not in the world's, or the
+        reverse, where a quaternion gives the attitude."""
+        channels = self.target.contract.observations
         blocks = blocks_of(channels)
         turns = {name: b for name, b in blocks.items() if len(b) == 4}
         for turn in turns.values():
@@ -233,7 +236,7 @@ class Search:
                 for inverse, frame in ((True, "body's"), (False, "world's")):
                     yield Hypothesis(
                         f"its {name} is in the {frame} frame",
-                        f"give it {name} in the {frame} frame",
+                        f"pass it {name} in the {frame} frame",
                         partial(self.turned, quaternion, block, inverse),
                     )
 
@@ -252,14 +255,14 @@ class Search:
         return act
 
     def run(self) -> Finding:
-        """As it is, and what restores it, where something does by far."""
+        """Fly the policy unchanged and by each hypothesis, and return what restores it by far."""
         fly = self.simulator.fly
         idle = fly(self.nothing, SCREENED, 0)
         usual = fly(self.as_it_is(), FLOWN, OTHER_SEED)
         first = fly(self.as_it_is(), SCREENED, 0)
         if idle is None or usual is None or first is None:
-            few = fly(self.as_it_is(), 4, 0)
-            return Finding(np.zeros(1) if few is None else few, float("nan"), 0)
+            some = fly(self.as_it_is(), 4, 0)
+            return Finding(np.zeros(1) if some is None else some, float("nan"), 0)
         screened: list[tuple[float, Hypothesis]] = []
         for each in self.hypotheses():
             found = fly(each.make(), SCREENED, 0)
@@ -283,15 +286,17 @@ class Search:
 
 
 def is_bad(usual: NDArray[np.float64], idle: float) -> bool:
-    """Whether the policy does no better than nothing does."""
+    """Return whether the policy does no better than no action does."""
     return bool(usual.mean() <= idle + usual.std() / np.sqrt(len(usual)))
 
 
 def is_fault(
     usual: NDArray[np.float64], restored: NDArray[np.float64], idle: float, scores: Any
 ) -> bool:
-    """Whether the policy gains so much by it that the difference is no chance and no detail, and
-    that it stands out of what was tried: some bad policy is always a little less bad."""
+    """Return whether the gain is neither chance nor detail, and stands out of what was tried.
+
+    Some hypothesis always makes a bad policy a little less bad.
+    """
     gained = restored - usual
     error = gained.std() / np.sqrt(len(gained)) + 1e-12
     worth = restored.mean() - min(idle, float(usual.mean()))

@@ -1,8 +1,6 @@
-"""Layers in tables of tensors by the names that PyTorch gives them: dense ones and recurrent ones,
-which are read, and the order in which they follow on each other.
-
-Folds the stages of a foreign policy into what an image holds: a normalizer and layers.
-"""
+"""Dense and recurrent layers in tables of tensors by PyTorch's names, and the order in which they
+follow each other; the folding of a foreign policy's stages into what an image holds, a normalizer
+and layers."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from numpy.typing import NDArray
 from rltools_host.documents import shown
 from rltools_host.policies.contract import GATES
 from rltools_host.policies.importing.network import (
-    MOST_LAYERS,
+    MAX_LAYERS,
     WIDEST,
     Activate,
     Clip,
@@ -33,10 +31,10 @@ from rltools_host.policies.importing.pickles import Array, UnreadableError
 
 NUMBER = re.compile(r"(\d+)")
 DENSE = re.compile(r"(.*)\.weight")
-# Of torch.nn.GRU and LSTM, whose layers have numbers, and of their cells, which have none.
+# Tensors of torch.nn.GRU and LSTM, whose layers are numbered, and of their cells, which are not.
 RECURRENT = re.compile(r"(?:(.*)\.)?(?:weight|bias)_(ih|hh|hr)(?:_l(\d+))?(_reverse)?")
-ROUNDED = 3e-7  # of what single precision makes of bounds about 1
-MOST_RECURRENT = 3  # modules, each of which has any number of layers
+ROUNDED = 3e-7  # error of bounds about 1 in single precision
+MAX_RECURRENT = 3  # modules, each of which has any number of layers
 UNKNOWN_BEHIND = (
     "nothing behind its recurrent layers but the next layer (the file does not say), state it by "
     "--recorded FILE"
@@ -44,7 +42,7 @@ UNKNOWN_BEHIND = (
 
 
 class Tensors(dict[str, Array]):
-    """By their names; UnreadableError for one that is not there."""
+    """Tensors by their names, with UnreadableError for one that is missing."""
 
     def __init__(self, tensors: Mapping[str, Array], what: str) -> None:
         super().__init__(tensors)
@@ -55,7 +53,7 @@ class Tensors(dict[str, Array]):
 
 
 def tensors_of(document: Any, what: str) -> Tensors:
-    """The tensors of a table; UnreadableError where it is none."""
+    """Return the tensors of a table. Raise UnreadableError where it is no table."""
     if not isinstance(document, Mapping):
         raise UnreadableError(f"its {what} is not a table of tensors")
     arrays = {
@@ -67,89 +65,92 @@ def tensors_of(document: Any, what: str) -> Tensors:
 
 
 def in_order(name: str) -> list[tuple[int, str]]:
-    """A key by which `net.10` comes behind `net.2`."""
+    """Return a sort key by which `net.10` comes behind `net.2`."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in NUMBER.split(name)]
 
 
 def dense(tensors: Tensors, name: str) -> Dense:
-    """A torch.nn.Linear, whose weights are (out, in)."""
+    """Return a torch.nn.Linear, whose weights are (out, in)."""
     weights = tensors[f"{name}.weight"]
     if weights.ndim != 2:
-        raise UnreadableError(f"{shown(name)} is not a dense layer: others are not read")
+        raise UnreadableError(f"{shown(name)} is not a dense layer, and no other is supported")
     bias = tensors.get(f"{name}.bias")
     return Dense(weights.T, np.zeros(weights.shape[0]) if bias is None else bias)
 
 
 def layers_under(tensors: Tensors, prefix: str) -> list[str]:
-    """The names of the layers whose names begin so, in their order."""
+    """Return the names of the dense layers with this prefix, in their order."""
     found = [
         match[1] for name in tensors if name.startswith(prefix) and (match := DENSE.fullmatch(name))
     ]
-    return few(found)
+    return sorted_names(found)
 
 
 def recurrent_under(tensors: Tensors, prefix: str) -> list[str]:
-    """The modules with recurrent layers whose names begin so, in their order."""
+    """Return the names of the modules with recurrent layers that have this prefix, in their
+    order."""
     found = {
         match[1] or ""
         for name in tensors
         if name.startswith(prefix) and (match := RECURRENT.fullmatch(name))
     }
-    return few(found)
+    return sorted_names(found)
 
 
-def few(names: Collection[str]) -> list[str]:
-    """In their order; UnreadableError for so many that they would take long to look at."""
-    if len(names) > MOST_LAYERS:
-        raise UnreadableError(
-            f"it has {len(names):,} layers, and from 1 to {MOST_LAYERS} are taken"
-        )
+def sorted_names(names: Collection[str]) -> list[str]:
+    """Return the names in their order.
+
+    Raise UnreadableError for more than MAX_LAYERS, which would take long to search.
+    """
+    if len(names) > MAX_LAYERS:
+        raise UnreadableError(f"it has {len(names):,} layers, and 1 to {MAX_LAYERS} are supported")
     return sorted(names, key=in_order)
 
 
 def recurrent(tensors: Tensors, name: str) -> list[Recurrent]:
-    """The layers of a torch.nn.GRU or LSTM, or the one of a cell, whose weights are
-    (gates width, in)."""
-    place = f"{name}." if name else ""
+    """Return the layers of a torch.nn.GRU or LSTM, or the one of a cell, whose weights are (gates
+    width, in)."""
+    prefix = f"{name}." if name else ""
     parts = [
         match
         for match in map(RECURRENT.fullmatch, tensors)
         if match is not None and (match[1] or "") == name
     ]
     if any(match[4] for match in parts):
-        raise UnreadableError(f"{shown(name)} also reads time backwards, which is not taken")
+        raise UnreadableError(f"{shown(name)} also reads time backwards, which is not supported")
     if any(match[2] == "hr" for match in parts):
-        raise UnreadableError(f"{shown(name)} projects its state, which is not taken")
+        raise UnreadableError(f"{shown(name)} projects its state, which is not supported")
     numbered = takewhile(
-        lambda end: f"{place}weight_ih{end}" in tensors, map("_l{}".format, count())
+        lambda end: f"{prefix}weight_ih{end}" in tensors, map("_l{}".format, count())
     )
-    ends = [""] if f"{place}weight_ih" in tensors else list(numbered)
+    ends = [""] if f"{prefix}weight_ih" in tensors else list(numbered)
     if {"" if match[3] is None else f"_l{match[3]}" for match in parts} != set(ends):
         raise UnreadableError(f"layers of {shown(name)} are missing")
-    return [recurrent_layer(tensors, place, end) for end in ends]
+    return [recurrent_layer(tensors, prefix, end) for end in ends]
 
 
-def recurrent_layer(tensors: Tensors, place: str, end: str) -> Recurrent:
-    weights, hidden = (tensors[f"{place}weight_{part}{end}"] for part in ("ih", "hh"))
+def recurrent_layer(tensors: Tensors, prefix: str, end: str) -> Recurrent:
+    weights, hidden = (tensors[f"{prefix}weight_{part}{end}"] for part in ("ih", "hh"))
     if weights.ndim != 2 or hidden.ndim != 2:
-        raise UnreadableError(f"{shown(place + end)} is not a recurrent layer of PyTorch's")
+        raise UnreadableError(f"{shown(prefix + end)} is not a recurrent layer of PyTorch's")
     rows, width = hidden.shape
     if rows not in (gates * width for gates in GATES.values()):
         raise UnreadableError(
-            f"{shown(place + end)} is a recurrent layer that is neither a GRU nor an LSTM"
+            f"{shown(prefix + end)} is a recurrent layer that is neither a GRU nor an LSTM"
         )
-    biases = [tensors.get(f"{place}bias_{part}{end}") for part in ("ih", "hh")]
+    biases = [tensors.get(f"{prefix}bias_{part}{end}") for part in ("ih", "hh")]
     own, others = (np.zeros(rows) if bias is None else bias for bias in biases)
     return Recurrent(weights.T, own, hidden.T, others)
 
 
 def module(tensors: Tensors, name: str) -> list[Layer]:
-    """The layers of this name."""
+    """Return the layers of the module with this name."""
     return [*recurrent(tensors, name)] or [dense(tensors, name)]
 
 
 def follow_on(tensors: Tensors, orders: Iterable[Sequence[str]]) -> list[list[str]]:
-    """Those orders of modules in which each takes as many numbers as the one before gives."""
+    """Return those orders of modules in which each takes as many numbers as the one before
+    returns."""
     ends: dict[str, tuple[int, int]] = {}
 
     def of(name: str) -> tuple[int, int]:
@@ -162,26 +163,29 @@ def follow_on(tensors: Tensors, orders: Iterable[Sequence[str]]) -> list[list[st
 
 
 def in_chain(tensors: Tensors, *, keeps_order: bool) -> list[str]:
-    """All modules of a table, one behind the other. keeps_order: it has them in the order in which
-    they were made, which counts where one is recurrent; else dense ones are in the order of their
-    names, and recurrent ones where they fit."""
+    """Return the names of all modules of a table, one behind the other.
+
+    keeps_order: the table has the order in which the modules were made, which counts where one is
+    recurrent. Otherwise dense layers are in the order of their names, and recurrent ones where they
+    fit.
+    """
     names, inner = layers_under(tensors, ""), recurrent_under(tensors, "")
     if not inner:
         return names
     total = len(names) + len(inner)
-    if len(inner) > MOST_RECURRENT or total > MOST_LAYERS:
+    if len(inner) > MAX_RECURRENT or total > MAX_LAYERS:
         raise UnreadableError(
-            f"it has {len(inner)} recurrent modules among {total}: at most {MOST_RECURRENT} among "
-            f"{MOST_LAYERS} are taken"
+            f"it has {len(inner)} recurrent modules among {total}: at most {MAX_RECURRENT} among "
+            f"{MAX_LAYERS} are supported"
         )
 
-    made = list(dict.fromkeys(match[1] or "" for match in map(any_layer, tensors) if match))
-    if keeps_order and follow_on(tensors, [made]):
-        return made
+    stored = list(dict.fromkeys(match[1] or "" for match in map(any_layer, tensors) if match))
+    if keeps_order and follow_on(tensors, [stored]):
+        return stored
 
-    def merged(places: Sequence[int]) -> list[str]:
+    def merged(positions: Sequence[int]) -> list[str]:
         own, others = iter(inner), iter(names)
-        return [next(own if place in places else others) for place in range(total)]
+        return [next(own if position in positions else others) for position in range(total)]
 
     found = follow_on(tensors, map(merged, combinations(range(total), len(inner))))
     if len(found) != 1:
@@ -200,8 +204,11 @@ def any_layer(name: str) -> re.Match[str] | None:
 def perceptron(
     tensors: Tensors, names: Sequence[str], activation: str, output: str = "identity"
 ) -> list[Stage]:
-    """The modules with an activation behind each dense one, the last one with another. Nothing is
-    behind recurrent ones, which have their own."""
+    """Return the modules with an activation behind each dense layer, and another behind the last
+    one.
+
+    Recurrent layers have activations of their own, and nothing follows them.
+    """
     if not names:
         raise UnreadableError("it has no dense layer where its policy's are expected")
     stages: list[Stage] = []
@@ -214,7 +221,7 @@ def perceptron(
 
 
 def only(tensors: Tensors, taken: Sequence[str], allowed: str, library: str) -> None:
-    """UnreadableError for tensors of the policy that nothing here reads: they would be left out."""
+    """Raise UnreadableError for tensors of the policy that are not read, and would be left out."""
     known = {f"{name}.{part}" for name in taken for part in ("weight", "bias")}
     known |= {
         name
@@ -224,14 +231,14 @@ def only(tensors: Tensors, taken: Sequence[str], allowed: str, library: str) -> 
     strange = [name for name in tensors if name not in known and not re.fullmatch(allowed, name)]
     if strange:
         raise UnreadableError(
-            f"it is a {library} with {shown(min(strange))}, which is not taken: dense layers "
-            "and recurrent ones alone are"
+            f"it is a {library} with {shown(min(strange))}, which is not supported: only dense "
+            "and recurrent layers are"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class FoldedLayer:
-    """As an image's Layer, in double precision."""
+    """A layer of an image, in double precision."""
 
     activation: str
     weights: Array
@@ -245,16 +252,16 @@ class FoldedLayer:
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """What an image holds: a normalizer, or none, and layers."""
+    """The contents of an image: a normalizer, or none, and layers."""
 
     normalizer: tuple[Array, Array] | None  # mean and inverse standard deviation
     layers: tuple[FoldedLayer, ...]
 
 
 def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
-    """Normalizer and layers that compute the stages.
+    """Return the normalizer and the layers that compute the stages.
 
-    ranges: of the observations (low, high), within which a clip that nothing reaches is left out.
+    ranges: of the observations (low, high); a clip that nothing in them reaches is left out.
     """
     rest = list(stages)
     normalizer = None
@@ -274,7 +281,7 @@ def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
     open_layer: Dense | None = None  # whose activation is not known yet
     for stage in plain_stages(rest, ranges):
         if isinstance(stage, Activate):
-            if open_layer is None:  # of the inputs themselves, or of what has its own
+            if open_layer is None:  # the activation of the inputs, or behind another activation
                 width = layers[-1].width if layers else ranges[0].size
                 open_layer = Dense(np.eye(width), np.zeros(width))
             layers.append(FoldedLayer(stage.name, open_layer.weights, open_layer.bias))
@@ -297,12 +304,12 @@ def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
 
 
 def reached(clip: Clip, ranges: tuple[Array, Array]) -> NDArray[np.bool_]:
-    """Which elements can leave the clip's range, (width)."""
+    """Return which elements can leave the clip's range, (width,)."""
     return (ranges[0] < clip.low) | (ranges[1] > clip.high)
 
 
 def plain_stages(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> list[Layer | Activate]:
-    """The same with layers and activations alone."""
+    """Return the same computation with layers and activations alone."""
     plain: list[Layer | Activate] = []
     for index, stage in enumerate(stages):
         if isinstance(stage, Normalize):
@@ -317,14 +324,18 @@ def plain_stages(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> list[L
 
 
 def is_between(before: Sequence[Stage], behind: Sequence[Stage]) -> bool:
-    """Whether these are two layers, which are not made one: that would round otherwise."""
+    """Return whether these are two layers, which must not be merged, because that would round
+    otherwise."""
     is_dense = bool(before) and isinstance(before[-1], Dense)
     return is_dense and bool(behind) and isinstance(behind[0], Dense | Recurrent)
 
 
 def clip_layers(clip: Clip, may_leave: NDArray[np.bool_]) -> list[Dense | Activate]:
-    """x = relu(x) - relu(-x), less relu(x - high), and with relu(low - x): without rounding where x
-    lies within the range. (relu(x - low) - relu(x - high) + low would lose x's last digits.)"""
+    """Return layers that clip: relu(x) - relu(-x), less relu(x - high), and with relu(low - x).
+
+    They do not round x within the range. (relu(x - low) - relu(x - high) + low would lose x's last
+    digits.)
+    """
     columns, biases, rows = [], [], []
     width = clip.low.size
     for i in range(width):
@@ -343,20 +354,22 @@ def clip_layers(clip: Clip, may_leave: NDArray[np.bool_]) -> list[Dense | Activa
 
 
 def both(first: Normalize, second: Stage) -> Normalize:
-    """One for two, the second behind the first."""
+    """Return one normalizer for two, the second behind the first."""
     assert isinstance(second, Normalize)
     mean = first.mean + second.mean / first.inverse_std
     return Normalize(mean, first.inverse_std * second.inverse_std)
 
 
 def product(first: Dense, second: Dense) -> Dense:
-    """One layer for two with nothing between them."""
+    """Return one layer for two with nothing between them."""
     return Dense(first.weights @ second.weights, first.bias @ second.weights + second.bias)
 
 
 def trimmed(stages: Sequence[Stage]) -> list[Stage]:
-    """Without scaling and clipping behind the last layer that come to nothing, as the output is cut
-    off at -1 and 1 anyway: what is there is clip(scale x + offset, low, high)."""
+    """Return the stages without scaling and clipping behind the last layer that have no effect.
+
+    The output is clipped to [-1, 1] anyway. What stays is clip(scale x + offset, low, high).
+    """
     rest = list(stages)
     tail: list[Normalize | Clip] = []
     while rest and isinstance(rest[-1], Normalize | Clip):

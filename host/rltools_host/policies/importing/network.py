@@ -1,11 +1,8 @@
-"""A foreign policy as a list of stages.
+"""A foreign policy as a list of stages, and what a description of it states of its contract.
 
-Each format becomes such a list. `run` computes it stage by stage in double precision, as the
-library's formulas stand; layers.py makes a normalizer and layers of it, which the image has.
-proof.py compares one with the other.
-
-What a description of a policy states of the contract by which it acts: names, units, ranges, rate;
-and what it lacks for one.
+Each format becomes such a list. `run` computes it stage by stage in double precision, by the
+library's formulas. layers.py folds it into what an image has, and proof.py compares one with the
+other.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ UNITS, MINIMUM, MAXIMUM, FREQUENCY = "units", "minimum", "maximum", "frequency"
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or an output; None: the description does not state it."""
+    """An input or an output. None: the description does not state it."""
 
     name: str
     elements: tuple[str, ...] | None  # names
@@ -45,7 +42,10 @@ class Tensor:
     maximum: Array | None
 
     def channels(self) -> list[Channel]:
-        """UnreadableError: a name or a unit is none that a contract can have."""
+        """Return the channels.
+
+        Raise UnreadableError for a name or a unit that a contract cannot have.
+        """
         assert self.units is not None
         assert self.minimum is not None
         assert self.maximum is not None
@@ -68,15 +68,17 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Stated:
-    """What a description states of a contract."""
+    """The statements of a description on a contract: names, units, ranges, rate."""
 
     inputs: tuple[Tensor, ...]  # in the model's order
     outputs: tuple[Tensor, ...]
     rate_hz: float | None
 
     def missing(self, rate_hz: float | None) -> tuple[str, ...]:
-        """What a contract has and the description lacks, each with the tensors' names; rate_hz:
-        what else is known of it."""
+        """Return what a contract has and the description lacks, each with the tensors' names.
+
+        rate_hz: a rate that is known otherwise.
+        """
         keys_of: dict[tuple[str, ...], list[str]] = {}
         for key in (UNITS, MINIMUM, MAXIMUM):
             tensors = (*self.inputs, *self.outputs)
@@ -97,7 +99,7 @@ class Stated:
         return Contract(observations, actions, round(1e6 / rate_hz))
 
     def notes(self) -> tuple[str, ...]:
-        """What is made up where the contract is the description's."""
+        """Return notes on names that were made up for the description's contract."""
         bare = [
             each.name
             for each in (*self.inputs, *self.outputs)
@@ -109,8 +111,8 @@ class Stated:
 
 
 WIDEST = 4096  # of a layer
-MOST_LAYERS = 32
-MOST_STATE = 2**16 - 1  # numbers of a hidden state
+MAX_LAYERS = 32
+MAX_STATE = 2**16 - 1  # numbers of a hidden state
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +125,7 @@ class Normalize:
 
 @dataclass(frozen=True, eq=False)
 class Clip:
-    """Each element to [low, high]."""
+    """The clipping of each element to [low, high]."""
 
     low: Array
     high: Array
@@ -157,50 +159,50 @@ class Recurrent:
 
 @dataclass(frozen=True)
 class Activate:
-    """By its name in RLT_ACTIVATION_LIST."""
+    """An activation, by its name in RLT_ACTIVATION_LIST."""
 
     name: str
 
 
 Layer = Dense | Recurrent
 Stage = Normalize | Clip | Layer | Activate
-Starts = NDArray[np.bool_]  # which observations, of rows in time, begin an episode
+Starts = NDArray[np.bool_]  # which rows begin an episode
 
 
 @dataclass(frozen=True)
 class ForeignPolicy:
-    """What a file says of a policy: from observations in the environment's units to an action.
+    """A policy as its file states it: from observations in the environment's units to an action.
 
-    The stages' output is an action in [-1, 1], which is taken to the environment's ranges, where
-    `is_normalized`; where it is False, the output is in the environment's units and cut off at the
-    ranges; where it is None, the file does not tell. Bounds are those that the file states of the
-    environment's spaces, where it does.
+    Where `is_normalized`, the stages' output is an action in [-1, 1], which is scaled to the
+    environment's ranges; where it is False, the output is in the environment's units and clipped to
+    the ranges; where it is None, the file does not say. Bounds are those of the environment's
+    spaces, where the file states them.
     """
 
     library: str  # for example "Stable-Baselines3 PPO"
     stages: tuple[Stage, ...]
     is_normalized: bool | None = None
-    # How many each of its actions chooses from, where the file says that it chooses; its outputs
-    # are then a number for each of these, of which the largest is chosen.
+    # Number of choices of each discrete action. The outputs are then a number for each choice, and
+    # the largest counts.
     choices: tuple[int, ...] = ()
     observation_bounds: tuple[Array, Array] | None = None
     action_bounds: tuple[Array, Array] | None = None
     step: int = 0
     seed: int = 0
-    expected_return: float | None = None  # of the last episodes of training, where it is stated
-    algorithm: str = ""  # ours of the same name, where there is one
+    expected_return: float | None = None  # of the last training episodes
+    algorithm: str = ""  # of this tree, by the same name
     step_interval_us: int | None = None
-    lacks_normalizer: bool = False  # it was trained with one, which lies in another file
+    lacks_normalizer: bool = False  # it lies in another file
     notes: tuple[str, ...] = ()
-    # What it does not state and is taken to be so: "<what>, state it by <how>".
+    # What it does not state, and is assumed: "<what>, state it by <how>".
     assumed: tuple[str, ...] = ()
-    # Whether `is_normalized` is one of these: a tanh is its end, and nothing says what that means.
+    # Whether `is_normalized` is assumed, because the network ends in tanh.
     is_scaling_assumed: bool = False
-    # What the library itself gives for observations, where it is at hand: (n, out) for (n, in).
+    # The library's own outputs, if it is installed: (n, out) for (n, in).
     reference: Callable[[NDArray[np.float32]], Array] | None = None
-    input_names: tuple[str, ...] = ()  # of vectors that an observation has one behind the other
+    input_names: tuple[str, ...] = ()  # of the vectors that make up an observation
     channel_names: tuple[str, ...] = ()  # of its observations, where the file states them
-    stated: Stated | None = None  # what the file states of where it acts
+    stated: Stated | None = None  # statements of the file on its contract
 
     @property
     def observation_dim(self) -> int:
@@ -212,12 +214,15 @@ class ForeignPolicy:
 
 
 def is_recurrent(stages: Sequence[Stage]) -> bool:
-    """Whether what they give depends on what they were given before."""
+    """Return whether the outputs depend on earlier inputs."""
     return any(isinstance(stage, Recurrent) for stage in stages)
 
 
 def widths(stages: Sequence[Stage]) -> tuple[int, int]:
-    """Of what goes in and comes out; UnreadableError where the stages do not follow each other."""
+    """Return the numbers of inputs and outputs.
+
+    Raise UnreadableError where the stages do not follow each other.
+    """
     width: int | None = None
     first: int | None = None
     for stage in stages:
@@ -234,7 +239,7 @@ def widths(stages: Sequence[Stage]) -> tuple[int, int]:
 
 
 def ends_of(stage: Normalize | Clip | Layer) -> tuple[int, int]:
-    """How many numbers it takes, and gives."""
+    """Return how many numbers the stage takes, and returns."""
     if isinstance(stage, Dense):
         return stage.weights.shape[0], stage.weights.shape[1]
     if isinstance(stage, Recurrent):
@@ -244,21 +249,21 @@ def ends_of(stage: Normalize | Clip | Layer) -> tuple[int, int]:
 
 
 def numbers_of(stage: Stage) -> tuple[Array, ...]:
-    """All its arrays."""
+    """Return all arrays of the stage."""
     if isinstance(stage, Activate):
         return ()
     return tuple(getattr(stage, each.name) for each in fields(stage))
 
 
 def check_stages(stages: Sequence[Stage]) -> None:
-    """UnreadableError unless an image can hold them."""
+    """Raise UnreadableError unless an image can hold the stages."""
     layers = [stage for stage in stages if isinstance(stage, Dense | Recurrent)]
-    if not layers or len(layers) > MOST_LAYERS:
-        raise UnreadableError(f"it has {len(layers)} layers, and from 1 to {MOST_LAYERS} are taken")
+    if not layers or len(layers) > MAX_LAYERS:
+        raise UnreadableError(f"it has {len(layers)} layers, and 1 to {MAX_LAYERS} are supported")
     if not all(has_fitting_shapes(layer) for layer in layers):
         raise UnreadableError("a layer's weights and bias have shapes that do not fit together")
-    if sum(layer.state_dim for layer in layers if isinstance(layer, Recurrent)) > MOST_STATE:
-        raise UnreadableError(f"its hidden state has more than {MOST_STATE:,} numbers")
+    if sum(layer.state_dim for layer in layers if isinstance(layer, Recurrent)) > MAX_STATE:
+        raise UnreadableError(f"its hidden state has more than {MAX_STATE:,} numbers")
     for each in stages:
         finite = np.isnan if isinstance(each, Clip) else lambda values: ~np.isfinite(values)
         if any(finite(values).any() for values in numbers_of(each)):
@@ -284,10 +289,10 @@ def has_fitting_shapes(layer: Layer) -> bool:
 
 
 def run(stages: Sequence[Stage], x: Array, starts: Starts | None = None) -> Array:
-    """Outputs (n, out) for inputs (n, in), in double precision.
+    """Return outputs (n, out) for inputs (n, in), in double precision.
 
-    starts (n): of recurrent stages the rows are steps in time, and which of them begin an episode;
-    None: each does.
+    starts (n): which rows begin an episode, where recurrent stages take rows as steps in time;
+    None: each row does.
     """
     for stage in stages:
         if isinstance(stage, Normalize):
@@ -305,8 +310,11 @@ def run(stages: Sequence[Stage], x: Array, starts: Starts | None = None) -> Arra
 
 
 def gru(layer: Recurrent, x: Array, starts: Starts) -> Array:
-    """States (n, width) after each step (https://docs.pytorch.org/docs/stable/generated/torch.nn.
-    GRU.html): h = (1 - z) n + z h, where n is tanh(x_n + r h_n)."""
+    """Return the states (n, width) after each step: h = (1 - z) n + z h, where n is tanh(x_n + r
+    h_n).
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.GRU.html
+    """
     sums = x @ layer.weights + layer.bias
     zeros = np.zeros(len(layer.hidden_weights), sums.dtype)
     found = np.empty((len(x), zeros.size), sums.dtype)
@@ -323,8 +331,10 @@ def gru(layer: Recurrent, x: Array, starts: Starts) -> Array:
 
 
 def lstm(layer: Recurrent, x: Array, starts: Starts) -> Array:
-    """Outputs (n, width) after each step (https://docs.pytorch.org/docs/stable/generated/torch.nn.
-    LSTM.html): h = o tanh(c), where c is f c + i g."""
+    """Return the outputs (n, width) after each step: h = o tanh(c), where c is f c + i g.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html
+    """
     sums = x @ layer.weights + (layer.bias + layer.hidden_bias)
     zeros = np.zeros(len(layer.hidden_weights), sums.dtype)
     found = np.empty((len(x), zeros.size), sums.dtype)
@@ -344,7 +354,7 @@ def lstm(layer: Recurrent, x: Array, starts: Starts) -> Array:
 def run_in_single(
     stages: Sequence[Stage], x: NDArray[np.float32], starts: Starts | None = None
 ) -> Array:
-    """The same in the precision that libraries compute with."""
+    """Return the outputs of run() in single precision, with which libraries compute."""
     single: list[Stage] = []
     for stage in stages:
         arrays = [values.astype(np.float32) for values in numbers_of(stage)]

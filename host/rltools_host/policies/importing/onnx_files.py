@@ -1,7 +1,6 @@
-"""Models of ONNX: a chain of dense layers, activations, scaling and clipping, as stages.
+"""Models of ONNX, read as stages: a chain of dense layers, activations, scaling and clipping.
 
-The package onnx decodes the file, and onnxruntime computes what was understood of it, so that the
-proof has the model's own actions.
+The package onnx decodes the file, and onnxruntime computes the model's own actions for the proof.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from rltools_host.policies.importing.pickles import Array, UnreadableError
 from rltools_host.policies.onnx_model import runtime_session
 
 GROUP = "onnx"
-MOST_NODES, MOST_INPUTS = 10_000, 100
-MOST_ELEMENTS = 50_000_000
+MAX_NODES, MAX_INPUTS = 10_000, 100
+MAX_ELEMENTS = 50_000_000
 ACTIVATIONS = {
     "Relu": "relu",
     "Tanh": "tanh",
@@ -42,8 +41,8 @@ ACTIVATIONS = {
     "Swish": "silu",
 }
 RECURRENT = ("GRU", "LSTM", "RNN")
-ALIKE = ("Identity", "Dropout", "Cast")  # the same numbers
-UNCHANGED = {"Elu": ("alpha", 1.0), "Swish": ("alpha", 1.0)}  # what the core's functions have
+UNCHANGED = ("Identity", "Dropout", "Cast")  # operators that keep the numbers
+DEFAULTS = {"Elu": ("alpha", 1.0), "Swish": ("alpha", 1.0)}  # of the core's functions
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ Part = Stage | Erf
 Chain = tuple[Part, ...]
 
 
-# What libraries call the action beside other outputs, such as a value or a deviation.
+# Names of the action among other outputs, such as a value or a deviation.
 ACTION_NAMES = {
     *("action", "actions", "mu", "mus", "mean", "means", "mean_actions", "action_mean"),
     *("actions_mean", "deterministic_actions", "deterministic_continuous_actions"),
@@ -66,7 +65,7 @@ ACTION_NAMES = {
 
 
 def policy_in(content: bytes, output: str | None = None) -> ForeignPolicy:
-    """The one output of the model, or the one of this name."""
+    """Return the policy of the model's one output, or of the output with this name."""
     tools.ensure_group(GROUP)
     import onnx
     from google.protobuf.message import DecodeError
@@ -92,7 +91,7 @@ def policy_in(content: bytes, output: str | None = None) -> ForeignPolicy:
 
 
 def runtime_of(content: bytes, given: str) -> Callable[[NDArray[np.float32]], Array]:
-    """The model's own outputs, (n, out) for (n, in)."""
+    """Return a function that computes the model's own outputs, (n, out) for (n, in)."""
 
     def outputs(x: NDArray[np.float32]) -> Array:
         session = runtime_session(content)
@@ -115,8 +114,11 @@ def runtime_of(content: bytes, given: str) -> Callable[[NDArray[np.float32]], Ar
 
 
 class _Reader:
-    """Goes through the nodes that the output needs, which is the one that is asked for, the only
-    one, or the only one that is called as an action is."""
+    """A reader of the nodes that the output needs.
+
+    The output is the one that is asked for, the only one, or the only one with the name of an
+    action.
+    """
 
     def __init__(self, graph: Any, asked: str | None) -> None:
         self.graph = graph
@@ -130,15 +132,15 @@ class _Reader:
 
     def read(self) -> tuple[Stage, ...]:
         inputs = self.inputs()
-        if not 1 <= len(inputs) <= MOST_INPUTS:
+        if not 1 <= len(inputs) <= MAX_INPUTS:
             raise UnreadableError(
-                f"its model has {len(inputs)} inputs: from 1 to {MOST_INPUTS} vectors are taken"
+                f"its model has {len(inputs)} inputs: 1 to {MAX_INPUTS} vectors are supported"
             )
-        if len(self.graph.node) > MOST_NODES or self.elements > MOST_ELEMENTS:
+        if len(self.graph.node) > MAX_NODES or self.elements > MAX_ELEMENTS:
             raise UnreadableError("its model has too many nodes or numbers")
         if any(node.op_type in RECURRENT for node in self.graph.node):
             raise UnreadableError(
-                "it has a recurrent layer, and of a model of ONNX none is taken: import the "
+                "it has a recurrent layer, which is not supported in a model of ONNX: import the "
                 "state_dict(), or what the library saved"
             )
         self.widths = [width_of_input(entry) for entry in inputs]
@@ -155,11 +157,11 @@ class _Reader:
         return tuple(part for part in parts if not isinstance(part, Erf))
 
     def inputs(self) -> list[Any]:
-        """In the order in which an observation has them."""
+        """Return the inputs in the order in which an observation has them."""
         return [entry for entry in self.graph.input if entry.name not in self.given]
 
     def needed(self, output: str) -> list[Any]:
-        """The nodes before this output, in their order."""
+        """Return the nodes that this output needs, in their order."""
         wanted, found = {output}, []
         for node in reversed(self.graph.node):
             if wanted & set(node.output):
@@ -170,7 +172,9 @@ class _Reader:
     def follow(self, node: Any) -> None:
         operator = node.op_type
         if node.domain not in ("", "ai.onnx"):
-            raise UnreadableError(f"it has an operator of {shown(node.domain)}: none is taken")
+            raise UnreadableError(
+                f"it has an operator of {shown(node.domain)}, which is not supported"
+            )
         if operator == "Constant":
             self.constants[node.output[0]] = _array(_attributes(node)["value"])
             return
@@ -184,7 +188,7 @@ class _Reader:
         if len(lanes) == 1:
             index, before = self.lanes[lanes[0]]
             others = [self.constants[name] for name in node.input if name and name not in lanes]
-            if operator not in (*ALIKE, *ELEMENTWISE):
+            if operator not in (*UNCHANGED, *ELEMENTWISE):
                 raise UnreadableError("it takes its inputs one by one, and they are to be joined")
             width, self.width = self.width, self.widths[index]
             self.lanes[node.output[0]] = index, self.after(before, operator, others, {})
@@ -201,8 +205,10 @@ class _Reader:
         self.chains[node.output[0]] = self.after(chain, operator, others, _attributes(node))
 
     def joined(self, names: list[str], attributes: Mapping[str, Any]) -> Chain:
-        """The inputs one behind the other, each with its own scaling; an observation has them in
-        the order in which the model states them."""
+        """Return the inputs one behind the other, each with its own scaling.
+
+        An observation has them in the order in which the model states them.
+        """
         lanes = [self.lanes.get(name) for name in names]
         if None in lanes or attributes.get("axis") not in (-1, 1, 0):
             raise UnreadableError("it joins other values than its inputs")
@@ -213,22 +219,22 @@ class _Reader:
         starts = np.cumsum([0, *self.widths])
         order: list[int] = []
         for index, chain in parts:
-            place = slice(starts[index], starts[index + 1])
+            part = slice(starts[index], starts[index + 1])
             order += range(starts[index], starts[index + 1])
             for stage in chain:
                 if not isinstance(stage, Normalize):
                     raise UnreadableError("it does more to an input than scale it")
-                mean[place] += stage.mean / scale[place]
-                scale[place] *= stage.inverse_std
+                mean[part] += stage.mean / scale[part]
+                scale[part] *= stage.inverse_std
         joined = Dense(np.eye(self.width)[:, order], np.zeros(self.width))
         is_plain = not mean.any() and (scale == 1).all()
         front: Chain = () if is_plain else (Normalize(mean, scale),)
         return front if order == sorted(order) else (*front, joined)
 
     def product(self, first: str, second: str) -> Chain:
-        """x times what was made of x: SiLU, or a part of GELU."""
-        for x, made in ((first, second), (second, first)):
-            before, behind = self.chains[x], self.chains[made]
+        """Return x times a function of x: SiLU, or a part of GELU."""
+        for x, function in ((first, second), (second, first)):
+            before, behind = self.chains[x], self.chains[function]
             if behind == (*before, Activate("sigmoid")):
                 return (*before, Activate("silu"))
             if behind[:-1] == before and behind[-1:] == (Erf(plus_one=True),):
@@ -238,10 +244,10 @@ class _Reader:
     def after(
         self, chain: Chain, operator: str, others: list[Array], attributes: Mapping[str, Any]
     ) -> Chain:
-        if operator in ALIKE or (operator == "Flatten" and attributes.get("axis", 1) == 1):
+        if operator in UNCHANGED or (operator == "Flatten" and attributes.get("axis", 1) == 1):
             return chain
         if operator in ACTIVATIONS:
-            name, usual = UNCHANGED.get(operator, ("approximate", b"none"))
+            name, usual = DEFAULTS.get(operator, ("approximate", b"none"))
             if attributes.get(name, usual) != usual:
                 raise UnreadableError(f"its {operator} has another {name} than {usual!r}")
             return (*chain, Activate(ACTIVATIONS[operator]))
@@ -258,7 +264,7 @@ class _Reader:
             return (*chain, dense(operator, others, attributes))
         if operator in ELEMENTWISE and len(others) <= 2:
             return (*chain, ELEMENTWISE[operator](width_of(chain, self.width), *others))
-        raise UnreadableError(f"it has the operator {shown(operator)}, which is not taken")
+        raise UnreadableError(f"it has the operator {shown(operator)}, which is not supported")
 
     def of_gelu(self, chain: Chain, operator: str, others: list[Array]) -> Chain:
         last = chain[-1]
@@ -272,7 +278,10 @@ class _Reader:
 
 
 def chosen_output(names: Sequence[str], asked: str | None) -> str:
-    """UnreadableError where nothing says which of several it is."""
+    """Return the output that is the action.
+
+    Raise UnreadableError where nothing says which of several it is.
+    """
     if asked is not None and names.count(asked) != 1:
         raise UnreadableError(f"it has no output {shown(asked)}: its outputs are {listed(names)}")
     called = [name for name in names if name.lower() in ACTION_NAMES]
@@ -287,7 +296,7 @@ def chosen_output(names: Sequence[str], asked: str | None) -> str:
 
 
 def assumed_output(names: Sequence[str], chosen: str, asked: str | None) -> tuple[str, ...]:
-    """Where only its name says that it is the action."""
+    """Return the assumption where only its name says that an output is the action."""
     if asked is not None or len(names) == 1:
         return ()
     left = listed([name for name in names if name != chosen])
@@ -314,7 +323,7 @@ def width_of_input(entry: Any) -> int:
 
 
 def width_of(chain: Chain, first: int) -> int:
-    """Of what an operator takes; `first` of the model's input."""
+    """Return the width of what an operator takes; `first` is that of the model's input."""
     for part in reversed(chain):
         if isinstance(part, Dense):
             return part.bias.size
@@ -324,14 +333,14 @@ def width_of(chain: Chain, first: int) -> int:
 
 
 def row(values: Array, width: int) -> Array:
-    """One number, or one for each element."""
+    """Return one number for each element."""
     if values.size not in (1, width):
         raise UnreadableError(f"an operator takes {values.size} constants for {width} elements")
     return np.broadcast_to(values.ravel(), (width,)).astype(float)
 
 
 def affine(width: int, scale: Array, offset: Array) -> Stage:
-    """scale x + offset."""
+    """Return the stage scale x + offset."""
     if not np.isfinite(scale).all() or (scale == 0).any():
         raise UnreadableError("it multiplies by 0, or by something that is not a number")
     if (scale > 0).all():
@@ -358,7 +367,7 @@ ELEMENTWISE: Mapping[str, Callable[..., Stage]] = {
 
 
 def dense(operator: str, others: list[Array], attributes: Mapping[str, Any]) -> Dense:
-    """Gemm(x, weights, bias), or MatMul(x, weights)."""
+    """Return the layer of Gemm(x, weights, bias), or of MatMul(x, weights)."""
     weights = others[0]
     if attributes.get("transA", 0) or weights.ndim != 2:
         raise UnreadableError(f"its {operator} is not a dense layer")
@@ -376,7 +385,7 @@ def _array(entry: Any) -> Array:
 
     if entry.data_location == TensorProto.EXTERNAL or entry.external_data:
         raise UnreadableError("its numbers lie in another file: save them in the model")
-    if math.prod(entry.dims) > MOST_ELEMENTS or any(size < 0 for size in entry.dims):
+    if math.prod(entry.dims) > MAX_ELEMENTS or any(size < 0 for size in entry.dims):
         raise UnreadableError("a constant of it has an impossible size")
     return np.asarray(numpy_helper.to_array(entry), float)
 

@@ -1,7 +1,7 @@
 """Pickles as data: an interpreter of pickle's opcodes that cannot call anything.
 
 PyTorch's checkpoints and VecNormalize's files are pickles. Python's own reader imports and calls
-what a pickle names; this one makes a `Named` of a global and a `Made` of a call, which nothing
+what a pickle names. This one returns a `Global` for a name and a `Call` for a call, which nothing
 executes. pickletools decodes the opcodes and runs nothing either.
 """
 
@@ -16,30 +16,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_PICKLE_BYTES = 64_000_000
-MOST_OPCODES = 2_000_000
-LARGEST_KEY = 2**31  # of whole numbers, whose hashes then differ
+MAX_PICKLE_BYTES = 64_000_000
+MAX_OPCODES = 2_000_000
+LARGEST_KEY = 2**31  # of whole numbers: below it, hashes differ
 Array = NDArray[np.float64]
 KINDS = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}
-MOST_DIMENSIONS = 8
+MAX_DIMENSIONS = 8
 
 
 class UnreadableError(Exception):
-    """What is wrong with a foreign file, as a clause: "its zip archive is damaged"."""
+    """A fault of a foreign file, as a clause: "its zip archive is damaged"."""
 
 
 @dataclass(frozen=True)
-class Named:
-    """A global that a pickle names: "torch.FloatStorage"."""
+class Global:
+    """The name of a global in a pickle: "torch.FloatStorage"."""
 
     name: str
 
 
 @dataclass(eq=False)
-class Made:
-    """What a pickle says to make: a call with its arguments, and what it says to put into it."""
+class Call:
+    """A call that a pickle asks for, with its arguments, and what it puts into the result.
 
-    maker: Any
+    Nothing executes it.
+    """
+
+    function: Any
     arguments: Any
     state: Any = None
     items: dict[Any, Any] = field(default_factory=dict)
@@ -47,8 +50,8 @@ class Made:
 
     @property
     def name(self) -> str:
-        """What is called; empty for what is no global."""
-        return self.maker.name if isinstance(self.maker, Named) else ""
+        """Return the name of what is called; empty where that is no global."""
+        return self.function.name if isinstance(self.function, Global) else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +75,10 @@ IGNORED = ("PROTO", "FRAME")
 
 
 def is_key(value: Any) -> bool:
-    """Whether it may be a dict's key: of other values hashes could collide without end."""
+    """Return whether the value may be a dict's key.
+
+    Other values' hashes could collide without end.
+    """
     if isinstance(value, int):
         return abs(value) < LARGEST_KEY
     return value is None or isinstance(value, str | bytes)
@@ -100,12 +106,12 @@ class _Machine:
             "LIST": lambda _: self.stack.append(self.to_mark()),
             "FROZENSET": lambda _: self.stack.append(self.to_mark()),
             "DICT": lambda _: self.push_pairs(self.to_mark()),
-            "GLOBAL": lambda argument: self.stack.append(Named(str(argument).replace(" ", ".", 1))),
-            "STACK_GLOBAL": lambda _: self.push_named(*self.take(2)),
+            "GLOBAL": lambda name: self.stack.append(Global(str(name).replace(" ", ".", 1))),
+            "STACK_GLOBAL": lambda _: self.push_global(*self.take(2)),
             "BINPERSID": lambda _: self.stack.append(Persistent(self.take(1)[0])),
-            "REDUCE": lambda _: self.stack.append(Made(*self.take(2))),
-            "NEWOBJ": lambda _: self.stack.append(Made(*self.take(2))),
-            "NEWOBJ_EX": lambda _: self.stack.append(Made(*self.take(3)[:2])),
+            "REDUCE": lambda _: self.stack.append(Call(*self.take(2))),
+            "NEWOBJ": lambda _: self.stack.append(Call(*self.take(2))),
+            "NEWOBJ_EX": lambda _: self.stack.append(Call(*self.take(3)[:2])),
             "BUILD": lambda _: self.build(self.take(1)[0]),
             "SETITEM": lambda _: self.set_items(self.take(2)),
             "SETITEMS": lambda _: self.set_items(self.to_mark()),
@@ -132,16 +138,16 @@ class _Machine:
         return values
 
     def to_mark(self) -> list[Any]:
-        for place in range(len(self.stack) - 1, -1, -1):
-            if self.stack[place] is _Mark:
-                values = self.stack[place + 1 :]
-                del self.stack[place:]
+        for index in range(len(self.stack) - 1, -1, -1):
+            if self.stack[index] is _Mark:
+                values = self.stack[index + 1 :]
+                del self.stack[index:]
                 return values
         raise UnreadableError("a pickle in it has no mark where one is needed")
 
-    def push_named(self, module: Any, name: Any) -> None:
+    def push_global(self, module: Any, name: Any) -> None:
         is_text = isinstance(module, str) and isinstance(name, str)
-        self.stack.append(Named(f"{module}.{name}" if is_text else "?"))
+        self.stack.append(Global(f"{module}.{name}" if is_text else "?"))
 
     def push_pairs(self, values: list[Any]) -> None:
         self.stack.append({})
@@ -149,39 +155,40 @@ class _Machine:
 
     def set_items(self, values: list[Any]) -> None:
         target = self.stack[-1]
-        items = target.items if isinstance(target, Made) else target
+        items = target.items if isinstance(target, Call) else target
         if not isinstance(items, dict) or len(values) % 2:
             raise UnreadableError("a pickle in it sets items of what has none")
         for key, value in zip(values[::2], values[1::2], strict=True):
-            if is_key(key):  # nothing here looks for others
+            if is_key(key):  # no reader needs others
                 items[key] = value
 
     def add(self, values: list[Any]) -> None:
         target = self.stack[-1]
-        (target.values if isinstance(target, Made) else target).extend(values)
+        (target.values if isinstance(target, Call) else target).extend(values)
 
     def build(self, state: Any) -> None:
-        if isinstance(self.stack[-1], Made):
+        if isinstance(self.stack[-1], Call):
             self.stack[-1].state = state
 
-    def remember(self, place: Any) -> None:
-        self.memo[int(place)] = self.stack[-1]
+    def remember(self, key: Any) -> None:
+        self.memo[int(key)] = self.stack[-1]
 
-    def recall(self, place: Any) -> None:
-        if int(place) not in self.memo:
+    def recall(self, key: Any) -> None:
+        if int(key) not in self.memo:
             raise UnreadableError("a pickle in it recalls what it never remembered")
-        self.stack.append(self.memo[int(place)])
+        self.stack.append(self.memo[int(key)])
 
 
 def read_pickle(data: bytes) -> Any:
-    """What a pickle describes: plain values, and Named, Made and Persistent for all else."""
-    if len(data) > MOST_PICKLE_BYTES:
-        raise UnreadableError(f"a pickle in it has more than {MOST_PICKLE_BYTES:,} bytes")
+    """Return what a pickle describes: plain values, and Global, Call and Persistent for everything
+    else."""
+    if len(data) > MAX_PICKLE_BYTES:
+        raise UnreadableError(f"a pickle in it has more than {MAX_PICKLE_BYTES:,} bytes")
     machine = _Machine()
     try:
         for number, (opcode, argument, _) in enumerate(pickletools.genops(io.BytesIO(data))):
-            if number >= MOST_OPCODES:
-                raise UnreadableError(f"a pickle in it has more than {MOST_OPCODES:,} operations")
+            if number >= MAX_OPCODES:
+                raise UnreadableError(f"a pickle in it has more than {MAX_OPCODES:,} operations")
             if opcode.name == "STOP":
                 return machine.take(1)[0]
             if opcode.name in CONSTANTS:
@@ -189,7 +196,7 @@ def read_pickle(data: bytes) -> Any:
             elif opcode.name in machine.actions:
                 machine.actions[opcode.name](argument)
             elif opcode.name not in IGNORED:
-                raise UnreadableError(f"a pickle in it has {opcode.name}, which is not read")
+                raise UnreadableError(f"a pickle in it has {opcode.name}, which is not supported")
     except (ValueError, IndexError, TypeError, AttributeError, OverflowError, MemoryError):
         raise UnreadableError("a pickle in it is damaged") from None
     raise UnreadableError("a pickle in it has no end")
@@ -199,12 +206,12 @@ def read_pickle(data: bytes) -> Any:
 
 
 def array_of(value: Any) -> Array | None:
-    """The numbers of an array or a scalar; None for what is none. No value is changed."""
+    """Return the numbers of an array or a scalar in double precision, or None for another value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
         return np.asarray(_finite_double(value))
-    if not isinstance(value, Made) or not value.name.startswith("numpy."):
+    if not isinstance(value, Call) or not value.name.startswith("numpy."):
         return None
     function = value.name.rpartition(".")[2]
     try:
@@ -236,7 +243,7 @@ def _numbers(content: Any, dtype: Any, shape: Any, is_fortran: bool) -> Array:
     data = _bytes(content)
     numbers = np.frombuffer(data, np.dtype((">" if order == ">" else "<") + kind))
     count = 1
-    for size in shape if len(shape) <= MOST_DIMENSIONS else [-1]:
+    for size in shape if len(shape) <= MAX_DIMENSIONS else [-1]:
         if type(size) is not int or not 0 <= size <= numbers.size:
             raise UnreadableError("an array of NumPy's in it has another size than its shape")
         count *= size
@@ -246,10 +253,11 @@ def _numbers(content: Any, dtype: Any, shape: Any, is_fortran: bool) -> Array:
 
 
 def _bytes(content: Any) -> bytes:
-    """Bytes since protocol 3; before, text in Latin-1; or a `bytearray` of such."""
-    if isinstance(content, Made) and content.name == "_codecs.encode":
+    """Return bytes as they are since protocol 3, from text in Latin-1 as before, or from a
+    `bytearray` of these."""
+    if isinstance(content, Call) and content.name == "_codecs.encode":
         return str(content.arguments[0]).encode("latin-1")
-    if isinstance(content, Made) and content.name.endswith(".bytearray"):
+    if isinstance(content, Call) and content.name.endswith(".bytearray"):
         return _bytes(content.arguments[0])
     if not isinstance(content, bytes | bytearray):
         raise UnreadableError("an array of NumPy's in it has no bytes")

@@ -1,4 +1,4 @@
-"""Makes an image of a foreign policy, and compares it with the file's own formulas."""
+"""Images of foreign policies, and their comparison with the file's own formulas."""
 
 from __future__ import annotations
 
@@ -40,39 +40,43 @@ from rltools_host.policies.importing.network import (
     run_in_single,
 )
 from rltools_host.policies.importing.pickles import Array
-from rltools_host.policies.importing.place import Place
+from rltools_host.policies.importing.target import Target
 
 SAMPLES = 1000
-EPISODE_STEPS = 100  # of the samples, of a recurrent policy
-LARGEST_DIFFERENCE = 1e-6  # of actions normalized to [-1, 1]; of logits by the largest, or by 1
+EPISODE_STEPS = 100  # of a recurrent policy's samples
+LARGEST_DIFFERENCE = 1e-6  # of normalized actions; of logits relative to max(1, largest)
 ROUNDINGS = 4  # of single precision: sums in another order round otherwise
 FORMULAS = "the file's formulas"
-SAME, SCALED = "same", "scaled"  # what a file's actions are: in the place's units, or in [-1, 1]
+SAME, SCALED = "same", "scaled"  # a file's actions: in the contract's units, or in [-1, 1]
 
 
 @dataclass(frozen=True)
 class Proof:
-    """The largest difference of a number of actions, normalized to [-1, 1]; of a policy that
-    chooses, of its outputs, by the largest of them where that is above 1."""
+    """The largest difference of a number of actions, normalized to [-1, 1].
 
-    what: str  # the image was compared with
+    Of a policy with discrete actions it is that of its outputs, relative to the largest of them
+    where that is above 1.
+    """
+
+    what: str  # the source that the image was compared with
     count: int
     difference: float
-    rounding: float  # the largest difference that single precision makes of the file's formulas
-    # Of a policy that chooses: in how many observations it chooses alike. In the others the two
+    rounding: float  # the largest error of the file's formulas in single precision
+    # Of discrete actions: in how many observations all choices are the same. In the others the two
     # outputs differ by no more than rounding.
-    alike: int | None = None
+    same_choices: int | None = None
     chosen_by: str = "the same"
-    episodes: int | None = None  # of a recurrent policy: the observations are steps of these
+    episodes: int | None = None  # None: the observations are no steps of episodes
 
     @property
     def limit(self) -> float:
-        """Where rounding alone is more than 1e-6, the library's own actions are no nearer."""
+        """Return the largest difference that is accepted: 1e-6, or more where rounding alone is
+        more."""
         return max(LARGEST_DIFFERENCE, ROUNDINGS * self.rounding)
 
     @property
     def numbers(self) -> str:
-        return "actions" if self.alike is None else "outputs"
+        return "actions" if self.same_choices is None else "outputs"
 
     def line(self) -> str:
         apart = f"{self.numbers} at most {self.difference:.1e} from {self.what}"
@@ -80,8 +84,8 @@ class Proof:
         if self.episodes is not None:
             line += f" in {self.episodes} episode{'s' if self.episodes > 1 else ''}"
         line += f": {apart}"
-        if self.alike is not None:
-            line += f", {self.alike:,} choices {self.chosen_by}"
+        if self.same_choices is not None:
+            line += f", {self.same_choices:,} choices {self.chosen_by}"
         if self.difference <= LARGEST_DIFFERENCE:
             return line
         return f"{line}, whose own rounding is up to {self.rounding:.1e}"
@@ -90,9 +94,9 @@ class Proof:
 def normalized_stages(
     policy: ForeignPolicy, contract: Contract, actions: str | None
 ) -> list[Stage]:
-    """The stages with an output that is an action normalized to the contract's ranges.
+    """Return the stages with an output that is an action normalized to the contract's ranges.
 
-    UsageError, BoardMismatchError: the policy's actions are not the contract's.
+    Raise UsageError or BoardMismatchError where the policy's actions are not the contract's.
     """
     require_shapes(policy, contract)
     stages = [*policy.stages, *to_normalized(policy, contract, actions)]
@@ -100,15 +104,18 @@ def normalized_stages(
 
 
 def without_idle_end(stages: Sequence[Stage], contract: Contract) -> list[Stage]:
-    """What lies beyond -1 and 1 counts where the largest is chosen, and nowhere else."""
+    """Return the stages without an end that has no effect.
+
+    Values beyond -1 and 1 count only for discrete actions.
+    """
     return list(stages) if choices_of(contract.actions) else trimmed(stages)
 
 
 def to_normalized(policy: ForeignPolicy, contract: Contract, actions: str | None) -> list[Stage]:
-    """What takes the policy's output to [-1, 1]; a policy that chooses is left as it is."""
+    """Return the stages that take the policy's output to [-1, 1]; none for discrete actions."""
     if choices_of(contract.actions):
         if actions is not None:
-            raise UsageError(f"--actions {actions}: the actions here are choices: leave it out")
+            raise UsageError(f"--actions {actions}: the actions here are discrete: leave it out")
         return []
     low, high = ranges_of(contract.actions, np.float64)
     if policy.is_normalized and actions == SAME and not policy.is_scaling_assumed:
@@ -138,7 +145,7 @@ def to_normalized(policy: ForeignPolicy, contract: Contract, actions: str | None
 def assumed_scaling(
     policy: ForeignPolicy, contract: Contract, actions: str | None
 ) -> tuple[str, ...]:
-    """What is assumed of a network that ends in tanh, where the ranges are others."""
+    """Return what is assumed of a network that ends in tanh where the ranges are not -1 to 1."""
     low, high = ranges_of(contract.actions, np.float64)
     if not policy.is_scaling_assumed or actions or bool((low == -1).all() and (high == 1).all()):
         return ()
@@ -149,7 +156,8 @@ def assumed_scaling(
 
 
 def unscaled(policy: ForeignPolicy) -> list[Stage]:
-    """From actions in the file's own units to [-1, 1], where they are not that already."""
+    """Return the stages from actions in the file's units to [-1, 1], if they are not in that
+    already."""
     if policy.is_normalized or policy.action_bounds is None:
         return []
     low, high = policy.action_bounds
@@ -163,12 +171,11 @@ def require_shapes(policy: ForeignPolicy, contract: Contract) -> None:
     here = tuple(len(channel.choices) for channel in contract.actions if channel.choices)
     if here and policy.is_normalized:
         raise BoardMismatchError(
-            "the actions here are choices among names, and the file's policy gives numbers from -1 "
-            "to 1"
+            "the actions here are discrete, and the file's policy returns numbers from -1 to 1"
         )
     if policy.choices and policy.choices != here:
         raise BoardMismatchError(
-            f"the file's policy chooses from {counted(policy.choices)}, and here {chosen(here)}: "
+            f"the file's policy has {counted(policy.choices)} choices, and here {chosen(here)}: "
             "name the contract or the environment that it was trained for"
         )
     for kind, theirs, ours in (
@@ -187,11 +194,11 @@ def counted(choices: Sequence[int]) -> str:
 
 
 def chosen(choices: Sequence[int]) -> str:
-    return f"it is from {counted(choices)}" if choices else "actions are numbers"
+    return f"there are {counted(choices)}" if choices else "actions are continuous"
 
 
 def require_bounds(policy: ForeignPolicy, low: Array, high: Array) -> None:
-    """That the actions' bounds in the file are those of the place."""
+    """Raise BoardMismatchError unless the file's bounds of actions are the contract's."""
     if policy.action_bounds is None:
         return
     theirs = policy.action_bounds
@@ -199,14 +206,14 @@ def require_bounds(policy: ForeignPolicy, low: Array, high: Array) -> None:
         if not np.allclose(ends[:2], ends[2:], rtol=1e-5, atol=1e-7):
             raise BoardMismatchError(
                 f"action {index} is from {ends[0]:g} to {ends[1]:g} in the file, and from "
-                f"{ends[2]:g} to {ends[3]:g} here: with --actions scaled its range is taken to "
-                "this one, or name the place that it was trained for"
+                f"{ends[2]:g} to {ends[3]:g} here: take --actions scaled to scale its range, "
+                "or name the contract or environment that it was trained for"
             )
 
 
 def other_ranges(policy: ForeignPolicy, contract: Contract) -> list[str]:
-    """Sentences on observations whose bounds in the file are others than here, and on the first
-    whose name is."""
+    """Return notes on observations whose bounds in the file are not the contract's, and on the
+    first whose name is not."""
     if policy.observation_bounds is None:
         return []
     ours = [channel.name for channel in contract.observations]
@@ -229,24 +236,27 @@ def other_ranges(policy: ForeignPolicy, contract: Contract) -> list[str]:
 
 def image_of(
     stages: list[Stage],
-    place: Place,
+    target: Target,
     policy: ForeignPolicy,
     stem: str,
     sha256: str,
     steps_between: int = 1,
     seen: tuple[Float32Array, Starts | None] | None = None,
 ) -> PolicyImage:
-    """The image that computes the stages. steps_between: those of the place in a step with which a
-    hidden state moves on; seen: observations (n, o) of which its examples are some, and which of
-    them begin an episode, else those of prove()."""
-    contract = place.contract
+    """Return the image that computes the stages.
+
+    steps_between: how many ticks a step of training takes, with which a hidden state moves on.
+    seen: observations (n, o), some of which become the examples, and which of them begin an
+    episode; None: those of prove().
+    """
+    contract = target.contract
     folded = fold(stages, ranges_of(contract.observations, np.float64))
     layers = [
         Layer(each.activation, single(each.weights), single(each.bias), hidden)
         for each in folded.layers
         for hidden in [each.hidden and (single(each.hidden[0]), single(each.hidden[1]))]
     ]
-    origin = Origin(place.experiment(stem), place.environment, policy.step, policy.seed, sha256)
+    origin = Origin(target.experiment(stem), target.environment, policy.step, policy.seed, sha256)
     rows, second = example_rows(*(seen or sampled_steps(contract, SAMPLES, is_recurrent(stages))))
     network = Network(folded.normalizer, layers, steps_between)
     data = write_image(network, contract, origin, rows, second)
@@ -254,8 +264,11 @@ def image_of(
 
 
 def example_rows(observations: Float32Array, starts: Starts | None) -> tuple[Float32Array, int]:
-    """Some of the observations, spread over all; of a recurrent policy the first steps of the first
-    and of the last episode, and with which of the rows this one begins."""
+    """Return observations spread over all.
+
+    Of a recurrent policy, return the first steps of the first and of the last episode, and the row
+    with which the second begins.
+    """
     if starts is None:
         count = min(EXAMPLES, len(observations))
         return observations[np.linspace(0, len(observations) - 1, count).astype(int)], count
@@ -270,8 +283,11 @@ def single(values: Array) -> Float32Array:
 
 
 def prove(image: PolicyImage, stages: list[Stage]) -> Proof:
-    """Compares the image, as boards run it, with the stages in double precision; refuses it where
-    an action differs by more than 1e-6 of half its range."""
+    """Compare the image, as boards run it, with the stages in double precision.
+
+    Raise VerificationError where an action differs by more than 1e-6 of half its range, or than
+    rounding allows.
+    """
     in_time = image.recurrence is not None
     observations, starts = sampled_steps(image.contract, SAMPLES, in_time)
     expected = run(stages, observations.astype(float), starts)
@@ -281,7 +297,7 @@ def prove(image: PolicyImage, stages: list[Stage]) -> Proof:
 def sampled_steps(
     contract: Contract, count: int, in_time: bool
 ) -> tuple[Float32Array, Starts | None]:
-    """Observations (count, o) and, of a recurrent policy, which of them begin an episode."""
+    """Return observations (count, o), and of a recurrent policy which of them begin an episode."""
     starts = np.arange(count) % EPISODE_STEPS == 0 if in_time else None
     return sampled(contract, count), starts
 
@@ -294,7 +310,8 @@ def compared(
     expected: Array,
     what: str,
 ) -> Proof:
-    """With the outputs of `what`, (n, out)."""
+    """Compare the image with expected outputs (n, out). what: the name of their source, for
+    messages."""
     given, actions = computed(image, observations, starts)
     outputs = given.astype(float)
     exact = run(stages, observations.astype(float), starts)
@@ -309,16 +326,17 @@ def compared(
     episodes = None if starts is None else int(starts.sum())
     proof = Proof(what, len(outputs), difference, rounding, episodes=episodes)
     if choices_of(image.actions):
-        checked(replace(proof, alike=0))
+        checked(replace(proof, same_choices=0))
         theirs = choose(expected, observations, image.contract)
-        return replace(proof, alike=alike(actions, expected, theirs, image.contract, proof, scale))
+        same = count_same_choices(actions, expected, theirs, image.contract, proof, scale)
+        return replace(proof, same_choices=same)
     return checked(proof)
 
 
 def computed(
     image: PolicyImage, observations: Float32Array, starts: Starts | None
 ) -> tuple[Float32Array, Float32Array]:
-    """The image's outputs and actions, (n, ...)."""
+    """Return the image's outputs and actions, (n, ...)."""
     if starts is None:
         return image.runner.run(observations)
     outputs, actions = [], []
@@ -334,8 +352,10 @@ def computed(
 def choose(
     outputs: Array, observations: NDArray[np.float32], contract: Contract
 ) -> NDArray[np.int64]:
-    """The number of the largest output of each action that the observation allows, (n, actions);
-    of an action whose choices are all forbidden none is."""
+    """Return the number of the largest unmasked output of each action, (n, actions).
+
+    An action with all choices masked has no mask.
+    """
     masks = masks_of(contract.observations, contract.actions)
     allowed = np.array(
         [[m is None or row[m] >= LEAST_ALLOWED for m in masks] for row in observations]
@@ -348,7 +368,7 @@ def choose(
     return np.stack(found, axis=1)
 
 
-def alike(
+def count_same_choices(
     actions: Float32Array,
     outputs: Array,
     theirs: NDArray[np.int64],
@@ -356,9 +376,11 @@ def alike(
     proof: Proof,
     scale: float,
 ) -> int:
-    """In how many observations all choices of the image's actions are theirs, (n, actions).
-    VerificationError where others are chosen and the outputs (n, out) of the two differ by more
-    than rounding makes of both."""
+    """Return in how many observations all choices of the image's actions are theirs, (n, actions).
+
+    Raise VerificationError where they are not and the outputs (n, out) differ by more than rounding
+    makes of both.
+    """
     ours = actions.astype(np.int64)
     first = np.cumsum([0, *(len(action.choices) for action in contract.actions)][:-1])
     rows = np.arange(len(outputs))[:, None]
@@ -366,8 +388,8 @@ def alike(
     others = (gap > 2 * proof.limit * scale).any(axis=1)
     if others.any():
         raise VerificationError(
-            f"the image chooses otherwise than {by(proof)} in {others.sum()} of {len(outputs)} "
-            "observations: it was not made a run"
+            f"the image has other choices than {by(proof)} in {others.sum()} of {len(outputs)} "
+            "observations: no run was made"
         )
     return int((ours == theirs).all(axis=1).sum())
 
@@ -379,7 +401,7 @@ def by(proof: Proof) -> str:
 def prove_by_library(
     image: PolicyImage, policy: ForeignPolicy, contract: Contract, actions: str | None
 ) -> Proof:
-    """Compares the image with what the library itself computes of the file."""
+    """Compare the image with what the library itself computes from the file."""
     assert policy.reference is not None
     observations = sampled(contract, SAMPLES)
     given = policy.reference(observations)
@@ -389,11 +411,11 @@ def prove_by_library(
 
 
 def checked(proof: Proof) -> Proof:
-    """VerificationError where it is none."""
+    """Return the proof. Raise VerificationError where its difference is above its limit."""
     if not proof.difference <= proof.limit:
-        unit = "half their range" if proof.alike is None else "the largest"
+        unit = "half their range" if proof.same_choices is None else "the largest"
         raise VerificationError(
             f"the image gives other {proof.numbers} than {proof.what}, by up to "
-            f"{proof.difference:.1e} of {unit} and not {proof.limit:.0e}: it was not made a run"
+            f"{proof.difference:.1e} of {unit} and not {proof.limit:.0e}: no run was made"
         )
     return proof

@@ -1,11 +1,10 @@
-"""Which format a foreign file has, by how it begins, and the policy in it.
+"""The format of a foreign file, by how it begins, and the policy in it.
 
-Descriptions of LEAPP (Isaac Lab's export): YAML that names a model of ONNX beside it, and a
-contract as far as it states one.
-
-LEAPP 0.7 has names of tensors and of their elements, and the pipeline's frequency. It has no key
-for units and ranges, but writes what its `extra` has beside the others: `units`, `minimum` and
-`maximum` are read there, one for all elements or one for each.
+Among them are descriptions of LEAPP (Isaac Lab's export): YAML that names a model of ONNX beside
+it, and a contract as far as it states one. LEAPP 0.7 has names of tensors and of their elements,
+and the pipeline's frequency. It has no key for units and ranges, but writes what its `extra` has
+beside the others: `units`, `minimum` and `maximum` are read there, one for all elements or one for
+each.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from rltools_host.policies.importing.network import (
     Tensor,
     check_stages,
 )
-from rltools_host.policies.importing.pickles import MOST_DIMENSIONS, Array, UnreadableError
+from rltools_host.policies.importing.pickles import MAX_DIMENSIONS, Array, UnreadableError
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.tensor_files import (
     OLD_FORMAT,
@@ -54,7 +53,7 @@ from rltools_host.policies.importing.tensor_files import (
     read_torch,
 )
 
-MOST_DESCRIPTION_BYTES = 1_000_000
+MAX_DESCRIPTION_BYTES = 1_000_000
 LARGEST = float(np.finfo(np.float32).max)
 ENDINGS = (".yaml", ".yml")
 MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside the description
@@ -63,13 +62,16 @@ MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside t
 def described_policy(
     content: bytes, path: Path, read: Callable[[Path], bytes], output: str | None = None
 ) -> ForeignPolicy:
-    """The one model of the description; read: gives the content of the model's file; output: the
-    name of the one that is the action."""
+    """Return the policy of the description's one model.
+
+    read: returns the content of the model's file. output: the name of the output that is the
+    action.
+    """
     tools.ensure_group(onnx_files.GROUP)
     import yaml
 
-    if len(content) > MOST_DESCRIPTION_BYTES:
-        raise UnreadableError(f"it is a description of more than {MOST_DESCRIPTION_BYTES:,} bytes")
+    if len(content) > MAX_DESCRIPTION_BYTES:
+        raise UnreadableError(f"it is a description of more than {MAX_DESCRIPTION_BYTES:,} bytes")
     try:
         document = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
@@ -77,28 +79,30 @@ def described_policy(
     models = table(table(document, "description").get("models"), "models")
     if len(models) != 1:
         raise UnreadableError(
-            f"it describes a pipeline of {len(models)} models: one model from observations to "
-            "actions is taken"
+            f"it describes a pipeline of {len(models)} models: only one model from observations to "
+            "actions is supported"
         )
     model = table(next(iter(models.values())), "model")
     pipeline = document.get("pipeline")
     pipeline = pipeline if isinstance(pipeline, dict) else {}
     if pipeline.get("feedback_flow"):
-        raise UnreadableError("its model takes back what it gave before, which is not taken")
+        raise UnreadableError(
+            "its model takes its earlier outputs as inputs, which is not supported"
+        )
     parameters = table(model.get("parameters"), "parameters")
     if parameters.get("backend") != "onnx":
         raise UnreadableError('its model is not in ONNX: export it with export_with="onnx"')
     name = parameters.get("model_path")
     if not isinstance(name, str) or not MODEL_NAME.fullmatch(name):
-        raise UnreadableError(f"its model {said(name)} is not an ONNX file beside it")
+        raise UnreadableError(f"its model {quoted(name)} is not an ONNX file beside it")
     model_content = read(path.with_name(name))
     digest = parameters.get("sha256sum")
     if digest is not None and digest != hashlib.sha256(model_content).hexdigest():
-        raise UnreadableError(f"{said(name)} is another file than the description was made with")
+        raise UnreadableError(f"{quoted(name)} is another file than the description was made with")
     outputs = tensors(model.get("outputs"), "outputs")
     names = [each.name for each in outputs]
     name = onnx_files.chosen_output(names, output)
-    # One output is the model's one, whatever it is called there.
+    # A single output may have another name in the model.
     found = onnx_files.policy_in(model_content, name if len(names) > 1 else None)
     assumed = onnx_files.assumed_output(names, name, output)
     policy = replace(found, library="LEAPP", assumed=(*found.assumed, *assumed))
@@ -106,7 +110,8 @@ def described_policy(
 
 
 def with_stated(policy: ForeignPolicy, stated: Stated) -> ForeignPolicy:
-    """Bounds and rate count where the contract is another one, too."""
+    """Return the policy with the description's bounds and rate, which also count where the contract
+    is another."""
     bounds = []
     for tensors in (stated.inputs, stated.outputs):
         ends = [(each.minimum, each.maximum) for each in tensors]
@@ -118,10 +123,10 @@ def with_stated(policy: ForeignPolicy, stated: Stated) -> ForeignPolicy:
         policy,
         observation_bounds=bounds[0],
         action_bounds=bounds[1],
-        # Who states the outputs' ranges has the outputs in these units.
+        # With stated ranges, the outputs are in these units.
         is_normalized=policy.is_normalized if bounds[1] is None else False,
         step_interval_us=interval_us,
-        # Who states them does not leave it to a tanh.
+        # With stated ranges, a tanh says nothing.
         is_scaling_assumed=policy.is_scaling_assumed and bounds[1] is None,
         stated=stated,
     )
@@ -146,7 +151,7 @@ def stated_in(
     configs = pipeline.get("configs")
     rate = configs.get(FREQUENCY) if isinstance(configs, dict) else None
     if rate is not None and not (is_number(rate) and 1e6 / MOST_STEP_INTERVAL_US <= rate <= 1e6):
-        raise UnreadableError(f"its frequency {said(rate)} is not a rate in Hz")
+        raise UnreadableError(f"its frequency {quoted(rate)} is not a rate in Hz")
     return Stated(tuple(inputs[name] for name in order), (output,), None if rate is None else rate)
 
 
@@ -162,18 +167,18 @@ def tensors(value: Any, what: str) -> list[Tensor]:
 def tensor(entry: dict[Any, Any]) -> Tensor:
     name, shape = entry.get("name"), entry.get("shape")
     if not is_policy_text(name, LONGEST_CHANNEL_NAME):
-        raise UnreadableError(f"its tensor {said(name)} is not called by a plain text")
+        raise UnreadableError(f"its tensor {quoted(name)} is not called by a plain text")
     sizes = shape if isinstance(shape, list) else []
-    if not 1 <= len(sizes) <= MOST_DIMENSIONS or not all(
+    if not 1 <= len(sizes) <= MAX_DIMENSIONS or not all(
         isinstance(each, int) and 1 <= each < 2**16 for each in sizes
     ):
-        raise UnreadableError(f"its {name} has the shape {said(shape)}")
+        raise UnreadableError(f"its {name} has the shape {quoted(shape)}")
     if math.prod(sizes) != sizes[-1]:
-        raise UnreadableError(f"its {name} is not a vector, but has the shape {said(shape)}")
+        raise UnreadableError(f"its {name} is not a vector, but has the shape {quoted(shape)}")
     width = sizes[-1]
     units = each_of(entry.get(UNITS), width, name, UNITS, lambda x: isinstance(x, str))
     ends = [each_of(entry.get(key), width, name, key, is_number) for key in (MINIMUM, MAXIMUM)]
-    # As a contract has them, in single precision.
+    # Contracts have single precision.
     low, high = (None if end is None else np.array(end, "f4").astype(float) for end in ends)
     elements = element_names(entry.get("element_names"), width, name)
     return Tensor(str(name), elements, width, None if units is None else tuple(units), low, high)
@@ -182,24 +187,24 @@ def tensor(entry: dict[Any, Any]) -> Tensor:
 def each_of(
     value: Any, width: int, name: Any, key: str, fits: Callable[[Any], bool]
 ) -> list[Any] | None:
-    """One for each element, where it is one for all, too."""
+    """Return a value for each element. A single value counts for all."""
     values = value if isinstance(value, list) else [value] * width
     if value is None:
         return None
     if len(values) != width or not all(map(fits, values)):
-        raise UnreadableError(f"its {name} has {said(value)} for {key} of {width} elements")
+        raise UnreadableError(f"its {name} has {quoted(value)} for {key} of {width} elements")
     return values
 
 
 def element_names(value: Any, width: int, name: Any) -> tuple[str, ...] | None:
-    """Of a vector: [[x, y, z]], the names of its last axis."""
+    """Return the names of a vector's elements, [x, y, z] or [[x, y, z]]."""
     if value is None:
         return None
     axes = value if isinstance(value, list) else []
     last = axes[-1] if axes else None
     names = last if isinstance(last, list) else axes
     if len(names) != width or not all(isinstance(each, str) for each in names):
-        raise UnreadableError(f"its {name} has {said(value)} as names of {width} elements")
+        raise UnreadableError(f"its {name} has {quoted(value)} as names of {width} elements")
     return tuple(names)
 
 
@@ -208,8 +213,11 @@ def is_number(value: Any) -> bool:
     return is_one and -LARGEST <= value <= LARGEST
 
 
-def said(value: Any) -> str:
-    """A value in a sentence. An alias of YAML's makes few bytes endless, or a list its own part."""
+def quoted(value: Any) -> str:
+    """Return a value for a message.
+
+    An alias in YAML can make few bytes endless, or a list a part of itself.
+    """
     plain = [isinstance(each, str) or each is None or is_number(each) for each in whole_list(value)]
     return shown(value) if all(plain) else "something that is neither text nor a number"
 
@@ -224,7 +232,7 @@ def table(value: Any, what: str) -> dict[Any, Any]:
     return value
 
 
-MOST_BYTES = 512_000_000
+MAX_BYTES = 512_000_000
 NO_PATH = Path()
 CLEANRL = ".cleanrl_model"
 ZIP = b"PK\x03\x04"
@@ -232,9 +240,9 @@ KNOWN = "the .zip of Stable-Baselines3 and sbx, .pt and .pth, .safetensors, .onn
 
 
 def content_of(path: Path) -> bytes:
-    """A file's bytes; one sentence where it cannot be read."""
+    """Return a file's bytes. Raise DamagedFileError where it cannot be read."""
     try:
-        return read_limited(path, MOST_BYTES)
+        return read_limited(path, MAX_BYTES)
     except FileNotFoundError:
         raise UnknownNameError(f"there is no file {path}") from None
     except OSError as error:
@@ -244,7 +252,7 @@ def content_of(path: Path) -> bytes:
 
 
 def read_foreign(path: Path, content: bytes, given: Given) -> ForeignPolicy:
-    """The policy in a file. DamagedFileError: why it cannot be imported, in one sentence."""
+    """Return the policy in a file. Raise DamagedFileError, which says why it cannot be imported."""
     try:
         with np.errstate(all="ignore"):  # of numbers that are refused
             policy = policy_in(content, given, path)
@@ -255,7 +263,10 @@ def read_foreign(path: Path, content: bytes, given: Given) -> ForeignPolicy:
 
 
 def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPolicy:
-    """path: for formats that do not begin by something of their own, and for what lies beside."""
+    """Return the policy in a file's content.
+
+    path: for formats without a signature of their own, and for files beside it.
+    """
     if given.output_name is not None and path.suffix not in (".onnx", *ENDINGS):
         raise UnreadableError("it has no outputs with names: leave --output-name out")
     if content.startswith(ZIP):
@@ -287,11 +298,11 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
         raise UnreadableError(
             "it is in PyTorch's format from before 1.6: load it and save it again with torch.save"
         )
-    raise UnreadableError(f"it is of no kind that is read: {KNOWN} are")
+    raise UnreadableError(f"its format is not supported; supported are {KNOWN}")
 
 
 def read_normalizer(path: Path, content: bytes) -> list[Stage]:
-    """The stages of a VecNormalize that was saved beside a policy."""
+    """Return the stages of a VecNormalize that was saved beside a policy."""
     try:
         with np.errstate(all="ignore"):
             return stable_baselines3.vec_normalize(content)
@@ -300,7 +311,7 @@ def read_normalizer(path: Path, content: bytes) -> list[Stage]:
 
 
 def arrays_in_npz(path: Path) -> dict[str, Array]:
-    """The arrays of NumPy's savez, by their names."""
+    """Return the arrays of numpy.savez by their names."""
     content = content_of(path)
     try:
         archive = Archive(content)
@@ -311,14 +322,17 @@ def arrays_in_npz(path: Path) -> dict[str, Array]:
 
 
 def npy_array(data: bytes) -> Array:
-    """The numbers of a file of NumPy's; UnreadableError where it has others, or is damaged."""
+    """Return the numbers of a .npy file.
+
+    Raise UnreadableError where it is damaged or has other values.
+    """
     file = io.BytesIO(data)
     try:
         version = np.lib.format.read_magic(file)
         if version != (1, 0):
             raise UnreadableError("an array in it is not in NumPy's format 1.0")
         shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
-        if dtype.kind not in "fiub" or len(shape) > MOST_DIMENSIONS:
+        if dtype.kind not in "fiub" or len(shape) > MAX_DIMENSIONS:
             raise UnreadableError("an array in it is not of numbers")
         numbers = np.frombuffer(data, dtype, math.prod(shape), file.tell())
         return numbers.reshape(shape, order="F" if is_fortran else "C").astype(np.float64)

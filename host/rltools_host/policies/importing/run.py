@@ -1,7 +1,4 @@
-"""A foreign policy becomes an ordinary run: read, proven, saved.
-
-Compares an image with actions that a library recorded, in a file of numpy.savez.
-"""
+"""The import of a foreign policy: it is read, proven, and saved as an ordinary run."""
 
 from __future__ import annotations
 
@@ -29,6 +26,7 @@ from rltools_host.policies.contract import (
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.image_writing import require_interval
 from rltools_host.policies.importing import proof, reading
+from rltools_host.policies.importing.corrections import corrected, corrections_of
 from rltools_host.policies.importing.faults import Finding, Search
 from rltools_host.policies.importing.network import (
     ForeignPolicy,
@@ -40,15 +38,14 @@ from rltools_host.policies.importing.network import (
     run,
 )
 from rltools_host.policies.importing.pickles import Array, UnreadableError
-from rltools_host.policies.importing.place import (
-    Place,
-    corrected,
-    corrections_of,
-    place_of_contract,
-    place_of_description,
-    place_of_environment,
+from rltools_host.policies.importing.proof import (
+    FORMULAS,
+    Proof,
+    compared,
+    computed,
+    count_same_choices,
+    single,
 )
-from rltools_host.policies.importing.proof import FORMULAS, Proof, alike, compared, computed, single
 from rltools_host.policies.importing.reading import (
     arrays_in_npz,
     content_of,
@@ -56,6 +53,12 @@ from rltools_host.policies.importing.reading import (
     read_normalizer,
 )
 from rltools_host.policies.importing.state_dicts import NO_NORMALIZER, Given
+from rltools_host.policies.importing.target import (
+    Target,
+    target_of_contract,
+    target_of_description,
+    target_of_environment,
+)
 from rltools_host.policies.statements import assumptions
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import new_run_path, require_empty, timestamp
@@ -73,7 +76,7 @@ Steps = tuple[Float32Array, Array, Starts | None]  # observations (n, o), action
 def prove_recorded(
     image: PolicyImage, stages: list[Stage], path: Path, contract: Contract, steps: Steps
 ) -> Proof:
-    """Compares the image with actions that the library gave, in the place's units."""
+    """Compare the image with actions that the library computed, in the contract's units."""
     seen, actions, starts = steps
     what = f"those recorded in {near_path(path)}"
     low, high = ranges_of(contract.actions, np.float64)
@@ -85,14 +88,15 @@ def prove_recorded(
         proof = replace(proof, chosen_by=what)
         scale = max(1.0, float(np.abs(outputs).max()))
         ours, theirs = computed(image, seen, starts)[1], actions.astype(np.int64)
-        return replace(proof, alike=alike(ours, outputs, theirs, contract, proof, scale))
+        same = count_same_choices(ours, outputs, theirs, contract, proof, scale)
+        return replace(proof, same_choices=same)
     half, middle = (high - low) / 2, (high + low) / 2
     return compared(image, stages, seen, starts, (actions - middle) / half, what)
 
 
 def recorded(path: Path, contract: Contract, in_time: bool = False) -> Steps:
-    """What the .npz file has; in_time: and which of the steps begin an episode, the first alone
-    where the file does not say."""
+    """Read observations and actions of an .npz file. in_time: also which steps begin an episode,
+    the first alone where the file does not say."""
     arrays = arrays_in_npz(path)
     rows = []
     for name, channels in zip(ARRAYS, (contract.observations, contract.actions), strict=True):
@@ -130,14 +134,14 @@ def starts_in(arrays: Mapping[str, Array], path: Path, count: int) -> Starts:
 
 
 NOTHING_GIVEN = Given()
-SAME_RATE = 0.01  # of a rate
-LONGEST_STEM = 40  # of a file's name, in the run's
+SAME_RATE = 0.01  # relative difference
+LONGEST_STEM = 40  # of a file's name, in the run's name
 
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """What a user asks for: a file, and one of contract and environment, unless the file describes
-    a contract."""
+    """A request to import a file for a contract or an environment, or for the contract that the
+    file describes."""
 
     file: Path
     contract: str | None = None
@@ -145,22 +149,22 @@ class ImportRequest:
     normalizer: Path | None = None
     recorded: Path | None = None
     given: Given = NOTHING_GIVEN
-    corrections: tuple[str, ...] = ()  # words of policies/importing/place.py
+    corrections: tuple[str, ...] = ()  # words of importing/corrections.py
     rate_hz: float | None = None  # that the policy was trained at
-    flies: bool = True  # where there is an environment
+    flies: bool = True  # in the environment, if there is one
     actions: str | None = None  # proof.SAME, proof.SCALED, or what the file says
     output: Path | None = None
     safe_action: str | None = None  # as --safe-action says
-    step_interval_us: int | None = None  # where the place states none
+    step_interval_us: int | None = None  # if the target states none
 
 
 @dataclass(frozen=True)
 class Imported:
-    """A foreign policy as an image, and how far that was proven; nothing is saved yet."""
+    """A foreign policy as an image, and its proofs. Nothing is saved yet."""
 
     request: ImportRequest
     policy: ForeignPolicy
-    place: Place
+    target: Target
     stages: tuple[Stage, ...]  # to actions in [-1, 1]
     image: PolicyImage
     proofs: tuple[proof.Proof, ...]
@@ -168,18 +172,18 @@ class Imported:
     assumed: tuple[str, ...]  # each "<what>, state it by <how>"
 
     def assumptions(self) -> list[str]:
-        """A line for each thing that nobody states of its contract."""
+        """Return a line for each thing that nobody states of its contract."""
         return assumptions(self.image, "--safe-action", "--step-interval-us")
 
     def fly(self) -> Finding | None:
-        """What the policy does in its environment, where it has one."""
-        if self.place.task is None or not self.request.flies:
+        """Fly the policy in its environment, or return None where it has none."""
+        if self.target.task is None or not self.request.flies:
             return None
-        return Search(self.image, self.place).run()
+        return Search(self.image, self.target).run()
 
 
 def read_policy(request: ImportRequest) -> Imported:
-    """Reads, folds and proves; raises an RltError with one sentence where that fails."""
+    """Read, fold and prove a policy. Raise RltError, whose message says why that fails."""
     is_described = request.contract is None and request.environment is None
     if (request.contract and request.environment) or (
         is_described and request.file.suffix not in reading.ENDINGS
@@ -204,52 +208,54 @@ def read_policy(request: ImportRequest) -> Imported:
             "give what its save() wrote with --normalizer FILE"
         )
     rate_hz = rate_of(policy) if request.rate_hz is None else request.rate_hz
-    place = place_of(request, policy, rate_hz)
-    place = with_statements(place, request.safe_action, request.step_interval_us)
-    # An environment is stepped at its own rate; a board's executor knows the two apart.
-    may_differ = is_recurrent(policy.stages) and place.task is None
-    steps = steps_between(rate_hz, place, may_differ=may_differ)
-    stages = proof.normalized_stages(policy, place.contract, request.actions)
-    corrections = corrections_of(request.corrections, place.contract)
-    stages = proof.without_idle_end(corrected(stages, corrections), place.contract)
-    given = None  # what the library was given, and what it gave
+    target = target_of(request, policy, rate_hz)
+    target = with_statements(target, request.safe_action, request.step_interval_us)
+    # An environment has one rate. An executor separates ticks from steps of training.
+    may_differ = is_recurrent(policy.stages) and target.task is None
+    steps = steps_between(rate_hz, target, may_differ=may_differ)
+    stages = proof.normalized_stages(policy, target.contract, request.actions)
+    corrections = corrections_of(request.corrections, target.contract)
+    stages = proof.without_idle_end(corrected(stages, corrections), target.contract)
+    given = None  # observations and actions of the library
     if request.recorded is not None:
-        given = recorded(request.recorded, place.contract, is_recurrent(stages))
+        given = recorded(request.recorded, target.contract, is_recurrent(stages))
     seen = None if given is None else (given[0], given[2])
     name, sha256 = request.file.stem, digest.hexdigest()
-    image = proof.image_of(stages, place, policy, name, sha256, steps, seen)
-    source: IntervalSource = "" if place.task is None else place.task.step_interval_from
-    stated = Statements(place.contract.safe_action, place.contract.assumed, source)
+    image = proof.image_of(stages, target, policy, name, sha256, steps, seen)
+    source: IntervalSource = "" if target.task is None else target.task.step_interval_from
+    stated = Statements(target.contract.safe_action, target.contract.assumed, source)
     image = replace(image, stated=stated)
     image.verify()
     proofs = [proof.prove(image, stages)]
     if policy.reference is not None and not corrections:
-        proofs.append(proof.prove_by_library(image, policy, place.contract, request.actions))
+        proofs.append(proof.prove_by_library(image, policy, target.contract, request.actions))
     if request.recorded is not None and given is not None:
         path = request.recorded
-        proofs.append(prove_recorded(image, stages, path, place.contract, given))
-    notes = (*policy.notes, *proof.other_ranges(policy, place.contract))
+        proofs.append(prove_recorded(image, stages, path, target.contract, given))
+    notes = (*policy.notes, *proof.other_ranges(policy, target.contract))
     if is_described and policy.stated is not None:
         notes += policy.stated.notes()
-    assumed = (*policy.assumed, *proof.assumed_scaling(policy, place.contract, request.actions))
-    return Imported(request, policy, place, tuple(stages), image, tuple(proofs), notes, assumed)
+    assumed = (*policy.assumed, *proof.assumed_scaling(policy, target.contract, request.actions))
+    return Imported(request, policy, target, tuple(stages), image, tuple(proofs), notes, assumed)
 
 
-def place_of(request: ImportRequest, policy: ForeignPolicy, rate_hz: float | None) -> Place:
+def target_of(request: ImportRequest, policy: ForeignPolicy, rate_hz: float | None) -> Target:
     if request.contract is not None:
-        return place_of_contract(request.contract)
+        return target_of_contract(request.contract)
     if request.environment is not None:
-        return place_of_environment(request.environment, policy)
+        return target_of_environment(request.environment, policy)
     if rate_hz is not None:
         require_rate(rate_hz)
-        rate_hz = rate_of(policy) or rate_hz  # another one than stated is refused by the caller
-    return place_of_description(request.file, policy, rate_hz)
+        rate_hz = rate_of(policy) or rate_hz  # the caller refuses another rate than the stated one
+    return target_of_description(request.file, policy, rate_hz)
 
 
-def with_statements(place: Place, safe_action: str | None, interval_us: int | None) -> Place:
-    """The place with what a user states on the command line. UsageError where the place states
-    another time of a step."""
-    contract, task = place.contract, place.task
+def with_statements(target: Target, safe_action: str | None, interval_us: int | None) -> Target:
+    """Return the target with what a user states on the command line.
+
+    Raise UsageError where it states another time of a step.
+    """
+    contract, task = target.contract, target.task
     if safe_action is not None:
         given = safe_action_of(safe_action, contract.actions)
         both = zip(contract.safe_action or (None,) * len(given), given, strict=True)
@@ -260,7 +266,7 @@ def with_statements(place: Place, safe_action: str | None, interval_us: int | No
         stated_us, assumed = contract.step_interval_us, contract.assumed
         if not assumed & STEP_INTERVAL_ASSUMED and interval_us != stated_us:
             raise UsageError(
-                f"--step-interval-us {interval_us}: {place.name} states {stated_us:,} us"
+                f"--step-interval-us {interval_us}: {target.name} states {stated_us:,} us"
             )
         assumed &= ~STEP_INTERVAL_ASSUMED
         contract = replace(contract, step_interval_us=interval_us, assumed=assumed)
@@ -271,29 +277,31 @@ def with_statements(place: Place, safe_action: str | None, interval_us: int | No
             step_interval_us=contract.step_interval_us,
             step_interval_from="channels" if interval_us is not None else task.step_interval_from,
         )
-    return replace(place, contract=contract, task=task)
+    return replace(target, contract=contract, task=task)
 
 
 def rate_of(policy: ForeignPolicy) -> float | None:
-    """In Hz, where the file states it."""
+    """Return the rate in Hz where the file states it."""
     return None if policy.step_interval_us is None else 1e6 / policy.step_interval_us
 
 
-def steps_between(rate_hz: float | None, place: Place, *, may_differ: bool) -> int:
-    """How many times the place asks in a step of training. UsageError where the policy was trained
-    at another rate than the place's; may_differ: than a whole part of it."""
-    here = 1e6 / place.contract.step_interval_us
+def steps_between(rate_hz: float | None, target: Target, *, may_differ: bool) -> int:
+    """Return how many ticks of the target a step of training takes.
+
+    may_differ: a whole number of ticks is accepted, else one. Raise UsageError for another rate.
+    """
+    here = 1e6 / target.contract.step_interval_us
     if rate_hz is None:
         return 1
     require_rate(rate_hz)
     steps = max(round(here / rate_hz), 1) if may_differ else 1
     if not abs(rate_hz * steps / here - 1) <= SAME_RATE:
-        what = "its rate, or of a whole multiple of it" if may_differ else "its rate"
-        if place.contract.assumed & STEP_INTERVAL_ASSUMED:
+        what = "its rate, or a whole multiple of it" if may_differ else "its rate"
+        if target.contract.assumed & STEP_INTERVAL_ASSUMED:
             what += f", or state that of this one by --step-interval-us {round(1e6 / rate_hz)}"
         raise UsageError(
-            f"the policy is for {rate_hz:g} Hz, and {place.name} is asked at {here:g} Hz: name a "
-            f"place of {what}"
+            f"the policy is for {rate_hz:g} Hz, and {target.name} is asked at {here:g} Hz: name a "
+            f"contract or environment with {what}"
         )
     return steps
 
@@ -309,7 +317,7 @@ def require_rate(rate_hz: float) -> None:
 
 
 def with_normalizer(policy: ForeignPolicy, path: Path, content: bytes) -> ForeignPolicy:
-    """The policy behind a VecNormalize that was saved beside it."""
+    """Return the policy behind a VecNormalize that was saved beside it."""
     if isinstance(policy.stages[0], Normalize):
         raise UsageError(f"--normalizer {path}: the file has a normalizer of its own")
     stages = (*read_normalizer(path, content), *policy.stages)
@@ -329,7 +337,7 @@ def with_normalizer(policy: ForeignPolicy, path: Path, content: bytes) -> Foreig
 
 
 def save(imported: Imported) -> RunFolder:
-    """Writes the run's folder: run.json and the policy, no checkpoint."""
+    """Write the run's folder: run.json and the policy, no checkpoint."""
     path = imported.request.output
     if path is None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", imported.request.file.stem).strip(".-")
@@ -353,13 +361,13 @@ def save(imported: Imported) -> RunFolder:
 
 
 def metadata_of(imported: Imported) -> dict[str, Any]:
-    """What run.json says of an imported run, as of a trained one."""
-    policy, place, image = imported.policy, imported.place, imported.image
+    """Return the content of run.json, with the keys of a trained run."""
+    policy, target, image = imported.policy, imported.target, imported.image
     last = imported.proofs[-1]
     return {
         "experiment": image.experiment,
         "environment": image.environment,
-        "contract": place.contract_name,
+        "contract": target.contract_name,
         "algorithm": policy.library,
         "board": "host",
         "seed": image.seed,
@@ -381,8 +389,8 @@ def metadata_of(imported: Imported) -> dict[str, Any]:
             "corrections": list(imported.request.corrections),
         },
         **(
-            {"gymnasium": place.task.document()}
-            if place.task is not None
-            else {"safe_action": list(place.contract.safe_action)}
+            {"gymnasium": target.task.document()}
+            if target.task is not None
+            else {"safe_action": list(target.contract.safe_action)}
         ),
     }

@@ -1,5 +1,7 @@
-"""sbx's zip archives: Stable-Baselines3's with networks of JAX in a pickle of their own, of which
-nothing is unpickled."""
+"""sbx's zip archives: Stable-Baselines3's with networks of JAX in a pickle of their own.
+
+Nothing is unpickled.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,14 @@ from typing import Any
 
 from rltools_host.documents import shown
 from rltools_host.policies.importing.network import (
-    MOST_LAYERS,
+    MAX_LAYERS,
     VALUES,
     Activate,
     Dense,
     ForeignPolicy,
     Stage,
 )
-from rltools_host.policies.importing.pickles import Array, Made, Named, UnreadableError, array_of
+from rltools_host.policies.importing.pickles import Array, Call, Global, UnreadableError, array_of
 from rltools_host.policies.importing.stable_baselines3 import (
     UNKNOWN_NORMALIZER,
     bounds_of,
@@ -30,7 +32,7 @@ from rltools_host.policies.importing.stable_baselines3 import (
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.policies.importing.tensor_files import Archive
 
-# The class of the actor: the algorithm, and what the last dense layers are.
+# By the class of the actor: the algorithm, and how many dense layers are outputs.
 ACTORS = {
     "Actor": ("PPO", 1),
     "SquashedGaussianActor": ("SAC", 2),  # mean and logarithm of the deviation
@@ -42,13 +44,13 @@ def is_sbx_archive(archive: Archive) -> bool:
 
 
 def sbx_policy_in(archive: Archive, given: Given) -> ForeignPolicy:
-    """What the archive's `data` says, which has all of it."""
+    """Return the policy of the archive's `data`, which has all of it."""
     data = parsed(archive.read("data"))
     refuse_images(data)
     state = state_of(serialized(data, "policy"), "policy")
     actor = state.get("actor")
-    kind = class_of(actor) if isinstance(actor, Made) else "?"
-    module = actor.name if isinstance(actor, Made) else ""
+    kind = class_of(actor) if isinstance(actor, Call) else "?"
+    module = actor.name if isinstance(actor, Call) else ""
     if kind not in ACTORS or not module.startswith("sbx."):
         raise UnreadableError("its actor is none of sbx's PPO, SAC, TQC, TD3 or DDPG")
     algorithm, last = ACTORS[kind]
@@ -75,17 +77,17 @@ def sbx_policy_in(archive: Archive, given: Given) -> ForeignPolicy:
     )
 
 
-def state_of(made: Any, what: str) -> dict[str, Any]:
-    """The fields of an object; those of a dataclass lie behind its slots'."""
-    state = made.state if isinstance(made, Made) else None
+def state_of(call: Any, what: str) -> dict[str, Any]:
+    """Return the fields of an object. Raise UnreadableError where it has none."""
+    state = call.state if isinstance(call, Call) else None
     if not isinstance(state, dict):
-        raise UnreadableError(f"it has no {what} that is read")
+        raise UnreadableError(f"it has no {what} that can be read")
     return state
 
 
 def sbx_activation_of(actor: Any, given: Given, usual: str) -> tuple[str, tuple[str, ...]]:
-    """The name of the function that the actor has, and nothing; the user's word where the archive
-    states none, or the usual one, which is then assumed."""
+    """Return the name of the actor's activation, and what is assumed: the user's word where the
+    archive states none, or else the library's default."""
     if given.output_activation is not None:
         raise UnreadableError("an sbx archive says how it ends: leave --output-activation out")
     function = state_of(actor, "actor").get("activation_fn")
@@ -95,7 +97,7 @@ def sbx_activation_of(actor: Any, given: Given, usual: str) -> tuple[str, tuple[
     if name == "gelu":
         raise UnreadableError(
             "its activation is JAX's gelu, which approximates GELU by tanh unless its approximate "
-            "is False: that is not taken"
+            "is False, and is not supported"
         )
     name = {"exact gelu": "gelu", "swish": "silu"}.get(name, name)
     if name not in VALUES or name == "identity":
@@ -108,19 +110,19 @@ def sbx_activation_of(actor: Any, given: Given, usual: str) -> tuple[str, tuple[
 
 
 def function_name(function: Any) -> str:
-    """Of one of JAX's, as it is pickled: by its name, compiled, with a derivative of its own, or
-    with arguments; of another what a sentence calls it."""
-    if isinstance(function, Named):
+    """Return the name of a function of JAX's, however it is pickled: by its name, compiled, with a
+    derivative of its own, or with arguments. Return words for a message for another function."""
+    if isinstance(function, Global):
         is_own = function.name.startswith(("jax.", "flax."))
         return function.name.rpartition(".")[2] if is_own else function.name
-    if isinstance(function, Made) and isinstance(function.state, dict):
+    if isinstance(function, Call) and isinstance(function.state, dict):
         state = function.state
         if function.name.endswith(".PjitFunction") and is_of_jax(state.get("fun")):
             return str(state.get("function_name"))
         if function.name.endswith(".custom_jvp"):
             is_own = str(state.get("__module__")).startswith(("jax.", "flax."))
             return str(state.get("__name__")) if is_own else "a function of the user's"
-    if isinstance(function, Made) and function.name == "functools.partial":
+    if isinstance(function, Call) and function.name == "functools.partial":
         given = function.state if isinstance(function.state, tuple) else ()
         if given[1:3] == ((), {"approximate": False}) and function_name(given[0]) == "gelu":
             return "exact gelu"
@@ -128,23 +130,23 @@ def function_name(function: Any) -> str:
 
 
 def is_of_jax(function: Any) -> bool:
-    """By the module of a function that is pickled with its code."""
-    arguments = function.arguments if isinstance(function, Made) else None
+    """Return whether a function that is pickled with its code is defined in a module of JAX's."""
+    arguments = function.arguments if isinstance(function, Call) else None
     module = arguments[1] if isinstance(arguments, tuple) and len(arguments) > 1 else None
     name = module.get("__name__") if isinstance(module, dict) else None
     return isinstance(name, str) and name.startswith(("jax.", "flax."))
 
 
 def jax_layers(parameters: Any, activation: str, output: str, last: int) -> list[Stage]:
-    """Dense_0, Dense_1 ...; of the last ones the first is the action's."""
+    """Return the stages of Dense_0, Dense_1 ... The first of the `last` layers is the action's."""
     table = parameters.get("params") if isinstance(parameters, Mapping) else None
     if not isinstance(table, Mapping):
         raise UnreadableError("it has no parameters of its actor")
     names = [name for name in table if name != "log_std"]
     if sorted(names) != sorted(f"Dense_{i}" for i in range(len(names))) or len(names) < last:
-        raise UnreadableError("its actor has other layers than dense ones, which are not taken")
+        raise UnreadableError("its actor has layers other than dense ones, which are not supported")
     stages: list[Stage] = []
-    for index in range(min(len(names) - last + 1, MOST_LAYERS)):
+    for index in range(min(len(names) - last + 1, MAX_LAYERS)):
         stages += [jax_dense(table[f"Dense_{index}"]), Activate(activation)]
     return [*stages[:-1], Activate(output)]
 
@@ -161,10 +163,11 @@ def jax_dense(entry: Any) -> Dense:
 
 
 def jax_array(value: Any) -> Array | None:
-    """An array of JAX's is pickled as the call that makes NumPy's, its arguments and its state."""
-    if not isinstance(value, Made) or not value.name.endswith("._reconstruct_array"):
+    """Return an array of JAX's, which is pickled as the call that makes NumPy's, its arguments and
+    its state."""
+    if not isinstance(value, Call) or not value.name.endswith("._reconstruct_array"):
         return array_of(value)
     if not isinstance(value.arguments, tuple) or len(value.arguments) < 3:
         return None
-    maker, arguments, state = value.arguments[:3]
-    return array_of(Made(maker, arguments, state))
+    function, arguments, state = value.arguments[:3]
+    return array_of(Call(function, arguments, state))

@@ -31,8 +31,8 @@ from rltools_host.policies.importing.network import (
 )
 from rltools_host.policies.importing.pickles import (
     Array,
-    Made,
-    Named,
+    Call,
+    Global,
     UnreadableError,
     array_of,
     read_pickle,
@@ -42,7 +42,7 @@ from rltools_host.policies.importing.tensor_files import Archive, read_torch
 
 LIBRARY, RECURRENT_PPO = "Stable-Baselines3", "sb3-contrib RecurrentPPO"
 MEMBERS = ("data", "policy.pth")
-# torch.nn's classes, with the numbers that they have where nobody gives others.
+# torch.nn's classes, with their default arguments.
 ACTIVATIONS = {
     "ReLU": "relu",
     "Tanh": "tanh",
@@ -62,8 +62,8 @@ UNKNOWN_CLASS = (
     "library's own save()"
 )
 MODULES = ("stable_baselines3.", "sb3_contrib.")
-# What policy_kwargs may have. Of these the actions that are given do not depend on the first: the
-# deviation, the critics, the optimizer, how it began, what the tensors show.
+# Keys of policy_kwargs on which deterministic actions do not depend: of the deviation, the critics,
+# the optimizer and the initialization, and those that the tensors show.
 HARMLESS = {
     *("net_arch", "ortho_init", "log_std_init", "full_std", "use_expln", "use_sde"),
     *("optimizer_class", "optimizer_kwargs", "share_features_extractor", "normalize_images"),
@@ -75,7 +75,7 @@ READ = {
     "SAC": {"activation_fn", "clip_mean"},
 }
 EXTRACTORS = {"features_extractor_class", "features_extractor_kwargs"}
-CHOOSING = ("PPO", "DQN")  # kinds whose actions may be choices
+CHOOSING = ("PPO", "DQN")  # kinds with discrete actions
 SDE_CLIP = 2.0  # clip_mean of SACPolicy, in front of its tanh
 
 
@@ -84,7 +84,7 @@ def is_archive(archive: Archive) -> bool:
 
 
 def policy_in(archive: Archive) -> ForeignPolicy:
-    """What the archive's `data` and `policy.pth` say."""
+    """Return the policy of the archive's `data` and `policy.pth`."""
     data = parsed(archive.read("data"))
     tensors = tensors_of(read_torch(Archive(archive.read("policy.pth"))), "policy.pth")
     known_class = has_known_class(data, MODULES)
@@ -117,13 +117,15 @@ def policy_in(archive: Archive) -> ForeignPolicy:
 
 
 def has_known_class(data: Mapping[str, Any], modules: tuple[str, ...]) -> bool:
-    """Whether the archive states its policy's class; UnreadableError for one that a user wrote,
-    which may do more than its layers."""
+    """Return whether the archive states its policy's class.
+
+    Raise UnreadableError for a user's own class, which may do more than its layers.
+    """
     if data.get("policy_class") is None:
         return False
     stated = serialized(data, "policy_class")
-    if not isinstance(stated, Named) or not stated.name.startswith(modules):
-        name = stated.name if isinstance(stated, Named) else "one of the user's own"
+    if not isinstance(stated, Global) or not stated.name.startswith(modules):
+        name = stated.name if isinstance(stated, Global) else "one of the user's own"
         raise UnreadableError(
             f"its policy_class is {shown(name)}, and only the library's own are known: save the "
             "state_dict() of its actor"
@@ -132,7 +134,7 @@ def has_known_class(data: Mapping[str, Any], modules: tuple[str, ...]) -> bool:
 
 
 def keywords_of(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The policy_kwargs: plain JSON, or a pickle where there are classes among them."""
+    """Return the policy_kwargs: plain JSON, or a pickle where there are classes among them."""
     stated = data.get("policy_kwargs")
     if isinstance(stated, dict) and ":serialized:" in stated:
         stated = serialized(data, "policy_kwargs")
@@ -142,38 +144,39 @@ def keywords_of(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def require_known(keywords: Mapping[str, Any], kind: str) -> None:
-    """UnreadableError for policy_kwargs that could change an action, and that are not read."""
+    """Raise UnreadableError for policy_kwargs that could change an action and are not read."""
     extractor = keywords.get("features_extractor_class")
-    name = class_name(extractor, MODULES) if isinstance(extractor, Named) else ""
+    name = class_name(extractor, MODULES) if isinstance(extractor, Global) else ""
     is_flat = extractor is None or name == "FlattenExtractor"
     if not is_flat or keywords.get("features_extractor_kwargs"):
         raise UnreadableError(
             "its policy_kwargs have a features extractor of its own: dense layers that take the "
-            "observation itself are taken"
+            "observation itself are supported"
         )
     known = HARMLESS | EXTRACTORS | READ.get(kind, {"activation_fn"})
     strange = sorted(keywords.keys() - known)
     if strange:
         raise UnreadableError(
-            f"its policy_kwargs have {shown(strange[0])}, which is not read for a {kind} policy"
+            f"its policy_kwargs have {shown(strange[0])}, which is not supported for a {kind} "
+            "policy"
         )
 
 
-def class_name(stated: Named, modules: tuple[str, ...]) -> str:
-    """Of a library's own class; empty for another's."""
+def class_name(stated: Global, modules: tuple[str, ...]) -> str:
+    """Return the name of a library's own class, or an empty text."""
     return stated.name.rpartition(".")[2] if stated.name.startswith(modules) else ""
 
 
 def refuse_images(data: Mapping[str, Any]) -> None:
-    """UnreadableError where the library takes observations for images."""
+    """Raise UnreadableError where the library takes observations for images."""
     space = serialized(data, "observation_space")
-    state = space.state if isinstance(space, Made) and isinstance(space.state, dict) else {}
+    state = space.state if isinstance(space, Call) and isinstance(space.state, dict) else {}
     shape, dtype = state.get("_shape"), state.get("dtype")
-    kind = dtype.arguments[0] if isinstance(dtype, Made) and dtype.arguments else None
+    kind = dtype.arguments[0] if isinstance(dtype, Call) and dtype.arguments else None
     if isinstance(shape, tuple) and len(shape) == 3 and kind in ("u1", "uint8"):
         raise UnreadableError(
             "its observations are images, bytes in three dimensions, whose channels the library "
-            "puts first, and which it may divide by 255: vectors of numbers are taken"
+            "puts first, and which it may divide by 255: only vectors of numbers are supported"
         )
 
 
@@ -188,7 +191,7 @@ def parsed(content: bytes) -> Mapping[str, Any]:
 
 
 def serialized(data: Mapping[str, Any], key: str) -> Any:
-    """What a pickle within the JSON describes; None where there is none."""
+    """Return what a pickle within the JSON describes, or None where there is none."""
     entry = data.get(key)
     text = entry.get(":serialized:") if isinstance(entry, dict) else None
     if not isinstance(text, str):
@@ -204,19 +207,20 @@ def count_of(value: Any) -> int:
 
 
 def normalizes(data: Mapping[str, Any]) -> bool:
-    """Whether the environment was a VecNormalize: PPO keeps what that saw."""
+    """Return whether the environment was a VecNormalize: PPO keeps the original observation."""
     return isinstance(data.get("_last_original_obs"), dict)
 
 
 def bounds_of(data: Mapping[str, Any], key: str) -> tuple[Array, Array] | None:
-    """Of a gymnasium.spaces.Box; UnreadableError for another space."""
+    """Return the bounds of a gymnasium.spaces.Box. Raise UnreadableError for another space."""
     space = serialized(data, key)
-    if not isinstance(space, Made):
+    if not isinstance(space, Call):
         return None
     name = class_of(space)
     if name != "Box" or not isinstance(space.state, dict):
         raise UnreadableError(
-            f"its {key.replace('_', ' ')} is a {shown(name)}: vectors of numbers, a Box, are taken"
+            f"its {key.replace('_', ' ')} is a {shown(name)}: only a Box, a vector of numbers, is "
+            "supported"
         )
     low, high = (array_of(space.state.get(end)) for end in ("low", "high"))
     if low is None or high is None or low.shape != high.shape:
@@ -225,9 +229,10 @@ def bounds_of(data: Mapping[str, Any], key: str) -> tuple[Array, Array] | None:
 
 
 def choices_of(data: Mapping[str, Any]) -> tuple[int, ...]:
-    """How many each action of a Discrete or a MultiDiscrete chooses from; empty: it is neither."""
+    """Return how many choices each action of a Discrete or a MultiDiscrete has; none for another
+    space."""
     space = serialized(data, "action_space")
-    if not isinstance(space, Made) or class_of(space) not in ("Discrete", "MultiDiscrete"):
+    if not isinstance(space, Call) or class_of(space) not in ("Discrete", "MultiDiscrete"):
         return ()
     state = space.state if isinstance(space.state, dict) else {}
     counts = array_of(state.get("n" if class_of(space) == "Discrete" else "nvec"))
@@ -238,16 +243,18 @@ def choices_of(data: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(n) for n in counts.ravel())
 
 
-def class_of(made: Made) -> str:
-    """What is made, also by copyreg's function, which protocols before 2 call."""
-    first = made.arguments[0] if isinstance(made.arguments, tuple) and made.arguments else None
-    by_copyreg = made.name.startswith("copyreg.") and isinstance(first, Named)
-    return (first.name if by_copyreg and isinstance(first, Named) else made.name).rpartition(".")[2]
+def class_of(call: Call) -> str:
+    """Return the class of what is made, also by copyreg's function, which protocols before 2
+    call."""
+    first = call.arguments[0] if isinstance(call.arguments, tuple) and call.arguments else None
+    is_by_copyreg = call.name.startswith("copyreg.")
+    name = first.name if is_by_copyreg and isinstance(first, Global) else call.name
+    return name.rpartition(".")[2]
 
 
 def mean_return(buffer: Any) -> float | None:
-    """Of the last episodes of training, which Monitor told the algorithm of."""
-    if not isinstance(buffer, Made):
+    """Return the mean of the last training episodes that Monitor reported."""
+    if not isinstance(buffer, Call):
         return None
     returns = []
     for entry in buffer.values:
@@ -261,8 +268,8 @@ def activation_of(keywords: Mapping[Any, Any], usual: str) -> str:
     stated = keywords.get("activation_fn")
     if stated is None:
         return usual
-    name = class_name(stated, ("torch.nn.",)) if isinstance(stated, Named) else ""
-    name = name or (stated.name if isinstance(stated, Named) else "a function of the user's")
+    name = class_name(stated, ("torch.nn.",)) if isinstance(stated, Global) else ""
+    name = name or (stated.name if isinstance(stated, Global) else "a function of the user's")
     if name not in ACTIVATIONS:
         known = ", ".join(ACTIVATIONS)
         raise UnreadableError(f"its activation is {shown(name)}, and those taken are {known}")
@@ -270,12 +277,12 @@ def activation_of(keywords: Mapping[Any, Any], usual: str) -> str:
 
 
 def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list[Stage], bool]:
-    """The algorithm, or its kind; the stages; whether their output is an action in [-1, 1]."""
+    """Return the algorithm, the stages, and whether their output is an action in [-1, 1]."""
     features = [name for name in tensors if "features_extractor." in name]
     if features:
         raise UnreadableError(
             f"it has a features extractor, {shown(features[0])}: dense layers "
-            "that take the observation itself are taken"
+            "that take the observation itself are supported"
         )
     if "action_net.weight" in tensors:
         inner = layers_under(tensors, "mlp_extractor.policy_net.")
@@ -314,15 +321,16 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
         only(tensors, names, critics, "TD3 or DDPG policy")
         return "TD3", perceptron(tensors, names, activation, "tanh"), True
     raise UnreadableError(
-        "its policy is none of PPO, A2C, DQN, SAC, TQC, TD3 or DDPG: others are not taken"
+        "its policy is none of PPO, A2C, DQN, SAC, TQC, TD3 or DDPG: no other is supported"
     )
 
 
 def vec_normalize(content: bytes) -> list[Stage]:
-    """What VecNormalize.save() wrote: sqrt(var + epsilon), cut off at clip_obs."""
-    made = read_pickle(content)
-    state = made.state if isinstance(made, Made) else None
-    name = class_of(made) if isinstance(made, Made) else ""
+    """Return the stages of VecNormalize.save(): division by sqrt(var + epsilon), clipped at
+    clip_obs."""
+    call = read_pickle(content)
+    state = call.state if isinstance(call, Call) else None
+    name = class_of(call) if isinstance(call, Call) else ""
     if not isinstance(state, dict) or name != "VecNormalize":
         raise UnreadableError("it is not a VecNormalize pickle")
     if not isinstance(state.get("norm_obs"), bool):
@@ -330,7 +338,7 @@ def vec_normalize(content: bytes) -> list[Stage]:
     if not state["norm_obs"]:
         return []
     statistics = state.get("obs_rms")
-    numbers = statistics.state if isinstance(statistics, Made) else None
+    numbers = statistics.state if isinstance(statistics, Call) else None
     if not isinstance(numbers, dict):
         raise UnreadableError("it has no statistics of one vector of observations")
     mean, variance = (array_of(numbers.get(key)) for key in ("mean", "var"))

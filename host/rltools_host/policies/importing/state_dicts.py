@@ -1,7 +1,6 @@
-"""Policies in tables of tensors by their names: which library's they are, and what its formulas
-make of them.
+"""Policies in tables of tensors by their names: the library that wrote a table, and its formulas.
 
-Names say which layers there are, and not what is between them: activations are the library's where
+Names say which layers there are, and not what is between them. Activations are the library's where
 it has but one, and otherwise the user's to state.
 """
 
@@ -44,8 +43,8 @@ SCALER_DEFAULTS = (
     f"(skrl's defaults; the file does not state them), state it by --recorded FILE"
 )
 RSL_RL_EPSILON = 1e-2
-NO_NORMALIZER = "no normalizer of observations"  # how an assumption begins
-UNSEEN = 0.011  # of a deviation of 1, which the libraries add 1e-8 to 1e-2 to
+NO_NORMALIZER = "no normalizer of observations"  # the beginning of an assumption
+UNSEEN = 0.011  # from a deviation of 1, to which libraries add 1e-8 to 1e-2
 
 
 Assumed = tuple[str, ...]
@@ -57,14 +56,17 @@ def usually(library: str) -> str:
 
 @dataclass(frozen=True)
 class Given:
-    """What the user says of a network where its file does not."""
+    """Statements of the user on a network whose file lacks them."""
 
     activation: str | None = None
     output_activation: str | None = None
-    output_name: str | None = None  # of a model of ONNX that has several
+    output_name: str | None = None  # of a model of ONNX with several
 
     def hidden(self, library: str, usual: str | None = None) -> str:
-        """Of the hidden layers; UnreadableError where nobody says."""
+        """Return the activation of the hidden layers.
+
+        Raise UnreadableError where nobody states it.
+        """
         if self.activation is None and usual is None:
             raise UnreadableError(
                 f"a {library} does not say what follows its layers: name it with --activation, "
@@ -73,17 +75,20 @@ class Given:
         return self.activation or str(usual)
 
     def behind(self, names: Sequence[str], tensors: Tensors, library: str) -> str:
-        """The same where a dense layer is hidden; nothing follows recurrent ones."""
+        """Return the same where a dense layer is hidden. Nothing follows recurrent layers."""
         is_asked = any(f"{name}.weight" in tensors for name in names[:-1] or names)
         return self.hidden(library) if is_asked else self.activation or "identity"
 
     def output(self) -> str:
-        """Behind the last layer."""
+        """Return the activation behind the last layer."""
         return self.output_activation or "identity"
 
     def assumed(self, library: str, hidden: str | None, output: str | None = None) -> Assumed:
-        """What a library usually has and neither its file nor the user says, of the hidden layers
-        and behind the last one; None: that is not assumed."""
+        """Return what is assumed of a library because neither its file nor the user states it.
+
+        hidden, output: the library's defaults for the hidden layers and behind the last one; None:
+        not assumed.
+        """
         found = []
         if hidden is not None and self.activation is None:
             found.append(f"activation {hidden} ({usually(library)}), state it by --activation NAME")
@@ -95,7 +100,7 @@ class Given:
         return tuple(found)
 
     def nothing(self, library: str) -> None:
-        """UnreadableError where the user says what the file knows."""
+        """Raise UnreadableError where the user states what the file knows."""
         if self.activation is not None or self.output_activation is not None:
             raise UnreadableError(
                 f"a {library} says what its activations are: leave --activation and "
@@ -104,7 +109,7 @@ class Given:
 
 
 def standardized(mean: Array, std: Array, clip: float | None) -> list[Stage]:
-    """(x - mean) / std, cut off at the clip."""
+    """Return the stages (x - mean) / std, clipped."""
     mean, std = np.ravel(mean), np.ravel(std)
     if mean.shape != std.shape or not (std > 0).all():
         raise UnreadableError("its normalizer's mean and deviation do not fit together")
@@ -129,7 +134,8 @@ def root(variance: Array) -> Array:
 
 
 def rl_games(document: Any, given: Given) -> ForeignPolicy:
-    """rl_games: running_mean_std over sqrt(var + 1e-5), cut off at 5 (rl_games/algos_torch)."""
+    """Return the policy of rl_games: running_mean_std over sqrt(var + 1e-5), clipped at 5
+    (rl_games/algos_torch)."""
     tensors = tensors_of(document["model"], "model")
     inner = layers_under(tensors, "a2c_network.actor_mlp.")
     memory = recurrent_under(tensors, "a2c_network.rnn.")
@@ -140,7 +146,7 @@ def rl_games(document: Any, given: Given) -> ForeignPolicy:
         if len(found) != 1:
             raise UnreadableError(
                 "its rl_games checkpoint does not say in which order its dense and recurrent "
-                "layers are: they are taken one behind the other, where their widths tell the order"
+                "layers are: only layers whose widths allow one order are supported"
             )
         names = found[0]
     ignored = r"a2c_network\.(critic|value|sigma|actor_cnn_none).*|(value|running)_mean_std.*"
@@ -158,7 +164,8 @@ def rl_games(document: Any, given: Given) -> ForeignPolicy:
 
 
 def skrl(document: Any, given: Given) -> ForeignPolicy:
-    """skrl: the preprocessor's sqrt(variance) + 1e-8, cut off at 5 (RunningStandardScaler)."""
+    """Return the policy of skrl: the preprocessor's sqrt(variance) + 1e-8, clipped at 5
+    (RunningStandardScaler)."""
     tensors = tensors_of(document["policy"], "policy")
     names = in_chain(tensors, keeps_order=True)
     only(
@@ -183,13 +190,15 @@ def skrl(document: Any, given: Given) -> ForeignPolicy:
 
 
 def rsl_rl(document: Any, given: Given) -> ForeignPolicy:
-    """RSL-RL from 4: the actor's own normalizer over std + 1e-2 (EmpiricalNormalization)."""
+    """Return the policy of RSL-RL from 4: the actor's own normalizer over std + 1e-2
+    (EmpiricalNormalization)."""
     tensors = tensors_of(document["actor_state_dict"], "actor_state_dict")
     return rsl_rl_actor(document, tensors, ("rnn.", "mlp."), tensors, "obs_normalizer.", given)
 
 
 def old_rsl_rl(document: Any, given: Given) -> ForeignPolicy:
-    """RSL-RL before: actor and critic in one table, the normalizer beside it or in it."""
+    """Return the policy of RSL-RL before 4: actor and critic in one table, the normalizer beside it
+    or in it."""
     tensors = tensors_of(document["model_state_dict"], "model_state_dict")
     beside = tensors_of(document.get("obs_norm_state_dict") or {}, "obs_norm_state_dict")
     of_critic = ("critic", "memory_c.")
@@ -206,18 +215,21 @@ def rsl_rl_actor(
     tensors: Tensors,
     prefixes: tuple[str, str],
     normalizer: Tensors,
-    place: str,
+    normalizer_prefix: str,
     given: Given,
 ) -> ForeignPolicy:
-    """prefixes: of the names of the recurrent layers, where there are any, and of the dense ones
-    behind them."""
+    """Return the actor's policy.
+
+    prefixes: of the names of the recurrent layers, if there are any, and of the dense ones behind
+    them.
+    """
     names = [*recurrent_under(tensors, prefixes[0]), *layers_under(tensors, prefixes[1])]
     known = r"(actor_)?obs_normalizer\..*|distribution\.(log_)?std_param|(log_)?std"
     only(tensors, names, known, "RSL-RL checkpoint")
     stages: list[Stage] = []
-    if f"{place}_mean" in normalizer:
-        deviation = normalizer[f"{place}_std"] + RSL_RL_EPSILON
-        stages = standardized(normalizer[f"{place}_mean"], deviation, None)
+    if f"{normalizer_prefix}_mean" in normalizer:
+        deviation = normalizer[f"{normalizer_prefix}_std"] + RSL_RL_EPSILON
+        stages = standardized(normalizer[f"{normalizer_prefix}_mean"], deviation, None)
     stages += perceptron(tensors, names, given.hidden("RSL-RL checkpoint", "elu"), given.output())
     assumed = given.assumed("RSL-RL", "elu", "identity")
     step = whole(document, "iter")
@@ -251,7 +263,10 @@ def cleanrl_dqn(document: Any, given: Given) -> ForeignPolicy:
 def cleanrl_choices(
     document: Any, given: Given, algorithm: str, of: tuple[str, str, str, str]
 ) -> ForeignPolicy:
-    """of: what is saved, where its layers are, what else may be there, the usual activation."""
+    """Return a policy with discrete actions.
+
+    of: what is saved, the prefix of its layers, what else may be there, and the default activation.
+    """
     what, prefix, ignored, usual = of
     tensors = tensors_of(document, what)
     names = layers_under(tensors, prefix)
@@ -305,7 +320,7 @@ def cleanrl_squashed(
 
 
 def plain(document: Any, given: Given, *, keeps_order: bool) -> ForeignPolicy:
-    """One chain of dense and recurrent layers, by the order of their names."""
+    """Return a policy of one chain of dense and recurrent layers, by the order of their names."""
     tensors = tensors_of(document, "file")
     names = in_chain(tensors, keeps_order=keeps_order)
     only(tensors, names, "", "table of tensors")
@@ -333,8 +348,8 @@ PLAIN_NORMALIZER = (
 
 
 def in_order_of(names: Sequence[str], stages: Sequence[Stage]) -> Assumed:
-    """Of a module that a user wrote, whose table says which layers there are, not how they are
-    used."""
+    """Return what is assumed of a module that a user wrote: its table says which layers there are,
+    not how they are used."""
     chain = " > ".join(name or "the first" for name in names)
     order = (
         f"its layers one behind the other, {shown(chain)}, each used once and none past another "
@@ -345,7 +360,7 @@ def in_order_of(names: Sequence[str], stages: Sequence[Stage]) -> Assumed:
 
 
 def whole(document: Any, key: str) -> int:
-    """A count of the document; 0 where it has none."""
+    """Return a count of the document, 0 where it has none."""
     value = document.get(key)
     number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
     is_count = isinstance(number, int | float) and 0 <= number < 2**32
@@ -360,7 +375,7 @@ def has_tables(*names: str) -> Callable[[Any], bool]:
     return lambda document: all(isinstance(document.get(name), Mapping) for name in names)
 
 
-# What a table has, and who wrote it then; the first that fits.
+# Tests of a table, and its reader. The first that fits counts.
 LIBRARIES: tuple[tuple[Callable[[Any], bool], Callable[[Any, Given], ForeignPolicy]], ...] = (
     (has_tables("actor_state_dict"), rsl_rl),
     (has_tables("model_state_dict"), old_rsl_rl),
@@ -376,8 +391,11 @@ LIBRARIES: tuple[tuple[Callable[[Any], bool], Callable[[Any, Given], ForeignPoli
 def policy_in(
     document: Any, given: Given, *, is_cleanrl: bool = False, keeps_order: bool = True
 ) -> ForeignPolicy:
-    """The policy of what torch.save or safetensors wrote; is_cleanrl: its name says so;
-    keeps_order: its tensors come in the order in which their module made them."""
+    """Return the policy of what torch.save or safetensors wrote.
+
+    is_cleanrl: the file's name says so. keeps_order: its tensors come in the order in which their
+    module made them.
+    """
     is_list = isinstance(document, list) and bool(document)
     if is_list:  # CleanRL's TD3 and DDPG: actor and critics, one by one
         document = document[0]

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from rltools_host.documents import printable, shown
 from rltools_host.files import parse_json
 from rltools_host.policies.importing.pickles import (
-    MOST_DIMENSIONS,
+    MAX_DIMENSIONS,
     Array,
-    Made,
+    Call,
     Persistent,
     UnreadableError,
     array_of,
@@ -30,15 +30,20 @@ from rltools_host.policies.importing.pickles import (
 from rltools_host.runs.checkpoint import MAXIMUM_HEADER_BYTES
 
 LONGEST_REASON = 200
-MOST_ENTRIES = 10_000
-MOST_ENTRY_BYTES = 128_000_000
-MOST_BYTES = 512_000_000  # of all entries that are read
+MAX_ENTRIES = 10_000
+MAX_ENTRY_BYTES = 128_000_000
+MAX_BYTES = 512_000_000  # of all entries that are read
 DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, struct.error)
-STRANGE = (NotImplementedError, RuntimeError, OverflowError)  # a compression, or a password
+STRANGE = (
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+)  # of an unknown compression, or a password
 
 
 class Archive:
-    """Reads entries whole; UnreadableError where one is damaged, too large or not there."""
+    """A zip archive whose entries are read whole, with UnreadableError where one is damaged, too
+    large or missing."""
 
     def __init__(self, data: bytes) -> None:
         try:
@@ -46,8 +51,8 @@ class Archive:
             entries = self._zip.infolist()
         except (*DAMAGES, *STRANGE):
             raise UnreadableError("it is a damaged zip archive") from None
-        if len(entries) > MOST_ENTRIES:
-            raise UnreadableError(f"its zip archive has more than {MOST_ENTRIES:,} entries")
+        if len(entries) > MAX_ENTRIES:
+            raise UnreadableError(f"its zip archive has more than {MAX_ENTRIES:,} entries")
         self.names = [entry.filename for entry in entries]
         self._known = set(self.names)
         self._bytes = 0
@@ -60,24 +65,24 @@ class Archive:
             raise UnreadableError(f"its zip archive has no entry {shown(name)}")
         try:
             with self._zip.open(name) as entry:
-                data = entry.read(MOST_ENTRY_BYTES + 1)  # never more, whatever the header says
+                data = entry.read(MAX_ENTRY_BYTES + 1)  # never more, whatever the header says
         except DAMAGES:
             raise UnreadableError(f"the entry {shown(name)} of its archive is damaged") from None
         except STRANGE:
             raise UnreadableError(
-                f"the entry {shown(name)} of its archive is packed in a way that is not read"
+                f"the entry {shown(name)} of its archive is packed in a way that is not supported"
             ) from None
         self._bytes += len(data)
-        if len(data) > MOST_ENTRY_BYTES or self._bytes > MOST_BYTES:
+        if len(data) > MAX_ENTRY_BYTES or self._bytes > MAX_BYTES:
             raise UnreadableError(
-                f"it unpacks to more than is read, {MOST_ENTRY_BYTES:,} bytes an entry and "
-                f"{MOST_BYTES:,} in all"
+                f"it unpacks to more than {MAX_ENTRY_BYTES:,} bytes an entry, or "
+                f"{MAX_BYTES:,} in all"
             )
         return data
 
 
 def doubles(values: NDArray[Any], *, is_bfloat16: bool) -> Array:
-    """bfloat16 is the upper half of a float, in 16 bits."""
+    """Return the values in double precision. bfloat16 is the upper half of a float, in 16 bits."""
     if is_bfloat16:
         return (values.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return values.astype(np.float64)
@@ -85,7 +90,7 @@ def doubles(values: NDArray[Any], *, is_bfloat16: bool) -> Array:
 
 # -- PyTorch's checkpoints -------------------------------------------------------------------------
 
-# By the name of the storage's class.
+# By the storage's class.
 STORAGES = {
     "DoubleStorage": "<f8",
     "FloatStorage": "<f4",
@@ -100,19 +105,19 @@ STORAGES = {
 }
 REBUILT = ("torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state")
 DEEPEST = 12
-MOST_VALUES = 1_000_000  # that the pickle's dicts and lists have, counted where they are met
-MOST_ELEMENTS = 50_000_000  # of all tensors together
+MAX_VALUES = 1_000_000  # of the pickle's dicts and lists, counted each time they occur
+MAX_ELEMENTS = 50_000_000  # of all tensors together
 OLD_FORMAT = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19"  # of torch.save before 1.6
 
 
 def data_pickle(archive: Archive) -> str | None:
-    """The entry that describes the tensors; None where the archive is none of PyTorch's."""
+    """Return the entry that describes the tensors, or None where the archive is not PyTorch's."""
     found = [name for name in archive.names if name.split("/")[1:] == ["data.pkl"]]
     return found[0] if len(found) == 1 else None
 
 
 def read_torch(archive: Archive) -> Any:
-    """Dicts, lists, numbers and texts as they are, tensors as arrays."""
+    """Return dicts, lists, numbers and texts unchanged, and tensors as arrays."""
     name = data_pickle(archive)
     if name is None:
         raise UnreadableError("its zip archive is none of PyTorch's, it has no one data.pkl")
@@ -128,7 +133,7 @@ def read_torch(archive: Archive) -> Any:
 
 
 class _Reader:
-    """Makes arrays of the tensors that a pickle describes, within bounds."""
+    """A reader of the tensors that a pickle describes, within bounds."""
 
     def __init__(self, archive: Archive, folder: str) -> None:
         self.archive, self.folder = archive, folder
@@ -137,17 +142,17 @@ class _Reader:
         self.elements = 0
 
     def plain(self, value: Any, depth: int) -> Any:
-        """The value with arrays for tensors, and None for what is of no use here."""
+        """Return the value with arrays for tensors, and None for what is of no use here."""
         self.values += 1
-        if self.values > MOST_VALUES:
-            raise UnreadableError(f"it has more than {MOST_VALUES:,} values")
+        if self.values > MAX_VALUES:
+            raise UnreadableError(f"it has more than {MAX_VALUES:,} values")
         if depth > DEEPEST:
             return None
         if isinstance(value, dict):
             return {key: self.plain(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.plain(item, depth + 1) for item in value]
-        if not isinstance(value, Made):
+        if not isinstance(value, Call):
             return value if isinstance(value, str | int | float) else None
         if value.name in REBUILT and isinstance(value.arguments, tuple) and value.arguments:
             return self.plain(value.arguments[0], depth + 1)
@@ -172,18 +177,20 @@ class _Reader:
             numbers = (offset, *size, *stride)
             if any(type(number) is not int or number < 0 for number in numbers):
                 raise ValueError
-            if len(size) != len(stride) or len(size) > MOST_DIMENSIONS or type(key) is not str:
+            if len(size) != len(stride) or len(size) > MAX_DIMENSIONS or type(key) is not str:
                 raise ValueError
         except (TypeError, ValueError, AttributeError, KeyError):
-            raise UnreadableError("a tensor in it has a type or a place that is not read") from None
+            raise UnreadableError(
+                "a tensor in it has a type or offset that is not supported"
+            ) from None
         flat = self.storage(key, dtype)
         elements = math.prod(size)
         self.elements += elements
         last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
         if elements and (last >= flat.size or elements > flat.size):
             raise UnreadableError("a tensor in it does not lie within its storage")
-        if self.elements > MOST_ELEMENTS:
-            raise UnreadableError(f"it has more than {MOST_ELEMENTS:,} numbers")
+        if self.elements > MAX_ELEMENTS:
+            raise UnreadableError(f"it has more than {MAX_ELEMENTS:,} numbers")
         if elements == 0:
             return np.zeros(0)
         steps = [step * dtype.itemsize for step in stride]
@@ -212,7 +219,7 @@ DTYPES = {
 
 
 def is_safetensors(data: bytes) -> bool:
-    """By how it begins: the header's length, and the header."""
+    """Return whether the data begins with the length of a header, and a header."""
     return data[8:9] == b"{" and 2 <= int.from_bytes(data[:8], "little") <= MAXIMUM_HEADER_BYTES
 
 
@@ -232,7 +239,7 @@ def read_safetensors(data: bytes) -> tuple[dict[str, Array], dict[str, str]]:
 
 def _tensor(entry: Mapping[str, Any]) -> Array:
     kind, shape = entry["dtype"], entry["shape"]
-    if kind not in DTYPES or len(shape) > MOST_DIMENSIONS:
-        raise UnreadableError("a tensor in it has a type or a shape that is not read")
+    if kind not in DTYPES or len(shape) > MAX_DIMENSIONS:
+        raise UnreadableError("a tensor in it has a type or a shape that is not supported")
     numbers = np.frombuffer(entry["data"], DTYPES[kind]).reshape(shape)
     return doubles(numbers, is_bfloat16=kind == "BF16")

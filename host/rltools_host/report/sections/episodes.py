@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rltools_host.policies.episodes import Episode
-from rltools_host.policies.evaluation import MOST_WORST, Evaluation
+from rltools_host.policies.evaluation import MAX_WORST, Evaluation
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report import markup, picture
 from rltools_host.report.markup import Panel, Section, Values, number, table, text, thousands
@@ -153,13 +153,14 @@ def all_episodes(data: RunData) -> Section | None:
 
 def worst_table(evaluation: Evaluation) -> str:
     """Return a table of the worst episodes, with the start values that differ the most."""
-    if evaluation.episodes <= MOST_WORST:
+    if evaluation.episodes <= MAX_WORST:
         return ""
     rows = []
-    for worst in evaluation.worst():
-        which, start = evaluation.begun_from(worst)
-        end = "terminated" if worst["terminated"] else "cut off"
-        rows.append((which, number(worst["return"], 1), number(worst["steps"]), end, start))
+    for index in evaluation.worst():
+        which, start = evaluation.begun_from(index)
+        outcome = evaluation.outcomes[index]
+        end = "terminated" if outcome.terminated else "cut off"
+        rows.append((which, number(outcome.episode_return, 1), number(outcome.steps), end, start))
     heads = ("worst episodes", "return", "steps", "ended", "began from")
     return table(heads, rows, columns=("number", "number", "number", "soft"))
 

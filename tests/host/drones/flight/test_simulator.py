@@ -107,7 +107,7 @@ def test_a_policy_sees_its_own_last_actions_and_sums() -> None:
     weights = rng.standard_normal((24, 4)).astype(np.float32) * np.float32(0.2)
     image = parse_policy(image_of([("tanh", weights, np.zeros(4, np.float32))], wider))
     _, (trace,) = fly(image, SHORT, WORST, 5, traced=True)
-    history = History(image.place_inputs, 4)
+    history = History(image.added_inputs, 4)
     acted = trace[trace["status"] == 0]
     assert len(acted) > 50
     for sample in acted:

@@ -25,13 +25,13 @@ from rltools_host.policies.frameworks import encode_safetensors, pytorch_module
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import sampled
 from rltools_host.policies.importing.onnx_files import GROUP, policy_in
-from rltools_host.policies.importing.pickles import Made, Named, UnreadableError
-from rltools_host.policies.importing.place import Place, place_of_contract
+from rltools_host.policies.importing.pickles import Call, Global, UnreadableError
 from rltools_host.policies.importing.proof import image_of, normalized_stages
 from rltools_host.policies.importing.reading import read_foreign
 from rltools_host.policies.importing.run import Imported, ImportRequest, read_policy
 from rltools_host.policies.importing.sbx import function_name
 from rltools_host.policies.importing.state_dicts import Given
+from rltools_host.policies.importing.target import Target, target_of_contract
 
 needs_onnx = pytest.mark.skipif(
     not tools.group_is_installed(GROUP), reason=f"the group {GROUP} of packages is not installed"
@@ -115,17 +115,17 @@ def test_what_an_archive_states_is_read(name: str) -> None:
     a range of 4."""
     contract = "pendulum" if name.startswith("sbx") else "quadrotor"
     imported = read_policy(ImportRequest(FOLDER / f"{name}.zip", contract=contract))
-    given = imported.image.evaluate(sampled(imported.place.contract, 1000))
+    given = imported.image.evaluate(sampled(imported.target.contract, 1000))
     assert np.abs(given - np.load(FOLDER / f"{name}.npy")).max() <= 2e-6
     assert [each for each in imported.assumed if "normalizer" not in each] == []
 
 
-def jax_function(kind: str, name: str, module: str) -> Made:
+def jax_function(kind: str, name: str, module: str) -> Call:
     if kind == "custom_jvp":
         state = {"__module__": module, "__name__": name}
-        return Made(Named("jax._src.custom_derivatives.custom_jvp"), (), state)
-    code = Made(Named("cloudpickle.cloudpickle._make_function"), (None, {"__name__": module}))
-    return Made(Named("jaxlib._jax.PjitFunction"), (), {"function_name": name, "fun": code})
+        return Call(Global("jax._src.custom_derivatives.custom_jvp"), (), state)
+    code = Call(Global("cloudpickle.cloudpickle._make_function"), (None, {"__name__": module}))
+    return Call(Global("jaxlib._jax.PjitFunction"), (), {"function_name": name, "fun": code})
 
 
 @pytest.mark.parametrize("kind", ["PjitFunction", "custom_jvp"])
@@ -133,8 +133,8 @@ def test_a_function_is_known_by_its_name_only_where_it_is_jaxs(kind: str) -> Non
     """A user's own that is called tanh, or compiled, is none of these."""
     assert function_name(jax_function(kind, "silu", "jax._src.nn.functions")) == "silu"
     assert function_name(jax_function(kind, "tanh", "__main__")) == "a function of the user's"
-    exact = (Named("jax._src.nn.functions.gelu"), (), {"approximate": False}, None)
-    assert function_name(Made(Named("functools.partial"), (), exact)) == "exact gelu"
+    exact = (Global("jax._src.nn.functions.gelu"), (), {"approximate": False}, None)
+    assert function_name(Call(Global("functools.partial"), (), exact)) == "exact gelu"
     assert function_name(exact[0]) == "gelu"  # approximated, and refused
 
 
@@ -172,7 +172,7 @@ def test_a_module_that_is_no_chain_is_said_and_disproven(used: Any, tmp_path: Pa
     assert order.startswith('its layers one behind the other, "0 > 1 > 2", each used once')
     assert order.endswith("state it by a model of ONNX or by --recorded FILE")
     assert scaling.endswith("state it by --actions scaled or --actions same")
-    seen = sampled(place_of_contract("pendulum").contract, 200)
+    seen = sampled(target_of_contract("pendulum").contract, 200)
     recorded = tmp_path / "recorded.npz"
     np.savez(recorded, observations=seen, actions=2 * used(seen, weights))
     proven = ImportRequest(
@@ -184,7 +184,7 @@ def test_a_module_that_is_no_chain_is_said_and_disproven(used: Any, tmp_path: Pa
 
 def test_the_word_on_actions_counts_behind_a_tanh(tmp_path: Path) -> None:
     path, _ = table(tmp_path / "a.safetensors")
-    seen = sampled(place_of_contract("pendulum").contract, 50)
+    seen = sampled(target_of_contract("pendulum").contract, 50)
 
     def given(actions: str) -> Imported:
         said = Given("tanh", "tanh")
@@ -340,10 +340,10 @@ def test_what_is_exported_comes_back_with_the_same_bits(
     recurrence = ours.recurrence
     interval_us = ours.step_interval_us if recurrence is None else recurrence.trained_interval_us
     assert policy.step_interval_us == interval_us
-    place = Place(ours.inputs)  # with what a place adds to an observation
-    stages = normalized_stages(policy, place.contract, None)
+    target = Target(ours.inputs)  # with what a place adds to an observation
+    stages = normalized_stages(policy, target.contract, None)
     between = interval_us // ours.step_interval_us
-    back = image_of(stages, place, policy, "back", "0" * 64, between)
+    back = image_of(stages, target, policy, "back", "0" * 64, between)
     assert back.shape == ours.shape
     seen = sampled(ours.inputs, 100)
     begun, theirs = ours.runner.begin(1), back.runner.begin(1)

@@ -13,7 +13,6 @@ from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import sampled
 from rltools_host.policies.importing.onnx_files import GROUP, policy_in
 from rltools_host.policies.importing.pickles import UnreadableError
-from rltools_host.policies.importing.place import Place
 from rltools_host.policies.importing.proof import (
     EPISODE_STEPS,
     LARGEST_DIFFERENCE,
@@ -24,6 +23,7 @@ from rltools_host.policies.importing.proof import (
 )
 from rltools_host.policies.importing.run import read_policy
 from rltools_host.policies.importing.sbx import jax_layers
+from rltools_host.policies.importing.target import Target
 from rltools_host.policies.onnx_model import encode_onnx
 
 
@@ -38,7 +38,7 @@ def test_the_image_gives_the_librarys_actions(golden: Golden) -> None:
     imported = read_policy(golden.request())
     assert imported.policy.library == golden.library
     assert imported.image.shape == golden.shape
-    contract = imported.place.contract
+    contract = imported.target.contract
     actions = np.load(golden.recorded).astype(float)
     assert actions.shape == (SAMPLES, len(contract.actions))
     low, high = ranges_of(contract.actions)
@@ -57,7 +57,7 @@ def test_the_image_gives_the_librarys_actions_in_time(golden: Golden) -> None:
     assert imported.image.shape == golden.shape
     (proof,) = imported.proofs
     assert (proof.count, proof.episodes) == (SAMPLES, SAMPLES // EPISODE_STEPS)
-    contract = imported.place.contract
+    contract = imported.target.contract
     observations = sampled(contract, SAMPLES).reshape(-1, EPISODE_STEPS, len(contract.observations))
     actions = np.load(golden.recorded).reshape(-1, EPISODE_STEPS, len(contract.actions))
     low, high = ranges_of(contract.actions)
@@ -78,7 +78,7 @@ def test_the_image_gives_the_librarys_outputs_and_choices(golden: GoldenChoices)
     imported = read_policy(golden.request())
     assert imported.policy.library == golden.library
     assert imported.image.shape == golden.shape
-    contract = imported.place.contract
+    contract = imported.target.contract
     count = len(contract.actions)
     recorded = np.load(golden.recorded)
     assert recorded.shape == (SAMPLES, count + output_dim(contract.actions))
@@ -88,7 +88,7 @@ def test_the_image_gives_the_librarys_outputs_and_choices(golden: GoldenChoices)
     assert (imported.image.evaluate(observations) == recorded[:, :count]).all()
     for chosen in recorded[:, :count].T:  # one that is always the same would prove little
         assert (np.unique(chosen, return_counts=True)[1] >= SAMPLES / 10).sum() > 1
-    assert all(proof.alike == SAMPLES for proof in imported.proofs)
+    assert all(proof.same_choices == SAMPLES for proof in imported.proofs)
     assert imported.proofs[0].line().endswith(", 1,000 choices the same")
     parse_policy(imported.image.data).verify()
 
@@ -99,7 +99,7 @@ def test_the_image_gives_the_librarys_outputs_and_choices(golden: GoldenChoices)
 )
 def test_other_layers_of_jax_than_dense_ones_are_refused(names: tuple[str, ...], last: int) -> None:
     table = {name: {"kernel": np.eye(2), "bias": np.zeros(2)} for name in (*names, "log_std")}
-    with pytest.raises(UnreadableError, match=r"^its actor has other layers than dense ones"):
+    with pytest.raises(UnreadableError, match=r"^its actor has layers other than dense ones"):
         jax_layers({"params": table}, "tanh", "identity", last)
 
 
@@ -110,15 +110,15 @@ def test_what_is_exported_as_onnx_comes_back(name: str) -> None:
     image = parse_policy(sample_images()[name])
     policy = policy_in(encode_onnx(image))
     assert policy.is_normalized is False or image.layers[-1].activation == "tanh"
-    place = Place(image.contract)
-    stages = normalized_stages(policy, place.contract, None)
-    back = image_of(stages, place, policy, "back", image.state_sha256)
+    target = Target(image.contract)
+    stages = normalized_stages(policy, target.contract, None)
+    back = image_of(stages, target, policy, "back", image.state_sha256)
     assert back.shape == image.shape
     assert [layer.activation for layer in back.layers] == [
         layer.activation for layer in image.layers
     ]
     np.testing.assert_allclose(
-        np.clip(back.output(sampled(place.contract, 100)), -1, 1),
-        np.clip(image.output(sampled(place.contract, 100)), -1, 1),
+        np.clip(back.output(sampled(target.contract, 100)), -1, 1),
+        np.clip(image.output(sampled(target.contract, 100)), -1, 1),
         atol=1e-6,
     )

@@ -121,7 +121,7 @@ def test_the_order_of_layers(parts: Any, keeps_order: bool, order: list[str]) ->
         ((dense("a", 3, 8), gru("gru", 7, 8)), "its layers follow on each other in no order"),
         (
             tuple(gru(f"gru{i}", 3, 3) for i in range(4)),
-            "it has 4 recurrent modules among 4: at most 3 among 32 are taken",
+            "it has 4 recurrent modules among 4: at most 3 among 32 are supported",
         ),
         (
             (gru("gru", 3, 3), *(dense(f"d{i}", 3, 3) for i in range(32))),
@@ -186,6 +186,6 @@ def test_more_layers_than_anybody_looks_at_are_refused_at_once() -> None:
         *(gru(f"a.{i}", 1, 1) for i in range(33)), *(dense(f"b.{i}", 1, 1) for i in range(33))
     )
     for find, prefix in ((recurrent_under, "a."), (layers_under, "b.")):
-        with pytest.raises(UnreadableError, match="it has 33 layers, and from 1 to 32 are taken"):
+        with pytest.raises(UnreadableError, match="it has 33 layers, and 1 to 32 are supported"):
             find(many, prefix)
         assert find(many, "c.") == []

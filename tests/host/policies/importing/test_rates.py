@@ -11,14 +11,14 @@ import pytest
 from faster_tasks import SWINGS_HZ
 from rltools_host.policies.importing.faults import Finding, Search
 from rltools_host.policies.importing.network import Dense, ForeignPolicy, Recurrent, Stage
-from rltools_host.policies.importing.place import Place, place_of_environment
 from rltools_host.policies.importing.proof import image_of
+from rltools_host.policies.importing.target import Target, target_of_environment
 from rltools_host.tree import TREE
 
 
-def place_of(task: str, taken: int) -> Place:
+def target_of(task: str, taken: int) -> Target:
     some = ForeignPolicy("a library", (Dense(np.ones((taken, 1)), np.zeros(1)),), algorithm="ppo")
-    return place_of_environment(f"gym:{TREE.root / 'tests/fakes/faster_tasks.py'}:{task}", some)
+    return target_of_environment(f"gym:{TREE.root / 'tests/fakes/faster_tasks.py'}:{task}", some)
 
 
 def swinging(step_s: float) -> list[Stage]:
@@ -46,9 +46,9 @@ def named(finding: Finding, times: int, rate_hz: float) -> None:
     "times", [2, *(pytest.param(times, marks=pytest.mark.exhaustive) for times in (5, 10))]
 )
 def test_a_policy_that_counts_its_steps(times: int) -> None:
-    place = place_of("Metronome", 1)
+    target = target_of("Metronome", 1)
     policy = ForeignPolicy("a library", tuple(swinging(0.005 * times)), is_normalized=True)
-    image = image_of(list(policy.stages), place, policy, "swinging", "0" * 64)
-    finding = Search(image, place).run()
+    image = image_of(list(policy.stages), target, policy, "swinging", "0" * 64)
+    finding = Search(image, target).run()
     named(finding, times, 200 / times)
     assert finding.restored > 30 > 5 * finding.returns.mean()

@@ -11,10 +11,9 @@ import pytest
 
 from rltools_host.errors import UsageError
 from rltools_host.policies.importing import run as importing
-from rltools_host.policies.importing.faults import Finding, Hypothesis, is_bad, is_fault
+from rltools_host.policies.importing.faults import is_bad, is_fault
 from rltools_host.policies.importing.network import Dense, ForeignPolicy, Normalize
 from rltools_host.policies.importing.run import (
-    ImportRequest,
     rate_of,
     steps_between,
     with_normalizer,
@@ -37,13 +36,13 @@ def test_rates_that_are_the_places(rate_hz: float | None) -> None:
 @pytest.mark.parametrize(("rate_hz", "steps"), [(50.0, 2), (50.4, 2), (20.0, 5), (1.0, 100)])
 def test_a_state_may_move_on_more_slowly_than_a_place_asks(rate_hz: float, steps: int) -> None:
     assert steps_between(rate_hz, HERE, may_differ=True) == steps
-    with pytest.raises(UsageError, match=r"Hz: name a place of its rate$"):
+    with pytest.raises(UsageError, match=r"Hz: name a contract or environment with its rate$"):
         steps_between(rate_hz, HERE, may_differ=False)
 
 
 @pytest.mark.parametrize("rate_hz", [200.0, 66.7, 51.0, 45.0])
 def test_a_rate_that_is_no_whole_part(rate_hz: float) -> None:
-    with pytest.raises(UsageError, match=r"a place of its rate, or of a whole multiple of it$"):
+    with pytest.raises(UsageError, match=r"with its rate, or a whole multiple of it$"):
         steps_between(rate_hz, HERE, may_differ=True)
 
 
@@ -52,8 +51,8 @@ def test_a_rate_that_is_no_whole_part(rate_hz: float) -> None:
     [
         (101.1, "the policy is for 101.1 Hz, and here is asked at 100 Hz"),
         (98.9, "the policy is for 98.9 Hz"),
-        *((wrong, "a rate is a number above 0") for wrong in (0.0, -1.0, np.inf, np.nan)),
-        *((wrong, "a step takes at most 600 s") for wrong in (1e-9, 1e-320)),
+        *((wrong, "a rate is a number above 0") for wrong in (0.0, np.nan)),
+        (1e-320, "a step takes at most 600 s"),
     ],
 )
 def test_rates_that_are_not(rate_hz: float, sentence: str) -> None:
@@ -86,14 +85,6 @@ def test_a_normalizer_comes_in_front(monkeypatch: pytest.MonkeyPatch) -> None:
     other = ForeignPolicy("a library", (Dense(np.ones((3, 1)), np.zeros(1)),))
     with pytest.raises(UsageError, match="another number of observations than the policy"):
         with_normalizer(other, Path("n"), b"")
-
-
-def test_one_place_is_named() -> None:
-    for words in ({}, {"contract": "a", "environment": "b"}):
-        with pytest.raises(UsageError, match="by one of --contract NAME and --environment NAME"):
-            importing.read_policy(ImportRequest(Path("f"), **words))
-    with pytest.raises(UsageError, match='--actions "other": choose same or scaled'):
-        importing.read_policy(ImportRequest(Path("f"), contract="a", actions="other"))
 
 
 # -- a fault -------------------------------------------------------------------------------------
@@ -132,21 +123,3 @@ def test_a_fault_stands_out(
     usual: np.ndarray, restored: np.ndarray, idle: float, is_one: bool
 ) -> None:
     assert is_fault(usual, restored, idle, SCORES) is is_one
-
-
-def test_a_finding_in_words() -> None:
-    first = "in Cart: return 5.0 ± 1.0 over 4 episodes, 0.0 with no action"
-    found = Finding(returns(5, 1), 0.0, 20)
-    assert found.lines("Cart") == [first]
-    reason = "none of 20 likely faults is the reason"
-    bad = Finding(returns(5, 1), 0.0, 20, is_bad=True)
-    assert bad.lines("Cart") == [first, f"that is not better than no action, and {reason}"]
-    bare = Finding(returns(5, 1), 0.0, 20, is_bad=True, has_normalizer=False)
-    assert bare.reason().startswith(f"{reason}; the file has no normalizer: ")
-    assert Finding(returns(5, 1), 0.0, 0, is_bad=True).lines("Cart") == [first]
-    fault = Hypothesis("its x is y", "give it x", lambda: pytest.fail("it is not flown"))
-    assert Finding(returns(5, 1), 0.0, 20, fault, 99.96, is_bad=True).lines("Cart") == [
-        first,
-        "likely fault, of 20 that were tried: its x is y",
-        "  with that, the return is 100.0: give it x",
-    ]

@@ -357,7 +357,7 @@ TEST_CASE("the deployed policy has the normalizer, and the bits of act()") {
   alignas(4) static std::uint8_t image[kPolicyImageBytes<PointPpo>];
   const std::uint8_t state_sha256[32] = {};
   build_policy_image(Generic{}, run.training, state_sha256, image);
-  static Policy<kPolicyImageBytes<PointPpo>, 64> deployed(policy_contract<Point<float>>());
+  static PolicyRunner<64, 0, kPolicyImageBytes<PointPpo>> deployed(policy_contract<Point<float>>());
   REQUIRE(deployed.accept(Generic{}, image, sizeof(image)).accepted());
   int clamped = 0, within = 0;
   for (int k = 0; k < 300; k++) {

@@ -19,7 +19,7 @@ struct PolicyVerdict {
 };
 
 // Where the parts of an image are that parse_policy() accepted. The image's bytes outlive this and
-// stay as they are: Policy in runtime.h sees to that.
+// stay as they are: PolicyRunner in runtime.h sees to that.
 struct PolicyView {
   const PolicyImageHeader* header;
   const PolicyImageRecurrence* recurrence;  // null in format 1: there is no hidden state

@@ -178,15 +178,31 @@ namespace detail {
 // scratch memory.
 typedef std::uint16_t __attribute__((__may_alias__)) AliasingIndex;
 constexpr std::uint32_t kSumIndex = 0x8000u;
+
+// The copy of an image that is checked and runs, which nobody else can write; with 0 bytes none.
+template <std::size_t Bytes>
+struct ImageCopy {
+  alignas(4) std::uint8_t bytes[Bytes] = {};
+  const std::uint8_t* take(const std::uint8_t* image, std::size_t count) {
+    if (count != 0) __builtin_memcpy(bytes, image, count);  // `image` may be null
+    return bytes;
+  }
+};
+template <>
+struct ImageCopy<0> {
+  const std::uint8_t* take(const std::uint8_t* image, std::size_t) { return image; }
+};
 }  // namespace detail
 
-// Runs one accepted image, in place, and nothing else. The image's bytes outlive it and do not
-// change (a slot's do not; Policy, below, has a copy of its own). It takes images that need at most
-// `ScratchFloats` (scratch_floats_to_accept; behind what it takes to run there is the hidden state,
-// and a float for every two past actions or sums), past actions of at most `HistoryTicks` ticks
-// ago, and sums and a hidden state where there is a history.
-template <std::size_t ScratchFloats, int HistoryTicks = 0>
-class PolicyRunner {
+// Runs one accepted image, and nothing else. With `ImageBytes` it copies an image of at most as
+// many bytes before it checks it; without, it runs the image in place, whose bytes outlive it and
+// do not change (a slot's do not). It takes images that need at most `ScratchFloats`
+// (scratch_floats_to_accept; behind what it takes to run there is the hidden state, and an index
+// for every two past actions or sums), past actions of at most `HistoryTicks` ticks ago, and sums
+// and a hidden state where there is a history. To keep the last good policy until the next one is
+// accepted takes two runners, or slots.h.
+template <std::size_t ScratchFloats, int HistoryTicks = 0, std::size_t ImageBytes = 0>
+class PolicyRunner : detail::ImageCopy<ImageBytes> {
  public:
   // What an accepted image may have at most.
   static constexpr std::size_t kMaxInputs = ScratchFloats / 2;
@@ -195,11 +211,13 @@ class PolicyRunner {
   PolicyRunner(const PolicyRunner&) = delete;
   PolicyRunner& operator=(const PolicyRunner&) = delete;
 
-  // All checks in order; `image` lies on a four-byte boundary. The policy that was here is given
-  // up.
+  // All checks in order; an image that is not copied lies on a four-byte boundary. The policy that
+  // was here is given up.
   template <class Device>
   PolicyVerdict accept(Device device, const std::uint8_t* image, std::size_t count) {
     is_accepted_ = false;
+    if (ImageBytes != 0 && count > ImageBytes) return {PolicyReason::too_large, 0};
+    image = detail::ImageCopy<ImageBytes>::take(image, count);
     PolicyVerdict verdict = parse_policy(image, count, view_);
     if (verdict.accepted()) verdict = check_contract(view_, contract_, std::uint32_t{HistoryTicks});
     if (verdict.accepted() && HistoryTicks == 0 && view_.recurrence != nullptr) {
@@ -343,35 +361,6 @@ class PolicyRunner {
   float scratch_[ScratchFloats] = {};
   PolicyView view_ = {};
   bool is_accepted_ = false;
-};
-
-// Memory for one policy: the image is copied into memory that nobody else can write, checked
-// there, and never changes while it acts. It holds an image of at most `ImageBytes`. To keep the
-// last good policy until the next one is accepted takes two of these, or slots.h.
-template <std::size_t ImageBytes, std::size_t ScratchFloats>
-class Policy {
- public:
-  explicit constexpr Policy(const PolicyContract& contract) : runner_(contract) {}
-
-  // All checks in order, on a copy of the image. The policy that was here is given up.
-  template <class Device>
-  PolicyVerdict accept(Device device, const std::uint8_t* image, std::size_t count) {
-    runner_.give_up();
-    if (count > ImageBytes) return {PolicyReason::too_large, 0};
-    if (count != 0) __builtin_memcpy(image_, image, count);  // no bytes may be nowhere
-    return runner_.accept(device, image_, count);
-  }
-
-  const PolicyView* view() const { return runner_.view(); }
-
-  template <class Device>
-  ActionSource act(Device device, const float* observation, float* action) {
-    return runner_.act(device, observation, action);
-  }
-
- private:
-  PolicyRunner<ScratchFloats> runner_;
-  alignas(4) std::uint8_t image_[ImageBytes] = {};
 };
 
 }  // namespace rlt

@@ -9,13 +9,13 @@ import pytest
 
 from rltools_host.build.description import Channel
 from rltools_host.policies.contract import Contract
-from rltools_host.policies.importing.network import Dense, Normalize, run
-from rltools_host.policies.importing.place import (
+from rltools_host.policies.importing.corrections import (
     Correction,
     blocks_of,
     corrected,
     known_corrections,
 )
+from rltools_host.policies.importing.network import Dense, Normalize, run
 
 CHANNELS = tuple(
     Channel(name, unit, -1, 1)
