@@ -21,7 +21,7 @@ import typer
 
 from rltools_host.boards import push as boards
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
-from rltools_host.boards.policy_session import PROGRAM, PolicyPlace
+from rltools_host.boards.policy_session import PROGRAM, PolicyTarget
 from rltools_host.boards.push import PushRequest, PushResult
 from rltools_host.build import firmware, tools
 from rltools_host.build.native import host_library
@@ -79,7 +79,7 @@ REST_S = 9.0  # without training, on an idle machine of two cores
 @dataclass(frozen=True)
 class AdaptRequest:
     log: Path
-    place: PolicyPlace
+    target: PolicyTarget
     mass_kg: float | None = None
     rotor_x_m: float | None = None
     rotor_y_m: float | None = None
@@ -95,18 +95,18 @@ class AdaptRequest:
         return TrainingRequest(recipe.experiment, "host", self.seed, steps, out=self.out)
 
     def push_of(self, run: str) -> PushRequest:
-        return PushRequest(run, self.place, self.trial_s, self.confirm)
+        return PushRequest(run, self.target, self.trial_s, self.confirm)
 
     def check(self) -> None:
-        """What can be known before anything is built or begun."""
+        """Raise UsageError for what can be known before anything is built or begun."""
         fitting.require_airframe(self.mass_kg, self.rotor_x_m, self.rotor_y_m)
         if not 0.0 <= self.least <= 1.0:
             raise UsageError(f"--least {self.least:g}: a rate lies between 0 and 1")
-        policies_of(self.place).check_push(self.push_of(""))
+        policies_of(self.target).check_push(self.push_of(""))
 
 
 def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
-    """Adapts, prints what happens and returns the keys that `--json` prints."""
+    """Adapt, print what happens, and return the keys that `--json` prints."""
     began = time.monotonic()
     from rltools_host.drones.fitting.log import read_log
 
@@ -115,18 +115,18 @@ def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
     output, stream = streams(json_output)
     tools.ensure_group(fitting.GROUP)
     built = build(request)
-    look_at_board(request.place)
+    look_at_board(request.target)
     with Interruption(again=signal.SIG_DFL):
         document = Adaptation(request, log, built, cast(IO[str], stream), began).carry_out()
-    lines = closing_lines(document, request.place)
+    lines = closing_lines(document, request.target)
     say(cast(IO[str], stream), *lines)
-    note_its_end(request.place)
+    note_its_end(request.target)
     close(output, document if json_output else None, document["run"])
     return document
 
 
 def build(request: AdaptRequest) -> dict[Recipe, Built]:
-    """What is not up to date, before anything begins: of either recipe, as the log will choose."""
+    """Build both recipes before anything begins, as the log will choose one."""
     built = {}
     for recipe in (QUICK, SLOW):
         plan = make_plan(request.training(recipe))
@@ -137,20 +137,21 @@ def build(request: AdaptRequest) -> dict[Recipe, Built]:
     return built
 
 
-def look_at_board(place: PolicyPlace) -> None:
-    """Whether it is there and free. One that is started for the push is built only."""
-    if not place.is_crazyflie:
-        board = place.described_board()
-        if place.ends_with_command(board):
+def look_at_board(target: PolicyTarget) -> None:
+    """Raise an error unless the board is there and free. A board that is started for the push is
+    only built."""
+    if not target.is_crazyflie:
+        board = target.described_board()
+        if target.ends_with_command(board):
             firmware.build_firmware(board, CONTRACT, PROGRAM)
             return
-    found = policies_of(place).policies_on(place)
+    found = policies_of(target).policies_on(target)
     if found.contract != CONTRACT:
         raise BoardMismatchError(
-            f'the board on {place.port or place.board} acts by the contract "{found.contract}", '
+            f'the board on {target.port or target.board} acts by the contract "{found.contract}", '
             f"and a drone's policy by {CONTRACT}: flash it with that one"
         )
-    boards.require_free(found.slots, found.armed, place, place.board)
+    boards.require_free(found.slots, found.armed, target, target.board)
 
 
 class Adaptation:
@@ -170,7 +171,7 @@ class Adaptation:
         self._began = began
         self._notes: list[str] = []
         self._document: dict[str, Any] = {"log": str(log.path), "log_sha256": log.sha256}
-        board = request.place.board
+        board = request.target.board
         self._screen = make_steps_screen(
             f"{near_path(log.path)} to {board}: {duration_text(request.steps)}",
             [
@@ -184,7 +185,7 @@ class Adaptation:
         )
 
     def carry_out(self) -> dict[str, Any]:
-        """The keys of `--json`; an error has those that are known as its details."""
+        """Return the keys of `--json`; an error has those that are known as its details."""
         try:
             with self._ends_without_push(FIT) as step:
                 result = self._fit(step)
@@ -209,7 +210,7 @@ class Adaptation:
 
     @contextlib.contextmanager
     def _ends_without_push(self, name: str) -> Iterator[Step]:
-        """A step before the push; where it fails, that says that nothing was pushed."""
+        """Run a step before the push; an error of it says that nothing was pushed."""
         try:
             with self._screen.step(name) as step:
                 yield step
@@ -272,14 +273,15 @@ class Adaptation:
             raise self._not_passed(flown, folder)
 
     def _find_entry(self, step: Step, folder: RunFolder) -> None:
-        """What flight controllers refuse follows from it, not whether it is pushed."""
+        """Measure the entry envelope, by which flight controllers refuse; the push does not depend
+        on it."""
         gate, _ = gate_for(load_gate(ENTRY), folder)
         envelope = self._flown(step, gate, folder, "some ten thousand short flights").envelope
         assert envelope is not None
         step.text = entry_text(envelope)
 
     def _flown(self, step: Step, gate: Gate, folder: RunFolder, what: str) -> GateResult:
-        """The flights of a gate, which are kept in the run's folder."""
+        """Fly a gate, and keep its flights in the run's folder."""
         image = read_run_policy(folder)
         image.verify()
         self._screen.say(step, what)
@@ -304,7 +306,7 @@ class Adaptation:
     def _push(self, step: Step, run: str) -> None:
         request = self._request
         try:
-            outcome: PushResult = policies_of(request.place).push(
+            outcome: PushResult = policies_of(request.target).push(
                 request.push_of(run),
                 lambda line: self._screen.say(step, line),
                 lambda done, whole: self._screen.progress(step, done / whole if whole else 1.0),
@@ -312,17 +314,17 @@ class Adaptation:
         except KeyboardInterrupt:  # of one in the trial, the push itself says what came of it
             raise Interrupted("interrupted before the trial: the board acts as before") from None
         except RltError as error:
-            place = request.place
-            port = ["--port", place.port] if place.port else []
-            again = command_line("push", near_path(Path(run)), "--board", place.board, *port)
+            target = request.target
+            port = ["--port", target.port] if target.port else []
+            again = command_line("push", near_path(Path(run)), "--board", target.board, *port)
             error.args = (f"{error}; the policy passed its gate, `{again}` pushes it again",)
             raise
         self._document |= asdict(outcome)
-        step.text = f"{outcome.reason}, in slot {outcome.slot} of {request.place.board}"
+        step.text = f"{outcome.reason}, in slot {outcome.slot} of {request.target.board}"
 
 
 class TrainingStep(Screen):
-    """Shows a run as a step."""
+    """A screen that shows a run as a step."""
 
     def __init__(self, view: TrainingView, step: Step, screen: StepsScreen) -> None:
         super().__init__(view)
@@ -345,17 +347,17 @@ class TrainingStep(Screen):
 
 
 def duration_text(steps: int | None) -> str:
-    """Of both recipes, as the log decides which one it is."""
+    """Return the duration of both recipes, as the log decides which one it is."""
     quick, slow = (REST_S + (steps or each.steps) / each.steps_per_s for each in (QUICK, SLOW))
     return f"about {quick:.0f} s on an idle machine, {slow:.0f} s for a drone that turns slowly"
 
 
-def closing_lines(document: Mapping[str, Any], place: PolicyPlace) -> list[str]:
+def closing_lines(document: Mapping[str, Any], target: PolicyTarget) -> list[str]:
     run, total_s = near_path(Path(document["run"])), document["seconds"]["total"]
     if document["activated"]:
         lines = [f"{total_s:.2f} s from the log to the confirmed policy"]
     else:
-        keep, drop = place.trial_commands
+        keep, drop = target.trial_commands
         lines = [f"{total_s:.2f} s from the log to the board, where it is {document['reason']}"]
         lines += [f"  keep it:  {keep}", f"  drop it:  {drop}"]
     lines += [f"  run   {run}", f"  next  {command_line('report', run)}"]
@@ -391,18 +393,20 @@ def command(
     no_confirm: NoConfirm = False,
     json_output: Json = False,
 ) -> None:
-    """It fits the drone's parameters to the log, trains a policy on this machine for drones within
-    their intervals, flies it through 1,000 held-out flights of that drone, measures what it may be
-    handed in flight, and pushes it: the board checks it, tries it, and keeps it if it has this
-    machine's bits. The first step that fails ends all; then nothing is pushed, or the board returns
-    to the previous policy.
+    """Fit the drone's parameters to the log, train a policy on this machine for drones within their
+    intervals, fly it through 1,000 held-out flights of that drone, measure what it may be handed in
+    flight, and push it: the board checks it, tries it, and keeps it if it has this machine's bits.
+    The first step that fails ends all; then nothing is pushed, or the board returns to the previous
+    policy.
 
-    A policy commands fractions of the greatest thrust, so mass and size need not be known.
-    Rotors that do not form a square need --rotor-x and --rotor-y.
+    A policy commands fractions of the greatest thrust, so mass and size need not be known. Rotors
+    that do not form a square need --rotor-x and --rotor-y.
     """
-    place = PolicyPlace(board, port, CONTRACT)
+    target = PolicyTarget(board, port, CONTRACT)
     confirm = not no_confirm
     run(
-        AdaptRequest(log, place, mass, rotor_x, rotor_y, seed, steps, out, least, trial_s, confirm),
+        AdaptRequest(
+            log, target, mass, rotor_x, rotor_y, seed, steps, out, least, trial_s, confirm
+        ),
         json_output,
     )

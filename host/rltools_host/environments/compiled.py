@@ -1,6 +1,5 @@
-"""The compiled environments behind Gymnasium's interfaces: one (gymnasium.Env), or many that are
-stepped in one call (gymnasium.vector.VectorEnv); and the names by which Gymnasium makes them.
-"""
+"""The compiled environments behind Gymnasium's interfaces: one (gymnasium.Env), or many in one call
+(gymnasium.vector.VectorEnv); their registration with Gymnasium."""
 
 from __future__ import annotations
 
@@ -33,8 +32,8 @@ AUTORESETS = {AutoresetMode.SAME_STEP: SAME_STEP, AutoresetMode.NEXT_STEP: NEXT_
 
 
 def space_of(channels: tuple[Channel, ...]) -> gymnasium.Space[Any]:
-    """The channels' ranges, float32 of shape (number of channels,); Discrete of one choice,
-    MultiDiscrete of several."""
+    """Return the space of the channels: a Box of their ranges, float32; Discrete for one choice,
+    MultiDiscrete for several."""
     counts = [len(channel.choices) for channel in channels]
     if any(counts):
         one = len(counts) == 1
@@ -58,7 +57,7 @@ def require_no_options(options: dict[str, Any] | None) -> None:
 
 
 class Compiled:
-    """What an environment over a batch tells of it."""
+    """An environment over a batch: its library and channels."""
 
     _batch: Batch
 
@@ -68,12 +67,12 @@ class Compiled:
 
     @property
     def observation_channels(self) -> tuple[Channel, ...]:
-        """Name, unit and range of each element of an observation."""
+        """Return name, unit and range of each element of an observation."""
         return self.library.observations
 
     @property
     def action_channels(self) -> tuple[Channel, ...]:
-        """Name, unit and range of each element of an action."""
+        """Return name, unit and range of each element of an action."""
         return self.library.actions
 
 
@@ -131,36 +130,39 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.spec = gymnasium.registry.get(NAMESPACE + library.name)
-        self._actions = action_place(self._batch)
+        self._actions = action_view(self._batch)
         self._was_reset = False
 
     @property
     def states(self) -> NDArray[Any]:
-        """The simulators' states, (num_envs), with the fields of the environment's State by their
-        names. After writing there, call observe()."""
+        """Return the simulators' states, (num_envs), with the fields of the environment's State by
+        their names.
+
+        After writing there, call observe().
+        """
         return self._batch.states
 
     @property
     def final_observations(self) -> Float32Array:
-        """(num_envs, channels), with SAME_STEP; the rows whose episode ended in the last step
-        count."""
+        """Return the last observations, (num_envs, channels), with SAME_STEP; only rows whose
+        episode ended in the last step are valid."""
         return self._batch.final_observations
 
     @property
     def privileged_observations(self) -> Float32Array:
-        """(num_envs, n), what the core's critics see beside the policy's observations; n is 0 for
-        most environments."""
+        """Return (num_envs, n) values for the core's critics, beside the policy's observations; n
+        is 0 for most environments."""
         return self._batch.privileged_observations
 
     def observe(self) -> Float32Array:
-        """The observations of the present states."""
+        """Return the observations of the present states."""
         self._batch.observe()
         return self._batch.observations.copy() if self.copy else self._batch.observations
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Float32Array, dict[str, Any]]:
-        """First observations; UsageError where the seed is not below 2^32."""
+        """Return the first observations; raise UsageError if the seed is not below 2^32."""
         require_no_options(options)
         if seed is not None:  # one for all environments
             seed = checked_seed(seed)
@@ -173,8 +175,10 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
     def step(
         self, actions: Float32Array
     ) -> tuple[Float32Array, Float32Array, BoolArray, BoolArray, dict[str, Any]]:
-        """Observations, rewards, terminations, truncations and infos; UsageError where the actions
-        are not (num_envs, channels)."""
+        """Return observations, rewards, terminations, truncations and infos.
+
+        Raises UsageError unless the actions are (num_envs, channels).
+        """
         if not self._was_reset:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
         put_actions(self._actions, actions, self.library.name)
@@ -191,7 +195,7 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         )
 
     def _final_infos(self) -> dict[str, Any]:
-        """As Gymnasium's vector environments have them: an array of rows, or None."""
+        """Return the infos of Gymnasium's vector environments: an array of rows, or None."""
         ended = self._batch.terminated | self._batch.truncated
         final = np.full(self.num_envs, None, object)
         rows = self._batch.final_observations
@@ -205,14 +209,15 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         }
 
 
-def action_place(batch: Batch) -> NDArray[Any]:
-    """Where a batch has its actions: (count) of one choice, else (count, channels)."""
+def action_view(batch: Batch) -> NDArray[Any]:
+    """Return a view of the batch's actions: (count) of one choice, else (count, channels)."""
     channels = batch.library.actions
     return batch.actions[:, 0] if len(channels) == 1 and channels[0].choices else batch.actions
 
 
 def begin(batch: Batch, seed: int | None, was_reset: bool, random: np.random.Generator) -> None:
-    """Episodes of this seed; without one the next episodes, or at first those of any seed."""
+    """Begin episodes of this seed; without one the next episodes, or at first those of a random
+    seed."""
     if seed is not None:
         batch.reset(seed)
     elif was_reset:
@@ -238,13 +243,14 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
 
     @property
     def states(self) -> NDArray[Any]:
-        """The simulator's state, (1), with the fields of the environment's State by their names."""
+        """Return the simulator's state, (1), with the fields of the environment's State by their
+        names."""
         return self._batch.states
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Float32Array, dict[str, Any]]:
-        """The first observation; UsageError where the seed is not below 2^32."""
+        """Return the first observation; raise UsageError if the seed is not below 2^32."""
         require_no_options(options)
         if seed is not None:
             seed = checked_seed(seed)
@@ -255,8 +261,10 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
         return observation, {}
 
     def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
-        """Observation, reward, terminated, False and nothing; UsageError where the action has
-        another shape."""
+        """Return observation, reward, terminated, False and nothing.
+
+        Raises UsageError if the action has another shape.
+        """
         batch = self._batch
         put_actions(batch.actions.reshape(self.action_space.shape), action, self.library.name)
         batch.step()
@@ -265,7 +273,7 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
 
 
 def register() -> None:
-    """Gives Gymnasium the names rlt/...; nothing is built before one is made."""
+    """Register the names rlt/... with Gymnasium; nothing is built before one is made."""
     for environment in list_environments():
         if environment.gymnasium_id not in gymnasium.registry:
             gymnasium.register(

@@ -211,7 +211,7 @@ class Boasting(FakeFileServer):
     [
         (0xFFFF_FFFF, {}, "268,435,456"),
         (LARGEST_FILE_BYTES + 1, {}, "268,435,456"),
-        (11, {"most_bytes": 10}, "10"),
+        (11, {"max_bytes": 10}, "10"),
     ],
 )
 def test_a_size_that_no_file_has_is_refused(
@@ -227,7 +227,7 @@ def test_a_size_that_no_file_has_is_refused(
         transfer.download("/a", **options)
     assert server.sessions == {}
     server.stated = 10
-    assert transfer.download("/a", most_bytes=10) == bytes(10)
+    assert transfer.download("/a", max_bytes=10) == bytes(10)
 
 
 def test_losses_of_a_long_download_do_not_add_up() -> None:

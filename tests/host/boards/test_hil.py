@@ -13,7 +13,7 @@ import pytest
 from policy_samples import sample_images
 from rltools_host.boards import hil
 from rltools_host.boards.hil import HilRequest
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.build.boards import load_board
 from rltools_host.errors import BoardMismatchError, RefusedError, UsageError, VerificationError
 from rltools_host.policies.image import parse_policy
@@ -31,7 +31,7 @@ def test_bounds_of_a_request() -> None:
     ):
         with pytest.raises(UsageError):
             hil.check_request(board, port, samples, inputs)
-    request = HilRequest(PolicyPlace("host"))
+    request = HilRequest(PolicyTarget("host"))
     assert (request.run, request.samples, request.inputs, request.which) == (
         *(None, None),
         *(1000, "last"),
@@ -63,9 +63,9 @@ def test_emulated_boards_take_fewer_samples_than_real_ones() -> None:
 
 
 def test_each_board_is_a_request() -> None:
-    request = HilRequest(PolicyPlace("host"), "mine", 5, 6)
+    request = HilRequest(PolicyTarget("host"), "mine", 5, 6)
     assert hil.boards_of(request) == [request]
-    each = hil.boards_of(HilRequest(PolicyPlace("all-emulated"), "mine", 5, 6))
+    each = hil.boards_of(HilRequest(PolicyTarget("all-emulated"), "mine", 5, 6))
     names = [one.place.board for one in each]
     assert names[0] == "host"
     assert "qemu-cortex-m7" in names
@@ -80,7 +80,7 @@ def test_what_is_missing(missing: list[str], text: str, monkeypatch: pytest.Monk
 
 
 def test_a_board_of_others_has_no_footprint() -> None:
-    place = PolicyPlace("host", "/dev/x")
+    place = PolicyTarget("host", "/dev/x")
     assert hil.footprint_of(load_board("host"), place) is None
 
 
@@ -147,7 +147,7 @@ def checked(
     image = made(
         place_inputs_at=lambda fingerprint: ("input", fingerprint) if fingerprint else None
     )
-    asked = HilRequest(PolicyPlace("host"), "mine", **request)
+    asked = HilRequest(PolicyTarget("host"), "mine", **request)
     identity = made(fingerprint=77, experiment="quadrotor")
     result = hil.check_session(asked, image, board, identity, lambda *given: shown.append(given))
     assert done[0] == ("parity", policies, image, ("input", 77), asked.inputs)
@@ -211,7 +211,7 @@ def test_the_policy_is_brought_to_the_board_or_is_there(
     monkeypatch.setattr(hil, "read_run_policy", read)
     monkeypatch.setattr(hil, "acting_policy", acting)
     monkeypatch.setattr(hil, "check_session", lambda *given: given)
-    place = PolicyPlace("host")
+    place = PolicyTarget("host")
     request = HilRequest(place, run, which="best")
     shown: list[Any] = []
 

@@ -12,14 +12,10 @@ from programs import output_of
 from rltools_host.build.boards import load_board
 from rltools_host.build.description import Channel
 from rltools_host.checks import compiled
-from rltools_host.checks.findings import (
-    FAULT,
+from rltools_host.checks.findings import FAULT, CompiledRequest, Examination, Finding, Learning
+from rltools_host.checks.memory import (
     SCRATCH,
     SLOT,
-    CompiledRequest,
-    Examination,
-    Finding,
-    Learning,
     fits,
     parts_of,
     policy_fits,
@@ -98,10 +94,10 @@ def test_a_good_environment_has_nothing_to_mend(
     found = examined(library, "", monkeypatch)
     assert found.findings == []
     assert len(found.passed) == 10
-    assert found.figures["steps"] == 2560
-    assert found.figures["episode_steps_mean"] == 40
-    assert found.figures["steps_per_s"] > 1000
-    assert found.figures["hidden"] == [16, 16]
+    assert found.figures.steps == 2560
+    assert found.figures.episode_steps_mean == 40
+    assert found.figures.steps_per_s > 1000
+    assert found.figures.hidden == [16, 16]
 
 
 def test_an_action_that_is_alike_at_both_ends_counts(

@@ -13,7 +13,7 @@ import pytest
 from policy_samples import patched, sample_images
 from rltools_host.boards.messages import PolicySlot
 from rltools_host.boards.policies import Slots
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import BoardPolicies, PushResult
 from rltools_host.commands import policies
 from rltools_host.policies.contract import (
@@ -27,7 +27,7 @@ from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import with_entry
 
 SHA, STATE = 32 * "ab", 32 * "cd"
-PLACE = PolicyPlace("host")
+PLACE = PolicyTarget("host")
 
 
 def slot(number: int, use: int = 1, **changes: Any) -> PolicySlot:
@@ -185,8 +185,8 @@ def test_a_board_that_ends_with_the_command_is_noted(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(PolicyPlace, "keeps_policies", lambda *_: keeps)
-    policies.note_its_end(PolicyPlace(name))
+    monkeypatch.setattr(PolicyTarget, "keeps_policies", lambda *_: keeps)
+    policies.note_its_end(PolicyTarget(name))
     said = capsys.readouterr().err
     assert said.startswith(f"note: {name} ends with this command, and its policies") == is_noted
     assert bool(said) == is_noted
