@@ -32,7 +32,7 @@ HOST = Address(255, 190)
 EVERYONE = Address(0, 0)
 ANSWER_TIMEOUT_S = 1.0  # then a request is sent again
 ANSWER_LIMIT_S = 15.0  # then the board is taken for lost; a step on an emulated board takes a while
-LARGEST_U8 = 255  # repetitions of a command that are told apart: who waits may repeat it for hours
+LARGEST_U8 = 255  # repetitions of a command that differ: a waiting client may repeat it for hours
 Value = TypeVar("Value")
 
 
@@ -98,7 +98,7 @@ class Connection:
         self.dialect = dialect
         self.target = target
         self.clock = clock
-        # Whether the board may be silent now, as it waits for somebody who has time yet.
+        # Whether the board may be silent now, as it waits for an environment server.
         self.is_excused: Callable[[], bool] = lambda: False
         self.decoder = FrameDecoder(dialect)
         self.bytes_received = 0

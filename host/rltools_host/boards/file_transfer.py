@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator
 from rltools_host.boards.connection import EVERYONE, Connection, MessageQueue
 from rltools_host.boards.file_parts import Keeping, Part
 from rltools_host.boards.file_requests import (
+    PATIENCE,
     Channel,
-    FileRequests,
+    Pace,
+    PendingRequests,
     SessionClosedError,
     answers,
     reason_of,
@@ -32,6 +34,8 @@ from rltools_host.boards.messages import (
 )
 from rltools_host.errors import (
     BoardMismatchError,
+    FileNotThereError,
+    LinkLostError,
     RltError,
     VerificationError,
 )
@@ -55,10 +59,12 @@ class Reopened(Exception):
     """A sign that the file was opened again: requests have another session's number from now on."""
 
 
-class FileTransfer(FileRequests):
+class FileTransfer:
     """Transfers of whole files between the host's memory and the board.
 
     Nothing limits the time of a transfer as long as something new comes, however slow its link is.
+    Numbers of requests continue from one transfer to the next, and begin at random: an answer to an
+    earlier transfer, or to another program's, has other numbers.
     """
 
     def __init__(
@@ -67,7 +73,14 @@ class FileTransfer(FileRequests):
         reply_timeout_s: float = REPLY_TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(channel, reply_timeout_s, clock)
+        self._channel = channel
+        self._reply_timeout_s = reply_timeout_s
+        self._clock = clock
+        self._sequence = secrets.randbelow(0x10000)
+        self._path: str  # of the transfer
+        self._deadline: float
+        self._pace = Pace(reply_timeout_s)
+        self._under_way = PendingRequests(self._pace, clock)
         self._wish = secrets.randbelow(256)  # the session number that an open asks for
         # Of the transfer; the session has the number that the server's open answered.
         self._session: int
@@ -309,6 +322,127 @@ class FileTransfer(FileRequests):
         size = self._part.size
         if reason_of(reply) != Nak.INVALID_SESSION or self._open(Opcode.OPEN_FILE_RO) != size:
             raise self._refused(reply)
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def _request(
+        self, opcode: Opcode, session: int = 0, offset: int = 0, data: bytes = b""
+    ) -> Packet:
+        """Send a request until its answer comes; raise an error if the board refuses."""
+        reply = self._ask(opcode, session, offset, data)
+        if reply.opcode == Opcode.NAK:
+            raise self._refused(reply)
+        return reply
+
+    def _ask(
+        self,
+        opcode: Opcode,
+        session: int = 0,
+        offset: int = 0,
+        data: bytes = b"",
+        size: int | None = None,
+    ) -> Packet:
+        """Send a request until its answer comes; a board does not do a repeated one again."""
+        found: list[Packet] = []
+
+        def take(_: Packet, reply: Packet) -> bool:
+            found.append(reply)
+            return True
+
+        self._exchange(iter([self._next(opcode, session, offset, data, size)]), take)
+        return found[0]
+
+    def _exchange(
+        self,
+        requests: Iterator[Packet],
+        take: Callable[[Packet, Packet], bool],
+        take_other: Callable[[Packet], None] = lambda _: None,
+    ) -> None:
+        """Send requests, as many at once as the link carries, each until its answer comes.
+
+        `take` returns whether a packet is the answer.
+        """
+        under_way = self._under_way
+        under_way.drop()
+        waiting = next(requests, None)
+        while waiting is not None or under_way:
+            while waiting is not None and under_way.has_room:
+                self._channel.send(waiting.pack())
+                under_way.add(waiting)
+                waiting = next(requests, None)
+            reply = self._receive(under_way.patience_s)
+            if reply is not None:
+                request = under_way.of(reply)
+                if request is None or not answers(reply, request):
+                    take_other(reply)
+                elif take(request, reply):
+                    self._progressed()
+                    under_way.answered(reply)
+            for request in under_way.lost():
+                self._channel.send(request.pack())
+
+    def _send(
+        self,
+        opcode: Opcode,
+        session: int = 0,
+        offset: int = 0,
+        data: bytes = b"",
+        size: int | None = None,
+    ) -> Packet:
+        request = self._next(opcode, session, offset, data, size)
+        self._channel.send(request.pack())
+        return request
+
+    def _next(
+        self,
+        opcode: Opcode,
+        session: int = 0,
+        offset: int = 0,
+        data: bytes = b"",
+        size: int | None = None,
+    ) -> Packet:
+        # Two apart, as the answer to a request has the number between.
+        self._sequence = (self._sequence + 2) & 0xFFFF
+        return Packet(self._sequence, session, opcode, offset=offset, data=data, size=size)
+
+    def _receive(self, timeout_s: float) -> Packet | None:
+        """Return the next packet; None if none comes in this time."""
+        while (left_s := self._deadline - self._clock()) > 0.0:
+            payload = self._channel.receive(min(timeout_s, left_s))
+            if payload is None:
+                return None
+            if (packet := Packet.parse(payload)) is not None:
+                return packet
+        raise LinkLostError(
+            f"the board on {self._channel.description} stopped answering during the transfer of "
+            f"{self._path}: check the cable, then run the command again"
+        )
+
+    def _begin(self, path: str) -> None:
+        self._path = path
+        self._progressed()
+
+    def _progressed(self) -> None:
+        """Extend the deadline, as something new has come."""
+        patience_s = PATIENCE * max(self._reply_timeout_s, self._pace.usual_s / 2)
+        self._deadline = self._clock() + patience_s
+
+    def _refused(self, reply: Packet) -> RltError:
+        code = reason_of(reply)
+        if code in (Nak.INVALID_SESSION, Nak.END_OF_FILE):  # asked for is only what was stated
+            return SessionClosedError(
+                f"the board on {self._channel.description} closed {self._path} during its "
+                "transfer, as it does after a reset, a long silence or the end of a trial: check "
+                "the cable, then run the command again"
+            )
+        reason = Nak(code).name.lower().replace("_", " ") if code in set(Nak) else f"error {code}"
+        remedy = "flash it with firmware of this revision"
+        if code == Nak.NO_SESSIONS_AVAILABLE:
+            remedy = "end the other program that transfers its files, then run the command again"
+        kind = FileNotThereError if code == Nak.FILE_NOT_FOUND else BoardMismatchError
+        return kind(
+            f"the board on {self._channel.description} refuses {self._path}: {reason}; {remedy}"
+        )
 
 
 class FileClient:

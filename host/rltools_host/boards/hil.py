@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rltools_host.boards.file_transfer import POLICY_PATH
 from rltools_host.boards.hil_result import HilResult, measure_cost
@@ -172,8 +171,8 @@ def require_parity(result: HilResult) -> None:
     raise error
 
 
-def keep(result: dict[str, Any], run: str | None) -> None:
+def keep(result: HilResult, run: str | None) -> None:
     """Write the result into the run's folder, for the report."""
     if run is not None:
-        path = RunFolder.open(run).path / result_file(HIL, result["board"])
-        write_atomically(path, (json.dumps(result, indent=1) + "\n").encode())
+        path = RunFolder.open(run).path / result_file(HIL, result.board)
+        write_atomically(path, (json.dumps(result.document(), indent=1) + "\n").encode())

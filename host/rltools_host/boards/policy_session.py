@@ -34,8 +34,8 @@ CRAZYFLIE = "crazyflie"  # firmware of its own, see drones/vehicles/crazyflie.py
 class Storage(Enum):
     """The kinds of storage of a board that is started here."""
 
-    FILE = "its file, which is made"
-    COPY = "a copy of its file: for whoever only looks"
+    FILE = "its file, created if missing"
+    COPY = "a copy of its file, for commands that only look"
     MEMORY = "memory"
 
 
@@ -210,7 +210,7 @@ class Firmware:
 
 
 @dataclass(frozen=True)
-class Found:
+class StorageContent:
     """The content of a storage, as the firmware found it when it was started."""
 
     checksum: int  # of the firmware's contract
@@ -223,7 +223,7 @@ class Found:
         return self.slots.active is not None and not self.was_refused
 
 
-def look(firmware: Firmware, file: Path | None) -> Found:
+def look(firmware: Firmware, file: Path | None) -> StorageContent:
     """Return what the firmware finds in a storage, of which no byte is changed; or in an empty
     memory."""
     with copied(file) if file is not None else contextlib.nullcontext() as copy:
@@ -233,7 +233,9 @@ def look(firmware: Firmware, file: Path | None) -> Found:
             session, identity = firmware.connected(link)
             slots = session.policies.slots()
         after = b"" if copy is None else copy.read_bytes()
-    return Found(identity.fingerprint, slots, before != after and slots.last_drop == REFUSED)
+    return StorageContent(
+        identity.fingerprint, slots, before != after and slots.last_drop == REFUSED
+    )
 
 
 def require_kept(firmware: Firmware, file: Path) -> None:

@@ -251,7 +251,7 @@ class Examiner:
             return None
         return Finding(
             "hidden-state",
-            "an episode that goes on from its State differs from the one that was not left",
+            "an episode that is resumed from its State differs from the same one without a pause",
             "list in State whatever step() and observe() remember, and leave out static and global "
             "variables: else a checkpoint does not resume to the same bits",
         )

@@ -246,11 +246,11 @@ class Examiner:
             warnings.simplefilter("always")
             result = self.called(what, call, "as Gymnasium's checker called it")
         texts = [str(each.message) for each in caught]
-        said = [text[len(WARN) : -len(END)].strip() for text in texts if text.startswith(WARN)]
-        said = [text for text in said if not any(own in text for own in OWN_RULES)]
+        texts = [text[len(WARN) : -len(END)].strip() for text in texts if text.startswith(WARN)]
+        texts = [text for text in texts if not any(own in text for own in OWN_RULES)]
         if not isinstance(result, tuple) or len(result) != values:
-            raise StopExamination(Finding("interface", (said + refused)[0], INTERFACE))
-        return [Finding("interface", text, INTERFACE, ADVICE) for text in dict.fromkeys(said)]
+            raise StopExamination(Finding("interface", (texts + refused)[0], INTERFACE))
+        return [Finding("interface", text, INTERFACE, ADVICE) for text in dict.fromkeys(texts)]
 
     def play(self) -> None:
         """Play random actions; two kinds of them alternate, episode by episode."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from rltools_host.boards import push as boards
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
@@ -105,6 +106,22 @@ class AdaptRequest:
         policies_of(self.target).check_push(self.push_of(""))
 
 
+class StepResults(Struct, kw_only=True):
+    """The keys of `--json` that the steps before the push add, one after the other."""
+
+    log: str
+    log_sha256: str
+    spread: float | UnsetType = UNSET
+    run: str | UnsetType = UNSET
+    experiment: str | UnsetType = UNSET
+    seed: int | UnsetType = UNSET
+    step: int | UnsetType = UNSET
+    gate: str | UnsetType = UNSET
+    success_rate: float | UnsetType = UNSET
+    interval: tuple[float, float] | UnsetType = UNSET
+    causes: dict[str, int] | UnsetType = UNSET
+
+
 def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
     """Adapt, print what happens, and return the keys that `--json` prints."""
     began = time.monotonic()
@@ -170,7 +187,7 @@ class Adaptation:
         self._built = built
         self._began = began
         self._notes: list[str] = []
-        self._document: dict[str, Any] = {"log": str(log.path), "log_sha256": log.sha256}
+        self._results = StepResults(log=str(log.path), log_sha256=log.sha256)
         board = request.target.board
         self._screen = make_steps_screen(
             f"{near_path(log.path)} to {board}: {duration_text(request.steps)}",
@@ -196,9 +213,9 @@ class Adaptation:
             with self._ends_without_push(ENTRY) as step:
                 self._find_entry(step, RunFolder.open(run))
             with self._screen.step(PUSH) as step:
-                self._push(step, run)
+                pushed = self._push(step, run)
         except RltError as error:
-            error.details = {**self._document, **error.details}
+            error.details = {**to_builtins(self._results), **error.details}
             raise
         finally:
             self._screen.close()
@@ -206,7 +223,7 @@ class Adaptation:
                 aside(f"note: {note}")
         seconds = {step.name: step.seconds for step in self._screen.steps.values()}
         seconds["total"] = time.monotonic() - self._began
-        return {**self._document, "seconds": seconds}
+        return {**to_builtins(self._results), **asdict(pushed), "seconds": seconds}
 
     @contextlib.contextmanager
     def _ends_without_push(self, name: str) -> Iterator[Step]:
@@ -218,8 +235,8 @@ class Adaptation:
             error.args = (f"{error}; nothing was pushed",)
             raise
         except KeyboardInterrupt:
-            run = self._document.get("run")
-            kept = f"; the policy is in {near_path(Path(run))}" if run else ""
+            run = self._results.run
+            kept = f"; the policy is in {near_path(Path(run))}" if isinstance(run, str) else ""
             raise Interrupted(f"interrupted in the step {name}, nothing was pushed{kept}") from None
 
     def _fit(self, step: Step) -> FitResult:
@@ -235,7 +252,7 @@ class Adaptation:
             f"greatest thrust {result.thrust_to_weight:.2f} times the weight, "
             f"intervals within ± {100 * result.spread:.0f} %"
         )
-        self._document["spread"] = result.spread
+        self._results.spread = result.spread
         return result
 
     def _train(self, step: Step, result: FitResult) -> str:
@@ -251,20 +268,19 @@ class Adaptation:
         done = train(training, lambda view: TrainingStep(view, step, self._screen))
         run = near_path(Path(done["run"]))
         step.text = f"{done['step']:,} steps of {recipe.experiment}, in {run}"
-        self._document |= {name: done[name] for name in ("run", "experiment", "seed", "step")}
-        return str(done["run"])
+        results = self._results
+        results.run, results.experiment = str(done["run"]), done["experiment"]
+        results.seed, results.step = done["seed"], done["step"]
+        return results.run
 
     def _fly_gate(self, step: Step, folder: RunFolder, result: FitResult) -> None:
         gate = gate_of(result)
         flown = self._flown(step, gate, folder, f"{gate.episodes:,} flights of the fitted drone")
         share = flown.all
         low, high = share.interval
-        self._document |= {
-            "gate": gate.name,
-            "success_rate": share.rate,
-            "interval": [low, high],
-            "causes": dict(share.causes),
-        }
+        results = self._results
+        results.gate, results.success_rate = gate.name, share.rate
+        results.interval, results.causes = (low, high), dict(share.causes)
         step.text = (
             f"{percent(share.rate)} of {share.flights:,} flights succeed, 95 % interval "
             f"{percent(low)} to {percent(high)}"
@@ -303,7 +319,7 @@ class Adaptation:
             f"{near_path(folder.path)}"
         )
 
-    def _push(self, step: Step, run: str) -> None:
+    def _push(self, step: Step, run: str) -> PushResult:
         request = self._request
         try:
             outcome: PushResult = policies_of(request.target).push(
@@ -319,8 +335,8 @@ class Adaptation:
             again = command_line("push", near_path(Path(run)), "--board", target.board, *port)
             error.args = (f"{error}; the policy passed its gate, `{again}` pushes it again",)
             raise
-        self._document |= asdict(outcome)
         step.text = f"{outcome.reason}, in slot {outcome.slot} of {request.target.board}"
+        return outcome
 
 
 class TrainingStep(Screen):

@@ -259,7 +259,7 @@ def check_one(request: HilRequest, layers: bool) -> tuple[dict[str, Any], RltErr
         result = hil.check_board(request, line.show)
     finally:
         line.clear()
-    hil.keep(result.document(), request.run)
+    hil.keep(result, request.run)
     if layers:
         show_layers(result)
     try:

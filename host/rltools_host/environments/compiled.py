@@ -92,7 +92,7 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
 
     What environment i draws depends on the seed, on i and on its episode's number or the step: the
     episodes are those of training with this seed, and the first ones those of a larger number of
-    environments. reset() without a seed goes on with the next episode of each.
+    environments. reset() without a seed continues with the next episode of each.
 
     With copy=False all arrays returned are the same ones at each call, and the next call
     overwrites them; nothing is allocated where no episode ends.

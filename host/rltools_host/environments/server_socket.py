@@ -40,7 +40,7 @@ from rltools_host.runs.task import Task
 
 MAGIC, VERSION = 0x45544C52, 3
 GREETING = struct.Struct("=4I16s")  # magic, version, observation_dim, action_dim, task
-SPEAKER = struct.Struct("=2I")  # its beginning: who speaks this version
+GREETING_HEAD = struct.Struct("=2I")  # its beginning, magic and version
 REQUEST = struct.Struct("=4I")  # request, slot, seed, count; then the actions
 ANSWER = struct.Struct("=If2I")  # answer, reward, terminated, truncated; then the observation
 ASKED_STEP = 2  # else a reset is requested
@@ -161,7 +161,7 @@ def serve(connection: socket.socket, player: Player, task: Task) -> None:
     greeting = connection.recv(GREETING.size, socket.MSG_WAITALL)
     expected = greeting_of(task)
     if greeting != expected:
-        if greeting[: SPEAKER.size] == expected[: SPEAKER.size]:
+        if greeting[: GREETING_HEAD.size] == expected[: GREETING_HEAD.size]:
             player.refuse("the program that was started was compiled for another task")
         return
     connection.sendall(greeting)

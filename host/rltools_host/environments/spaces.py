@@ -87,8 +87,8 @@ def action_space(environment: Any, name: str, algorithm: str) -> Any:
         for count in choice_counts(space):
             if not 2 <= count <= MOST_CHOICES:
                 raise UsageError(
-                    f"{name} has an action of {count} choices: from 2 to {MOST_CHOICES} can be "
-                    "trained"
+                    f"{name} has an action of {count} choices: from 2 to {MOST_CHOICES} are "
+                    "supported"
                 )
     return space
 
@@ -219,8 +219,8 @@ def mask_of(info: Any, task: Task, where: str, *, ends: bool = False) -> NDArray
         return np.zeros(0, np.float32)
     if given is None:
         raise MaskFault(
-            f'{where} returned no info["{KEY}"], and the first reset did: return it from each reset '
-            "and step"
+            f'{where} returned no info["{KEY}"], and the first reset did: return it from each '
+            "reset and step"
         )
     mask = np.asarray(given)
     if mask.shape != (task.mask_count,) or mask.dtype.kind not in "iub":

@@ -1,5 +1,6 @@
 """A task from the user's request and its environment: its spaces, rate and length of episodes, and
-the names of a table of channels."""
+the names of a table of channels.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +35,9 @@ from rltools_host.environments.spaces import (
     action_kind,
     action_space,
     box,
-    returns_mask,
     mask_channels,
     observation_bounds,
+    returns_mask,
 )
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.runs.task import (

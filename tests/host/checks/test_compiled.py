@@ -36,7 +36,7 @@ FAULTS = (
     ("nan-reward", "finite", "the reward was nan after step 8, from place_m=", "divide"),
     ("range", "range", "place left its range -3 to 3 m in ", "widen the range"),
     ("deterministic", "deterministic", "gave other episodes, from reset() on", "RandomStream"),
-    ("hidden-state", "hidden-state", "goes on from its State differs", "list in State"),
+    ("hidden-state", "hidden-state", "resumed from its State differs", "list in State"),
     ("hidden-state", "influence", "influence each other", "keep in State"),
     ("incomplete-reset", "incomplete-reset", "reset() leaves speed_m_s as", "set every field"),
     ("idle-action", "idle-action", "brake changes neither", "leave it out"),
