@@ -1,9 +1,4 @@
-"""What a connected board must do, with its program infer: `pytest tests/hil --hil`.
-
-Each board that `rlt boards` finds connected is tested; RLT_HIL_BOARD and RLT_HIL_PORT name another
-one, such as an emulated board of `rlt emulate`. A board that policies fly, as a Crazyflie, is none
-of them. What is pushed stays on the board.
-"""
+"""A connected board with the program infer: `pytest tests/hil --hil`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which link a board is given, and an emulated board's, which ends with its emulator."""
+"""The link that a board gets, and an emulated board's, which ends with its emulator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROGRAM = Path("folder/program")
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """What would be opened."""
+    """Return the links that would be opened."""
     found: list[tuple[Any, ...]] = []
     for name in ("open_link", "ProcessLink", "EmulatedLink"):
         monkeypatch.setattr(

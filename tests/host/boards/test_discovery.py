@@ -1,4 +1,4 @@
-"""Which devices and ports are there, and how long one is waited for."""
+"""The devices and ports of connected boards."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def test_a_file_whose_bursts_are_lost_is_read() -> None:
 
 
 def test_each_transfer_has_its_own_patience() -> None:
-    """What one has waited for is not counted to the next."""
+    """The time that one transfer has waited does not count for the next."""
     dead: list[bool] = []
     channel = ScriptedChannel(b"x" * 400_000, lambda _: bool(dead))
     transfer = FileTransfer(channel, 1.0, lambda: channel.now_s)

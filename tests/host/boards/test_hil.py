@@ -1,4 +1,4 @@
-"""What `rlt hil` asks of a board, and refuses, before and after anything is compared."""
+"""Requests of `rlt hil`: which policy is meant, and what is refused."""
 
 from __future__ import annotations
 

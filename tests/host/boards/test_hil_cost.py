@@ -1,4 +1,4 @@
-"""What a policy costs: samples from a board, and what is made of them."""
+"""The cost of a policy: samples from a board, and their statistics."""
 
 from __future__ import annotations
 

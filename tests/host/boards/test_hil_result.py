@@ -1,4 +1,4 @@
-"""What was found of a board, for people and as JSON, from documents made by hand."""
+"""The result of `rlt hil`, from documents made by hand."""
 
 from __future__ import annotations
 

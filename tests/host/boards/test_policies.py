@@ -162,7 +162,7 @@ def test_a_roll_back_to_the_same_image_in_the_other_slot(
 def test_what_does_not_act_is_not_rolled_back(
     board: ScriptedPolicies, session: BoardSession
 ) -> None:
-    """As a trial that the board has dropped by itself."""
+    """A trial that the board has dropped by itself does not act."""
     board.put(SlotUse.PREVIOUS, NEW, 1)
     assert session.policies.roll_back(NEW_SHA).active is not None
     assert board.numbers == []
@@ -237,7 +237,7 @@ def test_a_refused_image_is_named(board: ScriptedPolicies, session: BoardSession
 def test_an_upload_that_may_not_begin(
     board: ScriptedPolicies, session: BoardSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What has changed since the push began is named; what cannot be is the files' own sentence."""
+    """A change since the push began is named; else the files' own sentence stands."""
     board.armed = True
     with pytest.raises(RefusedError, match="refuses to take the policy: it is armed"):
         session.policies.upload(NEW, NEW_SHA)
@@ -302,7 +302,7 @@ def test_the_answer_to_another_observation_is_passed_over(
 
 
 def enumerators(name: str) -> list[str]:
-    """Of an enumeration in policy/slots.h or policy/format.h."""
+    """Return the names of an enumeration in policy/slots.h or policy/format.h."""
     folder = TREE.include / "rltools" / "policy"
     source = "".join((folder / file).read_text() for file in ("slots.h", "format.h"))
     body = re.search(rf"enum class {name} : std::uint8_t {{(.*?)}};", source, re.DOTALL)

@@ -34,7 +34,7 @@ QUADROTOR = sample_images()["remembering_quadrotor_4"]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Of the boards' files: `_own_policies` in conftest.py."""
+    """Return the folder of the boards' files: `_own_policies` in conftest.py."""
     return tmp_path / "policies"
 
 
@@ -55,7 +55,7 @@ def active(place: PolicyTarget = HERE) -> str | None:
 
 
 def own_file(folder: Path, image: bytes = PENDULUM) -> Path:
-    """By the checksum of what the image is made for, but for its past actions."""
+    """Return the file by the checksum of the image's contract, without its past actions."""
     contract = parse_policy(image).contract.without_place_inputs()
     return folder / f"{contract.checksum:08x}.bin"
 
@@ -79,7 +79,7 @@ def test_the_contract_and_not_its_name_says_where_policies_are(run: Path, folder
 
 
 def test_a_policy_of_another_contract_of_this_name_is_kept(run: Path, folder: Path) -> None:
-    """As where a task of Gymnasium's has got other channels under the same name."""
+    """A task of Gymnasium's may have got other channels under the same name."""
     sha256 = push_here(run)
     confirmed = contents(folder)[own_file(folder).name][0]
     file = folder / "quadrotor.bin"  # by the old name of the other contract
@@ -163,7 +163,7 @@ def test_looking_makes_nothing(folder: Path) -> None:
 
 
 def test_looking_changes_no_byte(run: Path, folder: Path) -> None:
-    """Where a start would write: the trial of a board that was ended is over."""
+    """A start would write here: the trial of a board that was ended is over."""
     sha256 = push_here(run)
     image = sample_images()["small_pendulum"]
     candidate = parse_policy(image).sha256

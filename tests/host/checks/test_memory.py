@@ -1,4 +1,4 @@
-"""What lies in a board's memories, in bytes that are counted by hand."""
+"""The content of a board's memories, in bytes that are counted by hand."""
 
 from __future__ import annotations
 

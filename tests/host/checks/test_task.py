@@ -159,7 +159,8 @@ def test_a_range_is_open_at_either_end(low: Any, high: Any, named: str) -> None:
 
 
 class Shared(Faulty):
-    """What all of them have in common, each of which is as it should be alone."""
+    """An environment that is right alone, and shares state or random numbers with others of its
+    class."""
 
     shares = ""
     common: dict[str, float] = {}  # noqa: RUF012

@@ -502,7 +502,10 @@ def lose_a_layer(action: Action) -> Action:
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
-    [(flip_a_bit, "example 0, its action is [0-9a-f]{8}, here"), (lose_a_layer, "it has 2 layers")],
+    [
+        (flip_a_bit, "the action differs: example 0 gives [0-9a-f]{8}, here"),
+        (lose_a_layer, "the number of layers differs: example 0 runs through 2, here 3"),
+    ],
 )
 def test_other_bits_are_rolled_back(
     runs: list[Path], monkeypatch: pytest.MonkeyPatch, change: Any, sentence: str
@@ -529,7 +532,9 @@ def test_other_bits_in_a_hidden_layer_are_rolled_back(
         "layer_checksums",
         lambda self, values: (layers(self, values)[0] ^ 1, *layers(self, values)[1:]),
     )
-    with pytest.raises(VerificationError, match=r"example 0, layer 0 has .*; no policy acts"):
+    with pytest.raises(
+        VerificationError, match=r"layer 1 of 3 differs: example 0 .*; no policy acts"
+    ):
         push_here(runs[0])
     assert uses() == ["empty", "empty"]
 

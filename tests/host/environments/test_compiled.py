@@ -277,7 +277,7 @@ def test_threads_give_the_same_bits() -> None:
 
 
 def test_threads_of_python_may_each_step_with_several() -> None:
-    """Where another has the library's threads, a caller does without."""
+    """While another caller has the library's threads, a caller computes alone."""
     alone = CompiledVectorEnv("Hopper-v4", 8)
     actions = actions_of(alone, 60)
     expected = rollout(alone, 5, actions)

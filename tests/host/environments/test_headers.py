@@ -1,4 +1,5 @@
-"""What is compiled of a task: named after its content, and of nothing that could be code."""
+"""The headers that are compiled of a task: named after their content, with no text that could be
+code."""
 
 from __future__ import annotations
 

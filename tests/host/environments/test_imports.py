@@ -1,4 +1,4 @@
-"""What a run says of its task imports nothing; what the user names does."""
+"""A run's own word imports nothing; what the user names is imported."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_what_the_user_names_is_imported_then_and_later(
 
 
 def test_a_new_run_names_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of that file, and of no other one."""
+    """The agreement is to that file, and to no other one."""
     monkeypatch.undo()  # the process that plays looks into the tree's own folder
     evil, other = (make_evil_file(tmp_path / name) for name in ("a", "b"))
     source = f"gym:{evil}:PendulumEnv"
@@ -220,7 +220,7 @@ def test_an_image_names_no_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_file_finds_what_lies_beside_it(tmp_path: Path) -> None:
-    """As Python does for a script, in each of the two processes that import it."""
+    """Each of the two processes that import it looks there, as Python does for a script."""
     make_evil_file(tmp_path / "tasks", "beside_it.py")
     file = tmp_path / "tasks" / "task.py"
     file.write_text("from beside_it import PendulumEnv\n")

@@ -1,4 +1,4 @@
-"""Which environments there are, and what is said where one cannot be had."""
+"""The environments of the core, their libraries and their settings."""
 
 from __future__ import annotations
 

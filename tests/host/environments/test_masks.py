@@ -65,7 +65,7 @@ def test_a_player_hands_on_what_is_allowed() -> None:
 
 
 def corridor(mask: Any, since: int = 0) -> type[Corridor]:
-    """Whose info is {} or has this mask, from step `since` on."""
+    """Return a class of corridors whose info is {} or has this mask, from step `since` on."""
 
     class Other(Corridor):
         steps = 0

@@ -1,4 +1,4 @@
-"""What plays the episodes, a thread or a process: how it begins, whom it answers, how it ends."""
+"""The environment server, a thread or a process: its start, its programs, its end."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_a_state_is_seen_through_its_file() -> None:
 
 
 class Played(EnvironmentServer):
-    """Whose calls the test makes."""
+    """A server whose calls the test makes."""
 
     def __init__(self) -> None:
         self.state = PlayState()

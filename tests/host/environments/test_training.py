@@ -204,7 +204,7 @@ def test_what_was_learnt_is_what_the_environment_did(tmp_path: Path) -> None:
 
 @pytest.mark.all  # a program for the other range; that it is another one: test_headers.py
 def test_two_trainings_of_one_name_at_once_are_of_their_own_ranges(tmp_path: Path) -> None:
-    """As threads, begun together; each environment asserts that its actions are within its box."""
+    """Two threads begin together; each environment asserts that its actions are within its box."""
     results: dict[str, dict[str, Any]] = {}
     together = threading.Barrier(2)
 
