@@ -230,6 +230,7 @@ def test_two_trainings_of_one_name_at_once_are_of_their_own_ranges(tmp_path: Pat
     assert len(evaluate_gymnasium(WidePoint, tmp_path / "WidePoint", episodes=2)) == 2
 
 
+@pytest.mark.all
 def test_a_program_of_another_task_is_refused(tmp_path: Path, point: dict[str, Any]) -> None:
     subject = subject_of_run(RunFolder.open(point["run"]).content)
     board = "host-threads"  # what it requires is in its header, which nobody has written
