@@ -30,9 +30,9 @@ def test_they_are_the_same_on_every_machine() -> None:
 
 
 def test_fewer_are_the_first_of_more() -> None:
-    few, many = make_inputs(CHANNELS, 50), make_inputs(CHANNELS, 300)
-    assert few.kinds == many.kinds[:50]
-    assert few.values.tobytes() == many.values[:50].tobytes()
+    first, many = make_inputs(CHANNELS, 50), make_inputs(CHANNELS, 300)
+    assert first.kinds == many.kinds[:50]
+    assert first.values.tobytes() == many.values[:50].tobytes()
 
 
 def test_all_are_finite_and_every_kind_occurs() -> None:
