@@ -24,6 +24,7 @@ from rltools_host.environments.library import (
     load_library,
     put_actions,
 )
+from rltools_host.environments.task import Info
 from rltools_host.errors import UsageError
 
 Float32Array = NDArray[np.float32]
@@ -51,7 +52,7 @@ def checked_mode(mode: str | AutoresetMode) -> AutoresetMode:
     raise UsageError(f"autoreset_mode {mode}: choose {names}")
 
 
-def require_no_options(options: dict[str, Any] | None) -> None:
+def require_no_options(options: Info | None) -> None:
     if options:
         raise UsageError(f"reset has no option {next(iter(options))}: it takes a seed only")
 
@@ -160,8 +161,8 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         return self._batch.observations.copy() if self.copy else self._batch.observations
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Float32Array, dict[str, Any]]:
+        self, *, seed: int | None = None, options: Info | None = None
+    ) -> tuple[Float32Array, Info]:
         """Return the first observations; raise UsageError if the seed is not below 2^32."""
         require_no_options(options)
         if seed is not None:  # one for all environments
@@ -174,7 +175,7 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
 
     def step(
         self, actions: Float32Array
-    ) -> tuple[Float32Array, Float32Array, BoolArray, BoolArray, dict[str, Any]]:
+    ) -> tuple[Float32Array, Float32Array, BoolArray, BoolArray, Info]:
         """Return observations, rewards, terminations, truncations and infos.
 
         Raises UsageError unless the actions are (num_envs, channels).
@@ -194,7 +195,7 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
             infos,
         )
 
-    def _final_infos(self) -> dict[str, Any]:
+    def _final_infos(self) -> Info:
         """Return the infos of Gymnasium's vector environments: an array of rows, or None."""
         ended = self._batch.terminated | self._batch.truncated
         final = np.full(self.num_envs, None, object)
@@ -248,8 +249,8 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
         return self._batch.states
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Float32Array, dict[str, Any]]:
+        self, *, seed: int | None = None, options: Info | None = None
+    ) -> tuple[Float32Array, Info]:
         """Return the first observation; raise UsageError if the seed is not below 2^32."""
         require_no_options(options)
         if seed is not None:
@@ -260,7 +261,7 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
         (observation,) = self._batch.observations.copy()
         return observation, {}
 
-    def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, Info]:
         """Return observation, reward, terminated, False and nothing.
 
         Raises UsageError if the action has another shape.

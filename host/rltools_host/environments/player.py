@@ -26,7 +26,7 @@ from rltools_host.environments.imports import (
     require_agreement,
 )
 from rltools_host.environments.spaces import MaskFault, mask_of, with_mask
-from rltools_host.environments.task import MakeEnvironment
+from rltools_host.environments.task import Info, MakeEnvironment
 from rltools_host.errors import BoardMismatchError, UsageError
 from rltools_host.lines import aside
 from rltools_host.runs.task import Task
@@ -324,7 +324,7 @@ class FlatEnvironment:
         self._player.take(environment)
         self._steps = 0
 
-    def reset(self, *, seed: int) -> tuple[Float32Array, dict[str, Any]]:
+    def reset(self, *, seed: int) -> tuple[Float32Array, Info]:
         self._steps = 0
         before = self._player.faults
         what, seen = self._player.reset(0, seed)
@@ -333,7 +333,7 @@ class FlatEnvironment:
         self._note(before)
         return seen, {}
 
-    def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, Info]:
         self._steps += 1
         before = self._player.faults
         what, reward, terminated, truncated, seen = self._player.step(0, action)

@@ -60,6 +60,7 @@ SIZES = ("batch_size", "buffer_size", "n_steps")  # that may be given by their n
 DEFAULT_HIDDEN = (64, 64)
 
 MakeEnvironment = Callable[[], Any]
+Info = dict[str, Any]  # of Gymnasium's reset and step
 
 
 def sizes_of(algorithm: str, environments: int, given: Mapping[str, int] | None = None) -> Sizes:
