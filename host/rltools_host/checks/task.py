@@ -225,14 +225,24 @@ class Examiner:
         Its checks of ranges, finite numbers and seeds are left to those here: they look at many
         steps and two environments, and name the channel and the step.
         """
-        environment = self.environment
+        environment, after = self.environment, f"with seed={SEED}"
+        found, (observation, info) = self.passive(
+            RESET, lambda: env_reset_passive_checker(environment, seed=SEED), 2
+        )
         action = RandomActions(self.task.actions, 1, SEED).next()[0]
-        found = self.passive(RESET, lambda: env_reset_passive_checker(environment, seed=SEED), 2)
+        if self.task.has_masks:
+            seen = self.checked(observation, "reset", after)
+            seen = self.with_mask(seen, info, "reset", after)
+            action = nearest_allowed(action, seen[-self.task.mask_count :], self.task)
         taken = self.actions.taken(action)
-        return found + self.passive(STEP, lambda: env_step_passive_checker(environment, taken), 5)
+        further, _ = self.passive(STEP, lambda: env_step_passive_checker(environment, taken), 5)
+        return found + further
 
-    def passive(self, what: int, check: Callable[[], Any], values: int) -> list[Finding]:
-        """Return each warning of the checker as advice; stop where a call returns no such tuple."""
+    def passive(
+        self, what: int, check: Callable[[], Any], values: int
+    ) -> tuple[list[Finding], tuple[Any, ...]]:
+        """Return the checker's warnings as advice, and the call's result; stop if that is no tuple
+        of so many values."""
         refused: list[str] = []
 
         def call() -> Any:
@@ -250,7 +260,8 @@ class Examiner:
         texts = [text for text in texts if not any(own in text for own in OWN_RULES)]
         if not isinstance(result, tuple) or len(result) != values:
             raise StopExamination(Finding("interface", (texts + refused)[0], INTERFACE))
-        return [Finding("interface", text, INTERFACE, ADVICE) for text in dict.fromkeys(texts)]
+        advice = [Finding("interface", text, INTERFACE, ADVICE) for text in dict.fromkeys(texts)]
+        return advice, result
 
     def play(self) -> None:
         """Play random actions; two kinds of them alternate, episode by episode."""

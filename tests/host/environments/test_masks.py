@@ -192,7 +192,7 @@ def test_the_nearest_choice_that_is_allowed_stands_for_a_forbidden_one() -> None
 
 def test_check_keeps_to_the_masks(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["check", f"gym:{FILE}:TwoChoicesCorridor"]) == 0, capsys.readouterr().out
-    assert "learnt by ppo" in capsys.readouterr().out
+    assert "learned by ppo" in capsys.readouterr().out
 
 
 def test_check_names_a_mask_that_is_none(
