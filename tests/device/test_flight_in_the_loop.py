@@ -11,7 +11,7 @@ import pytest
 from boards_under_test import each, skip_without_tools
 from policy_run import make_policy_run
 from quadrotor_policies import controller, recurrent_controller
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.build.boards import load_board
 from rltools_host.drones.flight.disturbances import Disturbances, Fault
 from rltools_host.drones.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
@@ -34,7 +34,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def flown(board: str, run: Path, **fields: Any) -> LoopResult:
-    place = PolicyPlace(board, None, CONTRACT)
+    place = PolicyTarget(board, None, CONTRACT)
     request = FlyRequest(str(run), place, rule_of(1.0), 1, 0, SETTINGS, **fields)
     results: list[LoopResult] = []
     try:

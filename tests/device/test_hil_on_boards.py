@@ -10,7 +10,7 @@ from boards_under_test import EMULATED_BOARDS, each, skip_without_tools
 from policy_run import make_policy_run
 from rltools_host.boards.hil import HilRequest, check_board, require_parity
 from rltools_host.boards.hil_result import HilResult
-from rltools_host.boards.policy_session import PROGRAM, PolicyPlace
+from rltools_host.boards.policy_session import PROGRAM, PolicyTarget
 from rltools_host.build import cmake, firmware
 from rltools_host.build.boards import load_board
 
@@ -27,7 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def checked(board: str, run: Path) -> HilResult:
-    request = HilRequest(PolicyPlace(board), str(run), SAMPLES, INPUTS)
+    request = HilRequest(PolicyTarget(board), str(run), SAMPLES, INPUTS)
     result = check_board(request, lambda *_: None)
     require_parity(result)
     return result

@@ -10,7 +10,7 @@ import pytest
 from boards_under_test import EMULATED, EMULATED_BOARDS, skip_without_tools
 from foreign_files import CHOICES, GOLDENS, RECURRENT, Golden
 from rltools_host.boards.hil import HilRequest, check_board, require_parity
-from rltools_host.boards.policy_session import PROGRAM, PolicyPlace
+from rltools_host.boards.policy_session import PROGRAM, PolicyTarget
 from rltools_host.build import cmake
 from rltools_host.build.boards import load_board
 from rltools_host.commands import cli
@@ -90,7 +90,7 @@ def test_a_board_gives_this_machines_bits(board: str, file: str, tmp_path: Path)
     skip_without_tools(load_board(board))
     asked = golden(file)
     folder = save(read_policy(asked.request(tmp_path / "run")))
-    place = PolicyPlace(board, contract=asked.contract)
+    place = PolicyTarget(board, contract=asked.contract)
     result = check_board(HilRequest(place, str(folder.path), SAMPLES, INPUTS), lambda *_: None)
     require_parity(result)
     assert result.document()["max_abs_diff"] == 0.0

@@ -17,7 +17,7 @@ from rltools_host.boards import policy_session as policy_board
 from rltools_host.boards import push as pushing
 from rltools_host.boards.board_link import Emulator
 from rltools_host.boards.policies import PolicyClient
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import PushRequest, push
 from rltools_host.build import firmware
 from rltools_host.build.boards import load_board
@@ -128,7 +128,7 @@ def test_killed_in_the_midst_of_a_push(
 
         if moment != "upload":
             kills_at(moment, number, kill, patch)
-        request = PushRequest("1", PolicyPlace(NAME, emulator.port))
+        request = PushRequest("1", PolicyTarget(NAME, emulator.port))
         with pytest.raises(LinkLostError):
             push(request, lambda _: None, progress)
         emulator.wait()
@@ -145,7 +145,7 @@ def test_without_a_file_policies_end_with_the_emulator(
 ) -> None:
     for _ in range(2):
         with Emulator(BOARD, program, LIMIT_S) as emulator:
-            place = PolicyPlace(NAME, emulator.port)
+            place = PolicyTarget(NAME, emulator.port)
             lines: list[str] = []
             push(PushRequest("0", place), lines.append)
             assert "staged in slot 0, checked by the board" in lines

@@ -11,7 +11,7 @@ from boards_under_test import skip_without_tools
 from policy_run import make_policy_run
 from policy_samples import sample_images
 from rltools_host.boards.hil import HilRequest, check_board, require_parity
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.build.boards import load_board
 from rltools_host.policies.image import parse_policy
 
@@ -27,7 +27,7 @@ def test_it_gives_these_bits_within_its_budget(name: str, tmp_path: Path) -> Non
     image = parse_policy(sample_images()[SAMPLE])
     assert image.shape == "22-16-GRU16-4"
     run = make_policy_run(tmp_path / "run", image.data)
-    place = PolicyPlace(name, contract="quadrotor")
+    place = PolicyTarget(name, contract="quadrotor")
     result = check_board(HilRequest(place, str(run), 64, 40), lambda *_: None)
     require_parity(result)
     tick = result.document()["tick"]["instructions"]

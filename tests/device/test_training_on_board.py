@@ -214,7 +214,7 @@ def test_a_board_says_which_step_of_its_environment_is_broken(
     session.training.resume()
     sentence = (
         r": a reward is not finite; state angle_rad -1e38, velocity_rad_s -?\d[0-9.]*; "
-        r"action torque -?0\.\d+; the environment gives it: mend it, or end its episodes before$"
+        r"action torque -?0\.\d+; fix the environment, or end its episodes before$"
     )
     with pytest.raises(BrokenEnvironmentError, match=sentence):
         list(session.training.events())

@@ -15,7 +15,7 @@ from fake_files import FakeFileServer
 from rltools_host.boards.file_transfer import FileClient
 from rltools_host.boards.framing import payload_of
 from rltools_host.boards.messages import EXECUTOR_STATUSES
-from rltools_host.boards.policies import MOST_SAMPLES, PolicyClient
+from rltools_host.boards.policies import MAX_SAMPLES, PolicyClient
 from rltools_host.policies.acting import HiddenState
 from rltools_host.policies.image import Float32Array, PolicyImage
 from scripted_node import ScriptedNode
@@ -113,7 +113,7 @@ class ScriptedInfer(ScriptedNode):
         self.measured: list[tuple[int, int]] = []  # what, and how many samples
         self.sample: Callable[[int, int], int] = lambda what, index: 10 + 100 * what + index % 3
         self.denies = False
-        self.most_samples = MOST_SAMPLES  # until its policy is dropped
+        self.most_samples = MAX_SAMPLES  # until its policy is dropped
         self.file_is_missing_for = 0  # requests for the samples
         self.falls_silent = False  # with a measurement
         self._samples = b""

@@ -1,9 +1,4 @@
-"""What a connected board must do, with its program infer: `pytest tests/hil --hil`.
-
-Each board that `rlt boards` finds connected is tested; RLT_HIL_BOARD and RLT_HIL_PORT name another
-one, such as an emulated board of `rlt emulate`. A board that policies fly, as a Crazyflie, is none
-of them. What is pushed stays on the board.
-"""
+"""A connected board with the program infer: `pytest tests/hil --hil`."""
 
 from __future__ import annotations
 
@@ -18,7 +13,7 @@ from policy_samples import sample_images
 from rltools_host.boards import hil
 from rltools_host.boards.board_link import find_connected
 from rltools_host.boards.hil import HilRequest
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import PushRequest, PushResult, confirm, push, roll_back
 from rltools_host.build.boards import list_boards
 from rltools_host.commands.policies import list_policies
@@ -33,11 +28,11 @@ BOARD, PORT = os.environ.get("RLT_HIL_BOARD"), os.environ.get("RLT_HIL_PORT")
 TRIAL_S = 3.0
 
 
-def places() -> list[PolicyPlace]:
+def places() -> list[PolicyTarget]:
     if BOARD:
-        return [PolicyPlace(BOARD, PORT)]
+        return [PolicyTarget(BOARD, PORT)]
     boards = [board for board in list_boards() if board.is_flashed]
-    return [PolicyPlace(board.name, port) for board in boards for port in find_connected(board)]
+    return [PolicyTarget(board.name, port) for board in boards for port in find_connected(board)]
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +41,19 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module", params=places() or [None], ids=lambda at: at and at.board)
-def place(request: pytest.FixtureRequest) -> PolicyPlace:
+def place(request: pytest.FixtureRequest) -> PolicyTarget:
     if request.param is None:
         pytest.skip("no board is connected; RLT_HIL_BOARD and RLT_HIL_PORT may name one")
-    assert isinstance(request.param, PolicyPlace)
+    assert isinstance(request.param, PolicyTarget)
     return request.param
 
 
-def push_to(place: PolicyPlace, run: Path, keep: bool = True) -> PushResult:
+def push_to(place: PolicyTarget, run: Path, keep: bool = True) -> PushResult:
     request = PushRequest(str(run), place, None if keep else TRIAL_S, confirm=keep)
     return push(request, lambda _line: None)
 
 
-def acting(place: PolicyPlace) -> str | None:
+def acting(place: PolicyTarget) -> str | None:
     slots = list_policies(place)["slots"]
     found = {slot["use"]: slot["sha256"] for slot in slots}
     return found.get("trial") or found.get("active")
@@ -68,7 +63,7 @@ def sha_of(run: Path) -> str:
     return read_run_policy(run).sha256
 
 
-def test_pushed_verified_confirmed_and_rolled_back(place: PolicyPlace, runs: list[Path]) -> None:
+def test_pushed_verified_confirmed_and_rolled_back(place: PolicyTarget, runs: list[Path]) -> None:
     first = push_to(place, runs[0])
     assert (first.activated, first.active_sha256) == (True, sha_of(runs[0]))
     second = push_to(place, runs[1])
@@ -78,7 +73,7 @@ def test_pushed_verified_confirmed_and_rolled_back(place: PolicyPlace, runs: lis
     assert acting(place) == sha_of(runs[0])
 
 
-def test_a_trial_ends_by_itself(place: PolicyPlace, runs: list[Path]) -> None:
+def test_a_trial_ends_by_itself(place: PolicyTarget, runs: list[Path]) -> None:
     push_to(place, runs[0])
     assert push_to(place, runs[1], keep=False).reason == "in trial"
     assert acting(place) == sha_of(runs[1])
@@ -88,7 +83,7 @@ def test_a_trial_ends_by_itself(place: PolicyPlace, runs: list[Path]) -> None:
         confirm(place)
 
 
-def test_a_trial_is_confirmed_by_hand(place: PolicyPlace, runs: list[Path]) -> None:
+def test_a_trial_is_confirmed_by_hand(place: PolicyTarget, runs: list[Path]) -> None:
     push_to(place, runs[0])
     push_to(place, runs[1], keep=False)
     assert confirm(place).active_sha256 == sha_of(runs[1])
@@ -97,7 +92,7 @@ def test_a_trial_is_confirmed_by_hand(place: PolicyPlace, runs: list[Path]) -> N
 
 
 def test_another_contract_is_refused_before_anything_is_sent(
-    place: PolicyPlace, runs: list[Path], tmp_path: Path
+    place: PolicyTarget, runs: list[Path], tmp_path: Path
 ) -> None:
     push_to(place, runs[0])
     other = make_policy_run(tmp_path / "other", sample_images()["relu"])
@@ -106,7 +101,7 @@ def test_another_contract_is_refused_before_anything_is_sent(
     assert acting(place) == sha_of(runs[0])
 
 
-def test_every_bit_and_what_it_costs(place: PolicyPlace, runs: list[Path]) -> None:
+def test_every_bit_and_what_it_costs(place: PolicyTarget, runs: list[Path]) -> None:
     """`rlt hil`, and what its times mean where they are a real clock's."""
     result = hil.check_board(HilRequest(place, str(runs[0])), lambda *_: None)
     hil.require_parity(result)

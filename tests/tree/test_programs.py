@@ -18,7 +18,7 @@ from rltools_host.build import cmake, experiments, firmware
 from rltools_host.build.boards import load_board
 from rltools_host.build.firmware import memory_usage
 from rltools_host.build.tools import missing_tools
-from rltools_host.checks.findings import fits, with_code
+from rltools_host.checks.memory import fits, with_code
 from rltools_host.tree import TREE
 
 pytestmark = pytest.mark.all

@@ -1,8 +1,7 @@
-"""The link to a board: a given port, a new process or emulator, or what is connected, and on which
-ports.
+"""The link to a board: over a given port, to a new process or emulator, or to a connected board.
 
-Emulated boards: QEMU on a pseudo-terminal, which ends with its parent and after a time limit; and
-the file that is such a board's flash, as long as the emulator runs.
+Also emulated boards (QEMU on a pseudo-terminal, which ends with its parent and after a time limit)
+and the file that is such a board's flash.
 """
 
 from __future__ import annotations
@@ -33,7 +32,10 @@ PATIENCE_S = 2.0  # that another board may take to end
 
 
 class StorageFile:
-    """A board's storage, erased at first. One emulator at a time has it, which QEMU leaves open."""
+    """A file that is an emulated board's flash, erased when it is created.
+
+    One emulator at a time may use it, which QEMU itself does not ensure.
+    """
 
     def __init__(self, board: Board, path: Path) -> None:
         storage = board.emulator.storage if board.emulator is not None else None
@@ -70,7 +72,7 @@ class StorageFile:
 
 
 def lock(descriptor: int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
-    """PortError where another board has the file, and does not end soon."""
+    """Lock the file, or raise PortError if another board holds it for longer than PATIENCE_S."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -86,8 +88,10 @@ def lock(descriptor: int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
 
 @contextlib.contextmanager
 def copied(path: Path) -> Iterator[Path]:
-    """A copy of a storage that no board has at the time. It has no name in any folder, and goes
-    with this process, however that ends."""
+    """Provide a copy of a storage that no board uses at the time.
+
+    The copy has no name in any folder and ends with this process, however that ends.
+    """
     with tempfile.TemporaryFile() as copy:
         try:
             with path.open("rb") as original:
@@ -100,7 +104,7 @@ def copied(path: Path) -> Iterator[Path]:
 
 
 def create(path: Path, content: bytes) -> None:
-    """Makes the whole file; leaves one that another process has made meanwhile."""
+    """Create the whole file at once; keep one that another process has created meanwhile."""
     partial = partial_path(path)
     try:
         write_durably(partial, content)
@@ -126,7 +130,8 @@ class Emulator:
         time_limit_s: float = TIME_LIMIT_S,
         storage: Path | None = None,
     ) -> None:
-        """What the board keeps is in the file `storage`, or else ends with the emulator."""
+        """Start the emulator. The board's policies are in the file `storage`, or else end with the
+        emulator."""
         if board.emulator is None:
             raise UsageError(not_emulated(board))
         tools.require(board.emulator.program, PTS.name)
@@ -163,7 +168,7 @@ class Emulator:
         return self._process.pid
 
     def ending(self) -> str:
-        """How the emulator ended, in words."""
+        """Describe how the emulator ended."""
         if self._reached_limit:
             return f"its time limit of {self._limit_s:g} s was reached (--time-limit)"
         text = ending(self._process)
@@ -172,17 +177,17 @@ class Emulator:
         return text
 
     def wait(self) -> None:
-        """Returns when the emulator has ended by itself."""
+        """Return when the emulator has ended by itself."""
         self._process.wait()
 
     def has_ended(self, within_s: float) -> bool:
-        """Waits so long for it."""
+        """Wait up to this time, and return whether the emulator has ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(within_s)
         return self._process.poll() is not None
 
     def close(self) -> None:
-        """Ends the emulator; a second time does nothing."""
+        """End the emulator; a second call does nothing."""
         self._timer.cancel()
         end_child(self._process)
         if self._storage is not None:
@@ -223,7 +228,7 @@ class Emulator:
 
 
 def not_emulated(board: Board) -> str:
-    """Why a board cannot be emulated, and what to do instead."""
+    """Return the sentence for a board that cannot be emulated, with what to do instead."""
     emulated = ", ".join(known.name for known in list_boards() if known.emulator)
     if board.link.kind == "process":
         remedy = f"train there directly with --board {board.name}"
@@ -236,7 +241,8 @@ PORT_WAIT_S = 15.0
 
 
 def usb_ids_present(devices: Path = Path("/sys/bus/usb/devices")) -> set[str] | None:
-    """USB ids of all connected devices, also without a port; None where there is no list."""
+    """Return the USB ids of all connected devices, also of those without a port; None without a
+    list."""
     if not devices.is_dir():
         return None
     ids = set()
@@ -251,7 +257,8 @@ def usb_ids_present(devices: Path = Path("/sys/bus/usb/devices")) -> set[str] | 
 
 
 def require_connected(board: Board) -> None:
-    """Fails early without the board; in its bootloader a board has a USB id but no port."""
+    """Raise PortError if the board is not on USB; in its bootloader it has an id there but no
+    port."""
     if find_connected(board):
         return
     present = usb_ids_present()
@@ -265,7 +272,7 @@ def require_connected(board: Board) -> None:
 
 
 def wait_for_port(board: Board, timeout_s: float = PORT_WAIT_S) -> str | None:
-    """The serial port on which a freshly flashed board comes up."""
+    """Wait for the serial port of a freshly flashed board, and return it; None if none appears."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         ports = find_connected(board)
@@ -283,7 +290,7 @@ class ConnectedPort:
 
 
 def connected_ports(board: Board) -> list[ConnectedPort]:
-    """Serial ports whose USB id is one of the board's."""
+    """Return the serial ports whose USB id is one of the board's."""
     if not board.link.usb_ids:
         return []
     from serial.tools import list_ports
@@ -299,7 +306,8 @@ def connected_ports(board: Board) -> list[ConnectedPort]:
 
 
 def find_connected(board: Board) -> list[str]:
-    """Names of the serial ports on which this board is connected, such as /dev/ttyACM0."""
+    """Return the names of the serial ports on which this board is connected, such as
+    /dev/ttyACM0."""
     return [port.device for port in connected_ports(board)]
 
 
@@ -318,11 +326,11 @@ def open_board_link(
     threads: int | None = None,
     environments: str | None = None,
 ) -> Link:
-    """A link to the given port; else `program` is started, or the connected board taken.
+    """Open a link to the given port; else start `program`, or take the connected board.
 
-    `remedy` says what to do where none is connected; `storage` is the file in which a board that is
-    started here keeps its policies, in place of memory; `threads` is how many compute in a process,
-    in place of its own choice; `environments` is the socket's name of who plays its episodes.
+    `remedy` says what to do if none is connected. `storage` is the file for the policies of a board
+    that is started here, in place of memory. `threads` is how many compute in a process, in place
+    of its own choice. `environments` is the socket's name of the environment server.
     """
     if port is not None:
         return open_link(port, board.link.baud or DEFAULT_BAUD)

@@ -2,8 +2,7 @@
 
 A client opens a queue for the message types of its service (`Connection.open_queue`). A queue has
 what arrived while it was open, in order; types without a queue are dropped. A request opens a queue
-of its own (Exchange), so that an answer that came before the request cannot be taken for its
-answer.
+of its own (Exchange), so that a message from before the request is not taken for its answer.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ HOST = Address(255, 190)
 EVERYONE = Address(0, 0)
 ANSWER_TIMEOUT_S = 1.0  # then a request is sent again
 ANSWER_LIMIT_S = 15.0  # then the board is taken for lost; a step on an emulated board takes a while
-LARGEST_U8 = 255  # repetitions of a command that are told apart: who waits may repeat it for hours
+LARGEST_U8 = 255  # repetitions of a command that differ: a waiting client may repeat it for hours
 Value = TypeVar("Value")
 
 
@@ -49,11 +48,11 @@ class MessageQueue:
         self._items.append(item)
 
     def take(self) -> Message | StatusText | None:
-        """The next message that has arrived; None where there is none."""
+        """Return the next message that has arrived; None if there is none."""
         return self._items.popleft() if self._items else None
 
     def wait(self, timeout_s: float) -> Message | StatusText | None:
-        """The next message, or None after the time."""
+        """Return the next message, or None after the time."""
         clock = self._connection.clock
         deadline = clock() + timeout_s
         while not self._items:
@@ -64,7 +63,7 @@ class MessageQueue:
         return self._items.popleft()
 
     def drop(self, *types: str) -> None:
-        """Removes the messages of these types."""
+        """Remove the messages of these types."""
         self._items = deque(
             item
             for item in self._items
@@ -99,7 +98,7 @@ class Connection:
         self.dialect = dialect
         self.target = target
         self.clock = clock
-        # Whether the board may be silent now, as it waits for somebody who has time yet.
+        # Whether the board may be silent now, as it waits for an environment server.
         self.is_excused: Callable[[], bool] = lambda: False
         self.decoder = FrameDecoder(dialect)
         self.bytes_received = 0
@@ -112,7 +111,7 @@ class Connection:
     # -- queues ------------------------------------------------------------------------------------
 
     def open_queue(self, *types: str) -> MessageQueue:
-        """A queue of the messages of these types that arrive from now on."""
+        """Open a queue of the messages of these types that arrive from now on."""
         queue = MessageQueue(self, types)
         for name in types:
             self._queues.setdefault(name, []).append(queue)
@@ -125,10 +124,10 @@ class Connection:
     # -- receiving ---------------------------------------------------------------------------------
 
     def deliver(self, timeout_s: float) -> bool:
-        """Puts one message into its queues; reads the link once where none has arrived.
+        """Put one message into its queues; read the link once if none has arrived.
 
-        One at a time: when the answer to a request is taken, what came behind it is in no queue
-        yet, so that a client can tell what came before from what came after.
+        One at a time: when the answer to a request is taken, what came after it is in no queue yet,
+        so that a client can tell what came before from what came after.
         """
         if not self._arrived:
             self._read(timeout_s)
@@ -144,17 +143,17 @@ class Connection:
         return True
 
     def deliver_arrived(self) -> None:
-        """Puts all that has been read into the queues; also of a link that is lost since."""
+        """Put all that has been read into the queues, also from a link that is lost since."""
         while self._arrived:
             self.deliver(0.0)
 
     def deliver_now(self) -> None:
-        """Reads what waits at the link, and puts it into the queues."""
+        """Read what waits at the link, and put it into the queues."""
         self._read(0.0)
         self.deliver_arrived()
 
     def _read(self, timeout_s: float) -> bool:
-        """Reads once from the link; false if nothing came."""
+        """Read once from the link, and return whether anything came."""
         chunk = self.link.read(timeout_s)
         if not chunk:
             return False
@@ -171,16 +170,17 @@ class Connection:
     # -- silence -----------------------------------------------------------------------------------
 
     def expect_signs(self) -> None:
-        """Silence counts from now on."""
+        """Count silence from now on."""
         self._last_heard = self.clock()
 
     @property
     def silence_s(self) -> float:
-        """Since the target's last message, or since silence counts."""
+        """Return the seconds since the target's last message, or since silence counts."""
         return self.clock() - self._last_heard
 
     def check_silence(self) -> None:
-        """LinkLostError where the board has not been heard for long, and nothing excuses that."""
+        """Raise LinkLostError if the board has been silent for too long, and nothing excuses
+        that."""
         if self.is_excused():
             self.expect_signs()
         if self.silence_s > SILENCE_LIMIT_S:
@@ -191,7 +191,7 @@ class Connection:
 
     @property
     def messages_lost(self) -> int:
-        """Messages of the target that did not arrive, by its sequence numbers."""
+        """Return how many messages of the target did not arrive, by its sequence numbers."""
         if self.target is None:
             return self.decoder.messages_lost
         return self.decoder.messages_lost_from(self.target)
@@ -202,7 +202,7 @@ class Connection:
         self._write(self._encoder.encode(message))
 
     def send_payload(self, message_id: int, payload: bytes) -> None:
-        """A payload that is laid out already."""
+        """Send a payload that is packed already."""
         self._write(self._encoder.encode_payload(message_id, payload))
 
     def send_command(
@@ -222,13 +222,13 @@ class Connection:
         )
 
     def request_message(self, message_id: int, target: Address | None = None) -> None:
-        """Asks for a message; the board acknowledges, then sends it."""
+        """Ask for a message; the board acknowledges, then sends it."""
         self.send_command(
             self.dialect.MAV_CMD_REQUEST_MESSAGE, parameter=float(message_id), target=target
         )
 
     def _write(self, data: bytes) -> None:
-        """Writes to the link; if that is lost, takes in first what the board sent before."""
+        """Write to the link; if that is lost, first read what the board sent before."""
         try:
             self.link.write(data)
         except LinkLostError:
@@ -246,18 +246,19 @@ def sender_of(message: Message) -> Address:
 
 
 def is_for_host(message: Message) -> bool:
-    """Not addressed to another node; 0 addresses all, as does a message without these fields."""
+    """Return whether a message is for this node; address 0 and messages without one are for all."""
     return getattr(message, "target_system", 0) in (0, HOST.system) and getattr(
         message, "target_component", 0
     ) in (0, HOST.component)
 
 
 class Exchange:
-    """Listens for messages of some types, and for error texts, from its construction on.
+    """A request and its answers: messages of some types, and error texts, from its construction on.
 
     The link keeps the order of messages, and a board answers in the order of the requests. So the
-    late answer to an earlier request can arrive in an exchange only where no other exchange lies
-    between: who must know how a board stands after a request asks behind that request's answer.
+    late answer to an earlier request can arrive in an exchange only if no other exchange lies
+    between. A client that must know a board's state after a request asks for it after that
+    request's answer.
     """
 
     def __init__(self, connection: Connection, *types: str) -> None:
@@ -270,7 +271,7 @@ class Exchange:
     def ask(
         self, send: Callable[[], None], answer_of: Callable[[Message], Value | None], what: str
     ) -> Value:
-        """Sends a request, again and again, until `answer_of` finds its answer."""
+        """Send a request, again and again, until `answer_of` finds its answer."""
         for _ in self.attempts(send):
             answer = self.wait(answer_of)
             if answer is not None:
@@ -278,7 +279,7 @@ class Exchange:
         raise self.unanswered(what)
 
     def attempts(self, send: Callable[[], None]) -> Iterator[int]:
-        """Sends a request, again and again, for as long as an answer can be expected."""
+        """Send a request, again and again, for as long as an answer can be expected."""
         clock = self.connection.clock
         deadline = clock() + ANSWER_LIMIT_S
         while True:
@@ -293,7 +294,7 @@ class Exchange:
     def wait(
         self, answer_of: Callable[[Message], Value | None], timeout_s: float | None = None
     ) -> Value | None:
-        """The first answer among the messages; None after the time."""
+        """Return the first answer among the messages; None after the time."""
         clock = self.connection.clock
         deadline = clock() + (ANSWER_TIMEOUT_S if timeout_s is None else timeout_s)
         while (item := self._queue.wait(deadline - clock())) is not None:
@@ -310,7 +311,7 @@ class Exchange:
         )
 
     def because(self) -> str:
-        """What the board said of an error meanwhile, as a clause."""
+        """Return the board's last error text as a clause; empty if there was none."""
         while (item := self._queue.take()) is not None:
             if isinstance(item, StatusText):
                 self._take_text(item)

@@ -1,9 +1,9 @@
-"""What has come of a file that is fetched.
+"""Received parts of a board's file, kept so that an interrupted transfer continues where it
+stopped.
 
-A transfer that ends early goes on where it stopped: what came is kept in a hidden file, as records
-one behind the other, so that a tool that is killed leaves them, too. The file names what it is a
-part of: the state that the board stated, the path, its size and its CRC-32. A part of anything else
-is dropped.
+They are kept in a hidden file, as records one after the other, which survive a killed tool. The
+file names what it is a part of: the state that the board stated, the path, its size and its CRC-32.
+A part of anything else is dropped.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rltools_host.boards.messages import DATA_BYTES, Packet, bytes_missing, place_data
+from rltools_host.boards.messages import DATA_BYTES, Packet, bytes_missing, insert_data
 from rltools_host.files import read_limited
 
 RECORD = struct.Struct("<II")  # offset and length of the bytes behind it
 KEEP_EVERY_S = 2.0  # what a tool that is killed may lose; a transfer that is faster keeps nothing
 PART_SUFFIX = ".part"
-MOST_TIMES_SIZE = 3  # of the file, with the records' heads
+MAX_SIZE_FACTOR = 3  # of the file, with the records' heads
 
 
 def part_path(folder: Path, path: str) -> Path:
-    """Where a part of a board's file is kept."""
+    """Return where a part of a board's file is kept."""
     return folder / f".{path.strip('/')}{PART_SUFFIX}"
 
 
 def remove_parts(folder: Path) -> None:
-    """Removes what was kept of files that have arrived since."""
+    """Remove the parts of files that have arrived since."""
     for path in folder.glob(f".*.rlt?{PART_SUFFIX}"):
         with contextlib.suppress(OSError):
             path.unlink()
@@ -39,14 +39,14 @@ def remove_parts(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Keeping:
-    """Where the parts of a board's files are kept, and the state that they are of."""
+    """The folder for the parts of a board's files, and the state that the files are of."""
 
     folder: Path
     state_sha256: str
 
 
 class Part:
-    """What has come of a file of `size` bytes."""
+    """The bytes received of a file of `size` bytes."""
 
     def __init__(self, size: int) -> None:
         self.content = bytearray(size)
@@ -65,12 +65,12 @@ class Part:
         return bytes_missing(self.missing)
 
     def lacks(self, offset: int, size: int) -> bool:
-        """Whether one of these bytes is missing."""
+        """Return whether one of these bytes is missing."""
         return any(begin < offset + size and offset < end for begin, end in self.missing)
 
-    def place(self, reply: Packet) -> bool:
-        """Puts an answer's data where it belongs; whether any of it was missing."""
-        before, self.missing = self.missing, place_data(reply, self.content, self.missing)
+    def insert(self, reply: Packet) -> bool:
+        """Copy an answer's data to its offset, and return whether any of it was missing."""
+        before, self.missing = self.missing, insert_data(reply, self.content, self.missing)
         if self.missing == before:
             return False
         begin, end = reply.offset, reply.offset + len(reply.data)
@@ -80,7 +80,7 @@ class Part:
         return True
 
     def pieces(self, end: int) -> Iterator[tuple[int, int]]:
-        """Offset and size of what is missing now, up to `end`, as single requests ask for it."""
+        """Return offset and size of each single request for what is missing now, up to `end`."""
         for first, last in list(self.missing):
             for offset in range(first, min(last, end), DATA_BYTES):
                 yield offset, min(DATA_BYTES, last - offset)
@@ -88,8 +88,8 @@ class Part:
     # -- the hidden file ---------------------------------------------------------------------------
 
     def keep_as(self, keeping: Keeping, path: str, crc32: int, now: float) -> None:
-        """Takes in what was kept, if that is of the same file of the same state, and keeps what
-        comes from now on."""
+        """Load the kept parts, if they are of the same file of the same state, and keep new ones
+        from now on."""
         self._file, self._kept_at = part_path(keeping.folder, path), now
         file = self._file
         identity = {
@@ -103,7 +103,7 @@ class Part:
             if file.is_symlink() or (file.exists() and not file.is_file()):
                 self._file = None  # somebody else's
                 return
-            kept = read_limited(file, MOST_TIMES_SIZE * (len(self._head) + self.size))
+            kept = read_limited(file, MAX_SIZE_FACTOR * (len(self._head) + self.size))
         except (OSError, ValueError):
             return
         if not kept.startswith(self._head):
@@ -114,7 +114,7 @@ class Part:
             if at + length > len(kept) or offset + length > self.size:
                 break  # its tool was killed here
             record = Packet(0, 0, 0, offset=offset, data=kept[at : at + length])
-            self.missing = place_data(record, self.content, self.missing)
+            self.missing = insert_data(record, self.content, self.missing)
             end = at + length
         # What a record lacks must not be taken for the beginning of the next one.
         with contextlib.suppress(OSError):
@@ -122,7 +122,8 @@ class Part:
         self._head = b""
 
     def keep(self, now: float, *, at_once: bool = False) -> None:
-        """Keeps what has come, from time to time. A disk that takes nothing costs no transfer."""
+        """Append the new bytes to the hidden file, from time to time. A full disk ends the keeping
+        only."""
         if self._file is None or not self._fresh:
             return
         if not at_once and now - self._kept_at < KEEP_EVERY_S:
@@ -139,11 +140,11 @@ class Part:
         self._head, self._fresh, self._kept_at = b"", [], now
 
     def keep_rest(self, now: float) -> None:
-        """Keeps what the transfer ended with, where it took long enough for any of it."""
+        """Keep the last bytes of a transfer, if it took long enough for any to be kept."""
         self.keep(now, at_once=not self._head)
 
     def forget(self) -> None:
-        """Keeps nothing of it, and removes what was kept."""
+        """Keep nothing any more, and remove what was kept."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.unlink()

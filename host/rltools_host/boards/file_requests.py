@@ -1,17 +1,15 @@
-"""Requests of MAVLink FTP over a link of any delay and width: as many under way as it carries, each
-sent again until its answer comes.
-"""
+"""Requests of MAVLink FTP over a link of any delay and bandwidth: as many pending as the link
+carries, each sent again until its answer comes."""
 
 from __future__ import annotations
 
-import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from rltools_host.boards.messages import Nak, Opcode, Packet
-from rltools_host.errors import BoardMismatchError, FileNotThereError, LinkLostError, RltError
+from rltools_host.boards.messages import Opcode, Packet
+from rltools_host.errors import LinkLostError
 
 TICK_S = 1e-6  # less than that is no time to wait for
 # Without anything new for so many times the shortest timeout, and half as often the link's own, the
@@ -27,33 +25,33 @@ SESSION_OPERATIONS = (
 
 
 class SessionClosedError(LinkLostError):
-    """The board has ended the session of a transfer."""
+    """A transfer whose session the board has closed."""
 
 
 class Channel(Protocol):
-    """Carries the payloads of FILE_TRANSFER_PROTOCOL messages."""
+    """A carrier of the payloads of FILE_TRANSFER_PROTOCOL messages."""
 
     description: str
 
     def send(self, payload: bytes) -> None: ...
 
     def receive(self, timeout_s: float) -> bytes | None:
-        """The next payload from the board, or None after the time."""
+        """Return the next payload from the board, or None after the time."""
 
 
 class Pace:
-    """How long answers take on this link, and how many requests it carries at once.
+    """The timeout of requests on this link, and how many it carries at once.
 
     The time after which a request counts as lost is RFC 6298's, from the answers' times, and not
     below the shortest that is given. It doubles with the second and the third silence, and is
-    LONGEST_S at most. Under way are as many requests as are sent in the time of the fastest answer,
+    LONGEST_S at most. As many requests are pending as are sent in the time of the fastest answer,
     one each SPACING_S: a link without delay has one, and a narrow one is not filled up.
     """
 
     SPACING_S = 0.015
-    MOST_UNDER_WAY = 40
+    MAX_PENDING = 40
     LONGEST_S = 10.0
-    MOST_DOUBLED = 2
+    MAX_DOUBLINGS = 2
 
     def __init__(self, shortest_s: float) -> None:
         self._shortest_s = shortest_s
@@ -63,7 +61,7 @@ class Pace:
         self._silences = 0
 
     def took(self, seconds: float) -> None:
-        """A request that was sent once was answered."""
+        """Record that a request that was sent once was answered after this time."""
         if self._mean_s is None:
             self._mean_s, self._deviation_s, self._fastest_s = seconds, seconds / 2, seconds
         else:
@@ -72,20 +70,20 @@ class Pace:
             self._fastest_s = min(self._fastest_s, seconds)
 
     def heard(self) -> None:
-        """Something came that was asked for."""
+        """Record that something came that was asked for."""
         self._silences = 0
 
     def lost(self) -> None:
-        """Nothing came in time."""
+        """Record that nothing came in time."""
         self._silences += 1
 
     @property
     def _patience(self) -> int:
-        return 1 << min(max(0, self._silences - 1), self.MOST_DOUBLED)
+        return 1 << min(max(0, self._silences - 1), self.MAX_DOUBLINGS)
 
     @property
     def usual_s(self) -> float:
-        """The timeout while the link carries something."""
+        """Return the timeout while the link carries something."""
         estimate = 0.0 if self._mean_s is None else self._mean_s + 4 * self._deviation_s
         return max(self._shortest_s, min(estimate, self.LONGEST_S))
 
@@ -95,14 +93,14 @@ class Pace:
 
     @property
     def under_way(self) -> int:
-        """How many requests may be."""
-        wished = min(int(self._fastest_s / self.SPACING_S), self.MOST_UNDER_WAY)
+        """Return how many requests may be pending."""
+        wished = min(int(self._fastest_s / self.SPACING_S), self.MAX_PENDING)
         return max(1, wished // self._patience)
 
 
 @dataclass
-class Asked:
-    """A request that is under way."""
+class PendingRequest:
+    """A request that is pending."""
 
     request: Packet
     since: float
@@ -110,7 +108,7 @@ class Asked:
     passed: int = 0  # by answers to later requests: a link keeps the order
 
 
-class UnderWay:
+class PendingRequests:
     """The requests that wait for their answers, the oldest first."""
 
     PASSED_IS_LOST = 3
@@ -118,7 +116,7 @@ class UnderWay:
     def __init__(self, pace: Pace, clock: Callable[[], float]) -> None:
         self._pace = pace
         self._clock = clock
-        self._asked: OrderedDict[int, Asked] = OrderedDict()  # by the number of their answers
+        self._asked: OrderedDict[int, PendingRequest] = OrderedDict()  # by number of the answer
 
     def __len__(self) -> int:
         return len(self._asked)
@@ -128,15 +126,15 @@ class UnderWay:
         return len(self._asked) < self._pace.under_way
 
     def add(self, request: Packet) -> None:
-        self._asked[(request.sequence + 1) & 0xFFFF] = Asked(request, self._clock())
+        self._asked[(request.sequence + 1) & 0xFFFF] = PendingRequest(request, self._clock())
 
     def of(self, reply: Packet) -> Packet | None:
-        """The request that has this answer's number."""
+        """Return the request that this packet's number answers; None if there is none."""
         asked = self._asked.get(reply.sequence)
         return None if asked is None else asked.request
 
     def answered(self, reply: Packet) -> None:
-        """Takes a request off; those before it are passed by its answer."""
+        """Remove a request, and count that its answer passed those before it."""
         number = reply.sequence
         if not self._asked[number].is_repeated:
             self._pace.took(self._clock() - self._asked[number].since)
@@ -148,17 +146,17 @@ class UnderWay:
         del self._asked[number]
 
     def drop(self) -> None:
-        """Waits for none any more."""
+        """Remove all requests."""
         self._asked.clear()
 
     @property
     def patience_s(self) -> float:
-        """Until the oldest one counts as lost."""
+        """Return the seconds until the oldest request counts as lost."""
         oldest = next(iter(self._asked.values()))
         return max(0.0, oldest.since + self._pace.timeout_s - self._clock())
 
     def lost(self) -> list[Packet]:
-        """Those that are to be sent again now."""
+        """Return the requests that are to be sent again now."""
         now, timeout_s = self._clock(), self._pace.timeout_s
         items = self._asked.items()
         over = now - timeout_s + TICK_S
@@ -174,145 +172,8 @@ class UnderWay:
         return [self._asked[number].request for number in numbers]
 
 
-class FileRequests:
-    """Sends requests of a client.
-
-    Numbers go on from one transfer to the next, and begin at random: an answer to an earlier
-    transfer, or to another program's, has other numbers.
-    """
-
-    def __init__(
-        self, channel: Channel, reply_timeout_s: float, clock: Callable[[], float]
-    ) -> None:
-        self._channel = channel
-        self._reply_timeout_s = reply_timeout_s
-        self._clock = clock
-        self._sequence = secrets.randbelow(0x10000)
-        self._path: str  # of the transfer
-        self._deadline: float
-        self._pace = Pace(reply_timeout_s)
-        self._under_way = UnderWay(self._pace, clock)
-
-    def _request(
-        self, opcode: Opcode, session: int = 0, offset: int = 0, data: bytes = b""
-    ) -> Packet:
-        """As `_ask`, but a refusal is an error."""
-        reply = self._ask(opcode, session, offset, data)
-        if reply.opcode == Opcode.NAK:
-            raise self._refused(reply)
-        return reply
-
-    def _ask(
-        self,
-        opcode: Opcode,
-        session: int = 0,
-        offset: int = 0,
-        data: bytes = b"",
-        size: int | None = None,
-    ) -> Packet:
-        """Sends a request until its answer comes; a board does not do a repeated one again."""
-        found: list[Packet] = []
-
-        def take(_: Packet, reply: Packet) -> bool:
-            found.append(reply)
-            return True
-
-        self._exchange(iter([self._next(opcode, session, offset, data, size)]), take)
-        return found[0]
-
-    def _exchange(
-        self,
-        requests: Iterator[Packet],
-        take: Callable[[Packet, Packet], bool],
-        take_other: Callable[[Packet], None] = lambda _: None,
-    ) -> None:
-        """Sends requests, as many at once as the link carries, each until its answer comes. `take`
-        says whether it is one."""
-        under_way = self._under_way
-        under_way.drop()
-        waiting = next(requests, None)
-        while waiting is not None or under_way:
-            while waiting is not None and under_way.has_room:
-                self._channel.send(waiting.pack())
-                under_way.add(waiting)
-                waiting = next(requests, None)
-            reply = self._receive(under_way.patience_s)
-            if reply is not None:
-                request = under_way.of(reply)
-                if request is None or not answers(reply, request):
-                    take_other(reply)
-                elif take(request, reply):
-                    self._progressed()
-                    under_way.answered(reply)
-            for request in under_way.lost():
-                self._channel.send(request.pack())
-
-    def _send(
-        self,
-        opcode: Opcode,
-        session: int = 0,
-        offset: int = 0,
-        data: bytes = b"",
-        size: int | None = None,
-    ) -> Packet:
-        request = self._next(opcode, session, offset, data, size)
-        self._channel.send(request.pack())
-        return request
-
-    def _next(
-        self,
-        opcode: Opcode,
-        session: int = 0,
-        offset: int = 0,
-        data: bytes = b"",
-        size: int | None = None,
-    ) -> Packet:
-        # Two apart, as the answer to a request has the number between.
-        self._sequence = (self._sequence + 2) & 0xFFFF
-        return Packet(self._sequence, session, opcode, offset=offset, data=data, size=size)
-
-    def _receive(self, timeout_s: float) -> Packet | None:
-        """The next packet; None after a while without any."""
-        while (left_s := self._deadline - self._clock()) > 0.0:
-            payload = self._channel.receive(min(timeout_s, left_s))
-            if payload is None:
-                return None
-            if (packet := Packet.parse(payload)) is not None:
-                return packet
-        raise LinkLostError(
-            f"the board on {self._channel.description} stopped answering during the transfer of "
-            f"{self._path}: check the cable, then run the command again"
-        )
-
-    def _begin(self, path: str) -> None:
-        self._path = path
-        self._progressed()
-
-    def _progressed(self) -> None:
-        """Something new has come."""
-        patience_s = PATIENCE * max(self._reply_timeout_s, self._pace.usual_s / 2)
-        self._deadline = self._clock() + patience_s
-
-    def _refused(self, reply: Packet) -> RltError:
-        code = reason_of(reply)
-        if code in (Nak.INVALID_SESSION, Nak.END_OF_FILE):  # asked for is only what was stated
-            return SessionClosedError(
-                f"the board on {self._channel.description} closed {self._path} during its "
-                "transfer, as it does after a reset, a long silence or the end of a trial: check "
-                "the cable, then run the command again"
-            )
-        reason = Nak(code).name.lower().replace("_", " ") if code in set(Nak) else f"error {code}"
-        remedy = "flash it with firmware of this revision"
-        if code == Nak.NO_SESSIONS_AVAILABLE:
-            remedy = "end the other program that transfers its files, then run the command again"
-        kind = FileNotThereError if code == Nak.FILE_NOT_FOUND else BoardMismatchError
-        return kind(
-            f"the board on {self._channel.description} refuses {self._path}: {reason}; {remedy}"
-        )
-
-
 def answers(reply: Packet, request: Packet) -> bool:
-    """Whether it answers a request of this kind, in the same session."""
+    """Return whether a reply answers a request of this kind, in the same session."""
     if reply.opcode not in (Opcode.ACK, Opcode.NAK) or reply.request_opcode != request.opcode:
         return False
     return reply.session == request.session or request.opcode not in SESSION_OPERATIONS

@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator
 from rltools_host.boards.connection import EVERYONE, Connection, MessageQueue
 from rltools_host.boards.file_parts import Keeping, Part
 from rltools_host.boards.file_requests import (
+    PATIENCE,
     Channel,
-    FileRequests,
+    Pace,
+    PendingRequests,
     SessionClosedError,
     answers,
     reason_of,
@@ -32,6 +34,8 @@ from rltools_host.boards.messages import (
 )
 from rltools_host.errors import (
     BoardMismatchError,
+    FileNotThereError,
+    LinkLostError,
     RltError,
     VerificationError,
 )
@@ -52,13 +56,15 @@ VAIN_BURSTS = 3  # one after another that bring nothing: then there are no more
 
 
 class Reopened(Exception):
-    """The file was opened again: requests have another session's number from now on."""
+    """A sign that the file was opened again: requests have another session's number from now on."""
 
 
-class FileTransfer(FileRequests):
-    """Transfers whole files between the host's memory and the board.
+class FileTransfer:
+    """Transfers of whole files between the host's memory and the board.
 
     Nothing limits the time of a transfer as long as something new comes, however slow its link is.
+    Numbers of requests continue from one transfer to the next, and begin at random: an answer to an
+    earlier transfer, or to another program's, has other numbers.
     """
 
     def __init__(
@@ -67,7 +73,14 @@ class FileTransfer(FileRequests):
         reply_timeout_s: float = REPLY_TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(channel, reply_timeout_s, clock)
+        self._channel = channel
+        self._reply_timeout_s = reply_timeout_s
+        self._clock = clock
+        self._sequence = secrets.randbelow(0x10000)
+        self._path: str  # of the transfer
+        self._deadline: float
+        self._pace = Pace(reply_timeout_s)
+        self._under_way = PendingRequests(self._pace, clock)
         self._wish = secrets.randbelow(256)  # the session number that an open asks for
         # Of the transfer; the session has the number that the server's open answered.
         self._session: int
@@ -80,12 +93,13 @@ class FileTransfer(FileRequests):
         self,
         path: str,
         progress: Progress | None = None,
-        most_bytes: int = LARGEST_FILE_BYTES,
+        max_bytes: int = LARGEST_FILE_BYTES,
         keeping: Keeping | None = None,
     ) -> bytes:
-        """Whole, with the CRC-32 that the board states; FileNotThereError where there is none.
+        """Return a whole file, checked against the CRC-32 that the board states.
 
-        keeping: where a part is kept until somebody removes it, also of a whole file.
+        `keeping` says where a part is kept until somebody removes it, also of a whole file. Raises
+        FileNotThereError if there is no such file.
         """
         self._begin(path)
         self._part = Part(0)
@@ -93,7 +107,7 @@ class FileTransfer(FileRequests):
         size = self._open(Opcode.OPEN_FILE_RO)
         stated: int | None = None
         with self._closing():
-            self._require(size, most_bytes)
+            self._require(size, max_bytes)
             part = self._part = Part(size)
             if keeping is not None:
                 stated = self._stated_crc32()
@@ -112,14 +126,14 @@ class FileTransfer(FileRequests):
         return bytes(part.content)
 
     def crc32(self, path: str) -> int:
-        """MAVLink's CRC-32 of a file, as the board computes it."""
+        """Return MAVLink's CRC-32 of a file, as the board computes it."""
         self._begin(path)
         return self._stated_crc32()
 
     def upload(self, path: str, content: bytes, progress: Progress | None = None) -> None:
-        """Writes a file on the board, which checks it when the session is closed.
+        """Write a file on the board, which checks it when the session is closed.
 
-        Where the board has closed the session after a silence, the file is written anew.
+        If the board has closed the session after a silence, the file is written again.
         """
         self._begin(path)
         for begun in range(1, UPLOADS + 1):
@@ -161,10 +175,10 @@ class FileTransfer(FileRequests):
     # -- sessions ----------------------------------------------------------------------------------
 
     def _open(self, opcode: Opcode) -> int:
-        """Opens the file, and returns its size.
+        """Open the file, and return its size.
 
-        Where all sessions are in use, one may be left from a program of this host that has ended:
-        it is reset. Those of other hosts expire.
+        If all sessions are in use, one may be left from a program of this host that has ended:
+        those are reset. Those of other hosts expire.
         """
         give_up = self._clock() + SESSION_LIMIT_S
         self._wish = (self._wish + 1) & 0xFF
@@ -183,7 +197,7 @@ class FileTransfer(FileRequests):
 
     @contextlib.contextmanager
     def _closing(self) -> Iterator[None]:
-        """Closes the session where the transfer fails, without waiting for an answer."""
+        """Close the session if the transfer fails, without waiting for an answer."""
         try:
             yield
         except BaseException:
@@ -192,16 +206,16 @@ class FileTransfer(FileRequests):
                 self._send(Opcode.TERMINATE_SESSION, session=self._session)
             raise
 
-    def _require(self, size: int, most_bytes: int) -> None:
-        """Before there is memory for a file of this size."""
-        if size > most_bytes:
+    def _require(self, size: int, max_bytes: int) -> None:
+        """Raise BoardMismatchError if the file is too large, before memory is allocated for it."""
+        if size > max_bytes:
             raise BoardMismatchError(
                 f"the board on {self._channel.description} states {size:,} bytes for {self._path}, "
-                f"and it may have {most_bytes:,}: flash it with firmware of this revision"
+                f"and it may have {max_bytes:,}: flash it with firmware of this revision"
             )
 
     def _wait(self) -> None:
-        """Lets some time pass; what arrives meanwhile answers nothing."""
+        """Let one reply timeout pass; what arrives meanwhile answers nothing."""
         until = self._clock() + self._reply_timeout_s
         while (left_s := until - self._clock()) > 0.0 and self._receive(left_s) is not None:
             pass
@@ -209,8 +223,10 @@ class FileTransfer(FileRequests):
     # -- downloading -------------------------------------------------------------------------------
 
     def _fetch(self, progress: Progress | None) -> None:
-        """Takes bursts up to the end of the file, and reads the gaps between them. Where a link has
-        no room for bursts, all is read."""
+        """Take bursts up to the end of the file, and read the gaps between them.
+
+        On a link that has no room for bursts, all is read.
+        """
         part = self._part
 
         def came() -> None:
@@ -232,22 +248,21 @@ class FileTransfer(FileRequests):
             progress(0, 0)
 
     def _read(self, end: int, came: Callable[[], None]) -> None:
-        """Asks for what is missing up to `end`; more may be missing then."""
+        """Ask for what is missing up to `end`; more may be missing then."""
         part = self._part
 
         def take(_: Packet, reply: Packet) -> bool:
             if reply.opcode == Opcode.NAK:
                 self._reopen(reply)
                 raise Reopened
-            if part.place(reply):
+            if part.insert(reply):
                 came()
             else:
                 return not part.lacks(reply.offset, max(1, len(reply.data)))
             return True
 
         def take_other(reply: Packet) -> None:
-            """A burst's packets may come late."""
-            if self._is_of_burst(reply) and reply.opcode == Opcode.ACK and part.place(reply):
+            if self._is_of_burst(reply) and reply.opcode == Opcode.ACK and part.insert(reply):
                 came()
 
         requests = (
@@ -259,7 +274,7 @@ class FileTransfer(FileRequests):
             self._exchange(requests, take, take_other)
 
     def _burst(self, begin: int, came: Callable[[], None]) -> None:
-        """One burst from here on, as far as it brings anything."""
+        """Take one burst from this offset on, as long as it brings anything."""
         part, before = self._part, self._part.left
         request = self._burst_request = self._send(
             Opcode.BURST_READ_FILE, session=self._session, offset=begin, size=DATA_BYTES
@@ -280,34 +295,158 @@ class FileTransfer(FileRequests):
                 if reason_of(reply) != Nak.END_OF_FILE:
                     self._reopen(reply)
                 is_ended = True
-            elif part.place(reply):
+            elif part.insert(reply):
                 came()
             is_ended = is_ended or reply.burst_complete
         self._judge(before - part.left, min(before, BURST_PACKETS * DATA_BYTES), is_ended)
 
     def _judge(self, came: int, most: int, is_ended: bool) -> None:
-        """Whether there are bursts any more: a link may have lost the request, or the last packet,
-        but one that loses most of a burst has no room for it."""
+        """Decide whether to ask for further bursts.
+
+        A link may have lost the request, or the last packet; one that loses most of a burst has no
+        room for it.
+        """
         if came == 0:
             self._bursts_left -= 1
         else:
             self._bursts_left = VAIN_BURSTS if is_ended or 2 * came >= most else 0
 
     def _is_of_burst(self, reply: Packet) -> bool:
-        """Whether it is a packet of the last burst."""
+        """Return whether it is a packet of the last burst."""
         request = self._burst_request
-        place = (reply.sequence - request.sequence) & 0xFFFF
-        return 1 <= place <= self._burst_packets and answers(reply, request)
+        index = (reply.sequence - request.sequence) & 0xFFFF
+        return 1 <= index <= self._burst_packets and answers(reply, request)
 
     def _reopen(self, reply: Packet) -> None:
-        """Opens the file again where the server has closed the session, as after a long silence."""
+        """Open the file again if the server has closed the session, as after a long silence."""
         size = self._part.size
         if reason_of(reply) != Nak.INVALID_SESSION or self._open(Opcode.OPEN_FILE_RO) != size:
             raise self._refused(reply)
 
+    # -- requests ----------------------------------------------------------------------------------
+
+    def _request(
+        self, opcode: Opcode, session: int = 0, offset: int = 0, data: bytes = b""
+    ) -> Packet:
+        """Send a request until its answer comes; raise an error if the board refuses."""
+        reply = self._ask(opcode, session, offset, data)
+        if reply.opcode == Opcode.NAK:
+            raise self._refused(reply)
+        return reply
+
+    def _ask(
+        self,
+        opcode: Opcode,
+        session: int = 0,
+        offset: int = 0,
+        data: bytes = b"",
+        size: int | None = None,
+    ) -> Packet:
+        """Send a request until its answer comes; a board does not do a repeated one again."""
+        found: list[Packet] = []
+
+        def take(_: Packet, reply: Packet) -> bool:
+            found.append(reply)
+            return True
+
+        self._exchange(iter([self._next(opcode, session, offset, data, size)]), take)
+        return found[0]
+
+    def _exchange(
+        self,
+        requests: Iterator[Packet],
+        take: Callable[[Packet, Packet], bool],
+        take_other: Callable[[Packet], None] = lambda _: None,
+    ) -> None:
+        """Send requests, as many at once as the link carries, each until its answer comes.
+
+        `take` returns whether a packet is the answer.
+        """
+        under_way = self._under_way
+        under_way.drop()
+        waiting = next(requests, None)
+        while waiting is not None or under_way:
+            while waiting is not None and under_way.has_room:
+                self._channel.send(waiting.pack())
+                under_way.add(waiting)
+                waiting = next(requests, None)
+            reply = self._receive(under_way.patience_s)
+            if reply is not None:
+                request = under_way.of(reply)
+                if request is None or not answers(reply, request):
+                    take_other(reply)
+                elif take(request, reply):
+                    self._progressed()
+                    under_way.answered(reply)
+            for request in under_way.lost():
+                self._channel.send(request.pack())
+
+    def _send(
+        self,
+        opcode: Opcode,
+        session: int = 0,
+        offset: int = 0,
+        data: bytes = b"",
+        size: int | None = None,
+    ) -> Packet:
+        request = self._next(opcode, session, offset, data, size)
+        self._channel.send(request.pack())
+        return request
+
+    def _next(
+        self,
+        opcode: Opcode,
+        session: int = 0,
+        offset: int = 0,
+        data: bytes = b"",
+        size: int | None = None,
+    ) -> Packet:
+        # Two apart, as the answer to a request has the number between.
+        self._sequence = (self._sequence + 2) & 0xFFFF
+        return Packet(self._sequence, session, opcode, offset=offset, data=data, size=size)
+
+    def _receive(self, timeout_s: float) -> Packet | None:
+        """Return the next packet; None if none comes in this time."""
+        while (left_s := self._deadline - self._clock()) > 0.0:
+            payload = self._channel.receive(min(timeout_s, left_s))
+            if payload is None:
+                return None
+            if (packet := Packet.parse(payload)) is not None:
+                return packet
+        raise LinkLostError(
+            f"the board on {self._channel.description} stopped answering during the transfer of "
+            f"{self._path}: check the cable, then run the command again"
+        )
+
+    def _begin(self, path: str) -> None:
+        self._path = path
+        self._progressed()
+
+    def _progressed(self) -> None:
+        """Extend the deadline, as something new has come."""
+        patience_s = PATIENCE * max(self._reply_timeout_s, self._pace.usual_s / 2)
+        self._deadline = self._clock() + patience_s
+
+    def _refused(self, reply: Packet) -> RltError:
+        code = reason_of(reply)
+        if code in (Nak.INVALID_SESSION, Nak.END_OF_FILE):  # asked for is only what was stated
+            return SessionClosedError(
+                f"the board on {self._channel.description} closed {self._path} during its "
+                "transfer, as it does after a reset, a long silence or the end of a trial: check "
+                "the cable, then run the command again"
+            )
+        reason = Nak(code).name.lower().replace("_", " ") if code in set(Nak) else f"error {code}"
+        remedy = "flash it with firmware of this revision"
+        if code == Nak.NO_SESSIONS_AVAILABLE:
+            remedy = "end the other program that transfers its files, then run the command again"
+        kind = FileNotThereError if code == Nak.FILE_NOT_FOUND else BoardMismatchError
+        return kind(
+            f"the board on {self._channel.description} refuses {self._path}: {reason}; {remedy}"
+        )
+
 
 class FileClient:
-    """Fetches and writes whole files of a board: a FileTransfer over its connection."""
+    """The files of a board: a FileTransfer over its connection."""
 
     def __init__(self, connection: Connection, reply_timeout_s: float = REPLY_TIMEOUT_S) -> None:
         self._connection = connection
@@ -319,20 +458,20 @@ class FileClient:
         self,
         path: str,
         progress: Progress | None = None,
-        most_bytes: int = LARGEST_FILE_BYTES,
+        max_bytes: int = LARGEST_FILE_BYTES,
         keeping: Keeping | None = None,
     ) -> bytes:
-        """Fetches a file of the board; `keeping` as of a FileTransfer."""
+        """Return a file of the board; see FileTransfer.download."""
         with self._connection.open_queue("FILE_TRANSFER_PROTOCOL") as self._queue:
-            return self._transfer.download(path, progress, most_bytes, keeping)
+            return self._transfer.download(path, progress, max_bytes, keeping)
 
     def upload(self, path: str, content: bytes, progress: Progress | None = None) -> None:
-        """Writes a file of the board."""
+        """Write a file of the board."""
         with self._connection.open_queue("FILE_TRANSFER_PROTOCOL") as self._queue:
             self._transfer.upload(path, content, progress)
 
     def crc32(self, path: str) -> int:
-        """MAVLink's CRC-32 of a file of the board."""
+        """Return MAVLink's CRC-32 of a file of the board."""
         with self._connection.open_queue("FILE_TRANSFER_PROTOCOL") as self._queue:
             return self._transfer.crc32(path)
 

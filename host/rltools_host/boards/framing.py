@@ -1,7 +1,7 @@
-"""MAVLink 2 frames out of a byte stream that may be noisy, and into one.
+"""MAVLink 2 frames: decoded from a byte stream that may be noisy, and encoded; status texts.
 
 Frame: https://mavlink.io/en/guide/serialization.html. pymavlink's own stream parser trusts a
-corrupt length byte and swallows the good messages behind it; this one drops one byte after a bad
+corrupt length byte and swallows the good messages after it; this one drops one byte after a bad
 checksum and looks again.
 """
 
@@ -29,15 +29,17 @@ SEQUENCE_WINDOW = 32
 
 
 def payload_of(message: Message) -> bytes:
-    """The payload's bytes as sent; pymavlink's `get_payload` begins four bytes too early."""
+    """Return the payload's bytes as sent; pymavlink's `get_payload` begins four bytes too early."""
     frame = message.get_msgbuf()
     return bytes(frame[HEADER_BYTES : HEADER_BYTES + frame[1]])
 
 
 class BytesMessage:
-    """A message all of whose fields are bytes or arrays of them, as pymavlink gives it, but an
-    array is `bytes`. A checkpoint comes in some ten thousand; pymavlink takes longer for the list
-    of numbers that it makes of an array than all else here."""
+    """A message all of whose fields are bytes or arrays of bytes, which are `bytes` here.
+
+    A checkpoint comes in some ten thousand of them, and pymavlink takes longer to make a list of
+    numbers of each array than everything else here takes.
+    """
 
     def __init__(self, kind: Any, layout: struct.Struct, frame: bytes) -> None:
         self._kind = kind
@@ -64,18 +66,21 @@ class BytesMessage:
 
 
 def layout_of_bytes(kind: Any) -> struct.Struct | None:
-    """How a BytesMessage of the dialect's kind is laid out; None of other kinds."""
+    """Return the layout of a BytesMessage of this kind of the dialect; None for other kinds."""
     if set(kind.fieldtypes) != {"uint8_t"} or max(kind.lengths) == 1:
         return None
     return struct.Struct("".join("B" if count == 1 else f"{count}s" for count in kind.lengths))
 
 
 class FrameDecoder:
-    """Turns chunks of bytes into messages. Never raises, whatever the bytes are."""
+    """A decoder from chunks of bytes to messages, which never raises, whatever the bytes are."""
 
     def __init__(self, dialect: Dialect, takes_longer: bool = False) -> None:
-        """takes_longer: also frames with more fields than the dialect knows, as senders of a later
-        version of it add them at the end; fewer damaged lengths are noticed then."""
+        """Decode messages of the dialect.
+
+        `takes_longer` accepts frames with more fields than the dialect knows, as senders of a later
+        version of it add them at the end; fewer damaged lengths are noticed then.
+        """
         self.messages_received = 0
         self.messages_repeated = 0  # the same frame once more: dropped
         self.bytes_skipped = 0  # bytes that belong to no accepted frame
@@ -94,14 +99,14 @@ class FrameDecoder:
 
     @property
     def messages_lost(self) -> int:
-        """Gaps in the sequence numbers of all senders."""
+        """Return the gaps in the sequence numbers of all senders."""
         return self._lost.total()
 
     def messages_lost_from(self, sender: tuple[int, int]) -> int:
         return self._lost[sender]
 
     def feed(self, chunk: bytes) -> list[Message]:
-        """The messages that `chunk` completes, in order."""
+        """Return the messages that `chunk` completes, in order."""
         buffer = self._buffer
         buffer += chunk
         messages: list[Message] = []
@@ -129,7 +134,8 @@ class FrameDecoder:
         return messages
 
     def _frame_length(self, start: int) -> int | None:
-        """Bytes of the frame at `start`; 0 if there can be none, None if its header is not here."""
+        """Return the bytes of the frame at `start`; 0 if there can be none, None if its header is
+        incomplete."""
         header = self._buffer[start : start + HEADER_BYTES]
         if len(header) > 2 and header[2] & ~SIGNED_FLAG:
             return 0  # the specification: a frame with an unknown incompatibility flag is dropped
@@ -152,10 +158,11 @@ class FrameDecoder:
         return checksum == int.from_bytes(buffer[end : end + CHECKSUM_BYTES], "little")
 
     def _next_in_step(self, position: int) -> int | None:
-        """Where two good frames that adjoin each other and the last accepted message begin.
+        """Return where two good frames begin that adjoin each other and follow the last accepted
+        message.
 
-        A corrupt length makes a frame seem to be still arriving. Waiting for it would hold back
-        the good messages that have arrived meanwhile; these prove that there is no such frame.
+        A corrupt length makes a frame seem to be still arriving. Waiting for it would hold back the
+        good messages that have arrived meanwhile; these prove that there is no such frame.
         """
         buffer = self._buffer
         while (start := buffer.find(MAGIC, position)) >= 0:
@@ -209,7 +216,7 @@ class FrameDecoder:
 
 
 class FrameEncoder:
-    """Frames with ascending sequence numbers, as one sender."""
+    """An encoder of frames with ascending sequence numbers, as one sender."""
 
     def __init__(self, dialect: Dialect, system: int, component: int) -> None:
         self._crc: Callable[[bytes], Any] = dialect.x25crc
@@ -218,13 +225,13 @@ class FrameEncoder:
         self._sender = bytes((system, component))
 
     def encode(self, message: Message) -> bytes:
-        """The frame of a message of the dialect."""
+        """Return the frame of a message of the dialect."""
         frame: bytes = message.pack(self._mavlink)
         self._mavlink.seq = (self._mavlink.seq + 1) & 0xFF
         return bytes(frame)
 
     def encode_payload(self, message_id: int, payload: bytes) -> bytes:
-        """The frame of a payload that is laid out already.
+        """Return the frame of a payload that is packed already.
 
         Integers in a PARAM_SET travel as the bits of a float; a Python float would change some.
         """
@@ -247,7 +254,7 @@ UNFINISHED_LIMIT = 8  # texts whose last piece has not come
 
 @dataclass(frozen=True)
 class StatusText:
-    """A whole text."""
+    """A whole STATUSTEXT."""
 
     severity: int
     text: str
@@ -258,7 +265,7 @@ class StatusText:
 
 
 def whole_text(severity: int, data: bytes) -> StatusText:
-    """Without what cannot be printed at its end, as PX4's tab."""
+    """Return the text without unprintable characters at its end, such as PX4's tab."""
     text = data.decode(errors="replace")
     while text and not text[-1].isprintable():
         text = text[:-1]
@@ -266,14 +273,14 @@ def whole_text(severity: int, data: bytes) -> StatusText:
 
 
 class TextAssembler:
-    """Collects the pieces of long texts. The last piece of a text is shorter than the others."""
+    """The pieces of long texts. The last piece of a text is shorter than the others."""
 
     def __init__(self) -> None:
         self._unfinished: dict[tuple[int, int, int], dict[int, bytes]] = {}
         self._finished: dict[int, bytes] = {}  # the pieces of the text before
 
     def add(self, message: Message) -> StatusText | None:
-        """The text that this piece completes."""
+        """Return the text that this piece completes; None if pieces are missing."""
         piece = payload_of(message)[1 : 1 + PIECE_BYTES].split(b"\0")[0]
         if not message.id:
             return whole_text(message.severity, piece)

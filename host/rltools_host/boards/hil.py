@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rltools_host.boards.file_transfer import POLICY_PATH
 from rltools_host.boards.hil_result import HilResult, measure_cost
 from rltools_host.boards.messages import Identity
 from rltools_host.boards.parity import check_parity
-from rltools_host.boards.policy_session import PROGRAM, PolicyPlace, Storage, policy_session
+from rltools_host.boards.policy_session import PROGRAM, PolicyTarget, Storage, policy_session
 from rltools_host.boards.push import Push, PushRequest, PushResult
 from rltools_host.boards.session import BoardSession
 from rltools_host.build import cmake, firmware, tools
@@ -36,7 +35,7 @@ Show = Callable[[str, int, int], None]  # what is done, how much of it, of how m
 
 @dataclass(frozen=True)
 class HilRequest:
-    place: PolicyPlace
+    target: PolicyTarget
     run: str | None = None  # None: what acts on the board
     samples: int | None = None
     inputs: int = DEFAULT_INPUTS
@@ -44,7 +43,7 @@ class HilRequest:
 
 
 def check_request(board: str, port: str | None, samples: int | None, inputs: int) -> None:
-    """UsageError for what no board can be asked for."""
+    """Raise UsageError for a request that no board can carry out."""
     if inputs < 1:
         raise UsageError(f"--inputs {inputs}: at least one input is needed")
     if samples is not None and samples < 1:
@@ -54,17 +53,17 @@ def check_request(board: str, port: str | None, samples: int | None, inputs: int
 
 
 def boards_of(request: HilRequest) -> list[HilRequest]:
-    """A request for each board that is meant."""
-    if request.place.board != ALL_EMULATED:
+    """Return a request for each board that is meant."""
+    if request.target.board != ALL_EMULATED:
         return [request]
     emulated = [board.name for board in emulated_boards() if PROGRAM in cmake.programs_of(board)]
     return [
-        replace(request, place=replace(request.place, board=name)) for name in ("host", *emulated)
+        replace(request, target=replace(request.target, board=name)) for name in ("host", *emulated)
     ]
 
 
 def run_meant(run: str | None, board: str, port: str | None) -> str | None:
-    """The run whose policy is meant; None: the one that the board has."""
+    """Return the run whose policy is meant; None: the policy that the board has."""
     is_started = port is None and (
         board == ALL_EMULATED or (board in board_names() and not load_board(board).is_flashed)
     )
@@ -72,15 +71,15 @@ def run_meant(run: str | None, board: str, port: str | None) -> str | None:
 
 
 def missing_tools(board: Board) -> str:
-    """What keeps a board from being started here; empty where nothing."""
+    """Describe the tools without which the board cannot be started here; empty if there are all."""
     missing = tools.missing_names(cmake.required_tools(board, to_run=True))
     return f"needs {', '.join(missing)}" if missing else ""
 
 
 def check_board(request: HilRequest, show: Show) -> HilResult:
-    """Brings the policy to the board, and checks it there."""
+    """Bring the policy to the board, and check it there."""
     image = read_run_policy(request.run, request.which) if request.run else None
-    with policy_session(request.place, Storage.MEMORY) as (session, identity):
+    with policy_session(request.target, Storage.MEMORY) as (session, identity):
         if image is None:
             image = acting_policy(session, identity)
         else:
@@ -92,8 +91,8 @@ def check_board(request: HilRequest, show: Show) -> HilResult:
 def push_policy(
     request: HilRequest, image: PolicyImage, session: BoardSession, identity: Identity, show: Show
 ) -> None:
-    push = PushRequest(image.origin, request.place)
-    Push(push, image, session, identity, PushResult(request.place.board)).carry_out(
+    push = PushRequest(image.origin, request.target)
+    Push(push, image, session, identity, PushResult(request.target.board)).carry_out(
         lambda _: None, lambda done, whole: show("bytes sent", done, whole)
     )
 
@@ -101,12 +100,12 @@ def push_policy(
 def check_session(
     request: HilRequest, image: PolicyImage, session: BoardSession, identity: Identity, show: Show
 ) -> HilResult:
-    """Compares the board, on which the image acts, with this machine, and measures it.
+    """Compare the board, on which the image acts, with this machine, and measure it.
 
-    What computes wrongly is not measured.
+    A board that computes other bits is not measured.
     """
-    place = request.place
-    board = place.described_board()
+    target = request.target
+    board = target.described_board()
     policies = session.policies
     if policies.executor().armed:
         raise RefusedError(f"the board on {session.description} is armed: disarm it first")
@@ -126,7 +125,7 @@ def check_session(
         parity=parity,
         cost=cost,
         samples=samples,
-        footprint=footprint_of(board, place),
+        footprint=footprint_of(board, target),
         stack_bytes=session.node.stack_use()["stack_peak"],
     )
 
@@ -135,15 +134,15 @@ def default_samples(board: Board) -> int:
     return SAMPLES if board.is_flashed else EMULATED_SAMPLES
 
 
-def footprint_of(board: Board, place: PolicyPlace) -> Footprint | None:
-    """Of the program that was started; what others have been flashed with is not known."""
-    if not place.ends_with_command(board):
+def footprint_of(board: Board, target: PolicyTarget) -> Footprint | None:
+    """Return the size of the program that was started; None for one that was flashed before."""
+    if not target.ends_with_command(board):
         return None
-    return footprint(board, firmware.program_path(board, place.contract, PROGRAM))
+    return footprint(board, firmware.program_path(board, target.contract, PROGRAM))
 
 
 def acting_policy(session: BoardSession, identity: Identity) -> PolicyImage:
-    """The policy that the board has, which this machine can run as well."""
+    """Return the policy that the board has, which this machine can run as well."""
     name = session.description
     slots = session.policies.slots()
     if slots.trial is not None:
@@ -159,7 +158,8 @@ def acting_policy(session: BoardSession, identity: Identity) -> PolicyImage:
 
 
 def require_parity(result: HilResult) -> None:
-    """VerificationError unless every bit was this machine's; it carries what was found."""
+    """Raise VerificationError, with the result as its details, unless every bit was this
+    machine's."""
     if result.parity.holds:
         return
     error = VerificationError(
@@ -171,8 +171,8 @@ def require_parity(result: HilResult) -> None:
     raise error
 
 
-def keep(result: dict[str, Any], run: str | None) -> None:
-    """Writes what was found into the run's folder, which the report shows."""
+def keep(result: HilResult, run: str | None) -> None:
+    """Write the result into the run's folder, for the report."""
     if run is not None:
-        path = RunFolder.open(run).path / result_file(HIL, result["board"])
-        write_atomically(path, (json.dumps(result, indent=1) + "\n").encode())
+        path = RunFolder.open(run).path / result_file(HIL, result.board)
+        write_atomically(path, (json.dumps(result.document(), indent=1) + "\n").encode())

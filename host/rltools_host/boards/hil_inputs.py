@@ -1,7 +1,7 @@
-"""Observations that a board is checked with: the same for every board, and edge cases among them.
+"""Observations that a board is checked with: the same for every board, with edge cases among them.
 
-They follow from their number and the policy's channels alone: the numbers are those of Philox,
-whose stream NumPy keeps, and what is made of them is written out here.
+They follow from their index and the policy's channels alone: the numbers are those of Philox, whose
+stream NumPy keeps, and what is made of them is defined here.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def as_floats(bits: Words) -> Float32Array:
 
 
 def within(ranges: Ranges, words: Words) -> Float32Array:
-    """Anywhere in the range."""
+    """Return values anywhere in the range."""
     low, high = ranges.minimum.astype(np.float64), ranges.maximum.astype(np.float64)
     values = (low + words / 2.0**32 * (high - low)).astype(np.float32)
     return np.clip(values, ranges.minimum, ranges.maximum)
 
 
 def at_ends(ranges: Ranges, words: Words) -> Float32Array:
-    """An end of the range, or the number next to it on either side."""
+    """Return an end of the range, or the number next to it on either side."""
     up, down = np.float32(np.inf), np.float32(-np.inf)
     with np.errstate(over="ignore"):  # a range may end with the largest number
         ends = [
@@ -61,29 +61,29 @@ def at_ends(ranges: Ranges, words: Words) -> Float32Array:
 
 
 def subnormal(_: Ranges, words: Words) -> Float32Array:
-    """Too small to be normal, of either sign."""
+    """Return subnormal numbers of either sign."""
     return as_floats(words & (SIGN | FRACTION))
 
 
 def zeros(_: Ranges, words: Words) -> Float32Array:
-    """Zero, of either sign."""
+    """Return zeros of either sign."""
     return as_floats(words & SIGN)
 
 
 def huge(_: Ranges, words: Words) -> Float32Array:
-    """Finite, and so large that layers may overflow."""
+    """Return finite numbers so large that layers may overflow."""
     exponent = LARGEST_EXPONENT - (words >> EXPONENT_SHIFT) % HUGE_EXPONENTS
     bits = (words & (SIGN | FRACTION)) | (exponent.astype(np.uint32) << EXPONENT_SHIFT)
     return as_floats(bits)
 
 
 def largest(_: Ranges, words: Words) -> Float32Array:
-    """The largest number, of either sign."""
+    """Return the largest number, of either sign."""
     return as_floats((words & SIGN) | LARGEST)
 
 
 def any_finite(_: Ranges, words: Words) -> Float32Array:
-    """Any bits of a finite number."""
+    """Return any bits of a finite number."""
     is_finite = np.isfinite(as_floats(words))
     return as_floats(np.where(is_finite, words, words & (SIGN | FRACTION)).astype(np.uint32))
 
@@ -115,7 +115,7 @@ class Inputs:
 
 
 def make_inputs(channels: Sequence[Channel], count: int) -> Inputs:
-    """`count` observations; the first ones are those of any smaller number."""
+    """Return `count` observations; the first ones are those of any smaller count."""
     ranges = Ranges(*ranges_of(channels))
     kinds = tuple(ROUND[index % len(ROUND)] for index in range(count))
     shape = (count, len(channels))
@@ -131,10 +131,10 @@ def make_inputs(channels: Sequence[Channel], count: int) -> Inputs:
 
 
 def make_not_finite(channels: Sequence[Channel]) -> Inputs:
-    """NaN and both infinities in each place of an observation that is good otherwise."""
+    """Return an observation for each of NaN and both infinities in each element, good otherwise."""
     middle = [np.float32(0.5 * (channel.minimum + channel.maximum)) for channel in channels]
     values, kinds = [], []
-    for place, value in product(range(len(channels)), (np.nan, np.inf, -np.inf)):
-        values.append([*middle[:place], value, *middle[place + 1 :]])
-        kinds.append(f"{value} in place {place}")
+    for index, value in product(range(len(channels)), (np.nan, np.inf, -np.inf)):
+        values.append([*middle[:index], value, *middle[index + 1 :]])
+        kinds.append(f"{value} in element {index}")
     return Inputs(np.array(values, np.float32), tuple(kinds))

@@ -1,9 +1,9 @@
-"""The messages of our dialect, lib/protocol/rltools.xml, as values, packets of MAVLink's FTP among
-them; what is refused, in words.
+"""The messages of our dialect, lib/protocol/rltools.xml, as values, and packets of MAVLink FTP; the
+reasons of refusals in words.
 
-The names are those of PolicyReason in policy/format.h (docs/policy_image.md has the same table),
-and of SlotError and DropReason in policy/slots.h, in their order; those of an executor's status
-are from ExecutorStatus in policy/executor.h.
+The names are those of PolicyReason in policy/format.h (docs/policy_image.md has the same table), of
+SlotError and DropReason in policy/slots.h, and of ExecutorStatus in policy/executor.h, in their
+order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ACTION_BYTES = ACTION_HEAD + ACTION_WORDS.size
 
 
 class State:
-    """RLT_STATE of the protocol."""
+    """The states of RLT_STATE."""
 
     IDLE, TRAINING, PAUSED, FINISHED, FAULT = range(5)
     NAMES = ("idle", "training", "paused", "finished", "fault")
@@ -36,7 +36,7 @@ class State:
 
 @dataclass(frozen=True)
 class Identity:
-    """RLT_IDENTITY: what a board says of itself."""
+    """RLT_IDENTITY: the identity of a board."""
 
     experiment: str
     board: str
@@ -55,8 +55,8 @@ class Identity:
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """RLT_PROGRESS. Metrics, in the order of the experiment's description, and returns are NaN
-    where there is none yet."""
+    """RLT_PROGRESS. Metrics have the order of the experiment's description; they and the returns
+    are NaN before the first."""
 
     counter: int
     step: int
@@ -79,7 +79,7 @@ class Evaluation:
     return_std: float
     return_min: float
     return_max: float
-    length_mean: float = math.nan  # steps of an episode; not a number: older firmware
+    length_mean: float = math.nan  # steps of an episode
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class Result:
     policy_bytes: int
     finished: bool
     state_sha256: str
-    is_best: bool = False  # by an evaluation of this state; older firmware does not say so
+    is_best: bool = False  # by an evaluation of this state
 
 
 class SlotUse:
-    """RLT_SLOT_USE of the protocol."""
+    """The uses of RLT_SLOT_USE."""
 
     EMPTY, ACTIVE, STAGED, TRIAL, PREVIOUS = range(5)
     NAMES = ("empty", "active", "staged", "trial", "previous")
@@ -105,7 +105,7 @@ class SlotUse:
 
 @dataclass(frozen=True)
 class PolicySlot:
-    """RLT_POLICY_SLOT: a place for a policy, and what is of the board as a whole."""
+    """RLT_POLICY_SLOT: a slot for a policy, and the state of the board as a whole."""
 
     slot: int
     slots: int
@@ -154,7 +154,7 @@ Value = TypeVar("Value")
 
 
 def value_of(kind: type[Value], message: Message, **given: object) -> Value:
-    """A value from the message's fields with the same names; `given` are those that differ."""
+    """Return a value from the message's fields of the same names; `given` are those that differ."""
     values = dict(given)
     for field in fields(cast(Any, kind)):
         if field.name not in given:
@@ -180,7 +180,7 @@ def report_of(message: Message) -> Report | None:
     if message.get_type() == "RLT_PROGRESS":
         return value_of(TrainingProgress, message)
     if message.get_type() == "RLT_EVALUATION":
-        return value_of(Evaluation, message, length_mean=message.length_mean or math.nan)
+        return value_of(Evaluation, message)
     return None
 
 
@@ -209,7 +209,7 @@ def executor_counts_of(message: Message) -> ExecutorCounts | None:
 
 
 def action_of(message: Message) -> Action | None:
-    """From the payload: a Python float would change the bits of some actions."""
+    """Return the action from the payload, as a Python float would change the bits of some."""
     if message.get_type() != "RLT_ACTION":
         return None
     words = ACTION_WORDS.unpack_from(payload_of(message).ljust(ACTION_BYTES, b"\0"), ACTION_HEAD)
@@ -223,7 +223,8 @@ def action_of(message: Message) -> Action | None:
 
 
 def text_of(value: Any) -> str:
-    """A field of characters, which ends at its first zero: whoever is on the port wrote it."""
+    """Return a field of characters up to its first zero, printable, as any sender may have written
+    it."""
     raw = value if isinstance(value, bytes) else str(value).encode(errors="replace")
     return printable(raw.split(b"\0")[0].decode(errors="replace"))
 
@@ -295,7 +296,7 @@ Progress = Callable[[int, int], None]  # bytes done, bytes in all
 
 
 class Opcode(enum.IntEnum):
-    """Operations of the protocol that are used here."""
+    """The operations of MAVLink FTP that are used here."""
 
     TERMINATE_SESSION = 1
     RESET_SESSIONS = 2
@@ -310,7 +311,7 @@ class Opcode(enum.IntEnum):
 
 
 class Nak(enum.IntEnum):
-    """Reasons of a refusal."""
+    """The reasons of a refusal."""
 
     FAIL = 1
     FAIL_ERRNO = 2
@@ -363,14 +364,15 @@ class Packet:
 
 
 def mavlink_crc32(content: bytes | bytearray) -> int:
-    """MAVLink's CRC-32 (developer guide, "MAVLink CRC"): zlib's, but from 0 and not inverted."""
+    """Compute MAVLink's CRC-32 (developer guide, "MAVLink CRC"): zlib's, but from 0 and not
+    inverted."""
     return zlib.crc32(content, 0xFFFFFFFF) ^ 0xFFFFFFFF
 
 
-def place_data(
+def insert_data(
     reply: Packet, content: bytearray, missing: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Puts the data of an ACK where it belongs; returns the intervals that are missing then."""
+    """Copy the data of an ACK to its offset, and return the intervals that are still missing."""
     begin, end = reply.offset, reply.offset + len(reply.data)
     if begin == end or end > len(content):
         return missing

@@ -1,10 +1,10 @@
-"""Observations to a board, and its actions: several under way at once, or one by one.
+"""Observations to a board and its actions: several pending at once, or one by one.
 
-Several, so that a slow link is not waited for after each; one by one for who decides on each after
-the answer to the last. There a call that is repeated, since the link lost it or its answer, has the
-same time. The executor makes no other tick of that: it holds the action, so that the answer is the
-same but for its status, which is then `held`. The first call resets the executor, also where it is
-repeated.
+Several, so that a slow link is not waited for after each; one by one for a client that needs the
+last answer to decide on the next. There a repeated call, whose request or answer the link lost, has
+the same time. The executor makes no second tick of it: it holds the action, so that the answer is
+the same except for its status, which is then `held`. The first call resets the executor, also when
+it is repeated.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MESSAGES_UNDER_WAY = 4
 
 
 class Pipeline:
-    """Observations that the board answers alike as often as they are sent.
+    """Observations with an answer that does not depend on how often they are sent.
 
-    The board answers in the order in which it is asked, and names the tick. So what was sent before
-    an observation that is answered, and is not answered itself, was lost: it is sent again.
+    The board answers in the order in which it is asked, and names the tick. So an observation that
+    was sent before an answered one, and has no answer itself, was lost: it is sent again.
     """
 
     def __init__(self, connection: Connection, send: Callable[[int], None], window: int) -> None:
@@ -42,7 +42,7 @@ class Pipeline:
         self._window = window
 
     def run(self, ticks: Sequence[int], progress: Progress | None = None) -> list[Action]:
-        """The answers to the observations with these ticks, in their order."""
+        """Return the answers to the observations with these ticks, in their order."""
         waiting = deque(ticks)
         under_way: dict[int, None] = {}  # in the order of their last sending
         answers: dict[int, Action] = {}
@@ -81,7 +81,7 @@ FIRST_TICK = 0x40000000  # numbers of these calls; PolicyClient counts from 1
 
 
 class TickLoop:
-    """An open exchange of observations and actions; `texts` has what the board says meanwhile."""
+    """An open exchange of observations and actions; `texts` are the board's texts meanwhile."""
 
     def __init__(self, connection: Connection) -> None:
         self.texts: deque[StatusText] = deque()
@@ -91,7 +91,7 @@ class TickLoop:
         self._queue = connection.open_queue("RLT_ACTION", "STATUSTEXT")
 
     def act(self, now_us: int, taken_us: int, observation: Sequence[float]) -> Action:
-        """What the executor does at `now_us` with an observation of `taken_us`."""
+        """Return what the executor does at `now_us` with an observation of `taken_us`."""
         dialect = self._connection.dialect
         is_first = self._tick == FIRST_TICK
         mode = dialect.RLT_OBSERVE_BEGIN if is_first else dialect.RLT_OBSERVE_STEP

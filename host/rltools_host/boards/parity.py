@@ -1,6 +1,5 @@
-"""Whether a board computes this machine's bits, layer by layer; and whether its executor does in
-time what docs/executor.md says, with its default limits.
-"""
+"""Checks that a board computes this machine's bits, layer by layer, and that its executor keeps the
+times and limits of docs/executor.md."""
 
 from __future__ import annotations
 
@@ -8,36 +7,38 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from rltools_host.boards.hil_inputs import Inputs, make_inputs, make_not_finite
 from rltools_host.boards.messages import EXECUTOR_STATUSES, Action, Progress, name_of
 from rltools_host.boards.policies import PolicyClient, Tick
-from rltools_host.boards.push import MOST_LAYERS, words_of
 from rltools_host.build.description import ranges_of
+from rltools_host.documents import Count
 from rltools_host.policies.acting import WRAP, HiddenState, History, history_values, normalized
 from rltools_host.policies.contract import AddedInput, PastAction
 from rltools_host.policies.image import Float32Array, PolicyImage
 
 ACTED, HELD = "acted", "held"
+MAX_LAYERS = 16  # whose checksums an RLT_ACTION carries
 
 
 class Difference(NamedTuple):
-    """What an answer differs in from what is expected, and how."""
+    """A difference between an answer and what is expected."""
 
     what: str
     how: str
 
     def of(self, question: str) -> str:
-        """For example "layer 2 of 3 differs: input #17 gives ..."."""
+        """Return for example "layer 2 of 3 differs: input #17 gives ..."."""
         return f"{self.what}: {question} {self.how}"
 
 
 @dataclass(frozen=True)
 class Expected:
-    """`layers` is None where their bits are not specified, or not asked for."""
+    """The expected answer. `layers` is None if their bits are not specified, or not asked for."""
 
     status: str  # of EXECUTOR_STATUSES
     action: Float32Array
@@ -48,7 +49,7 @@ class Expected:
         return tuple(map(int, self.action.view(np.uint32)))
 
     def difference(self, answer: Action) -> Difference | None:
-        """The first thing in which the answer differs."""
+        """Return the first difference of the answer; None if it has none."""
         count = len(self.layers or ())
         for layer, (theirs, ours) in enumerate(zip(answer.layers, self.layers or (), strict=False)):
             if theirs != ours:
@@ -57,7 +58,7 @@ class Expected:
         status = name_of(answer.status, EXECUTOR_STATUSES)
         if status != self.status:
             return Difference("the status differs", f"ends in {status}, here in {self.status}")
-        if self.layers is not None and len(answer.layers) != min(count, MOST_LAYERS):
+        if self.layers is not None and len(answer.layers) != min(count, MAX_LAYERS):
             how = f"runs through {len(answer.layers)}, here {count}"
             return Difference("the number of layers differs", how)
         if answer.action_bits != self.action_bits:
@@ -67,9 +68,10 @@ class Expected:
 
 
 def safe_action(image: PolicyImage, answer: Action) -> Float32Array:
-    """What a board answers to what is not finite: its contract may state it (policy/contract.h).
+    """Return the board's answer to an observation that is not finite, as its contract may state it
+    (policy/contract.h).
 
-    That of the image's own contract where the answer is no action.
+    If the answer is no action, return that of the image's own contract.
     """
     not_finite = np.full(len(image.observations), np.nan, np.float32)
     stated = np.array(answer.action_bits, np.uint32).view(np.float32)
@@ -83,10 +85,10 @@ def safe_action(image: PolicyImage, answer: Action) -> Float32Array:
 def forward(
     image: PolicyImage, observations: Float32Array, safe: Float32Array | None = None
 ) -> list[Expected]:
-    """What this machine computes; `safe` is done where there is no action.
+    """Return what this machine computes; `safe` is the action if the policy gives none.
 
-    The bits of a NaN are the processor's own. One in a layer is in all layers behind it, so that
-    where the network's output is finite every bit of every layer is specified.
+    The bits of a NaN are the processor's own. One in a layer is in all layers after it, so that if
+    the network's output is finite every bit of every layer is specified.
     """
     outputs, actions = image.runner.run(observations)
     expected = []
@@ -103,7 +105,7 @@ def forward(
 
 
 def largest_difference(expected: Sequence[Expected], answers: Sequence[Action]) -> float:
-    """Between the elements of the actions; infinite where one of the board's is not finite."""
+    """Return the largest difference of an action; infinite if one of the board's is not finite."""
     ours = np.array([value.action for value in expected], np.float64)
     if any(len(answer.action_bits) != ours.shape[1] for answer in answers):
         return math.inf
@@ -117,7 +119,7 @@ OUT_OF_RANGE = "observation_out_of_range"
 
 @dataclass(frozen=True)
 class Call:
-    """A call of the executor, and what it must do."""
+    """A call of the executor, and its expected answer."""
 
     tick: Tick
     expected: Expected
@@ -125,7 +127,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Planned:
-    """A call, and what its status must be."""
+    """A call, and its expected status."""
 
     now_us: int
     taken_us: int
@@ -199,22 +201,26 @@ class Scenarios:
         yield self._scenario("an observation before the last one", [newest, late, last])
 
     def _aged(self, name: str, status: str, taken_us: int) -> Scenario:
-        """At the third tick; what comes before has no observation that is newer."""
+        """Return a scenario whose third tick has an observation of this time, newer than those
+        before."""
         first = self._call(0, 0, self._good[0], ACTED)
         second = self._call(self._interval, 0, self._good[0], ACTED)
         third = self._call(2 * self._interval, taken_us, self._good[1], status)
         return self._scenario(name, [first, second, third])
 
     def _held(self) -> Scenario:
-        """A call before the next tick is due."""
+        """Return a scenario with a call before the next tick is due."""
         first = self._acting(0, self._good[0])
         early_us = self._interval - self._interval // 4 - 1
         early = self._call(early_us, early_us, self._good[1], HELD)
         return self._scenario("a call before its time", [first, early, self._after(1)])
 
     def _remembered(self) -> Scenario:
-        """All that is asked for has been a safe action, and the policy's, and nothing yet; a hidden
-        state has moved on twice, and has ended."""
+        """Return a scenario in which a policy asks for past actions and has a hidden state.
+
+        The past actions are a safe one, the policy's own, and none yet. The hidden state moves on
+        twice, and ends.
+        """
         ages = [asked.ticks for asked in self._asked if isinstance(asked, PastAction)]
         recurrence = self._image.recurrence
         step = 1 if recurrence is None else recurrence.trained_interval_us // self._interval
@@ -273,7 +279,7 @@ class Scenarios:
 
     @property
     def _outside(self) -> Float32Array:
-        """Of a channel that has numbers beyond its range."""
+        """Return an observation whose first channel is beyond its range."""
         return self._with(0, np.nextafter(self._high[0], np.float32(np.inf), dtype=np.float32))
 
 
@@ -283,7 +289,7 @@ def check_ticks(
     asked: Sequence[AddedInput],
     safe: Float32Array,
 ) -> TickOutcome:
-    """Runs all scenarios on the board."""
+    """Run all scenarios on the board."""
     checked, failed, first = 0, 0, ""
     for scenario in Scenarios(image, asked, safe).all():
         answers = client.act_through([call.tick for call in scenario.calls])
@@ -297,6 +303,23 @@ def check_ticks(
 
 
 SHOWN_INPUTS = 4  # in the table of layers
+
+
+class Agreement(Struct, frozen=True):
+    inputs: Count
+    not_finite_inputs: Count
+    mismatches: Count
+    executor_calls: Count
+    executor_mismatches: Count
+    first_mismatch: str | None = None
+
+    def __str__(self) -> str:
+        """Return for example "1,000 of 1,000 inputs, 65 of 65 calls"."""
+        inputs, calls = self.inputs + self.not_finite_inputs, self.executor_calls
+        return (
+            f"{inputs - self.mismatches:,} of {inputs:,} inputs, "
+            f"{calls - self.executor_mismatches:,} of {calls:,} calls"
+        )
 
 
 @dataclass(frozen=True)
@@ -323,21 +346,22 @@ class Parity:
 
     @property
     def outputs_sha256(self) -> str:
-        """Of the board's actions, as floats, in the order of the inputs."""
+        """Return the hash of the board's actions, as floats, in the order of the inputs."""
         return sha256_of([answer.action_bits for answer in self.answers])
 
-    def document(self) -> dict[str, Any]:
-        return {
-            "inputs": self.count,
-            "not_finite_inputs": self.not_finite,
-            "mismatches": self.mismatches,
-            "executor_calls": self.ticks.checked,
-            "executor_mismatches": self.ticks.failed,
-            "first_mismatch": self.first or None,
-        }
+    def agreement(self) -> Agreement:
+        return Agreement(
+            inputs=self.count,
+            not_finite_inputs=self.not_finite,
+            mismatches=self.mismatches,
+            executor_calls=self.ticks.checked,
+            executor_mismatches=self.ticks.failed,
+            first_mismatch=self.first or None,
+        )
 
     def layer_rows(self) -> list[tuple[str, ...]]:
-        """Checksums of the layers of the first inputs that differ, or of the first ones."""
+        """Return checksums of the layers of the first inputs that differ, or of the first
+        inputs."""
         rows: list[tuple[str, ...]] = [("input", "layer", "board", "here", "")]
         pairs = list(enumerate(zip(self.expected, self.answers, strict=True)))
         differing = [pair for pair in pairs if pair[1][0].difference(pair[1][1])]
@@ -357,9 +381,9 @@ def check_parity(
     count: int,
     progress: Progress | None = None,
 ) -> Parity:
-    """Sends the inputs to the board, whose acting policy is the image, and compares.
+    """Send the inputs to the board, whose acting policy is the image, and compare.
 
-    `asked` is what the board gives the policy by itself.
+    `asked` are the inputs that the board itself adds to the observation.
     """
     inputs = make_inputs(image.observations, count)
     further = make_not_finite(image.observations)
@@ -388,3 +412,7 @@ def check_parity(
 def sha256_of(rows: Sequence[Sequence[int]]) -> str:
     words = np.array([word for row in rows for word in row], "<u4")
     return hashlib.sha256(words.tobytes()).hexdigest()
+
+
+def words_of(bits: Sequence[int]) -> str:
+    return " ".join(f"{word:08x}" for word in bits)

@@ -1,4 +1,4 @@
-"""The policies of a board: slots, trial, confirmation and the way back; docs/protocol.md."""
+"""The client of a board's policies: slots, trial, confirmation and roll-back; docs/protocol.md."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from rltools_host.boards.observations import MESSAGES_UNDER_WAY, Pipeline
 from rltools_host.errors import BoardMismatchError, RefusedError, VerificationError
 
 MEASUREMENT_TIMEOUT_S = 5.0  # then its end is asked for: a question would disturb it
-MOST_SAMPLES = 1024  # of one measurement
+MAX_SAMPLES = 1024  # of one measurement
 NUMBER_DIGITS = 6  # of an image's SHA-256, which commands name it by: as many as a float holds
 
 ANY_TRIAL, LARGEST_TRIAL = 0.0, (1 << 24) - 1  # numbers of trials, which a float holds
 
 
 class Measured:
-    """RLT_MEASURED of the protocol."""
+    """The subjects of RLT_MEASURED."""
 
     NOTHING, FORWARD, TICK = range(3)
 
@@ -86,14 +86,14 @@ class Slots:
 
     @property
     def refusal(self) -> str:
-        """What the board found wrong with the last image; empty where nothing."""
+        """Return what the board found wrong with the last image; empty if nothing."""
         return refusal(self.slots[0].refused_error, self.slots[0].refused_reason)
 
 
 class PolicyClient:
-    """Brings policies to a board and decides which one acts.
+    """The client that brings policies to a board and decides which one acts.
 
-    What became of a command is read from the slots behind its acknowledgement, so that it does not
+    The result of a command is read from the slots after its acknowledgement, so that it does not
     matter which of the two was lost.
     """
 
@@ -135,7 +135,8 @@ class PolicyClient:
             )
 
     def contract(self) -> bytes:
-        """What the board's policies must be made for (docs/protocol.md, "Policies")."""
+        """Return the contract that the board's policies must be made for (docs/protocol.md,
+        "Policies")."""
         return self._files.download(CONTRACT_PATH)
 
     # -- staging -----------------------------------------------------------------------------------
@@ -143,8 +144,10 @@ class PolicyClient:
     def upload(
         self, image: bytes, sha256: str, progress: Progress | None = None, unknown: str = ""
     ) -> PolicySlot:
-        """Stages an image: the board checks it, and reads it back right. unknown: a clause about
-        what it states, for a board that calls it malformed."""
+        """Send an image, which the board checks, and compare its checksum.
+
+        `unknown` is a clause about fields that older firmware calls malformed.
+        """
         try:
             self._files.upload(CANDIDATE_PATH, image, progress)
         except BoardMismatchError:  # which the files cannot explain
@@ -169,7 +172,7 @@ class PolicyClient:
     # -- commands ----------------------------------------------------------------------------------
 
     def try_candidate(self, sha256: str, deadline_s: float) -> Slots:
-        """The staged image acts, until it is confirmed or the deadline has passed."""
+        """Let the staged image act, until it is confirmed or the deadline has passed."""
         self._trial = float(1 + secrets.randbelow(LARGEST_TRIAL))
         command = self._dialect.MAV_CMD_RLT_TRY
         accepted = self._command(
@@ -181,7 +184,7 @@ class PolicyClient:
         return slots
 
     def confirm(self, sha256: str) -> Slots:
-        """The policy in trial becomes the active one."""
+        """Make the policy in trial the active one."""
         command = self._dialect.MAV_CMD_RLT_CONFIRM
         accepted = self._command(command, "confirm a policy", 0.0, number_of(sha256), self._trial)
         slots = self.slots()
@@ -191,9 +194,9 @@ class PolicyClient:
         return slots
 
     def roll_back(self, sha256: str) -> Slots:
-        """Ends the trial of this image, or returns from this active one to the one before.
+        """End the trial of this image, or return from this active one to the one before.
 
-        Where it does not act any more, there is nothing to do.
+        Do nothing if it does not act any more.
         """
         before = self.slots()
         if before.acting is None or before.acting.sha256 != sha256:
@@ -220,7 +223,7 @@ class PolicyClient:
         second: float = 0.0,
         trial: float = 0.0,
     ) -> bool:
-        """Sends a command until it is acknowledged; whether the board accepts it."""
+        """Send a command until it is acknowledged, and return whether the board accepts it."""
         with Exchange(self._connection, "COMMAND_ACK") as exchange:
             result = exchange.ask(
                 lambda: self._connection.send_command(
@@ -237,7 +240,8 @@ class PolicyClient:
         return bool(result == accepted)
 
     def _refused(self, verb: str, slots: Slots, accepted: bool) -> RefusedError:
-        """Why a command has not led to what it should: the board says no more than that."""
+        """Return the error for a command without its effect, with the reason as far as the slots
+        show it."""
         if self.executor().armed:
             why = "it is armed, disarm it first"
         elif slots.trial is not None:
@@ -246,7 +250,7 @@ class PolicyClient:
         elif verb == "roll back":
             why = "there is no policy before the active one"
         elif slots.with_use(SlotUse.STAGED) is not None:
-            why = "it gives no reason, reset it and try again"
+            why = "no reason is known, reset it and try again"
         elif slots.last_drop:
             why = text_of_number(slots.last_drop, DROP_REASONS)
         else:
@@ -257,13 +261,13 @@ class PolicyClient:
     # -- observations ------------------------------------------------------------------------------
 
     def forward(self, observation: Sequence[float]) -> Action:
-        """What the acting policy's network gives for an observation; nothing acts."""
+        """Return what the acting policy's network computes for an observation; nothing acts."""
         return self._answered(observation, self._dialect.RLT_OBSERVE_FORWARD)
 
     def forward_all(
         self, observations: Sequence[Sequence[float]], progress: Progress | None = None
     ) -> list[Action]:
-        """The same for many, several of which are under way at once."""
+        """Return the same for many observations, several of which are pending at once."""
         mode = self._dialect.RLT_OBSERVE_FORWARD
         senders = {
             self._next_tick(): self._sender(self._tick, observation, mode)
@@ -275,9 +279,9 @@ class PolicyClient:
         return pipeline.run(list(senders), progress)
 
     def act_through(self, ticks: Sequence[Tick]) -> list[Action]:
-        """What the executor does from a reset on, call after call.
+        """Return what the executor does from a reset on, call after call.
 
-        A call that is repeated would be another one. Where an answer is lost, all begins anew.
+        A repeated call would be another one. If an answer is lost, the sequence starts again.
         """
         dialect = self._dialect
         modes = [dialect.RLT_OBSERVE_BEGIN, *[dialect.RLT_OBSERVE_STEP] * (len(ticks) - 1)]
@@ -322,7 +326,8 @@ class PolicyClient:
         now_us: int = 0,
         taken_us: int = 0,
     ) -> Callable[[], None]:
-        """Sends an observation, in parts where it is longer than one."""
+        """Return a function that sends an observation, in parts if it is longer than one
+        message."""
         dialect, connection = self._dialect, self._connection
         dimension = len(observation)
 
@@ -342,7 +347,7 @@ class PolicyClient:
     # -- cost --------------------------------------------------------------------------------------
 
     def measure(self, what: int, count: int) -> tuple[int, ...]:
-        """What the acting policy costs, each of `count` times, in counts of the board's counter."""
+        """Return `count` costs of the acting policy, in counts of the board's counter."""
         connection, dialect = self._connection, self._dialect
         refusal_text = f"the board on {self._name} does not measure"
         with Exchange(connection, "COMMAND_ACK", "RLT_MEASUREMENT") as exchange:
@@ -367,7 +372,7 @@ class PolicyClient:
                 except BoardMismatchError:
                     if exchange.sent == 1:
                         raise
-                    continue  # the command came twice, and has begun the measurement anew
+                    continue  # the command came twice, and has begun the measurement again
                 if len(content) != 4 * count:
                     raise RefusedError(f"{refusal_text} to the end: its policy was dropped")
                 return struct.unpack(f"<{count}I", content)
@@ -391,5 +396,5 @@ class PolicyClient:
 
 
 def number_of(sha256: str) -> float:
-    """How commands name an image."""
+    """Return the number by which commands name an image."""
     return float(int(sha256[:NUMBER_DIGITS], 16))

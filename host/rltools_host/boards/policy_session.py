@@ -1,8 +1,8 @@
-"""A session with a board that runs policies: the program infer, for some contract; and a look into
-the file in which a board that is started here keeps them.
+"""Sessions with a board that runs policies: the program infer, for some contract; and the storage
+file of a board that is started here.
 
-A start may write: firmware drops what it refuses, and what was in trial. Whoever looks starts it on
-a copy.
+A start may write: firmware drops what it refuses, and what was in trial. So a command that only
+looks starts the board on a copy.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ CRAZYFLIE = "crazyflie"  # firmware of its own, see drones/vehicles/crazyflie.py
 
 
 class Storage(Enum):
-    """What a board that is started here keeps its policies in, where it can keep any."""
+    """The kinds of storage of a board that is started here."""
 
-    FILE = "its file, which is made"
-    COPY = "a copy of its file: for whoever only looks"
+    FILE = "its file, created if missing"
+    COPY = "a copy of its file, for commands that only look"
     MEMORY = "memory"
 
 
 @dataclass(frozen=True)
-class PolicyPlace:
-    """Where policies are to act; `contract` is what firmware is built for that is started here."""
+class PolicyTarget:
+    """A board that runs policies. Firmware that is started here is built for `contract`."""
 
     board: str
     port: str | None = None
@@ -56,7 +56,7 @@ class PolicyPlace:
         return self.board == CRAZYFLIE
 
     def described_board(self) -> Board:
-        """The board, which is one that is built with the program."""
+        """Return the board's description; raise UsageError if it is not built with the program."""
         if self.is_crazyflie:
             raise UsageError(
                 "--board crazyflie: it has firmware of its own, with which this does not work; "
@@ -69,42 +69,43 @@ class PolicyPlace:
 
     @property
     def further_words(self) -> list[str]:
-        """The options that name it, besides --board."""
+        """Return the options that name it, besides --board."""
         words = ["--port", self.port] if self.port else []
         return words + (["--contract", self.contract] if self.contract != DEFAULT_CONTRACT else [])
 
     @property
     def trial_commands(self) -> tuple[str, str]:
-        """What keeps the policy in trial, and what drops it."""
+        """Return the commands that keep the policy in trial, and that drop it."""
         return (
             command_line("confirm", "--board", self.board, *self.further_words),
             command_line("rollback", "--board", self.board, *self.further_words),
         )
 
     def ends_with_command(self, board: Board) -> bool:
-        """Whether the board is a program that is started for one command, and ends with it."""
+        """Return whether the board is a program that is started for one command, and ends with
+        it."""
         return self.port is None and not board.is_flashed
 
     def keeps_policies(self, board: Board) -> bool:
-        """Whether its policies are there for the next command."""
+        """Return whether its policies are still there for the next command."""
         return not self.ends_with_command(board) or board.has_storage
 
 
-def place_of_run(
+def target_of_run(
     run: str | None, board: str, port: str | None, contract: str | None
-) -> PolicyPlace:
-    """Where a run's policy is to act. A board that is started here is built for the contract of the
-    run, where no other one is asked for.
+) -> PolicyTarget:
+    """Return the board for a run's policy. Firmware that is started here is built for the contract
+    of the run, if no other one is asked for.
 
-    UsageError: the run has none that a board could be built for.
+    Raises UsageError if the run has no contract that a board can be built for.
     """
     if contract is None and run is not None and board != CRAZYFLIE:
         contract = contract_of(RunFolder.open(run), is_needed=port is None)
-    return PolicyPlace(board, port, contract or DEFAULT_CONTRACT)
+    return PolicyTarget(board, port, contract or DEFAULT_CONTRACT)
 
 
 def contract_of(folder: RunFolder, is_needed: bool) -> str | None:
-    """Return what builds know the contract of a run's policies by."""
+    """Return the name by which builds know the contract of a run's policies."""
     if (generated := contract_of_run(folder.content)) is not None:
         return generated
     stated = folder.content.contract
@@ -118,15 +119,16 @@ def contract_of(folder: RunFolder, is_needed: bool) -> str | None:
 
 
 def storage_file(board: Board, name: str) -> Path:
-    """Where a board that is started here keeps its policies, by the checksum of its contract."""
+    """Return where a board that is started here keeps its policies, by the checksum of its
+    contract."""
     return PROJECT.build / "policies" / board.name / f"{name}.bin"
 
 
 def find_storage(started: Firmware, contract: str, moves: bool) -> Path:
-    """The file of the firmware's contract, whose checksum the firmware knows.
+    """Return the file for the firmware's contract, whose checksum the firmware knows.
 
-    It was once named by the contract's name, which many a contract may have: such a file is taken
-    where it keeps a policy that acts on this firmware, and is given its present name if it `moves`.
+    Files of before 2026-11-23 have the contract's name, which many a contract may have. Such a file
+    is used if it keeps a policy that acts on this firmware, and renamed if `moves`.
     """
     old = storage_file(started.board, experiments.own_name(contract))
     found = look(started, old if old.exists() else None)
@@ -146,7 +148,7 @@ def find_storage(started: Firmware, contract: str, moves: bool) -> Path:
 
 @contextlib.contextmanager
 def storage_of(started: Firmware, contract: str, kind: Storage) -> Iterator[Path | None]:
-    """What `open_board_link` is to start the board with."""
+    """Provide the file with which `open_board_link` is to start the board; None: memory."""
     if started.program is None or not started.board.has_storage or kind is Storage.MEMORY:
         yield None
         return
@@ -164,22 +166,22 @@ def storage_of(started: Firmware, contract: str, kind: Storage) -> Iterator[Path
 
 @contextlib.contextmanager
 def policy_session(
-    place: PolicyPlace, kind: Storage = Storage.FILE
+    target: PolicyTarget, kind: Storage = Storage.FILE
 ) -> Iterator[tuple[BoardSession, Identity]]:
-    """A session with the board, which is started, or taken from its port, and is closed behind."""
-    board = place.described_board()
+    """Open a session with the board, which is started, or taken from its port, and close it."""
+    board = target.described_board()
     program = None
-    if place.ends_with_command(board):
-        program = firmware.build_firmware(board, place.contract, PROGRAM)
-    started = Firmware(board, program, load_remedy(board, place.contract))
-    with storage_of(started, place.contract, kind) as storage:
-        link = open_board_link(board, place.port, program, started.remedy, storage)
+    if target.ends_with_command(board):
+        program = firmware.build_firmware(board, target.contract, PROGRAM)
+    started = Firmware(board, program, load_remedy(board, target.contract))
+    with storage_of(started, target.contract, kind) as storage:
+        link = open_board_link(board, target.port, program, started.remedy, storage)
         with contextlib.closing(link):
             yield started.connected(link)
 
 
 def load_remedy(board: Board, contract: str) -> str:
-    """What puts the program on the board."""
+    """Say what puts the program on the board."""
     name = board.name
     if board.flasher is not None:
         return f"run `{command_line('flash', name, contract, '--program', PROGRAM)}`"
@@ -195,7 +197,7 @@ REFUSED = list(DROP_REASONS).index("refused")
 
 @dataclass(frozen=True)
 class Firmware:
-    """A program that keeps policies, and what puts it on its board."""
+    """A program that keeps policies, and how it comes onto its board."""
 
     board: Board
     program: Path | None
@@ -208,8 +210,8 @@ class Firmware:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What firmware found in a storage when it was started."""
+class StorageContent:
+    """The content of a storage, as the firmware found it when it was started."""
 
     checksum: int  # of the firmware's contract
     slots: Slots
@@ -217,12 +219,13 @@ class Found:
 
     @property
     def has_policy(self) -> bool:
-        """Whether the policy that the storage keeps acts on this firmware."""
+        """Return whether the policy that the storage keeps acts on this firmware."""
         return self.slots.active is not None and not self.was_refused
 
 
-def look(firmware: Firmware, file: Path | None) -> Found:
-    """What the firmware makes of a storage, of which no byte is changed; or of an empty memory."""
+def look(firmware: Firmware, file: Path | None) -> StorageContent:
+    """Return what the firmware finds in a storage, of which no byte is changed; or in an empty
+    memory."""
     with copied(file) if file is not None else contextlib.nullcontext() as copy:
         before = b"" if copy is None else copy.read_bytes()
         link = open_board_link(firmware.board, None, firmware.program, firmware.remedy, copy)
@@ -230,11 +233,13 @@ def look(firmware: Firmware, file: Path | None) -> Found:
             session, identity = firmware.connected(link)
             slots = session.policies.slots()
         after = b"" if copy is None else copy.read_bytes()
-    return Found(identity.fingerprint, slots, before != after and slots.last_drop == REFUSED)
+    return StorageContent(
+        identity.fingerprint, slots, before != after and slots.last_drop == REFUSED
+    )
 
 
 def require_kept(firmware: Firmware, file: Path) -> None:
-    """UsageError where a start on this storage would drop the policy that it keeps."""
+    """Raise UsageError if a start on this storage would drop the policy that it keeps."""
     if look(firmware, file).was_refused:
         raise UsageError(
             f"{file} keeps a policy that this firmware would drop, as that of another contract: "
@@ -244,7 +249,7 @@ def require_kept(firmware: Firmware, file: Path) -> None:
 
 @contextlib.contextmanager
 def present_copy(file: Path) -> Iterator[Path | None]:
-    """A copy that a board may be started on; None where there is no such file."""
+    """Provide a copy that a board may be started on; None if there is no such file."""
     if not file.exists():
         yield None
         return

@@ -1,7 +1,8 @@
-"""Brings a run's policy to a board: staged, checked, tried and verified, confirmed or rolled back.
+"""The way of a run's policy to a board: staged, checked, tried and verified, confirmed or rolled
+back.
 
-Whatever goes wrong on the way, the board is left with the policy that acted before; where it cannot
-be reached any more, it returns to that by itself when the trial's time is over.
+Whatever goes wrong, the board is left with the policy that acted before. If it cannot be reached
+any more, it returns to that by itself when the trial's time is over.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import numpy as np
 
 from rltools_host.boards.file_requests import SessionClosedError
 from rltools_host.boards.file_transfer import CANDIDATE_PATH, POLICY_PATH
-from rltools_host.boards.messages import DROP_REASONS, Action, Identity, Progress, text_of_number
+from rltools_host.boards.messages import DROP_REASONS, Identity, Progress, text_of_number
+from rltools_host.boards.parity import ACTED, Expected
 from rltools_host.boards.policies import PolicyClient, Slots
-from rltools_host.boards.policy_session import PolicyPlace, Storage, load_remedy, policy_session
+from rltools_host.boards.policy_session import PolicyTarget, Storage, load_remedy, policy_session
 from rltools_host.boards.session import BoardSession
 from rltools_host.errors import (
     BoardMismatchError,
@@ -32,7 +34,6 @@ from rltools_host.errors import (
 from rltools_host.policies.contract import (
     SAFE_ACTION_ASSUMED,
     EntryEnvelope,
-    Example,
     parse_contract,
 )
 from rltools_host.policies.core import Float32Array
@@ -58,7 +59,7 @@ Say = Callable[[str], None]
 
 @dataclass
 class PushResult:
-    """How a board stands after a push, a confirmation or a roll-back: the keys of `--json`."""
+    """The state of a board after a push, a confirmation or a roll-back: the keys of `--json`."""
 
     board: str
     activated: bool = False  # what was asked for acts, for good
@@ -77,7 +78,7 @@ class PushResult:
 
 @contextlib.contextmanager
 def reported(board: str) -> Iterator[PushResult]:
-    """An outcome; where it comes to an error, that one carries it, and is its reason."""
+    """Provide a result, which an error carries as its details, with the error as its reason."""
     outcome = PushResult(board)
     try:
         yield outcome
@@ -90,7 +91,7 @@ def reported(board: str) -> Iterator[PushResult]:
 
 @dataclass(frozen=True)
 class BoardPolicies:
-    """What policies a board has, as `rlt policies` shows it."""
+    """The policies of a board, as `rlt policies` shows them."""
 
     slots: Slots
     armed: bool  # or in the air
@@ -103,7 +104,7 @@ class BoardPolicies:
 
 
 def headline(image: PolicyImage) -> str:
-    """The first line of a push: what is pushed."""
+    """Return the first line of a push: which policy is pushed."""
     return f"{image.experiment} of step {image.step:,}, {image.shape}: {short(image.sha256)}"
 
 
@@ -114,7 +115,7 @@ def short(sha256: str) -> str:
 @dataclass(frozen=True)
 class PushRequest:
     run: str
-    place: PolicyPlace
+    target: PolicyTarget
     trial_s: float | None = None  # None: what is usual on the board
     confirm: bool = True
     which: str = LAST  # of the run's policies
@@ -125,37 +126,37 @@ class PushRequest:
 
 
 def push(request: PushRequest, say: Say, progress: Progress | None = None) -> PushResult:
-    """Carries the request out; an RltError says why the policy has not become the active one."""
-    with reported(request.place.board) as outcome:
+    """Carry the request out; an RltError says why the policy has not become the active one."""
+    with reported(request.target.board) as outcome:
         check_push(request)
         image = read_leaving_policy(request.run, request.which, say)
         image.verify()
-        with policy_session(request.place) as (session, identity):
+        with policy_session(request.target) as (session, identity):
             Push(request, image, session, identity, outcome).carry_out(say, progress)
     return outcome
 
 
 def check_push(request: PushRequest) -> None:
-    """UsageError where the request makes no sense, whatever the board says."""
-    ends_with_command = request.place.ends_with_command(request.place.described_board())
+    """Raise UsageError if no board can carry the request out."""
+    ends_with_command = request.target.ends_with_command(request.target.described_board())
     if not 0.0 < request.trial_limit_s <= LONGEST_TRIAL_S:
         raise UsageError(
             f"--trial {request.trial_limit_s:g}: give seconds above 0, up to {LONGEST_TRIAL_S:g}"
         )
     if ends_with_command and not request.confirm:
         raise UsageError(
-            f"--no-confirm: {request.place.board} ends with this command, and the trial with it: "
+            f"--no-confirm: {request.target.board} ends with this command, and the trial with it: "
             f"give the --port of a board that stays on; see `{command_line('emulate', '--help')}`"
         )
 
 
-def require_free(slots: Slots, armed: bool, place: PolicyPlace, name: str) -> None:
-    """RefusedError where the board flies, or tries a policy."""
+def require_free(slots: Slots, armed: bool, target: PolicyTarget, name: str) -> None:
+    """Raise RefusedError if the board flies, or tries a policy."""
     if armed:
         raise RefusedError(f"the board on {name} is armed: disarm it, then push again")
     if slots.trial is not None:
         left_s = slots.trial.trial_left_ms / 1000.0
-        keep, drop = place.trial_commands
+        keep, drop = target.trial_commands
         raise RefusedError(
             f"the board on {name} tries another policy, for {left_s:.1f} s more: "
             f"`{keep}` keeps that one, `{drop}` drops it"
@@ -174,8 +175,11 @@ class Push:
         outcome: PushResult,
         prove: Prove | None = None,
     ) -> None:
-        """`prove` is called while the policy acts and before it is confirmed; told whether that is
-        a trial. Where it raises an error, the trial ends with that."""
+        """Prepare the push of one policy to one board.
+
+        `prove` is called while the policy acts and before it is confirmed, with whether that is a
+        trial. If it raises an error, the trial ends with that.
+        """
         self._prove = prove
         self._request = request
         self._image = image
@@ -227,7 +231,8 @@ class Push:
     # -- before anything is sent -------------------------------------------------------------------
 
     def _check_contract(self) -> None:
-        """The board's fingerprint is its contract's checksum."""
+        """Raise BoardMismatchError unless the board's fingerprint is the checksum of the policy's
+        contract."""
         ours = self._image.contract
         if self._image.added_inputs_at(self._identity.fingerprint) is not None:
             return
@@ -246,7 +251,7 @@ class Push:
         name = self._session.description
         slots = self._policies.slots()
         self._outcome.take(slots)
-        require_free(slots, self._policies.executor().armed, self._request.place, name)
+        require_free(slots, self._policies.executor().armed, self._request.target, name)
         if len(self._image.data) > slots.slot_bytes:
             raise RefusedError(
                 f"{self._image.origin} has {len(self._image.data):,} bytes, a slot of the board on "
@@ -256,9 +261,9 @@ class Push:
         return slots
 
     def _unknown(self) -> str:
-        """What the firmware may be too old for, where it calls the image malformed."""
-        place = self._request.place
-        remedy = load_remedy(place.described_board(), place.contract)
+        """Return what the firmware may be too old for, if it calls the image malformed."""
+        target = self._request.target
+        remedy = load_remedy(target.described_board(), target.contract)
         firmware = f"firmware of revision {self._identity.revision or 'unknown'}"
         return unknown_to_earlier(self._image, firmware, remedy)
 
@@ -270,18 +275,22 @@ class Push:
         return f"{count} examples give this machine's bits, in every layer"
 
     def _verify(self) -> None:
-        """The board's network gives this machine's bits for the image's examples."""
+        """Raise VerificationError unless the board's network has this machine's bits for the
+        image's examples."""
         for index, example in enumerate(self._image.examples[:VERIFIED_EXAMPLES]):
-            action = self._policies.forward(example.observation.tolist())
-            if difference := self._difference(example, action):
+            observation = example.observation
+            layers = self._image.runner.layer_checksums(observation)
+            expected = Expected(ACTED, self._image.evaluate(observation), layers)
+            answer = self._policies.forward(observation.tolist())
+            if difference := expected.difference(answer):
                 self._check_acting()
                 raise VerificationError(
                     f"the board on {self._session.description} computes other bits than this "
-                    f"machine: example {index}, {difference}"
+                    f"machine: {difference.of(f'example {index}')}"
                 )
 
     def _say_assumptions(self, say: Say) -> None:
-        """What nobody states of the contract, and a safe action that is not the run's."""
+        """Print what nobody states of the contract, and a safe action that is not the run's."""
         image, outcome = self._image, self._outcome
         theirs = safe_action_of(self._policies, image)
         ours = image.runner.safe_action()[0]
@@ -303,7 +312,7 @@ class Push:
             )
 
     def _check_acting(self) -> None:
-        """That the policy acts still whose actions are compared."""
+        """Raise RefusedError if the policy whose actions are compared does not act any more."""
         slots = self._policies.slots()
         if slots.acting is None or slots.acting.sha256 != self._image.sha256:
             raise RefusedError(
@@ -311,26 +320,13 @@ class Push:
                 f"verified: {text_of_number(slots.last_drop, DROP_REASONS)}; give a longer --trial"
             )
 
-    def _difference(self, example: Example, action: Action) -> str:
-        expected_layers = self._image.runner.layer_checksums(example.observation)
-        carried = len(action.layers)  # a message has the first layers' only
-        for layer, (theirs, ours) in enumerate(zip(action.layers, expected_layers, strict=False)):
-            if theirs != ours:
-                return f"layer {layer} has the checksum {theirs:08x}, here {ours:08x}"
-        if carried < min(len(expected_layers), MOST_LAYERS):
-            return f"it has {carried} layers, here {len(expected_layers)} (status {action.status})"
-        expected = tuple(map(int, self._image.evaluate(example.observation).view(np.uint32)))
-        if action.action_bits != expected:
-            return f"its action is {words_of(action.action_bits)}, here {words_of(expected)}"
-        return ""
-
     def _leave_in_trial(self, say: Say) -> None:
         slots = self._policies.slots()
         self._outcome.take(slots)
         left_s = slots.trial.trial_left_ms / 1000.0 if slots.trial else 0.0
         self._outcome.reason = "in trial"
         say(f"not confirmed: {left_s:.1f} s are left")
-        keep, drop = self._request.place.trial_commands
+        keep, drop = self._request.target.trial_commands
         say(f"  keep it:  {keep}\n  drop it:  {drop}")
 
     def _end(self, slots: Slots, reason: str) -> None:
@@ -338,7 +334,7 @@ class Push:
         self._outcome.activated, self._outcome.reason = True, reason
 
     def _take_back(self) -> str:
-        """Ends the trial; a clause about what came of that."""
+        """End the trial, and return a clause about the result."""
         try:
             slots = self._policies.roll_back(self._image.sha256)
             self._outcome.take(slots)
@@ -347,32 +343,25 @@ class Push:
         except LinkLostError:
             if not self._confirming:
                 return f"the board drops it within {self._request.trial_limit_s:g} s"
-            place = self._request.place
-            command = command_line("policies", "--board", place.board, *place.further_words)
+            target = self._request.target
+            command = command_line("policies", "--board", target.board, *target.further_words)
             return f"whether it was confirmed is not known, `{command}` says it"
         except RltError as failure:
             return f"and {failure}"
 
 
 def safe_action_of(policies: PolicyClient, image: PolicyImage) -> Float32Array:
-    """What a board does where something is wrong, by its own contract."""
+    """Return the board's safe action, by its own contract."""
     nothing = [np.nan] * len(image.observations)
     return np.array(policies.forward(nothing).action_bits, np.uint32).view(np.float32)
-
-
-MOST_LAYERS = 16  # whose checksums an RLT_ACTION carries
-
-
-def words_of(bits: tuple[int, ...]) -> str:
-    return " ".join(f"{word:08x}" for word in bits)
 
 
 # -- the way back, confirmation by hand, and how it stands ----------------------------------------
 
 
-def roll_back(place: PolicyPlace) -> PushResult:
-    """Ends the trial; without one, returns to the policy before the active one."""
-    with reported(place.board) as outcome, policy_session(place) as (session, _):
+def roll_back(target: PolicyTarget) -> PushResult:
+    """End the trial; without one, return to the policy before the active one."""
+    with reported(target.board) as outcome, policy_session(target) as (session, _):
         slots = session.policies.slots()
         outcome.take(slots)
         if slots.acting is None:
@@ -385,9 +374,9 @@ def roll_back(place: PolicyPlace) -> PushResult:
     return outcome
 
 
-def confirm(place: PolicyPlace) -> PushResult:
-    """Keeps the policy in trial."""
-    with reported(place.board) as outcome, policy_session(place) as (session, _):
+def confirm(target: PolicyTarget) -> PushResult:
+    """Keep the policy in trial."""
+    with reported(target.board) as outcome, policy_session(target) as (session, _):
         slots = session.policies.slots()
         outcome.take(slots)
         if slots.trial is None:
@@ -399,9 +388,9 @@ def confirm(place: PolicyPlace) -> PushResult:
     return outcome
 
 
-def policies_on(place: PolicyPlace, reads_acting: bool = False) -> BoardPolicies:
-    """What it has; nothing of it is changed."""
-    with policy_session(place, Storage.COPY) as (session, identity):
+def policies_on(target: PolicyTarget, reads_acting: bool = False) -> BoardPolicies:
+    """Return the policies of the board; nothing there is changed."""
+    with policy_session(target, Storage.COPY) as (session, identity):
         slots = session.policies.slots()
         counts = session.policies.executor()
         found = BoardPolicies(slots, counts.armed, identity.experiment, identity.device)

@@ -1,6 +1,5 @@
-"""A session with a board: what every board answers, its hyperparameters, and its services over one
-connection; docs/protocol.md.
-"""
+"""Sessions with a board: its identity, its hyperparameters, and its services over one connection;
+docs/protocol.md."""
 
 from __future__ import annotations
 
@@ -36,15 +35,15 @@ OTHER_LIMIT_S = 2.0  # that the expected board has when another one has answered
 
 
 class NodeClient:
-    """Asks a board for what every board can tell."""
+    """The client of what every board answers."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def find(self, timeout_s: float) -> Identity:
-        """The identity of the board that answers, which becomes the connection's target.
+        """Return the identity of the board that answers, which becomes the connection's target.
 
-        Where the connection has a target already, no other board will do.
+        If the connection has a target already, only that board is accepted.
         """
         connection, expected = self._connection, self._connection.target
         connection.target = None  # everybody is heard
@@ -80,7 +79,7 @@ class NodeClient:
         raise self._no_answer(timeout_s)
 
     def identity(self) -> Identity:
-        """The board's identity, with its present state."""
+        """Return the board's identity, with its present state."""
         with Exchange(self._connection, "RLT_IDENTITY") as exchange:
             return exchange.ask(
                 lambda: self._connection.request_message(self._identity_id),
@@ -89,7 +88,8 @@ class NodeClient:
             )
 
     def stack_use(self) -> dict[str, int]:
-        """Bytes: "stack", what there is, and "stack_peak", the most ever used; 0: not known."""
+        """Return the bytes of the stack, "stack", and of its largest use, "stack_peak"; 0: not
+        known."""
         values: dict[str, int] = {}
 
         def both_of(message: Message) -> dict[str, int] | None:
@@ -105,7 +105,7 @@ class NodeClient:
     def require(
         self, identity: Identity, experiment: str, fingerprint: int, board: str, remedy: str
     ) -> None:
-        """BoardMismatchError unless the board trains this experiment, of these sources."""
+        """Raise BoardMismatchError unless the board trains this experiment, from these sources."""
         self.require_program(identity, board, "train", remedy)
         description = self._connection.description
         if identity.experiment != experiment:
@@ -120,7 +120,8 @@ class NodeClient:
             )
 
     def require_program(self, identity: Identity, board: str, program: str, remedy: str) -> None:
-        """BoardMismatchError unless it is this board, with this program of firmware/build.json."""
+        """Raise BoardMismatchError unless it is this board, with this program of
+        firmware/build.json."""
         description = self._connection.description
         if identity.board != board:
             raise BoardMismatchError(
@@ -187,25 +188,25 @@ REFUSAL_TEXT = "hyperparameter refused"  # how a board's reason begins; it prece
 
 
 def value_bits(type_name: str, value: float | int) -> int:
-    """The four bytes of a hyperparameter, as a number."""
+    """Return the four bytes of a hyperparameter, as a number."""
     if type_name.upper() == "U32":
         return int(value)
     return int.from_bytes(struct.pack("<f", value), "little")
 
 
 class ParameterClient:
-    """Sets the hyperparameters of a board, and reads them."""
+    """The client of a board's hyperparameters."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def set(self, table: Mapping[str, Parameter], values: Mapping[str, float | int]) -> None:
-        """Sets hyperparameters and checks that the board took each of them, bit by bit."""
+        """Set hyperparameters, and check that the board took each of them, bit by bit."""
         for name, value in values.items():
             self._set(name, table[name].type.upper(), value)
 
     def read(self, table: Mapping[str, Parameter]) -> dict[str, int]:
-        """The bits of these hyperparameters, as the board states them."""
+        """Return the bits of these hyperparameters, as the board states them."""
         stated: dict[str, int] = {}
         names = {parameter_id(name): name for name in table}
 
@@ -223,7 +224,7 @@ class ParameterClient:
             )
 
     def _set(self, name: str, kind: str, value: float | int) -> None:
-        """Sets one until the board states the value's bits.
+        """Set one until the board states the value's bits.
 
         PARAM_VALUE does not say whose request it answers: another program may have asked for the
         old value. So another value is a refusal only when it comes again after a repeated request.
@@ -263,17 +264,17 @@ class ParameterClient:
 
 
 def parameter_id(name: str) -> str:
-    """Return what PARAM_SET and PARAM_VALUE have of a name: the first 16 characters."""
+    """Return the first 16 characters of a name, which PARAM_SET and PARAM_VALUE carry."""
     return name[:16]
 
 
 def bits_of(message: Message, name: str) -> int | None:
-    """The bits of the named parameter; None where the message has another one."""
+    """Return the bits of the named parameter; None if the message has another one."""
     return stated_bits(message) if text_of(message.param_id) == parameter_id(name) else None
 
 
 def stated_bits(message: Message) -> int:
-    """The bits of a PARAM_VALUE, from the payload: a Python float would change some."""
+    """Return the bits of a PARAM_VALUE from the payload, as a Python float would change some."""
     return int.from_bytes(payload_of(message)[:4].ljust(4, b"\0"), "little")
 
 
@@ -300,7 +301,8 @@ class BoardSession:
         target: Address | None = None,
         timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> tuple[BoardSession, Identity]:
-        """A session with the board `target`, or with the one that answers, and its identity."""
+        """Open a session with the board `target`, or with the one that answers; return it with its
+        identity."""
         connection = Connection(link, dialect, target)
         identity = NodeClient(connection).find(timeout_s)
         return cls(connection), identity

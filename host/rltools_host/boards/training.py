@@ -36,7 +36,7 @@ GATHER_BYTES = 2048  # as long as they are no more than this: the link's buffers
 
 
 class TrainingClient:
-    """Commands a board that trains, and takes in what it reports."""
+    """The client that commands a board that trains, and receives its reports."""
 
     def __init__(
         self, connection: Connection, identity: Callable[[], Identity], files: FileClient
@@ -54,36 +54,38 @@ class TrainingClient:
     # -- commands ----------------------------------------------------------------------------------
 
     def start(self, rest_above: float | None = None) -> None:
-        """Begins a new training run.
+        """Start a new training run.
 
-        rest_above: the largest mean return of an evaluation so far. A board that keeps no best
-        policy pauses after one that is larger, and its result says so. None: it does not.
+        `rest_above` is the largest mean return of an evaluation so far: a board that keeps no best
+        policy pauses after a larger one, and its result says so. None: it does not pause.
         """
         self._lead(self._dialect.MAV_CMD_RLT_START, "start", rest_above)
 
     def resume(self, rest_above: float | None = None) -> None:
-        """Continues a paused training run; `rest_above` as for `start`."""
+        """Continue a paused training run; `rest_above` as for `start`."""
         self._lead(self._dialect.MAV_CMD_RLT_RESUME, "resume", rest_above)
 
     def _lead(self, command: int, verb: str, rest_above: float | None) -> None:
-        """Into training, or where no steps are left to its end."""
+        """Send a command that leads into training, or to its end if no steps are left."""
         token = float(1 + secrets.randbelow(2**24 - 1))  # so many a float holds exactly
         rests = (0.0, 0.0) if rest_above is None else (1.0, rest_above)
         self._command(command, verb, (State.TRAINING, State.FINISHED), (token, *rests))
         self._forget_identity()
 
     def pause(self) -> None:
-        """Asks for a pause; the board then sends its result."""
+        """Ask for a pause; the board then sends its result."""
         self._command(self._dialect.MAV_CMD_RLT_PAUSE, "pause", (State.PAUSED, State.FINISHED))
 
     def result(self) -> Result:
-        """The result of a board that is paused or finished."""
+        """Return the result of a board that is paused or finished."""
         with Exchange(self._connection, "RLT_RESULT") as exchange:
             return exchange.ask(self._request_result, result_of, "its result")
 
     def kept_evaluations(self) -> list[Evaluation]:
-        """Of a board at rest: that of the best policy that it keeps, and its last one. None where
-        there was none, or with firmware that keeps none."""
+        """Return the evaluation of the best policy that a board at rest keeps, and its last one.
+
+        Empty if there was none.
+        """
         dialect, kept = self._dialect, list[Evaluation]()
         number = dialect.MAVLINK_MSG_ID_RLT_EVALUATION
 
@@ -104,7 +106,7 @@ class TrainingClient:
         return found
 
     def upload_checkpoint(self, image: bytes, progress: Progress | None = None) -> None:
-        """Puts a checkpoint into the board's memory, which verifies it and is then paused."""
+        """Put a checkpoint into the board's memory, which verifies it and is then paused."""
         with Exchange(self._connection) as exchange:
             self._files.upload(CHECKPOINT_PATH, image, progress)
             if self._ask_identity().state not in (State.PAUSED, State.FINISHED):
@@ -121,7 +123,7 @@ class TrainingClient:
         states: tuple[int, ...],
         parameters: tuple[float, float, float] = (0.0, 0.0, 0.0),
     ) -> None:
-        """Sends a command until it is acknowledged. `states` are those that it leads to."""
+        """Send a command until it is acknowledged. `states` are those that it leads to."""
         first, *others = parameters
         with Exchange(self._connection, "COMMAND_ACK") as exchange:
             result = exchange.ask(
@@ -143,9 +145,9 @@ class TrainingClient:
             )
 
     def _forget_identity(self) -> None:
-        """Drops what the board said before it obeyed a command.
+        """Drop the messages from before the board obeyed a command.
 
-        The queue ends where the command's acknowledgement came: what follows is not in it yet.
+        The queue ends at the command's acknowledgement: what follows is not in it yet.
         """
         self._queue.drop("RLT_RESULT", "RLT_IDENTITY")
         self._identity = None
@@ -155,13 +157,13 @@ class TrainingClient:
     # -- events ------------------------------------------------------------------------------------
 
     def poll(self, timeout_s: float) -> list[Event]:
-        """The events that have come, after waiting for the first at most this long."""
+        """Return the events that have come, after waiting for the first at most this long."""
         if not self._queue:
             self._connection.deliver(timeout_s)
         return self.remaining_events()
 
     def remaining_events(self) -> list[Event]:
-        """The events that have come already, also over a link that is lost meanwhile."""
+        """Return the events that have come already, also over a link that is lost meanwhile."""
         self._connection.deliver_arrived()
         events: list[Event] = []
         while (item := self._queue.take()) is not None:
@@ -176,13 +178,13 @@ class TrainingClient:
         idle_s: float = 0.1,
         gather: Callable[[float], None] | None = None,
     ) -> Iterator[Event]:
-        """Events until training is at rest: the last one is a Result.
+        """Yield events until training is at rest: the last one is a Result.
 
         `idle` is called at least every `idle_s` and GATHER_S. `gather`, called with the longest
         time that it may take, waits for more reports to come: a board that is a process on this
         machine may have to share a core with this one, and each awakening takes from its time. A
-        lost RLT_RESULT is asked for again; LinkLostError after a long silence, TrainingFaultError
-        on a fault.
+        lost RLT_RESULT is asked for again. Raises LinkLostError after a long silence,
+        TrainingFaultError on a fault.
         """
         connection = self._connection
         connection.expect_signs()
@@ -208,7 +210,7 @@ class TrainingClient:
                 gather(GATHER_S)
 
     def _check_identity(self) -> None:
-        """Acts on an identity that came among the events: a fault, a restart, a lost result."""
+        """Act on an identity that came among the events: a fault, a restart, a lost result."""
         identity, self._identity = self._identity, None
         if identity is None:
             return
@@ -218,7 +220,7 @@ class TrainingClient:
             stopped = f"training stopped on {self._connection.description}: {why}; "
             if STATE_IN_TEXT in why:
                 raise BrokenEnvironmentError(
-                    f"{stopped}the environment gives it: mend it, or end its episodes before", why
+                    f"{stopped}fix the environment, or end its episodes before", why
                 )
             raise TrainingFaultError(f"{stopped}try a smaller learning_rate with --set", why)
         if identity.state == State.IDLE:
@@ -238,7 +240,7 @@ class TrainingClient:
         return report if self._is_new(report, payload_of(message)) else None
 
     def _is_new(self, report: Report, payload: bytes) -> bool:
-        """False for a report that came before, or behind a later one."""
+        """Return False for a report that came before, or after a later one."""
         step, before = self._newest.get(type(report), (0, b""))
         if report.step < step or payload == before:
             return False

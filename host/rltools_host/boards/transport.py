@@ -34,19 +34,20 @@ class Link(abc.ABC):
 
     @abc.abstractmethod
     def read(self, timeout_s: float) -> bytes:
-        """What has arrived; empty after `timeout_s` without a byte. LinkLostError at the end."""
+        """Return what has arrived; empty after `timeout_s` without a byte. Raise LinkLostError at
+        the end."""
 
     @abc.abstractmethod
     def write(self, data: bytes) -> None:
-        """Sends all of `data`; LinkLostError if the other side is gone or takes nothing."""
+        """Send all of `data`; raise LinkLostError if the other side is gone or takes nothing."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Closes the link; a second time does nothing."""
+        """Close the link; a second call does nothing."""
 
 
 class DescriptorLink(Link):
-    """A link over file descriptors, which is what every kind comes down to."""
+    """A link over file descriptors, the base of every kind."""
 
     def __init__(self, description: str, read_descriptor: int, write_descriptor: int) -> None:
         self.description = description
@@ -155,7 +156,7 @@ class UdpLink(DescriptorLink):
     """
 
     def __init__(self, url: str, own_port: int = 0) -> None:
-        """own_port: from which it is sent, where that is free."""
+        """Send from `own_port`, if that is free."""
         try:
             parts = urlsplit(f"//{url.removeprefix('udp:').removeprefix('//')}")
             host, port = parts.hostname, parts.port
@@ -198,7 +199,8 @@ class UdpLink(DescriptorLink):
 
 
 def taken_port(port: int) -> str:
-    """What is said where nothing answers to another port of this machine than this one."""
+    """Return the sentence for a port of this machine that another program occupies, so that answers
+    do not arrive here."""
     holder = holder_of(port)
     by = f" has {holder}" if holder else " is taken by another program"
     return (
@@ -208,7 +210,7 @@ def taken_port(port: int) -> str:
 
 
 class ProcessLink(DescriptorLink):
-    """A board that is a program on this machine; it speaks on its standard input and output."""
+    """A board that is a program on this machine, with its messages on standard input and output."""
 
     def __init__(
         self,
@@ -216,7 +218,7 @@ class ProcessLink(DescriptorLink):
         description: str | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`environment` is added to that of this process."""
+        """Start the program; `environment` is added to that of this process."""
         # A file, as nobody reads a pipe while the program trains; gone when closed.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the link
         try:
@@ -266,7 +268,7 @@ class ProcessLink(DescriptorLink):
 
 
 def open_link(port: str, baud: int = DEFAULT_BAUD) -> Link:
-    """Opens what `--port` names: a device such as /dev/ttyACM0, or socket://HOST:PORT."""
+    """Open the link that `--port` names: a device such as /dev/ttyACM0, or socket://HOST:PORT."""
     if port.startswith("socket://"):
         return TcpLink(port)
     if "://" in port:
@@ -313,7 +315,10 @@ LOCAL, INODE = 1, 9  # columns of /proc/net/udp
 
 
 def holder_of(port: int, proc: Path = PROC) -> str | None:
-    """`python3 (process 123)`; None where nobody has it, or it is another user's, or not known."""
+    """Return which process has the UDP port, as `python3 (process 123)`.
+
+    None if nobody has it, if it is another user's, or if it is not known.
+    """
     sockets = {f"socket:[{inode}]" for inode in inodes_of(port, proc)}
     for process in sorted(proc.glob("[0-9]*")) if sockets else []:
         with contextlib.suppress(OSError):  # another user's, or it has ended
@@ -324,7 +329,7 @@ def holder_of(port: int, proc: Path = PROC) -> str | None:
 
 
 def open_files(process: Path) -> Iterator[str]:
-    """What the process has open; one may be closed while they are looked at."""
+    """Return the targets of the process's open files; one may be closed meanwhile."""
     for entry in (process / "fd").iterdir():
         with contextlib.suppress(OSError):
             yield str(entry.readlink())

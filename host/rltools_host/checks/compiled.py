@@ -11,27 +11,30 @@ from typing import Any
 import numpy as np
 
 from rltools_host.checks import rules
-from rltools_host.checks.findings import Examination, Finding, Learning, listed, number, with_code
+from rltools_host.checks.findings import Examination, Finding, Learning, listed, number
+from rltools_host.checks.memory import with_code
 from rltools_host.checks.rules import Array, Play, RandomActions, idle_actions
 from rltools_host.environments.environment_server import RESET, STEP, PlayState
 from rltools_host.environments.library import SAME_STEP, Batch, Library
 
 COUNT = 16  # environments at once: as many as training steps in lanes
 PLAY_S = 1.5  # of random actions, at most
-MOST_STEPS = 4000  # of each
+MAX_STEPS = 4000  # of each
 RATE_COUNT, RATE_S = 256, 0.15
 TRACE_STEPS = 60
 EFFECT_STEPS = 40
-MOST_ACTIONS = 64  # whose effect is tried
-MOST_FIELDS = 8  # of a state, in a sentence
+MAX_ACTIONS = 64  # whose effect is tried
+MAX_FIELDS = 8  # of a state, in a sentence
 FILLS = (np.nan, 0.0)
 LEFT_BEHIND = 3.0  # what is in a state before it is reset
 SEED = 7
 
 
 def examine(library: Library, given: Mapping[str, float], state: PlayState) -> Examination:
-    """An experiment's environment, with what learns it there; `given`: hyperparameters with other
-    values than its own."""
+    """Examine an experiment's environment, with the learning that the experiment has.
+
+    `given` are hyperparameters with other values than its own.
+    """
     values = {entry["name"]: entry["default"] for entry in library.experiment["hyperparameters"]}
     values |= given
     learning = Learning(
@@ -44,21 +47,17 @@ def examine(library: Library, given: Mapping[str, float], state: PlayState) -> E
     names = {setting.name for setting in library.settings}
     settings = {name: value for name, value in given.items() if name in names}
     found = Examiner(library, learning, state, settings).run()
-    found.figures |= {
-        "environment": library.name,
-        "observations": len(library.observations),
-        "actions": len(library.actions),
-        "episode_steps": library.episode_steps,
-        "step_s": library.step_s,
-        "hidden": library.experiment["hidden"],
-        "algorithm": library.experiment["algorithm"],
-        "bytes": with_code(library.experiment["algorithm"], library.experiment["bytes"]),
-    }
+    figures, experiment = found.figures, library.experiment
+    figures.environment = library.name
+    figures.observations, figures.actions = len(library.observations), len(library.actions)
+    figures.episode_steps, figures.step_s = library.episode_steps, library.step_s
+    figures.hidden, figures.algorithm = experiment["hidden"], experiment["algorithm"]
+    figures.bytes = with_code(experiment["algorithm"], experiment["bytes"])
     return found
 
 
 class Examiner:
-    """Of one library; `state` tells the waiting side what is called."""
+    """The examination of one library; `state` tells the waiting side which call is under way."""
 
     def __init__(
         self,
@@ -76,7 +75,7 @@ class Examiner:
         self.names = [channel.name for channel in library.actions]
 
     def run(self) -> Examination:
-        """All of it; after what makes the rest meaningless, no more."""
+        """Try everything; stop after a fault that makes the rest meaningless."""
         found = self.found
         observed = found.tried("every observation is written", self.unwritten())
         if observed and self.play():
@@ -86,16 +85,16 @@ class Examiner:
                 found.tried("State is all of it", self.hidden(first), self.influence(first))
                 found.tried("reset() sets all of State", self.left_behind(first))
             every = "every action counts"
-            if len(self.names) > MOST_ACTIONS:
-                every = f"the first {MOST_ACTIONS} of {len(self.names)} actions count"
+            if len(self.names) > MAX_ACTIONS:
+                every = f"the first {MAX_ACTIONS} of {len(self.names)} actions count"
             found.tried(every, *self.effects())
-            found.figures["steps_per_s"] = self.rate()
+            found.figures.steps_per_s = self.rate()
         return found
 
     # -- stepping ----------------------------------------------------------------------------------
 
     def batch(self, count: int = COUNT) -> Batch:
-        """Whose episodes are as long as in training, one after the other."""
+        """Return environments whose episodes are as long as in training, one after the other."""
         return Batch(
             self.library,
             count,
@@ -117,7 +116,7 @@ class Examiner:
         return np.stack([actions.next() for _ in range(steps)])
 
     def step(self, batch: Batch, actions: Array) -> Array:
-        """What is to be the same where the same is done: observations, reward, termination."""
+        """Step, and return the values that must repeat: observations, rewards, termination."""
         batch.actions[...] = actions
         self.called(STEP, batch.step)
         return np.column_stack(
@@ -126,7 +125,7 @@ class Examiner:
         )  # fmt: skip
 
     def trace(self, actions: Array, prepare: Callable[[Batch], None] | None = None) -> Array:
-        """(1 + steps, count, values) of episodes of one seed."""
+        """Return (1 + steps, count, values) of episodes of one seed."""
         batch = self.batch(actions.shape[1])
         if prepare is not None:
             prepare(batch)
@@ -140,7 +139,7 @@ class Examiner:
     # -- what is tried -----------------------------------------------------------------------------
 
     def unwritten(self) -> Finding | None:
-        """Elements that keep what was in the row before observe()."""
+        """Find elements that observe() leaves as they were in the row."""
         seen = []
         batch = self.batch()
         self.reset(batch)
@@ -161,7 +160,7 @@ class Examiner:
         )
 
     def play(self) -> bool:
-        """Random actions; whether every number was finite."""
+        """Play random actions, and return whether every number was finite."""
         batch = self.batch()
         actions = RandomActions(self.library.actions, COUNT, SEED)
         play = Play(self.library.observations, COUNT)
@@ -171,7 +170,7 @@ class Examiner:
             return False
         play.see(batch.observations)
         is_still = bool((batch.observations == batch.observations[0]).all())
-        limit = min(4 * (self.library.episode_steps or MOST_STEPS), MOST_STEPS)
+        limit = min(4 * (self.library.episode_steps or MAX_STEPS), MAX_STEPS)
         deadline = time.monotonic() + PLAY_S
         for _ in range(limit):
             before = batch.states.copy()
@@ -201,12 +200,12 @@ class Examiner:
             steps=self.library.episode_steps,
             step_s=self.library.step_s,
         )
-        self.found.figures |= play.figures()
+        play.write(self.found.figures)
 
     def not_finite(
         self, batch: Batch, before: Array | None, given: Array | None, steps: int
     ) -> Finding | None:
-        """With the state and the action that led there."""
+        """Find a number that is not finite, with the state and the action that led to it."""
         ended = batch.terminated | batch.truncated
         rows = np.column_stack([batch.observations, batch.privileged_observations])
         reached = np.where(ended[:, None], batch.final_observations, batch.observations)
@@ -233,7 +232,7 @@ class Examiner:
         )
 
     def hidden(self, first: Array) -> Finding | None:
-        """Goes on from the middle of an episode with what State has, as from a checkpoint."""
+        """Find a difference after resuming an episode from its State, as from a checkpoint."""
         half = TRACE_STEPS // 2
         batch, other = self.batch(), self.batch()
         self.reset(batch)
@@ -252,13 +251,13 @@ class Examiner:
             return None
         return Finding(
             "hidden-state",
-            "an episode that goes on from its State differs from the one that was not left",
+            "an episode that is resumed from its State differs from the same one without a pause",
             "list in State whatever step() and observe() remember, and leave out static and global "
             "variables: else a checkpoint does not resume to the same bits",
         )
 
     def influence(self, first: Array) -> Finding | None:
-        """Half as many give what they gave among all."""
+        """Find a difference between half of the environments alone and among all."""
         half = self.trace(self.trace_actions[:, : COUNT // 2])
         if same(half, first[:, : COUNT // 2]):
             return None
@@ -269,7 +268,7 @@ class Examiner:
         )
 
     def left_behind(self, first: Array) -> Finding | None:
-        """Begins in states that had an episode before."""
+        """Find what reset() leaves from the episode before."""
 
         def prepare(batch: Batch) -> None:
             for name in batch.states.dtype.names or ():
@@ -293,10 +292,10 @@ class Examiner:
         )
 
     def effects(self) -> list[Finding]:
-        """Of each action whether episodes differ where it is held at other values."""
+        """Find actions without an effect: episodes are equal whatever value they are held at."""
         idle = []
         actions = self.trace_actions[:EFFECT_STEPS]
-        for index, channel in enumerate(self.library.actions[:MOST_ACTIONS]):
+        for index, channel in enumerate(self.library.actions[:MAX_ACTIONS]):
             before: Array | None = None
             for value in rules.held_values(channel):
                 given = actions.copy()
@@ -310,7 +309,7 @@ class Examiner:
         return idle_actions(idle, "use it in step(), or leave it out of the contract")
 
     def rate(self) -> float:
-        """Steps a second of one core, of many environments."""
+        """Return the steps a second of one core, of many environments."""
         batch = self.batch(RATE_COUNT)
         self.reset(batch)
         batch.actions[...] = RandomActions(self.library.actions, RATE_COUNT, SEED).next()
@@ -324,7 +323,7 @@ class Examiner:
 
 
 def same(one: Array, other: Array) -> bool:
-    """To the bit, but that all NaN are alike."""
+    """Return whether arrays are equal to the bit; all NaN are equal."""
     return bool(np.array_equal(one, other, equal_nan=one.dtype.kind == "f"))
 
 
@@ -334,7 +333,7 @@ def differing(first: Array, again: Array) -> Finding | None:
     step = int(np.nonzero(~np.isclose(first, again, 0, 0, True).all((1, 2)))[0][0])
     return Finding(
         "deterministic",
-        "the same seed and actions gave other episodes, from "
+        "the same seed and actions led to other episodes, from "
         f"{f'step {step}' if step else 'reset()'} on",
         "draw random numbers from the RandomStream alone, and write every variable before it is "
         "read",
@@ -342,13 +341,13 @@ def differing(first: Array, again: Array) -> Finding | None:
 
 
 def state_text(state: Any) -> str:
-    """`angle_rad=3.1, velocity_rad_s=-8`."""
+    """Return a state as `angle=3.1, velocity=-8`."""
     pieces = []
     for name in state.dtype.names or ():
         values = np.atleast_1d(state[name])
         if values.dtype.names:
             continue
-        numbers = [number(float(value)) for value in values.ravel()[:MOST_FIELDS]]
+        numbers = [number(float(value)) for value in values.ravel()[:MAX_FIELDS]]
         text = numbers[0] if values.size == 1 else f"({', '.join(numbers)})"
         pieces.append(f"{name}={text}")
-    return ", ".join(pieces[:MOST_FIELDS]) + (", …" if len(pieces) > MOST_FIELDS else "")
+    return ", ".join(pieces[:MAX_FIELDS]) + (", …" if len(pieces) > MAX_FIELDS else "")

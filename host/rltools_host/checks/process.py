@@ -1,5 +1,6 @@
-"""Examines an environment in a process of its own, so that one that crashes, or does not return,
-is a finding. `python -m rltools_host.checks.process` is that process.
+"""The process in which an environment is examined, so that a crash or an endless loop is a finding.
+
+`python -m rltools_host.checks.process` is that process.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ import pickle
 import sys
 import traceback
 from dataclasses import replace
+from typing import Any
+
+import msgspec
 
 from rltools_host.checks.findings import CompiledRequest, Examination, Finding
+from rltools_host.documents import typed
 from rltools_host.environments.environment_server import (
     CLOSE,
     MAKE,
@@ -42,7 +47,7 @@ CALLED = {
 
 
 def examine_task(request: TaskRequest) -> Examination:
-    """Its code runs because the user names it here, as in training."""
+    """Examine a task. Its code runs because the user names it here, as in training."""
     request.checked_sizes()
     request = replace(request, source=whole_source(request.source))
     agree(request.source)
@@ -51,7 +56,7 @@ def examine_task(request: TaskRequest) -> Examination:
 
 
 def examine(name: str, request: TaskRequest | CompiledRequest) -> Examination:
-    """What the process found, or that it was lost."""
+    """Return the findings of the process, or the finding that the process was lost."""
     try:
         process = ExaminerProcess(name, request)
     except EnvironmentLostError as error:
@@ -65,7 +70,7 @@ def lost(check: str, what: str, remedy: str) -> Examination:
 
 
 class ExaminerProcess(PlayerProcess):
-    """Its answer is an examination."""
+    """A process whose answer is an examination."""
 
     def __init__(self, name: str, request: TaskRequest | CompiledRequest) -> None:
         super().__init__(name, PROGRAM, request)
@@ -78,7 +83,7 @@ class ExaminerProcess(PlayerProcess):
 
     def examination(self) -> Examination:
         if self.answer:
-            return Examination.of_document(self.answer)
+            return typed(self.answer, Examination)
         if self._process.wait() == OWN_FAULT:
             raise RuntimeError(self._last_words())
         call = CALLED.get(self._state.calling, "between two calls")
@@ -90,7 +95,8 @@ class ExaminerProcess(PlayerProcess):
 
 
 def main() -> None:
-    """Reads what to examine; writes one line. What environments print goes to the error stream."""
+    """Read what to examine, and write one line. What environments print goes to the error
+    stream."""
     is_closed = leave_nothing_behind()
     output = os.dup(1)
     os.dup2(2, 1)
@@ -98,7 +104,7 @@ def main() -> None:
     state = PlayState.of_descriptor(descriptor)
     os.close(descriptor)
     try:
-        answer = examined(request, state).document()
+        answer: Any = msgspec.to_builtins(examined(request, state))
         is_closed()
     except RltError as error:
         answer = {"error": str(error), "kind": type(error).__name__}

@@ -1,7 +1,7 @@
-"""What random actions show of an environment, step by step, as running sums; and what is out of
-order in it: each rule gives a finding or nothing.
+"""Sums over the steps of random actions, and rules that judge them: each returns a finding or
+nothing.
 
-Thresholds leave what learns well alone: this tree's experiments and the classic tasks of Gymnasium.
+Thresholds pass what learns well: this tree's experiments and the classic tasks of Gymnasium.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rltools_host.checks.findings import (
     ADVICE,
     FAULT,
     Examination,
+    Figures,
     Finding,
     Learning,
     listed,
@@ -27,12 +28,15 @@ from rltools_host.checks.findings import (
 
 Array = NDArray[Any]
 FLIP = 0.1  # how often actions at the ends of their ranges change
-MOST_LENGTHS = 100_000
+MAX_EPISODES = 100_000
 
 
 class RandomActions:
-    """Of `count` environments, (count, channels) at each call: in the even ones drawn anew at each
-    step, in the odd ones held at an end of the range for some ten steps, which reaches further."""
+    """Random actions of `count` environments, (count, channels) at each call.
+
+    In the even ones they are drawn at each step. In the odd ones they stay at an end of the range
+    for some ten steps, which reaches further.
+    """
 
     def __init__(self, channels: Sequence[Channel], count: int, seed: int) -> None:
         self._random = np.random.default_rng(seed)
@@ -53,21 +57,21 @@ class RandomActions:
 
 
 class Play:
-    """`count` rows were stepped, all at once, by random actions; every number is finite."""
+    """Sums over the steps of `count` environments, stepped together; every number is finite."""
 
     def __init__(self, observations: Sequence[Channel], count: int, masks: int = 0) -> None:
-        """masks: how many of the observations, the last ones, are masks of choices."""
+        """Count from zero. The last `masks` of the observations are masks of choices."""
         width = len(observations)
         self.channels = tuple(observations)
         self.masks = masks
         self.steps = 0
         self._low, self._high = ranges_of(observations)
         self.outside = np.zeros(width, np.int64)  # rows beyond the channel's range
-        self.least, self.most = np.full(width, np.inf), np.full(width, -np.inf)
+        self.minimum, self.maximum = np.full(width, np.inf), np.full(width, -np.inf)
         self._sum, self._squares = np.zeros(width), np.zeros(width)
         self.rows = 0  # of observations
         self.reward_sum = self.reward_squares = self.reward_size = 0.0
-        self.reward_least, self.reward_most = np.inf, -np.inf
+        self.reward_min, self.reward_max = np.inf, -np.inf
         self.lengths: list[int] = []  # of the episodes that ended
         self.returns: list[float] = []
         self.terminated = 0
@@ -75,28 +79,28 @@ class Play:
         self._return = np.zeros(count)
 
     def see(self, rows: Array) -> None:
-        """Observations, (any, channels)."""
+        """Add observations, (any, channels)."""
         self.rows += len(rows)
         self.outside += ((rows < self._low) | (rows > self._high)).sum(0)
-        self.least = np.minimum(self.least, rows.min(0))
-        self.most = np.maximum(self.most, rows.max(0))
+        self.minimum = np.minimum(self.minimum, rows.min(0))
+        self.maximum = np.maximum(self.maximum, rows.max(0))
         wide = rows.astype(np.float64)
         self._sum += wide.sum(0)
         self._squares += (wide * wide).sum(0)
 
     def step(self, rewards: Array, terminated: Array, truncated: Array) -> None:
-        """Of all rows."""
+        """Add one step of all environments."""
         wide = rewards.astype(np.float64)
         self.steps += len(wide)
         self.reward_sum += float(wide.sum())
         self.reward_squares += float((wide * wide).sum())
         self.reward_size += float(np.abs(wide).sum())
-        self.reward_least = min(self.reward_least, float(wide.min()))
-        self.reward_most = max(self.reward_most, float(wide.max()))
+        self.reward_min = min(self.reward_min, float(wide.min()))
+        self.reward_max = max(self.reward_max, float(wide.max()))
         self._length += 1
         self._return += wide
         for row in np.flatnonzero(terminated | truncated):
-            if len(self.lengths) < MOST_LENGTHS:
+            if len(self.lengths) < MAX_EPISODES:
                 self.lengths.append(int(self._length[row]))
                 self.returns.append(float(self._return[row]))
                 self.terminated += bool(terminated[row])
@@ -117,35 +121,30 @@ class Play:
         return self.reward_sum / max(self.steps, 1)
 
     @property
-    def reward_deviation(self) -> float:
+    def reward_std(self) -> float:
         square = self.reward_squares / max(self.steps, 1) - self.reward_mean**2
         return float(np.sqrt(max(square, 0.0)))
 
-    def figures(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "steps": self.steps,
-            "episodes": len(self.lengths),
-            "terminated": self.terminated,
-            "reward_mean": self.reward_mean,
-            "reward_std": self.reward_deviation,
-            "reward_min": self.reward_least,
-            "reward_max": self.reward_most,
-        }
+    def write(self, figures: Figures) -> None:
+        """Put what was seen into the figures of an examination."""
+        figures.steps, figures.episodes = self.steps, len(self.lengths)
+        figures.terminated = self.terminated
+        figures.reward_mean, figures.reward_std = self.reward_mean, self.reward_std
+        figures.reward_min, figures.reward_max = self.reward_min, self.reward_max
         if self.lengths:
-            found["episode_steps_mean"] = float(np.mean(self.lengths))
-            found["return_mean"] = float(np.mean(self.returns))
-            found["return_std"] = float(np.std(self.returns))
-        return found
+            figures.episode_steps_mean = float(np.mean(self.lengths))
+            figures.return_mean = float(np.mean(self.returns))
+            figures.return_std = float(np.std(self.returns))
 
 
 LARGEST_VALUE, SMALLEST_VALUE = 20_000.0, 0.02  # of discounted returns, which critics learn
 LARGEST_INPUT, SMALLEST_INPUT = 100.0, 1e-3  # of an observation's mean and deviation
 LONGEST_IN_HORIZONS = 50  # of an episode, in 1 / (1 - gamma) steps
-FEWEST_EPISODES = 10  # in a run
+MIN_EPISODES = 10  # in a run
 SHORT_EPISODE = 3  # steps
-LIMITED_EPISODES = 8  # that end alike
-RARELY = 0.2  # of observations
-MOSTLY = 0.2  # of episodes that end with their first step
+LIMITED_EPISODES = 8  # of one length, from which on it is a time limit
+RARE_SHARE = 0.2  # of observations
+FIRST_STEP_SHARE = 0.2  # of episodes that end with their first step
 
 
 def judge(
@@ -159,8 +158,11 @@ def judge(
     steps: int | None,
     step_s: float,
 ) -> None:
-    """What an examination says of a play to its end: `ranges_kept` of ranges, `is_still` whether
-    all episodes begin alike, `limit` the remedy for a time limit that terminates."""
+    """Add the findings of a whole play.
+
+    `ranges_kept` are those of ranges, `is_still` says that all episodes begin with the same
+    observation, `limit` is the remedy for a time limit that terminates.
+    """
     found.passed.append("every number is finite")
     found.tried("observations keep their ranges", *ranges_kept)
     found.tried("observations suit the networks", *observation_scale(play, learning))
@@ -175,13 +177,13 @@ def judge(
 
 
 def ranges(play: Play, remedy: str) -> Finding | None:
-    """Observations within the ranges that the policy's contract states."""
+    """Find observations outside of the ranges that the policy's contract states."""
     outside = np.flatnonzero(play.outside)
     if not outside.size:
         return None
     worst = int(outside[np.argmax(play.outside[outside])])
     channel = play.channels[worst]
-    beyond = play.least[worst] if play.least[worst] < channel.minimum else play.most[worst]
+    beyond = play.minimum[worst] if play.minimum[worst] < channel.minimum else play.maximum[worst]
     others = [play.channels[index].name for index in outside if index != worst]
     unit = "" if channel.unit == "1" else f" {channel.unit}"
     also = f", and so did {listed(others)}" if others else ""
@@ -192,22 +194,22 @@ def ranges(play: Play, remedy: str) -> Finding | None:
         f"was {number(float(beyond))}{also}",
         f"{remedy}: a board takes the safe action at such an observation",
         # Random actions reach what a policy will not.
-        ADVICE if play.outside[worst] < RARELY * play.rows else FAULT,
+        ADVICE if play.outside[worst] < RARE_SHARE * play.rows else FAULT,
     )
 
 
 def observation_scale(play: Play, learning: Learning) -> list[Finding]:
-    """Numbers about as large as the networks' weights expect them."""
+    """Find observations that never change, or whose scale does not suit the networks."""
     found = []
     names = [channel.name for channel in play.channels]
     own = len(names) - play.masks
     still = [
         name
-        for name, low, high in zip(names[:own], play.least[:own], play.most[:own], strict=True)
+        for name, low, high in zip(names[:own], play.minimum[:own], play.maximum[:own], strict=True)
         if low == high
     ]
     if still:
-        value = play.least[names.index(still[0])]
+        value = play.minimum[names.index(still[0])]
         found.append(
             Finding(
                 "constant-observation",
@@ -221,7 +223,7 @@ def observation_scale(play: Play, learning: Learning) -> list[Finding]:
     size = np.maximum(np.abs(play.mean), play.deviation)
     for large, chosen in (
         (True, size > LARGEST_INPUT),
-        (False, (play.deviation < SMALLEST_INPUT) & (play.least < play.most)),
+        (False, (play.deviation < SMALLEST_INPUT) & (play.minimum < play.maximum)),
     ):
         if not chosen.any():
             continue
@@ -244,12 +246,12 @@ def observation_scale(play: Play, learning: Learning) -> list[Finding]:
 
 
 def rewards(play: Play, learning: Learning, episode_steps: int | None) -> Finding | None:
-    """Rewards that differ, and returns about as large as critics can learn."""
-    if play.reward_least == play.reward_most and len(set(play.lengths)) <= 1:
+    """Find rewards that do not differ, or returns that critics cannot learn."""
+    if play.reward_min == play.reward_max and len(set(play.lengths)) <= 1:
         return Finding(
             "constant-reward",
-            f"the reward was {number(play.reward_least)} in each of {play.steps:,} steps",
-            "reward progress as well, or begin some episodes near the goal: nothing is learnt "
+            f"the reward was {number(play.reward_min)} in each of {play.steps:,} steps",
+            "reward progress as well, or begin some episodes near the goal: nothing is learned "
             "before rewards differ",
         )
     horizon = 1.0 / max(1.0 - learning.gamma, 1e-6)
@@ -265,17 +267,17 @@ def rewards(play: Play, learning: Learning, episode_steps: int | None) -> Findin
     )
     return Finding(
         "reward-scale",
-        f"rewards are {number(play.reward_mean)} ± {number(play.reward_deviation)}, so that "
+        f"rewards are {number(play.reward_mean)} ± {number(play.reward_std)}, so that "
         f"critics must learn values of about {number(value)}",
-        f"{how}: values from 0.1 to 1,000 are learnt well",
+        f"{how}: values from 0.1 to 1,000 are learned well",
         ADVICE,
     )
 
 
 def first_steps(play: Play, where: str) -> Finding | None:
-    """Episodes that do not end as they begin."""
+    """Find episodes that terminate in their first step."""
     at_once = sum(length == 1 for length in play.lengths)
-    if not play.terminated or at_once <= MOSTLY * len(play.lengths):
+    if not play.terminated or at_once <= FIRST_STEP_SHARE * len(play.lengths):
         return None
     return Finding(
         "reset",
@@ -285,7 +287,7 @@ def first_steps(play: Play, where: str) -> Finding | None:
 
 
 def time_limit(play: Play, remedy: str) -> Finding | None:
-    """A time limit that is no termination."""
+    """Find a time limit that is a termination."""
     lengths = set(play.lengths)
     is_limit = (
         len(play.lengths) >= LIMITED_EPISODES
@@ -299,7 +301,7 @@ def time_limit(play: Play, remedy: str) -> Finding | None:
     return Finding(
         "time-limit",
         f"all {len(play.lengths)} episodes terminated after {steps:,} steps: a time limit, which "
-        "is learnt as if nothing could follow",
+        "is learned as if nothing could follow",
         remedy.format(steps=steps),
     )
 
@@ -307,7 +309,7 @@ def time_limit(play: Play, remedy: str) -> Finding | None:
 def lengths(
     play: Play, learning: Learning, episode_steps: int | None, step_s: float
 ) -> list[Finding]:
-    """Episodes that end, are long enough to learn from, and not too long for gamma."""
+    """Find episodes that never end, are too short, too long for gamma, or too few in a run."""
     if not play.lengths:
         if episode_steps is None:
             return [
@@ -343,7 +345,7 @@ def lengths(
                 ADVICE,
             )
         )
-    if learning.steps is not None and learning.steps < FEWEST_EPISODES * mean:
+    if learning.steps is not None and learning.steps < MIN_EPISODES * mean:
         found.append(
             Finding(
                 "few-episodes",
@@ -357,7 +359,7 @@ def lengths(
 
 
 def still(is_still: bool, where: str) -> Finding | None:
-    """Episodes that begin differently."""
+    """Find episodes that all begin with the same observation."""
     if not is_still:
         return None
     return Finding(
@@ -370,20 +372,20 @@ def still(is_still: bool, where: str) -> Finding | None:
 
 
 def idle_actions(names: list[str], remedy: str) -> list[Finding]:
-    """Of those that were held at other values, with the same to see."""
+    """Return the finding for actions without an effect."""
     if not names:
         return []
     what = f"{listed(names)} changes neither observations nor rewards"
     return [Finding("idle-action", what, remedy)]
 
 
-MOST_HELD = 16  # values of a choice
+MAX_HELD = 16  # values of a choice
 PARTS = (0.0, 1.0, 0.5, 0.31)  # of a range: what is the same at both ends may differ between
 
 
 def held_values(channel: Channel) -> list[float]:
-    """At which an action is held, to see whether it counts."""
+    """Return the values at which an action is held, to see its effect."""
     if channel.choices:
-        return [float(number) for number in range(len(channel.choices))][:MOST_HELD]
+        return [float(number) for number in range(len(channel.choices))][:MAX_HELD]
     low, high = (array.item() for array in ranges_of([channel]))
     return [low + part * (high - low) for part in PARTS]

@@ -1,32 +1,34 @@
-"""Examines a task of Gymnasium's: makes its environment, steps it by random actions, and again from
-the same seeds. It runs where training plays, in a process of its own (process.py).
+"""The examination of a task of Gymnasium's: random actions, and the same ones again from the same
+seeds.
+
+It runs where training plays, in a process of its own (process.py).
 """
 
 from __future__ import annotations
 
 import itertools
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+import gymnasium
 import numpy as np
+from gymnasium.utils.passive_env_checker import (
+    env_reset_passive_checker,
+    env_step_passive_checker,
+)
 
 from rltools_host.build.catalog import algorithms
 from rltools_host.build.description import LARGEST_FLOAT32, ranges_of
-from rltools_host.checks import findings, rules
-from rltools_host.checks.findings import (
-    ADVICE,
-    Examination,
-    Finding,
-    Learning,
-    listed,
-    number,
-    policy_sizes,
-)
+from rltools_host.checks import rules
+from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning, listed, number
+from rltools_host.checks.memory import policy_sizes
 from rltools_host.checks.rules import Array, Play, RandomActions, idle_actions
+from rltools_host.checks.wrappers import chain, wrapper_findings
 from rltools_host.environments.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.environments.imports import make_first, one_line
-from rltools_host.environments.player import ActionSpace, close_environment, place
+from rltools_host.environments.player import ActionSpace, close_environment, step_context
 from rltools_host.environments.spaces import (
     MaskFault,
     nearest_allowed,
@@ -37,16 +39,21 @@ from rltools_host.runs.task import Task
 
 Result = TypeVar("Result")
 PLAY_S = 4.0  # of random actions, at most
-MOST_STEPS = 20_000
+MAX_STEPS = 20_000
 TRACE_STEPS = 60
 EFFECT_S = 3.0
 SLOW_STEP_S = 5e-3
 LATER_STEPS = 4  # after which a second environment begins
 SEED = 7
-STEP_VALUES, RESET_VALUES = 5, 2
 
 
-class Broken(Exception):
+# Of the checker's texts: how one begins and ends, and what rules here say in more detail.
+WARN, END = "\x1b[33mWARN: ", "\x1b[0m"
+OWN_RULES = ("is not within the observation space", "The reward ")
+INTERFACE = "see https://gymnasium.farama.org/api/env for what reset and step take and return"
+
+
+class StopExamination(Exception):
     """A fault after which nothing more is tried."""
 
     def __init__(self, finding: Finding) -> None:
@@ -55,7 +62,7 @@ class Broken(Exception):
 
 
 class Examiner:
-    """Of the environments that `make` makes."""
+    """The examination of the environments that `make` makes."""
 
     def __init__(self, make: MakeEnvironment, request: TaskRequest, state: PlayState) -> None:
         self.make = make
@@ -63,7 +70,7 @@ class Examiner:
         self.found = Examination()
         state.call(MAKE)
         self.environment = make_first(make, request.name or request.source)
-        self.made = [self.environment]
+        self.environments = [self.environment]
         state.answered()
         state.call(RESET)
         try:
@@ -82,14 +89,17 @@ class Examiner:
         found = self.found
         found.tried(
             "no wrapper is lost elsewhere",
-            *findings.findings(self.environment, self.task.episode_steps),
+            *wrapper_findings(self.environment, self.task.episode_steps),
         )
         try:
+            found.tried("it follows Gymnasium's interface", *self.interface())
             self.play()
             first = self.trace(self.environment)
             again = self.trace(self.environment)
-            state = "reset(seed=…) hand on the seed, super().reset(seed=seed), draw from "
-            remedy = f"have {state}self.np_random alone, and set all that an episode changes"
+            remedy = (
+                "call super().reset(seed=seed) in reset, draw from self.np_random alone, and set "
+                "all that an episode changes"
+            )
             if found.tried(
                 "the same seed gives the same episodes",
                 differing(first, again, "the same environment", remedy),
@@ -100,26 +110,20 @@ class Examiner:
                 if count < len(self.names):
                     every = f"the first {count} of {len(self.names)} actions count"
                 found.tried(every, *idle)
-        except Broken as broken:
-            found.note(broken.finding)
-        task = self.task
-        found.figures |= {
-            "environment": task.environment,
-            "observations": len(task.observations),
-            "actions": len(task.actions),
-            "algorithm": task.algorithm,
-            "hidden": task.hidden,
-            "bytes": policy_sizes(task),
-            "episode_steps": task.episode_steps,
-            "step_s": task.step_interval_us * 1e-6,
-            "wrappers": [type(each).__name__ for each in findings.chain(self.environment)[:-1]],
-        }
+        except StopExamination as stop:
+            found.note(stop.finding)
+        task, figures = self.task, found.figures
+        figures.environment, figures.algorithm = task.environment, task.algorithm
+        figures.observations, figures.actions = len(task.observations), len(task.actions)
+        figures.hidden, figures.bytes = task.hidden, policy_sizes(task)
+        figures.episode_steps, figures.step_s = task.episode_steps, task.step_interval_us * 1e-6
+        figures.wrappers = [type(each).__name__ for each in chain(self.environment)[:-1]]
         return found
 
     def close(self) -> None:
-        """All that was made."""
-        while self.made:
-            close_environment(self.made.pop(), self.state)
+        """Close all environments."""
+        while self.environments:
+            close_environment(self.environments.pop(), self.state)
 
     # -- stepping ----------------------------------------------------------------------------------
 
@@ -128,29 +132,25 @@ class Examiner:
         try:
             return function()
         except Exception as error:
-            name = {RESET: "reset", STEP: "step", MAKE: "its making"}[what]
-            raise Broken(
+            name = {RESET: "reset", STEP: "step", MAKE: "its constructor"}[what]
+            raise StopExamination(
                 Finding(
                     "raises",
                     f"{name} raised {one_line(error)} {after}",
-                    "mend it: training loses such a step, and ends when many fail",
+                    "fix it: training loses such a step, and ends when many fail",
                 )
             ) from None
         finally:
             self.state.answered()
 
     def reset(self, environment: Any, seed: int) -> Array:
-        given = self.called(RESET, lambda: environment.reset(seed=seed), f"with seed={seed}")
-        if not isinstance(given, tuple) or len(given) != RESET_VALUES:
-            raise Broken(
-                Finding(
-                    "interface",
-                    f"reset returned {described(given)}",
-                    "return (observation, info), as Gymnasium's reset does",
-                )
-            )
-        seen = self.checked(given[0], "reset", f"with seed={seed}")
-        return self.with_mask(seen, given[1], "reset", f"with seed={seed}")
+        def call() -> tuple[Any, Any]:
+            observation, info = environment.reset(seed=seed)
+            return observation, info
+
+        observation, info = self.called(RESET, call, f"with seed={seed}")
+        seen = self.checked(observation, "reset", f"with seed={seed}")
+        return self.with_mask(seen, info, "reset", f"with seed={seed}")
 
     def with_mask(
         self, seen: Array, info: Any, where: str, after: str, *, ends: bool = False
@@ -159,37 +159,32 @@ class Examiner:
             return with_mask(seen, info, self.task, where, ends=ends)
         except MaskFault as fault:
             remedy = (
-                "give one number for each choice, 1 where it is allowed, at each reset and step"
+                "return one number for each choice, 1 where it is allowed, from each reset and step"
             )
-            raise Broken(Finding("mask", f"{fault}, {after}", remedy)) from None
+            raise StopExamination(Finding("mask", f"{fault}, {after}", remedy)) from None
 
     def step(self, environment: Any, action: Array, seen: Array) -> tuple[Array, float, bool, bool]:
         if self.task.has_masks:
             action = nearest_allowed(action, seen[-self.task.mask_count :], self.task)
-        after = place(seen, action)
+        after = step_context(seen, action)
         taken = self.actions.taken(action)
-        given = self.called(STEP, lambda: environment.step(taken), after)
-        if not isinstance(given, tuple) or len(given) != STEP_VALUES:
-            raise Broken(
-                Finding(
-                    "interface",
-                    f"step returned {described(given)}",
-                    "return (observation, reward, terminated, truncated, info), as Gymnasium's "
-                    "step does",
-                )
-            )
-        observation, reward, terminated, truncated, info = given
+
+        def call() -> tuple[Any, Any, Any, Any, Any]:
+            observation, reward, terminated, truncated, info = environment.step(taken)
+            return observation, reward, terminated, truncated, info
+
+        observation, reward, terminated, truncated, info = self.called(STEP, call, after)
         row = self.checked(observation, "step", after)
         try:
             value = float(reward)
         except (TypeError, ValueError):
             value = np.nan
         if not abs(value) <= LARGEST_FLOAT32:
-            raise Broken(
+            raise StopExamination(
                 Finding(
                     "finite",
-                    f"the reward was {one_word(reward)} {after}",
-                    "give a number that is finite in 32 bits at each step",
+                    f"the reward was {reward!r:.40} {after}",
+                    "return a number that is finite in 32 bits from each step",
                 )
             )
         is_over = bool(terminated) or bool(truncated)
@@ -202,18 +197,18 @@ class Examiner:
         except (TypeError, ValueError):
             seen = np.zeros(0, np.float32)
         if seen.shape != self.task.observation_shape:
-            raise Broken(
+            raise StopExamination(
                 Finding(
                     "interface",
-                    f"{where} gave an observation of shape {seen.shape}, and its space has "
+                    f"{where} returned an observation of shape {seen.shape}, and its space has "
                     f"{self.task.observation_shape}",
-                    "give observations of the space's shape",
+                    "return observations of the space's shape",
                 )
             )
         row = seen.reshape(-1)
         if not np.isfinite(row).all():
             name = self.task.observations[int(np.argmin(np.isfinite(row)))].name
-            raise Broken(
+            raise StopExamination(
                 Finding(
                     "finite",
                     f"{name} was {row[int(np.argmin(np.isfinite(row)))]} from {where}, {after}",
@@ -224,8 +219,52 @@ class Examiner:
 
     # -- what is tried -----------------------------------------------------------------------------
 
+    def interface(self) -> list[Finding]:
+        """Return what Gymnasium's own checker says of a reset and of a step.
+
+        Its checks of ranges, finite numbers and seeds are left to those here: they look at many
+        steps and two environments, and name the channel and the step.
+        """
+        environment, after = self.environment, f"with seed={SEED}"
+        found, (observation, info) = self.passive(
+            RESET, lambda: env_reset_passive_checker(environment, seed=SEED), 2
+        )
+        action = RandomActions(self.task.actions, 1, SEED).next()[0]
+        if self.task.has_masks:
+            seen = self.checked(observation, "reset", after)
+            seen = self.with_mask(seen, info, "reset", after)
+            action = nearest_allowed(action, seen[-self.task.mask_count :], self.task)
+        taken = self.actions.taken(action)
+        further, _ = self.passive(STEP, lambda: env_step_passive_checker(environment, taken), 5)
+        return found + further
+
+    def passive(
+        self, what: int, check: Callable[[], Any], values: int
+    ) -> tuple[list[Finding], tuple[Any, ...]]:
+        """Return the checker's warnings as advice, and the call's result; stop if that is no tuple
+        of so many values."""
+        refused: list[str] = []
+
+        def call() -> Any:
+            try:
+                return check()
+            except (AssertionError, gymnasium.error.Error) as error:
+                refused.append(" ".join(str(error).split()))
+                return None
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = self.called(what, call, "as Gymnasium's checker called it")
+        texts = [str(each.message) for each in caught]
+        texts = [text[len(WARN) : -len(END)].strip() for text in texts if text.startswith(WARN)]
+        texts = [text for text in texts if not any(own in text for own in OWN_RULES)]
+        if not isinstance(result, tuple) or len(result) != values:
+            raise StopExamination(Finding("interface", (texts + refused)[0], INTERFACE))
+        advice = [Finding("interface", text, INTERFACE, ADVICE) for text in dict.fromkeys(texts)]
+        return advice, result
+
     def play(self) -> None:
-        """Random actions; two kinds of them take turns, episode by episode."""
+        """Play random actions; two kinds of them alternate, episode by episode."""
         task, found = self.task, self.found
         actions = RandomActions(task.actions, 2, SEED)
         play = Play(task.observations, 1, task.mask_count)
@@ -236,7 +275,7 @@ class Examiner:
         low, high = (np.concatenate([end.ravel().astype(np.float32), more]) for end, more in ends)
         spent = {RESET: 0.0, STEP: 0.0}
         deadline = time.monotonic() + PLAY_S
-        while play.steps < MOST_STEPS and time.monotonic() < deadline:
+        while play.steps < MAX_STEPS and time.monotonic() < deadline:
             begun = time.perf_counter()
             seen = self.reset(self.environment, SEED + len(beginnings))
             spent[RESET] += time.perf_counter() - begun
@@ -255,21 +294,22 @@ class Examiner:
                 if terminated or is_over or time.monotonic() > deadline:
                     break
         step_s, reset_s = spent[STEP] / play.steps, spent[RESET] / len(beginnings)
-        found.figures |= {**play.figures(), "step_us": step_s * 1e6, "reset_us": reset_s * 1e6}
+        play.write(found.figures)
+        found.figures.step_us, found.figures.reset_us = step_s * 1e6, reset_s * 1e6
         self.judge(play, beginnings, outside, step_s)
 
     def judge(self, play: Play, beginnings: list[Array], outside: Array, step_s: float) -> None:
         task, found = self.task, self.found
-        remedy = "give its Box, or --channels, wider bounds"
+        remedy = "widen the bounds of its Box, or of --channels"
         if outside.any():
-            remedy = "give its Box the bounds that the observations have"
+            remedy = "set the bounds of its Box to those that the observations have"
         rules.judge(
             found,
             play,
             self.learning,
             ranges_kept=[rules.ranges(play, remedy), self.without_range()],
             is_still=len(beginnings) > 1 and all(same(beginnings[0], each) for each in beginnings),
-            limit="return terminated=False, truncated=True, or give --episode-steps {steps}",
+            limit="return terminated=False, truncated=True, or set --episode-steps {steps}",
             steps=task.episode_steps,
             step_s=task.step_interval_us * 1e-6,
         )
@@ -285,7 +325,7 @@ class Examiner:
             )
 
     def without_range(self) -> Finding | None:
-        """Elements whose space has no bounds."""
+        """Find elements whose space has no bounds."""
         names = list(self.task.unbounded)
         if not names:
             return None
@@ -293,21 +333,23 @@ class Examiner:
             "no-range",
             f"{listed(names)} {'has' if len(names) == 1 else 'have'} no range, so that a board "
             "does not notice a broken sensor",
-            "give its Box finite bounds, or a table to --channels, before a policy goes to a board",
+            "set finite bounds in its Box, or by --channels, before a policy goes to a board",
             ADVICE,
         )
 
     def trace(
         self, environment: Any, index: int = 0, value: float | None = None, seed: int = SEED
     ) -> list[Array]:
-        """Of one seed: observation, reward and flags of each step; `value` is what action `index`
-        is held at."""
+        """Return observation, reward and flags of each step of one seed.
+
+        Action `index` is held at `value`, if that is given.
+        """
         return [*self.steps(environment, index, value, seed)]
 
     def steps(
         self, environment: Any, index: int = 0, value: float | None = None, seed: int = SEED
     ) -> Iterator[Array]:
-        """The same, a row each time that it is asked for one."""
+        """Yield the rows of trace(), one each time."""
         actions = RandomActions(self.task.actions, 1, seed)
         seen = self.reset(environment, seed)
         yield seen.copy()
@@ -321,10 +363,13 @@ class Examiner:
                 break
 
     def another(self, first: list[Array], remedy: str) -> Finding | None:
-        """A second environment gives the first one's episodes alone; and both theirs while they
-        take turns, the second one beginning some steps later with another seed."""
+        """Find a dependence between two environments.
+
+        The second one must repeat the first one's episodes alone; and both their own while they
+        alternate, the second one beginning some steps later with another seed.
+        """
         made = self.called(MAKE, self.make, "a second time")
-        self.made.append(made)
+        self.environments.append(made)
         where = "another environment of the same kind"
         if found := differing(first, self.trace(made), where, remedy):
             return found
@@ -344,8 +389,7 @@ class Examiner:
         return None
 
     def effects(self) -> tuple[list[Finding], int]:
-        """Of each action whether an episode differs where it is held at other values; and how many
-        were tried."""
+        """Find actions without an effect, and return how many were tried."""
         idle, tried = [], 0
         deadline = time.monotonic() + EFFECT_S
         for index, name in enumerate(self.names):
@@ -372,15 +416,6 @@ def differing(first: list[Array], again: list[Array], where: str, remedy: str) -
     when = "the first observation" if apart == 0 else f"step {steps if apart is None else apart}"
     return Finding(
         "deterministic",
-        f"the same seed and actions gave another episode in {where}, from {when} on",
-        f"{remedy}: a run is not repeated otherwise",
+        f"the same seed and actions led to another episode in {where}, from {when} on",
+        f"{remedy}: a run cannot be repeated otherwise",
     )
-
-
-def one_word(value: Any) -> str:
-    """A number, or what kind of thing it is."""
-    return str(value) if isinstance(value, int | float | np.number) else type(value).__name__
-
-
-def described(value: Any) -> str:
-    return f"{len(value)} values" if isinstance(value, tuple) else f"a {type(value).__name__}"

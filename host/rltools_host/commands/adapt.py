@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from rltools_host.boards import push as boards
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
-from rltools_host.boards.policy_session import PROGRAM, PolicyPlace
+from rltools_host.boards.policy_session import PROGRAM, PolicyTarget
 from rltools_host.boards.push import PushRequest, PushResult
 from rltools_host.build import firmware, tools
 from rltools_host.build.native import host_library
@@ -79,7 +80,7 @@ REST_S = 9.0  # without training, on an idle machine of two cores
 @dataclass(frozen=True)
 class AdaptRequest:
     log: Path
-    place: PolicyPlace
+    target: PolicyTarget
     mass_kg: float | None = None
     rotor_x_m: float | None = None
     rotor_y_m: float | None = None
@@ -95,18 +96,34 @@ class AdaptRequest:
         return TrainingRequest(recipe.experiment, "host", self.seed, steps, out=self.out)
 
     def push_of(self, run: str) -> PushRequest:
-        return PushRequest(run, self.place, self.trial_s, self.confirm)
+        return PushRequest(run, self.target, self.trial_s, self.confirm)
 
     def check(self) -> None:
-        """What can be known before anything is built or begun."""
+        """Raise UsageError for what can be known before anything is built or begun."""
         fitting.require_airframe(self.mass_kg, self.rotor_x_m, self.rotor_y_m)
         if not 0.0 <= self.least <= 1.0:
             raise UsageError(f"--least {self.least:g}: a rate lies between 0 and 1")
-        policies_of(self.place).check_push(self.push_of(""))
+        policies_of(self.target).check_push(self.push_of(""))
+
+
+class StepResults(Struct, kw_only=True):
+    """The keys of `--json` that the steps before the push add, one after the other."""
+
+    log: str
+    log_sha256: str
+    spread: float | UnsetType = UNSET
+    run: str | UnsetType = UNSET
+    experiment: str | UnsetType = UNSET
+    seed: int | UnsetType = UNSET
+    step: int | UnsetType = UNSET
+    gate: str | UnsetType = UNSET
+    success_rate: float | UnsetType = UNSET
+    interval: tuple[float, float] | UnsetType = UNSET
+    causes: dict[str, int] | UnsetType = UNSET
 
 
 def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
-    """Adapts, prints what happens and returns the keys that `--json` prints."""
+    """Adapt, print what happens, and return the keys that `--json` prints."""
     began = time.monotonic()
     from rltools_host.drones.fitting.log import read_log
 
@@ -115,18 +132,18 @@ def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
     output, stream = streams(json_output)
     tools.ensure_group(fitting.GROUP)
     built = build(request)
-    look_at_board(request.place)
+    look_at_board(request.target)
     with Interruption(again=signal.SIG_DFL):
         document = Adaptation(request, log, built, cast(IO[str], stream), began).carry_out()
-    lines = closing_lines(document, request.place)
+    lines = closing_lines(document, request.target)
     say(cast(IO[str], stream), *lines)
-    note_its_end(request.place)
+    note_its_end(request.target)
     close(output, document if json_output else None, document["run"])
     return document
 
 
 def build(request: AdaptRequest) -> dict[Recipe, Built]:
-    """What is not up to date, before anything begins: of either recipe, as the log will choose."""
+    """Build both recipes before anything begins, as the log will choose one."""
     built = {}
     for recipe in (QUICK, SLOW):
         plan = make_plan(request.training(recipe))
@@ -137,20 +154,21 @@ def build(request: AdaptRequest) -> dict[Recipe, Built]:
     return built
 
 
-def look_at_board(place: PolicyPlace) -> None:
-    """Whether it is there and free. One that is started for the push is built only."""
-    if not place.is_crazyflie:
-        board = place.described_board()
-        if place.ends_with_command(board):
+def look_at_board(target: PolicyTarget) -> None:
+    """Raise an error unless the board is there and free. A board that is started for the push is
+    only built."""
+    if not target.is_crazyflie:
+        board = target.described_board()
+        if target.ends_with_command(board):
             firmware.build_firmware(board, CONTRACT, PROGRAM)
             return
-    found = policies_of(place).policies_on(place)
+    found = policies_of(target).policies_on(target)
     if found.contract != CONTRACT:
         raise BoardMismatchError(
-            f'the board on {place.port or place.board} acts by the contract "{found.contract}", '
+            f'the board on {target.port or target.board} acts by the contract "{found.contract}", '
             f"and a drone's policy by {CONTRACT}: flash it with that one"
         )
-    boards.require_free(found.slots, found.armed, place, place.board)
+    boards.require_free(found.slots, found.armed, target, target.board)
 
 
 class Adaptation:
@@ -169,8 +187,8 @@ class Adaptation:
         self._built = built
         self._began = began
         self._notes: list[str] = []
-        self._document: dict[str, Any] = {"log": str(log.path), "log_sha256": log.sha256}
-        board = request.place.board
+        self._results = StepResults(log=str(log.path), log_sha256=log.sha256)
+        board = request.target.board
         self._screen = make_steps_screen(
             f"{near_path(log.path)} to {board}: {duration_text(request.steps)}",
             [
@@ -184,7 +202,7 @@ class Adaptation:
         )
 
     def carry_out(self) -> dict[str, Any]:
-        """The keys of `--json`; an error has those that are known as its details."""
+        """Return the keys of `--json`; an error has those that are known as its details."""
         try:
             with self._ends_without_push(FIT) as step:
                 result = self._fit(step)
@@ -195,9 +213,9 @@ class Adaptation:
             with self._ends_without_push(ENTRY) as step:
                 self._find_entry(step, RunFolder.open(run))
             with self._screen.step(PUSH) as step:
-                self._push(step, run)
+                pushed = self._push(step, run)
         except RltError as error:
-            error.details = {**self._document, **error.details}
+            error.details = {**to_builtins(self._results), **error.details}
             raise
         finally:
             self._screen.close()
@@ -205,11 +223,11 @@ class Adaptation:
                 aside(f"note: {note}")
         seconds = {step.name: step.seconds for step in self._screen.steps.values()}
         seconds["total"] = time.monotonic() - self._began
-        return {**self._document, "seconds": seconds}
+        return {**to_builtins(self._results), **asdict(pushed), "seconds": seconds}
 
     @contextlib.contextmanager
     def _ends_without_push(self, name: str) -> Iterator[Step]:
-        """A step before the push; where it fails, that says that nothing was pushed."""
+        """Run a step before the push; an error of it says that nothing was pushed."""
         try:
             with self._screen.step(name) as step:
                 yield step
@@ -217,8 +235,8 @@ class Adaptation:
             error.args = (f"{error}; nothing was pushed",)
             raise
         except KeyboardInterrupt:
-            run = self._document.get("run")
-            kept = f"; the policy is in {near_path(Path(run))}" if run else ""
+            run = self._results.run
+            kept = f"; the policy is in {near_path(Path(run))}" if isinstance(run, str) else ""
             raise Interrupted(f"interrupted in the step {name}, nothing was pushed{kept}") from None
 
     def _fit(self, step: Step) -> FitResult:
@@ -234,7 +252,7 @@ class Adaptation:
             f"greatest thrust {result.thrust_to_weight:.2f} times the weight, "
             f"intervals within ± {100 * result.spread:.0f} %"
         )
-        self._document["spread"] = result.spread
+        self._results.spread = result.spread
         return result
 
     def _train(self, step: Step, result: FitResult) -> str:
@@ -250,20 +268,19 @@ class Adaptation:
         done = train(training, lambda view: TrainingStep(view, step, self._screen))
         run = near_path(Path(done["run"]))
         step.text = f"{done['step']:,} steps of {recipe.experiment}, in {run}"
-        self._document |= {name: done[name] for name in ("run", "experiment", "seed", "step")}
-        return str(done["run"])
+        results = self._results
+        results.run, results.experiment = str(done["run"]), done["experiment"]
+        results.seed, results.step = done["seed"], done["step"]
+        return results.run
 
     def _fly_gate(self, step: Step, folder: RunFolder, result: FitResult) -> None:
         gate = gate_of(result)
         flown = self._flown(step, gate, folder, f"{gate.episodes:,} flights of the fitted drone")
         share = flown.all
         low, high = share.interval
-        self._document |= {
-            "gate": gate.name,
-            "success_rate": share.rate,
-            "interval": [low, high],
-            "causes": dict(share.causes),
-        }
+        results = self._results
+        results.gate, results.success_rate = gate.name, share.rate
+        results.interval, results.causes = (low, high), dict(share.causes)
         step.text = (
             f"{percent(share.rate)} of {share.flights:,} flights succeed, 95 % interval "
             f"{percent(low)} to {percent(high)}"
@@ -272,14 +289,15 @@ class Adaptation:
             raise self._not_passed(flown, folder)
 
     def _find_entry(self, step: Step, folder: RunFolder) -> None:
-        """What flight controllers refuse follows from it, not whether it is pushed."""
+        """Measure the entry envelope, by which flight controllers refuse; the push does not depend
+        on it."""
         gate, _ = gate_for(load_gate(ENTRY), folder)
         envelope = self._flown(step, gate, folder, "some ten thousand short flights").envelope
         assert envelope is not None
         step.text = entry_text(envelope)
 
     def _flown(self, step: Step, gate: Gate, folder: RunFolder, what: str) -> GateResult:
-        """The flights of a gate, which are kept in the run's folder."""
+        """Fly a gate, and keep its flights in the run's folder."""
         image = read_run_policy(folder)
         image.verify()
         self._screen.say(step, what)
@@ -301,10 +319,10 @@ class Adaptation:
             f"{near_path(folder.path)}"
         )
 
-    def _push(self, step: Step, run: str) -> None:
+    def _push(self, step: Step, run: str) -> PushResult:
         request = self._request
         try:
-            outcome: PushResult = policies_of(request.place).push(
+            outcome: PushResult = policies_of(request.target).push(
                 request.push_of(run),
                 lambda line: self._screen.say(step, line),
                 lambda done, whole: self._screen.progress(step, done / whole if whole else 1.0),
@@ -312,17 +330,17 @@ class Adaptation:
         except KeyboardInterrupt:  # of one in the trial, the push itself says what came of it
             raise Interrupted("interrupted before the trial: the board acts as before") from None
         except RltError as error:
-            place = request.place
-            port = ["--port", place.port] if place.port else []
-            again = command_line("push", near_path(Path(run)), "--board", place.board, *port)
+            target = request.target
+            port = ["--port", target.port] if target.port else []
+            again = command_line("push", near_path(Path(run)), "--board", target.board, *port)
             error.args = (f"{error}; the policy passed its gate, `{again}` pushes it again",)
             raise
-        self._document |= asdict(outcome)
-        step.text = f"{outcome.reason}, in slot {outcome.slot} of {request.place.board}"
+        step.text = f"{outcome.reason}, in slot {outcome.slot} of {request.target.board}"
+        return outcome
 
 
 class TrainingStep(Screen):
-    """Shows a run as a step."""
+    """A screen that shows a run as a step."""
 
     def __init__(self, view: TrainingView, step: Step, screen: StepsScreen) -> None:
         super().__init__(view)
@@ -345,17 +363,17 @@ class TrainingStep(Screen):
 
 
 def duration_text(steps: int | None) -> str:
-    """Of both recipes, as the log decides which one it is."""
+    """Return the duration of both recipes, as the log decides which one it is."""
     quick, slow = (REST_S + (steps or each.steps) / each.steps_per_s for each in (QUICK, SLOW))
     return f"about {quick:.0f} s on an idle machine, {slow:.0f} s for a drone that turns slowly"
 
 
-def closing_lines(document: Mapping[str, Any], place: PolicyPlace) -> list[str]:
+def closing_lines(document: Mapping[str, Any], target: PolicyTarget) -> list[str]:
     run, total_s = near_path(Path(document["run"])), document["seconds"]["total"]
     if document["activated"]:
         lines = [f"{total_s:.2f} s from the log to the confirmed policy"]
     else:
-        keep, drop = place.trial_commands
+        keep, drop = target.trial_commands
         lines = [f"{total_s:.2f} s from the log to the board, where it is {document['reason']}"]
         lines += [f"  keep it:  {keep}", f"  drop it:  {drop}"]
     lines += [f"  run   {run}", f"  next  {command_line('report', run)}"]
@@ -391,18 +409,20 @@ def command(
     no_confirm: NoConfirm = False,
     json_output: Json = False,
 ) -> None:
-    """It fits the drone's parameters to the log, trains a policy on this machine for drones within
-    their intervals, flies it through 1,000 held-out flights of that drone, measures what it may be
-    handed in flight, and pushes it: the board checks it, tries it, and keeps it if it has this
-    machine's bits. The first step that fails ends all; then nothing is pushed, or the board returns
-    to the previous policy.
+    """Fit the drone's parameters to the log, train a policy on this machine for drones within their
+    intervals, fly it through 1,000 held-out flights of that drone, measure what it may be handed in
+    flight, and push it: the board checks it, tries it, and keeps it if it has this machine's bits.
+    The first step that fails ends all; then nothing is pushed, or the board returns to the previous
+    policy.
 
-    A policy commands fractions of the greatest thrust, so mass and size need not be known.
-    Rotors that do not form a square need --rotor-x and --rotor-y.
+    A policy commands fractions of the greatest thrust, so mass and size need not be known. Rotors
+    that do not form a square need --rotor-x and --rotor-y.
     """
-    place = PolicyPlace(board, port, CONTRACT)
+    target = PolicyTarget(board, port, CONTRACT)
     confirm = not no_confirm
     run(
-        AdaptRequest(log, place, mass, rotor_x, rotor_y, seed, steps, out, least, trial_s, confirm),
+        AdaptRequest(
+            log, target, mass, rotor_x, rotor_y, seed, steps, out, least, trial_s, confirm
+        ),
         json_output,
     )

@@ -1,12 +1,13 @@
-"""`rlt check`: whether an environment is fit to be learnt in, and what to do where it is not."""
+"""`rlt check`: finds what keeps an environment from being learned, and says what to do."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
+import msgspec
 import typer
 
 from rltools_host.build.catalog import listed
@@ -14,14 +15,12 @@ from rltools_host.build.experiments import describe, is_of_task, requirements
 from rltools_host.checks.findings import (
     ADVICE,
     FAULT,
-    SLOT,
-    BoardFit,
     CompiledRequest,
     Examination,
-    fits,
+    Figures,
     number,
-    policy_fits,
 )
+from rltools_host.checks.memory import SLOT, BoardFit, fits, policy_fits
 from rltools_host.checks.process import examine, examine_task
 from rltools_host.commands import options
 from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, mode, require
@@ -36,29 +35,29 @@ LABEL = 10  # columns
 
 
 def run_experiment(name: str, settings: Sequence[str] = (), json_output: bool = False) -> None:
-    """Of an experiment: also which boards have the memory to train it."""
+    """Examine an experiment, and which boards have the memory to train it."""
     if is_of_task(name):
         raise UsageError(f"{name} was written for a task of Gymnasium's: check that, gym:ID")
     values = given_values(describe(name), None, None, settings) if settings else {}
     found = examine(name, CompiledRequest(name, experiment_library(name), values))
-    sizes = found.figures.get("bytes")
+    sizes = found.figures.bytes
     finish(name, found, fits(name, sizes) if sizes else [], json_output)
 
 
 def run_task(request: TaskRequest, json_output: bool = False) -> None:
-    """Of a task of Gymnasium's."""
+    """Examine a task of Gymnasium's."""
     found = examine_task(request)
-    sizes = found.figures.get("bytes")
+    sizes = found.figures.bytes
     finish(request.source, found, policy_fits(sizes) if sizes else [], json_output)
 
 
 def finish(name: str, found: Examination, boards: Sequence[BoardFit], json_output: bool) -> None:
-    """Prints it; the exit code says whether something is wrong."""
+    """Print the examination; exit with an error code if there is a fault."""
     stream = sys.stderr if json_output else sys.stdout
     lines = report(name, found, boards, columns(stream))
     print(without_commands("\n".join(lines)), file=stream, flush=True)
     if json_output:
-        document = {"checked": name, "ok": not found.faults, **found.document()}
+        document = {"checked": name, "ok": not found.faults, **msgspec.to_builtins(found)}
         print(json.dumps({**document, "boards": [board.document() for board in boards]}))
     leave(CheckError.exit_code if found.faults else 0)
 
@@ -66,7 +65,7 @@ def finish(name: str, found: Examination, boards: Sequence[BoardFit], json_outpu
 def report(name: str, found: Examination, boards: Sequence[BoardFit], width: int) -> list[str]:
     lines = figure_lines(name, found.figures, width)
     if boards:
-        widths = ",".join(map(str, found.figures["hidden"]))
+        widths = ",".join(map(str, found.figures.hidden))
         what = (
             f"for its policy, hidden layers {widths}; it is trained on this machine"
             if SLOT in boards[0].parts
@@ -74,7 +73,7 @@ def report(name: str, found: Examination, boards: Sequence[BoardFit], width: int
         )
         lines += entry("memory", what, width)
         lines += [f"{INDENT}{line}" for line in folded(board_rows(found, boards), width - 2)]
-    elif "bytes" in found.figures:
+    elif found.figures.bytes is not None:
         needs = " ".join(requirements(name)) or "more than any board has"
         lines += entry("memory", f"it is for this machine alone (Requires: {needs})", width)
     if found.passed:
@@ -98,49 +97,49 @@ def entry(label: str, text: str, width: int) -> list[str]:
     return wrapped(text, width, f"{INDENT}{label:<{LABEL}}", " " * (LABEL + len(INDENT)))
 
 
-def figure_lines(name: str, figures: Mapping[str, Any], width: int) -> list[str]:
-    """What was seen, whether it is good or not."""
-    if "environment" not in figures:
+def figure_lines(name: str, figures: Figures, width: int) -> list[str]:
+    """Return what was measured, whether it is good or not."""
+    if figures.environment is None:
         return [name]
-    observations = plural(figures["observations"], "observation")
-    text = f"{figures['environment']}: {observations}, {plural(figures['actions'], 'action')}"
-    if steps := figures["episode_steps"]:
-        text += f", episodes of {steps:,} steps ({number(steps * figures['step_s'])} s)"
-    if algorithm := figures.get("algorithm"):
-        text += f", learnt by {algorithm}"
+    observations = plural(figures.observations, "observation")
+    text = f"{figures.environment}: {observations}, {plural(figures.actions, 'action')}"
+    if steps := figures.episode_steps:
+        text += f", episodes of {steps:,} steps ({number(steps * (figures.step_s or 0.0))} s)"
+    if figures.algorithm:
+        text += f", learned by {figures.algorithm}"
     lines = wrapped(text, width)
-    if "steps" in figures:
+    if figures.steps is not None:
         lines += play_lines(figures, width)
-    if wrappers := figures.get("wrappers"):
-        lines += entry("wrappers", ", ".join(wrappers), width)
+    if figures.wrappers:
+        lines += entry("wrappers", ", ".join(figures.wrappers), width)
     return lines
 
 
-def play_lines(figures: Mapping[str, Any], width: int) -> list[str]:
-    played = f"{figures['steps']:,} steps of random actions"
-    if count := figures["episodes"]:
+def play_lines(figures: Figures, width: int) -> list[str]:
+    played = f"{figures.steps:,} steps of random actions"
+    if (mean := figures.episode_steps_mean) is not None:
         played += (
-            f", {plural(count, 'episode')} of {number(figures['episode_steps_mean'])} steps, "
-            f"of which {figures['terminated']:,} terminated"
+            f", {plural(figures.episodes, 'episode')} of {number(mean)} steps, "
+            f"of which {figures.terminated:,} terminated"
         )
     lines = entry("played", played, width)
     reward = (
-        f"{number(figures['reward_mean'])} ± {number(figures['reward_std'])} a step, from "
-        f"{number(figures['reward_min'])} to {number(figures['reward_max'])}"
+        f"{number(figures.reward_mean)} ± {number(figures.reward_std)} a step, from "
+        f"{number(figures.reward_min)} to {number(figures.reward_max)}"
     )
-    if "return_mean" in figures:
-        reward += f"; {number(figures['return_mean'])} ± {number(figures['return_std'])} an episode"
+    if figures.return_mean is not None and figures.return_std is not None:
+        reward += f"; {number(figures.return_mean)} ± {number(figures.return_std)} an episode"
     lines += entry("reward", reward, width)
-    if rate := figures.get("steps_per_s"):
-        lines += entry("speed", f"{number(rate)} steps a second on one core", width)
-    if step_us := figures.get("step_us"):
-        speed = f"{number(step_us)} µs a step, {number(figures['reset_us'])} µs a reset"
+    if figures.steps_per_s is not None:
+        lines += entry("speed", f"{number(figures.steps_per_s)} steps a second on one core", width)
+    if figures.step_us is not None and figures.reset_us is not None:
+        speed = f"{number(figures.step_us)} µs a step, {number(figures.reset_us)} µs a reset"
         lines += entry("speed", speed, width)
     return lines
 
 
 def board_rows(found: Examination, boards: Sequence[BoardFit]) -> list[tuple[str, ...]]:
-    layers = len(found.figures["hidden"])
+    layers = len(found.figures.hidden)
     rows: list[tuple[str, ...]] = [("board", "memory", "hidden layers up to")]
     for board in boards:
         parts = ", ".join(f"{name} {part:.0%}" for name, part in board.parts.items() if part)
@@ -188,11 +187,10 @@ def command(
     channels: Channels = None,
     json_output: Json = False,
 ) -> None:
-    """Plays random actions, and the same ones again: ranges, finite numbers, the same episodes from
+    """Play random actions, and the same ones again: ranges, finite numbers, the same episodes from
     the same seed, reset and termination, the scale of rewards and observations; memory on each
     board, to train an experiment, or for a task's policy. Each finding comes with its remedy. The
-    exit code is 18 where there is a fault.
-    """
+    exit code is 18 if there is a fault."""
     if is_task(name):
         require(context, MODES, TASK)
         run_task(task_request(name, algorithm, None, None, episode_steps, channels), json_output)

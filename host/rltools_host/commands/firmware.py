@@ -1,5 +1,4 @@
-"""`rlt flash` and `rlt emulate`: firmware comes to a board, with the board's own tool (PlatformIO),
-or to an emulator."""
+"""`rlt flash` and `rlt emulate`: bring firmware to a board, with PlatformIO, or to an emulator."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ from rltools_host.tree import command_line
 
 
 def next_line(board: Board, subject: str, program: str, *words: str) -> tuple[str, str]:
-    """What to do there, in a word and as it is typed."""
+    """Return the next step for the user, as a word and as a command."""
     if program == TRAIN:
         return "train", command_line("train", subject, "--board", board.name, *words)
     return "push", command_line("push", "RUN", "--board", board.name, *words)
@@ -45,7 +44,7 @@ def next_line(board: Board, subject: str, program: str, *words: str) -> tuple[st
 
 
 def flash(board_name: str, subject: str, json_output: bool = False, program: str = TRAIN) -> int:
-    """Builds the program for an experiment or contract, flashes it, waits for the board."""
+    """Build the program for an experiment or contract, flash it, and wait for the board."""
     board = load_board(board_name)
     require_program(board, program)
     subject = experiments.whole_name(subject, experiments.subject_of(program))
@@ -102,7 +101,7 @@ def emulate(
     program: str = TRAIN,
     storage: Path | None = None,
 ) -> int:
-    """`rlt emulate`: starts a board, prints its port and waits until it or the user ends it."""
+    """Start an emulated board, print its port, and wait until it or the user ends it."""
     board = load_board(board_name)
     if board.emulator is None:
         raise UsageError(not_emulated(board))

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.commands.options import (
     Json,
     Port,
@@ -157,7 +157,7 @@ def command(
     if board is not None:
         request = request_of(
             run_name,
-            PolicyPlace(board, port, CONTRACT),
+            PolicyTarget(board, port, CONTRACT),
             Conditions(gate, seconds, seed, settings or (), airframe),
             start=start,
             disturbances=Disturbances(
@@ -187,7 +187,7 @@ class Conditions:
 
 
 def request_of(
-    run_name: str, place: PolicyPlace, conditions: Conditions, **fields: Any
+    run_name: str, place: PolicyTarget, conditions: Conditions, **fields: Any
 ) -> FlyRequest:
     """Return the request; the gate's settings, or the run's own, hold where no others are given."""
     given = given_numbers(conditions.settings)
@@ -217,13 +217,13 @@ def fly_board(
     """Fly over a board; write the replay and the result into the run's folder, whatever the
     outcome."""
     folder = RunFolder.open(request.run).path
-    replay = folder / result_file(FLIGHT, request.place.board, ".html")
+    replay = folder / result_file(FLIGHT, request.target.board, ".html")
 
     def keep(result: LoopResult) -> None:
         if result.trace is None:
             return
         text = (json.dumps(result.document(), indent=1) + "\n").encode()
-        write_atomically(folder / result_file(FLIGHT, request.place.board), text)
+        write_atomically(folder / result_file(FLIGHT, request.target.board), text)
         if out is not None:
             write_atomically(out, text)
         write_atomically(replay, page(result).encode())
@@ -233,7 +233,7 @@ def fly_board(
         result = fly_over_board(
             request, functools.partial(say, sys.stdout), make_watcher(sys.stdout), keep
         )
-    say(sys.stdout, f"kept: {request.place.board} has the policy now")
+    say(sys.stdout, f"kept: {request.target.board} has the policy now")
     if json_output:
         print(json.dumps(result.document()))
     return result

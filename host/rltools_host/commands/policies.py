@@ -17,7 +17,7 @@ from rltools_host.boards import push as boards
 from rltools_host.boards.hil import DEFAULT_INPUTS, HilRequest
 from rltools_host.boards.hil_result import Found, HilResult, histogram_lines, lines
 from rltools_host.boards.messages import DROP_REASONS, PolicySlot, SlotUse, name_of, text_of_number
-from rltools_host.boards.policy_session import DEFAULT_CONTRACT, PolicyPlace, place_of_run
+from rltools_host.boards.policy_session import DEFAULT_CONTRACT, PolicyTarget, target_of_run
 from rltools_host.boards.push import (
     DEFAULT_TRIAL_S,
     BoardPolicies,
@@ -45,7 +45,7 @@ from rltools_host.policies.statements import INTERVAL_IN, SAFE_IN, assumed_value
 from rltools_host.runs.names import LAST
 
 
-def policies_of(place: PolicyPlace) -> ModuleType:
+def policies_of(place: PolicyTarget) -> ModuleType:
     """Return the module that pushes to the board, confirms, rolls back and lists its policies."""
     return crazyflie if place.is_crazyflie else boards
 
@@ -54,7 +54,7 @@ def policies_of(place: PolicyPlace) -> ModuleType:
 
 
 def push(request: PushRequest, json_output: bool = False) -> PushResult:
-    line, place = ProgressLine(), request.place
+    line, place = ProgressLine(), request.target
     try:
         outcome: PushResult = policies_of(place).push(request, line.say, line.sent)
     finally:
@@ -64,7 +64,7 @@ def push(request: PushRequest, json_output: bool = False) -> PushResult:
     return print_json(outcome, json_output)
 
 
-def note_its_end(place: PolicyPlace) -> None:
+def note_its_end(place: PolicyTarget) -> None:
     """Print a note on a board that keeps no policy for the next command."""
     if not place.is_crazyflie and not place.keeps_policies(place.described_board()):
         aside(
@@ -108,20 +108,20 @@ def push_command(
     If the policy fails, or is not confirmed in time, or the board resets, the previous policy is
     restored, even after a power cut.
     """
-    place = place_of_run(run_name, board, port, contract)
+    place = target_of_run(run_name, board, port, contract)
     push(PushRequest(run_name, place, trial_s, not no_confirm, which), json_output)
 
 
 # -- confirm, rollback -----------------------------------------------------------------------------
 
 
-def confirm(place: PolicyPlace, json_output: bool = False) -> PushResult:
+def confirm(place: PolicyTarget, json_output: bool = False) -> PushResult:
     outcome: PushResult = policies_of(place).confirm(place)
     print(f"confirmed: {short(outcome.active_sha256 or '')} is active in slot {outcome.slot}")
     return print_json(outcome, json_output)
 
 
-def roll_back(place: PolicyPlace, json_output: bool = False) -> PushResult:
+def roll_back(place: PolicyTarget, json_output: bool = False) -> PushResult:
     outcome: PushResult = policies_of(place).roll_back(place)
     if outcome.active_sha256:
         print(f"rolled back: {short(outcome.active_sha256)} is active in slot {outcome.slot}")
@@ -141,7 +141,7 @@ def confirm_command(
     contract: ContractOption = None,
     json_output: Json = False,
 ) -> None:
-    confirm(PolicyPlace(board, port, contract or DEFAULT_CONTRACT), json_output)
+    confirm(PolicyTarget(board, port, contract or DEFAULT_CONTRACT), json_output)
 
 
 def rollback_command(
@@ -150,7 +150,7 @@ def rollback_command(
     contract: ContractOption = None,
     json_output: Json = False,
 ) -> None:
-    roll_back(PolicyPlace(board, port, contract or DEFAULT_CONTRACT), json_output)
+    roll_back(PolicyTarget(board, port, contract or DEFAULT_CONTRACT), json_output)
 
 
 # -- policies --------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def stated_lines(found: BoardPolicies) -> list[str]:
     return lines + assumptions(image, SAFE_IN if found.assumes_safe else None, INTERVAL_IN)
 
 
-def list_policies(place: PolicyPlace, json_output: bool = False) -> dict[str, Any]:
+def list_policies(place: PolicyTarget, json_output: bool = False) -> dict[str, Any]:
     """Print the slots, and return what `--json` prints."""
     found: BoardPolicies = policies_of(place).policies_on(place, reads_acting=True)
     slots, acting = found.slots, found.acting
@@ -250,18 +250,18 @@ def list_command(
     contract: ContractOption = None,
     json_output: Json = False,
 ) -> None:
-    list_policies(PolicyPlace(board, port, contract or DEFAULT_CONTRACT), json_output)
+    list_policies(PolicyTarget(board, port, contract or DEFAULT_CONTRACT), json_output)
 
 
 def check_one(request: HilRequest, layers: bool) -> tuple[dict[str, Any], RltError | None]:
     """Check a board, and return the result and the error that it leads to."""
-    name = request.place.board
+    name = request.target.board
     line = ProgressLine(name)
     try:
         result = hil.check_board(request, line.show)
     finally:
         line.clear()
-    hil.keep(result.document(), request.run)
+    hil.keep(result, request.run)
     if layers:
         show_layers(result)
     try:
@@ -283,8 +283,8 @@ def check_each(
     documents: list[dict[str, Any]] = []
     failure: RltError | None = None
     for request in requests:
-        name = request.place.board
-        if needs := hil.missing_tools(request.place.described_board()):
+        name = request.target.board
+        if needs := hil.missing_tools(request.target.described_board()):
             documents.append({"board": name, "skipped": needs})
             continue
         try:
@@ -301,7 +301,7 @@ def run_hil(
 ) -> dict[str, Any]:
     """Check the boards, print the results, and return what `--json` prints."""
     requests = hil.boards_of(request)
-    if request.place.board == ALL_EMULATED:
+    if request.target.board == ALL_EMULATED:
         documents, failure = check_each(requests, layers)
         whole: dict[str, Any] = {"results": documents}
     else:
@@ -364,5 +364,5 @@ def hil_command(
     meant = hil.run_meant(run_name, board, port)
     if meant is None and which != LAST:
         raise UsageError("--which is of a run's policies, and the board's own is meant: give --run")
-    place = place_of_run(meant, board, port, contract)
+    place = target_of_run(meant, board, port, contract)
     run_hil(HilRequest(place, meant, samples, inputs, which), layers, json_output, out)

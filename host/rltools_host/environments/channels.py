@@ -1,6 +1,5 @@
-"""The table of channels that a user gives for a task, or the environment has (docs/
-gymnasium_tasks.md): names, units, ranges, safe actions.
-"""
+"""The table of channels that a user writes for a task, or the environment has: names, units,
+ranges, safe actions (docs/gymnasium_tasks.md)."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ def checked_table(channels: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def unbounded(channels: Sequence[Channel], table: Any, bounds: Sequence[Bounds]) -> tuple[str, ...]:
-    """The names of those with an end that neither the space has nor the table."""
+    """Return the names of the channels with an end that neither the space has nor the table."""
     entries = [each if isinstance(each, Mapping) else {} for each in table or [{}] * len(bounds)]
     return tuple(
         channel.name
@@ -56,8 +55,10 @@ def unbounded(channels: Sequence[Channel], table: Any, bounds: Sequence[Bounds])
 
 
 def action_channels(space: Any, table: Any, name: str) -> tuple[tuple[Channel, ...], SafeAction]:
-    """Numbers in the space's range; choices by the names of the table, or else by their numbers.
-    And what is safe of each, as the table says."""
+    """Return the channels of the actions, and the safe action of each as the table says.
+
+    Numbers have the space's range; choices have the names of the table, or else their numbers.
+    """
     entries = [
         dict(entry) if isinstance(entry, Mapping) else entry
         for entry in (table if isinstance(table, list) else [])
@@ -88,8 +89,8 @@ def action_channels(space: Any, table: Any, name: str) -> tuple[tuple[Channel, .
 
 
 def safe_actions(channels: Sequence[Channel], given: Sequence[Any]) -> SafeAction:
-    """What the table's `safe` means, of each action: a number in its range, or a choice by its name
-    or, counted from 0, by its number."""
+    """Return the table's `safe` of each action: a number in its range, or a choice by its name or,
+    counted from 0, by its number."""
     values = given or [None] * len(channels)
     try:
         return tuple(
@@ -100,20 +101,20 @@ def safe_actions(channels: Sequence[Channel], given: Sequence[Any]) -> SafeActio
         raise UsageError(f"channels: {error}") from None
 
 
-def choice_unit(names: Any, count: int, place: str) -> str:
-    """The names of a choice as its channel has them."""
+def choice_unit(names: Any, count: int, label: str) -> str:
+    """Return the unit of a choice's channel: the names of the choices."""
     if not isinstance(names, list) or len(names) != count:
         raise UsageError(
-            f"channels: {place} chooses from {count}, give a list of as many names as its choices"
+            f"channels: {label} chooses from {count}, give a list of as many names as its choices"
         )
-    texts = [channel_text(name, f"a choice of {place}", LONGEST_CHANNEL_NAME) for name in names]
+    texts = [channel_text(name, f"a choice of {label}", LONGEST_CHANNEL_NAME) for name in names]
     if any("|" in text for text in texts) or len({*texts}) < count:
-        raise UsageError(f"channels: {place} has a name with a bar, or one twice, as its choices")
+        raise UsageError(f"channels: {label} has a name with a bar, or one twice, as its choices")
     return "|".join(texts)
 
 
 def channel_text(value: Any, what: str, longest: int) -> str:
-    """A name or a unit as policy images hold it."""
+    """Return a name or a unit, if policy images can hold it."""
     if not is_policy_text(value, longest):
         raise UsageError(
             f"channels: {what} {json.dumps(value, default=str)}: {described(longest)} is needed"
@@ -122,7 +123,7 @@ def channel_text(value: Any, what: str, longest: int) -> str:
 
 
 def unit_text(value: Any, what: str) -> str:
-    """Without a bar, which stands between the names of choices."""
+    """Return a unit without a bar, which separates the names of choices."""
     text = channel_text(value, what, LONGEST_UNIT)
     if "|" in text:
         raise UsageError(f"channels: {what} {json.dumps(text)} has a bar: leave it out")
@@ -132,10 +133,11 @@ def unit_text(value: Any, what: str) -> str:
 def channels_of(
     group: str, table: Any, bounds: Sequence[Bounds | tuple[float, float]], *, may_narrow: bool
 ) -> tuple[Channel, ...]:
-    """The channels of a group ("observations", "actions"): the table's words, the space's ranges.
+    """Return the channels of a group ("observations", "actions"): names and units of the table,
+    ranges of the space.
 
     A table is a list with an entry for each element: a name, or an object with `name`, `unit` and,
-    of an observation, `minimum` and `maximum`; of an action the caller has taken `safe`.
+    for an observation, `minimum` and `maximum`; the caller has taken an action's `safe`.
     """
     entries = [{} for _ in bounds] if table is None else table
     if not isinstance(entries, list) or len(entries) != len(bounds):
@@ -146,16 +148,16 @@ def channels_of(
         )
     channels = []
     for index, (entry, (low, high, *_)) in enumerate(zip(entries, bounds, strict=True)):
-        place = f"{group}[{index}]"
+        label = f"{group}[{index}]"
         given = {"name": entry} if isinstance(entry, str) else entry
         if not isinstance(given, Mapping):
-            raise UsageError(f"channels: {place} is neither a name nor an object")
+            raise UsageError(f"channels: {label} is neither a name nor an object")
         known = {"name", "unit"} | ({"minimum", "maximum"} if may_narrow else {"safe"})
         for key in given:
             if key not in known:
                 ranges = "" if may_narrow else " (an action's range is its space's)"
                 raise UsageError(
-                    f'channels: {place} has "{key}", and known are {", ".join(sorted(known))}'
+                    f'channels: {label} has "{key}", and known are {", ".join(sorted(known))}'
                     f"{ranges}"
                 )
         name = given.get("name", f"{group.removesuffix('s')}_{index}")
@@ -163,11 +165,11 @@ def channels_of(
         ends: tuple[Any, Any] = (minimum, maximum)
         numbers = all(isinstance(end, int | float) and abs(end) <= LARGEST_BOUND for end in ends)
         if not numbers or not as_float32(float(minimum)) < as_float32(float(maximum)):
-            raise UsageError(f"channels: {place} has no range: minimum must be below maximum")
+            raise UsageError(f"channels: {label} has no range: minimum must be below maximum")
         channels.append(
             Channel(
-                channel_text(name, f"the name of {place}", LONGEST_CHANNEL_NAME),
-                unit_text(given.get("unit", "1"), f"the unit of {place}"),
+                channel_text(name, f"the name of {label}", LONGEST_CHANNEL_NAME),
+                unit_text(given.get("unit", "1"), f"the unit of {label}"),
                 float(minimum),
                 float(maximum),
             )
@@ -175,11 +177,11 @@ def channels_of(
     return tuple(channels)
 
 
-MOST_NAMED = 4
+MAX_NAMES = 4
 
 
 def assumptions(task: Task) -> list[str]:
-    """What a new task's policies are learnt with that nobody states, a line each."""
+    """Return a line for each property of a new task's policies that nobody states."""
     lines = []
     if not task.states_interval:
         source = INTERVAL_SOURCES[task.step_interval_from]
@@ -188,8 +190,8 @@ def assumptions(task: Task) -> list[str]:
             "step_interval_us in the channels"
         )
     if task.unbounded:
-        names = ", ".join(task.unbounded[:MOST_NAMED])
-        others = len(task.unbounded) - MOST_NAMED
+        names = ", ".join(task.unbounded[:MAX_NAMES])
+        others = len(task.unbounded) - MAX_NAMES
         names += f" and {others:,} more" if others > 0 else ""
         lines.append(
             f"assumed: {names}: an end at ±{WIDE:g}, or as far beyond the other end, where the "
@@ -203,8 +205,8 @@ def assumptions(task: Task) -> list[str]:
         if value is None
     ]
     if unstated:
-        others = len(unstated) - MOST_NAMED
-        names = ", ".join(unstated[:MOST_NAMED]) + (f" and {others:,} more" if others > 0 else "")
+        others = len(unstated) - MAX_NAMES
+        names = ", ".join(unstated[:MAX_NAMES]) + (f" and {others:,} more" if others > 0 else "")
         lines.append(
             f'assumed: where something is wrong a board does {names}; state it by "safe" in the '
             "channels"

@@ -1,6 +1,5 @@
-"""The compiled environments behind Gymnasium's interfaces: one (gymnasium.Env), or many that are
-stepped in one call (gymnasium.vector.VectorEnv); and the names by which Gymnasium makes them.
-"""
+"""The compiled environments behind Gymnasium's interfaces: one (gymnasium.Env), or many in one call
+(gymnasium.vector.VectorEnv); their registration with Gymnasium."""
 
 from __future__ import annotations
 
@@ -25,6 +24,7 @@ from rltools_host.environments.library import (
     load_library,
     put_actions,
 )
+from rltools_host.environments.task import Info
 from rltools_host.errors import UsageError
 
 Float32Array = NDArray[np.float32]
@@ -33,8 +33,8 @@ AUTORESETS = {AutoresetMode.SAME_STEP: SAME_STEP, AutoresetMode.NEXT_STEP: NEXT_
 
 
 def space_of(channels: tuple[Channel, ...]) -> gymnasium.Space[Any]:
-    """The channels' ranges, float32 of shape (number of channels,); Discrete of one choice,
-    MultiDiscrete of several."""
+    """Return the space of the channels: a Box of their ranges, float32; Discrete for one choice,
+    MultiDiscrete for several."""
     counts = [len(channel.choices) for channel in channels]
     if any(counts):
         one = len(counts) == 1
@@ -52,13 +52,13 @@ def checked_mode(mode: str | AutoresetMode) -> AutoresetMode:
     raise UsageError(f"autoreset_mode {mode}: choose {names}")
 
 
-def require_no_options(options: dict[str, Any] | None) -> None:
+def require_no_options(options: Info | None) -> None:
     if options:
         raise UsageError(f"reset has no option {next(iter(options))}: it takes a seed only")
 
 
 class Compiled:
-    """What an environment over a batch tells of it."""
+    """An environment over a batch: its library and channels."""
 
     _batch: Batch
 
@@ -68,12 +68,12 @@ class Compiled:
 
     @property
     def observation_channels(self) -> tuple[Channel, ...]:
-        """Name, unit and range of each element of an observation."""
+        """Return name, unit and range of each element of an observation."""
         return self.library.observations
 
     @property
     def action_channels(self) -> tuple[Channel, ...]:
-        """Name, unit and range of each element of an action."""
+        """Return name, unit and range of each element of an action."""
         return self.library.actions
 
 
@@ -93,7 +93,7 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
 
     What environment i draws depends on the seed, on i and on its episode's number or the step: the
     episodes are those of training with this seed, and the first ones those of a larger number of
-    environments. reset() without a seed goes on with the next episode of each.
+    environments. reset() without a seed continues with the next episode of each.
 
     With copy=False all arrays returned are the same ones at each call, and the next call
     overwrites them; nothing is allocated where no episode ends.
@@ -131,36 +131,39 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.spec = gymnasium.registry.get(NAMESPACE + library.name)
-        self._actions = action_place(self._batch)
+        self._actions = action_view(self._batch)
         self._was_reset = False
 
     @property
     def states(self) -> NDArray[Any]:
-        """The simulators' states, (num_envs), with the fields of the environment's State by their
-        names. After writing there, call observe()."""
+        """Return the simulators' states, (num_envs), with the fields of the environment's State by
+        their names.
+
+        After writing there, call observe().
+        """
         return self._batch.states
 
     @property
     def final_observations(self) -> Float32Array:
-        """(num_envs, channels), with SAME_STEP; the rows whose episode ended in the last step
-        count."""
+        """Return the last observations, (num_envs, channels), with SAME_STEP; only rows whose
+        episode ended in the last step are valid."""
         return self._batch.final_observations
 
     @property
     def privileged_observations(self) -> Float32Array:
-        """(num_envs, n), what the core's critics see beside the policy's observations; n is 0 for
-        most environments."""
+        """Return (num_envs, n) values for the core's critics, beside the policy's observations; n
+        is 0 for most environments."""
         return self._batch.privileged_observations
 
     def observe(self) -> Float32Array:
-        """The observations of the present states."""
+        """Return the observations of the present states."""
         self._batch.observe()
         return self._batch.observations.copy() if self.copy else self._batch.observations
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Float32Array, dict[str, Any]]:
-        """First observations; UsageError where the seed is not below 2^32."""
+        self, *, seed: int | None = None, options: Info | None = None
+    ) -> tuple[Float32Array, Info]:
+        """Return the first observations; raise UsageError if the seed is not below 2^32."""
         require_no_options(options)
         if seed is not None:  # one for all environments
             seed = checked_seed(seed)
@@ -172,9 +175,11 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
 
     def step(
         self, actions: Float32Array
-    ) -> tuple[Float32Array, Float32Array, BoolArray, BoolArray, dict[str, Any]]:
-        """Observations, rewards, terminations, truncations and infos; UsageError where the actions
-        are not (num_envs, channels)."""
+    ) -> tuple[Float32Array, Float32Array, BoolArray, BoolArray, Info]:
+        """Return observations, rewards, terminations, truncations and infos.
+
+        Raises UsageError unless the actions are (num_envs, channels).
+        """
         if not self._was_reset:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
         put_actions(self._actions, actions, self.library.name)
@@ -190,8 +195,8 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
             infos,
         )
 
-    def _final_infos(self) -> dict[str, Any]:
-        """As Gymnasium's vector environments have them: an array of rows, or None."""
+    def _final_infos(self) -> Info:
+        """Return the infos of Gymnasium's vector environments: an array of rows, or None."""
         ended = self._batch.terminated | self._batch.truncated
         final = np.full(self.num_envs, None, object)
         rows = self._batch.final_observations
@@ -205,14 +210,15 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         }
 
 
-def action_place(batch: Batch) -> NDArray[Any]:
-    """Where a batch has its actions: (count) of one choice, else (count, channels)."""
+def action_view(batch: Batch) -> NDArray[Any]:
+    """Return a view of the batch's actions: (count) of one choice, else (count, channels)."""
     channels = batch.library.actions
     return batch.actions[:, 0] if len(channels) == 1 and channels[0].choices else batch.actions
 
 
 def begin(batch: Batch, seed: int | None, was_reset: bool, random: np.random.Generator) -> None:
-    """Episodes of this seed; without one the next episodes, or at first those of any seed."""
+    """Begin episodes of this seed; without one the next episodes, or at first those of a random
+    seed."""
     if seed is not None:
         batch.reset(seed)
     elif was_reset:
@@ -238,13 +244,14 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
 
     @property
     def states(self) -> NDArray[Any]:
-        """The simulator's state, (1), with the fields of the environment's State by their names."""
+        """Return the simulator's state, (1), with the fields of the environment's State by their
+        names."""
         return self._batch.states
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Float32Array, dict[str, Any]]:
-        """The first observation; UsageError where the seed is not below 2^32."""
+        self, *, seed: int | None = None, options: Info | None = None
+    ) -> tuple[Float32Array, Info]:
+        """Return the first observation; raise UsageError if the seed is not below 2^32."""
         require_no_options(options)
         if seed is not None:
             seed = checked_seed(seed)
@@ -254,9 +261,11 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
         (observation,) = self._batch.observations.copy()
         return observation, {}
 
-    def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
-        """Observation, reward, terminated, False and nothing; UsageError where the action has
-        another shape."""
+    def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, Info]:
+        """Return observation, reward, terminated, False and nothing.
+
+        Raises UsageError if the action has another shape.
+        """
         batch = self._batch
         put_actions(batch.actions.reshape(self.action_space.shape), action, self.library.name)
         batch.step()
@@ -265,7 +274,7 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
 
 
 def register() -> None:
-    """Gives Gymnasium the names rlt/...; nothing is built before one is made."""
+    """Register the names rlt/... with Gymnasium; nothing is built before one is made."""
     for environment in list_environments():
         if environment.gymnasium_id not in gymnasium.registry:
             gymnasium.register(

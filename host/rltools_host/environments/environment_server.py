@@ -1,4 +1,5 @@
-"""What plays the episodes of a task, as the training side sees it; needs no NumPy."""
+"""The environment server, which plays the episodes of a task, as the training side sees it; needs
+no NumPy."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ TEXT_BYTES = 1024
 
 @dataclass(frozen=True)
 class Faults:
-    """How often an environment failed and was made again, or left its own ranges."""
+    """The number of times that an environment failed, or left its own ranges, with the first
+    sentence."""
 
     count: int = 0
     first: str = ""  # a sentence
@@ -49,9 +51,10 @@ class Faults:
 
 
 class PlayState(ctypes.Structure):
-    """How playing goes, in memory that the player writes and the waiting side reads, also from
-    another process. A text is written before its count, so a reader that sees the count sees all
-    of the text.
+    """The state of playing, in memory that the player writes and the waiting side reads, also from
+    another process.
+
+    A text is written before its count, so that a reader that sees the count sees all of the text.
     """
 
     _fields_ = (
@@ -77,7 +80,7 @@ class PlayState(ctypes.Structure):
 
     @staticmethod
     def shared() -> tuple[PlayState, IO[bytes]]:
-        """In a file without a name, whose descriptor a child process takes over."""
+        """Create the state in a file without a name, whose descriptor a child process inherits."""
         file = tempfile.TemporaryFile()  # noqa: SIM115 - open until the child has it
         file.truncate(ctypes.sizeof(PlayState))
         return PlayState.of_descriptor(file.fileno()), file
@@ -87,12 +90,12 @@ class PlayState(ctypes.Structure):
         return PlayState.from_buffer(mmap.mmap(descriptor, ctypes.sizeof(PlayState)))
 
     def call(self, what: int) -> None:
-        """The user's code is called from now on."""
+        """Record that the user's code is called from now on."""
         self.since_s = time.monotonic()
         self.calling = what
 
     def answered(self) -> None:
-        """It has returned, or raised."""
+        """Record that the call has returned, or raised."""
         self.calling = NOTHING
         self.answers += 1
 
@@ -111,7 +114,7 @@ class PlayState(ctypes.Structure):
 
     @property
     def not_closed(self) -> str:
-        """Why an environment could not be closed, the first of them; empty where all could."""
+        """Return why an environment could not be closed, the first of them; empty if all could."""
         return self._not_closed.decode(errors="ignore")
 
     @not_closed.setter
@@ -121,7 +124,7 @@ class PlayState(ctypes.Structure):
 
     @property
     def waited_s(self) -> float:
-        """How long the present call takes up to now; 0 between calls."""
+        """Return the seconds that the present call takes up to now; 0 between calls."""
         return time.monotonic() - self.since_s if self.calling else 0.0
 
     def faults(self) -> Faults:
@@ -140,7 +143,7 @@ def stored(text: str, size: int) -> bytes:
 
 
 class EnvironmentServer(abc.ABC):
-    """Plays the episodes of a task for the program that trains."""
+    """The player of a task's episodes for the program that trains."""
 
     task: Task
 
@@ -153,20 +156,23 @@ class EnvironmentServer(abc.ABC):
         self._limit_s = call_limit_s()
         self._answers_seen = 0
         self._overdue = ""
-        self._is_closing_said = False
+        self._has_reported_closing = False
         state.call(START)
 
     def faults(self) -> Faults:
-        """How often an environment has failed up to now."""
+        """Return how often an environment has failed up to now."""
         return self._state.faults()
 
     def failure(self) -> str:
-        """Why it has stopped playing; empty while it plays."""
+        """Return why it has stopped playing; empty while it plays."""
         return self._overdue or self._state.faults().given_up or self._ended()
 
     def is_awaited(self) -> bool:
-        """Whether the program that trains may be silent because it waits for an environment: one is
-        called, or has answered since the last question. Ends a player whose call takes too long."""
+        """Return whether the program that trains may be silent because it waits for an environment.
+
+        An environment is called, or has answered since the last question. Ends a player whose call
+        takes too long.
+        """
         self.look()
         answers = self._state.answers
         is_playing = self._state.calling != NOTHING or answers != self._answers_seen
@@ -174,7 +180,7 @@ class EnvironmentServer(abc.ABC):
         return is_playing and not self.failure()
 
     def look(self) -> None:
-        """Ends a player whose call takes too long; failure() then says which."""
+        """End a player whose call takes too long; failure() then says which."""
         call = self._state.calling
         # A process takes its time to start, whatever its environments may take.
         limit_s = max(self._limit_s, LIMIT_S) if call == START else self._limit_s
@@ -187,44 +193,45 @@ class EnvironmentServer(abc.ABC):
         self._break_off()
 
     def _require_in_time(self) -> None:
-        """While it starts: EnvironmentLostError if a call takes too long."""
+        """Raise EnvironmentLostError if a call takes too long while it starts."""
         self.look()
         if self._overdue:
             raise EnvironmentLostError(self._overdue)
 
-    def _say_closing(self, is_closed: bool) -> None:
-        """What went wrong as the environments were closed, once; the run is as it was."""
+    def _report_closing(self, is_closed: bool) -> None:
+        """Print once what went wrong as the environments were closed; the run is not affected."""
         sentence = self._state.not_closed
         if not is_closed:
             sentence = sentence or f"close has not returned for {closing_limit_s():g} s"
-        if sentence and not self._is_closing_said:
-            self._is_closing_said = True
+        if sentence and not self._has_reported_closing:
+            self._has_reported_closing = True
             aside(f"note: the environment {self._name} may not be closed: {sentence}")
 
     @abc.abstractmethod
     def _ended(self) -> str:
-        """Why the player has ended by itself; empty while it runs."""
+        """Return why the player has ended by itself; empty while it runs."""
 
     @abc.abstractmethod
     def _break_off(self) -> None:
-        """The program that trains gets no more answers, and learns so at once."""
+        """Stop answering the program that trains, so that it notices at once."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Ends it; a second time does nothing."""
+        """End it; a second call does nothing."""
 
 
 def closing_limit_s() -> float:
-    """How long closing may take at the end: CLOSE_S, or what the user says of one call."""
+    """Return the seconds that closing may take at the end: CLOSE_S, or the user's limit of one
+    call."""
     return call_limit_s() if os.environ.get(LIMIT_VARIABLE) else CLOSE_S
 
 
 def leave_nothing_behind() -> Callable[[], None]:
-    """For a process that plays, before it has threads: what its environments have started ends with
-    it, also where it crashes, is killed, or does not end when its input has ended. The function is
-    called when all environments have been closed: then nothing else is ended.
+    """End what environments of this process have started with the process, however that ends.
 
-    A second process looks after that. It is in the same session, as they are.
+    To be called before the process has threads. It ends with its input, is killed, or crashes; a
+    second process in the same session, as they are, looks after that. The function returned is to
+    be called when all environments have been closed: then nothing else is ended.
     """
     player, group, limit_s = os.getpid(), os.getpgrp(), closing_limit_s()
     finished, done = os.pipe()
@@ -269,7 +276,7 @@ def look_after(player: int, finished: int, limit_s: float) -> None:
 
 
 def call_limit_s() -> float:
-    """How long one call of an environment may take: LIMIT_S, or what the user says."""
+    """Return the seconds that one call of an environment may take: LIMIT_S, or the user's limit."""
     text = os.environ.get(LIMIT_VARIABLE, "")
     if not text:
         return LIMIT_S

@@ -1,8 +1,8 @@
-"""The headers that are compiled of a task, a contract and an experiment, which builds find in
+"""The headers that are compiled for a task, a contract and an experiment, which builds find in
 build/gymnasium_tasks.
 
 Each is named after its content: the name ends with the digest of the text. So a task whose contract
-or sizes differ has other files, whatever it is called, and nothing that is compiled of one task is
+or sizes differ has other files, whatever it is called, and nothing that is compiled for one task is
 taken for another's.
 """
 
@@ -92,7 +92,7 @@ struct {struct} {{
 
 
 def float_literal(value: float) -> str:
-    """C++ for the float that is nearest."""
+    """Return C++ for the nearest float."""
     (nearest,) = struct.unpack("f", struct.pack("f", value))
     text = f"{nearest:.9g}"
     return f"{text}f" if any(c in text for c in ".en") else f"{text}.0f"
@@ -115,7 +115,7 @@ def safe_action_line(task: Task) -> str:
 
 
 def assumed_line(task: Task) -> str:
-    """What nobody states."""
+    """Return the line of the contract for what nobody states."""
     assumed = [] if task.states_interval else ["kStepIntervalAssumed"]
     assumed += [] if task.safe_action and None not in task.safe_action else ["kSafeActionAssumed"]
     if not assumed:
@@ -124,17 +124,17 @@ def assumed_line(task: Task) -> str:
 
 
 def tile_rows(batch_size: int) -> int:
-    """The largest divisor of a batch that is small: activations are held for so many samples."""
+    """Return the largest divisor of a batch up to 64: activations are held for so many samples."""
     return max(rows for rows in range(1, 65) if batch_size % rows == 0)
 
 
 def struct_of(name: str) -> str:
-    """gym-servo-sac is GymServoSac."""
+    """Return the name of the struct: GymServoSac for gym-servo-sac."""
     return "".join(word[0].upper() + word[1:] for word in name.split("-"))
 
 
 def contract_text(task: Task, struct_name: str) -> str:
-    """The whole file; the same task has the same one."""
+    """Return the whole header; equal tasks have equal ones."""
     return CONTRACT_HEADER.format(
         contract=task.contract,
         struct=struct_name,
@@ -150,7 +150,7 @@ def contract_text(task: Task, struct_name: str) -> str:
 
 
 def experiment_text(task: Task, struct_name: str, contract_name: str, digest: bytes) -> str:
-    """The whole file, which includes the contract's."""
+    """Return the whole header, which includes the contract's."""
     sizes = task.sizes
     solved = (
         ""
@@ -182,7 +182,7 @@ def experiment_text(task: Task, struct_name: str, contract_name: str, digest: by
 
 @dataclass(frozen=True)
 class Headers:
-    """What is compiled of a task, and what builds know it by.
+    """The headers of a task, and the names by which builds know them.
 
     `digest` is of both files' texts: programs that were compiled for the same task have the same
     one, and no others.
@@ -195,14 +195,14 @@ class Headers:
     digest: bytes  # of 32 bytes
 
     def write(self) -> None:
-        """Puts them where builds look for them. One that is there already stays untouched: what was
-        built of it is still good."""
+        """Write them where builds look for them. An unchanged file stays untouched, so that what
+        was built of it is still good."""
         write_changed(generated_header(self.contract, CONTRACT), self.contract_text)
         write_changed(generated_header(self.experiment, EXPERIMENT), self.experiment_text)
 
 
 def headers_of(task: Task) -> Headers:
-    """The same for the same task, also where it comes from a run's folder."""
+    """Return the headers of a task; equal ones for equal tasks, also from a run's folder."""
     contract = build_name(task.contract, digest_of(contract_text(task, "Contract")))
     # With the contract's name, and so with its digest; but for what the digest itself decides.
     digest = digest_of(experiment_text(task, "Experiment", contract, bytes(4 * TASK_WORDS)))
@@ -221,18 +221,19 @@ def digest_of(text: str) -> bytes:
 
 
 def build_name(name: str, digest: bytes) -> str:
-    """The name that people read, of letters, digits and hyphens alone, and the digest."""
+    """Return the readable name, of letters, digits and hyphens alone, with the digest."""
     stem = short(f"gym-{slug(slug(name).removeprefix('gym-'))}", LONGEST_NAME).rstrip("-")
     return f"{stem}-{digest.hex()[:DIGITS]}"
 
 
 def subject_of_run(run: Run) -> str:
-    """What builds know a run's experiment by, whether or not it is here."""
+    """Return the name by which builds know a run's experiment, whether or not it is here."""
     return run.experiment if run.gymnasium is None else headers_of(run.gymnasium).experiment
 
 
 def contract_of_run(run: Run) -> str | None:
-    """What builds know the contract of a run's policies by, for which boards can be built then."""
+    """Write the headers of a run's task, and return the name of its contract; None without a
+    task."""
     if run.gymnasium is None:
         return None
     headers = headers_of(run.gymnasium)

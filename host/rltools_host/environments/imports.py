@@ -1,10 +1,10 @@
-"""Which Python code a task imports, and that the user has agreed to it: files that the user has
+"""The Python code that a task imports, and the user's agreement to it: files that the user has
 named in this project.
 
 A run says by itself what its task is imported from, and a run may come from anybody. What a user
 names (`rlt train gym:FILE.py:NAME`, `rlt evaluate RUN --task gym:MODULE:ID`) is noted outside of
-all runs, by the place of the file; a run's word alone imports nothing else. An id of Gymnasium's
-own needs no agreement, as it imports nothing but Gymnasium.
+all runs, by the path of the file; a run's word alone imports nothing else. An id of Gymnasium's own
+needs no agreement, as it imports nothing but Gymnasium.
 """
 
 from __future__ import annotations
@@ -34,28 +34,29 @@ LONGEST_REASON = 200
 
 
 def file_named_by(source: str) -> Path | None:
-    """What gym:FILE.py:NAME or gym:MODULE:ID imports; None where that is nothing but Gymnasium.
+    """Return the file that gym:FILE.py:NAME or gym:MODULE:ID imports; None if that is nothing but
+    Gymnasium.
 
-    Nothing is imported to find it. UsageError, UnknownNameError: there is no such file.
+    Nothing is imported to find it. Raises UsageError or UnknownNameError if there is no such file.
     """
-    place, colon, identity = source.removeprefix(PREFIX).rpartition(":")
+    module, colon, identity = source.removeprefix(PREFIX).rpartition(":")
     if not colon:
         return None
-    if place.endswith(".py"):
-        if not Path(place).is_file():
-            raise no_file(place)
-        return Path(place).resolve()
+    if module.endswith(".py"):
+        if not Path(module).is_file():
+            raise no_file(module)
+        return Path(module).resolve()
     before = list(sys.path)
     look_in(Path.cwd())
     try:
-        return file_of_module(place, identity)
+        return file_of_module(module, identity)
     finally:
         sys.path[:] = before
 
 
 def look_in(*folders: Path) -> None:
-    """Has Python find modules where PYTHONPATH says, which isolated processes leave out, and in
-    these folders; what is installed comes first."""
+    """Add PYTHONPATH, which isolated processes leave out, and these folders to Python's search
+    path, after what is installed."""
     own = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     sys.path += [entry for entry in (*own, *map(str, folders)) if entry not in sys.path]
 
@@ -77,14 +78,14 @@ def file_of_module(module: str, identity: str) -> Path:
             raise no_module(name, identity)
     assert specification is not None
     folders = list(specification.submodule_search_locations or [])
-    place = specification.origin if specification.has_location else next(iter(folders), None)
-    if place is None:
+    origin = specification.origin if specification.has_location else next(iter(folders), None)
+    if origin is None:
         raise no_module(name, identity)
-    return Path(place).resolve()
+    return Path(origin).resolve()
 
 
-def no_file(place: str) -> UsageError:
-    return UsageError(f"there is no file {place}: gym:FILE.py:NAME names a class or a function")
+def no_file(path: str) -> UsageError:
+    return UsageError(f"there is no file {path}: gym:FILE.py:NAME names a class or a function")
 
 
 def no_module(module: str, identity: str) -> UnknownNameError:
@@ -95,12 +96,13 @@ def no_module(module: str, identity: str) -> UnknownNameError:
 
 
 def note_of(file: Path) -> Path:
-    """Which is there where the user has named the file."""
+    """Return the path of the note that the user has named the file."""
     return PROJECT.named_tasks / hashlib.sha256(os.fsencode(file)).hexdigest()
 
 
 def agree(source: str) -> None:
-    """The user has named this task: its file may be imported, now and for runs that name it."""
+    """Note that the user has named this task: its file may be imported, now and for runs that name
+    it."""
     file = file_named_by(source)
     if file is None or note_of(file).is_file():
         return
@@ -113,7 +115,7 @@ def agree(source: str) -> None:
 
 
 def require_agreement(source: str) -> None:
-    """UsageError unless what a run says of its task may be imported."""
+    """Raise UsageError unless the code that a run names for its task may be imported."""
     file = file_named_by(source)
     if file is None or note_of(file).is_file():
         return
@@ -126,8 +128,11 @@ def require_agreement(source: str) -> None:
 
 
 def playable(task: Task, named: str | None) -> Task:
-    """The task of a run or a group, played by what the user names, which may lie elsewhere than the
-    run says; else (None) by what the run says, where that may be imported."""
+    """Return the task of a run or a group with its source.
+
+    The source is what the user names, which may lie elsewhere than the run says; else (None) what
+    the run says, if that may be imported.
+    """
     if not task.is_named:
         return task
     if named is None:
@@ -136,17 +141,17 @@ def playable(task: Task, named: str | None) -> Task:
     if not is_task(named):
         raise UsageError(f"{named} is not a task: write gym:FILE.py:NAME or gym:ID, as the run has")
     named = whole_source(named)
-    (place, _, name), (own, _, same) = (
+    (module, _, name), (own, _, same) = (
         each.removeprefix(PREFIX).rpartition(":") for each in (task.source, named)
     )
-    if name != same or bool(place) != bool(own):  # Gymnasium's own task lies nowhere else
+    if name != same or bool(module) != bool(own):  # Gymnasium's own task lies nowhere else
         raise UsageError(f"the run was trained on {task.source}, not on {named}")
     agree(named)
     return msgspec.structs.replace(task, source=named)
 
 
 def whole_source(source: str) -> str:
-    """gym:FILE.py:NAME with the file's whole path."""
+    """Return gym:FILE.py:NAME with the file's absolute path."""
     file, colon, attribute = source.removeprefix(PREFIX).rpartition(":")
     if not colon or not file.endswith(".py"):
         return source
@@ -154,14 +159,15 @@ def whole_source(source: str) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """What was raised, in one line that is not long."""
+    """Return the exception in one line of limited length."""
     text = " ".join(str(error).split())
     text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
 
 
 def maker_of(source: str) -> MakeEnvironment:
-    """What makes the environments of gym:ID, gym:MODULE:ID or gym:FILE.py:NAME."""
+    """Return the function that makes the environments of gym:ID, gym:MODULE:ID or
+    gym:FILE.py:NAME."""
     name = source.removeprefix(PREFIX)
     file, colon, attribute = name.rpartition(":")
     if colon and file.endswith(".py"):
@@ -216,9 +222,9 @@ def make_by_id(name: str) -> Any:
             raise no_module(error.name or module, identity or name) from None
         known = near_matches(name, gymnasium.registry)
         hint = f"; {known}" if not colon and known.startswith("did you mean") else ""
-        place = f" of module {module}" if colon else ""
+        where = f" of module {module}" if colon else ""
         raise UnknownNameError(
-            f'gymnasium has no environment "{identity}"{place} ({one_line(error)}){hint}'
+            f'gymnasium has no environment "{identity}"{where} ({one_line(error)}){hint}'
         ) from None
     if "mujoco" in sys.modules:
         silence_mujoco()
@@ -226,9 +232,12 @@ def make_by_id(name: str) -> Any:
 
 
 def silence_mujoco() -> None:
-    """It would append its warnings to a file in the user's folder. And its Python package has it
-    measure how long each part of a step takes, a seventh of that time and more: by a function in C,
-    which set_mjcb_time() does not take away."""
+    """Keep MuJoCo from appending warnings to a file in the user's folder, and from timing each part
+    of a step.
+
+    The timing takes a seventh of a step and more, by a function in C that set_mjcb_time() does not
+    remove.
+    """
     import mujoco
 
     mujoco.set_mju_user_warning(lambda _: None)
@@ -238,7 +247,8 @@ def silence_mujoco() -> None:
 
 
 def make_first(make: MakeEnvironment, name: str) -> Any:
-    """The first environment of a task: whatever it raises is one sentence."""
+    """Make the first environment of a task; raise UsageError with one sentence for any
+    exception."""
     try:
         return make()
     except RltError:
@@ -248,7 +258,8 @@ def make_first(make: MakeEnvironment, name: str) -> Any:
 
 
 def install_what_it_needs(source: str) -> None:
-    """Before it is made: the group of packages that Gymnasium's own tasks of MuJoCo need."""
+    """Install the group of packages that Gymnasium's own tasks of MuJoCo need, before one is
+    made."""
     if not is_task(source) or tools.group_is_installed("mujoco"):
         return
     import gymnasium  # a tenth of a second

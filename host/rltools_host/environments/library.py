@@ -24,37 +24,39 @@ from rltools_host.errors import BuildError, MissingToolError, RltError, UsageErr
 
 UNLIMITED_STEPS = 2**32 - 1
 DISABLED, SAME_STEP, NEXT_STEP = range(3)  # Autoreset of environment_library.cpp
-MOST_ENVIRONMENTS = 2**20
+MAX_ENVIRONMENTS = 2**20
 Array = NDArray[Any]
 
 
 class Library:
-    """A loaded library, and what it says of its environment."""
+    """A loaded library, and its description of the environment."""
 
     def __init__(self, native: NativeLibrary) -> None:
-        said = native.description
+        described = native.description
         self.functions = native.functions
-        self.name: str = said["name"]
-        self.observations = description.channels(said["observations"])
-        self.actions = description.channels(said["actions"])
-        self.safe_action: list[float] = said["safe_action"]  # empty where it states none
-        self.step_interval_us: int = said["step_interval_us"]
-        self.episode_steps: int | None = said["episode_steps"]
-        self.most_threads: int = said["most_threads"]
-        self.scalar: np.dtype[Any] = np.dtype(said["scalar"])
+        self.name: str = described["name"]
+        self.observations = description.channels(described["observations"])
+        self.actions = description.channels(described["actions"])
+        self.safe_action: list[float] = described["safe_action"]  # empty where it states none
+        self.step_interval_us: int = described["step_interval_us"]
+        self.episode_steps: int | None = described["episode_steps"]
+        self.most_threads: int = described["most_threads"]
+        self.scalar: np.dtype[Any] = np.dtype(described["scalar"])
         self.state = native.records["State"]  # the fields of State, by their names
         self.batch = native.records["Batch"]
-        self.parameter_bytes: int = said["parameter_bytes"]
-        self.privileged_dim: int = said["privileged_dim"]  # values behind those of the channels
-        self.settings = description.parameters(said["settings"])
-        self.step_s: float = said["step_interval_us"] * said["ticks_per_step"] * 1e-6
-        self.experiment: Mapping[str, Any] = said.get("experiment", {})  # of experiment_library()
+        self.parameter_bytes: int = described["parameter_bytes"]
+        self.privileged_dim: int = described["privileged_dim"]  # values after the channels
+        self.settings = description.parameters(described["settings"])
+        self.step_s: float = described["step_interval_us"] * described["ticks_per_step"] * 1e-6
+        self.experiment: Mapping[str, Any] = described.get(
+            "experiment", {}
+        )  # of experiment_library()
 
 
 def load_library(name: str, double: bool = False) -> Library:
-    """The library of an environment, built where it is not up to date; `double` is for tests.
+    """Return the library of an environment, built if it is not up to date; `double` is for tests.
 
-    MissingToolError where packages that it needs, such as MuJoCo, cannot be installed.
+    Raises MissingToolError if packages that it needs, such as MuJoCo, cannot be installed.
     """
     return loaded(find_environment(name), double)
 
@@ -75,8 +77,8 @@ def loaded(environment: Environment, double: bool) -> Library:
 
 
 def experiment_library(name: str) -> Path:
-    """The library of an experiment's environment, with its settings and length of episodes; built
-    where it is not up to date."""
+    """Return the library of an experiment's environment, with its settings and length of episodes;
+    built if it is not up to date."""
     experiments.require_experiment(name)
     experiments.install_requirements(name)
     target = f"check-{name}"
@@ -91,7 +93,7 @@ def library_at(path: Path) -> Library:
 
 
 def require_packages(environment: Environment) -> None:
-    """Installs the groups of Python packages that it needs, as `rlt train` does."""
+    """Install the groups of Python packages that it needs, as `rlt train` does."""
     for group in environment.requirements:
         try:
             if group in tools.GROUPS:
@@ -122,7 +124,7 @@ class Batch:
         threads: int = 1,
         settings: Mapping[str, float] | None = None,
     ) -> None:
-        count = whole_number("num_envs", count, 1, MOST_ENVIRONMENTS)
+        count = whole_number("num_envs", count, 1, MAX_ENVIRONMENTS)
         threads = whole_number("threads", threads, 1, library.most_threads)
         episode_steps = optional_whole_number(
             "max_episode_steps", episode_steps, 1, UNLIMITED_STEPS - 1
@@ -175,7 +177,7 @@ class Batch:
         return int(self._record["seed"][0])
 
     def take_over(self, other: Batch) -> None:
-        """Its environments are where those of another batch of this size are."""
+        """Copy the state of another batch of this size."""
         arrays = ("states", "_parameters", "episodes", "episode_steps", "episode_returns")
         for name in (*arrays, "terminated", "truncated"):
             getattr(self, name)[...] = getattr(other, name)
@@ -183,19 +185,20 @@ class Batch:
             self._record[name] = other._record[name]
 
     def reset(self, seed: int) -> None:
-        """The first episode of every environment, which this seed and its row decide."""
+        """Begin the first episode of every environment, which this seed and its row decide."""
         self.library.functions.rlt_environment_reset(self._pointer, seed)
 
     def begin_next(self) -> None:
-        """The next episode of every environment."""
+        """Begin the next episode of every environment."""
         self.library.functions.rlt_environment_begin_next(self._pointer)
 
     def observe(self) -> None:
-        """Writes the observations of the present states."""
+        """Write the observations of the present states."""
         self.library.functions.rlt_environment_observe(self._pointer)
 
     def step(self) -> int:
-        """Every environment takes its row of `actions`; returns how many episodes have ended."""
+        """Step every environment by its row of `actions`, and return how many episodes have
+        ended."""
         ended: int = self._step(self._pointer)
         return ended
 
@@ -203,7 +206,8 @@ class Batch:
 def setting_bits(
     owner: str, settings: Sequence[Parameter], given: Mapping[str, float]
 ) -> NDArray[np.uint32]:
-    """Four bytes for each of an environment's settings, those that are not given as they are."""
+    """Return four bytes for each of an environment's settings, of those not given their
+    defaults."""
     known = [setting.name for setting in settings]
     for name in given:
         if name not in known:
@@ -229,15 +233,15 @@ def checked_seed(seed: Any) -> int:
     return whole_number("seed", seed, 0, LARGEST_U32)
 
 
-def put_actions(place: Array, actions: Any, name: str) -> None:
-    """Writes actions of the place's shape there: real numbers, no objects and no text."""
+def put_actions(rows: Array, actions: Any, name: str) -> None:
+    """Write the actions into an array of the same shape: real numbers, no objects and no text."""
     try:
         given = np.asarray(actions)
     except ValueError:
         raise UsageError(f"{name} takes an array of actions, this one is ragged") from None
-    if given.shape != place.shape or given.dtype.kind not in "fiub":
+    if given.shape != rows.shape or given.dtype.kind not in "fiub":
         raise UsageError(
-            f"{name} takes real numbers of shape {place.shape}, not {given.dtype} of shape "
+            f"{name} takes real numbers of shape {rows.shape}, not {given.dtype} of shape "
             f"{given.shape}"
         )
-    place[...] = given
+    rows[...] = given

@@ -1,6 +1,5 @@
-"""Steps Python environments, and counts what goes wrong: for the program that trains, and for
-evaluations, with flat observations and actions.
-"""
+"""The player of Python environments, which counts what goes wrong: for the program that trains, and
+for evaluations, with flat observations and actions."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from rltools_host.environments.imports import (
     require_agreement,
 )
 from rltools_host.environments.spaces import MaskFault, mask_of, with_mask
-from rltools_host.environments.task import MakeEnvironment
+from rltools_host.environments.task import Info, MakeEnvironment
 from rltools_host.errors import BoardMismatchError, UsageError
 from rltools_host.lines import aside
 from rltools_host.runs.task import Task
@@ -36,19 +35,19 @@ Float32Array = NDArray[np.float32]
 DONE, LOST, OVER = range(3)  # what a reset or a step answers
 # An environment that fails this often without a good step between, or in this share of its steps,
 # is given up.
-MOST_IN_A_ROW = 20
+MAX_IN_A_ROW = 20
 MANY, LARGEST_SHARE = 100, 0.1
-MOST_NUMBERS = 8  # of an observation, in a sentence
+MAX_NUMBERS = 8  # of an observation, in a sentence
 # From here on slots are those of evaluations (rl/environments/external/task.h).
 EVALUATION_SLOT = 0x80000000
 
 
 class EnvironmentFault(Exception):
-    """What an environment did that no environment may."""
+    """A fault of an environment: a value that none may return."""
 
 
 class ActionSpace:
-    """Takes policies' actions into an environment's space: its shape, its type, its bounds.
+    """The conversion of policies' actions into an environment's space: its shape, type and bounds.
 
     Whole numbers are the nearest ones, of two the even one: 0.5 is 0, and 1.5 is 2. The number of a
     choice is counted from the first number of a Discrete or a MultiDiscrete.
@@ -71,7 +70,7 @@ class ActionSpace:
             self._bounds = None
 
     def taken(self, action: Float32Array) -> Any:
-        """A copy, which the environment may keep."""
+        """Return the action for step(), a copy that the environment may keep."""
         if self._first is not None and not self._shape:
             return round(action.item()) + self._first
         shaped = action.reshape(self._shape)
@@ -89,8 +88,8 @@ class ActionSpace:
 class Player:
     """Environments by their slots, made when they are first needed.
 
-    An observation beyond its range, where a board gives out the safe action, is clipped to it. In
-    an evaluation the safe action is taken then, as on a board.
+    An observation beyond its range, at which a board takes the safe action, is clipped to it. In an
+    evaluation the safe action is taken then, as on a board.
     """
 
     def __init__(
@@ -100,7 +99,10 @@ class Player:
         state: PlayState | None = None,
         evaluates: bool = False,
     ) -> None:
-        """`state` shows others how playing goes; where it `evaluates`, all slots do."""
+        """Play in slots of training, or, if it `evaluates`, in slots of evaluations alone.
+
+        `state` shows others how playing goes.
+        """
         self._make = make
         self._first_evaluation = 0 if evaluates else EVALUATION_SLOT
         self._state = state or PlayState()
@@ -116,7 +118,7 @@ class Player:
         self._safe_action = np.array(task.safe_values, np.float32)
         self._beyond: set[int] = set()  # slots whose last observation was beyond its range
         self._steps = 0
-        self._learnt_from = 0  # of the steps: those of no evaluation
+        self._training_steps = 0  # of the steps: those of no evaluation
         self._in_a_row = 0
         self._seen: dict[int, Float32Array] = {}  # what each slot observed last
         self._actions: ActionSpace
@@ -126,7 +128,8 @@ class Player:
         return self._state.faults()
 
     def prepare(self, count: int, first: Any) -> None:
-        """Makes the environments of a run, of which the first one is there; and begins one."""
+        """Make the environments of a run, of which the first one is given, and begin an episode of
+        that."""
         self.take(first)
         for slot in range(1, count):
             self._environments[slot] = self._made()
@@ -140,12 +143,13 @@ class Player:
             raise EnvironmentFault(str(fault)) from None
 
     def take(self, first: Any) -> None:
-        """The environment of the first slot, which tells what actions are."""
+        """Put the environment into the first slot, and read its action space."""
         self._actions = ActionSpace(first.action_space)
         self._environments[0] = first
 
     def reset(self, slot: int, seed: int) -> tuple[int, Float32Array]:
-        """The first observation; if that fails, of an environment that is made again."""
+        """Return the first observation; if reset fails, that of an environment that is made
+        again."""
         for _ in range(2):
             try:
                 environment = self._environments.get(slot)
@@ -173,7 +177,7 @@ class Player:
     def step(self, slot: int, action: Float32Array) -> tuple[int, float, bool, bool, Float32Array]:
         self._steps += 1
         if slot < self._first_evaluation:
-            self._learnt_from += 1
+            self._training_steps += 1
         elif slot in self._beyond:
             action = self._safe_action
         try:
@@ -186,12 +190,12 @@ class Player:
             flags = bool(terminated), bool(truncated)
             seen = with_mask(seen, info, self._task, "step", ends=any(flags))
         except MaskFault as fault:
-            self._state.give_up(f"{fault}, {self._place(slot, action)}")
+            self._state.give_up(f"{fault}, {self._context(slot, action)}")
             return OVER, 0.0, False, False, self._no_observation
         except EnvironmentFault as fault:
-            return self._lost(f"{fault}, {self._place(slot, action)}")
+            return self._lost(f"{fault}, {self._context(slot, action)}")
         except Exception as error:
-            return self._lost(f"step raised {one_line(error)}, {self._place(slot, action)}")
+            return self._lost(f"step raised {one_line(error)}, {self._context(slot, action)}")
         finally:
             self._state.answered()
         self._in_a_row = 0
@@ -199,7 +203,7 @@ class Player:
         return DONE, reward, *flags, seen
 
     def refuse(self, sentence: str) -> None:
-        """Nothing is played, for this reason."""
+        """Stop playing, for this reason."""
         self._state.give_up(sentence)
 
     def close(self) -> None:
@@ -213,12 +217,14 @@ class Player:
         return made
 
     def _checked(self, observation: Any, where: str, slot: int) -> Float32Array:
-        """Flat, of the space's shape, finite, and within its range: what is beyond that, on which a
-        board would not act, is counted and clipped to it."""
+        """Return the observation flat, of the space's shape, finite, and clipped to its range.
+
+        An observation beyond its range, on which a board would not act, is counted.
+        """
         seen = np.array(observation, np.float32)
         if seen.shape != self._shape:
             raise EnvironmentFault(
-                f"{where} gave an observation of shape {seen.shape}, and its space has "
+                f"{where} returned an observation of shape {seen.shape}, and its space has "
                 f"{self._shape}"
             )
         seen = seen.reshape(-1)
@@ -228,26 +234,24 @@ class Player:
             self._beyond.discard(slot)
         else:
             if not np.isfinite(seen).all():
-                raise EnvironmentFault(
-                    f"{where} gave an observation with a number that is not finite"
-                )
+                raise EnvironmentFault(f"{where} returned an observation that is not finite")
             index = int(np.argmin(self._is_above & self._is_below))
             channel = self._channels[index]
             self._state.count_outside(
                 f"{channel.name} was {seen[index]:g}, and its range is {channel.minimum:g} to "
-                f"{channel.maximum:g}; at step {self._learnt_from:,} of this session"
+                f"{channel.maximum:g}; at step {self._training_steps:,} of this session"
             )
             self._beyond.add(slot)
             np.clip(seen, self._low, self._high, seen)
         return seen
 
-    def _place(self, slot: int, action: Float32Array) -> str:
-        return place(self._seen.get(slot, self._no_observation), action)
+    def _context(self, slot: int, action: Float32Array) -> str:
+        return step_context(self._seen.get(slot, self._no_observation), action)
 
     def _lost(self, sentence: str) -> tuple[int, float, bool, bool, Float32Array]:
         self._count(sentence)
         count = self.faults.count
-        if self._in_a_row >= MOST_IN_A_ROW:
+        if self._in_a_row >= MAX_IN_A_ROW:
             self._give_up(f"the environment failed {self._in_a_row} times in a row")
         elif count >= MANY and count > LARGEST_SHARE * self._steps:
             self._give_up(f"the environment failed in {count} of {self._steps} steps")
@@ -266,8 +270,8 @@ class Player:
 
 
 def close_environment(environment: Any, state: PlayState) -> None:
-    """Where that fails nothing is lost, but what it holds may still be held: it is said at the
-    end."""
+    """Close an environment. A failure loses nothing but may leave resources held, which is reported
+    at the end."""
     state.call(CLOSE)
     try:
         environment.close()
@@ -277,34 +281,35 @@ def close_environment(environment: Any, state: PlayState) -> None:
         state.answered()
 
 
-def place(seen: Float32Array, action: Float32Array) -> str:
-    """Where an environment stood and what it was told to do, for a sentence."""
+def step_context(seen: Float32Array, action: Float32Array) -> str:
+    """Return the last observation and the action, for a sentence."""
     return f"at observation ({numbers(seen)}) by action ({numbers(action)})"
 
 
 def numbers(values: Float32Array) -> str:
-    pieces = [f"{float(value):.4g}" for value in values[:MOST_NUMBERS]]
-    return ", ".join(pieces) + (", …" if len(values) > MOST_NUMBERS else "")
+    pieces = [f"{float(value):.4g}" for value in values[:MAX_NUMBERS]]
+    return ", ".join(pieces) + (", …" if len(values) > MAX_NUMBERS else "")
 
 
 def checked_reward(reward: Any) -> float:
-    """As a float of 32 bits can hold it, which it is learnt as."""
+    """Return the reward as a float that 32 bits can hold, as it is learned."""
     number = float(reward)
     if not math.isfinite(number):
-        raise EnvironmentFault(f"step gave the reward {number}, which is not a finite number")
+        raise EnvironmentFault(f"step returned the reward {number}, which is not finite")
     if abs(number) > LARGEST_FLOAT32:
         raise EnvironmentFault(
-            f"step gave the reward {number:g}, which no float of 32 bits holds: scale it down"
+            f"step returned the reward {number:g}, which exceeds 32-bit floats: scale it down"
         )
     return number
 
 
 class FlatEnvironment:
-    """As much of an environment as an evaluation needs, stepped as in training's evaluations: flat
-    observations and actions, bounded episodes."""
+    """An environment for evaluations, stepped as in training's: flat observations and actions,
+    bounded episodes."""
 
     def __init__(self, make: MakeEnvironment, task: Task, state: PlayState) -> None:
-        """`state` counts what goes wrong; of the first fault a note is printed."""
+        """Make the environment. `state` counts what goes wrong; the first fault is printed as a
+        note."""
         environment = make_first(make, task.environment)
         shapes = (environment.observation_space.shape, environment.action_space.shape)
         if shapes != (task.observation_shape, task.action_shape):
@@ -319,7 +324,7 @@ class FlatEnvironment:
         self._player.take(environment)
         self._steps = 0
 
-    def reset(self, *, seed: int) -> tuple[Float32Array, dict[str, Any]]:
+    def reset(self, *, seed: int) -> tuple[Float32Array, Info]:
         self._steps = 0
         before = self._player.faults
         what, seen = self._player.reset(0, seed)
@@ -328,7 +333,7 @@ class FlatEnvironment:
         self._note(before)
         return seen, {}
 
-    def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, Info]:
         self._steps += 1
         before = self._player.faults
         what, reward, terminated, truncated, seen = self._player.step(0, action)
@@ -351,7 +356,7 @@ class FlatEnvironment:
 
 
 def flat_maker(task: Task, make_env: MakeEnvironment | None = None) -> MakeEnvironment:
-    """What makes environments to evaluate a run of this task in."""
+    """Return the function that makes environments to evaluate a run of this task in."""
     if make_env is None:
         if not task.is_named:
             raise UsageError(

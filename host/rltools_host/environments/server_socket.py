@@ -1,7 +1,7 @@
-"""Answers the program that trains, over a Unix-domain socket, from environments of this process:
-the other end of rl/environments/external/connection.h, which says what the bytes are.
+"""The server's end of the socket between the program that trains and the environments of this
+process; rl/environments/external/connection.h is the other end and defines the bytes.
 
-`python -m rltools_host.environments.server_socket` is a process that does it (server_start.py).
+`python -m rltools_host.environments.server_socket` is a process that serves (server_start.py).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from rltools_host.runs.task import Task
 
 MAGIC, VERSION = 0x45544C52, 3
 GREETING = struct.Struct("=4I16s")  # magic, version, observation_dim, action_dim, task
-SPEAKER = struct.Struct("=2I")  # its beginning: who speaks this version
+GREETING_HEAD = struct.Struct("=2I")  # its beginning, magic and version
 REQUEST = struct.Struct("=4I")  # request, slot, seed, count; then the actions
 ANSWER = struct.Struct("=If2I")  # answer, reward, terminated, truncated; then the observation
 ASKED_STEP = 2  # else a reset is requested
@@ -54,8 +54,11 @@ def begin(
     state: PlayState,
     taken: Callable[[Player], None] = lambda _: None,
 ) -> tuple[Task, Player]:
-    """Makes the environments of a run, and begins an episode; `task` is that of a run that goes on,
-    whose environment must still be the same. `taken` is told who has what is made."""
+    """Make the environments of a run, and begin an episode.
+
+    `task` is that of a run that continues, whose environment must still be the same. `taken` is
+    called with the player as soon as it has environments.
+    """
     state.call(MAKE)
     first = make_first(make, request.name or request.source)
     state.answered()
@@ -83,15 +86,15 @@ def prepare(player: Player, task: Task, first: Any) -> None:
     try:
         player.prepare(task.sizes.environments, first)
     except EnvironmentFault as fault:
-        raise UsageError(f"{task.environment} cannot be learnt: {fault}") from None
+        raise UsageError(f"{task.environment} cannot be trained: {fault}") from None
     except Exception as error:
         raise UsageError(
-            f"{task.environment} cannot be learnt: its first reset raised {one_line(error)}"
+            f"{task.environment} cannot be trained: its first reset raised {one_line(error)}"
         ) from None
 
 
 def require_same(found: Task, task: Task) -> None:
-    """That the environment is still that of the task."""
+    """Raise BoardMismatchError unless the environment is still that of the task."""
     for what in ("observation_shape", "action_shape"):
         here, there = getattr(found, what), getattr(task, what)
         if here != there:
@@ -102,7 +105,7 @@ def require_same(found: Task, task: Task) -> None:
     if found.has_masks != task.has_masks:
         here, there = ("a" if each.has_masks else "no" for each in (found, task))
         raise BoardMismatchError(
-            f'{task.environment} gives {here} info["action_mask"] here, and gave {there} mask in '
+            f'{task.environment} returns {here} info["action_mask"] here, and {there} mask in '
             "the run: start a new run"
         )
     for here, there in zip(found.actions, task.actions, strict=True):
@@ -114,7 +117,7 @@ def require_same(found: Task, task: Task) -> None:
 
 
 def listen(address: str) -> socket.socket:
-    """In the abstract namespace (unix(7)): the name goes with the socket."""
+    """Open a listening socket in the abstract namespace (unix(7)): its name ends with it."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(f"\0{address}")
     listener.listen()
@@ -127,7 +130,8 @@ def serve_all(
     task: Task,
     taken: Callable[[socket.socket], None] = lambda _: None,
 ) -> None:
-    """One program after the other, until the listener is shut down; `taken` is told of each."""
+    """Serve one program after the other, until the listener is shut down; `taken` is called with
+    each connection."""
     while True:
         try:
             connection, _ = listener.accept()
@@ -140,23 +144,24 @@ def serve_all(
 
 
 def is_of_this_user(connection: socket.socket) -> bool:
-    """Names in the abstract namespace are open to every user of the machine."""
+    """Return whether the other end is a process of this user; any user may connect to an abstract
+    name."""
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
     return bool(CREDENTIALS.unpack(found)[1] == os.getuid())
 
 
 def greeting_of(task: Task) -> bytes:
-    """What a program says that was compiled for this task; others say something else."""
+    """Return the greeting of a program that was compiled for this task, and of no other."""
     dims = len(task.observations), len(task.actions)
     return GREETING.pack(MAGIC, VERSION, *dims, headers_of(task).digest[:16])
 
 
 def serve(connection: socket.socket, player: Player, task: Task) -> None:
-    """Answers one program until it closes its end."""
+    """Answer one program until it closes its end."""
     greeting = connection.recv(GREETING.size, socket.MSG_WAITALL)
     expected = greeting_of(task)
     if greeting != expected:
-        if greeting[: SPEAKER.size] == expected[: SPEAKER.size]:
+        if greeting[: GREETING_HEAD.size] == expected[: GREETING_HEAD.size]:
             player.refuse("the program that was started was compiled for another task")
         return
     connection.sendall(greeting)
@@ -186,7 +191,7 @@ def serve(connection: socket.socket, player: Player, task: Task) -> None:
 
 
 def is_received(connection: socket.socket, request: memoryview, action_bytes: int) -> bool:
-    """Whether a whole request has come, of no more actions than there is room for."""
+    """Return whether a whole request has come, with no more actions than there is room for."""
     there = connection.recv_into(request)  # most often all of it
     if 0 < there < REQUEST.size:
         rest = request[there : REQUEST.size]
@@ -201,15 +206,18 @@ def is_received(connection: socket.socket, request: memoryview, action_bytes: in
 
 
 class Closing(Protocol):
-    """What has environments to close."""
+    """An object that has environments to close."""
 
     def close(self) -> None: ...
 
 
 class Ending:
-    """Ends this process with its input, which ends with the process that started it, however that
-    ended: the sockets are shut down, so that the environments are closed by the thread that has
-    called them. Where that one is within a call, they are closed all the same."""
+    """The end of this process with its input, which ends with the process that started it, however
+    that ended.
+
+    The sockets are shut down, so that the environments are closed by the thread that has called
+    them. If that is within a call, they are closed all the same.
+    """
 
     def __init__(self) -> None:
         self.player: Closing | None = None
@@ -222,7 +230,7 @@ class Ending:
         self.player = player
 
     def keep(self, opened: socket.socket) -> None:
-        """Remembers a socket to shut down; at once if the end has come meanwhile."""
+        """Remember a socket to shut down; at once if the end has come meanwhile."""
         self._open = [*(one for one in self._open if one.fileno() >= 0), opened]
         if self._has_begun:
             self._shut_down()
@@ -246,8 +254,10 @@ class Ending:
 
 
 def main() -> None:
-    """Reads what to play; writes one line, with the task or with why not. What environments print
-    goes to the error stream. Ends with its input."""
+    """Read what to play, write one line with the task or an error, and serve until the input ends.
+
+    What environments print goes to the error stream.
+    """
     is_closed = leave_nothing_behind()
     output = os.dup(1)
     os.dup2(2, 1)

@@ -1,6 +1,5 @@
-"""Starts what plays a task's episodes, for a new run or for a resumed one: a thread of this process
-for a Python function, else a process of its own.
-"""
+"""The start of an environment server, for a new run or for a resumed one: a thread of this process
+for a Python function, else a process of its own."""
 
 from __future__ import annotations
 
@@ -53,7 +52,8 @@ def environments_of(
     *,
     is_built: bool = False,
 ) -> Iterator[EnvironmentServer | None]:
-    """What plays the episodes of a task of Gymnasium's; None where the core plays them."""
+    """Provide the environment server of a task of Gymnasium's; None if the core plays the
+    episodes."""
     if asked is None:
         yield None
         return
@@ -69,13 +69,13 @@ def environments_of(
 
 
 def say_algorithm(task: Task) -> None:
-    """Of choices that which was taken, as nobody asked for one."""
+    """Print which algorithm was chosen for discrete actions, as nobody asked for one."""
     if any(action.choices for action in task.actions):
         aside(f"{task.environment} has choices as its actions: {task.algorithm} learns them")
 
 
 def open_task(request: TaskRequest) -> EnvironmentServer:
-    """For a new run, or a group's: the environment says what there is to learn."""
+    """Start the server for a new run, or a group's: the environment says what there is to learn."""
     request.checked_sizes()
     if request.make_env is not None:
         return ServerInThread(request)
@@ -88,8 +88,10 @@ def open_task(request: TaskRequest) -> EnvironmentServer:
 
 
 def open_again(task: Task, make_env: MakeEnvironment | None = None) -> EnvironmentServer:
-    """For a run that goes on, or one of a group: what is compiled is as it was. A task that has no
-    name needs the function."""
+    """Start the server for a run that continues, or one of a group: what is compiled is unchanged.
+
+    A task without a name needs the function.
+    """
     if make_env is None:
         require_agreement(task.source)
     request = TaskRequest(
@@ -107,11 +109,14 @@ def open_again(task: Task, make_env: MakeEnvironment | None = None) -> Environme
 
 
 class ServerInThread(EnvironmentServer):
-    """Plays in a thread of this process, so environments may be any Python objects. All calls of
-    them come from that thread. A call that does not return cannot be ended, and is left alone."""
+    """A server in a thread of this process, so that environments may be any Python objects.
+
+    All calls of them come from that thread. A call that does not return cannot be ended, and is
+    left alone.
+    """
 
     def __init__(self, request: TaskRequest, task: Task | None = None) -> None:
-        """`task` is that of a run that goes on."""
+        """Start the thread. `task` is that of a run that continues."""
         super().__init__(request.name or request.source, PlayState())
         self._ending = ""
         self._error: RltError | None = None
@@ -159,7 +164,7 @@ class ServerInThread(EnvironmentServer):
         self._player = player
 
     def _keep(self, opened: socket.socket) -> None:
-        """Remembers a socket to shut down; at once if the end has come meanwhile."""
+        """Remember a socket to shut down; at once if the end has come meanwhile."""
         self._open = [*(one for one in self._open if one.fileno() >= 0), opened]
         if self._is_closed:
             self._break_off()
@@ -183,16 +188,18 @@ class ServerInThread(EnvironmentServer):
             thread = threading.Thread(target=player.close, name="closing", daemon=True)
             thread.start()
         thread.join(closing_limit_s())
-        self._say_closing(not thread.is_alive())
+        self._report_closing(not thread.is_alive())
 
 
 class PlayerProcess(EnvironmentServer):
-    """A process of its own that calls environments: one that crashes does not end this one. It
-    reads what to do, pickled, and answers with one line of JSON."""
+    """A process of its own that calls environments, so that a crash does not end this one.
+
+    It reads what to do, pickled, and answers with one line of JSON.
+    """
 
     def __init__(self, name: str, program: str, *what: Any) -> None:
-        """`program` is a module, which is given the socket's name, the descriptor of what PlayState
-        shares, and `what`."""
+        """Start the module `program`, which reads the socket's name, the descriptor of the shared
+        PlayState, and `what`."""
         state, memory = PlayState.shared()
         with contextlib.ExitStack() as opened, memory:  # closed where it is interrupted, too
             super().__init__(name, state)
@@ -214,7 +221,7 @@ class PlayerProcess(EnvironmentServer):
             self._opened = opened.pop_all()
 
     def _answer(self) -> dict[str, Any]:
-        """The process's only line; empty where it ended without one."""
+        """Return the process's only line; empty if it ended without one."""
         assert self._process.stdout is not None
         while not select.select([self._process.stdout], [], [], LOOK_S)[0]:
             self._require_in_time()
@@ -242,8 +249,7 @@ class PlayerProcess(EnvironmentServer):
         self._end()
 
     def _end(self) -> None:
-        """Its input ends, and so it closes its environments and ends; where it does not, it is
-        ended."""
+        """Close its input, so that it closes its environments and ends; kill it if it does not."""
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             with contextlib.suppress(OSError):
@@ -255,18 +261,17 @@ class PlayerProcess(EnvironmentServer):
             is_closed = False
         finally:
             kill_child(self._process)
-        self._say_closing(is_closed)
+        self._report_closing(is_closed)
 
     def close(self) -> None:
         self._opened.close()
 
 
 class ServerProcess(PlayerProcess):
-    """Plays the episodes of a task in a process of its own. Its answer comes when its environments
-    have been made."""
+    """A server in a process of its own. Its answer comes when its environments have been made."""
 
     def __init__(self, request: TaskRequest, task: Task | None = None) -> None:
-        """`task` is that of a run that goes on."""
+        """Start the process. `task` is that of a run that continues."""
         super().__init__(request.name or request.source, PROGRAM, request, task)
         if "task" not in self.answer:
             sentence = f"{request.source} cannot be played: {self._last_words()}"

@@ -1,7 +1,9 @@
-"""An environment's spaces, as far as they can be learnt, and `info["action_mask"]` where its
-actions are choices: 1 for each choice that it allows, and 0 for the others, (choices) in whole
-numbers, at each reset and step. The choices of a MultiDiscrete follow one another. (Gymnasium's
-Taxi has one; PettingZoo's form is the same.)"""
+"""The spaces of an environment that can be learned, and `info["action_mask"]` of discrete actions.
+
+A mask has 1 for each choice that is allowed, and 0 for the others, (choices) in whole numbers, at
+each reset and step. The choices of a MultiDiscrete follow one another. (Gymnasium's Taxi has one;
+PettingZoo's form is the same.)
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ WIDE = 1e6
 
 
 def box(environment: Any, attribute: str, name: str) -> Any:
-    """The space, which must be one of numbers."""
+    """Return the space of this attribute; raise UsageError unless it is a Box of a learnable
+    size."""
     from gymnasium import spaces
 
     space = getattr(environment, attribute, None)
@@ -46,19 +49,17 @@ def box(environment: Any, attribute: str, name: str) -> Any:
             if attribute == "action_space"
             else "wrap it into a Box, with gymnasium.wrappers.FlattenObservation for example"
         )
-        raise UsageError(
-            f"{name} has a {kind} as its {what}, which cannot be learnt here: {remedy}"
-        )
+        raise UsageError(f"{name} has a {kind} as its {what}, which is not supported: {remedy}")
     elements = math.prod(space.shape)
     if not 1 <= elements <= MOST_ELEMENTS:
         raise UsageError(
-            f"{name} has {elements} elements in its {what}: from 1 to {MOST_ELEMENTS} can be learnt"
+            f"{name} has {elements} elements in its {what}: from 1 to {MOST_ELEMENTS} are supported"
         )
     return space
 
 
 def action_kind(space: Any) -> str:
-    """NUMBERS, one CHOICE or several CHOICES."""
+    """Return NUMBERS, one CHOICE or several CHOICES."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):
@@ -69,7 +70,7 @@ def action_kind(space: Any) -> str:
 
 
 def action_space(environment: Any, name: str, algorithm: str) -> Any:
-    """The space of actions, which the algorithm must learn."""
+    """Return the space of actions; raise UsageError unless the algorithm learns it."""
     space = getattr(environment, "action_space", None)
     wanted = action_kind(space)
     if wanted == NUMBERS:
@@ -86,14 +87,14 @@ def action_space(environment: Any, name: str, algorithm: str) -> Any:
         for count in choice_counts(space):
             if not 2 <= count <= MOST_CHOICES:
                 raise UsageError(
-                    f"{name} has an action of {count} choices: from 2 to {MOST_CHOICES} can be "
-                    "learnt"
+                    f"{name} has an action of {count} choices: from 2 to {MOST_CHOICES} are "
+                    "supported"
                 )
     return space
 
 
 def choice_counts(space: Any) -> list[int]:
-    """How many each action of a Discrete or a MultiDiscrete chooses from."""
+    """Return the number of choices of each action of a Discrete or a MultiDiscrete."""
     counts = getattr(space, "nvec", None)
     return [int(space.n)] if counts is None else [int(count) for count in counts.ravel()]
 
@@ -108,9 +109,11 @@ class Bounds(NamedTuple):
 
 
 def observation_bounds(space: Any, name: str) -> list[Bounds]:
-    """The space's own; an end that it has not is ±WIDE, or as far beyond the other end. A single
-    number has a range about it."""
-    import numpy as np  # which gave the space
+    """Return the space's bounds; an end that it lacks is ±WIDE, or as far beyond the other end.
+
+    A single number has a range about it.
+    """
+    import numpy as np  # loaded with the space
 
     # Many a space has the largest number of its type where it means infinity.
     endless = {math.inf, LARGEST_FLOAT32}
@@ -138,7 +141,7 @@ def observation_bounds(space: Any, name: str) -> list[Bounds]:
 
 
 def as_float32(value: float) -> float:
-    """The nearest number of 32 bits, which contracts have."""
+    """Return the nearest number of 32 bits, which contracts have."""
     nearest: float = struct.unpack("f", struct.pack("f", value))[0]
     return nearest
 
@@ -150,8 +153,8 @@ def action_bounds(space: Any, name: str) -> list[tuple[float, float]]:
         minimum, maximum = float(low), float(high)
         if not math.isfinite(minimum) or not math.isfinite(maximum):
             raise UsageError(
-                f"{name} has no bounds for action {index} ({low:g} to {high:g}): give its Box a "
-                "finite low and high, with gymnasium.wrappers.RescaleAction for example"
+                f"{name} has no bounds for action {index} ({low:g} to {high:g}): set a "
+                "finite low and high of its Box, with gymnasium.wrappers.RescaleAction for example"
             )
         if not 0.0 < maximum - minimum <= LARGEST_FLOAT32:
             raise UsageError(f"{name} has no range for action {index}: it is {low:g} to {high:g}")
@@ -163,11 +166,11 @@ KEY = "action_mask"
 
 
 class MaskFault(Exception):
-    """What a mask may not be: a sentence."""
+    """A mask that is missing or invalid: a sentence."""
 
 
-def gives_masks(environment: Any) -> bool:
-    """Whether a reset does. One that raises says nothing here."""
+def returns_mask(environment: Any) -> bool:
+    """Return whether a reset returns a mask. A reset that raises counts as none."""
     try:
         _, info = environment.reset(seed=0)
     except Exception:
@@ -176,7 +179,7 @@ def gives_masks(environment: Any) -> bool:
 
 
 def mask_channels(actions: Sequence[Channel], observations: Sequence[Channel]) -> list[Channel]:
-    """An observation for each choice, by the name that makes it a mask in policies."""
+    """Return an observation for each choice, by the name that makes it a mask in policies."""
     taken = {channel.name for channel in observations}
     found = []
     for action in actions:
@@ -184,13 +187,13 @@ def mask_channels(actions: Sequence[Channel], observations: Sequence[Channel]) -
             name = f"{action.name}:{choice}"
             if len(name.encode()) > LONGEST_CHANNEL_NAME:
                 raise UsageError(
-                    f'the environment gives info["{KEY}"], and the mask of {choice} is then called '
-                    f'"{name}", which has more than {LONGEST_CHANNEL_NAME} bytes: give the '
-                    "action, or its choices, shorter names by --channels"
+                    f'the environment returns info["{KEY}"], and the mask of {choice} is then '
+                    f'called "{name}", which has more than {LONGEST_CHANNEL_NAME} bytes: choose '
+                    "shorter names of the action, or its choices, by --channels"
                 )
             if name in taken:
                 raise UsageError(
-                    f'the environment gives info["{KEY}"], and its observation {name} is a mask, '
+                    f'the environment returns info["{KEY}"], and its observation {name} is a mask, '
                     "too: leave out one of the two"
                 )
             taken.add(name)
@@ -199,9 +202,10 @@ def mask_channels(actions: Sequence[Channel], observations: Sequence[Channel]) -
 
 
 def mask_of(info: Any, task: Task, where: str, *, ends: bool = False) -> NDArray[np.float32]:
-    """The mask (mask_count) that reset or step gave; where an episode ends it may allow nothing.
+    """Return the mask (mask_count) of a reset or step; at the end of an episode it may allow
+    nothing.
 
-    MaskFault: it is missing, or none, or there is one where none was.
+    Raises MaskFault if it is missing or invalid, or if there is one that was not there before.
     """
     import numpy as np  # training does not load it
 
@@ -209,37 +213,40 @@ def mask_of(info: Any, task: Task, where: str, *, ends: bool = False) -> NDArray
     if not task.has_masks:
         if given is not None and any(action.choices for action in task.actions):
             raise MaskFault(
-                f'{where} gave info["{KEY}"], and the first reset did not: give it at each reset '
-                "and step, or never"
+                f'{where} returned info["{KEY}"], and the first reset did not: return it from each '
+                "reset and step, or never"
             )
         return np.zeros(0, np.float32)
     if given is None:
         raise MaskFault(
-            f'{where} gave no info["{KEY}"], and the first reset did: give it at each reset and '
-            "step"
+            f'{where} returned no info["{KEY}"], and the first reset did: return it from each '
+            "reset and step"
         )
     mask = np.asarray(given)
     if mask.shape != (task.mask_count,) or mask.dtype.kind not in "iub":
         raise MaskFault(
-            f'{where} gave info["{KEY}"] of shape {mask.shape} and type {mask.dtype}, and the task '
-            f"has {task.mask_count} choices: give ({task.mask_count},) in whole numbers, 1 for "
+            f'{where} returned info["{KEY}"] of shape {mask.shape} and type {mask.dtype}, and the '
+            f"task has {task.mask_count} choices: return ({task.mask_count},) whole numbers, 1 for "
             "each that is allowed"
         )
     if not ((mask == 0) | (mask == 1)).all():
-        raise MaskFault(f'{where} gave info["{KEY}"] with a number that is neither 0 nor 1')
+        raise MaskFault(f'{where} returned info["{KEY}"] with a number that is neither 0 nor 1')
     first = 0
     for action in task.actions:
         part = mask[first : first + len(action.choices)]
         first += len(action.choices)
         if not ends and not part.any():
-            raise MaskFault(f'{where} gave info["{KEY}"] that allows no choice of {action.name}')
+            raise MaskFault(
+                f'{where} returned info["{KEY}"] that allows no choice of {action.name}'
+            )
     return mask.astype(np.float32)
 
 
 def with_mask(
     seen: NDArray[np.float32], info: Any, task: Task, where: str, *, ends: bool = False
 ) -> NDArray[np.float32]:
-    """The observation, of a task with masks with the mask behind it. MaskFault: as of mask_of()."""
+    """Return the observation, of a task with masks followed by the mask. Raises MaskFault as
+    mask_of()."""
     import numpy as np  # training does not load it
 
     if not task.has_masks and type(info) is dict and KEY not in info:
@@ -251,7 +258,7 @@ def with_mask(
 def nearest_allowed(
     action: NDArray[np.float32], mask: NDArray[np.float32], task: Task
 ) -> NDArray[np.float32]:
-    """Each choice, or the nearest one that the mask allows; of none allowed, itself."""
+    """Return each choice, or the nearest one that the mask allows; the choice itself if none is."""
     import numpy as np  # training does not load it
 
     if not task.has_masks:

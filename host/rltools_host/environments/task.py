@@ -1,5 +1,5 @@
-"""What a user asks for, and what an environment says of itself, become a task: its spaces, rate and
-length of episodes, and the names that a table of channels gives.
+"""A task from the user's request and its environment: its spaces, rate and length of episodes, and
+the names of a table of channels.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from rltools_host.environments.spaces import (
     action_kind,
     action_space,
     box,
-    gives_masks,
     mask_channels,
     observation_bounds,
+    returns_mask,
 )
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.runs.task import (
@@ -60,10 +60,11 @@ SIZES = ("batch_size", "buffer_size", "n_steps")  # that may be given by their n
 DEFAULT_HIDDEN = (64, 64)
 
 MakeEnvironment = Callable[[], Any]
+Info = dict[str, Any]  # of Gymnasium's reset and step
 
 
 def sizes_of(algorithm: str, environments: int, given: Mapping[str, int] | None = None) -> Sizes:
-    """Those that are given, or else as for most tasks."""
+    """Return the given sizes, and the defaults of the others."""
     batch_size = algorithms()[algorithm].batch_size
     usual = {"batch_size": batch_size, "buffer_size": 100_000, "n_steps": 256}
     return Sizes(environments=environments, **{**usual, **(given or {})})
@@ -71,7 +72,7 @@ def sizes_of(algorithm: str, environments: int, given: Mapping[str, int] | None 
 
 @dataclass(frozen=True)
 class TaskRequest:
-    """What a user asks for; None where the task or the algorithm decides."""
+    """The user's request; None: the task or the algorithm decides."""
 
     source: str  # gym:ID, or the name of a Python function
     make_env: MakeEnvironment | None = None  # plays in this process, in place of `source`
@@ -84,7 +85,10 @@ class TaskRequest:
     sizes: Mapping[str, int] = field(default_factory=dict)  # of batch_size and so on
 
     def checked_sizes(self) -> Sizes:
-        """Whether they can be compiled; with the algorithm of numbers, where none is asked for."""
+        """Return the sizes, or raise UsageError if they cannot be compiled.
+
+        Without an algorithm, those of the algorithm for continuous actions.
+        """
         name = self.algorithm or DEFAULT_ALGORITHM[NUMBERS]
         if name not in algorithms():
             known = near_matches(name, algorithms())
@@ -116,13 +120,15 @@ class TaskRequest:
 
 
 def is_task(name: str | None) -> bool:
-    """Whether it names a task of Gymnasium's, and no experiment."""
+    """Return whether the name is that of a task of Gymnasium's, and no experiment."""
     return name is not None and name.startswith(PREFIX)
 
 
 def task_of(request: TaskRequest, environment: Any) -> Task:
-    """The task, from what was asked for and an environment of it; refuses what cannot be learnt.
-    Where no algorithm is asked for, it is the one that learns such actions."""
+    """Return the task of a request and its environment; raise UsageError if it cannot be learned.
+
+    Without an algorithm, the default one for such actions is chosen.
+    """
     kind = action_kind(getattr(environment, "action_space", None))
     algorithm = request.algorithm or DEFAULT_ALGORITHM[kind]
     request = replace(request, algorithm=algorithm)
@@ -173,20 +179,20 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
 def masks_given(
     environment: Any, actions: Sequence[Channel], seen: Sequence[Channel], name: str
 ) -> list[Channel]:
-    """A channel for each choice, where the environment gives masks; it is reset for that."""
-    if not gives_masks(environment):
+    """Return a channel for each choice, if the environment returns masks; it is reset for that."""
+    if not returns_mask(environment):
         return []
     found = mask_channels(actions, seen)
     if len(seen) + len(found) > MOST_ELEMENTS:
         raise UsageError(
             f"{name} has {len(seen)} observations and {len(found)} choices that it masks: up to "
-            f"{MOST_ELEMENTS} in all can be learnt"
+            f"{MOST_ELEMENTS} in all are supported"
         )
     return found
 
 
 def with_picture(task: Task, given: Any, name: str) -> Task:
-    """With the shapes of the environment's metadata, where it has some: (kind, look, numbers)."""
+    """Return the task with the shapes of the environment's metadata: (kind, look, numbers)."""
     if given is None:
         return task
     try:
@@ -202,7 +208,7 @@ def with_picture(task: Task, given: Any, name: str) -> Task:
 
 
 def name_of(request: TaskRequest) -> str:
-    """What the task is called: as the user says, or what makes it is."""
+    """Return the task's name: the user's, or that of the environment."""
     if request.name is not None:
         is_plain = is_policy_text(request.name, LONGEST_GIVEN_NAME) and request.name.isascii()
         if not slug(request.name) or not is_plain:
@@ -222,9 +228,9 @@ def experiment_name(
     episode_steps: int,
     own_episode_steps: int,
 ) -> str:
-    """For example gym-halfcheetah-v5-sac; with a hash behind it where a size is not the default.
+    """Return for example gym-halfcheetah-v5-sac; with a hash if a size is not the default.
 
-    What differs in the task itself keeps its name, and is compiled again.
+    A task that differs in another way keeps its name, and is compiled again.
     """
     default = sizes_of(algorithm, algorithms()[algorithm].environments)
     given = [list(request.hidden), asdict(sizes)]
@@ -242,7 +248,8 @@ def checked_steps(steps: int) -> int:
 
 
 def step_interval_of(table: Mapping[str, Any], environment: Any) -> tuple[int, IntervalSource]:
-    """As the table says, else the simulation's `dt`, else a frame of its pictures; and which."""
+    """Return the step interval in µs and its source: the table, else the simulation's `dt`, else
+    its frame rate."""
     given = table.get("step_interval_us")
     source: IntervalSource = "channels"
     if given is None:
@@ -268,6 +275,6 @@ def step_interval_of(table: Mapping[str, Any], environment: Any) -> tuple[int, I
 
 
 def positive(value: Any) -> float:
-    """The number, or 0 where it is none or not above."""
+    """Return the number, or 0 if it is none or not positive."""
     is_number = isinstance(value, Real)
     return float(value) if is_number and math.isfinite(value) and value > 0 else 0.0

@@ -131,11 +131,11 @@ def fetch(
     """Checkpoint and policy of the result, both of its state; parts of them are kept until the save
     is whole."""
     # A replay buffer that somebody chose to be large is, on this machine.
-    most_bytes = IMAGE_HEADER.size + plan.description.bytes_of["state"]
+    max_bytes = IMAGE_HEADER.size + plan.description.bytes_of["state"]
     image = session.files.download(
         CHECKPOINT_PATH,
         transfer("fetching the checkpoint"),
-        most_bytes=max(most_bytes, LARGEST_FILE_BYTES),
+        max_bytes=max(max_bytes, LARGEST_FILE_BYTES),
         keeping=keeping,
     )
     parsed = parse_image(image, session.description)

@@ -1,10 +1,9 @@
-"""Which link a board is given, and an emulated board's, which ends with its emulator."""
+"""The link that a board gets, and an emulated board's, which ends with its emulator."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ PROGRAM = Path("folder/program")
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """What would be opened."""
+    """Return the links that would be opened."""
     found: list[tuple[Any, ...]] = []
     for name in ("open_link", "ProcessLink", "EmulatedLink"):
         monkeypatch.setattr(
@@ -29,28 +28,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         )
     monkeypatch.setattr(board_link, "Emulator", lambda *given: ("Emulator", *given))
     return found
-
-
-def test_a_port_comes_before_what_could_be_started(opened: list[Any]) -> None:
-    fast = replace(HOST, link=replace(HOST.link, baud=921_600))
-    for board, baud in ((HOST, 115_200), (fast, 921_600)):
-        open_board_link(board, "/dev/x", PROGRAM, "")
-        assert opened.pop() == ("open_link", "/dev/x", baud)
-
-
-def test_a_process_is_told_by_its_environment(opened: list[Any]) -> None:
-    names = ("RLT_POLICY_STORAGE", "RLT_THREADS", "RLT_ENVIRONMENT_SERVER")
-    for given, values in (((), ("", "", "")), ((Path("flash"), 3, "@s"), ("flash", "3", "@s"))):
-        open_board_link(HOST, None, PROGRAM, "", *given)
-        environment = dict(zip(names, values, strict=True))
-        program = "folder/program"
-        assert opened.pop() == ("ProcessLink", [program], "the program of board host", environment)
-
-
-def test_an_emulator_is_started_with_its_storage(opened: list[Any]) -> None:
-    open_board_link(EMULATED, None, PROGRAM, "", Path("flash"))
-    emulator = ("Emulator", EMULATED, PROGRAM, 6 * 3600.0, Path("flash"))
-    assert opened.pop() == ("EmulatedLink", emulator, "qemu-cortex-m7")
 
 
 @pytest.mark.parametrize(

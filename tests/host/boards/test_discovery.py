@@ -1,10 +1,8 @@
-"""Which devices and ports are there, and how long one is waited for."""
+"""The devices and ports of connected boards."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,8 +13,6 @@ from rltools_host.boards.board_link import (
     ConnectedPort,
     connected_ports,
     require_connected,
-    usb_ids_present,
-    wait_for_port,
 )
 from rltools_host.build.boards import load_board
 from rltools_host.errors import PortError
@@ -36,16 +32,6 @@ def connect(monkeypatch: pytest.MonkeyPatch, *ports: tuple[str, int | None, int 
         for device, vid, pid in ports
     ]
     monkeypatch.setattr(list_ports, "comports", lambda: found)
-
-
-def test_ids_of_devices(tmp_path: Path) -> None:
-    for name, vendor, product in (("1-1", "00ab\n", "0012\n"), ("1-2", "16c0", None)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "idVendor").write_text(vendor)
-        if product is not None:
-            (tmp_path / name / "idProduct").write_text(product)
-    assert usb_ids_present(tmp_path) == {"00AB:0012"}
-    assert usb_ids_present(tmp_path / "nothing") is None
 
 
 def test_ports_of_a_board_are_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,19 +64,3 @@ def test_a_board_that_is_not_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     connect(monkeypatch, ("a", 0xAB, 0x12))
     require_connected(BOARD)
-
-
-def test_a_port_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
-        if now[0] > 0.9:
-            connect(monkeypatch, ("b", 0xAB, 0x12), ("a", 0xAB, 0x13))
-
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", sleep)
-    connect(monkeypatch)
-    assert wait_for_port(BOARD, 0.5) is None
-    assert now[0] == pytest.approx(0.6)
-    assert wait_for_port(BOARD) == "a"

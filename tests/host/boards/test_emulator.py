@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -16,24 +12,11 @@ from rltools_host.boards import board_link
 from rltools_host.boards.board_link import Emulator
 from rltools_host.build.boards import Board, load_board
 from rltools_host.build.toolchains import PTS
-from rltools_host.errors import PortError, UsageError
+from rltools_host.errors import PortError
 from rltools_host.tree import command_line
 
 HOST, EMULATED = load_board("host"), load_board("qemu-cortex-m7")
 SERIAL = replace(EMULATED, name="toy", emulator=None, link=replace(EMULATED.link, kind="serial"))
-
-
-def test_what_is_to_be_done_instead(monkeypatch: pytest.MonkeyPatch) -> None:
-    boards = [HOST, EMULATED, SERIAL, replace(EMULATED, name="other")]
-    monkeypatch.setattr(board_link, "list_boards", lambda: boards)
-    assert board_link.not_emulated(HOST) == (
-        "host is not emulated: train there directly with --board host"
-    )
-    sentence = "toy is not emulated: take an emulated one: qemu-cortex-m7, other"
-    assert board_link.not_emulated(SERIAL) == sentence
-    with pytest.raises(UsageError) as refused:
-        board_link.Emulator(SERIAL, Path("program"), 1.0)
-    assert str(refused.value) == sentence
 
 
 PORT = "echo 'char device redirected to /dev/pts/77 (label s0)'\n"
@@ -106,34 +89,6 @@ def test_what_a_board_keeps_is_in_its_file(
     Emulator(board, Path("program.elf"), storage=flash).close()
 
 
-def test_an_emulator_ends_at_its_time_limit(
-    emulated_by: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A machine that is busy now would reach a short one before the port is named."""
-
-    class Timer:
-        def __init__(self, seconds: float, act: Callable[[], None]) -> None:
-            self.seconds, self.act, self.daemon, self.done = seconds, act, False, ""
-
-        def start(self) -> None:
-            assert self.daemon
-            self.done += "started "
-
-        def cancel(self) -> None:
-            self.done += "cancelled "
-
-    monkeypatch.setattr(board_link, "threading", SimpleNamespace(Timer=Timer))
-    started = Emulator(emulated_by(f"{PORT}exec sleep 60"), Path("program.elf"), 45.5)
-    timer: Any = started._timer
-    assert (timer.seconds, timer.done) == (45.5, "started ")
-    timer.act()
-    started.wait()
-    assert started.ending() == "its time limit of 45.5 s was reached (--time-limit)"
-    assert started._process.returncode == -signal.SIGKILL
-    started.close()
-    assert timer.done == "started cancelled "
-
-
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
@@ -147,22 +102,3 @@ def test_an_emulator_that_does_not_start(script: str, reason: str, emulated_by: 
         Emulator(emulated_by(script), Path("program.elf"))
     see = f"see `{command_line('doctor')}`"
     assert str(refused.value) == f"the emulator of toy did not start: {reason}; {see}"
-
-
-def test_an_emulator_without_a_port(emulated_by: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    board = emulated_by("exec sleep 60")
-    monkeypatch.setattr(board_link, "START_LIMIT_S", 0.1)
-    begin = time.monotonic()
-    with pytest.raises(PortError, match=r"^the emulator of toy named no port within 0\.1 s: try"):
-        Emulator(board, Path("program.elf"))
-    assert 0.1 <= time.monotonic() - begin < 20
-
-
-def test_what_an_emulator_wrote_last_is_said(emulated_by: Program) -> None:
-    """Without the line that names the port."""
-    for said, words in (("", ""), ("echo one; echo 'lost it'\n", ' and wrote "lost it"')):
-        started = Emulator(emulated_by(f"{PORT}{said}sleep 0.05; exit 3"), Path("program.elf"))
-        started.wait()
-        assert started.ending() == f"it ended with exit code 3{words}"
-        started.close()
-        assert started.ending() == "it ended with exit code 3"  # nothing is left to be read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltools_host.boards.messages import Packet, bytes_missing, mavlink_crc32, place_data
+from rltools_host.boards.messages import Packet, bytes_missing, insert_data, mavlink_crc32
 
 HEAD = bytes([0x34, 0x12, 5, 15, 3, 4, 1, 0, 0x78, 0x56, 0x34, 0x12])
 
@@ -51,7 +51,7 @@ def test_what_is_missing_after_a_reply(
 ) -> None:
     content = bytearray(8)
     reply = Packet(0, 0, 128, offset=offset, data=data)
-    assert place_data(reply, content, missing) == left
+    assert insert_data(reply, content, missing) == left
     fits = offset + len(data) <= 8
     assert bytes(content) == (bytes(offset) + data if fits else b"").ljust(8, b"\0")
     assert bytes_missing([(0, 2), (4, 8)]) == 6

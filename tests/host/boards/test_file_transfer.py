@@ -211,7 +211,7 @@ class Boasting(FakeFileServer):
     [
         (0xFFFF_FFFF, {}, "268,435,456"),
         (LARGEST_FILE_BYTES + 1, {}, "268,435,456"),
-        (11, {"most_bytes": 10}, "10"),
+        (11, {"max_bytes": 10}, "10"),
     ],
 )
 def test_a_size_that_no_file_has_is_refused(
@@ -227,7 +227,7 @@ def test_a_size_that_no_file_has_is_refused(
         transfer.download("/a", **options)
     assert server.sessions == {}
     server.stated = 10
-    assert transfer.download("/a", most_bytes=10) == bytes(10)
+    assert transfer.download("/a", max_bytes=10) == bytes(10)
 
 
 def test_losses_of_a_long_download_do_not_add_up() -> None:
@@ -256,7 +256,7 @@ def test_a_file_whose_bursts_are_lost_is_read() -> None:
 
 
 def test_each_transfer_has_its_own_patience() -> None:
-    """What one has waited for is not counted to the next."""
+    """The time that one transfer has waited does not count for the next."""
     dead: list[bool] = []
     channel = ScriptedChannel(b"x" * 400_000, lambda _: bool(dead))
     transfer = FileTransfer(channel, 1.0, lambda: channel.now_s)

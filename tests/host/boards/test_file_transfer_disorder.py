@@ -83,7 +83,7 @@ def test_file_that_changes_while_its_session_is_expired() -> None:
 
 
 def test_file_that_is_dropped_while_it_is_read() -> None:
-    """As a policy whose trial ends: the session is there, and its file is empty."""
+    """A policy whose trial ends leaves a session with an empty file."""
     channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
 
     def drop(*_: int) -> None:
@@ -271,7 +271,7 @@ def test_numbers_of_requests_leave_room_for_their_answers() -> None:
 
 
 def test_a_transfer_takes_as_long_as_it_takes() -> None:
-    """Of a megabyte, with two seconds before each request."""
+    """A megabyte arrives with two seconds before each request."""
     content = bytes(range(256)) * 4000
     channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
     channel.server.read = lambda _: content

@@ -1,4 +1,4 @@
-"""What a policy costs: samples from a board, and what is made of them."""
+"""The cost of a policy: samples from a board, and their statistics."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from policy_samples import sample_images
-from rltools_host.boards.hil_result import Distribution, bars, measure_cost
-from rltools_host.boards.policies import MOST_SAMPLES, Measured
+from rltools_host.boards.hil_result import Distribution, measure_cost
+from rltools_host.boards.policies import MAX_SAMPLES, Measured
 from rltools_host.build.cmake import load_dialect
 from rltools_host.errors import LinkLostError, RefusedError
 from rltools_host.policies.image import parse_policy
@@ -29,9 +29,9 @@ def distribution(*samples: int) -> Distribution:
 def test_what_measuring_takes_is_subtracted(board: ScriptedInfer) -> None:
     progress: list[tuple[int, int]] = []
     cost = measure_cost(board.client, 3000, lambda *done: progress.append(done))
-    batches = [MOST_SAMPLES, MOST_SAMPLES, 3000 - 2 * MOST_SAMPLES]
+    batches = [MAX_SAMPLES, MAX_SAMPLES, 3000 - 2 * MAX_SAMPLES]
     assert board.measured == [
-        (Measured.NOTHING, MOST_SAMPLES),
+        (Measured.NOTHING, MAX_SAMPLES),
         *((Measured.FORWARD, count) for count in batches),
         *((Measured.TICK, count) for count in batches),
     ]
@@ -87,16 +87,11 @@ def test_a_board_that_is_silent_while_it_measures_is_lost(board: ScriptedInfer) 
 
 
 def test_statistics_are_samples() -> None:
-    document = distribution(*range(1, 1001)).document()
-    assert {key: document[key] for key in ("min", "median", "p99", "p999", "max")} == {
-        "min": 1,
-        "median": 500,
-        "p99": 990,
-        "p999": 999,
-        "max": 1000,
-    }
-    assert document["mean"] == 500.5
-    assert distribution(1, 1, 2).document()["mean"] == 1.333
+    found = distribution(*range(1, 1001)).statistics()
+    quantiles = (found.median, found.p99, found.p999)
+    assert (found.min, *quantiles, found.max) == (1, 500, 990, 999, 1000)
+    assert found.mean == 500.5
+    assert distribution(1, 1, 2).statistics().mean == 1.333
     assert distribution(3, 1, 2).quantile(500) == 2
 
 
@@ -124,14 +119,3 @@ def test_every_sample_is_in_the_histogram(samples: tuple[int, ...]) -> None:
 def test_one_far_away_does_not_hide_the_others() -> None:
     found = distribution(*([10, 11, 12, 13] * 100), 1_000_000).histogram()
     assert found == ([10, 11, 12, 13, 14, 1_000_001], [100, 100, 100, 100, 1])
-
-
-def test_bars() -> None:
-    assert bars([0, 10, 1000], [4, 1], 8) == [
-        "    0 -     9         4  ########",
-        "   10 -   999         1  ##",
-    ]
-    assert bars([0, 1, 2, 3], [1000, 0, 1], 10)[1:] == [
-        "1 - 1         0",
-        "2 - 2         1  #",
-    ]

@@ -205,7 +205,7 @@ def test_child_does_not_get_the_interrupt_of_the_terminal() -> None:
 
 
 def test_child_ends_though_an_interrupt_left_popens_lock_taken() -> None:
-    """As one interrupt in a hundred within `poll()` does."""
+    """One interrupt in a hundred within `poll()` leaves it so."""
     child = start_child([sys.executable, "-c", "import time; time.sleep(60)"])
     child._waitpid_lock.acquire()  # type: ignore[attr-defined]
     ends = threading.Thread(target=end_child, args=(child, 0.0), daemon=True)

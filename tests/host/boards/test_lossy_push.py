@@ -15,7 +15,7 @@ import pytest
 from lossy_board import LossyBoard, LossyLink
 from rltools_host.boards import file_transfer
 from rltools_host.boards.connection import Connection
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import Push, PushRequest, reported
 from rltools_host.boards.session import BoardSession, NodeClient
 from rltools_host.build.cmake import load_dialect
@@ -43,7 +43,7 @@ def push_over(board: LossyBoard, image: PolicyImage) -> str:
     try:
         connection = Connection(link, load_dialect(), None, link.clock)
         identity = NodeClient(connection).find(10.0)
-        request = PushRequest("run", PolicyPlace("host"))
+        request = PushRequest("run", PolicyTarget("host"))
         with reported("host") as outcome:
             push = Push(request, image, BoardSession(connection), identity, outcome)
             push.carry_out(lambda _: None, None)

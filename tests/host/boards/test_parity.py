@@ -57,7 +57,7 @@ def test_a_board_with_the_same_bits(board: ScriptedInfer, image: PolicyImage) ->
     actions = image.evaluate(make_inputs(image.observations, COUNT).values)
     assert parity.outputs_sha256 == hashlib.sha256(actions.tobytes()).hexdigest()
     assert progress[-1] == (COUNT + 9, COUNT + 9)
-    assert parity.document()["first_mismatch"] is None
+    assert parity.agreement().first_mismatch is None
     assert len({row[0] for row in parity.layer_rows()[1:]}) == 4  # the first inputs
     assert board.most_waiting == MESSAGES_UNDER_WAY
 
@@ -154,14 +154,10 @@ def test_a_wrong_bit_in_a_layer_is_named(board: ScriptedInfer, image: PolicyImag
         ("#16", str(number + 1), f"{theirs[number]:08x}", f"{ours[number]:08x}", said)
         for number, said in enumerate(("", "differs", "differs"))
     ]
-    assert parity.document() == {
-        "inputs": COUNT,
-        "not_finite_inputs": 9,
-        "mismatches": 1,
-        "executor_calls": parity.ticks.checked,
-        "executor_mismatches": 0,
-        "first_mismatch": parity.first,
-    }
+    agreement = parity.agreement()
+    assert (agreement.inputs, agreement.not_finite_inputs) == (COUNT, 9)
+    assert (agreement.mismatches, agreement.executor_mismatches) == (1, 0)
+    assert agreement.first_mismatch == parity.first
 
 
 def test_the_sign_of_a_zero_counts() -> None:
@@ -204,7 +200,7 @@ def test_other_faults_are_named(
 def test_acting_on_what_is_not_finite_is_named(board: ScriptedInfer, image: PolicyImage) -> None:
     board.spoil = lambda tick, *_: "acted" if tick == COUNT + 2 else None
     parity = checked(board, image)
-    assert "(inf in place 0) ends in acted, here in observation_not_finite" in parity.first
+    assert "(inf in element 0) ends in acted, here in observation_not_finite" in parity.first
 
 
 def test_differences_are_of_equal_actions_alone() -> None:
@@ -241,7 +237,7 @@ def test_an_action_that_is_not_finite_is_infinitely_wrong(
 @pytest.mark.parametrize(
     ("status", "scenario"),
     [
-        ("observation_not_finite", "nan in place 0"),
+        ("observation_not_finite", "nan in element 0"),
         ("observation_out_of_range", '"cos_angle" is -1.'),
         ("observation_stale", "an observation that is too old"),
         ("observation_out_of_order", "an observation from the future"),

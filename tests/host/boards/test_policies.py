@@ -74,14 +74,6 @@ def test_slots_are_of_one_answer(board: ScriptedPolicies, session: BoardSession)
     assert len(seen) == 2
 
 
-def test_executor_counts(board: ScriptedPolicies, session: BoardSession) -> None:
-    board.lost["RLT_EXECUTOR"] = 1
-    counts = session.policies.executor()
-    assert (counts.ticks, counts.early, counts.late, counts.missed) == (10, 1, 2, 3)
-    assert counts.statuses == tuple(range(16))
-    assert not counts.armed
-
-
 def test_a_policy_is_staged_tried_and_confirmed(
     board: ScriptedPolicies, session: BoardSession
 ) -> None:
@@ -170,15 +162,10 @@ def test_a_roll_back_to_the_same_image_in_the_other_slot(
 def test_what_does_not_act_is_not_rolled_back(
     board: ScriptedPolicies, session: BoardSession
 ) -> None:
-    """As a trial that the board has dropped by itself."""
+    """A trial that the board has dropped by itself does not act."""
     board.put(SlotUse.PREVIOUS, NEW, 1)
     assert session.policies.roll_back(NEW_SHA).active is not None
     assert board.numbers == []
-
-
-def test_nothing_to_roll_back_to(session: BoardSession) -> None:
-    with pytest.raises(RefusedError, match="refuses to roll back: there is no policy before"):
-        session.policies.roll_back(OLD_SHA)
 
 
 def test_armed_boards_refuse_and_the_sentence_says_so(
@@ -240,36 +227,17 @@ def test_a_command_that_is_never_acknowledged(
         session.policies.try_candidate(NEW_SHA, 10.0)
 
 
-@pytest.mark.parametrize(
-    ("number", "name"), list(enumerate(messages.POLICY_REASONS))[1:], ids=lambda value: str(value)
-)
-def test_a_refused_image_is_named(
-    board: ScriptedPolicies, session: BoardSession, number: int, name: str
-) -> None:
-    board.refuses = (0, number)
-    text = messages.POLICY_REASONS[name]
+def test_a_refused_image_is_named(board: ScriptedPolicies, session: BoardSession) -> None:
+    board.refuses = (0, 3)
+    name, text = list(messages.POLICY_REASONS.items())[3]
     with pytest.raises(RefusedError, match=re.escape(f"refuses the policy ({name}: {text})")):
-        session.policies.upload(NEW, NEW_SHA)
-
-
-def test_a_storage_that_fails_is_named(board: ScriptedPolicies, session: BoardSession) -> None:
-    board.refuses = (8, 0)
-    with pytest.raises(RefusedError, match="storage_failed: its storage failed"):
-        session.policies.upload(NEW, NEW_SHA)
-
-
-def test_an_image_that_is_not_staged_without_a_reason(
-    board: ScriptedPolicies, session: BoardSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(board.files, "_written", lambda _: None)
-    with pytest.raises(RefusedError, match=r"refuses the policy \(it arrived damaged\)"):
         session.policies.upload(NEW, NEW_SHA)
 
 
 def test_an_upload_that_may_not_begin(
     board: ScriptedPolicies, session: BoardSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What has changed since the push began is named; what cannot be is the files' own sentence."""
+    """A change since the push began is named; else the files' own sentence stands."""
     board.armed = True
     with pytest.raises(RefusedError, match="refuses to take the policy: it is armed"):
         session.policies.upload(NEW, NEW_SHA)
@@ -334,7 +302,7 @@ def test_the_answer_to_another_observation_is_passed_over(
 
 
 def enumerators(name: str) -> list[str]:
-    """Of an enumeration in policy/slots.h or policy/format.h."""
+    """Return the names of an enumeration in policy/slots.h or policy/format.h."""
     folder = TREE.include / "rltools" / "policy"
     source = "".join((folder / file).read_text() for file in ("slots.h", "format.h"))
     body = re.search(rf"enum class {name} : std::uint8_t {{(.*?)}};", source, re.DOTALL)

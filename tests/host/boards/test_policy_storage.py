@@ -14,7 +14,7 @@ from rltools_host.boards import board_link as storage_module
 from rltools_host.boards.board_link import STORAGE_VARIABLE
 from rltools_host.boards.policy_session import (
     Firmware,
-    PolicyPlace,
+    PolicyTarget,
     look,
     policy_session,
     require_kept,
@@ -26,15 +26,15 @@ from rltools_host.errors import DiskError, PortError, UsageError
 from rltools_host.policies.image import parse_policy
 from tcp_board import TcpBoard
 
-HERE = PolicyPlace("host")
-OTHER = PolicyPlace("host", contract="quadrotor")
+HERE = PolicyTarget("host")
+OTHER = PolicyTarget("host", contract="quadrotor")
 PENDULUM = sample_images()["pendulum"]
 QUADROTOR = sample_images()["remembering_quadrotor_4"]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Of the boards' files: `_own_policies` in conftest.py."""
+    """Return the folder of the boards' files: `_own_policies` in conftest.py."""
     return tmp_path / "policies"
 
 
@@ -43,19 +43,19 @@ def run(tmp_path: Path) -> Path:
     return make_policy_run(tmp_path / "run")
 
 
-def push_here(run: Path, place: PolicyPlace = HERE) -> str:
+def push_here(run: Path, place: PolicyTarget = HERE) -> str:
     sha256 = push(PushRequest(str(run), place), lambda _: None).active_sha256
     assert sha256 is not None
     return sha256
 
 
-def active(place: PolicyPlace = HERE) -> str | None:
+def active(place: PolicyTarget = HERE) -> str | None:
     slot = policies_on(place).slots.active
     return None if slot is None else slot.sha256
 
 
 def own_file(folder: Path, image: bytes = PENDULUM) -> Path:
-    """By the checksum of what the image is made for, but for its past actions."""
+    """Return the file by the checksum of the image's contract, without its past actions."""
     contract = parse_policy(image).contract.without_added_inputs()
     return folder / f"{contract.checksum:08x}.bin"
 
@@ -64,7 +64,7 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
 
 
-def started_firmware(place: PolicyPlace = HERE) -> Firmware:
+def started_firmware(place: PolicyTarget = HERE) -> Firmware:
     board = load_board("host")
     return Firmware(board, firmware.build_firmware(board, place.contract, "infer"), "")
 
@@ -79,7 +79,7 @@ def test_the_contract_and_not_its_name_says_where_policies_are(run: Path, folder
 
 
 def test_a_policy_of_another_contract_of_this_name_is_kept(run: Path, folder: Path) -> None:
-    """As where a task of Gymnasium's has got other channels under the same name."""
+    """A task of Gymnasium's may have got other channels under the same name."""
     sha256 = push_here(run)
     confirmed = contents(folder)[own_file(folder).name][0]
     file = folder / "quadrotor.bin"  # by the old name of the other contract
@@ -163,7 +163,7 @@ def test_looking_makes_nothing(folder: Path) -> None:
 
 
 def test_looking_changes_no_byte(run: Path, folder: Path) -> None:
-    """Where a start would write: the trial of a board that was ended is over."""
+    """A start would write here: the trial of a board that was ended is over."""
     sha256 = push_here(run)
     image = sample_images()["small_pendulum"]
     candidate = parse_policy(image).sha256
@@ -191,7 +191,7 @@ def test_looking_waits_for_a_board_that_has_the_file(
     assert program is not None
     with (
         TcpBoard(program, {STORAGE_VARIABLE: str(own_file(folder))}) as board,
-        policy_session(PolicyPlace("host", board.port)),
+        policy_session(PolicyTarget("host", board.port)),
         pytest.raises(PortError, match=r"\.bin is in use by another board: end that one"),
     ):
         active()
@@ -229,7 +229,7 @@ def test_what_was_dropped_before_is_no_reason_to_refuse(run: Path, folder: Path)
     assert program is not None
     with (
         TcpBoard(program, {STORAGE_VARIABLE: str(file)}) as board,
-        policy_session(PolicyPlace("host", board.port, "quadrotor")),
+        policy_session(PolicyTarget("host", board.port, "quadrotor")),
     ):
         pass  # it has dropped what was there
     found = look(other, file)

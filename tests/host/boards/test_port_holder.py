@@ -1,4 +1,4 @@
-"""Which program has a UDP port."""
+"""The program that has a UDP port."""
 
 from __future__ import annotations
 

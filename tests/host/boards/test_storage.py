@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -72,11 +71,6 @@ def test_a_file_that_another_process_makes_meanwhile_is_left(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["flash"]
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DiskError, match=r"flash: there is no folder .*; see that it is there"):
-        StorageFile(BOARD, tmp_path / "nowhere" / "flash")
-
-
 @pytest.mark.parametrize("name", ["qemu-cortex-m7", "host"])
 def test_boards_without_flash_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(
@@ -107,24 +101,3 @@ def test_a_copy_has_no_name_and_is_of_a_file_that_nobody_has(tmp_path: Path) -> 
             pass
     with pytest.raises(DiskError, match="No such file"), storage_module.copied(tmp_path / "none"):
         pass
-
-
-def test_who_has_the_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as it may take to end; the file is asked for twenty times a second."""
-    now, waits = [0.0], []
-
-    def sleep(seconds: float) -> None:
-        waits.append(seconds)
-        now[0] += seconds
-
-    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
-    monkeypatch.setattr(storage_module, "time", clock)
-    monkeypatch.setattr(storage_module, "PATIENCE_S", 0.12)
-    file = tmp_path / "flash"
-    file.touch()
-    with file.open("rb") as held, file.open("rb") as other:
-        storage_module.lock(held.fileno(), file)
-        assert waits == []
-        with pytest.raises(PortError):
-            storage_module.lock(other.fileno(), file)
-    assert waits == [0.05] * 3

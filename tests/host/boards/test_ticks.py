@@ -86,7 +86,7 @@ def test_a_board_that_falls_silent_is_lost(board: ScriptedInfer) -> None:
 
 
 def test_zeros_at_the_end_are_not_sent(board: ScriptedInfer) -> None:
-    """As the figures in docs/protocol.md have it: 12 bytes of a frame are not payload."""
+    """Beside its payload a frame has 12 bytes, as in docs/protocol.md."""
     dialect = load_dialect()
     sent: list[int] = []
     write = board.link.write

@@ -225,7 +225,7 @@ def test_a_step_that_the_board_names_is_of_the_environment() -> None:
     link.put(identity_message(State.FAULT))
     sentence = (
         r"script: a reward is not finite; state angle_rad 1e38, velocity_rad_s -8; "
-        r"action torque 0\.25; the environment gives it: mend it, or end its episodes before$"
+        r"action torque 0\.25; fix the environment, or end its episodes before$"
     )
     with pytest.raises(BrokenEnvironmentError, match=sentence):
         list(training.events())

@@ -13,7 +13,7 @@ from serial.tools import list_ports
 from rltools_host.boards import board_link
 from rltools_host.build import firmware
 from rltools_host.build.boards import POLICY_SLOT_BYTES, board_names, list_boards, load_board
-from rltools_host.checks.findings import SCRATCH_FLOATS
+from rltools_host.checks.memory import SCRATCH_FLOATS
 from rltools_host.commands import doctor
 from rltools_host.commands import firmware as firmware_command
 from rltools_host.commands.firmware import emulate, flash

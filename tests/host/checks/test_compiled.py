@@ -12,14 +12,10 @@ from programs import output_of
 from rltools_host.build.boards import load_board
 from rltools_host.build.description import Channel
 from rltools_host.checks import compiled
-from rltools_host.checks.findings import (
-    FAULT,
+from rltools_host.checks.findings import FAULT, CompiledRequest, Examination, Finding, Learning
+from rltools_host.checks.memory import (
     SCRATCH,
     SLOT,
-    CompiledRequest,
-    Examination,
-    Finding,
-    Learning,
     fits,
     parts_of,
     policy_fits,
@@ -40,7 +36,7 @@ FAULTS = (
     ("nan-reward", "finite", "the reward was nan after step 8, from place_m=", "divide"),
     ("range", "range", "place left its range -3 to 3 m in ", "widen the range"),
     ("deterministic", "deterministic", "gave other episodes, from reset() on", "RandomStream"),
-    ("hidden-state", "hidden-state", "goes on from its State differs", "list in State"),
+    ("hidden-state", "hidden-state", "resumed from its State differs", "list in State"),
     ("hidden-state", "influence", "influence each other", "keep in State"),
     ("incomplete-reset", "incomplete-reset", "reset() leaves speed_m_s as", "set every field"),
     ("idle-action", "idle-action", "brake changes neither", "leave it out"),
@@ -98,10 +94,10 @@ def test_a_good_environment_has_nothing_to_mend(
     found = examined(library, "", monkeypatch)
     assert found.findings == []
     assert len(found.passed) == 10
-    assert found.figures["steps"] == 2560
-    assert found.figures["episode_steps_mean"] == 40
-    assert found.figures["steps_per_s"] > 1000
-    assert found.figures["hidden"] == [16, 16]
+    assert found.figures.steps == 2560
+    assert found.figures.episode_steps_mean == 40
+    assert found.figures.steps_per_s > 1000
+    assert found.figures.hidden == [16, 16]
 
 
 def test_an_action_that_is_alike_at_both_ends_counts(
@@ -182,7 +178,7 @@ def test_what_does_not_return_is_a_finding(
 
 
 def test_memory_is_that_of_a_board() -> None:
-    """Of pendulum-td3 on a Cortex-M7, 431,504 and 229,556 bytes are linked."""
+    """Linked, pendulum-td3 on a Cortex-M7 has 431,504 and 229,556 bytes."""
     compiled_sizes = {"learner": 218112, "replay": 211080, "scratch": 74944, "policy": 18476}
     (sizes,) = with_code("TD3", [{"width": 0, **compiled_sizes}])
     parts = parts_of(load_board("qemu-cortex-m7"), sizes)

@@ -1,4 +1,4 @@
-"""What lies in a board's memories, in bytes that are counted by hand."""
+"""The content of a board's memories, in bytes that are counted by hand."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rltools_host.checks import findings
-from rltools_host.checks.findings import BoardFit
+from rltools_host.checks import memory
+from rltools_host.checks.memory import BoardFit
 from rltools_host.errors import BuildError
 
 made: Any = SimpleNamespace
@@ -21,7 +21,7 @@ SIZES = {
     "width": 64,
     "code": 108 * 1024,
 }
-CODE, STACK = SIZES["code"], findings.STACK_BYTES
+CODE, STACK = SIZES["code"], memory.STACK_BYTES
 
 
 def region(use: str, size: int = 100_000, step: int = 1, name: str = "RAM") -> Any:
@@ -42,13 +42,7 @@ def region(use: str, size: int = 100_000, step: int = 1, name: str = "RAM") -> A
     ],
 )
 def test_what_lies_in_a_memory(use: str, step: int, count: int) -> None:
-    assert findings.bytes_in(region(use, step=step), SIZES) == count
-
-
-def test_code_is_that_of_an_algorithm() -> None:
-    sizes = {"learner": 1}
-    assert findings.with_code("PPO", [sizes, {}]) == [{**sizes, "code": 131_072}, {"code": 131_072}]
-    assert findings.with_code("an algorithm of somebody's own", [{}]) == [{"code": 139_264}]
+    assert memory.bytes_in(region(use, step=step), SIZES) == count
 
 
 def board(name: str, size: int, programs: tuple[str, ...] = ("train",)) -> Any:
@@ -71,18 +65,16 @@ def test_boards_that_train_and_the_widest_layers_that_fit(monkeypatch: pytest.Mo
         board("other", 4000, ("infer",)),
         board("lacks", 4000),
     ]
-    monkeypatch.setattr(findings, "list_boards", lambda: boards)
-    monkeypatch.setattr(findings.cmake, "programs_of", lambda board: board.programs)
-    monkeypatch.setattr(findings.cmake, "TRAIN", "train")
+    monkeypatch.setattr(memory, "list_boards", lambda: boards)
+    monkeypatch.setattr(memory.cmake, "programs_of", lambda board: board.programs)
+    monkeypatch.setattr(memory.cmake, "TRAIN", "train")
     differences = {"large": {"A": -1000, "B": 100}}
+    monkeypatch.setattr(memory, "linked_differences", lambda board, *_: differences.get(board.name))
     monkeypatch.setattr(
-        findings, "linked_differences", lambda board, *_: differences.get(board.name)
-    )
-    monkeypatch.setattr(
-        findings.experiments, "lacking", lambda _, board: ["x"] if board.name == "lacks" else []
+        memory.experiments, "lacking", lambda _, board: ["x"] if board.name == "lacks" else []
     )
     wider = [{**SIZES, "learner": 1000 * factor, "width": 32 * factor} for factor in (1, 2, 4, 5)]
-    assert findings.fits("e", [SIZES, *wider]) == [
+    assert memory.fits("e", [SIZES, *wider]) == [
         BoardFit("large", "LARGE", {"A": 0.0, "B": 0.75}, 160, is_linked=True),
         BoardFit("small", "SMALL", {"A": 0.5, "B": 0.5}, 64),
         BoardFit("tiny", "TINY", {"A": 1000 / 999, "B": 0.5}, 0),
@@ -98,30 +90,18 @@ def test_firmware_that_is_younger_than_all_sources_is_looked_at(
     program = tmp_path / "e.elf"
     large, youngest = board("large", 4000), [0.0]
     usage = [{"name": "A", "used_bytes": 1500}, {"name": "B", "used_bytes": 150}]
-    monkeypatch.setattr(findings.firmware, "program_path", lambda *_: program)
-    monkeypatch.setattr(findings, "last_change_s", lambda: youngest[0])
-    monkeypatch.setattr(findings, "memory_usage", lambda *_: usage)
-    assert findings.linked_differences(large, "e", SIZES) is None, "there is none"
+    monkeypatch.setattr(memory.firmware, "program_path", lambda *_: program)
+    monkeypatch.setattr(memory, "last_change_s", lambda: youngest[0])
+    monkeypatch.setattr(memory, "memory_usage", lambda *_: usage)
+    assert memory.linked_differences(large, "e", SIZES) is None, "there is none"
     program.touch()
-    assert findings.linked_differences(large, "e", SIZES) == {"A": 500, "B": -50}
-    assert findings.parts_of(large, SIZES, {"A": 500, "B": -50}) == {"A": 0.375, "B": 0.375}
+    assert memory.linked_differences(large, "e", SIZES) == {"A": 500, "B": -50}
+    assert memory.parts_of(large, SIZES, {"A": 500, "B": -50}) == {"A": 0.375, "B": 0.375}
     with monkeypatch.context() as patch:
-        patch.setattr(findings, "memory_usage", refuse)
-        assert findings.linked_differences(large, "e", SIZES) is None, "it is too large"
+        patch.setattr(memory, "memory_usage", refuse)
+        assert memory.linked_differences(large, "e", SIZES) is None, "it is too large"
     youngest[0] = program.stat().st_mtime
-    assert findings.linked_differences(large, "e", SIZES) is None, "it may be of other sources"
+    assert memory.linked_differences(large, "e", SIZES) is None, "it may be of other sources"
     youngest[0] = 0.0
     large.toolchain.builder = "platformio"
-    assert findings.linked_differences(large, "e", SIZES) is None
-
-
-def test_a_memory_that_is_full_fits() -> None:
-    fit = BoardFit("b", "B", {"A": 1.0, "B": 0.1}, 64)
-    assert fit.document() == {
-        "board": "b",
-        "fits": True,
-        "memory": {"A": 1.0, "B": 0.1},
-        "linked": False,
-        "widest": 64,
-    }
-    assert not BoardFit("b", "B", {"A": 1.001, "B": 0.1}, 64).fits
+    assert memory.linked_differences(large, "e", SIZES) is None

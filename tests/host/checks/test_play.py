@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rltools_host.build.description import Channel
+from rltools_host.checks.findings import Figures
 from rltools_host.checks.rules import Play, RandomActions
 
 CHANNELS = (Channel("push", "N", -2.0, 1.0), Channel("gear", "low|middle|high", 0.0, 2.0))
@@ -43,11 +44,12 @@ def test_sums_are_those_of_all_rows() -> None:
     assert play.mean == pytest.approx(flat.mean(0), rel=1e-5)
     assert play.deviation == pytest.approx(flat.std(0), rel=1e-5)
     assert play.outside.tolist() == [int(((flat[:, 0] < -1) | (flat[:, 0] > 5)).sum()), 0]
-    figures = play.figures()
-    assert figures["steps"] == 200
-    assert figures["reward_mean"] == pytest.approx(rewards.mean())
-    assert figures["reward_std"] == pytest.approx(rewards.std())
-    assert (figures["episodes"], figures["terminated"]) == (5, 3)
-    assert figures["episode_steps_mean"] == 10
+    figures = Figures()
+    play.write(figures)
+    assert figures.steps == 200
+    assert figures.reward_mean == pytest.approx(rewards.mean())
+    assert figures.reward_std == pytest.approx(rewards.std())
+    assert (figures.episodes, figures.terminated) == (5, 3)
+    assert figures.episode_steps_mean == 10
     returns = rewards[:, 1].reshape(5, 10).sum(1)
-    assert figures["return_mean"] == pytest.approx(returns.mean())
+    assert figures.return_mean == pytest.approx(returns.mean())

@@ -25,12 +25,10 @@ from rltools_host.boards.transport import ProcessLink
 from rltools_host.build import firmware
 from rltools_host.build.boards import load_board
 from rltools_host.commands import adapt, cli
-from rltools_host.documents import LARGEST_U32
 from rltools_host.drones.fitting import fit as fitting
 from rltools_host.drones.fitting.fit import fit as fit_now
 from rltools_host.drones.fitting.log import read_log
 from rltools_host.drones.fitting.result import FitResult
-from rltools_host.drones.flight.airframes import Recipe
 from rltools_host.drones.flight.gate_result import GateResult, read_result
 from rltools_host.errors import (
     BoardMismatchError,
@@ -42,7 +40,6 @@ from rltools_host.errors import (
     PortError,
     RefusedError,
     RltError,
-    UnknownNameError,
     UsageError,
 )
 from rltools_host.policies.contract import EntryEnvelope
@@ -51,7 +48,7 @@ from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train as train_now
-from rltools_host.tree import TREE, command_line, near_path
+from rltools_host.tree import TREE, near_path
 from tcp_board import TcpBoard
 
 pytestmark = pytest.mark.usefixtures("storage")
@@ -93,8 +90,12 @@ def quick(
     monkeypatch: pytest.MonkeyPatch,
     trained: Callable[..., dict[str, Any]],
 ) -> None:
-    """Training of a moment, which teaches nothing; and one fit for all tests."""
-    if request.node.get_closest_marker("all"):
+    """Train for a moment, which teaches nothing, and fit once, except for the real thing."""
+    if request.function in (
+        test_on_the_emulated_flight_controller,
+        test_commands_that_are_not_of_this_flight,
+        test_a_board_that_another_command_holds,
+    ):
         return
     recipe = replace(adapt.QUICK, steps=STEPS)
     monkeypatch.setattr(adapt, "QUICK", recipe)
@@ -214,48 +215,17 @@ def test_commands_that_are_not_of_this_flight(
     assert not (tmp_path / "run").exists()
 
 
-def test_how_long_both_recipes_take_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapt, "QUICK", Recipe("a", 6_000_000, 1.5e6))
-    monkeypatch.setattr(adapt, "SLOW", Recipe("b", 12_000_000, 6e5))
-    text = "about {} s on an idle machine, {} s for a drone that turns slowly"
-    assert adapt.duration_text(None) == text.format(13, 29)
-    assert adapt.duration_text(3_000_000) == text.format(11, 14)
-
-
-def test_the_last_lines_say_what_to_do_next() -> None:
-    place = policy_board.PolicyPlace("host", "tcp:1:2", adapt.CONTRACT)
-    document = {"run": "runs/x", "reason": "staged", "seconds": {"total": 12.346}}
-    ends = [f"  run   {document['run']}", f"  next  {command_line('report', 'runs/x')}"]
-    assert adapt.closing_lines({**document, "activated": True}, place) == [
-        "12.35 s from the log to the confirmed policy",
-        *ends,
-    ]
-    keep, drop = place.trial_commands
-    assert ("confirm" in keep, "rollback" in drop, "--port tcp:1:2" in keep) == (True,) * 3
-    assert adapt.closing_lines({**document, "activated": False}, place) == [
-        "12.35 s from the log to the board, where it is staged",
-        f"  keep it:  {keep}",
-        f"  drop it:  {drop}",
-        *ends,
-    ]
-
-
 # -- what is refused before anything begins -------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("words", "error", "sentence"),
     [
-        (["--least", "1.5"], UsageError, "--least 1.5: a rate lies between 0 and 1"),
         (["--trial", "0"], UsageError, "--trial 0: give seconds above 0"),
         (["--no-confirm"], UsageError, "ends with this command, and the trial with it"),
-        (["--mass", "-1"], UsageError, "--mass -1"),
-        (["--rotor-x", "0.1"], UsageError, "--rotor-x and --rotor-y go together"),
-        (["--board", "hots"], UnknownNameError, "did you mean host"),
         (["--board", "crazyflie", "--no-confirm"], UsageError, "the pilot confirms the policy"),
         (["--port", "/dev/nothing"], PortError, "/dev/nothing"),
         (["--steps", "0"], UsageError, "steps=0"),
-        (["--seed", "-1"], UsageError, "seed=-1"),
     ],
 )
 def test_a_line_that_makes_no_sense(
@@ -271,6 +241,7 @@ def test_a_line_that_makes_no_sense(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.all
 def test_logs_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = LOG.read_text().splitlines()
     of_a_car = [line.rpartition(",")[0].rpartition(",")[0] for line in rows]
@@ -325,15 +296,6 @@ def test_a_policy_that_does_not_pass_is_not_pushed(
     assert not storage.exists()
 
 
-def test_another_seed_is_one_that_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(adapt, "train", train_now)
-    greatest = str(LARGEST_U32)
-    assert run_line(tmp_path / "run", "--seed", greatest) == GateError.exit_code
-    assert "train it with another --seed, as 0, or longer" in capsys.readouterr().err
-
-
 def interrupting(*_: Any, **__: Any) -> Any:
     raise KeyboardInterrupt
 
@@ -341,9 +303,24 @@ def interrupting(*_: Any, **__: Any) -> Any:
 @pytest.mark.parametrize(
     ("module", "name", "sentence"),
     [
-        (fitting, "fit", "interrupted in the step fit, nothing was pushed"),
-        (adapt, "fly_gate", "interrupted in the step gate, nothing was pushed; the policy is in"),
-        (Push, "carry_out", "interrupted before the trial: the board acts as before"),
+        pytest.param(
+            fitting,
+            "fit",
+            "interrupted in the step fit, nothing was pushed",
+            marks=pytest.mark.all,
+        ),
+        pytest.param(
+            adapt,
+            "fly_gate",
+            "interrupted in the step gate, nothing was pushed; the policy is in",
+            marks=pytest.mark.all,
+        ),
+        pytest.param(
+            Push,
+            "carry_out",
+            "interrupted before the trial: the board acts as before",
+            marks=pytest.mark.all,
+        ),
         (Push, "_verify", "interrupted; no policy acts"),
     ],
 )
@@ -367,6 +344,7 @@ def test_ctrl_c_in_each_step(
         assert RunFolder.open(tmp_path / "run").state == "finished"
 
 
+@pytest.mark.all
 def test_sigterm_in_training_leaves_a_run_that_goes_on(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -391,6 +369,7 @@ def test_sigterm_in_training_leaves_a_run_that_goes_on(
     assert (folder.state, folder.content.fitted is not None) == ("paused", True)
 
 
+@pytest.mark.all
 def test_a_board_that_is_lost_in_the_trial(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -415,6 +394,7 @@ def test_a_board_that_is_lost_in_the_trial(
     assert {slot["use"] for slot in found["slots"]} == {"empty"}
 
 
+@pytest.mark.all
 def test_a_disk_that_is_full_after_the_training(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -437,8 +417,8 @@ def test_a_board_that_another_command_holds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As a second adapt does, while the first one pushes: it ends, and its run stays."""
-    place = policy_board.PolicyPlace("host", contract=adapt.CONTRACT)
-    with policy_board.policy_session(place):
+    target = policy_board.PolicyTarget("host", contract=adapt.CONTRACT)
+    with policy_board.policy_session(target):
         code = run_line(tmp_path / "run", "--least", "0")
     assert code not in (0, RefusedError.exit_code, cli.INTERNAL_ERROR)
     error = capsys.readouterr().err

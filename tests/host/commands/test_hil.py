@@ -18,7 +18,7 @@ from rltools_host.boards.hil import HilRequest
 from rltools_host.boards.hil_inputs import make_inputs
 from rltools_host.boards.hil_result import HilResult
 from rltools_host.boards.parity import sha256_of
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import PushRequest, push
 from rltools_host.build.boards import emulated_boards, load_board
 from rltools_host.commands import cli
@@ -128,7 +128,7 @@ def test_wrong_requests(words: list[str], says: str, capsys: pytest.CaptureFixtu
 
 def with_policy(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The board keeps a policy, and what is started here counts as one that goes on."""
-    push(PushRequest(str(run), PolicyPlace("host")), lambda _: None)
+    push(PushRequest(str(run), PolicyTarget("host")), lambda _: None)
     monkeypatch.setattr(hil, "run_meant", lambda run, *_: run)
     real = policy_board.policy_session
     monkeypatch.setattr(hil, "policy_session", lambda place, *_: real(place))
@@ -148,14 +148,14 @@ def test_without_a_run_the_policy_of_the_board_counts(
 
 
 def host_result(run: Path) -> HilResult:
-    return hil.check_board(HilRequest(PolicyPlace("host"), str(run), 10, 10), lambda *_: None)
+    return hil.check_board(HilRequest(PolicyTarget("host"), str(run), 10, 10), lambda *_: None)
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, result: HilResult) -> None:
     """What every board gives, but for one that is lost; another cannot be started here."""
 
     def check_board(request: HilRequest, _: Callable[..., None]) -> HilResult:
-        name = request.place.board
+        name = request.target.board
         if name == "qemu-cortex-m4":
             raise LinkLostError("lost it")
         identity = dataclasses.replace(result.identity, counts_instructions=name != "host")

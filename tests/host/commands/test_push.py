@@ -27,7 +27,7 @@ from rltools_host.boards.board_link import STORAGE_VARIABLE
 from rltools_host.boards.file_transfer import FileClient
 from rltools_host.boards.messages import Action, Identity
 from rltools_host.boards.policies import PolicyClient
-from rltools_host.boards.policy_session import PolicyPlace, policy_session
+from rltools_host.boards.policy_session import PolicyTarget, policy_session
 from rltools_host.boards.push import PushRequest, push, roll_back
 from rltools_host.boards.session import BoardSession
 from rltools_host.boards.transport import Link, ProcessLink
@@ -56,7 +56,7 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("storage")
 
-HERE = PolicyPlace("host")
+HERE = PolicyTarget("host")
 Keys = ["board", "activated", "active_sha256", "slot", "reason", "entry", "assumed"]
 
 
@@ -81,11 +81,11 @@ def push_here(run: Path, **options: Any) -> pushing.PushResult:
     return push(PushRequest(str(run), HERE, **options), lambda _: None)
 
 
-def uses(place: PolicyPlace = HERE) -> list[str]:
+def uses(place: PolicyTarget = HERE) -> list[str]:
     return [slot["use"] for slot in list_policies(place)["slots"]]
 
 
-def active_of(place: PolicyPlace = HERE) -> str | None:
+def active_of(place: PolicyTarget = HERE) -> str | None:
     for slot in list_policies(place)["slots"]:
         if slot["use"] == "active":
             return str(slot["sha256"])
@@ -285,10 +285,10 @@ def test_a_board_that_is_killed_at_the_confirmation(
 
 
 def test_two_boards_do_not_share_a_storage(runs: list[Path], tcp_board: TcpBoard) -> None:
-    push(PushRequest(str(runs[0]), PolicyPlace("host", tcp_board.port)), lambda _: None)
+    push(PushRequest(str(runs[0]), PolicyTarget("host", tcp_board.port)), lambda _: None)
     with pytest.raises(PortError, match=r"storage\.bin is in use by another board"):
         uses()
-    assert uses(PolicyPlace("host", tcp_board.port)) == ["active", "empty"]
+    assert uses(PolicyTarget("host", tcp_board.port)) == ["active", "empty"]
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ def test_a_policy_for_another_board_is_not_sent(
     else:
         expected = 'is a "host" with system id 1 and component id 191, not '
     with pytest.raises(BoardMismatchError, match=expected):
-        push(PushRequest(str(runs[0]), PolicyPlace(name, tcp_board.port)), lambda _: None)
+        push(PushRequest(str(runs[0]), PolicyTarget(name, tcp_board.port)), lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -417,7 +417,7 @@ def test_an_armed_board_gets_nothing(runs: list[Path], monkeypatch: pytest.Monke
     push_here(runs[0])
 
     @contextlib.contextmanager
-    def armed_session(place: PolicyPlace) -> Iterator[tuple[BoardSession, Identity]]:
+    def armed_session(place: PolicyTarget) -> Iterator[tuple[BoardSession, Identity]]:
         with policy_session(place) as (session, identity):
             session.policies.arm(True)
             yield session, identity
@@ -481,7 +481,7 @@ def test_a_board_that_trains_takes_no_policies(runs: list[Path]) -> None:
         TcpBoard(program, {}) as board,
         pytest.raises(BoardMismatchError, match='runs the program "train", not "infer": leave out'),
     ):
-        push(PushRequest(str(runs[0]), PolicyPlace("host", board.port)), lambda _: None)
+        push(PushRequest(str(runs[0]), PolicyTarget("host", board.port)), lambda _: None)
 
 
 def test_a_board_of_policies_does_not_train(tcp_board: TcpBoard, tmp_path: Path) -> None:
@@ -502,7 +502,10 @@ def lose_a_layer(action: Action) -> Action:
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
-    [(flip_a_bit, "example 0, its action is [0-9a-f]{8}, here"), (lose_a_layer, "it has 2 layers")],
+    [
+        (flip_a_bit, "the action differs: example 0 gives [0-9a-f]{8}, here"),
+        (lose_a_layer, "the number of layers differs: example 0 runs through 2, here 3"),
+    ],
 )
 def test_other_bits_are_rolled_back(
     runs: list[Path], monkeypatch: pytest.MonkeyPatch, change: Any, sentence: str
@@ -529,7 +532,9 @@ def test_other_bits_in_a_hidden_layer_are_rolled_back(
         "layer_checksums",
         lambda self, values: (layers(self, values)[0] ^ 1, *layers(self, values)[1:]),
     )
-    with pytest.raises(VerificationError, match=r"example 0, layer 0 has .*; no policy acts"):
+    with pytest.raises(
+        VerificationError, match=r"layer 1 of 3 differs: example 0 .*; no policy acts"
+    ):
         push_here(runs[0])
     assert uses() == ["empty", "empty"]
 
@@ -550,7 +555,7 @@ def test_a_trial_that_ends_before_the_verification(runs: list[Path]) -> None:
 
 
 def test_ctrl_c_in_the_trial_rolls_back(runs: list[Path], tcp_board: TcpBoard) -> None:
-    place = PolicyPlace("host", tcp_board.port)
+    place = PolicyTarget("host", tcp_board.port)
     push(PushRequest(str(runs[0]), place), lambda _: None)
 
     def interrupt(line: str) -> None:
@@ -580,7 +585,7 @@ def test_left_in_trial_and_confirmed_later(
     keep, drop = lines[-2:]
     assert keep.endswith(f"rlt confirm --board host --port {tcp_board.port}")
     assert drop.endswith(f"rlt rollback --board host --port {tcp_board.port}")
-    assert uses(PolicyPlace("host", tcp_board.port)) == ["trial", "empty"]
+    assert uses(PolicyTarget("host", tcp_board.port)) == ["trial", "empty"]
     capsys.readouterr()
     assert cli.run(["push", str(runs[1]), *where]) == RefusedError.exit_code
     left = re.search(r"tries another policy, for ([\d.]+) s more", capsys.readouterr().err)
@@ -595,7 +600,7 @@ def test_left_in_trial_and_confirmed_later(
 def test_left_in_trial_and_dropped_when_its_time_is_over(
     runs: list[Path], tcp_board: TcpBoard, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = PolicyPlace("host", tcp_board.port)
+    place = PolicyTarget("host", tcp_board.port)
     push(PushRequest(str(runs[0]), place, 3.0, confirm=False), lambda _: None)
     wait_for(lambda: uses(place) == ["empty", "empty"], 60)
     capsys.readouterr()

@@ -1,4 +1,5 @@
-"""What is compiled of a task: named after its content, and of nothing that could be code."""
+"""The headers that are compiled of a task: named after their content, with no text that could be
+code."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 from msgspec.structs import force_setattr, replace
 
 from gymnasium_points import Point, WidePoint
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.build import experiments
 from rltools_host.documents import Unfit, typed
 from rltools_host.environments.headers import float_literal, headers_of, tile_rows
@@ -204,12 +205,12 @@ def test_a_contract_is_found_by_the_name_that_boards_have() -> None:
     first, second = headers_of(task()), headers_of(task(WidePoint()))
     headers_of(task(name="task-two")).write()
     first.write()
-    assert PolicyPlace("host", None, "gym-task").contract == first.contract
+    assert PolicyTarget("host", None, "gym-task").contract == first.contract
     second.write()
     with pytest.raises(UsageError, match="2 tasks have a contract gym-task: name one of them, gym"):
-        PolicyPlace("host", None, "gym-task")
+        PolicyTarget("host", None, "gym-task")
     for each in (first, second):
-        assert PolicyPlace("host", None, each.contract).contract == each.contract
+        assert PolicyTarget("host", None, each.contract).contract == each.contract
         assert experiments.own_name(each.contract) == "gym-task"
-    assert PolicyPlace("host", None, "pendulum").contract == "pendulum"
+    assert PolicyTarget("host", None, "pendulum").contract == "pendulum"
     assert experiments.own_name("pendulum") == "pendulum"

@@ -1,4 +1,4 @@
-"""Which environments there are, and what is said where one cannot be had."""
+"""The environments of the core, their libraries and their settings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from rltools_host.build import catalog, tools
+from rltools_host.build import catalog
 from rltools_host.build.catalog import find_environment, list_environments
 from rltools_host.build.description import Parameter
 from rltools_host.environments import library
-from rltools_host.errors import BuildError, MissingToolError, UnknownNameError, UsageError
+from rltools_host.errors import BuildError, UnknownNameError, UsageError
 
 PENDULUM = find_environment("Pendulum-v1")
 
@@ -52,26 +52,10 @@ def test_a_new_header_appears_by_itself(project: Path) -> None:
     assert (motor.library, motor.requirements) == ("environment-brushed-motor", ("hosted",))
 
 
-def test_an_unknown_name_is_one_sentence() -> None:
-    with pytest.raises(UnknownNameError, match=r'^unknown environment "Pendulm-v1": did you mean'):
-        find_environment("Pendulm-v1")
-
-
 def test_a_header_that_says_what_is_not_compiled_is_refused() -> None:
     other = catalog.Environment("Pendulum-v1", PENDULUM.header, 300)
     with pytest.raises(BuildError, match="with 300 steps an episode, and its compiled code"):
         library.loaded(other, False)
-
-
-def test_an_installation_that_fails_names_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = catalog.Environment("Ant-v4", find_environment("Ant-v4").header, 998)
-
-    def fail(_: str) -> None:
-        raise MissingToolError("pip could not install it: check the network")
-
-    monkeypatch.setattr(tools, "ensure_group", fail)
-    with pytest.raises(MissingToolError, match=r"^Ant-v4 needs mujoco: pip could not install it"):
-        library.loaded(environment, False)
 
 
 SETTINGS = (
@@ -95,11 +79,8 @@ def test_settings_reach_their_bounds(name: str, value: float) -> None:
     ("name", "value", "sentence"),
     [
         ("mass_kg", 0.2499, r"mass_kg=0.2499 is out of bounds: choose a number from 0.25 to 4 kg"),
-        ("mass_kg", 4.01, r"to 4 kg \(Of the body\)$"),
         ("mass_kg", math.nan, r"mass_kg=nan is out of bounds"),
-        ("mass_kg", "1", r"mass_kg='1': give a number"),
         ("table", 1.5, r"table=1.5 is not a whole number"),
-        ("table", 8, r"from 0 to 7 \(Which airframe\)$"),
         ("tabel", 1, r'unknown setting of a drone "tabel": did you mean table'),
     ],
 )

@@ -65,7 +65,7 @@ def test_a_player_hands_on_what_is_allowed() -> None:
 
 
 def corridor(mask: Any, since: int = 0) -> type[Corridor]:
-    """Whose info is {} or has this mask, from step `since` on."""
+    """Return a class of corridors whose info is {} or has this mask, from step `since` on."""
 
     class Other(Corridor):
         steps = 0
@@ -88,7 +88,7 @@ def corridor(mask: Any, since: int = 0) -> type[Corridor]:
 
 
 WRONG = [
-    (np.ones(4, np.int8), "shape (4,) and type int8, and the task has 3 choices: give (3,) in"),
+    (np.ones(4, np.int8), "shape (4,) and type int8, and the task has 3 choices: return (3,) "),
     (np.ones(3, np.float32), "shape (3,) and type float32, and the task has 3 choices"),
     ("yes", "of shape () and type <U3, and the task has 3 choices"),
     (np.array([0, 2, 1], np.int8), "with a number that is neither 0 nor 1"),
@@ -100,11 +100,13 @@ WRONG = [
 def test_a_first_mask_that_is_none_is_refused(mask: Any, sentence: str) -> None:
     with pytest.raises(UsageError, match=re.escape(sentence)) as raised:
         begin(corridor(mask), REQUEST, None, PlayState())
-    assert str(raised.value).startswith("corridor cannot be learnt: reset gave info")
+    assert str(raised.value).startswith("corridor cannot be trained: reset returned info")
 
 
 @pytest.mark.parametrize(
-    ("mask", "sentence"), [*WRONG, (None, "step gave no info")], ids=lambda value: str(value)[:20]
+    ("mask", "sentence"),
+    [*WRONG, (None, "step returned no info")],
+    ids=lambda value: str(value)[:20],
 )
 def test_a_later_mask_that_is_none_ends_the_run(mask: Any, sentence: str) -> None:
     state = PlayState()
@@ -114,7 +116,7 @@ def test_a_later_mask_that_is_none_ends_the_run(mask: Any, sentence: str) -> Non
     assert sentence in state.faults().given_up
     assert "at observation (" in state.faults().given_up
     assert player.reset(0, 1)[0] == OVER  # nor does it begin again
-    assert "reset gave" in state.faults().given_up
+    assert "reset returned" in state.faults().given_up
 
 
 def test_a_mask_that_only_a_step_gives_ends_the_run() -> None:
@@ -126,7 +128,9 @@ def test_a_mask_that_only_a_step_gives_ends_the_run() -> None:
     found, player = begin(Late, REQUEST, None, state)
     assert not found.has_masks
     assert player.step(0, STAY)[0] == OVER
-    assert 'step gave info["action_mask"], and the first reset did not' in state.faults().given_up
+    assert (
+        'step returned info["action_mask"], and the first reset did not' in state.faults().given_up
+    )
 
 
 def test_the_end_of_an_episode_may_allow_nothing() -> None:
@@ -159,9 +163,7 @@ def test_names_that_are_no_masks_are_refused() -> None:
     with pytest.raises(UsageError, match='"which_way_to_go_now:back", which has more than 23'):
         task(Corridor(), channels=long)
     accented = {"actions": [{"name": "é" * 11, "choices": ["a", "b", "c"]}]}
-    with pytest.raises(
-        UsageError, match=r'"é{11}:a", which has more than 23 bytes: give the action'
-    ):
+    with pytest.raises(UsageError, match=r'"é{11}:a", which has more than 23 bytes: choose'):
         task(Corridor(), channels=accented)  # 13 characters, 24 bytes of UTF-8
     with pytest.raises(UsageError, match="its observation action_0:0 is a mask, too"):
         task(Corridor(), channels={"observations": ["action_0:0"]})
@@ -172,7 +174,7 @@ def test_a_run_goes_on_with_masks_alone() -> None:
         def reset(self, **options: Any) -> Any:
             return super().reset(**options)[0], {}
 
-    with pytest.raises(BoardMismatchError, match="here, and gave a mask in the run"):
+    with pytest.raises(BoardMismatchError, match="here, and a mask in the run"):
         begin(Without, REQUEST, task(Corridor()), PlayState())
 
 
@@ -190,7 +192,7 @@ def test_the_nearest_choice_that_is_allowed_stands_for_a_forbidden_one() -> None
 
 def test_check_keeps_to_the_masks(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["check", f"gym:{FILE}:TwoChoicesCorridor"]) == 0, capsys.readouterr().out
-    assert "learnt by ppo" in capsys.readouterr().out
+    assert "learned by ppo" in capsys.readouterr().out
 
 
 def test_check_names_a_mask_that_is_none(

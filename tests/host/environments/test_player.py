@@ -1,4 +1,4 @@
-"""Episodes in Python: what is counted, what is begun anew, and when it is given up."""
+"""Episodes in Python: what is counted, what is begun again, and when it is given up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rltools_host.environments.player import (
     EVALUATION_SLOT,
     LOST,
     MANY,
-    MOST_IN_A_ROW,
+    MAX_IN_A_ROW,
     OVER,
     ActionSpace,
     Player,
@@ -69,15 +69,11 @@ def result(observation: Any = (0.0, 0.0), reward: Any = 0.0) -> Any:
     ("fault", "sentence"),
     [
         (ValueError("a\n b"), "step raised ValueError: a b"),
-        (KeyError(), "step raised KeyError"),
         (RuntimeError("x" * 300), "step raised RuntimeError: " + "x" * 186 + "…"),
-        (result((0.0, np.nan)), "step gave an observation with a number that is not finite"),
-        (result((0.0, 1e300)), "step gave an observation with a number that is not finite"),
-        (result((0.0,)), "step gave an observation of shape (1,), and its space has (2,)"),
-        (result(reward=np.inf), "step gave the reward inf, which is not a finite number"),
-        (result(reward=1e300), "step gave the reward 1e+300, which no float of 32 bits holds"),
-        (result(reward=None), "step raised TypeError: float() argument must be"),
-        (result("ab"), "step raised ValueError: could not convert"),
+        (result((0.0, np.nan)), "step returned an observation that is not finite"),
+        (result((0.0,)), "step returned an observation of shape (1,), and its space has (2,)"),
+        (result(reward=np.inf), "step returned the reward inf, which is not finite"),
+        (result(reward=1e300), "step returned the reward 1e+300, which exceeds 32-bit floats"),
         ((1, 2), "step raised ValueError: not enough values to unpack"),
     ],
 )
@@ -111,16 +107,16 @@ def test_a_reset_that_fails_is_tried_once_more_in_a_new_environment(player: Play
 def test_faults_in_a_row_end_it(player: Player) -> None:
     player.reset(0, 1)
     Faulty.faults = [ValueError("no")] * 100
-    answers = [player.step(0, PUSH)[0] for _ in range(MOST_IN_A_ROW)]
-    assert answers == [LOST] * (MOST_IN_A_ROW - 1) + [OVER]
-    assert player.faults.given_up.startswith(f"the environment failed {MOST_IN_A_ROW} times in a")
+    answers = [player.step(0, PUSH)[0] for _ in range(MAX_IN_A_ROW)]
+    assert answers == [LOST] * (MAX_IN_A_ROW - 1) + [OVER]
+    assert player.faults.given_up.startswith(f"the environment failed {MAX_IN_A_ROW} times in a")
 
 
-def test_a_good_step_between_begins_the_row_anew(player: Player) -> None:
+def test_a_good_step_between_begins_the_row_again(player: Player) -> None:
     player.reset(0, 1)
     for _ in range(4):
-        Faulty.faults = [ValueError("no")] * (MOST_IN_A_ROW - 1)
-        assert {player.step(0, PUSH)[0] for _ in range(MOST_IN_A_ROW - 1)} == {LOST}
+        Faulty.faults = [ValueError("no")] * (MAX_IN_A_ROW - 1)
+        assert {player.step(0, PUSH)[0] for _ in range(MAX_IN_A_ROW - 1)} == {LOST}
         assert player.step(0, PUSH)[0] == DONE
 
 
@@ -134,7 +130,7 @@ def test_a_large_share_of_faults_ends_it(player: Player) -> None:
     assert player.faults.given_up.startswith(f"the environment failed in {MANY} of {2 * MANY - 1} ")
 
 
-def test_few_faults_in_many_steps_do_not_end_it(player: Player) -> None:
+def test_a_small_share_of_faults_in_many_steps_does_not_end_it(player: Player) -> None:
     player.reset(0, 1)
     for _ in range(3 * MANY):
         Faulty.faults = [ValueError("no"), *[None] * 10]

@@ -1,4 +1,4 @@
-"""What a task is, from spaces and tables; what cannot be learnt is one sentence."""
+"""A task from spaces and tables; what cannot be learned is refused."""
 
 from __future__ import annotations
 
@@ -86,16 +86,10 @@ def test_the_algorithm_is_one_that_learns_the_actions() -> None:
     ("space", "options", "sentence"),
     [
         (MultiDiscrete([2, 2]), {"algorithm": "dqn"}, "which dqn does not learn: choose .* ppo"),
-        (Discrete(2), {"algorithm": "td3"}, "which td3 does not learn: choose .* dqn or ppo"),
         (BOX, {"algorithm": "dqn"}, "a Box as its action space, which dqn does not learn"),
-        (BOX, {"algorithm": "distillation"}, "distillation does not learn: choose .* ppo, sac or"),
         (Discrete(2), {"choices": ["a"]}, r"actions\[0\] chooses from 2, give a list of as many"),
-        (Discrete(2), {"choices": ["a", "b", "c"]}, "chooses from 2, give a list of as many"),
-        (Discrete(2), {"choices": "ab"}, "chooses from 2, give a list of as many"),
-        (Discrete(2), {"choices": ["a", "a"]}, "has a name with a bar, or one twice"),
         (Discrete(2), {"choices": ["a|b", "c"]}, "has a name with a bar, or one twice"),
         (Discrete(2), {"choices": ["a", 'b"']}, "a choice of actions.*plain text of 1 to 23"),
-        (Discrete(2), {"choices": ["a", "b"], "minimum": 0}, 'has "minimum", and known are'),
         (BOX, {"algorithm": "ppo", "choices": ["a", "b"]}, 'has "choices", and known are'),
         (BOX, {"algorithm": "ppo", "unit": "a|b"}, "has a bar: leave it out"),
     ],
@@ -185,13 +179,6 @@ def test_what_nobody_states_is_said_in_a_line_each() -> None:
     assert (stated.observations[1].minimum, stated.observations[1].maximum) == (-5e6, 1.0)
 
 
-def test_what_is_given_may_be_all_that_its_bounds_allow() -> None:
-    for interval_us in (1, 123, 600_000_000):
-        assert task(channels={"step_interval_us": interval_us}).step_interval_us == interval_us
-    for steps in (1, 2**31 - 1):
-        assert task(episode_steps=steps).episode_steps == steps
-
-
 def test_an_environment_can_have_its_own_table_of_channels() -> None:
     own = {"actions": [{"name": "force", "unit": "N"}], "step_interval_us": 456}
     environment = spaces(
@@ -263,7 +250,7 @@ UNBOUNDED = Box(-INFINITE, INFINITE, (1,))
     ("environment", "sentence"),
     [
         (spaces(Dict({"a": BOX}), BOX), "has a Dict as its observation space.*FlattenObservation"),
-        (spaces(BOX, UNBOUNDED), r"no bounds for action 0 \(-inf to inf\): give its Box a finite"),
+        (spaces(BOX, UNBOUNDED), r"no bounds for action 0 \(-inf to inf\): set a finite"),
         (spaces(None, BOX), "has no observation space"),
     ],
 )
@@ -276,34 +263,23 @@ def test_a_space_that_cannot_be_learnt_is_named(environment: Any, sentence: str)
     ("options", "sentence"),
     [
         ({"algorithm": "sca"}, 'unknown algorithm "sca": did you mean sac'),
-        ({"hidden": ()}, "hidden layers"),
         ({"hidden": (64, 0)}, 'hidden layers "64,0": give one to eight widths from 1 to 4096'),
         ({"environments": 0}, "environments=0: give a whole number from 1 to 1024"),
-        ({"sizes": {"batch_size": 0}}, "batch_size=0: give a whole number from 1"),
         (
             {"algorithm": "ppo", "sizes": {"batch_size": 100}},
             "batch_size=100 does not divide the 2048 rows",
         ),
         ({"episode_steps": -1}, "episode_steps=-1"),
-        ({"name": "..."}, 'name "...": letters, digits'),
         ({"name": 'a"b'}, 'name "a"b": letters, digits'),
         (
             {"channels": {"observation": []}},
             'unknown key "observation", and known are observations',
         ),
-        ({"channels": []}, "channels: an object with"),
         ({"channels": {"observations": ["a"]}}, "observations has 1 entries, .* 2 elements"),
-        ({"channels": {"observations": "ab"}}, "observations has no entries"),
-        ({"channels": {"observations": ["a", 3]}}, r"observations\[1\] is neither a name nor"),
-        ({"channels": {"observations": ["a", "b" * 24]}}, "plain text of 1 to 23"),
         ({"channels": {"observations": ["a", 'b"']}}, "plain text of 1 to 23"),
-        ({"channels": {"actions": [{"unit": "newton meters per radian"}]}}, "text of 1 to 15"),
         ({"channels": {"actions": [{"minimum": 0}]}}, '"minimum", .* range is its space'),
         ({"channels": {"observations": ["a", {"minimum": 2}]}}, "no range: minimum must be below"),
-        ({"channels": {"observations": ["a", {"maximum": float("inf")}]}}, "no range"),
-        ({"channels": {"step_interval_us": 0.5}}, "step_interval_us is 0.5, not a whole number"),
         ({"channels": {"step_interval_us": 0}}, "step_interval_us is 0, .* from 1 to 600,000,000"),
-        ({"channels": {"step_interval_us": True}}, "step_interval_us is True, not a whole number"),
         (
             {"channels": {"step_interval_us": 86_400_000_000}},
             "says that a step takes 86400 s, and a policy's takes 600 s at most: state",
@@ -331,9 +307,6 @@ def test_a_picture_is_that_of_the_environments_metadata(given: Any) -> None:
     ("given", "reason"),
     [
         (3, "it is not a list of shapes"),
-        ([3], "it is not a list of shapes"),
-        ([CIRCLE[:2]], "it is not a list of shapes"),
-        ([(*CIRCLE[:2], 0.1)], "it is not a list of shapes"),
         ([VIEW, ("cube", *CIRCLE[1:])], "cube"),
         ([VIEW, (*CIRCLE[:2], "speed, 0, 0.1")], "speed"),
     ],

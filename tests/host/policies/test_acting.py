@@ -11,7 +11,7 @@ import pytest
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from rltools_host.boards.hil import HilRequest, check_board, require_parity
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import PushRequest, push
 from rltools_host.build import experiments
 from rltools_host.build.description import Channel, shapes
@@ -102,7 +102,7 @@ def run(tmp_path: Path, storage: Path) -> Path:
 
 
 def test_pushed_to_the_board_of_the_environment_within(run: Path, image: PolicyImage) -> None:
-    outcome = push(PushRequest(str(run), PolicyPlace("host")), lambda _: None)
+    outcome = push(PushRequest(str(run), PolicyTarget("host")), lambda _: None)
     assert outcome.activated
     assert outcome.active_sha256 == image.sha256
 
@@ -121,7 +121,7 @@ def test_the_board_gives_the_policy_its_last_actions_and_sums(
 ) -> None:
     run = make_policy_run(tmp_path / sample, sample_images()[sample])
     result = check_board(
-        HilRequest(PolicyPlace("host", contract=contract), str(run), 20, 40), lambda *_: None
+        HilRequest(PolicyTarget("host", contract=contract), str(run), 20, 40), lambda *_: None
     )
     require_parity(result)
     assert result.parity.ticks.checked > 70
@@ -133,7 +133,7 @@ def test_a_policy_for_other_observations_is_refused(tmp_path: Path) -> None:
     other = patched(sample_images()["remembering_pendulum"], NAME_OFFSET, "24s", name)
     path = make_policy_run(tmp_path / "other", other)
     with pytest.raises(BoardMismatchError, match=r'observation 0 is "cos_angle".* "another"'):
-        push(PushRequest(str(path), PolicyPlace("host")), lambda _: None)
+        push(PushRequest(str(path), PolicyTarget("host")), lambda _: None)
 
 
 @pytest.mark.usefixtures("run")
@@ -142,7 +142,7 @@ def test_older_actions_than_a_board_keeps_are_refused(tmp_path: Path) -> None:
     long = patched(sample_images()["remembering_pendulum"], NAME_OFFSET + 4 * 48, "24s", name)
     path = make_policy_run(tmp_path / "long", long)
     with pytest.raises(RefusedError, match="history_too_long: asks for older actions than are"):
-        push(PushRequest(str(path), PolicyPlace("host")), lambda _: None)
+        push(PushRequest(str(path), PolicyTarget("host")), lambda _: None)
 
 
 # -- evaluation and export -------------------------------------------------------------------------

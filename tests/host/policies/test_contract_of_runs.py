@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from policy_run import make_policy_run
-from rltools_host.boards.policy_session import place_of_run
+from rltools_host.boards.policy_session import target_of_run
 from rltools_host.build import experiments
 from rltools_host.errors import DamagedFileError, UsageError
 
@@ -23,22 +23,22 @@ def run_with(path: Path, document: Mapping[str, Any]) -> str:
 
 def test_a_run_states_its_contract(tmp_path: Path) -> None:
     run = run_with(tmp_path / "run", {"experiment": "quadrotor-ppo", "contract": "quadrotor"})
-    assert place_of_run(run, "all-emulated", None, None).contract == "quadrotor"
-    assert place_of_run(run, "host", None, "pendulum").contract == "pendulum", "who asks, gets it"
+    assert target_of_run(run, "all-emulated", None, None).contract == "quadrotor"
+    assert target_of_run(run, "host", None, "pendulum").contract == "pendulum", "who asks, gets it"
 
 
 def test_no_board_can_be_built_for_it(tmp_path: Path) -> None:
     run = run_with(tmp_path / "run", {"experiment": "ant-ppo", "contract": None})
     with pytest.raises(UsageError, match="of ant-ppo, whose environment has channels of its own"):
-        place_of_run(run, "host", None, None)
-    assert place_of_run(run, "teensy41", "/dev/ttyACM0", None).port, "what is there is not built"
-    assert place_of_run(run, "crazyflie", None, None).is_crazyflie
+        target_of_run(run, "host", None, None)
+    assert target_of_run(run, "teensy41", "/dev/ttyACM0", None).port, "what is there is not built"
+    assert target_of_run(run, "crazyflie", None, None).is_crazyflie
 
 
 def test_a_contract_that_is_no_name(tmp_path: Path) -> None:
     run = run_with(tmp_path / "run", {"experiment": "x", "contract": "../../x"})
     with pytest.raises(DamagedFileError, match="contract: Expected `str` matching regex"):
-        place_of_run(run, "host", None, None)
+        target_of_run(run, "host", None, None)
 
 
 def test_the_contract_of_each_experiment_here() -> None:

@@ -15,7 +15,7 @@ from policy_samples import patched, sample_images
 from programs import output_of
 from quadrotor_policies import assert_acts_as_here
 from rltools_host.boards.hil import HilRequest, check_board, require_parity
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.commands import cli
 from rltools_host.errors import RltError, VerificationError
 from rltools_host.policies import episodes
@@ -131,7 +131,7 @@ def test_another_hidden_weight_is_not_reproduced(pendulum: PolicyImage) -> None:
 )
 def test_a_board_moves_the_state_on_and_ends_it(sample: str, contract: str, tmp_path: Path) -> None:
     run = make_policy_run(tmp_path / sample, sample_images()[sample])
-    place = PolicyPlace("host", contract=contract)
+    place = PolicyTarget("host", contract=contract)
     result = check_board(HilRequest(place, str(run), 20, 40), lambda *_: None)
     require_parity(result)
     assert result.parity.ticks.checked > 70

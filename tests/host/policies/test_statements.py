@@ -17,7 +17,7 @@ from foreign_runs import make_foreign_run, pendulum_task
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from rltools_host.boards.messages import POLICY_REASONS
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import Push, PushRequest, PushResult
 from rltools_host.boards.session import BoardSession
 from rltools_host.build.cmake import load_dialect
@@ -199,7 +199,7 @@ def test_earlier_firmware_that_calls_an_image_malformed_is_explained(flags: int)
     board.refuses = (0, list(POLICY_REASONS).index("malformed"))
     image = parse_policy(assumed(sample_images()["relu"], flags))
     identity: Any = SimpleNamespace(fingerprint=image.contract.checksum, revision="6d6c5000")
-    request, session = PushRequest("run", PolicyPlace("host")), BoardSession(board.connection)
+    request, session = PushRequest("run", PolicyTarget("host")), BoardSession(board.connection)
     push = Push(request, image, session, identity, PushResult("host"))
     with pytest.raises(RefusedError) as caught:
         push.carry_out(lambda _: None, None)

@@ -18,7 +18,7 @@ import numpy as np
 
 from rltools_host.boards.observations import TickLoop
 from rltools_host.boards.policies import PolicyClient
-from rltools_host.boards.policy_session import PolicyPlace, policy_session
+from rltools_host.boards.policy_session import PolicyTarget, policy_session
 from rltools_host.boards.push import LONGEST_TRIAL_S, Push, PushRequest, PushResult, Say
 from rltools_host.drones.flight.disturbances import TICKS_A_S, TRIAL, Disturbances, DisturbedLink
 from rltools_host.drones.flight.gate import Gate, hover_rule
@@ -67,7 +67,7 @@ class FlyRequest:
     the number of an episode of `seed`."""
 
     run: str
-    place: PolicyPlace
+    target: PolicyTarget
     rule: Rule = field(default_factory=hover_rule)
     seed: int = 0
     start: int = 0
@@ -137,7 +137,7 @@ class BoardFlight:
         say: Say,
     ) -> None:
         self.result = LoopResult(
-            request.place.board,
+            request.target.board,
             request.run,
             image.experiment,
             image.sha256,
@@ -229,10 +229,10 @@ def fly_over_board(
     image = read_leaving_policy(request.run, request.which, say)
     check_policy(image)
     image.verify()
-    board = request.place.described_board()
-    push = PushRequest(request.run, request.place, request.trial_limit_s)
+    board = request.target.described_board()
+    push = PushRequest(request.run, request.target, request.trial_limit_s)
     outcome = PushResult(board.name)
-    with policy_session(request.place) as (session, identity):
+    with policy_session(request.target) as (session, identity):
         flight = BoardFlight(request, image, session.policies, watcher, say)
 
         flight.result.counts_instructions = identity.counts_instructions

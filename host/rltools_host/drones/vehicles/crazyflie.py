@@ -19,7 +19,7 @@ from rltools_host.boards.messages import (
     text_of_number,
 )
 from rltools_host.boards.policies import Slots
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import (
     BoardPolicies,
     PushRequest,
@@ -146,7 +146,7 @@ def refusal(values: Values, image: PolicyImage) -> str:
 
 
 @contextlib.contextmanager
-def connected(place: PolicyPlace) -> Iterator[CrazyflieApp]:
+def connected(place: PolicyTarget) -> Iterator[CrazyflieApp]:
     link = CrazyflieLink(place.port, LOGGED, (SUPERVISOR,))
     with contextlib.closing(link):
         yield CrazyflieApp(link)
@@ -167,7 +167,7 @@ def check_push(request: PushRequest) -> None:
 def push(request: PushRequest, say: Say, progress: Progress | None = None) -> PushResult:
     """Upload and stage a run's policy; raise an RltError where it is not staged."""
     check_push(request)
-    place, trial_s = request.place, request.trial_s
+    place, trial_s = request.target, request.trial_s
     with reported(place.board) as outcome:
         image = read_leaving_policy(request.run, request.which, say)
         image.verify()
@@ -205,7 +205,7 @@ def take(outcome: PushResult, app: CrazyflieApp, values: Values) -> None:
     outcome.slot = 0 if image else None
 
 
-def confirm(place: PolicyPlace) -> PushResult:
+def confirm(place: PolicyTarget) -> PushResult:
     """Keep the policy that has flown."""
     with reported(place.board) as outcome, connected(place) as app:
         before = app.grounded()
@@ -222,7 +222,7 @@ def confirm(place: PolicyPlace) -> PushResult:
     return outcome
 
 
-def roll_back(place: PolicyPlace) -> PushResult:
+def roll_back(place: PolicyTarget) -> PushResult:
     """Give up the pushed policy: on trial, staged, or confirmed."""
     with reported(place.board) as outcome, connected(place) as app:
         before = app.grounded()
@@ -236,7 +236,7 @@ def roll_back(place: PolicyPlace) -> PushResult:
     return outcome
 
 
-def policies_on(place: PolicyPlace, reads_acting: bool = False) -> BoardPolicies:
+def policies_on(place: PolicyTarget, reads_acting: bool = False) -> BoardPolicies:
     """Return the policies that it has. The image is read in any case."""
     with connected(place) as app:
         values = app.link.values()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import LONGEST_TRIAL_S
 from rltools_host.drones.flight.disturbances import Disturbances, Fault
 from rltools_host.drones.flight.gate import load_gate
@@ -15,7 +15,7 @@ from rltools_host.drones.flight.in_the_loop import CONTRACT, FlyRequest, rule_of
 from rltools_host.drones.flight.simulator import flight_library
 from rltools_host.errors import UsageError
 
-HERE = PolicyPlace("host", None, CONTRACT)
+HERE = PolicyTarget("host", None, CONTRACT)
 
 
 def request_for(seconds: float = 1.0, **fields: Any) -> FlyRequest:

@@ -17,7 +17,7 @@ from policy_run import make_policy_run
 from quadrotor_policies import constant_policy, controller, image_of, recurrent_controller
 from rltools_host.boards import policy_session as policy_board
 from rltools_host.boards.board_link import STORAGE_VARIABLE
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import PushRequest, push
 from rltools_host.boards.transport import ProcessLink
 from rltools_host.build import firmware
@@ -28,14 +28,13 @@ from rltools_host.drones.flight.disturbances import Disturbances, Fault
 from rltools_host.drones.flight.gate import load_gate
 from rltools_host.drones.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
 from rltools_host.drones.flight.loop import Answer, BoardPilot, Trace
-from rltools_host.drones.flight.result import TIME_OVER, LoopResult, lines
+from rltools_host.drones.flight.result import LoopResult, lines
 from rltools_host.drones.flight.simulator import flight_library, fly
 from rltools_host.errors import (
     BoardMismatchError,
     FlightError,
     Interrupted,
     LinkLostError,
-    RefusedError,
     UsageError,
     VerificationError,
 )
@@ -45,7 +44,7 @@ from tcp_board import TcpBoard
 
 pytestmark = pytest.mark.usefixtures("storage")
 
-HERE = PolicyPlace("host", None, CONTRACT)
+HERE = PolicyTarget("host", None, CONTRACT)
 STILL = {"start_share": 0.0}  # it begins at hover at the target
 TILTED = {"start_share": 1.0, "start_tilt": 20.0, "start_position": 0.2, "start_rate": 0.5}
 
@@ -60,12 +59,12 @@ class Watcher:
 
 
 @pytest.fixture
-def tcp_board(storage: Path) -> Iterator[PolicyPlace]:
+def tcp_board(storage: Path) -> Iterator[PolicyTarget]:
     """One that goes on when a command has ended."""
     program = firmware.build_firmware(load_board("host"), CONTRACT, "infer")
     storage.parent.mkdir()
     with TcpBoard(program, {STORAGE_VARIABLE: str(storage)}) as board:
-        yield PolicyPlace("host", board.port, CONTRACT)
+        yield PolicyTarget("host", board.port, CONTRACT)
 
 
 @pytest.fixture
@@ -79,23 +78,23 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return make_policy_run(tmp_path / "either", request.param())
 
 
-def request_of(run: Path, place: PolicyPlace = HERE, **fields: Any) -> FlyRequest:
+def request_of(run: Path, place: PolicyTarget = HERE, **fields: Any) -> FlyRequest:
     rule = rule_of(fields.pop("seconds", 1.0))
     return FlyRequest(str(run), place, rule, **{"settings": STILL, **fields})
 
 
-def fly_here(run: Path, place: PolicyPlace = HERE, **fields: Any) -> LoopResult:
+def fly_here(run: Path, place: PolicyTarget = HERE, **fields: Any) -> LoopResult:
     return fly_over_board(request_of(run, place, **fields), lambda _: None, Watcher())
 
 
-def failed(run: Path, place: PolicyPlace = HERE, **fields: Any) -> tuple[str, dict[str, Any]]:
+def failed(run: Path, place: PolicyTarget = HERE, **fields: Any) -> tuple[str, dict[str, Any]]:
     """The sentence and the document of a flight that is no success."""
     with pytest.raises(FlightError) as caught:
         fly_here(run, place, **fields)
     return str(caught.value), caught.value.details
 
 
-def uses(place: PolicyPlace) -> list[tuple[str, str | None]]:
+def uses(place: PolicyTarget) -> list[tuple[str, str | None]]:
     return [(slot["use"], slot.get("sha256")) for slot in list_policies(place)["slots"]]
 
 
@@ -284,21 +283,7 @@ def test_the_policy_acts_again_when_a_fault_is_over(either: Path) -> None:
     assert document["ticks"] == 500  # three ticks do not bring it down, and it is no success
 
 
-def exhausted(run: Path, place: PolicyPlace, **fields: Any) -> tuple[str, dict[str, Any]]:
-    """A flight whose trial ends while it waits at tick 50: with a longer trial where a busy machine
-    needs more time to come there."""
-    fault = Disturbances(faults=(Fault("trial", 50),))
-    for trial_s in (1.0, 5.0, 25.0, 125.0):
-        try:
-            sentence, document = failed(run, place, trial_s=trial_s, disturbances=fault, **fields)
-        except RefusedError:  # it ended before the flight
-            continue
-        if [event["tick"] for event in document["events"] if event["text"] == TIME_OVER] == [50]:
-            return sentence, document
-    raise AssertionError("no trial was long enough")
-
-
-def test_a_trial_that_is_over(good: Path, tcp_board: PolicyPlace) -> None:
+def test_a_trial_that_is_over(good: Path, tcp_board: PolicyTarget) -> None:
     """The board ends it by its own clock; the flight waits for that at a tick of its own."""
     sentence, document = exhausted(good, tcp_board)
     assert document["failsafe"]["status"] == "no_policy"
@@ -310,7 +295,7 @@ def test_a_trial_that_is_over(good: Path, tcp_board: PolicyPlace) -> None:
 
 
 def test_the_policy_before_takes_over_from_a_trial_that_is_over(
-    good: Path, tmp_path: Path, tcp_board: PolicyPlace
+    good: Path, tmp_path: Path, tcp_board: PolicyTarget
 ) -> None:
     fly_here(good, tcp_board)
     other = make_policy_run(tmp_path / "other", controller(gain=1.1))
@@ -359,7 +344,7 @@ def test_an_output_that_is_not_finite_drops_the_policy(tmp_path: Path) -> None:
     ],
 )
 def test_what_flies_badly_is_rolled_back(
-    tmp_path: Path, tcp_board: PolicyPlace, name: str, image: Any, settings: Any
+    tmp_path: Path, tcp_board: PolicyTarget, name: str, image: Any, settings: Any
 ) -> None:
     """Though its examples give the right bits, which is all that a push looks at."""
     before = make_policy_run(tmp_path / "before", controller(gain=1.1))
@@ -415,7 +400,7 @@ class Interrupting(Watcher):
             raise KeyboardInterrupt
 
 
-def test_ctrl_c_in_mid_flight_leaves_no_trial(good: Path, tcp_board: PolicyPlace) -> None:
+def test_ctrl_c_in_mid_flight_leaves_no_trial(good: Path, tcp_board: PolicyTarget) -> None:
     with pytest.raises(Interrupted, match=r"interrupted at 0.06 s of the flight; no policy acts"):
         fly_over_board(request_of(good, tcp_board), lambda _: None, Interrupting())
     assert [use for use, _ in uses(tcp_board)] == ["empty", "empty"]
@@ -501,4 +486,4 @@ def test_a_board_with_another_program_or_contract(good: Path, tmp_path: Path) ->
             TcpBoard(built, {STORAGE_VARIABLE: str(tmp_path / program)}) as board,
             pytest.raises(BoardMismatchError, match=sentence),
         ):
-            fly_here(good, PolicyPlace("host", board.port, CONTRACT))
+            fly_here(good, PolicyTarget("host", board.port, CONTRACT))

@@ -16,7 +16,7 @@ from crazyflie_radio import LOG, MEM, PARAM, Change, FakeCrazyflie
 from firmware_vehicles import APP, TESTS, build_crazyflie
 from policy_run import make_policy_run
 from programs import output_of
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.boards.push import PushRequest, PushResult
 from rltools_host.commands import cli
 from rltools_host.commands.policies import list_policies
@@ -72,8 +72,8 @@ def crazyflie(library: Path, tmp_path: Path) -> Iterator[FakeCrazyflie]:
     assert vehicle.setpoints == []
 
 
-def place_of(vehicle: FakeCrazyflie) -> PolicyPlace:
-    return PolicyPlace("crazyflie", vehicle.uri)
+def place_of(vehicle: FakeCrazyflie) -> PolicyTarget:
+    return PolicyTarget("crazyflie", vehicle.uri)
 
 
 def push_to(vehicle: FakeCrazyflie, run: Path, trial_s: float | None = None) -> PushResult:
@@ -260,7 +260,7 @@ def test_nobody_answers(
     crazyflie.runs = False
     with pytest.raises(PortError, match="cannot be reached: no answer; is it switched on"):
         push_to(crazyflie, runs[0])
-    place = PolicyPlace("crazyflie", "nonsense")
+    place = PolicyTarget("crazyflie", "nonsense")
     with pytest.raises(PortError, match="malformed URI"):
         push(PushRequest(str(runs[0]), place), lambda _line: None)
 
@@ -310,11 +310,11 @@ def test_a_policy_larger_than_the_memory(
 @pytest.mark.parametrize("trial_s", [0.0, 1e6])
 def test_a_trial_has_bounds(runs: list[Path], trial_s: float) -> None:
     with pytest.raises(UsageError, match="give seconds above 0, up to 65,535"):
-        push(PushRequest(str(runs[0]), PolicyPlace("crazyflie"), trial_s), lambda _line: None)
+        push(PushRequest(str(runs[0]), PolicyTarget("crazyflie"), trial_s), lambda _line: None)
 
 
 def test_whoever_flies_confirms(runs: list[Path]) -> None:
-    request = PushRequest(str(runs[0]), PolicyPlace("crazyflie"), confirm=False)
+    request = PushRequest(str(runs[0]), PolicyTarget("crazyflie"), confirm=False)
     with pytest.raises(UsageError, match="--no-confirm has no effect with --board crazyflie"):
         push(request, lambda _line: None)
 

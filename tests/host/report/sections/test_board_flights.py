@@ -10,7 +10,7 @@ import pytest
 from policy_run import make_policy_run, section_html
 from quadrotor_policies import constant_policy, controller
 from rltools_host.boards.board_link import STORAGE_VARIABLE
-from rltools_host.boards.policy_session import PolicyPlace
+from rltools_host.boards.policy_session import PolicyTarget
 from rltools_host.commands import fly
 from rltools_host.drones.flight.disturbances import Disturbances, parse_fault
 from rltools_host.drones.flight.in_the_loop import CONTRACT
@@ -31,7 +31,7 @@ def flown(folder: Path, monkeypatch: pytest.MonkeyPatch, *faults: str) -> None:
     conditions = fly.Conditions(None, 2.0, None, ("start_share=0",))
     request = fly.request_of(
         str(folder),
-        PolicyPlace("host", None, CONTRACT),
+        PolicyTarget("host", None, CONTRACT),
         conditions,
         disturbances=Disturbances(faults=tuple(map(parse_fault, faults))),
     )
