@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Annotated, Any, cast
 
@@ -31,7 +32,7 @@ from rltools_host.screen.group_screen import make_group_screen
 from rltools_host.training.group_plan import GroupRequest, parse_seeds
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.study import (
-    USUAL_TRIALS,
+    DEFAULT_TRIALS,
     Study,
     TuneRequest,
     load_study,
@@ -43,40 +44,32 @@ from rltools_host.training.tune import TuneDocument, tune
 from rltools_host.tree import command_line, near_path
 
 
-def request_of(
-    study: Study,
-    given: TrainingRequest,
-    seeds: str | None = None,
-    jobs: int | None = None,
-    tensorboard: bool = True,
-) -> GroupRequest:
-    """What the study asks for, unless something else is given: board, steps, threads, a folder."""
+def request_of(study: Study, given: TrainingRequest) -> GroupRequest:
+    """Return the study's request; what is `given` replaces its board, steps, threads and seeds."""
     own_threads = study.threads if given.board in (None, study.board) else None
+    training = replace(
+        given,
+        experiment=study.experiments[0],
+        board=given.board or study.board,
+        steps=study.steps if given.steps is None else given.steps,
+        settings=study.shared_settings,
+        threads=own_threads if given.threads is None else given.threads,
+        seeds=given.seeds or study.all_seeds,
+    )
     return GroupRequest(
-        TrainingRequest(
-            study.experiments[0],
-            given.board or study.board,
-            steps=study.steps if given.steps is None else given.steps,
-            settings=study.shared_settings,
-            out=given.out,
-            threads=own_threads if given.threads is None else given.threads,
-        ),
-        study.all_seeds if seeds is None else parse_seeds(seeds),
+        training,
         study.trained_variants,
-        jobs,
-        tensorboard,
-        {
-            "kind": STUDY,
-            "study": study.name,
-            "title": study.title,
-            "x_axis": study.x_axis,
-            "y_axis": study.y_axis,
-        },
+        study.path,
+        STUDY,
+        study.title,
+        study.name,
+        study.x_axis,
+        study.y_axis,
     )
 
 
 def list_studies(json_output: bool) -> None:
-    """Which studies there are; with one that is broken its sentence, in place of the list."""
+    """Print the studies; raise DamagedFileError if the file of one is wrong."""
     studies = [load_study(name) for name in study_names()]
     if json_output:
         fields = [
@@ -146,15 +139,23 @@ def command(
         list_studies(json_output)
         return
     study = load_study(name)
-    given = TrainingRequest(board=board, steps=steps, out=out, threads=threads)
-    run_group(request_of(study, given, seeds, jobs, tensorboard), json_output)
+    given = TrainingRequest(
+        board=board,
+        steps=steps,
+        out=out,
+        threads=threads,
+        tensorboard=tensorboard,
+        seeds=() if seeds is None else parse_seeds(seeds),
+        jobs=jobs,
+    )
+    run_group(request_of(study, given), json_output)
 
 
-MOST_SHOWN = 10  # trials
+MAX_SHOWN = 10  # trials
 
 
 def run_tune(request: TuneRequest, json_output: bool = False) -> TuneDocument:
-    """Tunes, and prints what happens."""
+    """Tune, print the progress and return what `--json` prints."""
     output, stream = streams(json_output)
     file = cast(IO[str], stream)
     try:
@@ -169,10 +170,10 @@ def run_tune(request: TuneRequest, json_output: bool = False) -> TuneDocument:
 
 
 def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
-    """The best trials, and what trains with the settings of the best."""
+    """Return lines with the best trials, and the command that trains with the best settings."""
     trials: Sequence[Mapping[str, Any]] = document["trials"]
-    told = [each for each in trials if each["value"] is not None]
-    told = sorted(told, key=lambda each: float(each["value"]), reverse=True)
+    valued = [each for each in trials if each["value"] is not None]
+    valued = sorted(valued, key=lambda each: float(each["value"]), reverse=True)
     rows: list[tuple[str, ...]] = [("trial", "return", "", "settings")]
     rows += [
         (
@@ -181,13 +182,13 @@ def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
             "" if each["state"] == COMPLETE else each["state"],
             ", ".join(each["settings"]),
         )
-        for each in told[:MOST_SHOWN]
+        for each in valued[:MAX_SHOWN]
     ]
     states = [each["state"] for each in trials]
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
     group = near_path(Path(document["group"]))
     head = f"{len(trials)} of {document['of']} trials: {', '.join(counts)}"
-    if not told:
+    if not valued:
         return [head if trials else "no trial has finished yet", "", f"  runs  {group}"]
     best = document["best"]
     shown = [head, *(f"  {line}" for line in folded(rows, width - 2)), ""]
@@ -223,7 +224,9 @@ def tune_command(
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option(metavar="N", help=f"Trials in all. [default: {USUAL_TRIALS}, or as it began]"),
+        typer.Option(
+            metavar="N", help=f"Trials in all. [default: {DEFAULT_TRIALS}, or as it began]"
+        ),
     ] = None,
     search: Annotated[
         list[str] | None,
@@ -307,20 +310,9 @@ def tune_command(
         resume=resume,
         threads=threads,
         task=task,
+        tensorboard=tensorboard,
+        seeds=() if seeds is None else parse_seeds(seeds),
+        jobs=jobs,
     )
-    parsed = None if seeds is None else parse_seeds(seeds)
-    run_tune(
-        TuneRequest(
-            training,
-            parsed,
-            tuple(search or ()),
-            trials,
-            jobs,
-            timeout_s,
-            prunes,
-            storage,
-            tensorboard,
-            ray,
-        ),
-        json_output,
-    )
+    request = TuneRequest(training, tuple(search or ()), trials, timeout_s, prunes, storage, ray)
+    run_tune(request, json_output)

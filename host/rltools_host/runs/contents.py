@@ -95,6 +95,7 @@ class StatedIdentity(Struct, frozen=True):
     replay_bytes: Whole = 0
     scratch_bytes: Whole = 0
     counts_instructions: bool = False
+    program: str = ""
 
 
 class Best(Struct, frozen=True):
@@ -132,10 +133,10 @@ class Fitted(Struct, frozen=True):
 RUN_FORMAT = 4  # of run.json; up to 3 hyperparameters had other names
 
 
-class Run(Struct, frozen=True):
+class Run(Struct, frozen=True, kw_only=True):
     """run.json."""
 
-    format: FromOne = RUN_FORMAT
+    format: FromOne | UnsetType = UNSET  # always written
     experiment: SubjectName = ""
     environment: str | UnsetType = UNSET  # where it is stated, it has a name
     contract: SubjectName | None = None
@@ -179,8 +180,22 @@ class Run(Struct, frozen=True):
 
     @property
     def has_failed(self) -> bool:
-        """Whether a fault has stopped it, now or before."""
+        """Return True if a fault has stopped the run, now or in an earlier session."""
         return self.state == "fault" or any(session.fault for session in self.sessions)
+
+    @property
+    def environment_faults(self) -> int | None:
+        """Return how often an environment in Python failed; None if the core plays the episodes."""
+        if self.gymnasium is None:
+            return None
+        return sum(session.environment_faults for session in self.sessions)
+
+    @property
+    def observations_outside(self) -> int | None:
+        """Return the number of observations outside their ranges; None as above."""
+        if self.gymnasium is None:
+            return None
+        return sum(session.observations_outside for session in self.sessions)
 
     def __post_init__(self) -> None:
         if self.environment is not UNSET and not is_policy_text(self.environment, LONGEST_NAME):
@@ -190,12 +205,15 @@ class Run(Struct, frozen=True):
 # -- a group ---------------------------------------------------------------------------------------
 
 
+Figures = dict[str, str | int | float | None]
+
+
 class Variant(Struct, frozen=True):
     """Settings with which each seed is trained; without a name where there is but one."""
 
-    name: Annotated[str, Meta(pattern=r"^([a-z0-9][a-z0-9-]{0,59})?\Z")]
-    label: Line
-    settings: list[Line]  # name=value
+    name: Annotated[str, Meta(pattern=r"^([a-z0-9][a-z0-9-]{0,59})?\Z")] = ""
+    label: Line = ""
+    settings: tuple[Line, ...] = ()  # name=value
     experiment: SubjectName | None = None  # its own, where that is not the group's
 
 
@@ -210,8 +228,8 @@ class Tune(Struct, frozen=True):
     storage: Line | None = None  # without a password; None: a file in the group's folder
 
 
-class Group(Struct, frozen=True):
-    """group.json. How its runs stand is for people, and not read."""
+class Group(Struct, frozen=True, kw_only=True):
+    """group.json."""
 
     format: FromOne
     experiment: SubjectName
@@ -235,6 +253,8 @@ class Group(Struct, frozen=True):
     ended: Line = ""
     begun_us: BegunUs | None = None
     tune: Tune | None = None
+    runs: list[Figures] = []  # their states; the folders of the runs count
+    summary: list[Figures] = []  # of the returns of each variant
 
     def __post_init__(self) -> None:
         if not self.variants and self.tune is None:
@@ -285,10 +305,11 @@ class EventRow(Struct, frozen=True):
     text: str
 
 
+Row = Mapping[str, Any]  # of metrics.jsonl; a progress row also has the metrics of its algorithm
 ROWS = {"progress": ProgressRow, "evaluation": EvaluationRow, "event": EventRow}
 
 
-def metric_names(row: Mapping[str, Any]) -> list[str]:
+def metric_names(row: Row) -> list[str]:
     """What a progress row has beside the fields of every one: the algorithm's metrics."""
     return [name for name in row if name not in ProgressRow.__struct_fields__]
 

@@ -14,7 +14,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+from msgspec import structs, to_builtins
 
 from rltools_host.documents import Unfit, shown, typed
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
@@ -31,8 +33,8 @@ from rltools_host.files import (
     write_atomically,
 )
 from rltools_host.runs import saves
-from rltools_host.runs.contents import RUN_FORMAT, Group, Run, check_row
-from rltools_host.runs.names import BEST, LAST, RUN_FILE, WHICH, beginning_now, find_run, make_empty
+from rltools_host.runs.contents import RUN_FORMAT, Group, Row, Run, check_row
+from rltools_host.runs.names import BEST, LAST, RUN_FILE, WHICH, begun_us_now, find_run, make_empty
 from rltools_host.tree import command_line, near_path
 
 MOST_METRICS_BYTES = 1_000_000_000
@@ -47,19 +49,14 @@ RUN_FILE_BYTES = 1 << 16  # more than it has
 
 
 class RunFolder:
-    """One run's folder; `metadata` is what is in run.json, with what newer tools may have
-    put there, and `content` what this one knows of it. `update` writes it."""
+    """The folder of one run. `content` is its run.json, which `write` replaces."""
 
-    def __init__(self, path: Path, metadata: dict[str, Any]) -> None:
+    def __init__(self, path: Path, content: Run) -> None:
         self.path = path
-        self.metadata = metadata
+        self.content = content
         self._metrics_descriptor: int | None = None
         self._lock = FolderLock(path)
         self._is_reserved = False  # this process holds the place of a save
-
-    @property
-    def content(self) -> Run:
-        return typed(self.metadata, Run)
 
     @property
     def name(self) -> str:
@@ -102,48 +99,32 @@ class RunFolder:
             return f"{state}, until its process was ended"
         return state
 
-    @property
-    def environment_faults(self) -> int | None:
-        """How often an environment of Python's failed; None where the core plays the episodes."""
-        return self._count("environment_faults")
-
-    @property
-    def observations_outside(self) -> int | None:
-        """How many observations of Python's were not within their ranges; None as above."""
-        return self._count("observations_outside")
-
-    def _count(self, what: str) -> int | None:
-        content = self.content
-        if content.gymnasium is None:
-            return None
-        return sum(int(getattr(session, what)) for session in content.sessions)
-
     @classmethod
     def create(
         cls,
         path: Path,
-        metadata: dict[str, Any],
+        run: Run,
         files: Sequence[tuple[str, bytes]] = (),
-        anew: bool = False,
+        restarts: bool = False,
         reserved: Mapping[str, int] | None = None,
     ) -> RunFolder:
-        """A new folder with these files, and the place that is `reserved` for a save. An existing
-        one must be empty, or have a run that saved nothing and begins `anew`: what else is in it
-        stays.
+        """Create a folder with these files and reserve bytes on the disk for its first save.
+
+        An existing folder must be empty, or hold a run without a save that `restarts`: the files of
+        that run are removed, all others stay.
         """
-        if not anew:
+        if not restarts:
             make_empty(path)
-        begun = beginning_now(path.resolve())
-        folder = cls(path.resolve(), {"format": RUN_FORMAT, **begun, **metadata})
+        folder = cls(path.resolve(), run)
         try:
             folder.lock()
-            if anew:
+            if restarts:
                 remove_unsaved(folder.path)
             for name, data in files:
                 folder.keep(name, data)
             if reserved is not None:
                 folder.reserve(reserved)
-            folder.save()
+            folder.write(structs.replace(run, begun_us=run.begun_us or begun_us_now(folder.path)))
         except BaseException:
             folder.close()
             with contextlib.suppress(OSError):
@@ -159,21 +140,22 @@ class RunFolder:
         path = find_run(run, runs_directory)
         return cls(path.resolve(), read_run_file(path / RUN_FILE))
 
-    def required(self, key: str) -> str:
-        """A text that run.json must have for what is asked of the run."""
-        if key not in self.metadata:
+    def required(self, name: str) -> str:
+        """Return a text of run.json; raise DamagedFileError if it is empty."""
+        value = str(getattr(self.content, name))
+        if not value:
             raise DamagedFileError(
-                f"{self.run_path} is damaged: {key} is missing; restore it or start a new run"
+                f"{self.run_path} is damaged: {name} is missing; restore it or start a new run"
             )
-        return str(self.metadata[key])
+        return value
 
     def lock(self) -> None:
         """Keeps other processes from writing to this run; the system lets go when this one ends."""
         self._lock.take()
 
     def require_unchanged(self) -> None:
-        """UsageError where another process has written run.json since this one read it."""
-        if read_run_file(self.run_path) != self.metadata:
+        """Raise UsageError if another process has written run.json since this one read it."""
+        if read_run_file(self.run_path) != self.content:
             raise UsageError(
                 f"another rlt has trained in {self.path} meanwhile: run the command again"
             )
@@ -196,32 +178,23 @@ class RunFolder:
         with contextlib.suppress(OSError):
             partial_path(self.run_path).unlink()
 
-    def save(self) -> None:
-        """Writes run.json."""
-        self.update({})
-
-    def update(self, changes: Mapping[str, Any]) -> None:
-        """Writes run.json with these changes, which count when they are on the disk."""
-        metadata = plain_json({**self.metadata, **changes})
-        text = json.dumps(metadata, indent=2) + "\n"
-        write_atomically(self.run_path, text.encode())
-        self.metadata = metadata
+    def write(self, run: Run) -> None:
+        """Replace run.json, and `content` once the file is on the disk."""
+        self.content = write_document(self.run_path, structs.replace(run, format=RUN_FORMAT))
         if self._is_reserved:
             with contextlib.suppress(OSError):
                 reserve(partial_path(self.run_path), RUN_FILE_BYTES)
 
-    def commit(
-        self, step: int, state_sha256: str, files: Mapping[str, bytes], changes: Mapping[str, Any]
-    ) -> None:
-        """Saves the files of a training state, with what run.json says of it, in one step."""
+    def commit(self, step: int, state_sha256: str, files: Mapping[str, bytes], run: Run) -> None:
+        """Save the files of a training state, and run.json with the name of the save, in one
+        step."""
         if self._metrics_descriptor is not None:
             try:
                 os.fsync(self._metrics_descriptor)
             except OSError as error:
                 raise disk_error(self.metrics_path, error) from None
         name = saves.write_save(self.path, step, state_sha256, files)
-        saved = {"save": name, "state_sha256": state_sha256, "checkpoint_step": step}
-        self.update({**changes, **saved})
+        self.write(structs.replace(run, save=name, state_sha256=state_sha256, checkpoint_step=step))
         saves.remove_others(self.path, name)
 
     def existing_policy(self, which: str = LAST) -> Path:
@@ -266,7 +239,7 @@ class RunFolder:
 
     # -- metrics -----------------------------------------------------------------------------------
 
-    def append_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def append_metrics(self, rows: Iterable[Row]) -> None:
         """Adds rows to metrics.jsonl, at once and as whole lines."""
         text = "".join(json.dumps(plain_json(row), separators=(",", ":")) + "\n" for row in rows)
         if not text:
@@ -291,7 +264,7 @@ class RunFolder:
         except OSError as error:
             raise disk_error(self.metrics_path, error) from None
 
-    def read_metrics(self) -> list[dict[str, Any]]:
+    def read_metrics(self) -> list[Row]:
         """The rows of metrics.jsonl, without a last line that a power failure cut off."""
         try:
             lines = read_limited(self.metrics_path, MOST_METRICS_BYTES).split(b"\n")
@@ -301,7 +274,7 @@ class RunFolder:
             raise cannot_read(self.metrics_path, error) from None
         except ValueError as error:
             raise DamagedFileError(f"{self.metrics_path} is damaged: {error}") from None
-        rows: list[dict[str, Any]] = []
+        rows: list[Row] = []
         for number, line in enumerate(lines[:-1], start=1):
             try:
                 row = parse_json(line)
@@ -314,7 +287,7 @@ class RunFolder:
             rows.append(row)
         return rows
 
-    def truncate_metrics(self, step: int) -> list[dict[str, Any]]:
+    def truncate_metrics(self, step: int) -> list[Row]:
         """Drops the rows behind `step`, where a resumed run goes on; returns those that stay."""
         rows = [row for row in self.read_metrics() if row["step"] <= step]
         self._close_metrics()
@@ -347,34 +320,45 @@ def remove_unsaved(path: Path) -> None:
                 raise disk_error(path / name, error) from None
 
 
-def read_run_file(path: Path) -> dict[str, Any]:
-    """The document of a run.json, checked."""
+def read_run_file(path: Path) -> Run:
     return read_checked(path, Run, RUN_FORMAT, "restore it or start a new run")
 
 
-def read_checked(
-    path: Path, kind: type[Run] | type[Group], read: int, remedy: str
-) -> dict[str, Any]:
-    """Return the document of a file that is of this type and of the format that is read.
+T = TypeVar("T", Run, Group)
 
-    Raises DamagedFileError, which names the other format or what does not fit.
+
+def write_document(path: Path, document: T) -> T:
+    """Write run.json or group.json; return the document as it is read again.
+
+    Numbers that are not finite become null. A field that could not be read again is an Unfit, and
+    nothing is written.
+    """
+    plain = plain_json(to_builtins(document))
+    again: T = typed(plain, type(document))
+    write_atomically(path, (json.dumps(plain, indent=2) + "\n").encode())
+    return again
+
+
+def read_checked(path: Path, kind: type[T], read: int, remedy: str) -> T:
+    """Return run.json or group.json of the format that is read.
+
+    DamagedFileError names the other format, or the field that does not fit.
     """
     try:
-        document: dict[str, Any] = parse_json(read_limited(path, MOST_JSON_BYTES))
+        document = parse_json(read_limited(path, MOST_JSON_BYTES))
         stated = document.get("format", read) if isinstance(document, dict) else None
         is_other = type(stated) is int and stated != read  # what else it says may differ, too
-        if not is_other:
-            typed(document, kind)
+        content: T | None = None if is_other else typed(document, kind)
     except OSError as error:
         raise cannot_read(path, error) from None
     except ValueError as error:
         raise DamagedFileError(f"{path} is damaged{reason_of(error)}; {remedy}") from None
-    if is_other:
+    if content is None:
         raise DamagedFileError(
             f"{path} has format {shown(stated)}, this host reads {read}: "
             "use the host tools that wrote it"
         )
-    return document
+    return content
 
 
 def reason_of(error: ValueError) -> str:

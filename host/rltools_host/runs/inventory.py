@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
+
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.files import disk_error, is_partial
 from rltools_host.runs.folder import OWN_FILE, REPORT_FILE, RunFolder
@@ -229,7 +231,7 @@ def opened(path: Path) -> Iterator[RunFolder | GroupFolder]:
     """A run; or a group and the runs that it has."""
     if is_run(path):
         run = RunFolder.open(path)
-        if not run.content.experiment or "format" not in run.metadata:
+        if not run.content.experiment or run.content.format is UNSET:
             raise DamagedFileError(
                 f"{run.run_path} does not name format and experiment as a run's does: "
                 "remove that folder by hand"

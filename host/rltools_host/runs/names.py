@@ -130,15 +130,15 @@ def begun_us(path: Path) -> int:
     return path.stat().st_mtime_ns // 1000
 
 
-def beginning_now(path: Path) -> dict[str, int]:
-    """What run.json or group.json says of when it begins: later than all beside it, also where the
-    clock was set back."""
+def begun_us_now(path: Path) -> int:
+    """Return the time in microseconds, later than the beginning of every run and group beside this
+    one, also if the clock was set back."""
     last = -1
     for file in (RUN_FILE, GROUP_FILE):
         for other in path.parent.glob(f"*/{file}"):
             with contextlib.suppress(OSError):
                 last = max(last, begun_us(other))
-    return {BEGUN: min(max(now_us(), last + 1), LAST_US)}
+    return min(max(now_us(), last + 1), LAST_US)
 
 
 def in_numbers(name: str) -> list[tuple[int, str]]:

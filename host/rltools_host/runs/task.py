@@ -6,9 +6,8 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from rltools_host.build.catalog import algorithms, listed
@@ -173,11 +172,6 @@ class Task(Struct, frozen=True, omit_defaults=True):
             *("--environments", str(self.sizes.environments)),
             *("--episode-steps", str(self.episode_steps)),
         ]
-
-    def document(self) -> dict[str, Any]:
-        """What run.json says of it."""
-        document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        return document
 
 
 def has_plain_unit(channel: Channel) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from rltools_host.boards.messages import Result
 from rltools_host.errors import (
@@ -16,6 +15,7 @@ from rltools_host.errors import (
 )
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.saves import CHECKPOINT_FILE, saves_to_resume, step_of
+from rltools_host.training.board import RunDocument
 from rltools_host.training.plan import Plan
 
 
@@ -59,7 +59,7 @@ def stopped_by_disk(plan: Plan, folder: RunFolder, error: DiskError, result: Res
 
 
 def paused(
-    plan: Plan, folder: RunFolder, result: Result, lost: str, document: dict[str, Any]
+    plan: Plan, folder: RunFolder, result: Result, lost: str, document: RunDocument
 ) -> RltError:
     """`lost`: why its environment plays no more, where that is why it was paused."""
     command = plan.resume_command(folder.path)
@@ -68,5 +68,5 @@ def paused(
         f"{lost}{'; ' if lost else ''}paused at step {result.step:,} of {plan.steps:,}, "
         f"checkpoint saved; go on with `{command}`"
     )
-    error.details = document | {"state": "paused", "resume": command}
+    error.details = {**document, "state": "paused", "resume": command}
     return error

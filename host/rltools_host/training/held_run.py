@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rltools_host.boards.framing import SEVERITY_WARNING
 from rltools_host.boards.messages import Evaluation, Identity, Result, State, StatusText
 from rltools_host.boards.session import BoardSession, value_bits
 from rltools_host.errors import UsageError
+from rltools_host.runs.contents import Row
 from rltools_host.runs.saves import CHECKPOINT_FILE
 from rltools_host.training.plan import SET_ON_RESUME, Plan
 from rltools_host.tree import command_line, near_path
@@ -57,7 +57,7 @@ def why_not_held(session: BoardSession, identity: Identity, plan: Plan) -> str:
 
 
 def unheard(
-    session: BoardSession, result: Result, rows: Sequence[Mapping[str, Any]]
+    session: BoardSession, result: Result, rows: Sequence[Row]
 ) -> list[Evaluation | StatusText]:
     """The evaluations that the board states and the run has no reports of; a line where it states
     none. `rows` are the run's."""

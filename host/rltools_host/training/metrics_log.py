@@ -10,14 +10,20 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from rltools_host.boards.framing import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.boards.messages import Evaluation, Report, StatusText, TrainingProgress
 from rltools_host.environments.environment_server import FAULT, OUTSIDE, EnvironmentServer
 from rltools_host.errors import DiskError
+from rltools_host.runs.contents import Row, Session
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.scalar_logs import TensorBoardLog, WandbLog
+
+if TYPE_CHECKING:
+    from rltools_host.training.board import RunDocument
 
 RECENT = 100  # episodes, as Stable-Baselines3 has them; of those that reports tell
 SAME_METRICS = {"kl": "approx_kl"}
@@ -32,7 +38,7 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def row_of(report: Report, names: Sequence[str]) -> dict[str, Any]:
+def row_of(report: Report, names: Sequence[str]) -> Row:
     """A row, without the time: flat, each metric by its name."""
     if isinstance(report, Evaluation):
         return {"kind": "evaluation", **vars(report)}
@@ -46,7 +52,7 @@ def named(report: TrainingProgress, names: Sequence[str]) -> dict[str, float]:
     return dict(zip(names, report.metrics, strict=False))
 
 
-def progress_of(row: Mapping[str, Any], names: Sequence[str]) -> TrainingProgress:
+def progress_of(row: Row, names: Sequence[str]) -> TrainingProgress:
     """The report that a row was made of. A metric that the row does not have is not known."""
     known = without_null(row)
     fields = [name for name in TrainingProgress.__dataclass_fields__ if name != "metrics"]
@@ -54,20 +60,20 @@ def progress_of(row: Mapping[str, Any], names: Sequence[str]) -> TrainingProgres
     return TrainingProgress(**{name: known[name] for name in fields}, metrics=metrics)
 
 
-def evaluation_of(row: Mapping[str, Any]) -> Evaluation:
+def evaluation_of(row: Row) -> Evaluation:
     """Older rows state no length."""
     known = {"length_mean": math.nan, **without_null(row)}
     return Evaluation(**{name: known[name] for name in Evaluation.__dataclass_fields__})
 
 
-def last_evaluation(rows: Sequence[Mapping[str, Any]]) -> Evaluation | None:
+def last_evaluation(rows: Sequence[Row]) -> Evaluation | None:
     for row in reversed(rows):
         if row.get("kind") == "evaluation":
             return evaluation_of(row)
     return None
 
 
-def without_null(row: Mapping[str, Any]) -> dict[str, Any]:
+def without_null(row: Row) -> Row:
     return {name: math.nan if value is None else value for name, value in row.items()}
 
 
@@ -144,7 +150,7 @@ class ReportLog:
         self._metric_names = metric_names
         self._lengths = EpisodeLengths(first_step or 0)
         self._scalars = Scalars(metric_names)
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[Row] = []
         self._logs: list[TensorBoardLog | WandbLog] = []
         if wandb is not None:
             begun = str(folder.content.begun_us)
@@ -163,14 +169,17 @@ class ReportLog:
         self, event: TrainingProgress | Evaluation | StatusText, step: int, time_s: float
     ) -> None:
         """`step` is how far training has come; a report of it says that itself."""
-        row: dict[str, Any] = {"time_s": round(time_s, 6)}
+        time = {"time_s": round(time_s, 6)}
+        row: Row
         if isinstance(event, StatusText):
-            row |= {"kind": "event", "step": step, "severity": event.severity, "text": event.text}
+            about = {"kind": "event", "step": step, "severity": event.severity}
+            row = {**time, **about, "text": event.text}
         else:
-            row |= row_of(event, self._metric_names)
+            row = {**time, **row_of(event, self._metric_names)}
             length = math.nan
             if isinstance(event, TrainingProgress):
-                row["episode_length"] = length = self._lengths.take(event)
+                length = self._lengths.take(event)
+                row = {**row, "episode_length": length}
             scalars = self._scalars.of(event, length, time_s) if self._logs else {}
             for log in self._logs:
                 log.add(event.step, scalars)
@@ -221,23 +230,22 @@ class EpisodeNotes:
         """Why nobody plays any more; empty as long as somebody does."""
         return self._server.failure() if self._server is not None else ""
 
-    def of_session(self) -> dict[str, int]:
-        """For run.json."""
+    def add_to(self, session: Session) -> Session:
+        """Return the session with the counts of faults."""
         if self._server is None:
-            return {}
+            return session
         faults = self._server.faults()
-        counts = {"environment_faults": faults.count}
-        return counts | ({"observations_outside": faults.outside} if faults.outside else {})
+        return structs.replace(
+            session, environment_faults=faults.count, observations_outside=faults.outside
+        )
 
-    def document(self) -> dict[str, str | int]:
-        """For `rlt train --json`."""
+    def describe(self, document: RunDocument) -> None:
+        """Add the task and its faults to what `rlt train --json` prints."""
         if self._server is None:
-            return {}
+            return
         faults = self._server.faults()
-        return {
-            "task": self._server.task.source,
-            "environment_faults": faults.count,
-            "environment_fault": faults.first,
-            "observations_outside": faults.outside,
-            "observation_outside": faults.first_outside,
-        }
+        document["task"] = self._server.task.source
+        document["environment_faults"] = faults.count
+        document["environment_fault"] = faults.first
+        document["observations_outside"] = faults.outside
+        document["observation_outside"] = faults.first_outside

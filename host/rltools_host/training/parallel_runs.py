@@ -1,7 +1,7 @@
 """Trains many runs, a few at once, each in a process of its own.
 
-The module is both ends. `ParallelRuns` starts the processes. Each runs `main()` of this file with a
-file of its `Job`, trains as `rlt train` does, and reports in lines of JSON on its standard output.
+`ParallelRuns` starts the processes. Each runs `main()` of this file with the file of its request,
+trains as `rlt train` does, and reports in lines of JSON on its standard output.
 The processes are in sessions of their own, so a signal reaches the command alone. The command sends
 each of them SIGTERM, which pauses a run, and SIGINT, which quits. They cannot outlive it
 (interruption.py).
@@ -21,7 +21,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,12 +50,6 @@ TURN_S = 0.2
 QUITTING_S = 10.0  # for a run that is told to end
 LONGEST_READ = 65536
 Say = Callable[[dict[str, Any]], None]
-
-
-@dataclass(frozen=True)
-class Job:
-    request: TrainingRequest
-    tensorboard: bool
 
 
 # -- the process of a run --------------------------------------------------------------------------
@@ -100,11 +94,11 @@ class ReportingScreen(Screen):
         self._say(report)
 
 
-def train_job(job: Job, say: Say, signals: Sequence[int] = SIGNALS) -> int:
-    """Trains; the exit code is that of `rlt train`. `signals` pause."""
+def train_and_report(request: TrainingRequest, say: Say, signals: Sequence[int] = SIGNALS) -> int:
+    """Train one run, which `signals` pause; return the exit code of `rlt train`."""
     end = RunEnd(FINISHED)
     try:
-        train(job.request, lambda view: ReportingScreen(view, say), job.tensorboard, signals)
+        train(request, lambda view: ReportingScreen(view, say), signals)
     except (Interrupted, KeyboardInterrupt) as error:  # the latter where it has not begun to train
         saved = getattr(error, "details", {}).get("state") == "paused"
         end = RunEnd(PAUSED if saved else WAITING, Interrupted.exit_code)
@@ -130,7 +124,8 @@ def main() -> int:
     # SIGINT is none of those that pause. Of two that have come, Python takes SIGINT first.
     pausing = (signal.SIGTERM,)
     with Interruption(pausing):  # what was opened is closed
-        return train_job(pickle.loads(Path(sys.argv[1]).read_bytes()), say, pausing)
+        request = pickle.loads(Path(sys.argv[1]).read_bytes())
+        return train_and_report(request, say, pausing)
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -139,13 +134,13 @@ def main() -> int:
 class RunProcess:
     """The process of one run, as the command sees it."""
 
-    def __init__(self, member: Member, job: Job, folder: Path) -> None:
+    def __init__(self, member: Member, request: TrainingRequest, folder: Path) -> None:
         self.member = member
-        self.end: RunEnd | None = None  # as train_job() says it
+        self.end: RunEnd | None = None  # the last report of the process
         job_path = folder / f"{'-'.join(member.name.folder.parts)}.job"
         self._rest = b""
         try:
-            job_path.write_bytes(pickle.dumps(job))
+            job_path.write_bytes(pickle.dumps(request))
             self._errors: IO[bytes] = open(job_path.with_suffix(".log"), "w+b")  # noqa: SIM115
         except OSError as error:
             raise disk_error(job_path, error) from None
@@ -214,7 +209,7 @@ class ParallelRuns:
         interruption: Interruption,
         ended: Callable[[Member], None],
         reported: Callable[[RunProcess], None] = lambda _: None,
-        start: Callable[[Member, Job, Path], RunProcess] | None = None,
+        start: Callable[[Member, TrainingRequest, Path], RunProcess] | None = None,
     ) -> None:
         """`ended` is told of each run, `reported` of each time that it has said something; `start`
         starts a process elsewhere."""
@@ -229,7 +224,7 @@ class ParallelRuns:
         self._running: list[RunProcess] = []
         self._is_pausing = False
 
-    def train(self, next_run: Callable[[], tuple[Member, Job] | None]) -> None:
+    def train(self, next_run: Callable[[], tuple[Member, TrainingRequest] | None]) -> None:
         """Trains what is next whenever one more may go on, to where nothing is, or to a pause;
         KeyboardInterrupt where somebody does not wait for it."""
         try:
@@ -251,10 +246,10 @@ class ParallelRuns:
         finally:
             self._selector.close()
 
-    def _start(self, member: Member, job: Job) -> None:
+    def _start(self, member: Member, request: TrainingRequest) -> None:
         member.state = STARTING
         try:
-            started = self._start_process(member, job, self._folder)
+            started = self._start_process(member, request, self._folder)
         except DiskError as error:
             member.fail(error)
             self._ended(member)
@@ -314,10 +309,10 @@ class RunsInTurn:
     ) -> None:
         self._screen, self._interruption, self._ended = screen, interruption, ended
 
-    def train(self, next_run: Callable[[], tuple[Member, Job] | None]) -> None:
+    def train(self, next_run: Callable[[], tuple[Member, TrainingRequest] | None]) -> None:
         """Trains what is next, to where nothing is or to a pause."""
         while not self._interruption.requested and (following := next_run()) is not None:
-            member, job = following
+            member, request = following
             member.state = STARTING
             ends: list[RunEnd] = []
 
@@ -334,7 +329,7 @@ class RunsInTurn:
                 self._screen.refresh()
 
             self._screen.changed(member)
-            if train_job(job, say) == Interrupted.exit_code:
+            if train_and_report(request, say) == Interrupted.exit_code:
                 self._interruption.requested = True
             member.activity = ""
             member.take_end(ends[-1])

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from rltools_host.build import cmake, experiments
 from rltools_host.build.boards import Board, list_boards, load_board
 from rltools_host.build.description import ExperimentDescription, Parameter
@@ -17,7 +19,7 @@ from rltools_host.environments.server_start import environments_of
 from rltools_host.environments.task import MakeEnvironment, TaskRequest
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint, require_size, require_values
-from rltools_host.runs.contents import Fitted
+from rltools_host.runs.contents import Fitted, Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import require_empty
 from rltools_host.runs.provenance import Sources
@@ -50,7 +52,7 @@ SET_AFTER_FAULT = (
 
 @dataclass(frozen=True)
 class Built:
-    """What was built for a request before: its runs share it, and none builds anew."""
+    """A program and its description, built once for all runs of a group."""
 
     description: ExperimentDescription
     program: Path | None = None  # where the board is not flashed
@@ -59,7 +61,8 @@ class Built:
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What a user asks for; None where the default, or the resumed run, decides."""
+    """What a user asks for, made by `rlt train`, rlt.train, a study and a tuning alike. None leaves
+    a choice to the default, or to the resumed run."""
 
     experiment: str | None = None
     board: str | None = None
@@ -73,32 +76,31 @@ class TrainingRequest:
     threads: int | None = None
     # Of Gymnasium's, in place of an experiment; a Task where a group has it complete.
     task: TaskRequest | Task | None = None
-    make_env: MakeEnvironment | None = None  # of a Task, where it has no name
+    make_env: MakeEnvironment | None = None  # of a Task that has no name
     built: Built | None = None
-    anew: bool = False  # `out` has a run that saved nothing, which begins again
-    wandb: str | None = None  # a project of Weights & Biases that gets the scalars, too
-    fitted: Fitted | None = None  # where settings of a new run are those of a flight's log
+    restarts: bool = False  # `out` has a run without a save, which starts over
+    wandb: str | None = None  # a project of Weights & Biases that also gets the scalars
+    fitted: Fitted | None = None  # the flight whose log gave settings of a new run
+    tensorboard: bool | None = None  # True, or as a resumed group began
+    seeds: tuple[int, ...] = ()  # a run for each: a group
+    jobs: int | None = None  # runs of a group at once
 
 
 @dataclass
 class Plan:
-    """What is to be trained, where and how; complete before anything is built or sent."""
+    """A checked request with its experiment, board and values; complete before anything is built or
+    sent."""
 
     description: ExperimentDescription
     board: Board
     hyperparameters: Values
-    port: str | None = None
-    out: Path | None = None
+    request: TrainingRequest = field(default_factory=TrainingRequest)
     resumed: RunFolder | None = None
     checkpoint: Checkpoint | None = None
-    save: Path | None = None  # where the checkpoint lies
+    save: Path | None = None  # the folder of the checkpoint
     program: Path | None = None
     sources: Sources | None = None  # before the program was built
-    threads: int | None = None  # None: the board's own choice
-    server: EnvironmentServer | None = None  # which plays the episodes, where the core does not
-    anew: bool = False  # as of the request
-    wandb: str | None = None  # the same
-    fitted: Fitted | None = None  # the same
+    server: EnvironmentServer | None = None  # plays the episodes if the core does not
     changed: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # after a fault
     held_step: int | None = None  # of the resumed run's reports, where the board has its state
     others: Mapping[str, Plan] = field(default_factory=dict)  # of a group, by their experiments
@@ -119,7 +121,7 @@ class Plan:
 
     @property
     def searchable(self) -> dict[str, float | int | str]:
-        """What TensorBoard's table of hyperparameters has."""
+        """Return the entries of TensorBoard's table of hyperparameters."""
         names = {"algorithm": self.description.algorithm, "board": self.board.name}
         names |= {"environment": str(self.description.environment["name"])}
         return {**names, **self.hyperparameters}
@@ -132,24 +134,24 @@ class Plan:
 
     @property
     def is_lasting(self) -> bool:
-        """Whether the board outlives its link: it is not started here for the run alone."""
-        return self.server is None and (self.port is not None or self.board.is_flashed)
+        """Return True if the board outlives its link: it was not started for this run alone."""
+        return self.server is None and (self.request.port is not None or self.board.is_flashed)
 
-    @property
-    def adopted_save(self) -> dict[str, str | int]:
-        """What run.json must say of the save that the run goes on from, where it does not yet."""
+    def with_resumed_save(self, run: Run) -> Run:
+        """Return run.json with the save that the run resumes from, which it may not name yet."""
         if self.checkpoint is None or self.resumed is None or self.save == self.resumed.save_path:
-            return {}
+            return run
         assert self.save is not None
-        return {
-            "save": self.save.name,
-            "state_sha256": self.checkpoint.state_sha256,
-            "checkpoint_step": self.checkpoint.step,
-        }
+        return structs.replace(
+            run,
+            save=self.save.name,
+            state_sha256=self.checkpoint.state_sha256,
+            checkpoint_step=self.checkpoint.step,
+        )
 
     @property
     def load_command(self) -> str:
-        """What puts the experiment's present firmware on the board."""
+        """Return a clause with the command that loads the experiment's firmware on the board."""
         board, experiment = self.board.name, self.description.name
         if self.board.flasher is not None:
             return f"run `{command_line('flash', board, experiment)}`"
@@ -159,16 +161,17 @@ class Plan:
         return f"leave out --port, `{command}` then starts its own program"
 
     def resume_command(self, run: Path, changes: Mapping[str, float] | None = None) -> str:
-        """What goes on with the run, and these values in place of its own, as it must be typed."""
-        options = ["--port", self.port] if self.port else []
-        options += ["--threads", str(self.threads)] if self.threads else []
+        """Return the command that resumes the run, with these values in place of its own."""
+        port, threads = self.request.port, self.request.threads
+        options = ["--port", port] if port else []
+        options += ["--threads", str(threads)] if threads else []
         for name, value in (changes or {}).items():
             options += ["--set", f"{name}={value:g}"]
         experiment, board = self.description.name, self.board.name
         if self.server is not None:
             if not self.server.task.is_named:
                 more = f", settings={dict(changes)}" if changes else ""
-                return f"rlt.train_gymnasium(make_env, resume={str(near_path(run))!r}{more})"
+                return f"rlt.train(make_env, resume={str(near_path(run))!r}{more})"
             return command_line("train", "--board", board, *options, "--resume", near_path(run))
         return command_line(
             "train", experiment, "--board", board, *options, "--resume", near_path(run)
@@ -177,8 +180,7 @@ class Plan:
 
 @contextlib.contextmanager
 def open_plan(request: TrainingRequest) -> Iterator[Plan]:
-    """The plan of a request; as long as it is open, its episodes are played where the core does
-    not play them."""
+    """Yield the plan of a request; an environment of Gymnasium's is stepped until it is closed."""
     request = with_sizes_of_task(request)
     resumed, task, make_env = None, request.task, request.make_env
     if request.resume is not None:
@@ -221,7 +223,7 @@ def task_of_resumed(
     if make_env is None and not task.is_named:
         raise UsageError(
             f"run {run.name} was trained on {task.source} of a Python program: go on "
-            f"there with rlt.train_gymnasium(make_env, resume={run.name!r})"
+            f"there with rlt.train(make_env, resume={run.name!r})"
         )
     if request.experiment not in (None, task.experiment):
         raise UsageError(
@@ -238,7 +240,7 @@ def make_plan(
     resumed: RunFolder | None = None,
     server: EnvironmentServer | None = None,
 ) -> Plan:
-    """Checks all that can be checked before anything is built for the board or sent to it."""
+    """Check a request as far as possible before anything is built or sent to a board."""
     if resumed is not None:
         request = for_resumption(request, resumed)
     experiment = request.experiment if server is None else server.task.experiment
@@ -248,7 +250,7 @@ def make_plan(
     require_player(request, experiment, server)
     subject = experiment if server is None else headers_of(server.task).experiment
     board = load_board(default_board(request, subject) if request.board is None else request.board)
-    if request.out is not None and not request.anew:
+    if request.out is not None and not request.restarts:
         require_empty(request.out)
     require_threads(request, board)
     cmake.require_program(board)
@@ -267,13 +269,8 @@ def make_plan(
         description,
         board,
         values,
-        request.port,
-        request.out,
-        threads=request.threads,
+        request,
         server=server,
-        anew=request.anew,
-        wandb=request.wandb,
-        fitted=request.fitted,
         subject=subject,
     )
     if built is not None:

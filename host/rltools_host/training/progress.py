@@ -15,6 +15,7 @@ from typing import Any
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.documents import printable
 from rltools_host.errors import DamagedFileError, RltError
+from rltools_host.runs.contents import Figures, Row
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import RunName
 from rltools_host.runs.names import RUN_FILE, is_run
@@ -109,7 +110,7 @@ class TrainingView:
         metrics = named(event, self.metric_names)
         self.metrics |= {name: value for name, value in metrics.items() if math.isfinite(value)}
 
-    def take_row(self, row: Mapping[str, Any]) -> None:
+    def take_row(self, row: Row) -> None:
         """Takes in a row of metrics.jsonl, of the part of the run before this session."""
         if row.get("kind") == "evaluation":
             self._take_evaluation(evaluation_of(row))
@@ -298,11 +299,11 @@ class Member:
         self.state = FINISHED if finished else PAUSED
         self.steps = max(self.steps, steps or 0)
         self.state_sha256 = run.state_sha256 or ""
-        self.environment_faults = folder.environment_faults
-        self.observations_outside = folder.observations_outside
+        self.environment_faults = run.environment_faults
+        self.observations_outside = run.observations_outside
 
-    def document(self) -> dict[str, Any]:
-        """What group.json says of it."""
+    def figures(self) -> Figures:
+        """Return the entry of group.json."""
         same = ["state", "step", "steps", "train_s", "steps_per_s", "return_mean", "return_std"]
         if math.isfinite(self.length_mean):
             same.append("length_mean")

@@ -33,7 +33,8 @@ from rltools_host.files import disk_error, partial_path, synchronize_folder, wri
 from rltools_host.interruption import end_child, ending, start_child
 from rltools_host.runs.provenance import version as version_here
 from rltools_host.training import parallel_runs
-from rltools_host.training.parallel_runs import LONGEST_READ, Job, RunProcess
+from rltools_host.training.parallel_runs import LONGEST_READ, RunProcess
+from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import FAILED, Member, RunEnd
 from rltools_host.tree import PROJECT, VARIABLE
 
@@ -83,14 +84,16 @@ class TrialActor:
         self._folder = Path(tempfile.mkdtemp(prefix="rlt-trial-"))
         self._process: subprocess.Popen[bytes]
 
-    def start(self, version: str, root: str, job: Job, files: Files, program: Files) -> None:
+    def start(
+        self, version: str, root: str, request: TrainingRequest, files: Files, program: Files
+    ) -> None:
         """root: of the project, where this node has it as well."""
         if (own := version_here()) != version:
             raise UsageError(
                 f"a node of the cluster has version {own} of these tools, and this machine "
                 f"{version}: install the same on all"
             )
-        request, run = job.request, self._folder / "run"
+        run = self._folder / "run"
         for name, data in files.items():
             (run / name).parent.mkdir(parents=True, exist_ok=True)
             (run / name).write_bytes(data)
@@ -103,9 +106,9 @@ class TrialActor:
         if request.resume is not None:
             request = replace(request, resume=str(run))
         else:
-            request = replace(request, out=run, anew=False)
+            request = replace(request, out=run, restarts=False)
         job_path = self._folder / "trial.job"
-        job_path.write_bytes(pickle.dumps(replace(job, request=request)))
+        job_path.write_bytes(pickle.dumps(request))
         if not Path(root).is_dir():
             (self._folder / "rlt.toml").touch()
             root = str(self._folder)
@@ -143,25 +146,27 @@ class RunElsewhere(RunProcess):
     """A run on a node, as the command sees it: a thread hears its actor, and writes into a pipe
     what a process would have reported."""
 
-    def __init__(self, actor: Any, member: Member, job: Job, program: Any) -> None:
+    def __init__(self, actor: Any, member: Member, request: TrainingRequest, program: Any) -> None:
         self.member = member
         self.end: RunEnd | None = None
         self._rest = b""
         self._actor, self._signals = actor, list[int]()
         self._how = "its node was lost"
-        resumed = job.request.resume is not None
+        resumed = request.resume is not None
         files = files_of(member.path) if resumed else {}
         reading, self._writing = os.pipe()
         self.stream = os.fdopen(reading, "rb")
-        self._thread = threading.Thread(target=self._relay, args=(job, files, program), daemon=True)
+        self._thread = threading.Thread(
+            target=self._relay, args=(request, files, program), daemon=True
+        )
         self._thread.start()
 
-    def _relay(self, job: Job, files: Files, program: Any) -> None:
+    def _relay(self, request: TrainingRequest, files: Files, program: Any) -> None:
         ray = ray_module()
 
         actor = self._actor
         try:
-            ray.get(actor.start.remote(version_here(), str(PROJECT.root), job, files, program))
+            ray.get(actor.start.remote(version_here(), str(PROJECT.root), request, files, program))
             while True:
                 signals, self._signals = self._signals, []
                 data = ray.get(actor.read.remote(signals))
@@ -266,10 +271,10 @@ class RayCluster:
 
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
-    def start(self, member: Member, job: Job, _folder: Path) -> RunProcess:
+    def start(self, member: Member, request: TrainingRequest, _folder: Path) -> RunProcess:
         ray = ray_module()
 
-        built = job.request.built
+        built = request.built
         program = None if built is None else built.program
         if program is None:
             files = ray.put({})
@@ -277,8 +282,8 @@ class RayCluster:
             beside = [path for path in (program, program.with_suffix(".map")) if path.is_file()]
             files = ray.put({path.name: path.read_bytes() for path in beside})
             self._programs[program] = files
-        actor = self._actor.options(num_cpus=job.request.threads or 1, max_restarts=0).remote()
-        return RunElsewhere(actor, member, job, files)
+        actor = self._actor.options(num_cpus=request.threads or 1, max_restarts=0).remote()
+        return RunElsewhere(actor, member, request, files)
 
     def close(self) -> None:
         ray = ray_module()

@@ -1,11 +1,12 @@
-"""Carries out a training run: starts the board, watches it learn, brings the result fetched."""
+"""One session of training: start the board, take its reports, fetch and save the result."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+
+from msgspec import structs
 
 from rltools_host.boards.file_parts import Keeping, remove_parts
 from rltools_host.boards.messages import Evaluation, Event, Identity, Result, State, StatusText
@@ -21,18 +22,20 @@ from rltools_host.errors import (
 from rltools_host.interruption import SIGNALS, Interruption
 from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import room_for_save
+from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
 from rltools_host.training import faults
 from rltools_host.training.board import (
     BestPolicy,
+    RunDocument,
     build_program,
-    changes_of_state,
     fetch,
-    metadata_at_start,
     open_board,
     put_on_board,
+    run_at_start,
+    run_in_state,
     summary,
     view_of,
 )
@@ -55,11 +58,12 @@ SAVE_EVERY_S = 600.0
 def train(
     request: TrainingRequest,
     make_screen: Callable[[TrainingView], Screen],
-    tensorboard: bool = True,
     signals: Sequence[int] = SIGNALS,
-) -> dict[str, Any]:
-    """Trains as the request says; returns the keys that `rlt train --json` prints. `signals` pause
-    it; Ctrl-C quits where it is not one of them."""
+) -> RunDocument:
+    """Train one run and return what `rlt train --json` prints.
+
+    `signals` pause the run; Ctrl-C quits if it is not one of them.
+    """
     with open_plan(request) as plan:
         if request.built is None:
             build_program(plan)
@@ -75,7 +79,7 @@ def train(
             )
             plan.held_step = held_step(session, identity, plan)
             run = TrainingRun(plan, session, identity, interruption)
-            return run.train(make_screen, tensorboard)
+            return run.train(make_screen)
 
 
 class TrainingRun:
@@ -109,16 +113,19 @@ class TrainingRun:
         self._screen: Screen
         self._folder: RunFolder
 
-    def train(
-        self, make_screen_of: Callable[[TrainingView], Screen], tensorboard: bool
-    ) -> dict[str, Any]:
-        """Trains to the end; every way out leaves a valid run folder."""
+    def train(self, make_screen_of: Callable[[TrainingView], Screen]) -> RunDocument:
+        """Train to the end; every way out leaves a valid run folder."""
         plan = self._plan
         self._folder = self._open_folder()
         try:
             first = plan.first_step + 1 if plan.resumed else None
             self._reports = ReportLog(
-                self._folder, self._metric_names, tensorboard, first, plan.searchable, plan.wandb
+                self._folder,
+                self._metric_names,
+                plan.request.tensorboard is not False,
+                first,
+                plan.searchable,
+                plan.request.wandb,
             )
             view = view_of(plan, self._folder, self._clock, self._metric_names)
             self._screen = make_screen_of(view)
@@ -168,7 +175,7 @@ class TrainingRun:
             put_on_board(session, checkpoint, self._transfer)
             self._screen.activity("")
         session.parameters.set(plan.table, plan.hyperparameters)
-        self._folder.update(self._changes("training"))
+        self._folder.write(self._run_in("training"))
         begin = session.training.start if plan.checkpoint is None else session.training.resume
         begin(self._best.largest)
         self._note_beginning()
@@ -180,7 +187,7 @@ class TrainingRun:
         """From now on run.json says that the board has this state."""
         self._training_began = timestamp("milliseconds")
         with contextlib.suppress(DiskError):  # training goes on without
-            self._folder.update(self._changes("training"))
+            self._folder.write(self._run_in("training"))
         self._interruption.armed = True
 
     def _take_up(self, view: TrainingView) -> Result | None:
@@ -244,10 +251,10 @@ class TrainingRun:
         fetched = fetch(self._session, self._plan, result, versions, self._transfer, keeping)
         self._best.fetch(self._session, result, fetched.policy)
         self._screen.activity("")
-        changes = self._changes(state) | self._best.changes
-        changes["checkpoint_train_s"] = changes["train_s"]
+        run = self._run_in(state)
+        run = structs.replace(run, best=self._best.best, checkpoint_train_s=run.train_s)
         files = {**fetched.files, **self._best.files}
-        self._folder.commit(fetched.step, fetched.state_sha256, files, changes)
+        self._folder.commit(fetched.step, fetched.state_sha256, files, run)
         remove_parts(self._folder.path)
 
     def _transfer(self, what: str) -> Callable[[int, int], None]:
@@ -309,9 +316,9 @@ class TrainingRun:
         room = room_for_save(plan.description.tensors)
         if plan.resumed is None:
             name = f"{folder_date()}-{plan.description.name}-{plan.board.name}"
-            path = plan.out or new_run_path(f"{name}-s{plan.seed}")
-            metadata = self._beginning({"started": timestamp()}, sources)
-            return RunFolder.create(path, metadata, [sources], plan.anew, room)
+            path = plan.request.out or new_run_path(f"{name}-s{plan.seed}")
+            run = self._run_at_start(Run(started=timestamp()), sources)
+            return RunFolder.create(path, run, [sources], plan.request.restarts, room)
         folder = plan.resumed
         folder.lock()
         try:
@@ -324,40 +331,41 @@ class TrainingRun:
             self._evaluation = last_evaluation(rows)
             self._train_s_before = train_s_before(folder.content, plan.first_step, rows)
             folder.keep(*sources)
-            beginning = self._beginning(folder.metadata, sources)
-            folder.update(beginning | plan.adopted_save | self._best.changes)
+            run = plan.with_resumed_save(self._run_at_start(folder.content, sources))
+            folder.write(structs.replace(run, best=self._best.best))
         except BaseException:
             folder.close()
             raise
         return folder
 
-    def _beginning(self, earlier: dict[str, Any], sources: Sources) -> dict[str, Any]:
+    def _run_at_start(self, earlier: Run, sources: Sources) -> Run:
         port = self._session.description
-        return metadata_at_start(self._plan, self._identity, port, sources.name, earlier)
+        return run_at_start(self._plan, self._identity, port, sources.name, earlier)
 
-    def _changes(self, state: str) -> dict[str, Any]:
-        """What run.json says of the state of training, with what is known by now."""
+    def _run_in(self, state: str, fault: str = "") -> Run:
+        """Return run.json for this state of training, with what is known by now."""
         connection = self._session.connection
-        this_session: dict[str, Any] = {
-            "last_step": self._screen.view.step,
-            "train_s": self._time.seconds,
-            "evaluation_s": self._evaluation_s,
-            "host_cpu_s": self._time.cpu_s,
-            "messages_lost": connection.messages_lost,
-            "bytes_skipped": connection.decoder.bytes_skipped,
-        }
-        if self._training_began is not None:
-            this_session["training_began"] = self._training_began
+        session = structs.replace(
+            self._folder.content.sessions[-1],
+            last_step=self._screen.view.step,
+            train_s=self._time.seconds,
+            evaluation_s=self._evaluation_s,
+            host_cpu_s=self._time.cpu_s,
+            messages_lost=connection.messages_lost,
+            bytes_skipped=connection.decoder.bytes_skipped,
+            training_began=self._training_began or "",
+            fault=fault,
+        )
         if self._identity.counts_instructions:
-            this_session["guest_instructions"] = max(0, self._counter - self._counted_before)
-        this_session |= self._notes.of_session()
-        return changes_of_state(
-            self._folder.metadata,
+            count = max(0, self._counter - self._counted_before)
+            session = structs.replace(session, guest_instructions=count)
+        return run_in_state(
+            self._folder.content,
             state,
             self._screen.view.step,
             self._train_s_before + self._time.seconds,
             self._evaluation,
-            this_session,
+            self._notes.add_to(session),
         )
 
     # -- the end -----------------------------------------------------------------------------------
@@ -371,11 +379,9 @@ class TrainingRun:
             self._reports.flush()
         if not hasattr(self, "_screen"):
             return error
-        changes = self._changes(state_after(error))
-        if isinstance(error, TrainingFaultError):
-            changes["sessions"][-1]["fault"] = error.cause or str(error)
+        fault = (error.cause or str(error)) if isinstance(error, TrainingFaultError) else ""
         with contextlib.suppress(DiskError):
-            self._folder.update(changes)
+            self._folder.write(self._run_in(state_after(error), fault))
         step = self._screen.view.step
         kept = f"the data received up to step {step:,} is in {near_path(self._folder.path)}"
         if isinstance(error, KeyboardInterrupt):
@@ -395,6 +401,7 @@ class TrainingRun:
         has_begun = self._training_began is not None
         return remedy(self._plan, self._folder, before, changes, has_begun=has_begun)
 
-    def _document(self, result: Result) -> dict[str, Any]:
-        printed = summary(self._plan, self._folder, result)
-        return {**printed, "host_cpu_s": self._time.cpu_s, **self._notes.document()}
+    def _document(self, result: Result) -> RunDocument:
+        document = summary(self._plan, self._folder, result, self._time.cpu_s)
+        self._notes.describe(document)
+        return document

@@ -8,24 +8,23 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct, structs
 
 from rltools_host.documents import FromOne, Line, Title, Unfit, Value, typed
 from rltools_host.errors import DamagedFileError, UsageError, unknown_name
 from rltools_host.files import parse_json
-from rltools_host.runs.contents import Tune
+from rltools_host.runs.contents import Tune, Variant
 from rltools_host.runs.group import TUNE, GroupFolder
 from rltools_host.training.group_plan import (
     GroupRequest,
-    Variant,
     create,
     parse_seeds,
+    plan_new,
     plan_runs,
-    planned,
     require_same_defaults,
-    run_request,
+    shared_request,
 )
 from rltools_host.training.plan import Plan, TrainingRequest
 from rltools_host.training.trials import Dimension, Trials, space_of, without_password
@@ -105,10 +104,9 @@ class Study(StoredStudy, frozen=True, kw_only=True):
                 variant.name,
                 variant.label,
                 texts_of(variant.settings),
-                f"{self.path}, variants[{index}] ({variant.name})",
                 None if self.has_one else variant.experiment or self.experiment,
             )
-            for index, variant in enumerate(self.variants)
+            for variant in self.variants
         )
 
 
@@ -144,7 +142,7 @@ def load_study(name: str) -> Study:
     raise DamagedFileError(f"{path} is not a study: {reason}")
 
 
-USUAL_TRIALS = 20
+DEFAULT_TRIALS = 20
 
 
 @dataclass(frozen=True)
@@ -152,26 +150,18 @@ class TuneRequest:
     """What a user asks for; None where the default, or the tuning that goes on, decides."""
 
     training: TrainingRequest  # what all trials share; `resume` is a tuning
-    seeds: tuple[int, ...] | None = None
     search: tuple[str, ...] = ()  # of --search, as typed
     trials: int | None = None  # in all
-    jobs: int | None = None
     timeout_s: float | None = None
     prunes: bool | None = None
     storage: str | None = None  # a URL
-    tensorboard: bool | None = None
     ray: str | None = None  # the address of a cluster
 
 
-def begin(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
-    """A new tuning, after all has been checked and built."""
-    asked = GroupRequest(
-        request.training,
-        request.seeds or (0,),
-        jobs=request.jobs,
-        tensorboard=request.tensorboard is not False,
-    )
-    asked, plan = planned(asked)
+def plan_new_tuning(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
+    """Check and build a new tuning; return its folder, its plan and what it searches."""
+    training = replace(request.training, seeds=request.training.seeds or (0,))
+    asked, plan = plan_new(GroupRequest(training))
     task = None if plan.server is None else plan.server.task
     settings = asked.training.settings
     space = space_of(plan.description, task, request.search, settings)
@@ -180,23 +170,25 @@ def begin(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
     prunes, storage = request.prunes is not False, request.storage
     if storage is not None:  # before anything is trained
         Trials(storage, study, mark, space, prunes)
-    about: dict[str, Any] = {
-        "kind": TUNE,
-        "title": f"tuning of {plan.description.name} on {plan.board.name}",
-        "tune": {
-            "mark": mark,
-            "study": study,
-            "search": [each.text() for each in space],
-            "trials": request.trials or USUAL_TRIALS,
-            "prunes": prunes,
-            "storage": None if storage is None else without_password(storage),
-        },
-    }
-    return create(replace(asked, variants=(), about=about), plan), plan, space
+    asked = replace(
+        asked,
+        variants=(),
+        kind=TUNE,
+        title=f"tuning of {plan.description.name} on {plan.board.name}",
+        tune=Tune(
+            mark,
+            study,
+            [each.text() for each in space],
+            request.trials or DEFAULT_TRIALS,
+            prunes,
+            None if storage is None else without_password(storage),
+        ),
+    )
+    return create(asked, plan), plan, space
 
 
-def go_on(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
-    """A tuning that was begun before: what it was asked for holds."""
+def resume_tuning(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
+    """Open and plan a tuning that was begun before, with what it was asked for then."""
     group = GroupFolder.open(str(request.training.resume))
     content = group.content
     if content.tune is None:
@@ -210,17 +202,13 @@ def go_on(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
             given = "lie in its folder" if tuned.storage is None else f"are in {tuned.storage}"
             remedy = "leave --storage out" if tuned.storage is None else "give it with --storage"
             raise UsageError(f"the trials of {near_path(group.path)} {given}: {remedy}")
-        shared = run_request(content)
-        plan = plan_runs(shared, content.seeds[0], [Variant()], request.jobs or content.jobs)
+        jobs = request.training.jobs or content.jobs
+        plan = plan_runs(replace(shared_request(content), jobs=jobs), [Variant()])
         trials = request.trials or tuned.trials
         require_same_defaults(group, plan, more=trials > len(content.variants))
         space = space_of(plan.description, content.gymnasium, tuned.search, content.settings)
-        changes: dict[str, Any] = {}
-        if request.jobs is not None:
-            changes["jobs"] = request.jobs
-        if request.trials is not None:
-            changes["tune"] = {**group.metadata["tune"], "trials": request.trials}
-        group.change(changes)
+        tuned = structs.replace(tuned, trials=trials)
+        group.content = structs.replace(content, jobs=jobs, tune=tuned)  # written when it trains
         return group, plan, space
     except BaseException:
         group.close()
@@ -233,13 +221,13 @@ def require_same(group: GroupFolder, request: TuneRequest) -> None:
     assert content.tune is not None
     task = content.gymnasium
     source = None if training.task is None else training.task.source
-    given: dict[str, tuple[Any, Any]] = {
+    given: dict[str, tuple[object, object]] = {
         "the experiment": (training.experiment, content.experiment),
         "the task": (source, None if task is None else task.source),
         "--board": (training.board, content.board),
         "--steps": (training.steps, content.steps),
         "--threads": (training.threads, content.threads),
-        "--seeds": (request.seeds, tuple(content.seeds)),
+        "--seeds": (training.seeds or None, tuple(content.seeds)),
         "--prune": (request.prunes, content.tune.prunes),
         "--set": (sorted(training.settings) or None, sorted(content.settings)),
         "--search": (sorted(request.search) or None, sorted(content.tune.search)),

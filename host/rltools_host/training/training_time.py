@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from rltools_host.boards.messages import Result
-from rltools_host.runs.contents import Run
+from rltools_host.runs.contents import Row, Run
 
 
 class TimeInTraining:
@@ -38,7 +37,7 @@ def share_of_evaluations(result: Result) -> float:
     return min(1.0, result.evaluation_counter / result.counter) if result.counter else 0.0
 
 
-def train_s_before(run: Run, step: int, rows: Sequence[Mapping[str, Any]]) -> float:
+def train_s_before(run: Run, step: int, rows: Sequence[Row]) -> float:
     """Seconds of training up to the checkpoint that a run goes on from."""
     if run.checkpoint_step == step:
         return run.checkpoint_train_s or 0.0

@@ -31,25 +31,26 @@ from rltools_host.errors import (
     UsageError,
 )
 from rltools_host.interruption import Interruption
-from rltools_host.runs.contents import Tune
+from rltools_host.runs.contents import Tune, Variant
 from rltools_host.runs.group import SCRATCH, STORAGE_FILE, GroupFolder, RunName
 from rltools_host.runs.task import Task
 from rltools_host.training.group import (
     GroupDocument,
     MakeScreen,
     copy_of_program,
+    figures_of,
     group_document,
     remove_scratch,
-    runs_summary,
     scratch_folder,
+    summary_of,
 )
-from rltools_host.training.group_plan import jobs_on, run_request
+from rltools_host.training.group_plan import jobs_of, shared_request
 from rltools_host.training.hyperparameters import resized
-from rltools_host.training.parallel_runs import Job, ParallelRuns, RunProcess
+from rltools_host.training.parallel_runs import ParallelRuns, RunProcess
 from rltools_host.training.plan import Built, Plan, TrainingRequest
 from rltools_host.training.progress import FAILED, FINISHED, PRUNED, WAITING, GroupView, Member
 from rltools_host.training.ray_cluster import RayCluster
-from rltools_host.training.study import TuneRequest, begin, go_on
+from rltools_host.training.study import TuneRequest, plan_new_tuning, resume_tuning
 from rltools_host.training.trials import COMPLETE, Dimension, Trial, Trials
 from rltools_host.training.trials import FAILED as HAS_FAILED
 from rltools_host.training.trials import PRUNED as WAS_PRUNED
@@ -88,7 +89,8 @@ def tune(request: TuneRequest, make_screen: MakeScreen) -> TuneDocument:
         cluster = None
         if request.ray is not None:
             cluster = stack.enter_context(contextlib.closing(RayCluster(request.ray)))
-        group, plan, space = go_on(request) if request.training.resume else begin(request)
+        begin = resume_tuning if request.training.resume else plan_new_tuning
+        group, plan, space = begin(request)
         stack.enter_context(contextlib.closing(group))
         interruption = stack.enter_context(Interruption())
         interruption.armed = True
@@ -122,10 +124,10 @@ class Tuning:
         assert content.tune is not None
         self._group, self._plan, self._interruption = group, plan, interruption
         self._tune: Tune = content.tune
-        self._jobs = jobs_on(plan.board, plan.port, plan.threads, content.jobs)
+        self._jobs = jobs_of(plan, content.jobs)
         self._cluster = cluster
         if cluster is not None and content.jobs is None:
-            self._jobs = max(1, cluster.processors // (plan.threads or 1))
+            self._jobs = max(1, cluster.processors // (plan.request.threads or 1))
         place = request.storage or group.path / STORAGE_FILE
         self._trials = Trials(place, self._tune.study, self._tune.mark, space, self._tune.prunes)
         self._has_sizes = any(each.is_size for each in space)
@@ -174,18 +176,17 @@ class Tuning:
 
     def _begin(self, trial: Trial) -> None:
         """Its runs are to be trained, as far as they have not finished."""
-        variants = list(self._group.metadata["variants"])
-        known = {variant["name"]: tuple(variant["settings"]) for variant in variants}
+        content = self._group.content
+        known = {variant.name: variant.settings for variant in content.variants}
         if known.get(trial.name, trial.settings) != trial.settings:
             raise DamagedFileError(
                 f"{trial.label} has other settings in its storage than in {self._group.path}: "
                 "restore the one or the other, or begin a new tuning"
             )
         if trial.name not in known:
-            new = {"name": trial.name, "label": trial.label, "settings": list(trial.settings)}
-            self._group.update({"variants": [*variants, new]})
-            seeds = self._group.content.seeds
-            self._members += [self._member(RunName(trial.name, seed)) for seed in seeds]
+            variants = [*content.variants, Variant(trial.name, trial.label, trial.settings)]
+            self._group.write(structs.replace(content, variants=variants))
+            self._members += [self._member(RunName(trial.name, seed)) for seed in content.seeds]
         members = [member for member in self._members if member.name.variant == trial.name]
         opened = self._open[trial.name] = OpenTrial(trial, members)
         for member in members:
@@ -194,7 +195,7 @@ class Tuning:
                 opened.waiting.append(member)
         self._settle(opened)
 
-    def _next(self) -> tuple[Member, Job] | None:
+    def _next(self) -> tuple[Member, TrainingRequest] | None:
         if self._is_over():
             return None
         waiting = [opened for opened in self._open.values() if opened.waiting]
@@ -205,7 +206,7 @@ class Tuning:
             return self._next()
         opened = waiting[0]
         member = opened.waiting.popleft()
-        return member, Job(self._request_of(member, opened.trial), self._group.content.tensorboard)
+        return member, self._request_of(member, opened.trial)
 
     def _request_of(self, member: Member, trial: Trial) -> TrainingRequest:
         """What its process is asked for. Where sizes are searched, it builds its own program."""
@@ -224,7 +225,7 @@ class Tuning:
             seed=member.seed,
             settings=(*shared.settings, *settings),
             out=member.path,
-            anew=member.path.is_dir(),  # what it has of a run left no checkpoint
+            restarts=member.path.is_dir(),  # there is no checkpoint in it
         )
 
     def _reported(self, process: RunProcess) -> None:
@@ -283,7 +284,9 @@ class Tuning:
     def _train_all(self, scratch: Path, make_screen: MakeScreen) -> None:
         program = copy_of_program(self._plan.program, scratch)
         built = Built(self._plan.description, program, self._plan.sources)
-        self._shared = replace(run_request(self._group.content), built=built)
+        self._shared = replace(
+            shared_request(self._group.content), seeds=(), jobs=None, built=built
+        )
         self._began = time.monotonic()
         self._update("training")
         content = self._group.content
@@ -320,7 +323,14 @@ class Tuning:
         return command_line("tune", "--resume", near_path(self._group.path), *storage)
 
     def _update(self, state: str) -> None:
-        self._group.update({"state": state, **runs_summary(self._group, self._members)})
+        self._group.write(
+            structs.replace(
+                self._group.content,
+                state=state,
+                runs=figures_of(self._members),
+                summary=summary_of(self._group, self._members),
+            )
+        )
 
     def _result(self) -> TuneDocument:
         finished = self._trials.finished()

@@ -15,7 +15,8 @@ from rltools_host.commands import cli
 from rltools_host.commands.evaluate import entry_lines
 from rltools_host.drones.flight.gate import load_gate
 from rltools_host.policies.contract import EntryEnvelope
-from rltools_host.runs.group import GroupFolder, RunName
+from rltools_host.runs.group import RunName
+from run_folders import new_group
 
 GATE = {
     "like": "hover",
@@ -148,7 +149,7 @@ def test_a_folder_that_cannot_be_written_is_a_note(run: Path, gate: str, capsys:
 
 def test_a_group(tmp_path: Path, gate: str, capsys: Any) -> None:
     asked = {**GROUP, "experiment": "quadrotor-ppo", "seeds": [0, 1, 2]}
-    group = GroupFolder.create(tmp_path / "g", asked)
+    group = new_group(tmp_path / "g", asked)
     group.close()
     code, text, errors = evaluate(capsys, group.path)
     assert (code, text) == (2, "")

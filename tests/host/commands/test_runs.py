@@ -17,10 +17,10 @@ from rltools_host.commands.runs import by_result, row_of, size
 from rltools_host.errors import DiskError
 from rltools_host.files import FolderLock
 from rltools_host.runs import inventory
-from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.inventory import Entry
 from rltools_host.tree import Project
+from run_folders import new_group, new_run
 
 RUN: dict[str, Any] = {
     "format": 4,
@@ -43,7 +43,7 @@ EVERY_FILE = (
 
 def made(path: Path, **changes: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    folder = RunFolder.create(path, {**RUN, **changes})
+    folder = new_run(path, {**RUN, **changes})
     folder.commit(7, "ab" * 32, {"policy.rltp": b"p", "checkpoint.safetensors": b"c"}, {})
     folder.close()
     return path
@@ -51,7 +51,7 @@ def made(path: Path, **changes: Any) -> Path:
 
 def made_group(path: Path) -> Path:
     asked = {"kind": "study", "experiment": "pendulum-ppo", "variants": [OF_VARIANT]}
-    GroupFolder.create(path, {**GROUP, **asked})
+    new_group(path, {**GROUP, **asked})
     for seed, value in ((0, -100.0), (1, -300.0)):
         made(path / "a" / f"s{seed}", experiment="pendulum-ppo", seed=seed, return_mean=value)
     return path

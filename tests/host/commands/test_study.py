@@ -18,6 +18,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.training import study as studies
 from rltools_host.training.parallel_runs import ParallelRuns, RunProcess
+from run_folders import document_of
 from training_calls import train_here
 
 NAME = "pendulum-ppo-ablation"
@@ -46,7 +47,7 @@ def test_variants_times_seeds(trained: Path, tmp_path: Path) -> None:
     hashes = set()
     for name, switches in VARIANTS.items():
         for seed in (0, 2):
-            metadata = RunFolder.open(trained / name / f"s{seed}").metadata
+            metadata = document_of(RunFolder.open(trained / name / f"s{seed}"))
             assert (metadata["state"], metadata["seed"]) == ("finished", seed)
             settings = metadata["hyperparameters"]
             assert {key: settings[key] for key in switches} == switches
@@ -62,7 +63,7 @@ def test_variants_times_seeds(trained: Path, tmp_path: Path) -> None:
         out=tmp_path / "alone",
     )
     folder = RunFolder.open(trained / "neither" / "s2")
-    assert folder.metadata["state_sha256"] == alone["state_sha256"], "evaluations change no bit"
+    assert document_of(folder)["state_sha256"] == alone["state_sha256"], "evaluations change no bit"
 
 
 def test_curves_are_those_of_the_runs(trained: Path) -> None:
@@ -92,7 +93,9 @@ def test_page(trained: Path) -> None:
     assert "the line is the mean over 2 seeds, the band one standard deviation" in shown
     for label in ("with both", "without the KL-adaptive learning rate", "without either"):
         assert content.count(f">{label}</text>") == 2, "in the wide and in the narrow plot"
-    summary = {entry["variant"]: entry for entry in GroupFolder.open(trained).metadata["summary"]}
+    summary = {
+        entry["variant"]: entry for entry in document_of(GroupFolder.open(trained))["summary"]
+    }
     for entry in summary.values():
         numbers = [f"{entry[key]:,.1f}".replace("-", "\N{MINUS SIGN}") for key in ("mean", "std")]
         assert f"{entry['label']} 2 {' '.join(numbers)}" in shown

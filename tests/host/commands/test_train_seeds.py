@@ -30,6 +30,7 @@ from rltools_host.commands import cli
 from rltools_host.errors import UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
+from run_folders import document_of, new_group
 from training_calls import train_here
 from waiting import is_running, wait_for
 
@@ -69,7 +70,7 @@ def test_each_seed_is_an_ordinary_run(tmp_path: Path) -> None:
     (summary,) = document["summary"]
     assert summary["mean"] == pytest.approx(sum(returns) / 3)
     assert (summary["worst"], summary["median"], summary["runs"]) == (returns[0], returns[1], 3)
-    stored = GroupFolder.open(group).metadata
+    stored = document_of(GroupFolder.open(group))
     assert (stored["state"], stored["seeds"]) == ("finished", [0, 3, 4])
     assert stored["summary"] == document["summary"]
 
@@ -115,7 +116,7 @@ def test_as_many_at_once_as_is_said(tmp_path: Path, jobs: int) -> None:
     ]
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
-    stored = GroupFolder.open(group).metadata
+    stored = document_of(GroupFolder.open(group))
     assert stored["jobs"] == jobs
     states = [run["state"] for run in stored["runs"]]
     assert states == ["paused"] * jobs + ["waiting"] * (3 - jobs)
@@ -140,10 +141,10 @@ def test_pause_and_one_command_that_goes_on(
     command = shlex.split(last.split("`")[1])[1:]
     assert command == ["train", "--resume", str(group)]
     assert [line.split()[1] for line in output.splitlines() if line[:5] == "  1  "] == ["paused"]
-    assert GroupFolder.open(group).metadata["state"] == "paused"
+    assert GroupFolder.open(group).content.state == "paused"
     assert not (group / "s2").exists()
     before = (group / "s0" / "run.json").read_bytes()
-    paused = RunFolder.open(group / "s1").metadata["checkpoint_step"]
+    paused = RunFolder.open(group / "s1").content.checkpoint_step
     assert 0 < paused < int(LONG)
 
     result = rlt(*command, "--json")
@@ -152,7 +153,7 @@ def test_pause_and_one_command_that_goes_on(
     assert [run["state"] for run in document["runs"]] == ["finished"] * 3
     assert document["jobs"] == 1, "what was asked for holds"
     assert (group / "s0" / "run.json").read_bytes() == before
-    sessions = RunFolder.open(group / "s1").metadata["sessions"]
+    sessions = document_of(RunFolder.open(group / "s1"))["sessions"]
     assert [session["first_step"] for session in sessions] == [0, paused]
     whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
     assert state_of(group / "s1") == whole["state_sha256"]
@@ -174,7 +175,7 @@ def test_other_signals_pause_as_well(tmp_path: Path, number: signal.Signals) -> 
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "0 of 2 runs have finished, 1 saved on the way, 1 not begun" in errors
-    assert RunFolder.open(group / "s0").metadata["checkpoint_step"] > 0
+    assert RunFolder.open(group / "s0").content.checkpoint_step > 0
 
 
 @pytest.mark.all
@@ -192,7 +193,7 @@ def test_pause_at_any_moment(tmp_path: Path, delay_s: float) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors.splitlines()[-1].endswith(f"train --resume {group}`")
-    states = [run["state"] for run in GroupFolder.open(group).metadata["runs"]]
+    states = [run["state"] for run in document_of(GroupFolder.open(group))["runs"]]
     assert set(states) <= {"waiting", "paused", "finished"}
     result = rlt("train", "--resume", group)
     assert result.returncode == 0, result.stderr
@@ -220,12 +221,12 @@ def test_second_interrupt_quits(tmp_path: Path) -> None:
         "quit without saving the runs in training; go on with `"
     )
     wait_for(lambda: not any(is_running(pid) for pid in boards), 10)
-    assert GroupFolder.open(group).metadata["state"] == "interrupted"
+    assert GroupFolder.open(group).content.state == "interrupted"
     for seed in (5, 6):  # each was told, and said so: none was killed for not answering
-        assert RunFolder.open(group / f"s{seed}").metadata["state"] == "interrupted"
+        assert RunFolder.open(group / f"s{seed}").content.state == "interrupted"
     result = rlt("train", "--resume", group, "--steps", "6000")
     assert result.returncode == 0, result.stderr
-    assert RunFolder.open(group / "s5").metadata["step"] == 6144
+    assert RunFolder.open(group / "s5").content.step == 6144
 
 
 @pytest.mark.all
@@ -266,7 +267,7 @@ def test_what_has_not_gone_on_yet_stays_paused(tmp_path: Path) -> None:
     assert "paused: 0 of 2 runs have finished, 2 saved on the way; go on with" in errors
     result = rlt("train", "--resume", group, "--board", "host-threads", "--threads", "1")
     assert result.returncode == 0, result.stderr
-    metadata = RunFolder.open(group / "s1").metadata
+    metadata = document_of(RunFolder.open(group / "s1"))
     assert [session["board"] for session in metadata["sessions"]] == ["host", "host-threads"]
     whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
     assert metadata["steps"] == int(LONG)
@@ -331,7 +332,7 @@ def test_a_process_that_is_killed_is_a_run_that_failed(tmp_path: Path) -> None:
     assert process.returncode == 1
     assert "error: 1 of 2 runs failed (seed 0): try it again with `" in errors
     assert is_state(group / "s1", "finished")
-    stored = GroupFolder.open(group).metadata["runs"]
+    stored = document_of(GroupFolder.open(group))["runs"]
     assert stored[0]["error"] == "its process gave no result, it was ended by SIGKILL"
     assert [run["state"] for run in stored] == ["failed", "finished"]
 
@@ -344,7 +345,7 @@ def test_a_damaged_run_of_a_group(tmp_path: Path) -> None:
     result = rlt("train", "--resume", group, "--steps", "5000")
     assert result.returncode == 7
     assert "run.json is damaged" in result.stdout
-    assert RunFolder.open(group / "s1").metadata["step"] == 6144
+    assert RunFolder.open(group / "s1").content.step == 6144
 
 
 # -- what makes no sense ---------------------------------------------------------------------------
@@ -380,7 +381,7 @@ def test_what_makes_no_sense(
     about = {"kind": "seeds", "title": "t", "x_axis": "x", "y_axis": "y", "tensorboard": True}
     asked = {"experiment": "pendulum-ppo", "board": "host", "seeds": [0], "settings": []}
     variants = [{"name": "", "label": "", "settings": []}]
-    GroupFolder.create(group, {**about, **asked, "variants": variants, "state": "paused"})
+    new_group(group, {**about, **asked, "variants": variants, "state": "paused"})
     values = tmp_path / "values.json"
     values.write_text('{"gamma": 0.9}')
     filled = words.format(full=tmp_path / "full", group=group, file=values).split()

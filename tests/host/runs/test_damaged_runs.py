@@ -20,11 +20,12 @@ from rltools_host.commands import export
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training.board import changes_of_state, metadata_at_start
+from rltools_host.training.board import run_at_start, run_in_state
 from rltools_host.training.metrics_log import last_evaluation
 from rltools_host.training.plan import TrainingRequest, make_plan
 from rltools_host.training.progress import TrainingView
 from rltools_host.training.training_time import train_s_before
+from run_folders import change
 from training_bench import Bench, installed_bench
 
 IDENTITY = Identity("a", "b", "c", "d", 1, 1, 1, True, 1, 1, 1, "00", "train")
@@ -124,7 +125,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = RunFolder.open(path)
     event = {"kind": "event", "time_s": 1.0, "step": 60, "severity": 6, "text": "hello"}
     folder.append_metrics([event])
-    folder.update({"state": "paused", "learning": {"gravity": 9.81}, "git_dirty": True})
+    change(folder, state="paused", learning={"gravity": 9.81}, git_dirty=True)
     folder.close()
     return path
 
@@ -155,12 +156,11 @@ def go_on(path: Path) -> None:
         view.take_row(row)
     evaluation = last_evaluation(rows)
     before = train_s_before(folder.content, plan.first_step, rows)
-    begun = metadata_at_start(
-        plan, IDENTITY, "a port", "sources-0123456789ab.tar.gz", folder.metadata
-    )
-    folder.update(begun | plan.adopted_save)
-    folder.update(changes_of_state(folder.metadata, "paused", 150, before + 1.0, evaluation, {}))
-    assert RunFolder.open(path).metadata["state"] == "paused"
+    begun = run_at_start(plan, IDENTITY, "a port", "sources-0123456789ab.tar.gz", folder.content)
+    folder.write(plan.with_resumed_save(begun))
+    session = folder.content.sessions[-1]
+    folder.write(run_in_state(folder.content, "paused", 150, before + 1.0, evaluation, session))
+    assert RunFolder.open(path).content.state == "paused"
     folder.close()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import rlt
 from fake_board import policy_of
-from rltools_host.boards.messages import Evaluation, Result
+from rltools_host.boards.messages import Result
 from rltools_host.commands import cli
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
@@ -22,14 +22,14 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.policies.image import read_run_policy
-from rltools_host.runs.contents import Run
+from rltools_host.runs.contents import Run, Session
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import RunName
 from rltools_host.runs.saves import reserve_save, write_save
 from rltools_host.training.board import (
     BestPolicy,
-    changes_of_state,
     guest_instructions,
+    run_in_state,
 )
 from rltools_host.training.progress import FAILED, WAITING, Member
 from rltools_host.training.training_time import (
@@ -37,33 +37,27 @@ from rltools_host.training.training_time import (
     share_of_evaluations,
     train_s_before,
 )
+from run_folders import change
 from training_bench import installed_bench, interrupt_at, is_valid, metrics
 from training_calls import train_here
 
-EARLIER = {"evaluation_s": 2.0, "messages_lost": 3, "guest_instructions": 100, "ended": "then"}
+EARLIER = Session(evaluation_s=2.0, messages_lost=3, guest_instructions=100, ended="then")
 SETTINGS = ["eval_freq=100", "learning_starts=200", "report_every=10"]
 SEED, BEST_AT, STEPS = 1, 300, 1200  # evaluated best long before the end
 NONE = "has no best policy: it was not evaluated in training"
 
 
 def test_sessions_add_up() -> None:
-    metadata = {"sessions": [EARLIER, {"board": "host"}]}
-    own = {"evaluation_s": 0.5, "messages_lost": 4, "guest_instructions": 11}
-    changes = changes_of_state(metadata, "paused", 30, 12.5, None, own)
-    assert (changes["evaluation_s"], changes["messages_lost"]) == (2.5, 7)
-    assert (changes["guest_instructions"], changes["steps_per_s"]) == (111, 3.0)
-    assert changes["sessions"][0] == EARLIER
-    assert changes["sessions"][1]["board"] == "host"
-    assert changes["sessions"][1]["ended"] == changes["ended"]
-    assert metadata["sessions"][1] == {"board": "host"}, "what was said before is left as it was"
-
-
-def test_a_session_ends_when_it_trains_no_more() -> None:
-    metadata = {"sessions": [EARLIER, {}]}
-    changes = changes_of_state(metadata, "training", 0, 0.0, None, {})
-    assert "ended" not in changes
-    assert "ended" not in changes["sessions"][1]
-    assert changes["steps_per_s"] is None
+    run = Run(sessions=[EARLIER, Session(board="host")])
+    session = Session(board="host", evaluation_s=0.5, messages_lost=4, guest_instructions=11)
+    new = run_in_state(run, "paused", 30, 12.5, None, session)
+    assert (new.evaluation_s, new.messages_lost) == (2.5, 7)
+    assert (new.guest_instructions, new.steps_per_s) == (111, 3.0)
+    assert new.sessions[0] == EARLIER
+    assert new.sessions[1].board == "host"
+    assert new.sessions[1].ended == new.ended != ""
+    training = run_in_state(run, "training", 0, 0.0, None, session)
+    assert (training.ended, training.sessions[1].ended, training.steps_per_s) == ("", "", None)
 
 
 def test_time_goes_on_where_it_rested(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,30 +96,10 @@ def test_time_before_is_the_checkpoints_or_that_of_the_last_row() -> None:
 
 
 def test_instructions_are_those_of_sessions_that_all_count_them() -> None:
+    five, none, zero = Session(guest_instructions=5), Session(), Session(guest_instructions=0)
     assert guest_instructions([]) is None
-    assert guest_instructions([{"guest_instructions": 5}, {}]) is None
-    assert guest_instructions([{"guest_instructions": 5}, {"guest_instructions": 0}]) == 5
-
-
-def test_an_evaluation_is_summed_up() -> None:
-    evaluation = Evaluation(0, 10, 2, -5.0, 1.5, -9.0, 0.0, 12.5)
-    changes = changes_of_state({"sessions": [{}]}, "training", 10, 2.0, evaluation, {})
-    assert changes == {
-        "sessions": [{}],
-        "state": "training",
-        "step": 10,
-        "train_s": 2.0,
-        "evaluation_s": 0.0,
-        "steps_per_s": 5.0,
-        "messages_lost": 0,
-        "guest_instructions": None,
-        "return_mean": -5.0,
-        "return_std": 1.5,
-        "length_mean": 12.5,
-    }
-    of_older_firmware = Evaluation(0, 10, 2, -5.0, 1.5, -9.0, 0.0)
-    changes = changes_of_state({"sessions": [{}]}, "training", 10, 2.0, of_older_firmware, {})
-    assert changes["length_mean"] is None
+    assert guest_instructions([five, none]) is None
+    assert guest_instructions([five, zero]) == 5
 
 
 def train(out: Path, steps: int = STEPS, seed: int = SEED) -> dict[str, Any]:
@@ -239,7 +213,7 @@ def test_what_is_not_known_is_not_taken(tmp_path: Path) -> None:
     best = BestPolicy()
     best.restore(tmp_path, [])
     best.fetch(None, None)  # type: ignore[arg-type]  # the board is not asked
-    assert (best.files, best.changes) == ({}, {"best": None})
+    assert (best.files, best.best) == ({}, None)
 
 
 # -- asking for it ---------------------------------------------------------------------------------
@@ -291,7 +265,7 @@ def test_commands_refuse(
     copy: Path, words: str, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = RunFolder.open(copy)
-    folder.update({"best": None})
+    change(folder, best=None)
     folder.close()
     assert cli.run(words.format(run=copy).split()) != 0
     assert sentence in capsys.readouterr().err
@@ -304,7 +278,7 @@ def test_python_refuses(copy: Path) -> None:
     with pytest.raises(RltError, match="is one policy; give the run's folder"):
         rlt.Policy.load(file, which="best")
     folder = RunFolder.open(copy)
-    folder.update({"best": None})
+    change(folder, best=None)
     folder.close()
     with pytest.raises(UnknownNameError, match="has no best policy"):
         _ = rlt.Run(copy, {}).best_policy

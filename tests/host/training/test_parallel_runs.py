@@ -19,7 +19,13 @@ from rltools_host.errors import DiskError, Interrupted, UsageError
 from rltools_host.interruption import Interruption
 from rltools_host.runs.group import RunName
 from rltools_host.training import parallel_runs
-from rltools_host.training.parallel_runs import Job, ParallelRuns, RunProcess, RunsInTurn, train_job
+from rltools_host.training.parallel_runs import (
+    ParallelRuns,
+    RunProcess,
+    RunsInTurn,
+    train_and_report,
+)
+from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import (
     FAILED,
     FINISHED,
@@ -32,7 +38,7 @@ from rltools_host.training.progress import (
     RunEnd,
 )
 
-JOB = cast(Job, SimpleNamespace(request="a request", tensorboard=True))
+JOB = TrainingRequest("a-request")
 REPORT = {"step": 10, "steps": 100, "steps_per_s": 5.0, "left_s": None, "activity": "trains"}
 
 
@@ -104,7 +110,7 @@ def in_parallel(
     screen, members = Log(), [member(seed) for seed in processes]
     waiting = list(members)
 
-    def begin(member: Member, job: Job, folder: Path) -> RunProcess:
+    def begin(member: Member, job: TrainingRequest, folder: Path) -> RunProcess:
         assert (job, folder) == (JOB, Path("scratch"))
         return processes[member.seed](member)
 
@@ -198,7 +204,7 @@ def test_who_does_not_wait_ends_all_processes(
     )
     waiting = [(member(seed), JOB) for seed in (0, 1)]
 
-    def following() -> tuple[Member, Job] | None:
+    def following() -> tuple[Member, TrainingRequest] | None:
         if is_pausing and len(waiting) == 1:
             runs.pause("why")
         return waiting.pop(0) if waiting else None
@@ -266,7 +272,7 @@ def test_what_a_run_came_to(
 
     monkeypatch.setattr(parallel_runs, "train", train)
     reports: list[dict[str, Any]] = []
-    assert train_job(JOB, reports.append, (15,)) == code
+    assert train_and_report(JOB, reports.append, (15,)) == code
     assert reports == [{"error": "", **said, "exit_code": code}]
 
 
@@ -274,13 +280,13 @@ def test_what_a_run_came_to(
 def test_runs_in_turn_in_this_process(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     """One that is paused is the last one."""
 
-    def job(_: Job, say: Callable[[dict[str, Any]], None]) -> int:
+    def job(_: TrainingRequest, say: Callable[[dict[str, Any]], None]) -> int:
         say(REPORT)
         code = {FINISHED: 0, PAUSED: Interrupted.exit_code, FAILED: 2}[state]
         say({"state": state, "error": "why", "exit_code": code})
         return code
 
-    monkeypatch.setattr(parallel_runs, "train_job", job)
+    monkeypatch.setattr(parallel_runs, "train_and_report", job)
     screen, members = Log(), [member(seed) for seed in (0, 1)]
     waiting = list(members)
     runs = RunsInTurn(

@@ -12,7 +12,6 @@ import pytest
 from fake_board import policy_of
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.errors import DiskError
-from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import RunName
 from rltools_host.runs.saves import (
     state_of_policy,
@@ -36,6 +35,7 @@ from rltools_host.training.progress import (
     counted,
     states_of,
 )
+from run_folders import new_run
 from training_bench import final_state
 
 NAMES = ("loss", "kl")
@@ -174,7 +174,7 @@ def test_a_member_that_has_not_begun() -> None:
     assert (new.title, new.seed, new.is_running, new.share) == ("seed 3", 3, False, 0.0)
     assert not new.was_killed
     assert member(label="with", seed=3).title == "with, seed 3"
-    document = new.document()
+    document = dict(new.figures())
     figures = [document.pop(name) for name in ("train_s", "steps_per_s", "return_mean")]
     assert all(map(math.isnan, [*figures, document.pop("return_std")]))
     assert document == {
@@ -194,7 +194,7 @@ def test_a_members_document_has_what_is_known() -> None:
     known |= {"return_mean": -5.0, "return_std": 1.5, "length_mean": 20.0, "state_sha256": "ab"}
     run = member(FAILED, 7, "with", **known, environment_faults=0, observations_outside=2)
     run.fail(DiskError("full"))
-    assert run.document() == {
+    assert run.figures() == {
         "folder": "v/s7",
         "variant": "v",
         "seed": 7,
@@ -268,7 +268,7 @@ def made_run(path: Path, **changes: Any) -> None:
     policy = policy_of(payload)
     run = {"format": 4, "experiment": "fake-td3", "seed": 0, "state": "finished", **changes}
     known = {"step": 400, "return_mean": -5.0, "return_std": 0.5, "train_s": 1.5}
-    folder = RunFolder.create(path, run)
+    folder = new_run(path, run)
     files = {"checkpoint.safetensors": b"c", "policy.rltp": policy}
     folder.commit(400, state_of_policy(policy) or "", files, {**known, "steps_per_s": None})
     folder.close()

@@ -25,6 +25,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.screen.training_screen import PlainScreen
 from rltools_host.training import run as training_run
 from rltools_host.training.plan import Plan
+from run_folders import change
 from training_bench import (
     DIALECT,
     Bench,
@@ -125,7 +126,7 @@ def test_run_that_another_command_has_gone_on_with(
     open_board = bench.open_board
 
     def open_later(plan: Plan) -> Link:
-        RunFolder.open(run).update({"checkpoint_train_s": 12.5})
+        change(RunFolder.open(run), checkpoint_train_s=12.5)
         return open_board(plan)
 
     monkeypatch.setattr(training_run, "open_board", open_later)

@@ -17,6 +17,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.training.group_plan import as_stored
 from rltools_host.training.hyperparameters import AIRFRAME, SetFile, given_values, load_set_file
 from rltools_host.training.plan import Plan, TrainingRequest
+from run_folders import document_of
 from training_bench import EXPERIMENT, Bench
 
 
@@ -30,7 +31,7 @@ def test_values_are_recorded_and_the_command_line_wins(bench: Bench, tmp_path: P
     values = {"learning_rate": 0.25, "adam_beta": 0.125, "eval_freq": 1e2, "seed": 9, "steps": 60}
     file = load_set_file(written(tmp_path, json.dumps(values)))
     bench.train(tmp_path / "run", "adam_beta=0.75", seed=3, set_file=file)
-    recorded = RunFolder.open(tmp_path / "run").metadata["hyperparameters"]
+    recorded = document_of(RunFolder.open(tmp_path / "run"))["hyperparameters"]
     assert recorded["learning_rate"] == 0.25  # the file's
     assert (recorded["eval_freq"], recorded["steps"]) == (100, 60)
     assert isinstance(recorded["eval_freq"], int)

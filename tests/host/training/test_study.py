@@ -132,7 +132,9 @@ def test_our_studies(name: str) -> None:
 
 
 def request_of(study: Study, out: Path, **given: Any) -> GroupRequest:
-    return study_command.request_of(study, TrainingRequest(out=out, **given), "3", None, False)
+    return study_command.request_of(
+        study, TrainingRequest(out=out, seeds=(3,), tensorboard=False, **given)
+    )
 
 
 def test_variants_of_different_experiments(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from rltools_host.files import disk_error
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.screen.training_screen import PlainScreen
+from run_folders import document_of
 from training_bench import (
     DIALECT,
     EXPERIMENT,
@@ -109,7 +110,7 @@ def test_plain_lines(bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "fake-td3 on host, seed 3: steps 0 to 300" in out
     assert "step 200 of 300" in out
     assert "return -700.0 ± 12.5" in out
-    state = f"  state {RunFolder.open(tmp_path / 'run').metadata['state_sha256']}"
+    state = f"  state {document_of(RunFolder.open(tmp_path / 'run'))['state_sha256']}"
     assert f"{state} verified\n" in out
     assert closing_lines(document, 80)[-5:-3] == [state, "    verified"]
     assert "\x1b" not in out, "control characters, though this is no terminal"

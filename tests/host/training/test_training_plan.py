@@ -19,6 +19,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.training.board import open_board
 from rltools_host.training.hyperparameters import default_values, given_values
 from rltools_host.training.plan import Plan, TrainingRequest, make_plan, report_interval
+from run_folders import document_of
 from training_bench import DIALECT, EXPERIMENT, Bench, saved_checkpoint
 from training_calls import train_here
 
@@ -113,7 +114,7 @@ def test_values_that_are_allowed() -> None:
 
 def test_the_command_that_goes_on_keeps_the_threads() -> None:
     values = default_values(EXPERIMENT)
-    plan = Plan(EXPERIMENT, load_board("host-threads"), values, threads=3)
+    plan = Plan(EXPERIMENT, load_board("host-threads"), values, TrainingRequest(threads=3))
     assert plan.resume_command(Path("run")).endswith(
         "--board host-threads --threads 3 --resume run"
     )
@@ -124,7 +125,7 @@ def test_the_command_that_goes_on_keeps_the_threads() -> None:
 
 def teensy_plan(port: str | None = None) -> Plan:
     values = default_values(EXPERIMENT)
-    return Plan(EXPERIMENT, load_board("teensy41"), values, port)
+    return Plan(EXPERIMENT, load_board("teensy41"), values, TrainingRequest(port=port))
 
 
 def test_no_board_connected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +167,7 @@ def test_a_run_that_is_short_is_evaluated_on_its_way(
 ) -> None:
     """Unless somebody says how often; the fake experiment's own number is 100."""
     document = bench.train(tmp_path / "run", *settings, steps=steps)
-    values = RunFolder.open(tmp_path / "run").metadata["hyperparameters"]
+    values = document_of(RunFolder.open(tmp_path / "run"))["hyperparameters"]
     assert values["eval_freq"] == every
     rows = RunFolder.open(tmp_path / "run").read_metrics()
     evaluations = [row["step"] for row in rows if row["kind"] == "evaluation"]

@@ -18,11 +18,11 @@ from rltools_host.errors import DiskError, LinkLostError, UsageError
 from rltools_host.interruption import Interruption
 from rltools_host.runs.group import TUNE, GroupFolder
 from rltools_host.training import tune
-from rltools_host.training.parallel_runs import Job
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import FAILED, FINISHED, WAITING, GroupScreen, Member
-from rltools_host.training.study import TuneRequest, go_on
+from rltools_host.training.study import TuneRequest, resume_tuning
 from rltools_host.training.trials import Trial
+from run_folders import new_group
 
 MOST_RUNS = 50
 URL = "sqlite:///mine.db"
@@ -41,20 +41,20 @@ RUNS: dict[str, Any] = {"variants": [{"name": "", "label": "", "settings": []}]}
 def refusal(path: Path, training: dict[str, Any] | None = None, **asked: Any) -> str:
     request = TuneRequest(TrainingRequest(resume=str(path), **(training or {})), **asked)
     with pytest.raises(UsageError) as refused:
-        go_on(request)
+        resume_tuning(request)
     GroupFolder.open(path).lock()  # it was given back
     return str(refused.value)
 
 
 def made(path: Path, storage: str | None, tune: bool = True) -> Path:
     tuned = {**TUNED, "storage": storage}
-    return GroupFolder.create(path, {**ASKED, "tune": tuned} if tune else {**ASKED, **RUNS}).path
+    return new_group(path, {**ASKED, "tune": tuned} if tune else {**ASKED, **RUNS}).path
 
 
 @pytest.mark.parametrize(
     ("training", "asked", "sentence"),
     [
-        ({}, {"seeds": (1,)}, "--seeds is another there"),
+        ({"seeds": (1,)}, {}, "--seeds is another there"),
         ({}, {"search": ("gamma=0.9..0.98",)}, "--search is another there"),
         ({}, {"prunes": True}, "--prune is another there"),
         ({"board": "qemu-cortex-m7"}, {}, "--board is another there"),
@@ -114,7 +114,7 @@ def tuned(
             self._ended: Callable[[Member], None] = given[4]
             self._is_pausing = False
 
-        def train(self, next_run: Callable[[], tuple[Member, Job] | None]) -> None:
+        def train(self, next_run: Callable[[], tuple[Member, TrainingRequest] | None]) -> None:
             for _ in range(MOST_RUNS):
                 following = [] if self._is_pausing else [*islice(iter(next_run, None), jobs)]
                 for member, _ in following:
@@ -141,7 +141,7 @@ def tuned(
     monkeypatch.setattr(tune, "ParallelRuns", Runs)
     monkeypatch.setattr(Member, "look", look)
     description = SimpleNamespace(environment={"name": "Pendulum-v1"})
-    asked: Any = {"board": load_board("host"), "port": None, "threads": 1, "steps": 100}
+    asked: Any = {"board": load_board("host"), "request": TrainingRequest(threads=1), "steps": 100}
     plan: Any = SimpleNamespace(**asked, program=None, sources=None, description=description)
     group = GroupFolder.open(made(path, None))
     tuning = tune.Tuning(group, plan, (), TuneRequest(TrainingRequest()), Interruption())
