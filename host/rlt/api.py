@@ -30,7 +30,7 @@ from rltools_host.errors import UsageError
 from rltools_host.policies.acting import Act, Acting
 from rltools_host.policies.image import PolicyImage, read_policy, read_run_policy
 from rltools_host.runs.names import LAST
-from rltools_host.runs.task import MOST_ENVIRONMENTS
+from rltools_host.runs.task import MAX_ENVIRONMENTS
 from rltools_host.training import from_python
 from rltools_host.training.group import train_group
 from rltools_host.training.group_plan import MAX_SEEDS, GroupRequest, is_for_group
@@ -287,7 +287,7 @@ def train(
         name=optional_text("name", name),
         algorithm=optional_text("algorithm", algorithm),
         hidden=from_python.widths(hidden),
-        environments=optional_whole_number("environments", environments, 1, MOST_ENVIRONMENTS),
+        environments=optional_whole_number("environments", environments, 1, MAX_ENVIRONMENTS),
         episode_steps=optional_whole_number("episode_steps", episode_steps, 1, LARGEST_U32 // 2),
         channels=None if channels is None else table("channels", channels),
         sizes=None if sizes is None else table("sizes", sizes),

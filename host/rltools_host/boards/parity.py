@@ -15,7 +15,7 @@ import numpy as np
 from rltools_host.boards.hil_inputs import Inputs, make_inputs, make_not_finite
 from rltools_host.boards.messages import EXECUTOR_STATUSES, Action, Progress, name_of
 from rltools_host.boards.policies import PolicyClient, Tick
-from rltools_host.boards.push import MOST_LAYERS, words_of
+from rltools_host.boards.push import MAX_LAYERS, words_of
 from rltools_host.build.description import ranges_of
 from rltools_host.policies.acting import WRAP, HiddenState, History, given_out, normalized
 from rltools_host.policies.contract import PastAction, PlaceInput
@@ -57,7 +57,7 @@ class Expected:
         status = name_of(answer.status, EXECUTOR_STATUSES)
         if status != self.status:
             return Difference("the status differs", f"ends in {status}, here in {self.status}")
-        if self.layers is not None and len(answer.layers) != min(count, MOST_LAYERS):
+        if self.layers is not None and len(answer.layers) != min(count, MAX_LAYERS):
             how = f"runs through {len(answer.layers)}, here {count}"
             return Difference("the number of layers differs", how)
         if answer.action_bits != self.action_bits:

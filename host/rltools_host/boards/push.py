@@ -317,7 +317,7 @@ class Push:
         for layer, (theirs, ours) in enumerate(zip(action.layers, expected_layers, strict=False)):
             if theirs != ours:
                 return f"layer {layer} has the checksum {theirs:08x}, here {ours:08x}"
-        if carried < min(len(expected_layers), MOST_LAYERS):
+        if carried < min(len(expected_layers), MAX_LAYERS):
             return f"it has {carried} layers, here {len(expected_layers)} (status {action.status})"
         expected = tuple(map(int, self._image.evaluate(example.observation).view(np.uint32)))
         if action.action_bits != expected:
@@ -360,7 +360,7 @@ def safe_action_of(policies: PolicyClient, image: PolicyImage) -> Float32Array:
     return np.array(policies.forward(nothing).action_bits, np.uint32).view(np.float32)
 
 
-MOST_LAYERS = 16  # whose checksums an RLT_ACTION carries
+MAX_LAYERS = 16  # whose checksums an RLT_ACTION carries
 
 
 def words_of(bits: tuple[int, ...]) -> str:

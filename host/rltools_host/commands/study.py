@@ -26,7 +26,7 @@ from rltools_host.commands.train import close, run_group, streams, task_request
 from rltools_host.environments.task import is_task
 from rltools_host.errors import RltError, UsageError
 from rltools_host.lines import columns, folded
-from rltools_host.runs.group import STUDY, spoken
+from rltools_host.runs.group import STUDY, seed_ranges
 from rltools_host.runs.names import is_group
 from rltools_host.screen.group_screen import make_group_screen
 from rltools_host.training.group_plan import GroupRequest, parse_seeds
@@ -89,7 +89,7 @@ def list_studies(json_output: bool) -> None:
         (
             study.name,
             ", ".join(study.experiments),
-            f"{len(study.variants)} variants, seeds {spoken(study.all_seeds)}",
+            f"{len(study.variants)} variants, seeds {seed_ranges(study.all_seeds)}",
             study.title,
         )
         for study in studies
@@ -130,10 +130,9 @@ def command(
     tensorboard: TensorBoard = True,
     json_output: Json = False,
 ) -> None:
-    """A study is a file of experiments/studies: variants of an experiment's settings, each trained
-    with several seeds. It ends with a table, a page with the learning curves (mean and deviation)
-    and these as CSV. Ctrl-C pauses all and says how to go on.
-    """
+    """Train the variants of a study, a file of experiments/studies, each with several seeds. The
+    end is a table, a page with the learning curves (mean and deviation) and these as CSV. Ctrl-C
+    pauses all and prints the command that resumes."""
     require(context, MODES, LIST if name is None else TRAIN)
     if name is None:
         list_studies(json_output)
@@ -232,7 +231,7 @@ def tune_command(
         list[str] | None,
         typer.Option(
             metavar="NAME=LOW..HIGH|A,B",
-            help="Search only this: a range or values; NAME alone: usual values; repeatable.",
+            help="Search only this: a range or values; NAME alone: default values; repeatable.",
         ),
     ] = None,
     settings: Annotated[
@@ -285,10 +284,10 @@ def tune_command(
     tensorboard: TensorBoard = True,
     json_output: Json = False,
 ) -> None:
-    """Optuna chooses a trial's settings from earlier results, and ends hopeless ones early. Ctrl-C
-    pauses all and says how to go on; a killed command continues in the same way. The end says what
-    trains with the best settings.
-    """
+    """Search hyperparameters and sizes with Optuna, which chooses a trial's settings from earlier
+    results and ends hopeless ones early. Ctrl-C pauses all and prints the command that resumes; a
+    killed command resumes in the same way. The end is the command that trains with the best
+    settings."""
     task = None
     if is_task(what):
         task = task_request(str(what), algorithm, None, None, None, None)

@@ -304,9 +304,8 @@ def command(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """Checkpoint, policy, metrics and a TensorBoard log go to the run's folder. Ctrl-C pauses the
-    board, saves a checkpoint and says how to go on.
-    """
+    """Train on a board, and keep checkpoint, policy, metrics and a TensorBoard log in the run's
+    folder. Ctrl-C pauses the board, saves a checkpoint and prints the command that resumes."""
     options = (algorithm, hidden, environments, episode_steps, channels)
     task = None
     if experiment is not None and is_task(experiment):

@@ -175,7 +175,7 @@ def channels_of(
     return tuple(channels)
 
 
-MOST_NAMED = 4
+MAX_NAMED = 4
 
 
 def assumptions(task: Task) -> list[str]:
@@ -188,8 +188,8 @@ def assumptions(task: Task) -> list[str]:
             "step_interval_us in the channels"
         )
     if task.unbounded:
-        names = ", ".join(task.unbounded[:MOST_NAMED])
-        others = len(task.unbounded) - MOST_NAMED
+        names = ", ".join(task.unbounded[:MAX_NAMED])
+        others = len(task.unbounded) - MAX_NAMED
         names += f" and {others:,} more" if others > 0 else ""
         lines.append(
             f"assumed: {names}: an end at ±{WIDE:g}, or as far beyond the other end, where the "
@@ -203,8 +203,8 @@ def assumptions(task: Task) -> list[str]:
         if value is None
     ]
     if unstated:
-        others = len(unstated) - MOST_NAMED
-        names = ", ".join(unstated[:MOST_NAMED]) + (f" and {others:,} more" if others > 0 else "")
+        others = len(unstated) - MAX_NAMED
+        names = ", ".join(unstated[:MAX_NAMED]) + (f" and {others:,} more" if others > 0 else "")
         lines.append(
             f'assumed: where something is wrong a board does {names}; state it by "safe" in the '
             "channels"

@@ -24,7 +24,7 @@ from rltools_host.errors import BuildError, MissingToolError, RltError, UsageErr
 
 UNLIMITED_STEPS = 2**32 - 1
 DISABLED, SAME_STEP, NEXT_STEP = range(3)  # Autoreset of environment_library.cpp
-MOST_ENVIRONMENTS = 2**20
+MAX_ENVIRONMENTS = 2**20
 Array = NDArray[Any]
 
 
@@ -122,7 +122,7 @@ class Batch:
         threads: int = 1,
         settings: Mapping[str, float] | None = None,
     ) -> None:
-        count = whole_number("num_envs", count, 1, MOST_ENVIRONMENTS)
+        count = whole_number("num_envs", count, 1, MAX_ENVIRONMENTS)
         threads = whole_number("threads", threads, 1, library.most_threads)
         episode_steps = optional_whole_number(
             "max_episode_steps", episode_steps, 1, UNLIMITED_STEPS - 1

@@ -1,7 +1,6 @@
-"""What run.json, group.json and the rows of metrics.jsonl hold, and what it must be to be read.
+"""The types of run.json, group.json and the rows of metrics.jsonl.
 
-Everything of a run.json may be missing; what a field is then is its default. Fields of newer tools
-are left alone.
+Every field of run.json may be missing, and has its default then. Other fields are ignored.
 """
 
 from __future__ import annotations
@@ -42,6 +41,9 @@ Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}\Z")]
 SaveName = Annotated[str, Meta(pattern=rf"^(?a:{SAVE_NAME})\Z", max_length=LONGEST_TEXT)]
 ArchiveName = Annotated[str, Meta(pattern=r"^sources-[0-9a-f]{12}\.tar\.gz\Z")]
 SubjectName = Annotated[str, Meta(pattern=rf"^{SUBJECT_NAME.pattern}\Z", max_length=LONGEST_NAME)]
+OptionalSubject = Annotated[
+    str, Meta(pattern=rf"^({SUBJECT_NAME.pattern})?\Z", max_length=LONGEST_NAME)
+]
 BegunUs = Annotated[int, Meta(ge=0, le=LAST_US)]
 Hyperparameters = dict[Line, Value]
 
@@ -72,7 +74,7 @@ class Session(Struct, frozen=True):
 
 
 class Memory(Struct, frozen=True):
-    """How much of a memory the program occupies."""
+    """The use of a memory by the program."""
 
     name: Line
     use: Line
@@ -81,7 +83,7 @@ class Memory(Struct, frozen=True):
 
 
 class StatedIdentity(Struct, frozen=True):
-    """What a board said of itself: boards/messages.py."""
+    """The identity that a board stated: boards/messages.py."""
 
     experiment: str = ""
     board: str = ""
@@ -108,7 +110,7 @@ class Best(Struct, frozen=True):
 
 
 class Imported(Struct, frozen=True):
-    """Where an imported policy comes from, and how far it is from its file's numbers."""
+    """The origin of an imported policy, and its difference from the numbers of its file."""
 
     library: Line
     file: Line
@@ -121,7 +123,7 @@ class Imported(Struct, frozen=True):
 
 
 class Fitted(Struct, frozen=True):
-    """The flight whose log gave the airframe's settings, and how sure these are."""
+    """The flight whose log gave the airframe's settings, and their confidence intervals."""
 
     log: Line  # the file's name
     sha256: Digest
@@ -137,7 +139,7 @@ class Run(Struct, frozen=True, kw_only=True):
     """run.json."""
 
     format: FromOne | UnsetType = UNSET  # always written
-    experiment: SubjectName = ""
+    experiment: OptionalSubject = ""
     environment: str | UnsetType = UNSET  # where it is stated, it has a name
     contract: SubjectName | None = None
     algorithm: Line = ""
@@ -209,7 +211,7 @@ Figures = dict[str, str | int | float | None]
 
 
 class Variant(Struct, frozen=True):
-    """Settings with which each seed is trained; without a name where there is but one."""
+    """Settings with which each seed is trained; without a name if it is the only variant."""
 
     name: Annotated[str, Meta(pattern=r"^([a-z0-9][a-z0-9-]{0,59})?\Z")] = ""
     label: Line = ""
@@ -218,7 +220,7 @@ class Variant(Struct, frozen=True):
 
 
 class Tune(Struct, frozen=True):
-    """What a tuning was asked for. Its trials are the group's variants, and in the storage."""
+    """The request of a tuning. Its trials are the group's variants, and in the storage."""
 
     mark: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
     study: Line  # its name in the storage
@@ -270,7 +272,7 @@ class Group(Struct, frozen=True, kw_only=True):
 
 
 class ProgressRow(Struct, frozen=True):
-    """What the board reported on its way; the row has the algorithm's metrics besides."""
+    """A report of the board; the row also has the metrics of the algorithm."""
 
     kind: Literal["progress"]
     time_s: NotNegative
@@ -310,12 +312,12 @@ ROWS = {"progress": ProgressRow, "evaluation": EvaluationRow, "event": EventRow}
 
 
 def metric_names(row: Row) -> list[str]:
-    """What a progress row has beside the fields of every one: the algorithm's metrics."""
+    """Return the algorithm's metrics in a progress row."""
     return [name for name in row if name not in ProgressRow.__struct_fields__]
 
 
 def check_row(row: Any) -> None:
-    """Unfit unless this is a row of metrics.jsonl."""
+    """Raise Unfit unless this is a row of metrics.jsonl."""
     if not isinstance(row, dict):
         raise Unfit("it is not one object")
     kind = row.get("kind")

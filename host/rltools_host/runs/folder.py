@@ -1,6 +1,6 @@
 """The folder of a run: run.json, metrics.jsonl, the newest save and so on.
 
-Files appear whole or not at all: they are written beside their place, synchronized and renamed.
+Files appear whole or not at all: they are written under another name, synchronized and renamed.
 run.json is what counts: a save belongs to the run from the run.json on that names it
 (runs/saves.py). metrics.jsonl grows by whole lines.
 """
@@ -37,7 +37,7 @@ from rltools_host.runs.contents import RUN_FORMAT, Group, Row, Run, check_row
 from rltools_host.runs.names import BEST, LAST, RUN_FILE, WHICH, begun_us_now, find_run, make_empty
 from rltools_host.tree import command_line, near_path
 
-MOST_METRICS_BYTES = 1_000_000_000
+MAX_METRICS_BYTES = 1_000_000_000
 METRICS_FILE = "metrics.jsonl"
 REPORT_FILE = "report.html"
 OWN_FILE = re.compile(  # what a run writes before its first save
@@ -56,7 +56,7 @@ class RunFolder:
         self.content = content
         self._metrics_descriptor: int | None = None
         self._lock = FolderLock(path)
-        self._is_reserved = False  # this process holds the place of a save
+        self._is_reserved = False  # this process holds the space of a save
 
     @property
     def name(self) -> str:
@@ -72,7 +72,8 @@ class RunFolder:
 
     @property
     def save_path(self) -> Path:
-        """Where the newest checkpoint and policies lie, or would lie before the first save."""
+        """Return the folder of the newest checkpoint and policies; before the first save, the run's
+        folder."""
         return self.path / (self.content.save or "")
 
     @property
@@ -93,7 +94,7 @@ class RunFolder:
 
     @property
     def state(self) -> str:
-        """How the run stands: run.json of a run that was killed says that it trains."""
+        """Return the run's state; run.json of a run that was killed says that it trains."""
         state = self.content.state
         if state in UNDER_WAY and not self._lock.is_taken():
             return f"{state}, until its process was ended"
@@ -136,7 +137,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, run: str | Path, runs_directory: Path | None = None) -> RunFolder:
-        """The run of this path, of this name among the runs, or the `latest` one."""
+        """Open the run of this path, of this name among the runs, or the `latest` one."""
         path = find_run(run, runs_directory)
         return cls(path.resolve(), read_run_file(path / RUN_FILE))
 
@@ -150,7 +151,7 @@ class RunFolder:
         return value
 
     def lock(self) -> None:
-        """Keeps other processes from writing to this run; the system lets go when this one ends."""
+        """Keep other processes from writing to this run, until this process ends at the latest."""
         self._lock.take()
 
     def require_unchanged(self) -> None:
@@ -161,7 +162,7 @@ class RunFolder:
             )
 
     def reserve(self, counts: Mapping[str, int]) -> None:
-        """Takes the place of the next save on the disk, so many bytes for each of its files."""
+        """Reserve space on the disk for the next save, so many bytes for each of its files."""
         self._is_reserved = True
         try:
             saves.reserve_save(self.path, counts)
@@ -198,7 +199,7 @@ class RunFolder:
         saves.remove_others(self.path, name)
 
     def existing_policy(self, which: str = LAST) -> Path:
-        """The file of the run's LAST or BEST policy; UnknownNameError where it has none."""
+        """Return the path of the run's LAST or BEST policy; UnknownNameError if it has none."""
         if which not in WHICH:
             raise UsageError(f'which policy is "{which}"? Give {LAST} or {BEST}')
         if which == BEST:
@@ -215,7 +216,7 @@ class RunFolder:
         return self.policy_path
 
     def require_state(self, policy_state: str, which: str = LAST) -> None:
-        """VerificationError unless the policy is of the state that the run's other files name."""
+        """Raise VerificationError unless the policy is of the state that run.json names."""
         content = self.content
         if which == BEST:
             if content.best is None or content.best.state_sha256 != policy_state:
@@ -232,7 +233,7 @@ class RunFolder:
             )
 
     def keep(self, name: str, data: bytes) -> None:
-        """Writes a file whose name says its content, unless it is there."""
+        """Write a file whose name is the hash of its content, unless it exists."""
         path = self.path / name
         if not path.exists():
             write_atomically(path, data)
@@ -240,7 +241,7 @@ class RunFolder:
     # -- metrics -----------------------------------------------------------------------------------
 
     def append_metrics(self, rows: Iterable[Row]) -> None:
-        """Adds rows to metrics.jsonl, at once and as whole lines."""
+        """Append rows to metrics.jsonl, at once and as whole lines."""
         text = "".join(json.dumps(plain_json(row), separators=(",", ":")) + "\n" for row in rows)
         if not text:
             return
@@ -265,9 +266,9 @@ class RunFolder:
             raise disk_error(self.metrics_path, error) from None
 
     def read_metrics(self) -> list[Row]:
-        """The rows of metrics.jsonl, without a last line that a power failure cut off."""
+        """Return the rows of metrics.jsonl, without a last line that a power failure cut off."""
         try:
-            lines = read_limited(self.metrics_path, MOST_METRICS_BYTES).split(b"\n")
+            lines = read_limited(self.metrics_path, MAX_METRICS_BYTES).split(b"\n")
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -288,7 +289,7 @@ class RunFolder:
         return rows
 
     def truncate_metrics(self, step: int) -> list[Row]:
-        """Drops the rows behind `step`, where a resumed run goes on; returns those that stay."""
+        """Remove the rows after `step`, from which a run resumes; return those that stay."""
         rows = [row for row in self.read_metrics() if row["step"] <= step]
         self._close_metrics()
         text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
@@ -296,7 +297,7 @@ class RunFolder:
         return rows
 
     def close(self) -> None:
-        """Closes files and lets others write; a second time does nothing."""
+        """Close the files and release the lock; a second call does nothing."""
         self._close_metrics()
         self._release()
         self._lock.release()
@@ -308,7 +309,7 @@ class RunFolder:
 
 
 def remove_unsaved(path: Path) -> None:
-    """Removes the files of a run that saved nothing; UsageError where it did."""
+    """Remove the files of a run without a save; UsageError if it has one."""
     if saves.holds_save(path):
         raise UsageError(f"{path} holds a save: move that away, or resume it")
     saves.remove_partials(path)
@@ -362,7 +363,7 @@ def read_checked(path: Path, kind: type[T], read: int, remedy: str) -> T:
 
 
 def reason_of(error: ValueError) -> str:
-    """A clause for what does not fit; nothing where it is no JSON at all."""
+    """Return a clause with the field that does not fit; empty if the file is not JSON at all."""
     return f" ({error})" if isinstance(error, Unfit) else ""
 
 

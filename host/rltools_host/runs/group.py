@@ -1,7 +1,7 @@
 """The folder of a group of runs, which differ in their seeds, or in a study in settings too.
 
 Each run is an ordinary run's folder, `s<seed>` or `<variant>/s<seed>`. group.json says what the
-group was asked for, from which `--resume` goes on, and sums up how its runs stand.
+group was asked for, from which `--resume` continues, and has the states of its runs.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from rltools_host.runs.names import GROUP_FILE, begun_us_now, find_group, make_e
 
 CURVES_FILE = "curves.csv"
 STORAGE_FILE = "study.db"  # of a tuning
-SCRATCH = ".work"  # while it trains: the program, and what its processes are told
+SCRATCH = ".work"  # while it trains: the program, and the requests of its processes
 FORMAT = 3  # of group.json; up to 2 hyperparameters had other names
 SEEDS, STUDY, TUNE = "seeds", "study", "tune"  # kinds
 
 
 class RunName(NamedTuple):
-    """One run of a group: of which variant, empty where there are none, and of which seed."""
+    """A run of a group: its variant, empty if there are none, and its seed."""
 
     variant: str
     seed: int
 
     @property
     def folder(self) -> Path:
-        """Within the group's folder."""
+        """Return the path within the group's folder."""
         return Path(self.variant) / f"s{self.seed}"
 
 
@@ -103,8 +103,8 @@ def read_group_file(path: Path) -> Group:
 
 
 def statistics_of(returns: Sequence[float]) -> dict[str, float | int | None]:
-    """Of the runs' final returns; the deviation is the population's, as boards report it, and a
-    single run has none."""
+    """Return statistics of final returns; the deviation is the population's, as boards report it,
+    and None for a single run."""
     if not returns:
         return {"runs": 0, "mean": None, "median": None, "std": None, "worst": None}
     return {
@@ -116,8 +116,8 @@ def statistics_of(returns: Sequence[float]) -> dict[str, float | int | None]:
     }
 
 
-def spoken(seeds: Sequence[int]) -> str:
-    """`0 to 9`, `0, 3 and 5 to 7`: what is neighboring taken together."""
+def seed_ranges(seeds: Sequence[int]) -> str:
+    """Return `0 to 9`, or `0, 3 and 5 to 7`."""
     ranges: list[list[int]] = []
     for seed in seeds:
         if ranges and seed == ranges[-1][-1] + 1:
@@ -126,6 +126,5 @@ def spoken(seeds: Sequence[int]) -> str:
             ranges.append([seed])
     parts: list[str] = []
     for entry in ranges:
-        few = len(entry) < 3
-        parts += map(str, entry) if few else [f"{entry[0]} to {entry[-1]}"]
+        parts += map(str, entry) if len(entry) < 3 else [f"{entry[0]} to {entry[-1]}"]
     return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]

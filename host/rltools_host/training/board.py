@@ -58,13 +58,14 @@ INCLUDE_BESIDE = re.compile(r'^#include "(\.\./[^"]+)"', re.MULTILINE)
 
 
 def build_program(plan: Plan) -> None:
-    """The sources are read first: what is written while the compiler runs is not in the program.
+    """Build the program of a plan, and read the sources that it is built from.
 
-    Nor is what was written while the experiment's description was compiled in a program that was
-    built beside it: Ninja goes by when a command began, and builds it again.
+    The sources are read first: what is written while the compiler runs is not in the program. Nor
+    is what was written while the experiment's description was compiled: Ninja goes by when a
+    command began, and builds the program again.
 
     A board that is flashed, or that is behind --port, has its program already. Its sources are
-    taken to be those of now: what describes the experiment here has its fingerprint.
+    taken to be those of now, as the experiment's description here has its fingerprint.
     """
     name = plan.subject
     plan.sources = read_sources(generated=generated_headers(name))
@@ -73,7 +74,8 @@ def build_program(plan: Plan) -> None:
 
 
 def generated_headers(subject: str) -> list[str]:
-    """Of a task of Gymnasium's: its experiment and its contract, relative to the project."""
+    """Return the headers of a task of Gymnasium's, its experiment and its contract, relative to the
+    project."""
     if not experiments.is_generated(subject):
         return []
     header = experiments.generated_header(subject)
@@ -83,7 +85,7 @@ def generated_headers(subject: str) -> list[str]:
 
 
 def open_board(plan: Plan) -> Link:
-    """A link to the given port, a new process or emulator, or the board that is connected."""
+    """Open a link to the given port, to a new process or emulator, or to the connected board."""
     flash = command_line("flash", plan.board.name, plan.description.name)
     remedy = f"plug it in and `{flash}`, or train on this machine with --board {DEFAULT_BOARD}"
     socket = plan.server.address if plan.server is not None else None
@@ -114,7 +116,8 @@ class FetchedState:
 
 
 def put_on_board(session: BoardSession, checkpoint: Checkpoint, transfer: Transfer) -> None:
-    """Puts the checkpoint on the board, which must then state its hash."""
+    """Send the checkpoint to the board; raise VerificationError unless it then states the same
+    hash."""
     image = build_image(checkpoint.fingerprint, checkpoint.step, checkpoint.payload)
     session.training.upload_checkpoint(image, transfer("sending the checkpoint"))
     stated = session.training.result()
@@ -134,8 +137,8 @@ def fetch(
     transfer: Transfer,
     keeping: Keeping | None = None,
 ) -> FetchedState:
-    """Checkpoint and policy of the result, both of its state; parts of them are kept until the save
-    is whole."""
+    """Fetch the checkpoint and the policy of the result's state; `keeping` keeps their parts until
+    the save is whole."""
     max_bytes = IMAGE_HEADER.size + plan.description.bytes_of["state"]
     image = session.files.download(
         CHECKPOINT_PATH,
@@ -178,7 +181,7 @@ def fetch_policy(
     progress: Progress | None = None,
     keeping: Keeping | None = None,
 ) -> bytes:
-    """The policy of the result's state."""
+    """Fetch the policy of the result's state."""
     policy = session.files.download(POLICY_PATH, progress, keeping=keeping)
     if state_of_policy(policy) != result.state_sha256:
         raise VerificationError(
@@ -233,7 +236,7 @@ def memory_of(plan: Plan) -> list[firmware.MemoryUsage]:
 def view_of(
     plan: Plan, folder: RunFolder, clock: Callable[[], float], metric_names: Sequence[str]
 ) -> TrainingView:
-    """What a screen shows, with what is known of the run already."""
+    """Return the view of a screen, with what is known of the run already."""
     names = plan.description.name, plan.board.name
     view = TrainingView(
         *names, plan.seed, plan.steps, folder.path, plan.first_step, clock, metric_names
@@ -359,9 +362,9 @@ class BestPolicy:
         self._of_session: dict[int, Evaluation] = {}  # by their steps
 
     def restore(self, save: Path, rows: Sequence[Row]) -> None:
-        """Takes what a save has; `rows` are the metrics up to it.
+        """Take the best policy of a save; `rows` are the metrics up to it.
 
-        DamagedFileError where that is no policy, or of no evaluation.
+        DamagedFileError: the file is no policy, or of no evaluation.
         """
         path = save / BEST_FILE
         try:
@@ -384,22 +387,23 @@ class BestPolicy:
         self._image, self._evaluation = image, evaluation_of(found[-1])
 
     def take(self, evaluation: Evaluation) -> None:
-        """An evaluation of this session."""
+        """Take an evaluation of this session."""
         self._of_session[evaluation.step] = evaluation
 
     def take_rows(self, rows: Sequence[Row]) -> None:
-        """Those that the board may have kept the policy of, in an earlier session."""
+        """Take the evaluations of an earlier session, whose best policy the board may have kept."""
         for row in rows:
             if row["kind"] == "evaluation":
                 self.take(evaluation_of(row))
 
     @property
     def largest(self) -> float:
-        """The mean return that a better evaluation exceeds."""
+        """Return the mean return that a better evaluation exceeds."""
         return -math.inf if self._evaluation is None else self._evaluation.return_mean
 
     def fetch(self, session: BoardSession, result: Result, policy: bytes = b"") -> None:
-        """Looks at what the board, at rest, has. `policy`: that of its state, if it is here yet."""
+        """Fetch the best policy from the board at rest, if it is better. `policy` is that of the
+        board's state, if it was fetched before."""
         if not self._of_session:
             return
         if result.is_best:
@@ -415,7 +419,7 @@ class BestPolicy:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """For the save."""
+        """Return the files for the save."""
         return {BEST_FILE: self._image} if self._image else {}
 
     @property

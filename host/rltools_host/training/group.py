@@ -132,8 +132,8 @@ class GroupTraining:
         interruption: Interruption,
         asked: TrainingRequest | None = None,
     ) -> None:
-        """`asked` is the user's request; a resumed group has all of it but what makes its
-        environments, and the project of Weights & Biases."""
+        """Prepare a session; `asked` is the user's request, which may have what group.json does
+        not: the function that makes environments, and a project of Weights & Biases."""
         self._group = group
         self._interruption = interruption
         self._plan, self._asked = plan, asked or plan.request

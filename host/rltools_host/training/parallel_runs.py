@@ -1,4 +1,4 @@
-"""Trains many runs, a few at once, each in a process of its own.
+"""Training of many runs, some at once, each in a process of its own.
 
 `ParallelRuns` starts the processes. Each runs `main()` of this file with the file of its request,
 trains as `rlt train` does, and reports in lines of JSON on its standard output.
@@ -47,7 +47,7 @@ from rltools_host.tree import PROJECT, VARIABLE
 
 REPORT_S = 0.2  # between the lines of a process
 TURN_S = 0.2
-QUITTING_S = 10.0  # for a run that is told to end
+QUITTING_S = 10.0  # for a run that is to end
 LONGEST_READ = 65536
 Say = Callable[[dict[str, Any]], None]
 
@@ -56,13 +56,13 @@ Say = Callable[[dict[str, Any]], None]
 
 
 class ReportingScreen(Screen):
-    """What a group's screen shows of a run, a few times a second."""
+    """A screen that reports a run to its group, some times a second."""
 
     def __init__(self, view: TrainingView, say: Say) -> None:
         super().__init__(view)
         self._say = say
         self._due_at: float
-        self._said = 0  # evaluations
+        self._reported_evaluations = 0
         self.close()
 
     def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
@@ -86,7 +86,8 @@ class ReportingScreen(Screen):
         names = ("step", "steps", "steps_per_s", "left_s", "activity")
         report: dict[str, Any] = {name: getattr(view, name) for name in names}
         points = view.evaluation_points
-        report["evaluations"], self._said = points[self._said :], len(points)
+        report["evaluations"] = points[self._reported_evaluations :]
+        self._reported_evaluations = len(points)
         if view.evaluation is not None:
             report["return_mean"] = view.evaluation.return_mean
             report["return_std"] = view.evaluation.return_std
@@ -113,7 +114,8 @@ def train_and_report(request: TrainingRequest, say: Say, signals: Sequence[int] 
 
 
 def main() -> int:
-    """Standard output is for reports; what else is printed goes to the error stream."""
+    """Run the process of a training run: reports go to standard output, everything else that is
+    printed to the error stream."""
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
@@ -132,7 +134,7 @@ def main() -> int:
 
 
 class RunProcess:
-    """The process of one run, as the command sees it."""
+    """The process of one run, seen from the command."""
 
     def __init__(self, member: Member, request: TrainingRequest, folder: Path) -> None:
         self.member = member
@@ -154,7 +156,7 @@ class RunProcess:
         self.stream: IO[bytes] = self.process.stdout
 
     def read(self) -> bool:
-        """Takes in the reports that have come; False when there will be no more."""
+        """Read the reports that have come; return False if there will be no more."""
         data: bytes = self.stream.read1(LONGEST_READ)  # type: ignore[attr-defined]
         self.take(data)
         return bool(data)
@@ -168,16 +170,16 @@ class RunProcess:
                 self.member.take(report)
 
     def close(self) -> None:
-        """Says in the member how the process ended."""
+        """Close the process, and set the member's end."""
         how = ending(self.process)
         self.stream.close()
         with self._errors:
             self._errors.seek(0)
-            said = self._errors.read().decode(errors="replace").strip().splitlines()
-        self.settle(f"{how}{': ' + said[-1] if said else ''}")
+            printed = self._errors.read().decode(errors="replace").strip().splitlines()
+        self.settle(f"{how}{': ' + printed[-1] if printed else ''}")
 
     def settle(self, how: str) -> None:
-        """Says in the member what it came to; `how` it ended, where it said nothing."""
+        """Set the member's end; `how` says how the process ended, if it gave no result."""
         member = self.member
         member.was_killed = self.end is None
         if self.end is None:
@@ -191,7 +193,7 @@ class RunProcess:
             self.process.send_signal(number)
 
     def kill(self, patience_s: float) -> None:
-        """Ends the process, if it does not end by itself within this time."""
+        """Kill the process if it does not end by itself within this time."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(patience_s)
         kill_child(self.process)
@@ -199,7 +201,7 @@ class RunProcess:
 
 
 class ParallelRuns:
-    """Starts the processes, as many as go on at once, and hears them until all have ended."""
+    """The processes of a group, as many as may run at once."""
 
     def __init__(
         self,
@@ -211,12 +213,12 @@ class ParallelRuns:
         reported: Callable[[RunProcess], None] = lambda _: None,
         start: Callable[[Member, TrainingRequest, Path], RunProcess] | None = None,
     ) -> None:
-        """`ended` is told of each run, `reported` of each time that it has said something; `start`
-        starts a process elsewhere."""
+        """Prepare to train. `ended` is called with each run that has ended, `reported` after each
+        report; `start` starts a process elsewhere."""
         self._reported = reported
         self._start_process = start or RunProcess
         self._jobs = jobs
-        self._folder = folder  # for what its processes are told
+        self._folder = folder  # for the requests of its processes
         self._screen = screen
         self._interruption = interruption
         self._ended = ended
@@ -225,8 +227,10 @@ class ParallelRuns:
         self._is_pausing = False
 
     def train(self, next_run: Callable[[], tuple[Member, TrainingRequest] | None]) -> None:
-        """Trains what is next whenever one more may go on, to where nothing is, or to a pause;
-        KeyboardInterrupt where somebody does not wait for it."""
+        """Train the next run whenever there is room, until there is none, or to a pause.
+
+        KeyboardInterrupt: the user did not wait for the pause.
+        """
         try:
             while True:
                 if self._interruption.requested and not self._is_pausing:
@@ -272,28 +276,28 @@ class ParallelRuns:
     def _end(self, heard: RunProcess) -> None:
         self._selector.unregister(heard.stream)
         self._running.remove(heard)
-        has_said = heard.end is not None
+        has_result = heard.end is not None
         heard.close()
-        if self._is_pausing and not has_said:  # it had not yet come to training
+        if self._is_pausing and not has_result:  # it had not yet come to training
             heard.member.state = WAITING
         self._ended(heard.member)
 
     def signal(self, members: Sequence[Member], number: int) -> None:
-        """To the processes of these runs."""
+        """Send a signal to the processes of these runs."""
         for started in self._running:
             if started.member in members:
                 started.signal(number)
 
     def pause(self, why: str) -> None:
-        """No run begins any more, and those that train are paused. `why` is shown when all of them
-        have been told: another Ctrl-C, which it may invite, tells them to quit."""
+        """Pause the runs in training, and start no other. `why` is shown after all have the signal,
+        as another Ctrl-C, which it may invite, makes them quit."""
         self._is_pausing = True
         for started in self._running:
             started.signal(signal.SIGTERM)
         self._screen.activity(why)
 
     def _quit(self) -> None:
-        """Ends all processes: the first signal pauses a run, SIGINT after that does not wait."""
+        """End all processes: the first signal pauses a run, SIGINT after that does not wait."""
         for started in self._running:
             started.signal(signal.SIGINT if self._is_pausing else signal.SIGTERM)
         until = time.monotonic() + QUITTING_S
@@ -302,7 +306,7 @@ class ParallelRuns:
 
 
 class RunsInTurn:
-    """The same in this process, one run after the other: a Python function's environments are."""
+    """Training in this process, one run after the other, for environments of a Python function."""
 
     def __init__(
         self, screen: GroupScreen, interruption: Interruption, ended: Callable[[Member], None]
@@ -310,7 +314,7 @@ class RunsInTurn:
         self._screen, self._interruption, self._ended = screen, interruption, ended
 
     def train(self, next_run: Callable[[], tuple[Member, TrainingRequest] | None]) -> None:
-        """Trains what is next, to where nothing is or to a pause."""
+        """Train the next run until there is none, or to a pause."""
         while not self._interruption.requested and (following := next_run()) is not None:
             member, request = following
             member.state = STARTING

@@ -1,4 +1,4 @@
-"""What is to be trained, where and how: checked before firmware is built or anything is sent."""
+"""The request of a training run, and its plan: checked before anything is built or sent."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from rltools_host.training.hyperparameters import (
 )
 from rltools_host.tree import command_line, near_path
 
-# This machine, and the one of its boards that takes threads: --threads means it, and so does an
-# experiment that no microcontroller has room for, whose networks are large.
+# This machine, and its board with threads: the default with --threads, and for an experiment that
+# no microcontroller has room for.
 DEFAULT_BOARD, THREADED_BOARD = "host", "host-threads"
-# A run that would end before its first evaluation is evaluated so often: no bit depends on that.
+# Evaluations of a run that would end before its first one; no bit depends on them.
 POINTS_OF_SHORT_RUNS = 20
 # A resumed run may set these; the others decide what the bits of the run are.
 SET_ON_RESUME = ("steps", "report_every")
@@ -61,7 +61,7 @@ class Built:
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What a user asks for, made by `rlt train`, rlt.train, a study and a tuning alike. None leaves
+    """What a user asks for, made by `rlt train`, rlt.train, a study and a tuning. None leaves
     a choice to the default, or to the resumed run."""
 
     experiment: str | None = None
@@ -161,7 +161,7 @@ class Plan:
         return f"leave out --port, `{command}` then starts its own program"
 
     def resume_command(self, run: Path, changes: Mapping[str, float] | None = None) -> str:
-        """Return the command that resumes the run, with these values in place of its own."""
+        """Return the command that resumes the run, with these values instead of its own."""
         port, threads = self.request.port, self.request.threads
         options = ["--port", port] if port else []
         options += ["--threads", str(threads)] if threads else []
@@ -196,8 +196,8 @@ def open_plan(request: TrainingRequest) -> Iterator[Plan]:
 
 
 def with_sizes_of_task(request: TrainingRequest) -> TrainingRequest:
-    """Sizes of a new run may be among the settings; they are the task's or the experiment's then,
-    whose name has them."""
+    """Return the request of a new run with the sizes among its settings moved to its task, or to
+    its experiment's name."""
     if request.resume is not None:
         return request
     if request.task is None and request.experiment is not None:
@@ -212,7 +212,8 @@ def with_sizes_of_task(request: TrainingRequest) -> TrainingRequest:
 def task_of_resumed(
     request: TrainingRequest, run: RunFolder
 ) -> tuple[Task | None, MakeEnvironment | None]:
-    """The task of the run, if it has one, and what makes its environments in this process."""
+    """Return the task of the run, if it has one, and the function that makes its environments in
+    this process."""
     asked = request.task
     task = run.content.gymnasium
     if task is None:
@@ -286,8 +287,8 @@ def make_plan(
 
 
 def for_resumption(request: TrainingRequest, run: RunFolder) -> TrainingRequest:
-    """A resumed run keeps its settings; board and experiment are the run's unless others are
-    named."""
+    """Return the request with the board and the experiment of the run; UsageError for what a
+    resumed run keeps."""
     refused = {
         "--out": (request.out, "stays in its folder"),
         "--seed": (request.seed, "keeps its seed"),
@@ -304,8 +305,8 @@ def for_resumption(request: TrainingRequest, run: RunFolder) -> TrainingRequest:
 
 
 def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
-    """The run's own settings hold, from its checkpoint, whose hash covers them. One that a fault
-    has stopped may take smaller steps."""
+    """Set the plan's values to those of the run's checkpoint, whose hash covers them. A run that a
+    fault has stopped may change SET_AFTER_FAULT."""
     may_be_set = SET_ON_RESUME + (SET_AFTER_FAULT if folder.content.has_failed else ())
     if fixed := [name for name in given if name not in may_be_set]:
         raise UsageError(
@@ -343,7 +344,8 @@ def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
 
 
 def settings_of_run(folder: RunFolder, experiment: ExperimentDescription) -> Values:
-    """Those of a run.json, of a run of this experiment as it is now."""
+    """Return the hyperparameters of run.json; BoardMismatchError if the run is of another version
+    of the experiment."""
     path, run = folder.run_path, folder.content
     if run.fingerprint != f"{experiment.fingerprint:08x}":
         raise BoardMismatchError(
@@ -357,7 +359,8 @@ def settings_of_run(folder: RunFolder, experiment: ExperimentDescription) -> Val
 def checkpoint_to_resume(
     folder: RunFolder, description: ExperimentDescription
 ) -> tuple[Path, Checkpoint]:
-    """The newest save's; also of one that was whole when its process was killed."""
+    """Return the newest save and its checkpoint; also a save that was whole when its process was
+    killed."""
     *uncommitted, committed = saves_to_resume(folder.path, folder.content)
     for save in uncommitted:
         with contextlib.suppress(DamagedFileError):
@@ -368,7 +371,7 @@ def checkpoint_to_resume(
 def require_player(
     request: TrainingRequest, experiment: str, server: EnvironmentServer | None
 ) -> None:
-    """That a task's episodes are played by somebody, and by a program that is started for them."""
+    """Raise UsageError if nobody steps the environments of a task, or if its board is on a port."""
     if server is None:
         if experiments.GENERATED.fullmatch(experiment):
             raise UsageError(
@@ -390,12 +393,12 @@ def default_board(request: TrainingRequest, subject: str) -> str:
 
 
 def report_interval(description: ExperimentDescription, board: Board) -> int:
-    """Steps from one progress message to the next, unless somebody says."""
+    """Return the default number of steps between two progress messages."""
     return board.report_every * description.environments
 
 
 def require_threads(request: TrainingRequest, board: Board) -> None:
-    """Whether the board is one that can be told with how many threads it computes."""
+    """Raise UsageError if the number of threads cannot be set on this board."""
     if request.threads is None:
         return
     if not board.takes_threads:

@@ -45,12 +45,12 @@ Files = Mapping[str, bytes]  # of a run, by their names within its folder
 
 
 def ray_module() -> Any:
-    """Without types, as it may be missing."""
+    """Import Ray, without types, as it may be missing."""
     return importlib.import_module("ray")
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """All that a run has; links are left out."""
+    """Return all files of a run by their names; links are left out."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -59,7 +59,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def write_files(folder: Path, files: Files) -> None:
-    """Puts a run's folder into its place by one rename; what was there is of an earlier state."""
+    """Replace a run's folder by these files with one rename."""
     partial = partial_path(folder)
     try:
         shutil.rmtree(partial, ignore_errors=True)
@@ -87,7 +87,7 @@ class TrialActor:
     def start(
         self, version: str, root: str, request: TrainingRequest, files: Files, program: Files
     ) -> None:
-        """root: of the project, where this node has it as well."""
+        """Start the process of a run; `root` is the project's, if this node has it as well."""
         if (own := version_here()) != version:
             raise UsageError(
                 f"a node of the cluster has version {own} of these tools, and this machine "
@@ -121,7 +121,7 @@ class TrialActor:
             )
 
     def read(self, signals: list[int]) -> bytes | None:
-        """What the process reports, after it has been sent the signals; None at its end."""
+        """Send the signals, and return what the process reports; None at its end."""
         for number in signals:
             if self._process.poll() is None:
                 self._process.send_signal(number)
@@ -132,14 +132,14 @@ class TrialActor:
         return os.read(stream.fileno(), LONGEST_READ) or None
 
     def end(self) -> tuple[str, dict[str, bytes]]:
-        """How the process ended, with its last words; and the run's files."""
+        """Return how the process ended, with its last line, and the run's files."""
         how = ending(self._process)
         end_child(self._process)
-        said = (self._folder / "trial.log").read_text(errors="replace").strip().splitlines()
+        lines = (self._folder / "trial.log").read_text(errors="replace").strip().splitlines()
         run = self._folder / "run"
         files = files_of(run) if run.is_dir() else {}
         shutil.rmtree(self._folder, ignore_errors=True)
-        return f"{how}{': ' + said[-1] if said else ''}", files
+        return f"{how}{': ' + lines[-1] if lines else ''}", files
 
 
 class RunElsewhere(RunProcess):
@@ -180,7 +180,7 @@ class RunElsewhere(RunProcess):
             cause = getattr(error, "cause", None)
             if isinstance(cause, RltError):
                 self._fail(cause)
-            else:  # whatever it said, its folder did not come
+            else:  # whatever it reported, its folder did not come
                 self._is_lost = True
                 self._how = f"its node was lost ({one_line(cause or error)})"
         except RltError as error:
@@ -218,12 +218,13 @@ class RunElsewhere(RunProcess):
 
 
 def one_line(error: BaseException) -> str:
-    said = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def require_listener(address: str) -> None:
-    """That somebody listens there: Ray itself tries for minutes, and ends the process."""
+    """Raise an error unless the address answers: Ray itself tries for minutes, and ends the
+    process."""
     found = re.fullmatch(r"(?:ray://)?\[?([^/\s]+?)\]?:([0-9]{1,5})", address)
     if address == "auto":
         return
@@ -246,7 +247,7 @@ class RayCluster:
     """A cluster that is there already, as this head uses it."""
 
     def __init__(self, address: str) -> None:
-        """LinkLostError where none answers there."""
+        """Connect to a cluster; LinkLostError if none answers."""
         require_listener(address)
         tools.ensure_group(GROUP)
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

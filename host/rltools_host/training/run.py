@@ -150,7 +150,7 @@ class TrainingRun:
         return self._document(result)
 
     def _train_to_rest(self, view: TrainingView) -> Result:
-        """Starts or goes on, and takes in what the board reports until it is at rest."""
+        """Start or resume, and take reports until the board is at rest."""
         session, plan = self._session, self._plan
         result = self._take_up(view) if plan.held_step is not None else None
         result = result or self._begin(view)
@@ -169,7 +169,7 @@ class TrainingRun:
         return result
 
     def _begin(self, view: TrainingView) -> Result:
-        """From the beginning, or from the run's save."""
+        """Start the board, from the beginning or from the run's save."""
         session, plan = self._session, self._plan
         if (checkpoint := faults.checkpoint_to_put(plan)) is not None:
             put_on_board(session, checkpoint, self._transfer)
@@ -184,15 +184,15 @@ class TrainingRun:
         return self._watch(view)
 
     def _note_beginning(self) -> None:
-        """From now on run.json says that the board has this state."""
+        """Write to run.json that the board has this state."""
         self._training_began = timestamp("milliseconds")
         with contextlib.suppress(DiskError):  # training goes on without
             self._folder.write(self._run_in("training"))
         self._interruption.armed = True
 
     def _take_up(self, view: TrainingView) -> Result | None:
-        """What the board has of the run is saved first; then it goes on. None where that is less
-        than the run's save."""
+        """Save what the board has of the run, and resume there; return None if that is less than
+        the run's save."""
         plan, training = self._plan, self._session.training
         self._note_beginning()
         result = training.result() if self._identity.state != State.TRAINING else None
@@ -224,14 +224,14 @@ class TrainingRun:
         return self._watch(view)
 
     def _watch(self, view: TrainingView) -> Result:
-        """The board trains from now on: takes in what it reports, to its result."""
-        self._time.go_on()
+        """Take the reports of the board while it trains, and return its result."""
+        self._time.start()
         view.begin()
         for event in self._session.training.events(self._idle, gather=self._gather):
             self._time.look()
             self._take(event)
             if isinstance(event, Result):
-                self._time.rest()
+                self._time.stop()
                 view.end()
                 self._take_all(self._notes.new())
                 self._reports.flush()
@@ -239,12 +239,12 @@ class TrainingRun:
         raise AssertionError("events end with a result")
 
     def _is_to_rest(self, result: Result) -> bool:
-        """Whether the board is at rest for another reason than to be saved on the way."""
+        """Return True if the session ends here: the board is not at rest just for a save."""
         stops = self._interruption.requested or self._reports.disk_error is not None
         return bool(result.finished or stops or self._notes.failure())
 
     def _save(self, result: Result, state: str) -> None:
-        """Fetches checkpoint and policies, verifies them, and saves them in one step."""
+        """Fetch the checkpoint and the policies, verify them, and save them in one step."""
         self._evaluation_s = self._time.seconds * share_of_evaluations(result)
         versions = checkpoint_versions(self._folder.content)
         keeping = Keeping(self._folder.path, result.state_sha256)
@@ -263,7 +263,7 @@ class TrainingRun:
     # -- reports -----------------------------------------------------------------------------------
 
     def _idle(self) -> None:
-        """Between the board's reports, at least five times a second."""
+        """Handle what is due between the board's reports, at least five times a second."""
         self._take_all(self._notes.new())
         self._reports.flush()
         self._screen.refresh()
@@ -282,7 +282,7 @@ class TrainingRun:
         return self._saves.is_due(self._time.seconds, SAVE_EVERY_S)
 
     def _gather(self, longest_s: float) -> None:
-        """Lets reports come, but not beyond the end of training as far as that can be foreseen."""
+        """Wait for reports, but not beyond the expected end of training."""
         left_s = self._screen.view.left_s
         if self._interruption.requested or not left_s > 0.0:  # also where it is not a number
             return
@@ -371,7 +371,8 @@ class TrainingRun:
     # -- the end -----------------------------------------------------------------------------------
 
     def _end_badly(self, error: BaseException) -> BaseException:
-        """Keeps what was received, notes how the run ended, and makes the error's sentence."""
+        """Keep the data received, write to run.json how the run ended, and return the error with
+        its remedy."""
         with contextlib.suppress(DiskError):
             for event in self._session.training.remaining_events():
                 if not isinstance(event, Result):

@@ -1,6 +1,5 @@
-"""Groups with variants. Studies as data: experiments/studies/<name>.json, an experiment with
-variants of its settings. And what a tuning is to search: a plan, one program, a folder, for a new
-tuning or one that goes on; all is checked before anything is trained."""
+"""Studies, experiments/studies/<name>.json: an experiment with variants of its settings; and the
+plan of a tuning, new or resumed, checked before anything is trained."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ class StoredStudy(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name in OF_ALL:
             if name in self.settings:
-                raise Unfit(f"settings.{name} has a place of its own in the study")
+                raise Unfit(f"settings.{name} is a field of the study")
         for index, variant in enumerate(self.variants):
             if self.experiment is None and variant.experiment is None:
                 raise Unfit(f"variants[{index}] has no experiment, and neither has the study")
@@ -74,14 +73,14 @@ class StoredStudy(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Study(StoredStudy, frozen=True, kw_only=True):
-    """What a study's file says, by its name."""
+    """A study with its name and path."""
 
     name: str
     path: Path
 
     @property
     def experiments(self) -> list[str]:
-        """Of the variants, each once; the first is the group's."""
+        """Return the experiments of the variants, each once; the first is the group's."""
         each = [variant.experiment or self.experiment or "" for variant in self.variants]
         return list(dict.fromkeys(each))
 
@@ -111,12 +110,12 @@ class Study(StoredStudy, frozen=True, kw_only=True):
 
 
 def texts_of(settings: Mapping[str, int | float]) -> tuple[str, ...]:
-    """As `--set` takes them: name=value."""
+    """Return the settings as `--set` takes them: name=value."""
     return tuple(f"{key}={value}" for key, value in settings.items())
 
 
 def study_files() -> dict[str, Path]:
-    """By their names: the project's, then those that are installed."""
+    """Return the files by name: the project's, then the installed ones."""
     files = PROJECT.files("experiments/studies", "*.json", TREE.experiments / "studies")
     return {path.stem.replace("_", "-"): path for path in files}
 
@@ -126,7 +125,7 @@ def study_names() -> list[str]:
 
 
 def load_study(name: str) -> Study:
-    """The study of a name; one sentence names the place where its file is wrong."""
+    """Load a study; DamagedFileError names the field that is wrong."""
     files = study_files()
     if name not in files:
         raise unknown_name("study", name, list(files))
@@ -147,7 +146,7 @@ DEFAULT_TRIALS = 20
 
 @dataclass(frozen=True)
 class TuneRequest:
-    """What a user asks for; None where the default, or the tuning that goes on, decides."""
+    """The request of a tuning. None leaves a choice to the default, or to the resumed tuning."""
 
     training: TrainingRequest  # what all trials share; `resume` is a tuning
     search: tuple[str, ...] = ()  # of --search, as typed
@@ -216,7 +215,7 @@ def resume_tuning(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimensi
 
 
 def require_same(group: GroupFolder, request: TuneRequest) -> None:
-    """UsageError for what is asked for and is not what the tuning began with."""
+    """Raise UsageError if the request differs from what the tuning began with."""
     content, training = group.content, request.training
     assert content.tune is not None
     task = content.gymnasium
@@ -241,7 +240,7 @@ def require_same(group: GroupFolder, request: TuneRequest) -> None:
 
 
 def named(name: str) -> Path:
-    """The folder of a tuning's name."""
+    """Return the folder of a tuning with this name."""
     if not name or name != Path(name).name or name.startswith("."):
         raise UsageError(f'--name "{name}": give a name for a folder in {near_path(PROJECT.runs)}')
     return PROJECT.runs / name

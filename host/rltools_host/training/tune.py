@@ -1,9 +1,9 @@
 """Tunes: searches hyperparameters and sizes by trials, which are the runs of a group.
 
 A trial is a variant of the group, `t<number>`, with a run for each seed; its value is the mean
-return of their last evaluations. What a run's folder says counts: its trial is told to the storage
-(training/trials.py) once all of its runs have finished, and again asked for by nobody. A run whose
-process was killed goes on from its save or starts over, and has the same bits.
+return of their last evaluations. The folders of the runs count: the storage (training/trials.py)
+gets the outcome of a trial once all of its runs have finished. A run whose process was killed
+resumes from its save or starts over, and has the same bits.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ from rltools_host.training.trials import FAILED as HAS_FAILED
 from rltools_host.training.trials import PRUNED as WAS_PRUNED
 from rltools_host.tree import command_line, near_path
 
-MOST_KILLS = 20  # of one trial's processes, which might always take too much memory
+MAX_KILLS = 20  # of one trial's processes, which might always take too much memory
 
 
-class ToldTrial(TypedDict):
-    """One that has been told; `run` is of the best."""
+class TrialDocument(TypedDict):
+    """A finished trial of Optuna; `run` is of the best."""
 
     trial: int
     state: str
@@ -74,13 +74,13 @@ class TuneDocument(GroupDocument):
 
     of: int
     study: str
-    trials: list[ToldTrial]
-    best: ToldTrial | None
+    trials: list[TrialDocument]
+    best: TrialDocument | None
     command: str | None
 
 
 def tune(request: TuneRequest, make_screen: MakeScreen) -> TuneDocument:
-    """Tunes as the request says."""
+    """Begin or resume a tuning, and return what `--json` prints."""
     if request.trials is not None and request.trials < 1:
         raise UsageError(f"--trials {request.trials}: at least 1 is needed")
     if request.timeout_s is not None and not request.timeout_s > 0:
@@ -128,8 +128,8 @@ class Tuning:
         self._cluster = cluster
         if cluster is not None and content.jobs is None:
             self._jobs = max(1, cluster.processors // (plan.request.threads or 1))
-        place = request.storage or group.path / STORAGE_FILE
-        self._trials = Trials(place, self._tune.study, self._tune.mark, space, self._tune.prunes)
+        storage = request.storage or group.path / STORAGE_FILE
+        self._trials = Trials(storage, self._tune.study, self._tune.mark, space, self._tune.prunes)
         self._has_sizes = any(each.is_size for each in space)
         self._timeout_s = request.timeout_s
         self._members = [self._member(name) for name in group.run_names()]
@@ -142,7 +142,8 @@ class Tuning:
         return Member(name, label, self._group.path / name.folder, self._plan.steps)
 
     def tune(self, make_screen: MakeScreen) -> TuneDocument:
-        """Trains what is missing of the trials; every way out leaves what can be gone on with."""
+        """Train what is missing of the trials; every way out leaves a tuning that can be
+        resumed."""
         remove_scratch(self._group.path / SCRATCH, self._plan.program)  # of a killed command
         self._look_at_all()
         try:
@@ -162,8 +163,8 @@ class Tuning:
     # -- trials ------------------------------------------------------------------------------------
 
     def _look_at_all(self) -> None:
-        """What the folders say, and the storage; a head that was killed did not bring them
-        together."""
+        """Compare the folders with the storage, as a killed command may have left them
+        different."""
         pruned = {
             f"t{n}" for n, (state, _) in self._trials.finished().items() if state == WAS_PRUNED
         }
@@ -175,7 +176,7 @@ class Tuning:
             self._begin(trial)
 
     def _begin(self, trial: Trial) -> None:
-        """Its runs are to be trained, as far as they have not finished."""
+        """Begin a trial: its runs that have not finished are to be trained."""
         content = self._group.content
         known = {variant.name: variant.settings for variant in content.variants}
         if known.get(trial.name, trial.settings) != trial.settings:
@@ -209,7 +210,7 @@ class Tuning:
         return member, self._request_of(member, opened.trial)
 
     def _request_of(self, member: Member, trial: Trial) -> TrainingRequest:
-        """What its process is asked for. Where sizes are searched, it builds its own program."""
+        """Return the request of a run. If sizes are searched, it builds a program of its own."""
         shared = replace(self._shared, built=None) if self._has_sizes else self._shared
         if member.state != WAITING:
             return replace(
@@ -229,7 +230,7 @@ class Tuning:
         )
 
     def _reported(self, process: RunProcess) -> None:
-        """Prunes a trial that the storage finds hopeless, by the steps that all its runs have."""
+        """Prune a trial if the storage finds it hopeless by the steps that all its runs have."""
         opened = self._open[process.member.name.variant]
         if opened.is_pruned or self._is_over():
             return
@@ -249,7 +250,7 @@ class Tuning:
             self._error = of_all[member.exit_code](member.error)
             self._runs.pause("a run cannot be trained: pausing")
             member.look(None)
-        elif member.state == FAILED and is_lost and opened.kills < MOST_KILLS:
+        elif member.state == FAILED and is_lost and opened.kills < MAX_KILLS:
             opened.kills += 1
             member.error, member.exit_code = "", 0
             member.look(None)
@@ -260,7 +261,7 @@ class Tuning:
         self._settle(opened)
 
     def _settle(self, opened: OpenTrial) -> None:
-        """Tells the storage what came of a trial, where all of it is known."""
+        """Write the outcome of a trial to the storage, once it is known."""
         members = opened.members
         if opened.waiting or any(member.is_running for member in members):
             return
@@ -309,7 +310,7 @@ class Tuning:
             screen.close()
 
     def _is_over(self) -> bool:
-        """Whether the time is; runs in training are paused then."""
+        """Return True if the time limit has passed; the runs in training are paused then."""
         if self._timeout_s is None or time.monotonic() - self._began < self._timeout_s:
             return False
         self._runs.pause("the time is over: pausing")
@@ -352,7 +353,7 @@ class Tuning:
     def _document(self) -> TuneDocument:
         finished = self._trials.finished()
         settings = {each.name: list(each.settings) for each in self._group.variants}
-        trials: list[ToldTrial] = [
+        trials: list[TrialDocument] = [
             {
                 "trial": number,
                 "state": state,
@@ -375,8 +376,8 @@ class Tuning:
             "command": self._best(best),
         }
 
-    def _best(self, best: ToldTrial | None) -> str | None:
-        """What trains with the best trial's settings, to copy."""
+    def _best(self, best: TrialDocument | None) -> str | None:
+        """Return the command that trains with the best trial's settings."""
         if best is None:
             return None
         content = self._group.content
@@ -392,12 +393,13 @@ class Tuning:
 
 
 def size_options(task: Task) -> list[str]:
-    """Sizes that `task.words` does not name and that are not the usual ones."""
-    usual = structs.asdict(sizes_of(task.algorithm, task.sizes.environments))
+    """Return the options of the sizes that `task.words` does not name and that are not the
+    default."""
+    default = structs.asdict(sizes_of(task.algorithm, task.sizes.environments))
     sizes = structs.asdict(task.sizes)
     return [
         word
         for name in SIZES
-        if sizes[name] != usual[name]
+        if sizes[name] != default[name]
         for word in ("--set", f"{name}={sizes[name]}")
     ]

@@ -30,14 +30,14 @@ def defaults() -> list[tuple[str, Any]]:
 
 
 def test_what_is_not_stated_is_nothing() -> None:
-    """But for the format, and for a tuning, which prunes; of its parts nothing is stated then."""
+    """But for a tuning, which prunes; of its parts nothing is stated then."""
     stated = {}
     for name, value in defaults():
         if isinstance(value, msgspec.Struct):
             assert value == type(value)(), name
         elif value:
             stated[name] = value
-    assert stated == {"Run.format": contents.RUN_FORMAT, "Tune.prunes": True}
+    assert stated == {"Tune.prunes": True}
     assert len(defaults()) > 40
 
 

@@ -208,7 +208,8 @@ def test_power_failure_after_metrics(paused: Path, tmp_path: Path) -> None:
     disk = Durability()
     with watched(disk, FullDisk.NEED_SPACE):
         folder.append_metrics([{"kind": "event", "step": 50}])
-        folder.commit(STEPS, *files_of(STEPS), {"state": "finished"})
+        run = structs.replace(folder.content, state="finished")
+        folder.commit(STEPS, *files_of(STEPS), run)
     folder.close()
     assert disk.at_the_end() == []
     assert folder.metrics_path in disk.written

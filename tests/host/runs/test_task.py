@@ -114,7 +114,7 @@ def test_what_a_task_may_say_at_most() -> None:
 def test_a_picture_is_of_a_tasks_own_channels() -> None:
     picture = pictured("cos_theta, sin_theta, abs(torque)")
     task = typed({**to_builtins(TASK), "picture": picture}, Task)
-    assert to_builtins(task)["picture"] == picture
+    assert [*to_builtins(task)["picture"]] == picture
 
 
 @pytest.mark.parametrize(

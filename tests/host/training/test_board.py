@@ -66,9 +66,9 @@ def test_time_goes_on_where_it_rested(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = TimeInTraining(lambda: now[0])
     for began, cpu_began in ((10.0, 1.0), (100.0, 50.0)):
         now[0], cpu[0] = began, cpu_began
-        measured.go_on()
+        measured.start()
         now[0], cpu[0] = began + 3.0, cpu_began + 2.0
-        measured.rest()
+        measured.stop()
     assert (measured.seconds, measured.cpu_s) == (6.0, 4.0)
 
 

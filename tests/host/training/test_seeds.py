@@ -9,7 +9,7 @@ import pytest
 from fake_experiment import fake_experiment
 from rltools_host.build.boards import Board, load_board
 from rltools_host.errors import UsageError
-from rltools_host.runs.group import spoken
+from rltools_host.runs.group import seed_ranges
 from rltools_host.training import group_plan
 from rltools_host.training.group_plan import jobs_of, parse_seeds
 from rltools_host.training.plan import Plan, TrainingRequest
@@ -68,7 +68,7 @@ def test_what_are_no_seeds(text: str, sentence: str) -> None:
     ],
 )
 def test_spoken(given: tuple[int, ...], expected: str) -> None:
-    assert spoken(given) == expected
+    assert seed_ranges(given) == expected
 
 
 def plan(board: Board, port: str | None = None, threads: int | None = None) -> Plan:

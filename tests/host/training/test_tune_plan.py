@@ -166,9 +166,9 @@ def test_the_best_of_as_many_trials_as_are_asked_for(
 @pytest.mark.parametrize(
     ("ends", "state"),
     [
-        ([None] * tune.MOST_KILLS + [5.0], "complete"),
-        ([LinkLostError.exit_code] * tune.MOST_KILLS + [5.0], "complete"),
-        ([None] * (tune.MOST_KILLS + 1), "failed"),
+        ([None] * tune.MAX_KILLS + [5.0], "complete"),
+        ([LinkLostError.exit_code] * tune.MAX_KILLS + [5.0], "complete"),
+        ([None] * (tune.MAX_KILLS + 1), "failed"),
         ([1], "failed"),
     ],
 )

@@ -13,7 +13,7 @@ from rltools_host.build.description import MOST_STEP_INTERVAL_US
 from rltools_host.files import parse_json
 from rltools_host.policies.importing.layers import module, only, tensors_of
 from rltools_host.policies.importing.network import (
-    MOST_LAYERS,
+    MAX_LAYERS,
     VALUES,
     Activate,
     Dense,
@@ -39,7 +39,7 @@ def exported_policy(
     """Layers 0, 1 ... with the activations and the contract of the file's metadata."""
     table = tensors_of(document, "file")
     count = len({name.split(".")[1] for name in table if name.startswith("layers.")})
-    names = [f"layers.{index}" for index in range(min(count, MOST_LAYERS + 1))]
+    names = [f"layers.{index}" for index in range(min(count, MAX_LAYERS + 1))]
     only(table, names, "|".join(EXPORTED), "policy of rlt export")
     stated = exported_texts(texts)
     if stated is None:

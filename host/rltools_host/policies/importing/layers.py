@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rltools_host.documents import shown
 from rltools_host.policies.contract import GATES
 from rltools_host.policies.importing.network import (
-    MOST_LAYERS,
+    MAX_LAYERS,
     WIDEST,
     Activate,
     Clip,
@@ -100,10 +100,8 @@ def recurrent_under(tensors: Tensors, prefix: str) -> list[str]:
 
 def few(names: Collection[str]) -> list[str]:
     """In their order; UnreadableError for so many that they would take long to look at."""
-    if len(names) > MOST_LAYERS:
-        raise UnreadableError(
-            f"it has {len(names):,} layers, and from 1 to {MOST_LAYERS} are taken"
-        )
+    if len(names) > MAX_LAYERS:
+        raise UnreadableError(f"it has {len(names):,} layers, and from 1 to {MAX_LAYERS} are taken")
     return sorted(names, key=in_order)
 
 
@@ -169,10 +167,10 @@ def in_chain(tensors: Tensors, *, keeps_order: bool) -> list[str]:
     if not inner:
         return names
     total = len(names) + len(inner)
-    if len(inner) > MOST_RECURRENT or total > MOST_LAYERS:
+    if len(inner) > MOST_RECURRENT or total > MAX_LAYERS:
         raise UnreadableError(
             f"it has {len(inner)} recurrent modules among {total}: at most {MOST_RECURRENT} among "
-            f"{MOST_LAYERS} are taken"
+            f"{MAX_LAYERS} are taken"
         )
 
     made = list(dict.fromkeys(match[1] or "" for match in map(any_layer, tensors) if match))

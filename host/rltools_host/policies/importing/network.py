@@ -109,7 +109,7 @@ class Stated:
 
 
 WIDEST = 4096  # of a layer
-MOST_LAYERS = 32
+MAX_LAYERS = 32
 MOST_STATE = 2**16 - 1  # numbers of a hidden state
 
 
@@ -253,8 +253,8 @@ def numbers_of(stage: Stage) -> tuple[Array, ...]:
 def check_stages(stages: Sequence[Stage]) -> None:
     """UnreadableError unless an image can hold them."""
     layers = [stage for stage in stages if isinstance(stage, Dense | Recurrent)]
-    if not layers or len(layers) > MOST_LAYERS:
-        raise UnreadableError(f"it has {len(layers)} layers, and from 1 to {MOST_LAYERS} are taken")
+    if not layers or len(layers) > MAX_LAYERS:
+        raise UnreadableError(f"it has {len(layers)} layers, and from 1 to {MAX_LAYERS} are taken")
     if not all(has_fitting_shapes(layer) for layer in layers):
         raise UnreadableError("a layer's weights and bias have shapes that do not fit together")
     if sum(layer.state_dim for layer in layers if isinstance(layer, Recurrent)) > MOST_STATE:

@@ -31,7 +31,7 @@ from rltools_host.policies.onnx_model import runtime_session
 
 GROUP = "onnx"
 MOST_NODES, MOST_INPUTS = 10_000, 100
-MOST_ELEMENTS = 50_000_000
+MAX_ELEMENTS = 50_000_000
 ACTIVATIONS = {
     "Relu": "relu",
     "Tanh": "tanh",
@@ -134,7 +134,7 @@ class _Reader:
             raise UnreadableError(
                 f"its model has {len(inputs)} inputs: from 1 to {MOST_INPUTS} vectors are taken"
             )
-        if len(self.graph.node) > MOST_NODES or self.elements > MOST_ELEMENTS:
+        if len(self.graph.node) > MOST_NODES or self.elements > MAX_ELEMENTS:
             raise UnreadableError("its model has too many nodes or numbers")
         if any(node.op_type in RECURRENT for node in self.graph.node):
             raise UnreadableError(
@@ -376,7 +376,7 @@ def _array(entry: Any) -> Array:
 
     if entry.data_location == TensorProto.EXTERNAL or entry.external_data:
         raise UnreadableError("its numbers lie in another file: save them in the model")
-    if math.prod(entry.dims) > MOST_ELEMENTS or any(size < 0 for size in entry.dims):
+    if math.prod(entry.dims) > MAX_ELEMENTS or any(size < 0 for size in entry.dims):
         raise UnreadableError("a constant of it has an impossible size")
     return np.asarray(numpy_helper.to_array(entry), float)
 

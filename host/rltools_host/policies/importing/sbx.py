@@ -8,7 +8,7 @@ from typing import Any
 
 from rltools_host.documents import shown
 from rltools_host.policies.importing.network import (
-    MOST_LAYERS,
+    MAX_LAYERS,
     VALUES,
     Activate,
     Dense,
@@ -144,7 +144,7 @@ def jax_layers(parameters: Any, activation: str, output: str, last: int) -> list
     if sorted(names) != sorted(f"Dense_{i}" for i in range(len(names))) or len(names) < last:
         raise UnreadableError("its actor has other layers than dense ones, which are not taken")
     stages: list[Stage] = []
-    for index in range(min(len(names) - last + 1, MOST_LAYERS)):
+    for index in range(min(len(names) - last + 1, MAX_LAYERS)):
         stages += [jax_dense(table[f"Dense_{index}"]), Activate(activation)]
     return [*stages[:-1], Activate(output)]
 

@@ -101,7 +101,7 @@ STORAGES = {
 REBUILT = ("torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state")
 DEEPEST = 12
 MOST_VALUES = 1_000_000  # that the pickle's dicts and lists have, counted where they are met
-MOST_ELEMENTS = 50_000_000  # of all tensors together
+MAX_ELEMENTS = 50_000_000  # of all tensors together
 OLD_FORMAT = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19"  # of torch.save before 1.6
 
 
@@ -182,8 +182,8 @@ class _Reader:
         last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
         if elements and (last >= flat.size or elements > flat.size):
             raise UnreadableError("a tensor in it does not lie within its storage")
-        if self.elements > MOST_ELEMENTS:
-            raise UnreadableError(f"it has more than {MOST_ELEMENTS:,} numbers")
+        if self.elements > MAX_ELEMENTS:
+            raise UnreadableError(f"it has more than {MAX_ELEMENTS:,} numbers")
         if elements == 0:
             return np.zeros(0)
         steps = [step * dtype.itemsize for step in stride]

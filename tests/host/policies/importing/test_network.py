@@ -9,7 +9,7 @@ import pytest
 
 from rltools_host.policies.importing.layers import ROUNDED, fold, reached, trimmed
 from rltools_host.policies.importing.network import (
-    MOST_LAYERS,
+    MAX_LAYERS,
     VALUES,
     WIDEST,
     Activate,
@@ -129,7 +129,7 @@ def test_the_cells_of_an_lstm_go_on_as_its_outputs_do() -> None:
     "stages",
     [
         [dense(3, 2)],
-        [dense(1, 1)] * MOST_LAYERS,
+        [dense(1, 1)] * MAX_LAYERS,
         [Dense(np.zeros((1, WIDEST)), np.zeros(WIDEST))],
         [ends(3, -np.inf, np.inf), dense(3, 2)],
         [Activate("tanh"), norm(3, 0.0, 1e-9), dense(3, 2)],
@@ -145,7 +145,7 @@ def test_what_an_image_can_hold(stages: Sequence[Stage]) -> None:
     [
         ([], "it has 0 layers, and from 1 to 32 are taken"),
         ([norm(3, 0.0, 1.0)], "it has 0 layers"),
-        ([dense(1, 1)] * (MOST_LAYERS + 1), "it has 33 layers"),
+        ([dense(1, 1)] * (MAX_LAYERS + 1), "it has 33 layers"),
         ([Dense(np.zeros((1, WIDEST + 1)), np.zeros(WIDEST + 1))], "shapes that do not fit"),
         ([Dense(np.zeros((WIDEST + 1, 1)), np.zeros(1))], "shapes that do not fit"),
         ([Dense(np.zeros((0, 1)), np.zeros(1))], "shapes that do not fit"),
