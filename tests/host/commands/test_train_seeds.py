@@ -75,35 +75,6 @@ def test_each_seed_is_an_ordinary_run(tmp_path: Path) -> None:
     assert stored["summary"] == document["summary"]
 
 
-@pytest.mark.all
-def test_plain_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = rlt(*TRAIN, "--seeds", "0-1", "--steps", "4000", "--out", tmp_path / "g")
-    assert result.returncode == 0, result.stderr
-    assert "\x1b" not in result.stdout, "control characters, though this is no terminal"
-    lines = result.stdout.splitlines()
-    assert lines[0].startswith("pendulum-ppo on host: 2 runs, ")
-    titles = ["seed", "state", "return", "length", "step", "time"]
-    table = [line.split() for line in lines].index(titles)
-    rows = [line.split() for line in lines[table + 1 : table + 3]]
-    assert [row[:2] for row in rows] == [["0", "finished"], ["1", "finished"]]
-    assert [row[-2] for row in rows] == ["4,096", "4,096"]
-    assert any(line.startswith("  all seeds  2     -") for line in lines)
-    assert lines[-2].endswith(f"report {tmp_path / 'g'}")
-    assert lines[-1].endswith(f"evaluate {tmp_path / 'g'} --in gymnasium")
-    words = ["evaluate", str(tmp_path / "g"), "--episodes", "2"]
-    assert cli.run([*words, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert [entry["training_seed"] for entry in document["evaluations"]] == [0, 1]
-    means = [entry["return_mean"] for entry in document["evaluations"]]
-    assert document["summary"][0]["mean"] == pytest.approx(sum(means) / 2)
-    assert cli.run(words) == 0
-    shown = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in shown[2:4]] == [
-        ["s0", f"{means[0]:.1f}"],
-        ["s1", f"{means[1]:.1f}"],
-    ]
-
-
 @pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.all), 2])
 def test_as_many_at_once_as_is_said(tmp_path: Path, jobs: int) -> None:
     """Of runs that do not end by themselves."""

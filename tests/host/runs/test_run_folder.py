@@ -24,7 +24,7 @@ from rltools_host.errors import DamagedFileError, DiskError, UsageError
 from rltools_host.files import FolderLock, write_atomically
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import find_run, folder_date, now_us, run_names
+from rltools_host.runs.names import folder_date, now_us, run_names
 from rltools_host.runs.scalar_logs import TensorBoardLog
 from run_folders import change, new_run
 
@@ -117,11 +117,6 @@ def test_limit_of_the_file_size(tmp_path: Path) -> None:
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed.startswith(f"cannot write {path}: File too large; check the disk")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_place_that_cannot_be_written() -> None:
-    with pytest.raises(DiskError, match="cannot write /proc/nothing"):
-        new_run(Path("/proc/nothing"), {})
 
 
 @pytest.mark.parametrize("room", [0, 3, 10])
@@ -249,12 +244,6 @@ def begun(runs: Path, name: str, **metadata: Any) -> None:
     new_run(runs / name, metadata).close()
 
 
-def written(runs: Path, name: str, text: str) -> None:
-    """A run of earlier tools."""
-    (runs / name).mkdir(parents=True)
-    (runs / name / "run.json").write_text(text)
-
-
 @pytest.fixture
 def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     def change(name: str) -> None:
@@ -275,20 +264,6 @@ def test_runs_come_in_the_order_in_which_they_began(
         begun(tmp_path, f"{folder_date()}-{name}")
     assert [name[-1] for name in run_names(tmp_path)] == ["z", "a", "m"]
     assert len({name[:13] for name in run_names(tmp_path)}) == 1, "all of one hour, that of UTC"
-
-
-def test_runs_of_earlier_tools(tmp_path: Path, zone: Callable[[str], None]) -> None:
-    """What run.json states counts, and not the name, which has the local time."""
-    zone("UTC-5")
-    started = '{"started": "2026-11-23T%s"}'
-    written(tmp_path, "20261123-230000-a", started % "10:00:00+00:00")
-    written(tmp_path, "20261123-010000-b", started % "11:00:00+00:00")
-    written(tmp_path, "20261123-143000-c", "{}")  # 09:30 in UTC
-    written(tmp_path, "20261123-163000-d", '{"started": 5}')  # 11:30
-    written(tmp_path, "20261123-010000-e", started % "11:15:00")  # of UTC, as all are
-    assert [name[-1] for name in run_names(tmp_path)] == ["c", "a", "b", "e", "d"]
-    begun(tmp_path, "20000101-000000-n")
-    assert find_run(tmp_path / "latest") == tmp_path / "20000101-000000-n"
 
 
 @pytest.mark.parametrize(

@@ -17,34 +17,29 @@ from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     DamagedFileError,
     Interrupted,
-    RltError,
     UnknownNameError,
     VerificationError,
 )
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.contents import Run, Session
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.group import RunName
 from rltools_host.runs.saves import reserve_save, write_save
 from rltools_host.training.board import (
     BestPolicy,
     guest_instructions,
     run_in_state,
 )
-from rltools_host.training.progress import FAILED, WAITING, Member
 from rltools_host.training.training_time import (
     TimeInTraining,
     share_of_evaluations,
     train_s_before,
 )
-from run_folders import change
 from training_bench import installed_bench, interrupt_at, is_valid, metrics
 from training_calls import train_here
 
 EARLIER = Session(evaluation_s=2.0, messages_lost=3, guest_instructions=100, ended="then")
 SETTINGS = ["eval_freq=100", "learning_starts=200", "report_every=10"]
 SEED, BEST_AT, STEPS = 1, 300, 1200  # evaluated best long before the end
-NONE = "has no best policy: it was not evaluated in training"
 
 
 def test_sessions_add_up() -> None:
@@ -70,12 +65,6 @@ def test_time_goes_on_where_it_rested(monkeypatch: pytest.MonkeyPatch) -> None:
         now[0], cpu[0] = began + 3.0, cpu_began + 2.0
         measured.stop()
     assert (measured.seconds, measured.cpu_s) == (6.0, 4.0)
-
-
-def test_a_member_is_looked_up_by_its_folder_and_not_as_before(tmp_path: Path) -> None:
-    member = Member(RunName("", 0), "", tmp_path / "s0", 10, FAILED)
-    member.look(None)
-    assert member.state == WAITING
 
 
 @pytest.mark.parametrize(
@@ -246,39 +235,3 @@ def test_commands_take_the_best_policy(
     assert "18 of 18 inputs" in said(words, capsys)
     assert rlt.Run(whole, {}).best_policy.step == BEST_AT
     assert rlt.Policy.load(whole, which="best").step == BEST_AT
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("evaluate {run} --which best", NONE),
-        ("export {run} --which best", NONE),
-        ("push {run} --board host --which best", NONE),
-        ("fly {run} --board host --which best", NONE),
-        ("hil --run {run} --board host --which best", NONE),
-        ("report {run} --which best", NONE),
-        ("evaluate {run} --which first", 'which policy is "first"? Give last or best'),
-        ("hil --board teensy41 --port p --which best", "the board's own is meant: give --run"),
-    ],
-)
-def test_commands_refuse(
-    copy: Path, words: str, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = RunFolder.open(copy)
-    change(folder, best=None)
-    folder.close()
-    assert cli.run(words.format(run=copy).split()) != 0
-    assert sentence in capsys.readouterr().err
-
-
-def test_python_refuses(copy: Path) -> None:
-    with pytest.raises(RltError, match='which policy is "first"'):
-        rlt.Policy.load(copy, which="first")
-    file = RunFolder.open(copy).best_path
-    with pytest.raises(RltError, match="is one policy; give the run's folder"):
-        rlt.Policy.load(file, which="best")
-    folder = RunFolder.open(copy)
-    change(folder, best=None)
-    folder.close()
-    with pytest.raises(UnknownNameError, match="has no best policy"):
-        _ = rlt.Run(copy, {}).best_policy

@@ -29,7 +29,7 @@ from rltools_host.training.group_plan import GroupRequest
 from rltools_host.training.parallel_runs import RunProcess
 from rltools_host.training.plan import Plan, TrainingRequest
 from rltools_host.training.progress import FINISHED, GroupScreen, Member
-from rltools_host.tree import command_line, near_path
+from rltools_host.tree import command_line
 from run_folders import change, new_group, new_run
 from training_bench import final_state
 
@@ -114,22 +114,6 @@ def assert_finished(path: Path) -> None:
     assert sorted(entry.name for entry in path.iterdir()) == ["group.json", "s0", "s1"]
 
 
-def test_what_a_screen_is_told(tmp_path: Path) -> None:
-    seen: list[Any] = []
-
-    def make_screen(view: Any) -> GroupScreen:
-        seen.append(view)
-        return GroupScreen(view)
-
-    path = created(tmp_path / "g")
-    train(path, make_screen)
-    (view,) = seen
-    assert (view.title, view.board) == (GroupFolder.open(path).title, "host")
-    assert view.title != "host"
-    assert (view.path, view.jobs) == (near_path(path), 1)
-    assert [member.seed for member in view.members] == [0, 1]
-
-
 # -- killed, and gone on with ----------------------------------------------------------------------
 
 
@@ -205,24 +189,6 @@ def test_runs_of_a_group_have_the_same_defaults(
 
 
 # -- what is not the tools' ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("begun", "given", "logs"),
-    [(False, None, False), (False, True, True), (True, None, True), (True, False, False)],
-)
-def test_a_resumed_group_logs_as_it_began_unless_it_is_told(
-    begun: bool, given: bool | None, logs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = Plan(fake_experiment(), load_board("host"), {"seed": 0, "steps": STEPS})
-    monkeypatch.setattr(group_plan, "make_plan", lambda *_, **__: plan)
-    monkeypatch.setattr(group_plan, "build_program", lambda _: None)
-    path = tmp_path / "group"
-    new_group(path, {**ASKED, "tensorboard": begun, "state": "paused"}).close()
-    request = GroupRequest(TrainingRequest(resume=str(path), tensorboard=given))
-    group, _ = group_plan.resume_group(request)
-    group.close()
-    assert group.content.tensorboard is logs
 
 
 def test_a_save_without_run_json_stays(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from rltools_host.training.metrics_log import (
     EpisodeNotes,
     ReportLog,
     Scalars,
-    last_evaluation,
     progress_of,
     row_of,
     tag,
@@ -52,13 +51,6 @@ def test_rows_have_metrics_by_name() -> None:
     assert (again.step, again.best_return, again.metrics[:2]) == (100, -8.0, (0.5, 0.25))
     assert math.isnan(again.last_return)
     assert math.isnan(again.metrics[2])
-
-
-def test_the_last_evaluation_of_rows() -> None:
-    first = Evaluation(1, 100, 2, -9.0, 1.0, -6.0, -4.0, 150.5)
-    rows = [row_of(each, NAMES) for each in (first, EVALUATION, PROGRESS)]
-    assert last_evaluation(rows) == EVALUATION
-    assert last_evaluation(rows[2:]) is None
 
 
 def test_scalars_before_an_episode_has_ended() -> None:
@@ -125,13 +117,6 @@ def described(notes: EpisodeNotes) -> dict[str, Any]:
     document: Any = {}
     notes.describe(document)
     return {**document}
-
-
-def test_a_core_that_plays_the_episodes_has_no_notes() -> None:
-    notes = EpisodeNotes(None)
-    assert (notes.of_resumption(), notes.new(), notes.failure()) == ([], [], "")
-    assert notes.add_to(Session()) == Session()
-    assert described(notes) == {}
 
 
 def test_the_first_fault_of_each_kind_is_said_once() -> None:

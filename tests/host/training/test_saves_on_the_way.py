@@ -291,13 +291,3 @@ def test_emulated_board_is_not_paused(bench: Bench, tmp_path: Path) -> None:
     bench.options = {"seconds_per_step": 0.0005, "counts_instructions": True}
     bench.train(tmp_path / "run")
     assert DIALECT.MAV_CMD_RLT_PAUSE not in bench.boards[0].commands
-
-
-def test_run_that_is_over_soon_is_not_paused(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(training_run, "SAVE_EVERY_S", 600.0)
-    monkeypatch.setattr(saves, "FIRST_SAVE_S", 60.0)  # on a busy machine it is not over soon
-    bench.options = {"seconds_per_step": 0.0005}
-    bench.train(tmp_path / "run")
-    assert DIALECT.MAV_CMD_RLT_PAUSE not in bench.boards[0].commands

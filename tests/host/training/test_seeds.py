@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from fake_experiment import fake_experiment
@@ -115,8 +113,3 @@ def test_jobs(
 def test_jobs_that_cannot_be(board: str, port: str | None, given: int, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         jobs_of(plan(load_board(board), port), given)
-
-
-def test_threads_of_a_board_that_takes_none_do_not_count() -> None:
-    board = replace(load_board("host-threads"), takes_threads=False)
-    assert jobs_of(plan(board), None) == group_plan.processors()

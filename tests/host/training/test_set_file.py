@@ -92,12 +92,6 @@ def test_damaged_files(tmp_path: Path, text: str | bytes, reason: str) -> None:
         load_set_file(path, AIRFRAME)
 
 
-def test_a_file_that_is_none(tmp_path: Path) -> None:
-    for path, reason in ((tmp_path, "Is a directory"), (tmp_path / "no", "No such file")):
-        with pytest.raises(UsageError, match=f"cannot read --set-file {path}: {reason}"):
-            load_set_file(path)
-
-
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_any_bytes_are_a_file_or_one_sentence(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
@@ -121,10 +115,3 @@ def test_a_group_keeps_the_values_and_not_the_file(tmp_path: Path) -> None:
     with_steps = as_stored(TrainingRequest(steps=5, set_file=request.set_file), plan)
     assert with_steps.settings == ("learning_rate=0.25", "adam_beta=0.125")
     assert (with_steps.steps, as_stored(kept, plan)) == (5, kept)
-
-
-def test_a_resumed_run_keeps_its_settings(bench: Bench, tmp_path: Path) -> None:
-    bench.train(tmp_path / "run", steps=60)
-    file = load_set_file(written(tmp_path, '{"learning_rate": 0.5}'))
-    with pytest.raises(UsageError, match="--set-file does not go with --resume: a resumed run"):
-        bench.train(tmp_path, resume=str(tmp_path / "run"), set_file=file)
