@@ -207,14 +207,14 @@ def split_file(data: bytes, path: Path | str) -> tuple[bytes, bytes]:
 def parse_header(header: bytes) -> tuple[dict[str, TensorEntry], HeaderMetadata]:
     """Return the tensor entries and the metadata of a header, not compared with known ones yet;
     ValueError if it is no checkpoint's header."""
-    entries: dict[str, TensorEntry] = typed(parse_json(header), dict[str, Any])
+    entries: dict[str, TensorEntry] = typed(parse_json(header), dict[str, object])
     metadata: HeaderMetadata = typed(entries.pop("__metadata__", None), HeaderMetadata)
     return entries, metadata
 
 
 def require_format(header: bytes, path: Path | str) -> None:
     """Raise DamagedFileError where it is of another format, ValueError where it is no header."""
-    document: dict[str, Any] = typed(parse_json(header), dict[str, Any])
+    document: dict[str, object] = typed(parse_json(header), dict[str, object])
     about = document.get("__metadata__")
     found = str(about.get("format")) if isinstance(about, dict) else ""
     if OTHER_FORMAT.fullmatch(found):

@@ -15,7 +15,6 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from msgspec import UNSET
 
@@ -81,7 +80,7 @@ class Entry:
         texts = (self.name, self.experiment, self.board, self.state, kind)
         return " ".join(texts).casefold()
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             "name": self.name,
             "path": str(self.path),

@@ -425,11 +425,12 @@ class BestPolicy:
     @property
     def best(self) -> Best | None:
         """Return the entry of run.json that goes with the save."""
-        if (evaluation := self._evaluation) is None:
+        evaluation, state_sha256 = self._evaluation, state_of_policy(self._image)
+        if evaluation is None or state_sha256 is None:
             return None
         return Best(
             evaluation.step,
-            state_of_policy(self._image),
+            state_sha256,
             evaluation.return_mean,
             evaluation.return_std,
         )

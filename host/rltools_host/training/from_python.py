@@ -133,11 +133,12 @@ def evaluate(
             f"env={repr_of(env)}: give an environment, a function that makes one, or a name that "
             "Gymnasium knows"
         )
+    act: Any = policy
     if not callable(policy):
         folder = RunFolder.open(str(run))
         image = read_run_policy(folder)
         image.verify()
-        policy = Acting(image)
+        act = Acting(image)
         if (task := folder.content.gymnasium) is not None:
             if is_environment:
                 raise UsageError(
@@ -149,7 +150,7 @@ def evaluate(
             return np.array(outcome.returns)
     environment = env if is_environment else maker_for(env)()
     try:
-        return np.array([episode_return(policy, environment, seed + i) for i in range(episodes)])
+        return np.array([episode_return(act, environment, seed + i) for i in range(episodes)])
     finally:
         if not is_environment:
             close_all([environment])

@@ -23,7 +23,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.errors import DiskError, Interrupted, RltError
@@ -39,6 +39,7 @@ from rltools_host.training.progress import (
     GroupScreen,
     Member,
     RunEnd,
+    RunReport,
     Screen,
     TrainingView,
 )
@@ -49,7 +50,7 @@ REPORT_S = 0.2  # between the lines of a process
 TURN_S = 0.2
 QUITTING_S = 10.0  # for a run that is to end
 LONGEST_READ = 65536
-Say = Callable[[dict[str, Any]], None]
+Say = Callable[[RunReport | RunEnd], None]
 
 
 # -- the process of a run --------------------------------------------------------------------------
@@ -83,10 +84,15 @@ class ReportingScreen(Screen):
     def close(self) -> None:
         self._due_at = time.monotonic() + REPORT_S
         view = self.view
-        names = ("step", "steps", "steps_per_s", "left_s", "activity")
-        report: dict[str, Any] = {name: getattr(view, name) for name in names}
         points = view.evaluation_points
-        report["evaluations"] = points[self._reported_evaluations :]
+        report: RunReport = {
+            "step": view.step,
+            "steps": view.steps,
+            "steps_per_s": view.steps_per_s,
+            "left_s": view.left_s,
+            "activity": view.activity,
+            "evaluations": points[self._reported_evaluations :],
+        }
         self._reported_evaluations = len(points)
         if view.evaluation is not None:
             report["return_mean"] = view.evaluation.return_mean
@@ -109,7 +115,7 @@ def train_and_report(request: TrainingRequest, say: Say, signals: Sequence[int] 
         traceback.print_exc()
         text = f"internal error ({type(error).__name__}: {error})"
         end = RunEnd(FAILED, 1, text)
-    say(asdict(end))
+    say(end)
     return end.exit_code
 
 
@@ -119,9 +125,10 @@ def main() -> int:
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
-    def say(report: dict[str, Any]) -> None:
+    def say(report: RunReport | RunEnd) -> None:
+        document = asdict(report) if isinstance(report, RunEnd) else report
         with contextlib.suppress(OSError):
-            print(json.dumps(plain_json(report)), file=stream, flush=True)
+            print(json.dumps(plain_json(document)), file=stream, flush=True)
 
     # SIGINT is none of those that pause. Of two that have come, Python takes SIGINT first.
     pausing = (signal.SIGTERM,)
@@ -321,10 +328,10 @@ class RunsInTurn:
             ends: list[RunEnd] = []
 
             def say(
-                report: dict[str, Any], member: Member = member, ends: list[RunEnd] = ends
+                report: RunReport | RunEnd, member: Member = member, ends: list[RunEnd] = ends
             ) -> None:
-                if "state" in report:
-                    ends.append(RunEnd(**report))
+                if isinstance(report, RunEnd):
+                    ends.append(report)
                     return
                 was = member.state
                 member.take(plain_json(report))

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.documents import printable
@@ -195,6 +195,20 @@ class PausingScreen(Screen):
 
     def close(self) -> None:
         self._shown.close()
+
+
+class RunReport(TypedDict, total=False):
+    """The progress of a run in a group, as its process reports it; None is not known."""
+
+    step: int
+    steps: int
+    steps_per_s: float | None
+    left_s: float | None
+    activity: str
+    evaluations: Sequence[Point]
+    return_mean: float | None
+    return_std: float | None
+    length_mean: float | None
 
 
 @dataclass(frozen=True)
