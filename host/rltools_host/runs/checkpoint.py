@@ -254,7 +254,7 @@ def load_checkpoint(path: Path, experiment: ExperimentDescription) -> Checkpoint
             f"check out {sources_of(checkpoint)}"
         )
     if len(checkpoint.payload) != _payload_bytes(experiment.tensors):
-        raise damaged(path, "its tensors do not add up to its length")
+        raise damaged(path, "the sizes of its tensors do not add up to its length")
     require_values(path, checkpoint.hyperparameters, experiment, sources_of(checkpoint))
     return checkpoint
 

@@ -319,7 +319,7 @@ def metric_names(row: Row) -> list[str]:
 def check_row(row: Any) -> None:
     """Raise Unfit unless this is a row of metrics.jsonl."""
     if not isinstance(row, dict):
-        raise Unfit("it is not one object")
+        raise Unfit("it is not a JSON object")
     kind = row.get("kind")
     if not isinstance(kind, str) or kind not in ROWS:
         raise unfit("kind", kind, f"one of {', '.join(ROWS)}")

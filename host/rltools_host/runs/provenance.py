@@ -134,12 +134,6 @@ class Revision(TypedDict):
     git_dirty: bool | None
 
 
-class Machine(TypedDict):
-    platform: str
-    machine: str
-    processors: int | None
-
-
 def git_revision() -> Revision:
     unknown: Revision = {"git_revision": None, "git_dirty": None}
     if not (TREE.root / ".git").exists():
@@ -168,7 +162,7 @@ def version() -> str:
     return f"{rltools_host.__version__}{f' {revision}' if revision else ''}"
 
 
-def machine() -> Machine:
+def machine() -> dict[str, str | int | None]:
     return {
         "platform": platform.platform(),
         "machine": platform.machine(),

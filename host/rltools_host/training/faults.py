@@ -40,8 +40,8 @@ def note_of_resumption(plan: Plan) -> str:
         f"{name} {new:g} in place of {old:g}" for name, (old, new) in plan.changed.items()
     )
     if not how:
-        how = "nothing changed, by which it may come there again"
-    return f"goes on from step {plan.first_step:,} after a fault ({why}), with {how}"
+        how = "no hyperparameter changed, so the fault may occur again"
+    return f"resumes from step {plan.first_step:,} after a fault ({why}), with {how}"
 
 
 def smaller_steps(plan: Plan, error: BaseException, step: int) -> Mapping[str, float]:

@@ -166,7 +166,7 @@ def widths_of(word: str, text: str) -> tuple[int, ...]:
     """Return the widths of `64,64`, `[64, 64]` or `64 64`."""
     inner = re.fullmatch(r"[\[(]?\s*(\d+(?:[\s,]+\d+)*)[\s,]*[\])]?", text)
     if inner is None:
-        raise UsageError(f"{word}={text}: write the widths of the layers between, such as 64,64")
+        raise UsageError(f"{word}={text}: write the widths of the hidden layers, such as 64,64")
     return tuple(int(width) for width in re.findall(r"\d+", inner[1]))
 
 
@@ -195,7 +195,7 @@ def load_set_file(path: Path, option: str = OPTION) -> SetFile:
             raise Unfit(f"it has more than {LARGEST} bytes")
         document = parse_json(data)
         if not isinstance(document, dict):
-            raise Unfit('it is not one object, such as {"learning_rate": 0.001}')
+            raise Unfit('it is not a JSON object such as {"learning_rate": 0.001}')
         json.loads(data, object_pairs_hook=each_once)
         settings: dict[str, int | float] = {
             typed(name, Line, "a name"): typed(value, Value, name)
@@ -211,7 +211,7 @@ def load_set_file(path: Path, option: str = OPTION) -> SetFile:
 def each_once(pairs: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in pairs]
     if twice := [name for index, name in enumerate(names) if name in names[:index]]:
-        raise Unfit(f"{shown(twice[0])} is there twice")
+        raise Unfit(f"{shown(twice[0])} occurs twice")
 
 
 SMALLEST_POSITIVE = 2.0**-149  # float of 32 bits

@@ -218,7 +218,7 @@ def task_of_resumed(
     task = run.content.gymnasium
     if task is None:
         if asked is not None:
-            raise UsageError(f"run {run.name} was trained on no task of Gymnasium's")
+            raise UsageError(f"run {run.name} was not trained on a task of Gymnasium's")
         return None, None
     make_env = asked.make_env if isinstance(asked, TaskRequest) else request.make_env
     if make_env is None and not task.is_named:

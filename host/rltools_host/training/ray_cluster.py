@@ -66,7 +66,7 @@ def write_files(folder: Path, files: Files) -> None:
         for name, data in files.items():
             path = PurePosixPath(name)
             if path.is_absolute() or ".." in path.parts:
-                raise UsageError(f"a node sent a run with a file {name}: it is not taken")
+                raise UsageError(f"a node sent the file {name}: it is outside the run's folder")
             (partial / path).parent.mkdir(parents=True, exist_ok=True)
             write_durably(partial / path, data)
             synchronize_folder((partial / path).parent)

@@ -234,7 +234,7 @@ def require_same(group: GroupFolder, request: TuneRequest) -> None:
     for option, (asked, had) in given.items():
         if asked is not None and asked != had:
             raise UsageError(
-                f"{near_path(group.path)} goes on as it began, and {option} is another there: "
+                f"{near_path(group.path)} resumes as it began, and {option} differs there: "
                 "leave it out, or give another --name"
             )
 

@@ -130,7 +130,7 @@ def space_of(
     space = [dimension(description, name, values) for name, values in texts.items()]
     for found in space:
         if found.name in fixed or found.name in sizes:
-            raise UsageError(f"{found.name} is searched, and is set: give --search or --set")
+            raise UsageError(f"{found.name} is searched and set: give either --search or --set")
     if not space:
         raise UsageError(
             f"{description.name} has nothing that is searched unless it is named: name it with "

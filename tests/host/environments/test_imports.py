@@ -163,8 +163,8 @@ def test_ids_of_gymnasiums_own_need_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("evaluate {run} --task gym:Pendulum-v1", "was trained on no task of Gymnasium's"),
-        ("train gym:Pendulum-v1 --resume {run}", "was trained on no task of Gymnasium's"),
+        ("evaluate {run} --task gym:Pendulum-v1", "was not trained on a task of Gymnasium's"),
+        ("train gym:Pendulum-v1 --resume {run}", "was not trained on a task of Gymnasium's"),
         ("evaluate {run} --task gym:Pendulum-v1 --in core", "--task: the core's simulator plays"),
         ("evaluate {run} --task gym:Pendulum-v1 --gate hover", "--task has no effect with --gate"),
     ],

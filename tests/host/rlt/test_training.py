@@ -98,7 +98,7 @@ def test_ctrl_c_saves_a_checkpoint_to_go_on_from(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"experiment": "fake-td4"}, 'unknown experiment "fake-td4"'),
+        ({"task": "fake-td4"}, 'unknown experiment "fake-td4"'),
         ({"board": "hots"}, 'unknown board "hots": did you mean'),
         ({"settings": {"learning_rat": 1}}, 'unknown hyperparameter "learning_rat"'),
         ({"settings": {"learning_rate": "fast"}}, "learning_rate=fast is out of bounds"),

@@ -274,7 +274,7 @@ def test_sentences_name_the_key(
     ("change", "sentence"),
     [
         ({"severity": 256}, r"severity: Expected `int` <= 255"),
-        (None, r"it is not one object"),
+        (None, r"it is not a JSON object"),
     ],
 )
 def test_rows_that_do_not_fit_are_named(

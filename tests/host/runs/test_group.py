@@ -115,7 +115,7 @@ def test_a_group_is_no_run(tmp_path: Path) -> None:
 
 def test_a_group_is_not_written_over(tmp_path: Path) -> None:
     group = made(tmp_path / "g")
-    with pytest.raises(UsageError, match=r"is not empty: .*, or go on with --resume"):
+    with pytest.raises(UsageError, match=r"is not empty: .*, or resume the run with --resume"):
         require_empty(group)
     with pytest.raises(UsageError, match="is not empty"):
         made(group)

@@ -139,7 +139,7 @@ def test_where_a_new_run_may_be_written(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as refused:
             require_empty(held)
         assert str(refused.value) == (
-            f"{held} is not empty: choose another folder with --out, or go on with "
+            f"{held} is not empty: choose another folder with --out, or resume the run with "
             f"--resume '{held}'"
         )
 

@@ -266,7 +266,7 @@ def test_a_fault_costs_what_came_after_an_evaluation(
         bench.train(run, "learning_rate=0.0005", resume=str(run))
     (note,) = [row["text"] for row in metrics(run, "event") if row["text"].startswith("goes on")]
     assert note == (
-        f"goes on from step {step} after a fault (a loss is not finite at step 900), with "
+        f"resumes from step {step} after a fault (a loss is not finite at step 900), with "
         "learning_rate 0.0005 in place of 0.001"
     )
     bench.faults = Faults()

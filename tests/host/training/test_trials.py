@@ -87,7 +87,7 @@ def test_a_search_that_is_refused(searched: list[str], sentence: str) -> None:
 
 
 def test_what_is_set_is_not_searched() -> None:
-    with pytest.raises(UsageError, match="gamma is searched, and is set"):
+    with pytest.raises(UsageError, match="gamma is searched and set"):
         space("gamma", settings=("gamma=0.9",))
     nothing = replace(EXPERIMENT, hyperparameters=fake_experiment().hyperparameters[:5])
     with pytest.raises(UsageError, match="has nothing that is searched unless it is named"):

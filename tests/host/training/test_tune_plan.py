@@ -43,11 +43,11 @@ def made(path: Path, storage: str | None, tune: bool = True) -> Path:
 @pytest.mark.parametrize(
     ("training", "asked", "sentence"),
     [
-        ({"seeds": (1,)}, {}, "--seeds is another there"),
-        ({}, {"search": ("gamma=0.9..0.98",)}, "--search is another there"),
-        ({}, {"prunes": True}, "--prune is another there"),
-        ({"board": "qemu-cortex-m7"}, {}, "--board is another there"),
-        ({"settings": ("eval_freq=50",)}, {}, "--set is another there"),
+        ({"seeds": (1,)}, {}, "--seeds differs there"),
+        ({}, {"search": ("gamma=0.9..0.98",)}, "--search differs there"),
+        ({}, {"prunes": True}, "--prune differs there"),
+        ({"board": "qemu-cortex-m7"}, {}, "--board differs there"),
+        ({"settings": ("eval_freq=50",)}, {}, "--set differs there"),
         ({}, {"storage": URL}, "lie in its folder: leave --storage out"),
     ],
 )

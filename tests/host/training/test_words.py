@@ -101,9 +101,7 @@ def test_widths(text: str, widths: tuple[int, ...]) -> None:
 def test_what_are_no_widths(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         widths_of("w", text)
-    assert str(refused.value) == (
-        f"w={text}: write the widths of the layers between, such as 64,64"
-    )
+    assert str(refused.value) == (f"w={text}: write the widths of the hidden layers, such as 64,64")
 
 
 def test_all_sizes_go_where_they_belong() -> None:
