@@ -1,4 +1,4 @@
-"""What a notebook's cells may call: `%rlt`, the command line, and `%%cpp`, a C++ program that is
+"""Magics of a notebook: `%rlt`, the command line, and `%%cpp`, a C++ program that is
 compiled and run. `%load_ext rlt` brings both, and takes the notebook to the project's folder.
 """
 
@@ -26,7 +26,7 @@ FAILS = "--fails"
 
 
 class CellError(RltError):
-    """What ends a cell: a sentence, no traceback."""
+    """An error that ends a cell with a sentence and no traceback."""
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython shows."""

@@ -1,4 +1,4 @@
-"""`rlt runs`: which runs there are, and how each stands; renames and deletes them."""
+"""The command `rlt runs`: list, rename and delete runs."""
 
 from __future__ import annotations
 

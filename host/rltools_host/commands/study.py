@@ -1,5 +1,4 @@
-"""`rlt study`: an experiment's learning with and without parts of it, over several seeds; `rlt
-tune`: searches hyperparameters and sizes by trials, each of them an ordinary run."""
+"""The commands `rlt study` and `rlt tune`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rlt train`: trains on a board while you watch, and says what came of it."""
+"""The command `rlt train`."""
 
 from __future__ import annotations
 

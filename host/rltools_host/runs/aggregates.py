@@ -1,4 +1,4 @@
-"""What several runs come to: the interquartile mean and the probability of improvement, with
+"""Statistics of several runs: the interquartile mean and the probability of improvement, with
 bootstrap intervals, as Agarwal et al. define them (NeurIPS 2021, arXiv 2108.13264; rliable).
 """
 

@@ -64,7 +64,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class CheckpointImage:
-    """What /checkpoint.rltc of a board says."""
+    """The content of a board's /checkpoint.rltc."""
 
     fingerprint: int
     step: int
@@ -141,7 +141,7 @@ def to_safetensors(checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> by
 
 
 class TensorEntry(TypedDict):
-    """Of a tensor in the header of a safetensors file."""
+    """The entry of a tensor in the header of a safetensors file."""
 
     dtype: str
     shape: list[int]
@@ -159,7 +159,7 @@ def with_header(header: bytes, payload: bytes) -> bytes:
 
 
 class HeaderMetadata(Struct, frozen=True):
-    """What the header says beside the tensors; the last three are JSON."""
+    """The metadata of a safetensors header; the last three fields are JSON."""
 
     experiment: Line
     fingerprint: Fingerprint

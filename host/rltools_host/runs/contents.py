@@ -69,7 +69,7 @@ class Session(Struct, frozen=True):
     messages_lost: Count = 0
     bytes_skipped: Count = 0
     guest_instructions: Count | None = None
-    fault: str = ""  # that ended it: what was not finite
+    fault: str = ""  # that ended it: the value that was not finite
     changed: dict[Line, tuple[Number, Number]] = {}  # after a fault: hyperparameters, from and to
 
 
@@ -101,7 +101,7 @@ class StatedIdentity(Struct, frozen=True):
 
 
 class Best(Struct, frozen=True):
-    """The best evaluation in training whose policy was kept; that lies in the save."""
+    """The best evaluation in training whose policy was kept, in the save."""
 
     step: Whole
     state_sha256: Digest
@@ -162,7 +162,7 @@ class Run(Struct, frozen=True, kw_only=True):
     memory: list[Memory] = []
     sessions: list[Session] = []
     gymnasium: Task | None = None
-    # As of a task, where there is none.
+    # Of an experiment, as a task has its own.
     safe_action: list[End | None] = []
     best: Best | None = None
     imported: Imported | None = None

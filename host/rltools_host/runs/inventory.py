@@ -1,5 +1,4 @@
-"""What `rlt runs` does: which runs and groups there are, and how each stands; renames and deletes
-them.
+"""Listing, renaming and deleting of runs and groups, for `rlt runs`.
 
 A folder is a run's or a group's by its run.json or group.json, which must be as our tools write it.
 Of such a folder, the files that our tools write are deleted, and no others; run.json goes last, so

@@ -1,4 +1,4 @@
-"""Names of runs: which there are, which one is meant, what a new one is called.
+"""Names of runs, and the run that a name means.
 
 And the time as names and files say it, always in UTC: what comes later also sorts later. No other
 module asks what time it is on the wall (tests/tree/test_clock.py).

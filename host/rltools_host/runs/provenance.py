@@ -1,4 +1,4 @@
-"""Where a run comes from: revision of the sources, versions of packages, machine; and the sources
+"""The origin of a run: revision of the sources, versions of packages, machine; and the sources
 that firmware is compiled from, as an archive for its folder.
 
 Unpacked, CMake and PlatformIO build from the archive what they build here. It is a tar file whose
@@ -127,8 +127,8 @@ def tar_entry(name: str, data: bytes, mode: int = PLAIN) -> bytes:
 
 
 class Revision(TypedDict):
-    """Of the tree, and whether it was changed since; null outside of git, also where a repository
-    around an installed tree is another's."""
+    """The revision of the tree, and True if it was changed since; None outside of git, also if a
+    repository around an installed tree is another's."""
 
     git_revision: str | None
     git_dirty: bool | None

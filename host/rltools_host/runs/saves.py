@@ -42,8 +42,8 @@ HASH_DIGITS = 12  # of the state's hash, in the folder's name
 
 
 class SavesOnTheWay:
-    """When a run that trains is saved: after evaluations, as often as that takes a small part of
-    its time, and by time. So a fault costs no more than what came after an evaluation."""
+    """The times at which a run in training is saved: after evaluations, as often as that takes a
+    small part of its time, and by time. So a fault costs what came after an evaluation at most."""
 
     def __init__(self) -> None:
         self._at_s = 0.0  # of the last one, by the time in training

@@ -32,7 +32,7 @@ LONGEST_REASON = 200
 
 
 class TensorBoardLog:
-    """Appends scalars to a new event file of a folder."""
+    """A new event file of a folder, to which scalars are appended."""
 
     def __init__(self, folder: Path, first_step: int | None = None) -> None:
         """Open a log; with `first_step`, TensorBoard drops the events of earlier files from that

@@ -47,7 +47,7 @@ Elements = Annotated[int, Meta(ge=1, le=MAX_ELEMENTS)]
 Channels = Annotated[tuple[Channel, ...], Meta(min_length=1, max_length=MAX_ELEMENTS)]
 
 
-# Where a task's step_interval_us is from.
+# The source of a task's step_interval_us.
 IntervalSource = Literal["", "channels", "dt", "render_fps", "default"]
 INTERVAL_SOURCES: dict[IntervalSource, str] = {  # where nobody states it
     "": "which nobody is known to have stated",
@@ -58,7 +58,7 @@ INTERVAL_SOURCES: dict[IntervalSource, str] = {  # where nobody states it
 
 
 class Sizes(Struct, frozen=True):
-    """What is compiled in, beside the networks; environments: how many are stepped at once."""
+    """Sizes that are compiled in, beside the networks; `environments` are stepped at once."""
 
     environments: Annotated[int, Meta(ge=1, le=MAX_ENVIRONMENTS)]
     batch_size: Size
@@ -67,7 +67,7 @@ class Sizes(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True, omit_defaults=True):
-    """Complete: what is compiled follows from it alone. Its channels are its shapes' elements."""
+    """A complete task: all that is compiled follows from it. Channels are its shapes' elements."""
 
     source: Annotated[  # gym:ID; or the name of a function that the user's own program has
         str, Meta(pattern=PRINTABLE + r"*\Z", max_length=LONGEST_SOURCE)

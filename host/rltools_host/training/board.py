@@ -104,7 +104,7 @@ Transfer = Callable[[str], Callable[[int, int], None]]  # what is on its way -> 
 
 @dataclass(frozen=True)
 class FetchedState:
-    """What a board at rest has, in the form in which a run keeps it."""
+    """The training state of a board at rest, as the files of a save."""
 
     step: int
     state_sha256: str

@@ -76,7 +76,7 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> GroupDocument
     else:
         begun, plan = resume_group(request)
     with Interruption() as interruption:
-        interruption.armed = True  # from here on there is what can be gone on with
+        interruption.armed = True  # from here on a pause leaves a group that can be resumed
         group = begun or create(request, plan)
         with contextlib.closing(group):
             return GroupTraining(group, plan, interruption, asked).train(make_screen)
@@ -112,7 +112,7 @@ def copy_of_program(program: Path | None, folder: Path) -> Path | None:
     meanwhile."""
     if program is None:
         return None
-    link_map = program.with_suffix(".map")  # which says what it occupies
+    link_map = program.with_suffix(".map")  # states the memory that it occupies
     for file in (program, link_map):
         try:
             if file.is_file():
@@ -242,7 +242,9 @@ class GroupTraining:
         self._look([member])
         if failed:
             member.state = FAILED
-        with contextlib.suppress(DiskError):  # the runs count: in the end it is written again
+        with contextlib.suppress(
+            DiskError
+        ):  # it is written again in the end
             self._update("training")
 
     # -- the end -----------------------------------------------------------------------------------

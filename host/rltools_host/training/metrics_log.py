@@ -24,7 +24,7 @@ from rltools_host.runs.scalar_logs import TensorBoardLog, WandbLog
 if TYPE_CHECKING:
     from rltools_host.training.board import RunDocument
 
-RECENT = 100  # episodes, as Stable-Baselines3 has them; of those that reports tell
+RECENT = 100  # episodes, as Stable-Baselines3 has them; those in the reports
 SAME_METRICS = {"kl": "approx_kl"}
 NEW_EPISODES = (
     "new episodes begin, as a checkpoint cannot hold those of Gymnasium's: the run goes on, but "

@@ -132,7 +132,7 @@ def main() -> int:
 
     # SIGINT is none of those that pause. Of two that have come, Python takes SIGINT first.
     pausing = (signal.SIGTERM,)
-    with Interruption(pausing):  # what was opened is closed
+    with Interruption(pausing):  # closes what was opened
         request = pickle.loads(Path(sys.argv[1]).read_bytes())
         return train_and_report(request, say, pausing)
 
@@ -285,7 +285,7 @@ class ParallelRuns:
         self._running.remove(heard)
         has_result = heard.end is not None
         heard.close()
-        if self._is_pausing and not has_result:  # it had not yet come to training
+        if self._is_pausing and not has_result:  # it had not begun to train
             heard.member.state = WAITING
         self._ended(heard.member)
 
@@ -352,7 +352,7 @@ Runs = ParallelRuns | RunsInTurn
 
 
 if __name__ == "__main__":
-    # By its own name, which the job's file has for it.
+    # By the module's own name, as the pickled request has it.
     from rltools_host.training import parallel_runs
 
     sys.exit(parallel_runs.main())

@@ -41,9 +41,9 @@ from rltools_host.tree import command_line, near_path
 DEFAULT_BOARD, THREADED_BOARD = "host", "host-threads"
 # Evaluations of a run that would end before its first one; no bit depends on them.
 POINTS_OF_SHORT_RUNS = 20
-# A resumed run may set these; the others decide what the bits of the run are.
+# A resumed run may set these, which change no bit of it.
 SET_ON_RESUME = ("steps", "report_every")
-# So may one that a fault has stopped: sizes of steps, and bounds on them.
+# A run that a fault has stopped may also set these: sizes of steps, and bounds on them.
 SET_AFTER_FAULT = (
     *("learning_rate", "student_learning_rate", "target_kl"),
     *("max_grad_norm", "clip_range", "adam_epsilon"),
@@ -74,7 +74,7 @@ class TrainingRequest:
     resume: str | None = None
     port: str | None = None
     threads: int | None = None
-    # Of Gymnasium's, in place of an experiment; a Task where a group has it complete.
+    # A task of Gymnasium's instead of an experiment; a Task if a group has it complete.
     task: TaskRequest | Task | None = None
     make_env: MakeEnvironment | None = None  # of a Task that has no name
     built: Built | None = None
@@ -102,9 +102,11 @@ class Plan:
     sources: Sources | None = None  # before the program was built
     server: EnvironmentServer | None = None  # plays the episodes if the core does not
     changed: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # after a fault
-    held_step: int | None = None  # of the resumed run's reports, where the board has its state
+    held_step: int | None = (
+        None  # of the resumed run's last report, if the board has it
+    )
     others: Mapping[str, Plan] = field(default_factory=dict)  # of a group, by their experiments
-    subject: str = ""  # what builds know the experiment by: its name, but for tasks of Gymnasium's
+    subject: str = ""  # the name for builds; of a task of Gymnasium's it has a digest
     table: dict[str, Parameter] = field(init=False)
 
     def __post_init__(self) -> None:

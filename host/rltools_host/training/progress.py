@@ -344,7 +344,7 @@ def counted(states: Sequence[str]) -> str:
 
 @dataclass
 class GroupView:
-    """Everything that the screen shows of a group."""
+    """All that a screen shows of a group."""
 
     title: str
     board: str

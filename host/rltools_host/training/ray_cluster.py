@@ -1,7 +1,7 @@
 """Runs of a tuning on an existing Ray cluster: each a process of its own on some node.
 
 A node needs this Python environment, with the same version of these tools, and no shared disk: an
-actor is sent the job and its program, relays what the process reports, and sends the run's folder
+actor gets the request and its program, relays what the process reports, and sends the run's folder
 back when it ends. What a node had of a run is lost with it; the run begins again elsewhere, from
 what this machine has of it, and has the same bits.
 """
@@ -78,7 +78,7 @@ def write_files(folder: Path, files: Files) -> None:
 
 
 class TrialActor:
-    """On a node: one run in a process, in a folder that goes with it."""
+    """One run in a process on a node, in a folder that is removed with it."""
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="rlt-trial-"))
@@ -244,7 +244,7 @@ def no_cluster(address: str, reason: str) -> LinkLostError:
 
 
 class RayCluster:
-    """A cluster that is there already, as this head uses it."""
+    """A running cluster, seen from this command."""
 
     def __init__(self, address: str) -> None:
         """Connect to a cluster; LinkLostError if none answers."""

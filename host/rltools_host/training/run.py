@@ -51,7 +51,7 @@ from rltools_host.training.training_time import (
 )
 from rltools_host.tree import near_path
 
-# What a run may lose by a failure of the power: so long in training it is not saved.
+# A run is saved at least this often: a power failure may cost so much time in training.
 SAVE_EVERY_S = 600.0
 
 
@@ -83,7 +83,7 @@ def train(
 
 
 class TrainingRun:
-    """One session of training: from start or resumption to the end, a pause or an accident."""
+    """One session of training: from start or resumption to the end, a pause or an error."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class TrainingRun:
             try:
                 result = self._train_to_rest(view)
                 self._save(result, "finished" if result.finished else "paused")
-                self._reports.flush()  # in place of the save before there may be room
+                self._reports.flush()  # the earlier save is gone, so there may be space
                 if result.finished and self._reports.is_written:
                     self._reports.disk_error = None
             finally:
@@ -158,7 +158,7 @@ class TrainingRun:
             if self._asked_to_pause or self._is_save_due():
                 began = self._clock()
                 self._save(result, "training")
-                with contextlib.suppress(DiskError):  # training goes on without
+                with contextlib.suppress(DiskError):  # training continues without it
                     self._folder.reserve(room_for_save(plan.description.tensors))
                 self._saves.saved(self._time.seconds, self._clock() - began)
                 self._asked_to_pause = False
@@ -186,7 +186,7 @@ class TrainingRun:
     def _note_beginning(self) -> None:
         """Write to run.json that the board has this state."""
         self._training_began = timestamp("milliseconds")
-        with contextlib.suppress(DiskError):  # training goes on without
+        with contextlib.suppress(DiskError):  # training continues without it
             self._folder.write(self._run_in("training"))
         self._interruption.armed = True
 
@@ -270,11 +270,11 @@ class TrainingRun:
         if self._interruption.requested and not self._screen.view.activity:
             self._screen.activity("pausing; Ctrl-C once more quits without saving")
         has_to = self._interruption.requested or self._reports.disk_error is not None
-        # Not an emulated board: a run takes the same number of instructions each time.
+        # Not for an emulated board, whose runs take the same number of instructions each time.
         is_due = self._is_save_due() and not self._identity.counts_instructions
         if not self._asked_to_pause and (has_to or is_due):
             self._asked_to_pause = True
-            # A board that refuses does not train any more: why, its reports say.
+            # A board that refuses does not train any more; its reports say why.
             with contextlib.suppress(TrainingFaultError):
                 self._session.training.pause()
 

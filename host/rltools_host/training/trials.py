@@ -1,5 +1,5 @@
-"""What a tuning searches, and its trials in Optuna's storage: SQLite in its folder, or any database
-by its URL.
+"""The search space of a tuning, and its trials in Optuna's storage: SQLite in its folder, or a
+database by its URL.
 
 A name of the one list of hyperparameters, or a size, has a range or choices. Those that usually
 matter are searched where nobody names any; a range of positive numbers over a factor of 30 or more
@@ -208,7 +208,7 @@ def require_shapes(experiment: str, task: Task | None, space: Sequence[Dimension
 
 @dataclass
 class Trial:
-    """One trial: its settings, and what is known of it."""
+    """A trial of Optuna: its settings, and its outcome so far."""
 
     number: int
     settings: tuple[str, ...]
@@ -232,7 +232,7 @@ def without_password(url: str) -> str:
 
 
 class Trials:
-    """A study of Optuna's, which this head shares with nobody, or with others by a database."""
+    """A study of Optuna, of this process alone or shared with others by a database."""
 
     def __init__(
         self, storage: str | Path, study: str, mark: str, space: Sequence[Dimension], prunes: bool

@@ -1,4 +1,4 @@
-"""Tunes: searches hyperparameters and sizes by trials, which are the runs of a group.
+"""Tuning: a search of hyperparameters and sizes by trials, which are the runs of a group.
 
 A trial is a variant of the group, `t<number>`, with a run for each seed; its value is the mean
 return of their last evaluations. The folders of the runs count: the storage (training/trials.py)
