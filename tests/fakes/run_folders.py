@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import structs, to_builtins
 
 from rltools_host.documents import typed
+from rltools_host.files import plain_json
 from rltools_host.runs.contents import Group, Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import FORMAT, GroupFolder
@@ -20,7 +21,7 @@ def new_run(
     files: Sequence[tuple[str, bytes]] = (),
     restarts: bool = False,
 ) -> RunFolder:
-    return RunFolder.create(path, typed(document or {}, Run), files, restarts)
+    return RunFolder.create(path, typed(plain_json(document or {}), Run), files, restarts)
 
 
 def new_group(path: Path, document: Mapping[str, Any]) -> GroupFolder:

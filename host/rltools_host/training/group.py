@@ -158,7 +158,7 @@ class GroupTraining:
         try:
             return self._train(make_screen)
         except DiskError as error:
-            raise error.then(f"resume it with `{self._resume_command}`") from None
+            raise error.then(f"go on with `{self._resume_command}`") from None
 
     def _train(self, make_screen: MakeScreen) -> GroupDocument:
         remove_partials(self._group.path)  # of a command that was killed

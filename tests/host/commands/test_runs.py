@@ -40,7 +40,9 @@ EVERY_FILE = (
 def made(path: Path, **changes: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = new_run(path, {**RUN, **changes})
-    folder.commit(7, "ab" * 32, {"policy.rltp": b"p", "checkpoint.safetensors": b"c"}, {})
+    folder.commit(
+        7, "ab" * 32, {"policy.rltp": b"p", "checkpoint.safetensors": b"c"}, folder.content
+    )
     folder.close()
     return path
 

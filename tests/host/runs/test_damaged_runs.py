@@ -19,6 +19,7 @@ from rltools_host.boards.messages import Identity
 from rltools_host.commands import export
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy
+from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.board import run_at_start, run_in_state
 from rltools_host.training.metrics_log import last_evaluation
@@ -282,7 +283,7 @@ def test_rows_that_do_not_fit_are_named(
 ) -> None:
     row = {"kind": "event", "time_s": 1.0, "step": 60, "severity": 6, "text": "hello"}
     changed = None if change is None else row | change
-    folder = RunFolder(tmp_path, {})
+    folder = RunFolder(tmp_path, Run())
     folder.metrics_path.write_bytes(text_of(row) + b"\n" + text_of(changed) + b"\n")
     with pytest.raises(
         RltError, match=rf"metrics.jsonl is damaged in line 2 \({sentence}.*\): remove that line"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from fake_board import policy_of
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
@@ -165,11 +166,12 @@ def test_what_a_process_reports() -> None:
 def made_run(path: Path, **changes: Any) -> None:
     payload = final_state(0, 400)
     policy = policy_of(payload)
-    run = {"format": 4, "experiment": "fake-td3", "seed": 0, "state": "finished", **changes}
-    known = {"step": 400, "return_mean": -5.0, "return_std": 0.5, "train_s": 1.5}
-    folder = new_run(path, run)
+    document = {"format": 4, "experiment": "fake-td3", "seed": 0, "state": "finished", **changes}
+    known: dict[str, Any] = {"step": 400, "return_mean": -5.0, "return_std": 0.5, "train_s": 1.5}
+    folder = new_run(path, document)
     files = {"checkpoint.safetensors": b"c", "policy.rltp": policy}
-    folder.commit(400, state_of_policy(policy) or "", files, {**known, "steps_per_s": None})
+    run = structs.replace(folder.content, **known)
+    folder.commit(400, state_of_policy(policy) or "", files, run)
     folder.close()
 
 

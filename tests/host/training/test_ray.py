@@ -230,7 +230,7 @@ def test_a_node_has_what_a_run_needs_and_gives_back_its_files(
     assert (folder / "train").stat().st_mode & 0o777 == 0o755
     run = str(folder / "run") if resumed else None
     job = pickle.loads((folder / "trial.job").read_bytes())  # which this test has had written
-    assert job.request == replace(
+    assert job == replace(
         request,
         built=Built(description, folder / "train"),
         resume=run,

@@ -276,9 +276,9 @@ def test_a_fault_costs_what_came_after_an_evaluation(
     assert metadata["hyperparameters"]["learning_rate"] == 0.0001
     changed = [session.get("changed") for session in metadata["sessions"]]
     assert changed == [
-        None,
-        {"learning_rate": [0.001, 0.0005]},
-        {"learning_rate": [0.001, 0.0001]},
+        {},
+        {"learning_rate": (0.001, 0.0005)},
+        {"learning_rate": (0.001, 0.0001)},
     ]
     payload = final_state(3, step)
     for number in range(step + 1, STEPS + 1):

@@ -89,7 +89,7 @@ def test_what_a_file_says(studies: Path) -> None:
             "variants[0].settings.seed is for the whole study",
         ),
         ({"variants": [STUDY["variants"][0]] * 2}, 'variants[1].name is "with" once more'),
-        ({"settings": {"steps": 3}}, "settings.steps has a place of its own"),
+        ({"settings": {"steps": 3}}, "settings.steps is a field of the study"),
         ({"settings": {"gamma": 0.9}}, "variants[1].settings.gamma is for the whole study"),
     ],
 )
