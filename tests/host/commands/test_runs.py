@@ -40,7 +40,8 @@ EVERY_FILE = (
 def made(path: Path, **changes: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = new_run(path, {**RUN, **changes})
-    folder.commit(
+    files = {"policy.rltp": b"p", "checkpoint.safetensors": b"c"}
+    folder.commit(7, "ab" * 32, files, folder.content)
         7, "ab" * 32, {"policy.rltp": b"p", "checkpoint.safetensors": b"c"}, folder.content
     )
     folder.close()
