@@ -89,7 +89,7 @@ def test_streams_that_are_closed_or_full(redirection: str, tmp_path: Path) -> No
 def test_progress_that_cannot_be_shown_fails_nothing() -> None:
     """As where something has to be compiled first, which a line on the error stream says."""
     script = (
-        "import sys; from rltools_host import cli\n"
+        "import sys; from rltools_host.commands import cli\n"
         "def run(words, *_):\n"
         "    for _ in range(2): print('Building', file=sys.stderr, flush=True)\n"
         "    print('done'); return 0\n"

@@ -42,8 +42,6 @@ def made(path: Path, **changes: Any) -> Path:
     folder = new_run(path, {**RUN, **changes})
     files = {"policy.rltp": b"p", "checkpoint.safetensors": b"c"}
     folder.commit(7, "ab" * 32, files, folder.content)
-        7, "ab" * 32, {"policy.rltp": b"p", "checkpoint.safetensors": b"c"}, folder.content
-    )
     folder.close()
     return path
 

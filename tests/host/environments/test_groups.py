@@ -254,7 +254,8 @@ def test_what_group_json_must_say_of_a_task(
         ({"source": "gym:Point"}, "gymnasium: Object missing required field `environment`"),
     ]
     for index, (value, sentence) in enumerate(changes):
-        new_group(tmp_path / f"g{index}", {**document, "gymnasium": value})
+        path = new_group(tmp_path / f"g{index}", document).path / "group.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "gymnasium": value}))
         code = cli.run(["train", "--resume", str(tmp_path / f"g{index}")])
         assert code == DamagedFileError.exit_code
         (error,) = capsys.readouterr().err.splitlines()
