@@ -264,7 +264,7 @@ def test_a_fault_costs_what_came_after_an_evaluation(
     again = "; a session of this run has ended so before; .* --set learning_rate=0.00025 --resume"
     with pytest.raises(TrainingFaultError, match=again):
         bench.train(run, "learning_rate=0.0005", resume=str(run))
-    (note,) = [row["text"] for row in metrics(run, "event") if row["text"].startswith("goes on")]
+    (note,) = [row["text"] for row in metrics(run, "event") if row["text"].startswith("resumes")]
     assert note == (
         f"resumes from step {step} after a fault (a loss is not finite at step 900), with "
         "learning_rate 0.0005 in place of 0.001"
