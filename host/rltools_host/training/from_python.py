@@ -165,7 +165,7 @@ def maker_for(env: Any) -> MakeEnvironment:
 
 
 def episode_return(policy: Callable[[Any], Any], environment: Any, seed: int) -> float:
-    act = policy.episode() if isinstance(policy, Acting) else policy
+    act = policy.episode(1) if isinstance(policy, Acting) else policy
     observation, _ = environment.reset(seed=seed)
     total, has_ended = 0.0, False
     while not has_ended:

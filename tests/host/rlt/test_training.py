@@ -127,6 +127,8 @@ def test_a_policy_that_was_trained_here_acts(tmp_path: Path) -> None:
     actions = run.policy(observations)
     assert actions.shape == env.action_space.shape
     assert env.action_space.contains(actions)
+    returns = [rlt.evaluate(each, "gym:Pendulum-v1", 2) for each in (run.policy, run, run.path)]
+    assert len({tuple(each) for each in returns}) == 1
 
 
 # -- returns ---------------------------------------------------------------------------------------
