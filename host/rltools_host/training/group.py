@@ -242,9 +242,7 @@ class GroupTraining:
         self._look([member])
         if failed:
             member.state = FAILED
-        with contextlib.suppress(
-            DiskError
-        ):  # it is written again in the end
+        with contextlib.suppress(DiskError):  # it is written again in the end
             self._update("training")
 
     # -- the end -----------------------------------------------------------------------------------

@@ -102,9 +102,7 @@ class Plan:
     sources: Sources | None = None  # before the program was built
     server: EnvironmentServer | None = None  # plays the episodes if the core does not
     changed: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # after a fault
-    held_step: int | None = (
-        None  # of the resumed run's last report, if the board has it
-    )
+    held_step: int | None = None  # of the resumed run's last report, if the board has it
     others: Mapping[str, Plan] = field(default_factory=dict)  # of a group, by their experiments
     subject: str = ""  # the name for builds; of a task of Gymnasium's it has a digest
     table: dict[str, Parameter] = field(init=False)
