@@ -63,7 +63,7 @@ class Servo(gymnasium.Env[Any, Any]):
 
 def train(steps: int, out: Path) -> float:
     """Trains, writes `out`/servo.h, and returns the mean return of 20 episodes."""
-    run = rlt.train_gymnasium(Servo, steps=steps, channels=CHANNELS, out=out / "run", quiet=True)
+    run = rlt.train(Servo, steps=steps, channels=CHANNELS, out=out / "run", quiet=True)
     export.run(str(run.path), "c", out / "servo.h")
     return float(rlt.evaluate(run.policy, Servo(), episodes=20).mean())
 

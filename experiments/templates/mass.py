@@ -54,7 +54,7 @@ class MyMass(gymnasium.Env[Any, Any]):
 
 
 def train(**options: Any) -> rlt.Run:
-    return rlt.train_gymnasium(MyMass, steps=5_000, **options)
+    return rlt.train(MyMass, steps=5_000, **options)
 
 
 def test_my_mass_learns(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class MyPendulum(gymnasium.Env[Any, Any]):
 
 
 def train(**options: Any) -> rlt.Run:
-    return rlt.train_gymnasium(MyPendulum, steps=10_000, **options)
+    return rlt.train(MyPendulum, steps=10_000, **options)
 
 
 def test_my_pendulum_learns(tmp_path: Path) -> None:

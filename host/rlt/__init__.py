@@ -5,8 +5,8 @@
     run = rlt.train("pendulum-td3", board="host", seed=0)
     print(rlt.evaluate(run.policy, "Pendulum-v1").mean())
 
-A task of your own, with Gymnasium's interface, is learnt by rlt.train_gymnasium(make_env). The
-compiled environments come from rlt.make(name, num_envs), or from gymnasium.make("rlt/" + name).
+rlt.train("gym:HalfCheetah-v5") and rlt.train(make_env) train on a task with Gymnasium's interface.
+The compiled environments come from rlt.make(name, num_envs), or gymnasium.make("rlt/" + name).
 Errors are rlt.RltError with one sentence; their subclasses are in rltools_host.errors.
 In a notebook, `%load_ext rlt` brings `%rlt`, the command line, and `%%cpp`, a C++ program.
 """
@@ -18,7 +18,6 @@ from rlt.api import (
     list_experiments,
     make,
     train,
-    train_gymnasium,
 )
 from rlt.notebook import load_ipython_extension as load_ipython_extension
 from rltools_host import __version__
@@ -26,7 +25,7 @@ from rltools_host.build.description import Channel
 from rltools_host.environments.compiled import CompiledEnv, CompiledVectorEnv, register
 from rltools_host.errors import Interrupted, RltError
 from rltools_host.policies.acting import Policy
-from rltools_host.training.from_python import evaluate, evaluate_gymnasium
+from rltools_host.training.from_python import evaluate
 
 __all__ = [
     "Channel",
@@ -39,12 +38,10 @@ __all__ = [
     "Run",
     "__version__",
     "evaluate",
-    "evaluate_gymnasium",
     "list_environments",
     "list_experiments",
     "make",
     "train",
-    "train_gymnasium",
 ]
 
 register()

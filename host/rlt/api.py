@@ -1,6 +1,4 @@
-"""What a Python program calls: environments by their names, a trained policy as a function of
-observations, and training, which does what `rlt train` does.
-"""
+"""Environments by name, training, and trained policies as functions of observations."""
 
 from __future__ import annotations
 
@@ -22,20 +20,21 @@ from rltools_host.documents import (
     table,
 )
 from rltools_host.environments.compiled import CompiledVectorEnv
-from rltools_host.environments.task import DEFAULT_HIDDEN, MakeEnvironment
+from rltools_host.environments.task import MakeEnvironment
 from rltools_host.policies.acting import Policy
-from rltools_host.runs.task import MOST_ENVIRONMENTS
+from rltools_host.runs.task import MAX_ENVIRONMENTS
 from rltools_host.training import from_python
 from rltools_host.training.group import train_group
+from rltools_host.training.group_plan import MAX_SEEDS, GroupRequest, is_for_group
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import GroupScreen, Screen
 from rltools_host.training.run import train as train_quietly
 
-MOST_THREADS = 1024
+MAX_THREADS = 1024
 
 
 def list_environments() -> list[str]:
-    """Names that make() takes; each is also Gymnasium's, with rlt/ before it."""
+    """Return the names that make() takes; gymnasium.make has each with rlt/ before it."""
     return [environment.name for environment in catalog.list_environments()]
 
 
@@ -49,7 +48,7 @@ def make(
     threads: int = 1,
     settings: Mapping[str, float] | None = None,
 ) -> CompiledVectorEnv:
-    """`num_envs` environments of the core behind gymnasium.vector.VectorEnv, stepped in one call.
+    """Return `num_envs` environments of the core as a gymnasium.vector.VectorEnv.
 
     name: one of list_environments(), such as "Pendulum-v1".
     max_episode_steps: after so many steps an episode is truncated; None: the environment's own
@@ -88,32 +87,31 @@ class Run:
 
     @cached_property
     def policy(self) -> Policy:
-        """Its last policy, verified on this machine."""
+        """Return the last policy, verified on this machine."""
         return Policy.load(self.path)
 
     @cached_property
     def best_policy(self) -> Policy:
-        """That of the best evaluation in training; RltError where there is none yet, or where older
-        firmware kept only the last."""
+        """Return the policy of the best evaluation in training; RltError if the run has none."""
         return Policy.load(self.path, "best")
 
 
 class Group(Run):
-    """Finished runs that differ in their seeds; `summary` also has what their returns come to."""
+    """Finished runs that differ in their seeds; `summary` also has statistics of their returns."""
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
-        """One for each seed, in their order, with its policy."""
+        """Return the run of each seed, in the order of the seeds."""
         return tuple(Run(Path(run["run"]), run) for run in self.summary["runs"])
 
 
 def list_experiments() -> list[str]:
-    """Names that train() takes."""
+    """Return the names of the experiments that train() takes."""
     return experiments.list_experiments()
 
 
 def train(
-    experiment: str | None = None,
+    task: str | MakeEnvironment | None = None,
     *,
     board: str | None = None,
     seed: int | None = None,
@@ -125,114 +123,80 @@ def train(
     resume: str | PathLike[str] | Run | None = None,
     port: str | None = None,
     threads: int | None = None,
-    tensorboard: bool = True,
-    quiet: bool = False,
-) -> Run:
-    """Trains, and returns when the run is finished; None stands for the default of `rlt train`.
-
-    experiment: one of list_experiments(), such as "pendulum-td3".
-    board: where to train, as `--board`; None: this machine.
-    seeds: trains a run for each, `jobs` at once, and returns a Group.
-    steps: of the environments in all, also with `resume`.
-    settings: hyperparameters by their names, as `rlt train --set` takes them.
-    out: the run's folder; None: a new one under runs/.
-    resume: a paused run to go on with.
-    port: the board's port, such as /dev/ttyACM0. threads: with board="host-threads".
-    quiet: shows nothing while it trains.
-
-    RltError with one sentence says what is wrong. Ctrl-C pauses the board, saves a checkpoint and
-    raises Interrupted; pass its details["run"] as `resume`. Before training begins, Ctrl-C is a
-    KeyboardInterrupt, as anywhere in Python, and the call cleans up.
-    """
-    request = TrainingRequest(
-        experiment=optional_text("experiment", experiment),
-        board=optional_text("board", board),
-        seed=seed,
-        steps=steps,
-        settings=from_python.as_typed(settings),
-        out=optional_path("out", out),
-        resume=from_python.place_of(resume),
-        port=optional_text("port", port),
-        threads=optional_whole_number("threads", threads, 1, MOST_THREADS),
-    )
-    return trained(request, tensorboard, quiet, (seeds, jobs))
-
-
-def trained(
-    request: TrainingRequest, tensorboard: bool, quiet: bool, seeds: from_python.Seeds
-) -> Run:
-    from rltools_host.commands import train as command
-
-    if (group := from_python.group_request(request, seeds, tensorboard)) is not None:
-        trained = train_group(group, GroupScreen) if quiet else command.run_group(group)
-        return Group(Path(trained["group"]), trained)
-    if quiet:
-        document = train_quietly(request, Screen, tensorboard)
-    else:
-        document = command.run(request, tensorboard)
-    return Run(Path(document["run"]), document)
-
-
-def train_gymnasium(
-    make_env: MakeEnvironment | str,
-    *,
     algorithm: str | None = None,
-    hidden: Sequence[int] = DEFAULT_HIDDEN,
+    hidden: Sequence[int] | None = None,
     environments: int | None = None,
-    seed: int | None = None,
-    seeds: Iterable[int] | None = None,
-    jobs: int | None = None,
-    steps: int | None = None,
     name: str | None = None,
     channels: Mapping[str, Any] | None = None,
     episode_steps: int | None = None,
-    settings: Mapping[str, float] | None = None,
     sizes: Mapping[str, int] | None = None,
-    out: str | PathLike[str] | None = None,
-    resume: str | PathLike[str] | Run | None = None,
-    threads: int | None = None,
     tensorboard: bool = True,
     quiet: bool = False,
 ) -> Run:
-    """Trains on a task of Gymnasium's, stepped in Python and learnt in C++, on this machine.
+    """Train, and return the finished run; None stands for the default of `rlt train`.
 
-    make_env: a function without arguments (a class, too) that makes the environment, or
-        Gymnasium's id of it, such as "HalfCheetah-v5". Its observations are a Box, its actions a
-        Box, a Discrete or a MultiDiscrete.
-    algorithm: "sac", "td3" or "ppo"; of a Discrete "dqn" or "ppo", of a MultiDiscrete "ppo". None:
-        "sac" of a Box, else "ppo".
-    hidden: widths of the layers between; 64, 64.
+    task: an experiment, one of list_experiments(), such as "pendulum-td3"; a task of Gymnasium's,
+        such as "gym:HalfCheetah-v5"; or a function without arguments (a class, too) that makes a
+        Gymnasium environment. Its observations are a Box, its actions a Box, a Discrete or a
+        MultiDiscrete. None: the task of the resumed run.
+    board: where to train, as `--board`; None: this machine.
+    seeds: train a run for each, `jobs` at once, and return a Group. Environments of a function are
+        stepped one run after the other.
+    steps: of the environments in all, also with `resume`.
+    settings: hyperparameters by their names, as `rlt train --set` takes them.
+    out: the run's folder; None: a new one under runs/.
+    resume: a paused run or group to continue.
+    port: the board's port, such as /dev/ttyACM0. threads: with board="host-threads".
+    quiet: print nothing.
+
+    The following are for a new run of a task of Gymnasium's, and refused elsewhere:
+
+    algorithm: "sac", "td3" or "ppo"; for a Discrete "dqn" or "ppo", for a MultiDiscrete "ppo".
+        None: "sac" for a Box, else "ppo".
+    hidden: widths of the hidden layers; None: 64, 64.
     environments: how many are stepped at once; None: 1, with PPO 8.
     name: the environment's name in the policy's image; None: the function's.
-    channels: `observations` and `actions`, lists of names, or of mappings with name, unit, and of
-        an observation minimum and maximum, of an action safe; and `step_interval_us`. What is
-        missing is taken from the spaces, or assumed and said.
+    channels: `observations` and `actions`, lists of names, or of mappings with name, unit, and for
+        an observation minimum and maximum, for an action safe; and `step_interval_us`. What is
+        missing is taken from the spaces, or assumed and printed.
     episode_steps: the longest episode; None: the task's own, else 1,000.
-    sizes: batch_size, buffer_size (of sac, td3 and dqn), n_steps (of ppo).
-    seeds: as of train(); environments of a function are stepped one run after the other.
-    The others are those of train(). docs/gymnasium_tasks.md has the details.
+    sizes: batch_size, buffer_size (sac, td3 and dqn), n_steps (ppo).
+    docs/gymnasium_tasks.md has the details.
 
-    RltError with one sentence says what is wrong with the environment. A step in which it raises,
-    or gives a number that is not finite, is counted and left out. Ctrl-C works as in train(). The
-    environments are made and stepped in a thread of this process.
+    RltError has one sentence on what is wrong. A step in which the environment raises, or returns a
+    number that is not finite, is counted and left out. Ctrl-C pauses the training, saves a
+    checkpoint and raises Interrupted; pass its details["run"] as `resume`. Before training begins,
+    Ctrl-C is a KeyboardInterrupt, and the call cleans up.
     """
-    task = from_python.task_request(
-        make_env,
+    request = TrainingRequest(
+        board=optional_text("board", board),
+        seed=seed,
+        steps=steps,
+        settings=from_python.setting_list(settings),
+        out=optional_path("out", out),
+        resume=from_python.run_name(resume),
+        port=optional_text("port", port),
+        threads=optional_whole_number("threads", threads, 1, MAX_THREADS),
+        tensorboard=tensorboard,
+        seeds=from_python.seed_list(seeds),
+        jobs=optional_whole_number("jobs", jobs, 1, MAX_SEEDS),
+    )
+    request = from_python.with_task(
+        request,
+        task,
         name=optional_text("name", name),
         algorithm=optional_text("algorithm", algorithm),
         hidden=from_python.widths(hidden),
-        environments=optional_whole_number("environments", environments, 1, MOST_ENVIRONMENTS),
+        environments=optional_whole_number("environments", environments, 1, MAX_ENVIRONMENTS),
         episode_steps=optional_whole_number("episode_steps", episode_steps, 1, LARGEST_U32 // 2),
-        channels=table("channels", channels),
-        sizes=table("sizes", sizes),
+        channels=None if channels is None else table("channels", channels),
+        sizes=None if sizes is None else table("sizes", sizes),
     )
-    request = TrainingRequest(
-        seed=seed,
-        steps=steps,
-        settings=from_python.as_typed(settings),
-        out=optional_path("out", out),
-        resume=from_python.place_of(resume),
-        threads=optional_whole_number("threads", threads, 1, MOST_THREADS),
-        task=task,
-    )
-    return trained(request, tensorboard, quiet, (seeds, jobs))
+    from rltools_host.commands.train import run_group, run_one
+
+    if is_for_group(request):
+        group = GroupRequest(request)
+        trained = train_group(group, GroupScreen) if quiet else run_group(group)
+        return Group(Path(trained["group"]), trained)
+    document = train_quietly(request, Screen) if quiet else run_one(request)
+    return Run(Path(document["run"]), document)

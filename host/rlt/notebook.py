@@ -1,4 +1,4 @@
-"""What a notebook's cells may call: `%rlt`, the command line, and `%%cpp`, a C++ program that is
+"""Magics of a notebook: `%rlt`, the command line, and `%%cpp`, a C++ program that is
 compiled and run. `%load_ext rlt` brings both, and takes the notebook to the project's folder.
 """
 
@@ -26,15 +26,15 @@ FAILS = "--fails"
 
 
 class CellError(RltError):
-    """What ends a cell: a sentence, no traceback."""
+    """An error that ends a cell with a sentence and no traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        """As IPython shows it."""
+        """Return the lines that IPython shows."""
         return [f"error: {self}"]
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """For IPython: `shell` is its InteractiveShell."""
+    """Register the magics; `shell` is IPython's InteractiveShell."""
     os.chdir(PROJECT.root)
     os.environ.pop("RLT_COMMAND", None)
     os.environ["PATH"] = f"{TREE.root}{os.pathsep}{os.environ.get('PATH', '')}"  # `rlt` is ours
@@ -44,9 +44,11 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def run_rlt(line: str) -> Any:
-    """`%rlt train pendulum-td3 --board host`: what a shell does with `./rlt`. With --json, its
-    value is the object that the command prints last. After `--fails "TEXT"` the command must fail
-    with that text."""
+    """Run `%rlt train pendulum-td3 --board host` as a shell runs `./rlt`.
+
+    With --json, return the object that the command prints last. After `--fails "TEXT"` the command
+    must fail with that text.
+    """
     words, expected = expectation(shlex.split(line, comments=True))
     code, lines = printed([*COMMAND, *words], hide_last="--json" in words)
     judge(f"rlt {shlex.join(words)}", code, "".join(lines), expected)
@@ -54,9 +56,12 @@ def run_rlt(line: str) -> Any:
 
 
 def run_cpp(line: str, cell: str) -> None:
-    """`%%cpp`: compiles the cell as a program, with the flags of the firmware and those of the
-    line, and runs it. It may include every header of the core. With `--fails "TEXT"` it must not
-    compile, and the compiler must say that."""
+    """Compile the cell of `%%cpp` as a program, and run it.
+
+    It is compiled with the flags of the firmware and those of the line, and may include every
+    header of the core. With `--fails "TEXT"` it must not compile, and the compiler must print that
+    text.
+    """
     flags, expected = expectation(shlex.split(line))
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "cell"
@@ -67,7 +72,8 @@ def run_cpp(line: str, cell: str) -> None:
 
 
 def compiled(cell: str, flags: Sequence[str], program: Path) -> tuple[int, list[str]]:
-    """As printed(). In a folder of one name, so that ccache has a cell that was compiled before."""
+    """Compile as printed() does, in a folder with a fixed name, so that ccache has a cell that was
+    compiled before."""
     directory = PROJECT.build / "cell"
     tools.require(COMPILER)
     with cmake.build_lock(directory):
@@ -78,52 +84,52 @@ def compiled(cell: str, flags: Sequence[str], program: Path) -> tuple[int, list[
         command += ["-c", str(source), "-o", str(object_file)]
         code, lines = printed(command, directory)
         if code == 0:
-            code, said = printed(
+            code, shown = printed(
                 [compiler, str(object_file), *flags, "-o", str(program)], directory
             )
-            lines += said
+            lines += shown
         return code, lines
 
 
 def compiler_flags() -> list[str]:
     build = build_description()
-    places = (*(TREE.root / name for name in build["include_directories"]), PROJECT.root)
-    return [*build["flags"], *(f"-I{place}" for place in places)]
+    folders = (*(TREE.root / name for name in build["include_directories"]), PROJECT.root)
+    return [*build["flags"], *(f"-I{folder}" for folder in folders)]
 
 
 def expectation(words: list[str]) -> tuple[list[str], str]:
-    """The words without `--fails "TEXT"`, and that text."""
+    """Return the words without `--fails "TEXT"`, and that text."""
     if FAILS not in words:
         return words, ""
-    place = words.index(FAILS)
-    return [*words[:place], *words[place + 2 :]], words[place + 1]
+    index = words.index(FAILS)
+    return [*words[:index], *words[index + 2 :]], words[index + 1]
 
 
-def judge(name: str, code: int, said: Any, expected: str = "") -> None:
-    """Ends the cell unless all went as the cell says."""
+def judge(name: str, code: int, shown: Any, expected: str = "") -> None:
+    """Raise an error that ends the cell, unless the outcome is the one that the cell states."""
     if not expected and code != 0:
         raise CellError(f"{name} ended with exit code {code}")
-    if expected and (code == 0 or expected not in said):
+    if expected and (code == 0 or expected not in shown):
         raise CellError(f"{name} should have failed with: {expected}")
 
 
 def printed(
     command: Sequence[str], folder: Path | None = None, hide_last: bool = False
 ) -> tuple[int, list[str]]:
-    """Runs it and prints its lines as they come; its exit code and the lines. Files of the project
-    and of the tree, and of the folder, are named without the way there."""
+    """Run the command and print its lines as they come; return its exit code and the lines. Paths
+    in the project, the tree and the folder are shortened."""
     lines: list[str] = []
-    places = [PROJECT.root, TREE.root]
+    roots = [PROJECT.root, TREE.root]
     if folder is not None:  # ccache names it as it lies from here
-        places = [folder, Path(os.path.relpath(folder)), *places]
+        roots = [folder, Path(os.path.relpath(folder)), *roots]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         assert process.stdout is not None
         for data in process.stdout:
             text = data.decode("utf-8", "replace")
-            for place in places:
-                text = text.replace(f"{place}{os.sep}", "")
+            for root in roots:
+                text = text.replace(f"{root}{os.sep}", "")
             lines.append(text)
             if shown := lines[-2:-1] if hide_last else lines[-1:]:
                 print(shown[0], end="")

@@ -130,11 +130,6 @@ def optional_path(name: str, value: Any) -> Path | None:
     return Path(value)
 
 
-def callable_(name: str, value: Any, what: str) -> None:
-    if not callable(value):
-        raise UsageError(f"{name}={repr_of(value)}: give {what}")
-
-
 def repr_of(value: Any) -> str:
     """What was given, in a line that is not long."""
     line = " ".join(repr(value).split())

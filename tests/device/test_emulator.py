@@ -25,6 +25,7 @@ from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError, 
 from rltools_host.runs.folder import RunFolder
 from rltools_host.screen.training_screen import PlainScreen
 from rltools_host.tree import TREE
+from run_folders import document_of
 from training_calls import train_here
 from waiting import is_running, wait_for
 
@@ -161,7 +162,7 @@ def test_run_paused_on_the_emulated_board_goes_on_here_with_the_same_bits(
             train_here(
                 "pendulum-td3", "qemu-cortex-m7", seed=3, steps=300, settings=settings, out=run
             )
-    paused = RunFolder.open(run).metadata
+    paused = document_of(RunFolder.open(run))
     assert 120 <= paused["checkpoint_step"] < 300
     assert paused["guest_instructions"] > 1_000_000
     assert [memory["name"] for memory in paused["memory"]] == ["RAM1", "RAM2"]

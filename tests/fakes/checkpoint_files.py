@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from rltools_host.runs.checkpoint import HEADER_HASH, HEADER_HASH_PLACE
+from rltools_host.runs.checkpoint import HEADER_HASH, HEADER_HASH_ZEROS
 
 
 def split_header(file: bytes) -> tuple[dict[str, Any], bytes]:
@@ -20,11 +20,11 @@ def with_header(header: dict[str, Any], payload: bytes) -> bytes:
     metadata = header.get("__metadata__")
     hashed = isinstance(metadata, dict) and isinstance(metadata.get(HEADER_HASH), str)
     if hashed:
-        metadata[HEADER_HASH] = HEADER_HASH_PLACE  # type: ignore[index]
+        metadata[HEADER_HASH] = HEADER_HASH_ZEROS  # type: ignore[index]
     text = json.dumps(header).encode()
     if hashed:
         digest = hashlib.sha256(text).hexdigest().encode()
-        text = text.replace(HEADER_HASH_PLACE.encode(), digest, 1)
+        text = text.replace(HEADER_HASH_ZEROS.encode(), digest, 1)
     return len(text).to_bytes(8, "little") + text + payload
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from policy_run import GROUP, make_policy_run
 from rltools_host.build.description import Channel
 from rltools_host.environments.task import sizes_of
@@ -50,7 +52,7 @@ def make_foreign_run(
     document |= {"experiment": "pendulum-td3", "board": "host", "seed": 0, "steps": 100}
     if source is not None:
         task = pendulum_task(source)
-        document |= {"experiment": task.experiment, "gymnasium": task.document()}
+        document |= {"experiment": task.experiment, "gymnasium": to_builtins(task)}
     (path / "run.json").write_text(json.dumps({**document, **(changes or {})}))
     return path
 
@@ -67,7 +69,7 @@ def make_foreign_group(path: Path, source: str) -> Path:
     """A group of one such run, which says of itself the same."""
     task = pendulum_task(source)
     make_foreign_run(path / "s0", source)
-    stated = {"experiment": task.experiment, "seeds": [0], "gymnasium": task.document()}
+    stated = {"experiment": task.experiment, "seeds": [0], "gymnasium": to_builtins(task)}
     document = {"format": 3, **GROUP, **stated}
     (path / "group.json").write_text(json.dumps(document))
     return path

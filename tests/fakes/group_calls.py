@@ -10,6 +10,7 @@ from typing import Any
 
 from rltools_host.runs.folder import RunFolder
 from rltools_host.tree import TREE
+from run_folders import document_of
 
 RLT = (sys.executable, "-m", "rltools_host")
 ENVIRONMENT = {
@@ -47,16 +48,16 @@ def trains(run: Path) -> bool:
     metrics = run / "metrics.jsonl"
     if not metrics.is_file() or not metrics.stat().st_size:
         return False
-    return str(RunFolder.open(run).metadata["state"]) == "training"
+    return str(RunFolder.open(run).content.state) == "training"
 
 
 def is_state(run: Path, state: str) -> bool:
-    return (run / "run.json").is_file() and RunFolder.open(run).metadata["state"] == state
+    return (run / "run.json").is_file() and RunFolder.open(run).content.state == state
 
 
 def state_of(run: Path) -> str:
     """The hash of a run that has finished."""
-    metadata = RunFolder.open(run).metadata
+    metadata = document_of(RunFolder.open(run))
     assert metadata["state"] == "finished"
     return str(metadata["state_sha256"])
 

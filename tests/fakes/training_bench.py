@@ -27,6 +27,7 @@ from rltools_host.screen.training_screen import PlainScreen
 from rltools_host.training import run as training_run
 from rltools_host.training.plan import Plan
 from rltools_host.training.progress import TrainingView
+from run_folders import document_of
 from training_calls import train_here
 
 DIALECT: Any = load_dialect()
@@ -106,10 +107,10 @@ def is_valid(run: Path, trains: bool = False) -> dict[str, Any]:
     assert left == [] or trains
     if folder.checkpoint_path.exists():
         checkpoint = load_checkpoint(folder.checkpoint_path, EXPERIMENT)
-        assert checkpoint.state_sha256 == folder.metadata["state_sha256"]
-        assert checkpoint.step == folder.metadata["checkpoint_step"]
+        assert checkpoint.state_sha256 == folder.content.state_sha256
+        assert checkpoint.step == folder.content.checkpoint_step
         assert folder.policy_path.read_bytes() == policy_of(checkpoint.payload, checkpoint.step)
-    return folder.metadata
+    return document_of(folder)
 
 
 def interrupt_at(step: int, number: int = signal.SIGINT) -> Callable[[TrainingView, Any], Any]:

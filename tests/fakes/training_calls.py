@@ -9,7 +9,8 @@ from typing import Any
 
 from rltools_host.commands import train
 from rltools_host.environments.task import MakeEnvironment, TaskRequest
-from rltools_host.training.from_python import task_request
+from rltools_host.runs.task import PREFIX
+from rltools_host.training.from_python import with_task
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.training.run import train as train_quietly
@@ -24,8 +25,10 @@ def train_here(
     json_output: bool = False,
     **fields: Any,
 ) -> dict[str, Any]:
-    request = TrainingRequest(experiment, board, settings=tuple(settings), **fields)
-    return train.run(request, tensorboard, json_output)
+    request = TrainingRequest(
+        experiment, board, settings=tuple(settings), tensorboard=tensorboard, **fields
+    )
+    return {**train.run_one(request, json_output)}
 
 
 def train_task(
@@ -38,12 +41,15 @@ def train_task(
 ) -> dict[str, Any]:
     """On a task of Gymnasium's: `asked` are fields of TaskRequest and of TrainingRequest."""
     of_task = {entry.name for entry in fields(TaskRequest)} & set(asked)
+    options = {name: asked.pop(name) for name in of_task}
     request = TrainingRequest(
         settings=tuple(f"{key}={value}" for key, value in (hyperparameters or {}).items()),
-        task=task_request(make_env, **{name: asked.pop(name) for name in of_task}),
+        tensorboard=tensorboard,
         **asked,
     )
-    return train_quietly(request, make_screen, tensorboard)
+    if isinstance(make_env, str):
+        make_env = PREFIX + make_env.removeprefix(PREFIX)
+    return {**train_quietly(with_task(request, make_env, **options), make_screen)}
 
 
 def two_policy_runs(folder: Path) -> list[Path]:

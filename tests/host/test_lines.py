@@ -20,6 +20,7 @@ import pytest
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.saves import is_whole
 from rltools_host.tree import TREE
+from run_folders import document_of
 
 RLT = shlex.join([sys.executable, "-m", "rltools_host"])
 TRAIN = "train pendulum-td3 --board host --set report_every=50"
@@ -47,9 +48,9 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
 def saved(run: Path, state: str) -> dict[str, Any]:
     """Asserts that the run has a whole save; returns run.json."""
     folder = RunFolder.open(run)
-    assert folder.metadata["state"] == state
-    assert is_whole(folder.save_path, folder.metadata["state_sha256"])
-    return folder.metadata
+    assert folder.content.state == state
+    assert is_whole(folder.save_path, document_of(folder)["state_sha256"])
+    return document_of(folder)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_streams_that_are_closed_or_full(redirection: str, tmp_path: Path) -> No
 def test_progress_that_cannot_be_shown_fails_nothing() -> None:
     """As where something has to be compiled first, which a line on the error stream says."""
     script = (
-        "import sys; from rltools_host import cli\n"
+        "import sys; from rltools_host.commands import cli\n"
         "def run(words, *_):\n"
         "    for _ in range(2): print('Building', file=sys.stderr, flush=True)\n"
         "    print('done'); return 0\n"

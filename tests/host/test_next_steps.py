@@ -23,14 +23,14 @@ BALL = "ball-on-beam"  # as in test_your_environment.py, so that ccache has it f
 FOREIGN = TREE.root / "tests" / "goldens" / "foreign"
 NUMBER = re.compile(r"(?<![\w.-])[-+]?\d[\d,]*(?:\.\d+)?(?![\w.-])")
 CALLED = shlex.quote(str(LAUNCHER))  # by its whole path, as it lies elsewhere
-PYTHON = "rlt.evaluate_gymnasium("
+PYTHON = "rlt.evaluate("
 TASK = """\
 import gymnasium
 import rlt
 def make_env():
     return gymnasium.make("Pendulum-v1")
 """
-FUNCTION = "rlt.train_gymnasium(make_env, steps=300, algorithm='td3', hidden=(8, 8)"
+FUNCTION = "rlt.train(make_env, steps=300, algorithm='td3', hidden=(8, 8)"
 
 
 class User:

@@ -32,7 +32,7 @@ MEANT = {
     "rod": "x, y of both ends and the width",
     "circle": "x, y and the radius",
 }
-MOST_SHAPES, LONGEST_NUMBERS, DEEPEST = 64, 400, 40
+MAX_SHAPES, LONGEST_NUMBERS, DEEPEST = 64, 400, 40
 LARGEST = 1e30
 PLAIN = re.compile(r"[A-Za-z0-9_.+\-*/(), ]*")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -107,8 +107,8 @@ def picture_of(shapes: Sequence[Shape], channels: Sequence[Channel]) -> Picture 
     """
     if not shapes:
         return None
-    if len(shapes) > MOST_SHAPES:
-        raise Unfit(f"the picture has {len(shapes)} shapes: {MOST_SHAPES} at most")
+    if len(shapes) > MAX_SHAPES:
+        raise Unfit(f"the picture has {len(shapes)} shapes: {MAX_SHAPES} at most")
     first, *others = shapes
     if first.kind != VIEW:
         raise Unfit('the picture does not begin with {"view", "", "left, bottom, right, top"}')

@@ -34,7 +34,7 @@ TILE_ROWS = re.compile(r"\bkTileRows = (\d+)")
 MOST_TILE_ROWS = 64
 COPIED = re.compile(r"^// (?:Requires|Gate):.*\n", re.MULTILINE)  # what builds and tools read
 MOST = 10**7  # of any size
-MOST_LAYERS = 8
+MAX_LAYERS = 8
 
 HEADER = """// {name}: written by the host tools, {base} with other sizes.
 {copied}#pragma once
@@ -71,9 +71,9 @@ def check(base: str, sizes: Mapping[str, tuple[int, ...]], headers: str) -> None
     """UsageError where the experiment, whose headers these are, cannot have these sizes."""
     for size, values in sizes.items():
         shown = f"{size}={','.join(map(str, values))}"
-        if not all(1 <= value <= MOST for value in values) or len(values) > MOST_LAYERS:
+        if not all(1 <= value <= MOST for value in values) or len(values) > MAX_LAYERS:
             raise UsageError(
-                f"{shown}: give numbers from 1 to {MOST:,}, and of hidden {MOST_LAYERS} at most"
+                f"{shown}: give numbers from 1 to {MOST:,}, and of hidden {MAX_LAYERS} at most"
             )
         constant = CONSTANTS.get(size, "")
         is_stated = constant == "kEpisodeSteps" or re.search(rf"\b{constant}\b", headers)

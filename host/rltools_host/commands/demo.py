@@ -10,7 +10,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -224,7 +224,7 @@ def train_here(story: Story) -> None:
     experiments.describe(EXPERIMENT, host)  # builds the training program beside
     if not story.left_out:
         build_in_background(story)
-    document = train(story.request(host), screen_on(story))
+    document: Mapping[str, Any] = train(story.request(host), screen_on(story))
     story.say(f"{document['steps']:,} steps in {document['train_s']:.2f} s")
     story.say(f"state {document['state_sha256']}")
     story.document |= {name: document[name] for name in OF_A_RUN}
@@ -261,7 +261,7 @@ def train_on_board(story: Story) -> None:
         return pausing[0]
 
     try:
-        document = train(story.request(story.board), make)
+        document: Mapping[str, Any] = train(story.request(story.board), make)
         story.whole = True  # it may have been at the end before it was paused
     except Interrupted as error:
         if not (pausing and pausing[0].has_asked and "step" in error.details):
@@ -288,7 +288,7 @@ def finish_here(story: Story) -> None:
     run_path, step = story.paused["run"], story.paused["step"]
     command = ("train", "--board", HOST_BOARD, "--resume", near_path(Path(run_path)))
     story.say(command_line(*command))
-    document = train(TrainingRequest(board=HOST_BOARD, resume=run_path), Screen)
+    document: Mapping[str, Any] = train(TrainingRequest(board=HOST_BOARD, resume=run_path), Screen)
     story.say(f"from the board's step {step:,} to {document['steps']:,}")
     story.document |= {name: document[name] for name in OF_A_RUN if name != "board"}
 

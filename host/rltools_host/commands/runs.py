@@ -1,4 +1,4 @@
-"""`rlt runs`: which runs there are, and how each stands; renames and deletes them."""
+"""The command `rlt runs`: list, rename and delete runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def by_result(entry: Entry) -> tuple[bool, float]:
-    """The highest first; those without a result last."""
+    """Return the entries with the highest result first, and those without a result last."""
     return entry.result is None, -(entry.result or 0.0)
 
 
@@ -48,7 +48,7 @@ ORDERS: dict[str, Callable[[Entry], Any] | None] = {
 
 
 def list_runs(words: Sequence[str], order: str, with_members: bool, json_output: bool) -> None:
-    """Those that have all of the words in their name, experiment, board, state or kind."""
+    """Print the runs that have all of the words in their name, experiment, board, state or kind."""
     if order not in ORDERS:
         raise UsageError(f'--sort "{order}": choose one of {", ".join(ORDERS)}')
     found = entries(PROJECT.runs, with_members)
@@ -101,7 +101,7 @@ def row_of(entry: Entry) -> tuple[str, ...]:
 
 
 def size(count: int) -> str:
-    """`1.2 MB`, with factors of 1,000."""
+    """Return `1.2 MB`, with factors of 1,000."""
     value, unit = float(count), 0
     while value >= 999.95 and unit < len(UNITS) - 1:
         value, unit = value / 1000, unit + 1
@@ -123,7 +123,8 @@ def rename_run(names: Sequence[str], json_output: bool) -> None:
 
 
 def delete_runs(names: Sequence[str], is_agreed: bool, json_output: bool) -> None:
-    """Asks once for all; a run that trains, or a folder that is none, refuses all of them."""
+    """Delete runs after one question for all; refuse all if one is in training, or a folder is not
+    a run."""
     if not names:
         raise UsageError(f"`{command_line('runs', DELETE)}` takes names of runs")
     paths = list(dict.fromkeys(map(find_named, names)))
@@ -148,7 +149,7 @@ def delete_runs(names: Sequence[str], is_agreed: bool, json_output: bool) -> Non
 
 
 def agree(paths: Sequence[Path], sizes: dict[Path, int], json_output: bool) -> None:
-    """Returns where the user agrees."""
+    """Return if the user agrees; else raise an error."""
     if json_output or not sys.stdin.isatty():
         raise UsageError(
             "not on a terminal, so nothing can be confirmed: --yes deletes without asking"
@@ -191,9 +192,8 @@ def command(
     yes: Annotated[bool, typer.Option("--yes", help="With delete: do not ask.")] = False,
     json_output: Json = False,
 ) -> None:
-    """`rename` gives a run or a group another name. `delete` removes what was written of runs and
-    groups, after a question, and leaves all other files. Both refuse a run in training.
-    """
+    """List the runs. `rename` gives a run or a group another name. `delete` removes the files of
+    runs and groups, after a question, and leaves all other files. Both refuse a run in training."""
     given = words or []
     first = given[0] if given else ""
     if first == RENAME:

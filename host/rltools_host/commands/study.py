@@ -1,11 +1,11 @@
-"""`rlt study`: an experiment's learning with and without parts of it, over several seeds; `rlt
-tune`: searches hyperparameters and sizes by trials, each of them an ordinary run."""
+"""The commands `rlt study` and `rlt tune`."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Annotated, Any, cast
 
@@ -25,13 +25,13 @@ from rltools_host.commands.train import close, run_group, streams, task_request
 from rltools_host.environments.task import is_task
 from rltools_host.errors import RltError, UsageError
 from rltools_host.lines import columns, folded
-from rltools_host.runs.group import STUDY, spoken
+from rltools_host.runs.group import STUDY, seed_ranges
 from rltools_host.runs.names import is_group
 from rltools_host.screen.group_screen import make_group_screen
 from rltools_host.training.group_plan import GroupRequest, parse_seeds
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.study import (
-    USUAL_TRIALS,
+    DEFAULT_TRIALS,
     Study,
     TuneRequest,
     load_study,
@@ -43,40 +43,32 @@ from rltools_host.training.tune import TuneDocument, tune
 from rltools_host.tree import command_line, near_path
 
 
-def request_of(
-    study: Study,
-    given: TrainingRequest,
-    seeds: str | None = None,
-    jobs: int | None = None,
-    tensorboard: bool = True,
-) -> GroupRequest:
-    """What the study asks for, unless something else is given: board, steps, threads, a folder."""
+def request_of(study: Study, given: TrainingRequest) -> GroupRequest:
+    """Return the study's request; what is `given` replaces its board, steps, threads and seeds."""
     own_threads = study.threads if given.board in (None, study.board) else None
+    training = replace(
+        given,
+        experiment=study.experiments[0],
+        board=given.board or study.board,
+        steps=study.steps if given.steps is None else given.steps,
+        settings=study.shared_settings,
+        threads=own_threads if given.threads is None else given.threads,
+        seeds=given.seeds or study.all_seeds,
+    )
     return GroupRequest(
-        TrainingRequest(
-            study.experiments[0],
-            given.board or study.board,
-            steps=study.steps if given.steps is None else given.steps,
-            settings=study.shared_settings,
-            out=given.out,
-            threads=own_threads if given.threads is None else given.threads,
-        ),
-        study.all_seeds if seeds is None else parse_seeds(seeds),
+        training,
         study.trained_variants,
-        jobs,
-        tensorboard,
-        {
-            "kind": STUDY,
-            "study": study.name,
-            "title": study.title,
-            "x_axis": study.x_axis,
-            "y_axis": study.y_axis,
-        },
+        study.path,
+        STUDY,
+        study.title,
+        study.name,
+        study.x_axis,
+        study.y_axis,
     )
 
 
 def list_studies(json_output: bool) -> None:
-    """Which studies there are; with one that is broken its sentence, in place of the list."""
+    """Print the studies; raise DamagedFileError if the file of one is wrong."""
     studies = [load_study(name) for name in study_names()]
     if json_output:
         fields = [
@@ -96,7 +88,7 @@ def list_studies(json_output: bool) -> None:
         (
             study.name,
             ", ".join(study.experiments),
-            f"{len(study.variants)} variants, seeds {spoken(study.all_seeds)}",
+            f"{len(study.variants)} variants, seeds {seed_ranges(study.all_seeds)}",
             study.title,
         )
         for study in studies
@@ -137,24 +129,31 @@ def command(
     tensorboard: TensorBoard = True,
     json_output: Json = False,
 ) -> None:
-    """A study is a file of experiments/studies: variants of an experiment's settings, each trained
-    with several seeds. It ends with a table, a page with the learning curves (mean and deviation)
-    and these as CSV. Ctrl-C pauses all and says how to go on.
-    """
+    """Train the variants of a study, a file of experiments/studies, each with several seeds. The
+    end is a table, a page with the learning curves (mean and deviation) and these as CSV. Ctrl-C
+    pauses all and prints the command that resumes."""
     require(context, MODES, LIST if name is None else TRAIN)
     if name is None:
         list_studies(json_output)
         return
     study = load_study(name)
-    given = TrainingRequest(board=board, steps=steps, out=out, threads=threads)
-    run_group(request_of(study, given, seeds, jobs, tensorboard), json_output)
+    given = TrainingRequest(
+        board=board,
+        steps=steps,
+        out=out,
+        threads=threads,
+        tensorboard=tensorboard,
+        seeds=() if seeds is None else parse_seeds(seeds),
+        jobs=jobs,
+    )
+    run_group(request_of(study, given), json_output)
 
 
-MOST_SHOWN = 10  # trials
+MAX_SHOWN = 10  # trials
 
 
 def run_tune(request: TuneRequest, json_output: bool = False) -> TuneDocument:
-    """Tunes, and prints what happens."""
+    """Tune, print the progress and return what `--json` prints."""
     output, stream = streams(json_output)
     file = cast(IO[str], stream)
     try:
@@ -169,10 +168,10 @@ def run_tune(request: TuneRequest, json_output: bool = False) -> TuneDocument:
 
 
 def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
-    """The best trials, and what trains with the settings of the best."""
+    """Return lines with the best trials, and the command that trains with the best settings."""
     trials: Sequence[Mapping[str, Any]] = document["trials"]
-    told = [each for each in trials if each["value"] is not None]
-    told = sorted(told, key=lambda each: float(each["value"]), reverse=True)
+    valued = [each for each in trials if each["value"] is not None]
+    valued = sorted(valued, key=lambda each: float(each["value"]), reverse=True)
     rows: list[tuple[str, ...]] = [("trial", "return", "", "settings")]
     rows += [
         (
@@ -181,13 +180,13 @@ def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
             "" if each["state"] == COMPLETE else each["state"],
             ", ".join(each["settings"]),
         )
-        for each in told[:MOST_SHOWN]
+        for each in valued[:MAX_SHOWN]
     ]
     states = [each["state"] for each in trials]
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
     group = near_path(Path(document["group"]))
     head = f"{len(trials)} of {document['of']} trials: {', '.join(counts)}"
-    if not told:
+    if not valued:
         return [head if trials else "no trial has finished yet", "", f"  runs  {group}"]
     best = document["best"]
     shown = [head, *(f"  {line}" for line in folded(rows, width - 2)), ""]
@@ -223,13 +222,15 @@ def tune_command(
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option(metavar="N", help=f"Trials in all. [default: {USUAL_TRIALS}, or as it began]"),
+        typer.Option(
+            metavar="N", help=f"Trials in all. [default: {DEFAULT_TRIALS}, or as it began]"
+        ),
     ] = None,
     search: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=LOW..HIGH|A,B",
-            help="Search only this: a range or values; NAME alone: usual values; repeatable.",
+            help="Search only this: a range or values; NAME alone: default values; repeatable.",
         ),
     ] = None,
     settings: Annotated[
@@ -282,10 +283,10 @@ def tune_command(
     tensorboard: TensorBoard = True,
     json_output: Json = False,
 ) -> None:
-    """Optuna chooses a trial's settings from earlier results, and ends hopeless ones early. Ctrl-C
-    pauses all and says how to go on; a killed command continues in the same way. The end says what
-    trains with the best settings.
-    """
+    """Search hyperparameters and sizes with Optuna, which chooses a trial's settings from earlier
+    results and ends hopeless ones early. Ctrl-C pauses all and prints the command that resumes; a
+    killed command resumes in the same way. The end is the command that trains with the best
+    settings."""
     task = None
     if is_task(what):
         task = task_request(str(what), algorithm, None, None, None, None)
@@ -307,20 +308,9 @@ def tune_command(
         resume=resume,
         threads=threads,
         task=task,
+        tensorboard=tensorboard,
+        seeds=() if seeds is None else parse_seeds(seeds),
+        jobs=jobs,
     )
-    parsed = None if seeds is None else parse_seeds(seeds)
-    run_tune(
-        TuneRequest(
-            training,
-            parsed,
-            tuple(search or ()),
-            trials,
-            jobs,
-            timeout_s,
-            prunes,
-            storage,
-            tensorboard,
-            ray,
-        ),
-        json_output,
-    )
+    request = TuneRequest(training, tuple(search or ()), trials, timeout_s, prunes, storage, ray)
+    run_tune(request, json_output)

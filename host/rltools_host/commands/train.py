@@ -1,4 +1,4 @@
-"""`rlt train`: trains on a board while you watch, and says what came of it."""
+"""The command `rlt train`."""
 
 from __future__ import annotations
 
@@ -16,30 +16,34 @@ from rltools_host.build.catalog import listed
 from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands import options
 from rltools_host.commands.options import Channels, EpisodeSteps, Jobs, Json
-from rltools_host.environments.task import TaskRequest, is_task
+from rltools_host.environments.task import DEFAULT_HIDDEN, TaskRequest, is_task
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.lines import UNLIMITED, Output, columns, in_columns, lost, plural
 from rltools_host.screen.group_screen import make_group_screen, result_lines, times
 from rltools_host.screen.training_screen import make_screen
-from rltools_host.training.group_plan import GroupRequest, means_group, parse_seeds
+from rltools_host.training.group_plan import GroupRequest, is_for_group, parse_seeds
 from rltools_host.training.hyperparameters import load_set_file
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
 from rltools_host.tree import command_line, near_path
 
 if TYPE_CHECKING:
+    from rltools_host.training.board import RunDocument
     from rltools_host.training.group import GroupDocument
 
 
-def run(
-    request: TrainingRequest, tensorboard: bool | None = None, json_output: bool = False
-) -> dict[str, Any]:
-    """Trains, prints what happens and returns the keys that `--json` prints."""
+def run(request: TrainingRequest, json_output: bool = False) -> RunDocument | GroupDocument:
+    """Train a run, or a group if the request is for one; return what `--json` prints."""
+    if is_for_group(request):
+        return run_group(GroupRequest(request), json_output)
+    return run_one(request, json_output)
 
+
+def run_one(request: TrainingRequest, json_output: bool = False) -> RunDocument:
+    """Train one run, print its progress and return what `--json` prints."""
     output, stream = streams(json_output)
-    logs = tensorboard is not False
-    document = train(request, lambda view: make_screen(view, cast(IO[str], stream)), logs)
+    document = train(request, lambda view: make_screen(view, cast(IO[str], stream)))
     lines = closing_lines(document, columns(cast(IO[str], stream)))
     print("\n".join(lines), file=stream, flush=True)
     close(output, document if json_output else None, document["run"])
@@ -47,13 +51,13 @@ def run(
 
 
 def streams(json_output: bool) -> tuple[Output, Output]:
-    """Where the JSON goes, and where all else does; writing to them raises no error."""
+    """Return the streams of the JSON and of everything else; writing to them raises no error."""
     output = Output(sys.stdout)
     return output, Output(sys.stderr) if json_output else output
 
 
 def close(output: Output, document: Mapping[str, Any] | None, folder: str) -> None:
-    """What could not be printed is told now, after all has been saved."""
+    """Print the JSON; raise an error if something could not be printed, after all is saved."""
     if document is not None:
         print(json.dumps(document), file=output, flush=True)
     if output.error is not None:
@@ -61,7 +65,7 @@ def close(output: Output, document: Mapping[str, Any] | None, folder: str) -> No
 
 
 def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[str]:
-    """What a person reads after a finished run; paths and commands stay whole."""
+    """Return the lines after a finished run; paths and commands are not folded."""
     run_path = near_path(Path(document["run"]))
     learning_s = document["train_s"] - document["evaluation_s"]
     lines = [
@@ -96,11 +100,11 @@ def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[s
 
 
 def fault_lines(document: Mapping[str, Any]) -> list[str]:
-    """What an environment of the user's did that no environment may."""
+    """Return lines on the faults of the user's environment."""
     lines = []
     if count := document.get("environment_faults"):
         lines.append(
-            f"  the environment failed {times(count)}, and was made again; "
+            f"  the environment failed {times(count)} and was restarted; "
             f"first: {document['environment_fault']}"
         )
     if count := document.get("observations_outside"):
@@ -113,38 +117,21 @@ def fault_lines(document: Mapping[str, Any]) -> list[str]:
 
 
 def evaluation_lines(document: Mapping[str, Any], run_path: Path) -> list[str]:
-    """What evaluates a run, or a group, as it must be typed; of a Python function, in Python."""
+    """Return the commands that evaluate a run or a group; for a Python function, the call."""
     task = document.get("task")
     if task is None:
         options = evaluation_options(document["experiment"], document["environment"])
         return [command_line("evaluate", run_path, *options)]
     if is_task(task):
         return [command_line("evaluate", run_path)]
-    return [f"rlt.evaluate_gymnasium(make_env, {str(run_path)!r})"]
+    return [f"rlt.evaluate({str(run_path)!r}, make_env)"]
 
 
 # -- groups of runs --------------------------------------------------------------------------------
 
 
-def run_seeds(
-    request: TrainingRequest,
-    seeds: str | None,
-    jobs: int | None,
-    tensorboard: bool | None = None,
-    json_output: bool = False,
-) -> GroupDocument:
-    """What `rlt train` does with several seeds, and with any group that it goes on with."""
-    if request.seed is not None:
-        raise UsageError("--seed does not go with --seeds or a group: name all seeds in --seeds")
-    if seeds is not None and request.resume is not None:
-        raise UsageError("--seeds does not go with --resume: a resumed group keeps its seeds")
-
-    parsed = () if seeds is None else parse_seeds(seeds)
-    return run_group(GroupRequest(request, parsed, jobs=jobs, tensorboard=tensorboard), json_output)
-
-
 def run_group(request: GroupRequest, json_output: bool = False) -> GroupDocument:
-    """Trains a group, and prints what happens."""
+    """Train a group, print its progress and return what `--json` prints."""
     from rltools_host.report.group_page import write_group_report
     from rltools_host.runs.group import STUDY, GroupFolder
     from rltools_host.training.group import train_group
@@ -168,7 +155,7 @@ def run_group(request: GroupRequest, json_output: bool = False) -> GroupDocument
 
 
 def next_lines(document: Mapping[str, Any]) -> list[str]:
-    """Where it all lies, and how to look at it."""
+    """Return lines with the group's folder and the next commands."""
     group = near_path(Path(document["group"]))
     lines = ["", f"  runs  {group}"]
     if "report" in document:
@@ -178,7 +165,7 @@ def next_lines(document: Mapping[str, Any]) -> list[str]:
         lines.append(f"  next  {command_line('report', group)}")
     word = "next" if "report" in document else "    "
     task = document.get("task")
-    if task is not None and not is_task(task):  # a function is given one run
+    if task is not None and not is_task(task):  # rlt.evaluate takes one run
         group = near_path(Path(document["runs"][0]["run"]))
     return [*lines, *(f"  {word}  {line}" for line in evaluation_lines(document, group))]
 
@@ -194,22 +181,25 @@ def task_request(
     episode_steps: int | None,
     channels: Path | None,
 ) -> TaskRequest:
-    """What is asked for by `rlt train gym:ID` and its options."""
-    given: dict[str, Any] = {}
-    if algorithm is not None:
-        given["algorithm"] = algorithm
-    if hidden is not None:
-        if not re.fullmatch(r"\d+(,\d+)*", hidden):
-            raise UsageError(f'--hidden "{hidden}": write widths such as 64,64')
-        given["hidden"] = tuple(map(int, hidden.split(",")))
+    """Return the request of `rlt train gym:ID` and its options."""
+    if hidden is not None and not re.fullmatch(r"\d+(,\d+)*", hidden):
+        raise UsageError(f'--hidden "{hidden}": write widths such as 64,64')
+    table = {}
     if channels is not None:
         try:
-            given["channels"] = parse_json(channels.read_bytes())
+            table = parse_json(channels.read_bytes())
         except OSError as error:
             raise UsageError(f"cannot read --channels {channels}: {error.strerror}") from None
         except ValueError as error:
             raise UsageError(f"--channels {channels} is not JSON: {error}") from None
-    return TaskRequest(name, environments=environments, episode_steps=episode_steps, **given)
+    return TaskRequest(
+        name,
+        algorithm=algorithm,
+        hidden=DEFAULT_HIDDEN if hidden is None else tuple(map(int, hidden.split(","))),
+        environments=environments,
+        episode_steps=episode_steps,
+        channels=table,
+    )
 
 
 NEW_RUNS_ONLY = (
@@ -314,9 +304,8 @@ def command(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """Checkpoint, policy, metrics and a TensorBoard log go to the run's folder. Ctrl-C pauses the
-    board, saves a checkpoint and says how to go on.
-    """
+    """Train on a board, and keep checkpoint, policy, metrics and a TensorBoard log in the run's
+    folder. Ctrl-C pauses the board, saves a checkpoint and prints the command that resumes."""
     options = (algorithm, hidden, environments, episode_steps, channels)
     task = None
     if experiment is not None and is_task(experiment):
@@ -340,12 +329,12 @@ def command(
         threads,
         task,
         wandb=wandb,
+        tensorboard=tensorboard,
+        seeds=() if seeds is None else parse_seeds(seeds),
+        jobs=jobs,
     )
     if wandb is not None:
         if not wandb:
             raise UsageError("--wandb is empty: name a project")
         tools.ensure_group("wandb")
-    if means_group(resume, seeds, jobs):
-        run_seeds(request, seeds, jobs, tensorboard, json_output)
-    else:
-        run(request, tensorboard, json_output)
+    run(request, json_output)

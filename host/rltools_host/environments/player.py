@@ -361,7 +361,7 @@ def flat_maker(task: Task, make_env: MakeEnvironment | None = None) -> MakeEnvir
         if not task.is_named:
             raise UsageError(
                 f"{task.environment} is an environment of a Python program: evaluate it there, "
-                "with rlt.evaluate_gymnasium(make_env, run)"
+                "with rlt.evaluate(run, make_env)"
             )
         require_agreement(task.source)
         install_what_it_needs(task.source)

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import to_builtins
 
 from rltools_host.environments.environment_server import (
     MAKE,
@@ -278,7 +279,7 @@ def main() -> None:
     try:
         listener = listen(address)
         ending.keep(listener)
-        os.write(output, (json.dumps({"task": task.document()}) + "\n").encode())
+        os.write(output, (json.dumps({"task": to_builtins(task)}) + "\n").encode())
         serve_all(listener, player, task, ending.keep)
     finally:
         player.close()

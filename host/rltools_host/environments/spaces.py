@@ -21,7 +21,7 @@ from rltools_host.build.description import (
 )
 from rltools_host.documents import LARGEST_BOUND
 from rltools_host.errors import UsageError
-from rltools_host.runs.task import MOST_ELEMENTS, Task
+from rltools_host.runs.task import MAX_ELEMENTS, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,9 +51,9 @@ def box(environment: Any, attribute: str, name: str) -> Any:
         )
         raise UsageError(f"{name} has a {kind} as its {what}, which is not supported: {remedy}")
     elements = math.prod(space.shape)
-    if not 1 <= elements <= MOST_ELEMENTS:
+    if not 1 <= elements <= MAX_ELEMENTS:
         raise UsageError(
-            f"{name} has {elements} elements in its {what}: from 1 to {MOST_ELEMENTS} are supported"
+            f"{name} has {elements} elements in its {what}: from 1 to {MAX_ELEMENTS} are supported"
         )
     return space
 

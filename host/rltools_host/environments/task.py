@@ -41,9 +41,9 @@ from rltools_host.environments.spaces import (
 )
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.runs.task import (
-    MOST_ELEMENTS,
-    MOST_ENVIRONMENTS,
-    MOST_LAYERS,
+    MAX_ELEMENTS,
+    MAX_ENVIRONMENTS,
+    MAX_LAYERS,
     PREFIX,
     WIDEST_LAYER,
     IntervalSource,
@@ -94,7 +94,7 @@ class TaskRequest:
             known = near_matches(name, algorithms())
             raise UsageError(f'unknown algorithm "{name}": {known}')
         algorithm = algorithms()[name]
-        if not 1 <= len(self.hidden) <= MOST_LAYERS or not all(
+        if not 1 <= len(self.hidden) <= MAX_LAYERS or not all(
             1 <= n <= WIDEST_LAYER for n in self.hidden
         ):
             widths = ",".join(map(str, self.hidden))
@@ -108,7 +108,7 @@ class TaskRequest:
         count = algorithm.environments if self.environments is None else int(self.environments)
         sizes = sizes_of(name, count, self.sizes)
         for name, value in asdict(sizes).items():
-            whole_number(name, value, 1, MOST_ENVIRONMENTS if name == "environments" else 10**7)
+            whole_number(name, value, 1, MAX_ENVIRONMENTS if name == "environments" else 10**7)
         rows = sizes.n_steps * sizes.environments
         if algorithm.has_rollouts and rows % sizes.batch_size:
             raise UsageError(
@@ -183,10 +183,10 @@ def masks_given(
     if not returns_mask(environment):
         return []
     found = mask_channels(actions, seen)
-    if len(seen) + len(found) > MOST_ELEMENTS:
+    if len(seen) + len(found) > MAX_ELEMENTS:
         raise UsageError(
             f"{name} has {len(seen)} observations and {len(found)} choices that it masks: up to "
-            f"{MOST_ELEMENTS} in all are supported"
+            f"{MAX_ELEMENTS} in all are supported"
         )
     return found
 

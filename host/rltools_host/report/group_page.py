@@ -25,7 +25,7 @@ from rltools_host.report.sections.learning import legend
 from rltools_host.runs.aggregates import Interval, interquartile_mean, interval_of_mean
 from rltools_host.runs.contents import Run, Variant
 from rltools_host.runs.folder import REPORT_FILE, RunFolder
-from rltools_host.runs.group import GroupFolder, RunName, spoken, statistics_of
+from rltools_host.runs.group import GroupFolder, RunName, seed_ranges, statistics_of
 from rltools_host.runs.names import is_run
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def page(group: GroupFolder, curves: Sequence[VariantCurve]) -> str:
     finished = finished_runs(group)
     sections = [learning(group, curves), final_returns(group, finished), runs(group)]
     title = text(group.title)
-    seeds = text(spoken(content.seeds))
+    seeds = text(seed_ranges(content.seeds))
     experiment, board = text(content.experiment), text(content.board)
     return document(
         title=title,

@@ -1,1 +1,1 @@
-"""What a training run leaves on disk."""
+"""Folders of runs and groups on disk."""

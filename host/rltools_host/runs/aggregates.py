@@ -1,4 +1,4 @@
-"""What several runs come to: the interquartile mean and the probability of improvement, with
+"""Statistics of several runs: the interquartile mean and the probability of improvement, with
 bootstrap intervals, as Agarwal et al. define them (NeurIPS 2021, arXiv 2108.13264; rliable).
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 RESAMPLES = 10_000
 CONFIDENCE = 0.95
 TRIMMED = 0.25  # of the values, at either end
-MOST_AT_ONCE = 1_000_000  # values that are drawn
+MAX_AT_ONCE = 1_000_000  # values that are drawn
 
 Values = NDArray[np.floating[Any]]
 Interval = tuple[float, float]
@@ -22,15 +22,16 @@ NORMAL_QUANTILE_95 = 1.959963984540054  # 97.5 % of a standard normal distributi
 
 
 def interquartile_mean(values: Values) -> Values:
-    """Over the last axis: the mean without the lowest and the highest quarter, each rounded down
-    to whole values, as scipy.stats.trim_mean has it."""
+    """Return the mean over the last axis without the lowest and the highest quarter, each rounded
+    down to whole values, as scipy.stats.trim_mean does."""
     count = values.shape[-1]
     cut = int(TRIMMED * count)
     return np.asarray(np.sort(values, axis=-1)[..., cut : count - cut].mean(axis=-1))
 
 
 def interval_of_mean(values: Sequence[float], seed: int = 0) -> Interval | None:
-    """Percentile bootstrap of the interquartile mean over the runs; None of fewer than two."""
+    """Return a percentile bootstrap of the interquartile mean over the runs; None for fewer than
+    two."""
     given, random = np.array(values, float), np.random.default_rng(seed)
     if given.size < 2:
         return None
@@ -42,13 +43,14 @@ def interval_of_mean(values: Sequence[float], seed: int = 0) -> Interval | None:
 
 
 def probability_of_improvement(first: Sequence[float], second: Sequence[float]) -> float:
-    """That a run of the first has a higher return than one of the second; equal ones are half."""
+    """Return the probability that a run of the first has a higher return than one of the second;
+    equal returns count half."""
     return float(preferences(first, second).mean())
 
 
 def interval_of_improvement(first: Sequence[float], second: Sequence[float]) -> Interval | None:
-    """Percentile bootstrap, with the runs of both drawn independently; None where neither has
-    two."""
+    """Return a percentile bootstrap of that probability, with the runs of both drawn independently;
+    None if neither has two."""
     wins, random = preferences(first, second), np.random.default_rng(0)
     if max(wins.shape) < 2:
         return None
@@ -63,14 +65,14 @@ def interval_of_improvement(first: Sequence[float], second: Sequence[float]) -> 
 
 
 def preferences(first: Sequence[float], second: Sequence[float]) -> Values:
-    """(first, second): 1 where the first is higher, 1/2 where they are equal, else 0."""
+    """Return (first, second): 1 where the first is higher, 1/2 where they are equal, else 0."""
     rows, columns = np.array(first, float)[:, None], np.array(second, float)[None, :]
     return np.asarray((rows > columns) + 0.5 * (rows == columns))
 
 
 def bootstrap(draw: Callable[[int], Values], width: int) -> Interval:
-    """The percentiles of what `draw` makes of so many resamples, each of `width` values."""
-    each = max(1, MOST_AT_ONCE // width)
+    """Return the percentiles of `draw` over many resamples, each of `width` values."""
+    each = max(1, MAX_AT_ONCE // width)
     counts = [min(each, RESAMPLES - done) for done in range(0, RESAMPLES, each)]
     drawn = np.concatenate([draw(count) for count in counts])
     tail = 100 * (1 - CONFIDENCE) / 2
@@ -79,9 +81,10 @@ def bootstrap(draw: Callable[[int], Values], width: int) -> Interval:
 
 
 def wilson_interval(successes: int, count: int) -> tuple[float, float]:
-    """In which the rate lies with 95 % confidence: Wilson 1927, doi:10.1080/01621459.1927.10502953.
+    """Return the 95 % confidence interval of a rate: Wilson 1927,
+    doi:10.1080/01621459.1927.10502953.
 
-    Within [0, 1], and right too where nearly all succeed.
+    It lies within [0, 1], and is right too if nearly all succeed.
     """
     z2 = NORMAL_QUANTILE_95**2
     rate = successes / count

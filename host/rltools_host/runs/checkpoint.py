@@ -39,7 +39,7 @@ DTYPE_BYTES = {"F32": 4, "F64": 8, "U32": 4, "U8": 1}
 FORMAT = "rltools-checkpoint-2"  # of the .safetensors
 OTHER_FORMAT = re.compile(r"rltools-checkpoint-(?!2\b)[1-9][0-9]{0,8}")
 HEADER_HASH = "header_sha256"
-HEADER_HASH_PLACE = "0" * 64  # what the hash of the header is taken over in place of itself
+HEADER_HASH_ZEROS = "0" * 64  # stand for the hash while it is computed
 # More than is written: what a save's files have beside the state's bytes, and a policy's weights.
 ROOM_FOR_HEADER, ROOM_FOR_TENSOR, ROOM_FOR_POLICY = 1 << 16, 256, 1 << 22
 MAXIMUM_HEADER_BYTES = 100_000_000  # of the safetensors format
@@ -47,7 +47,7 @@ MAXIMUM_HEADER_BYTES = 100_000_000  # of the safetensors format
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A training state at rest, with what it takes to go on from it."""
+    """A training state at rest, with all that resuming needs."""
 
     experiment: str
     fingerprint: int
@@ -64,7 +64,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class CheckpointImage:
-    """What /checkpoint.rltc of a board says."""
+    """The content of a board's /checkpoint.rltc."""
 
     fingerprint: int
     step: int
@@ -72,7 +72,7 @@ class CheckpointImage:
 
 
 def parse_image(data: bytes, origin: str) -> CheckpointImage:
-    """Reads and verifies a board's checkpoint; `origin` names it in errors."""
+    """Read and verify a board's checkpoint; `origin` names it in errors."""
     if len(data) < IMAGE_HEADER.size or not data.startswith(IMAGE_MAGIC):
         raise DamagedFileError(
             f"the checkpoint from {origin} does not begin as one: fetch it again"
@@ -99,7 +99,7 @@ def parse_image(data: bytes, origin: str) -> CheckpointImage:
 
 
 def build_image(fingerprint: int, step: int, payload: bytes) -> bytes:
-    """A /checkpoint.rltc."""
+    """Return the bytes of a /checkpoint.rltc."""
     digest = hashlib.sha256(payload).digest()
     fields = (
         IMAGE_MAGIC,
@@ -116,7 +116,7 @@ def build_image(fingerprint: int, step: int, payload: bytes) -> bytes:
 
 
 def to_safetensors(checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> bytes:
-    """The file's bytes: header length, header, payload."""
+    """Return the bytes of a safetensors file: header length, header, payload."""
     metadata = {
         "format": FORMAT,
         "experiment": checkpoint.experiment,
@@ -126,7 +126,7 @@ def to_safetensors(checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> by
         "hyperparameters": json.dumps(dict(checkpoint.hyperparameters)),
         "versions": json.dumps(dict(checkpoint.versions)),
         "learning": json.dumps(dict(checkpoint.learning)),
-        HEADER_HASH: HEADER_HASH_PLACE,
+        HEADER_HASH: HEADER_HASH_ZEROS,
     }
     if _payload_bytes(tensors) != len(checkpoint.payload):
         raise BoardMismatchError(
@@ -136,12 +136,12 @@ def to_safetensors(checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> by
     header = safetensors_header(metadata, _tensor_entries(tensors))
     digest = hashlib.sha256(header).hexdigest()
     return with_header(
-        header.replace(HEADER_HASH_PLACE.encode(), digest.encode(), 1), checkpoint.payload
+        header.replace(HEADER_HASH_ZEROS.encode(), digest.encode(), 1), checkpoint.payload
     )
 
 
 class TensorEntry(TypedDict):
-    """Of a tensor in the header of a safetensors file."""
+    """The entry of a tensor in the header of a safetensors file."""
 
     dtype: str
     shape: list[int]
@@ -159,7 +159,7 @@ def with_header(header: bytes, payload: bytes) -> bytes:
 
 
 class HeaderMetadata(Struct, frozen=True):
-    """What the header says beside the tensors; the last three are JSON."""
+    """The metadata of a safetensors header; the last three fields are JSON."""
 
     experiment: Line
     fingerprint: Fingerprint
@@ -172,7 +172,7 @@ class HeaderMetadata(Struct, frozen=True):
 
 
 def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[str, TensorEntry]]:
-    """Reads and verifies a file; the second value are the tensor entries of its header."""
+    """Read and verify a file; return the checkpoint and the tensor entries of its header."""
     header, payload = split_file(data, path)
     try:
         require_format(header, path)
@@ -188,7 +188,7 @@ def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[st
         )
     except ValueError:
         raise damaged(path, "its header is not that of a checkpoint") from None
-    plain = header.replace(metadata.header_sha256.encode(), HEADER_HASH_PLACE.encode(), 1)
+    plain = header.replace(metadata.header_sha256.encode(), HEADER_HASH_ZEROS.encode(), 1)
     if hashlib.sha256(plain).hexdigest() != metadata.header_sha256:
         raise damaged(path, "its header does not match its SHA-256")
     if checkpoint.state_sha256 != metadata.state_sha256:
@@ -197,7 +197,7 @@ def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[st
 
 
 def split_file(data: bytes, path: Path | str) -> tuple[bytes, bytes]:
-    """Header and payload."""
+    """Split a file into header and payload."""
     header_bytes = int.from_bytes(data[:8], "little")
     if len(data) < 8 or not 0 < header_bytes <= min(len(data) - 8, MAXIMUM_HEADER_BYTES):
         raise damaged(path, "it is cut off")
@@ -205,16 +205,16 @@ def split_file(data: bytes, path: Path | str) -> tuple[bytes, bytes]:
 
 
 def parse_header(header: bytes) -> tuple[dict[str, TensorEntry], HeaderMetadata]:
-    """Tensor entries, which are compared with known ones, and metadata. ValueError where it is no
-    checkpoint's header."""
-    entries: dict[str, TensorEntry] = typed(parse_json(header), dict[str, Any])
+    """Return the tensor entries and the metadata of a header, not compared with known ones yet;
+    ValueError if it is no checkpoint's header."""
+    entries: dict[str, TensorEntry] = typed(parse_json(header), dict[str, object])
     metadata: HeaderMetadata = typed(entries.pop("__metadata__", None), HeaderMetadata)
     return entries, metadata
 
 
 def require_format(header: bytes, path: Path | str) -> None:
     """Raise DamagedFileError where it is of another format, ValueError where it is no header."""
-    document: dict[str, Any] = typed(parse_json(header), dict[str, Any])
+    document: dict[str, object] = typed(parse_json(header), dict[str, object])
     about = document.get("__metadata__")
     found = str(about.get("format")) if isinstance(about, dict) else ""
     if OTHER_FORMAT.fullmatch(found):
@@ -224,7 +224,7 @@ def require_format(header: bytes, path: Path | str) -> None:
 
 
 def load_checkpoint(path: Path, experiment: ExperimentDescription) -> Checkpoint:
-    """Reads checkpoint.safetensors, verifies it and that it is of this experiment."""
+    """Load checkpoint.safetensors, and verify it and that it is of this experiment."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -254,7 +254,7 @@ def load_checkpoint(path: Path, experiment: ExperimentDescription) -> Checkpoint
             f"check out {sources_of(checkpoint)}"
         )
     if len(checkpoint.payload) != _payload_bytes(experiment.tensors):
-        raise damaged(path, "its tensors do not add up to its length")
+        raise damaged(path, "the sizes of its tensors do not add up to its length")
     require_values(path, checkpoint.hyperparameters, experiment, sources_of(checkpoint))
     return checkpoint
 
@@ -267,7 +267,8 @@ def sources_of(checkpoint: Checkpoint) -> str:
 def require_values(
     path: Path, values: Mapping[str, Any], experiment: ExperimentDescription, sources: str = ""
 ) -> None:
-    """Hyperparameters that the experiment has, within their bounds."""
+    """Raise DamagedFileError unless these are the experiment's hyperparameters, within their
+    bounds."""
     known = {entry.name: entry for entry in experiment.hyperparameters}
     for name, value in values.items():
         if name not in known:
@@ -280,7 +281,7 @@ def require_values(
 
 
 def is_within_bounds(entry: Parameter, value: float | int) -> bool:
-    """As the board holds the value, in 32 bits."""
+    """Return True if the value is within its bounds, as the board holds it, in 32 bits."""
     if entry.is_whole:
         return isinstance(value, int) and entry.minimum <= value <= entry.maximum
     try:
@@ -299,7 +300,7 @@ def _tensor_bytes(tensor: StateTensor) -> int:
 
 
 def room_for_save(tensors: Sequence[StateTensor]) -> dict[str, int]:
-    """Bytes that a save takes at most, for each of its files."""
+    """Return the maximum size in bytes of each file of a save."""
     payload = _payload_bytes(tensors)
     header = ROOM_FOR_HEADER + ROOM_FOR_TENSOR * len(tensors)
     policy = min(payload, ROOM_FOR_POLICY) + ROOM_FOR_HEADER
@@ -307,7 +308,7 @@ def room_for_save(tensors: Sequence[StateTensor]) -> dict[str, int]:
 
 
 def require_size(name: str, tensors: Sequence[StateTensor]) -> None:
-    """UsageError where a checkpoint's 32 bits do not count the bytes of the state."""
+    """Raise UsageError if the state has more bytes than a checkpoint's 32 bits can count."""
     if (found := _payload_bytes(tensors)) > LARGEST_U32 - IMAGE_HEADER.size:
         raise UsageError(
             f"{name} has a training state of {found:,} bytes, and a checkpoint takes "
@@ -333,7 +334,7 @@ def _tensor_entries(tensors: Sequence[StateTensor]) -> dict[str, TensorEntry]:
     return entries
 
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 # Items that are hashes over much: they are named where no other item says what has changed.
 HASHES = {
     "environment.behavior": "the environment's step has changed",
@@ -350,7 +351,7 @@ NOT_COVERED = (
 
 
 def learning_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """`environment.gravity_m_s2 was 10, is 9.81`; empty where nothing is known or differs."""
+    """Return `environment.gravity_m_s2 was 10, is 9.81`; empty if nothing is known or differs."""
     if not before or not now:
         return ""
     clauses, hashes = [], []
@@ -370,13 +371,13 @@ def learning_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> st
         else:
             clauses.append(f"{name} was {different(old, new)}")
     clauses = clauses or hashes
-    if len(clauses) > MOST_NAMED:
-        clauses[MOST_NAMED:] = [f"and {len(clauses) - MOST_NAMED} more"]
+    if len(clauses) > MAX_NAMED:
+        clauses[MAX_NAMED:] = [f"and {len(clauses) - MAX_NAMED} more"]
     return "; ".join(clauses)
 
 
 def different(old: Any, new: Any) -> str:
-    """`10, is 9.81`: with as many digits as it takes to tell them apart."""
+    """Return `10, is 9.81`, with as many digits as it takes to tell them apart."""
     short = plain(old), plain(new)
     return (
         f"{shown(old)}, is {shown(new)}" if short[0] == short[1] else f"{short[0]}, is {short[1]}"
@@ -384,7 +385,8 @@ def different(old: Any, new: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value as a person writes it: a float of 32 bits with its digits, text without quotes."""
+    """Return a value as a person writes it: a float of 32 bits with its digits, text without
+    quotes."""
     if isinstance(value, float):
         return f"{value:.7g}"
     return value if isinstance(value, str) and value.isprintable() else shown(value)

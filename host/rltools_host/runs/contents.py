@@ -1,7 +1,6 @@
-"""What run.json, group.json and the rows of metrics.jsonl hold, and what it must be to be read.
+"""The types of run.json, group.json and the rows of metrics.jsonl.
 
-Everything of a run.json may be missing; what a field is then is its default. Fields of newer tools
-are left alone.
+Every field of run.json may be missing, and has its default then. Other fields are ignored.
 """
 
 from __future__ import annotations
@@ -42,6 +41,9 @@ Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}\Z")]
 SaveName = Annotated[str, Meta(pattern=rf"^(?a:{SAVE_NAME})\Z", max_length=LONGEST_TEXT)]
 ArchiveName = Annotated[str, Meta(pattern=r"^sources-[0-9a-f]{12}\.tar\.gz\Z")]
 SubjectName = Annotated[str, Meta(pattern=rf"^{SUBJECT_NAME.pattern}\Z", max_length=LONGEST_NAME)]
+OptionalSubject = Annotated[
+    str, Meta(pattern=rf"^({SUBJECT_NAME.pattern})?\Z", max_length=LONGEST_NAME)
+]
 BegunUs = Annotated[int, Meta(ge=0, le=LAST_US)]
 Hyperparameters = dict[Line, Value]
 
@@ -67,12 +69,12 @@ class Session(Struct, frozen=True):
     messages_lost: Count = 0
     bytes_skipped: Count = 0
     guest_instructions: Count | None = None
-    fault: str = ""  # that ended it: what was not finite
+    fault: str = ""  # that ended it: the value that was not finite
     changed: dict[Line, tuple[Number, Number]] = {}  # after a fault: hyperparameters, from and to
 
 
 class Memory(Struct, frozen=True):
-    """How much of a memory the program occupies."""
+    """The use of a memory by the program."""
 
     name: Line
     use: Line
@@ -81,7 +83,7 @@ class Memory(Struct, frozen=True):
 
 
 class StatedIdentity(Struct, frozen=True):
-    """What a board said of itself: boards/messages.py."""
+    """The identity that a board stated: boards/messages.py."""
 
     experiment: str = ""
     board: str = ""
@@ -95,10 +97,11 @@ class StatedIdentity(Struct, frozen=True):
     replay_bytes: Whole = 0
     scratch_bytes: Whole = 0
     counts_instructions: bool = False
+    program: str = ""
 
 
 class Best(Struct, frozen=True):
-    """The best evaluation in training whose policy was kept; that lies in the save."""
+    """The best evaluation in training whose policy was kept, in the save."""
 
     step: Whole
     state_sha256: Digest
@@ -107,7 +110,7 @@ class Best(Struct, frozen=True):
 
 
 class Imported(Struct, frozen=True):
-    """Where an imported policy comes from, and how far it is from its file's numbers."""
+    """The origin of an imported policy, and its difference from the numbers of its file."""
 
     library: Line
     file: Line
@@ -120,7 +123,7 @@ class Imported(Struct, frozen=True):
 
 
 class Fitted(Struct, frozen=True):
-    """The flight whose log gave the airframe's settings, and how sure these are."""
+    """The flight whose log gave the airframe's settings, and their confidence intervals."""
 
     log: Line  # the file's name
     sha256: Digest
@@ -132,11 +135,11 @@ class Fitted(Struct, frozen=True):
 RUN_FORMAT = 4  # of run.json; up to 3 hyperparameters had other names
 
 
-class Run(Struct, frozen=True):
+class Run(Struct, frozen=True, kw_only=True):
     """run.json."""
 
-    format: FromOne = RUN_FORMAT
-    experiment: SubjectName = ""
+    format: FromOne | UnsetType = UNSET  # always written
+    experiment: OptionalSubject = ""
     environment: str | UnsetType = UNSET  # where it is stated, it has a name
     contract: SubjectName | None = None
     algorithm: Line = ""
@@ -159,7 +162,7 @@ class Run(Struct, frozen=True):
     memory: list[Memory] = []
     sessions: list[Session] = []
     gymnasium: Task | None = None
-    # As of a task, where there is none.
+    # Of an experiment, as a task has its own.
     safe_action: list[End | None] = []
     best: Best | None = None
     imported: Imported | None = None
@@ -179,8 +182,22 @@ class Run(Struct, frozen=True):
 
     @property
     def has_failed(self) -> bool:
-        """Whether a fault has stopped it, now or before."""
+        """Return True if a fault has stopped the run, now or in an earlier session."""
         return self.state == "fault" or any(session.fault for session in self.sessions)
+
+    @property
+    def environment_faults(self) -> int | None:
+        """Return how often an environment in Python failed; None if the core plays the episodes."""
+        if self.gymnasium is None:
+            return None
+        return sum(session.environment_faults for session in self.sessions)
+
+    @property
+    def observations_outside(self) -> int | None:
+        """Return the number of observations outside their ranges; None as above."""
+        if self.gymnasium is None:
+            return None
+        return sum(session.observations_outside for session in self.sessions)
 
     def __post_init__(self) -> None:
         if self.environment is not UNSET and not is_policy_text(self.environment, LONGEST_NAME):
@@ -190,17 +207,20 @@ class Run(Struct, frozen=True):
 # -- a group ---------------------------------------------------------------------------------------
 
 
-class Variant(Struct, frozen=True):
-    """Settings with which each seed is trained; without a name where there is but one."""
+Figures = dict[str, str | int | float | None]
 
-    name: Annotated[str, Meta(pattern=r"^([a-z0-9][a-z0-9-]{0,59})?\Z")]
-    label: Line
-    settings: list[Line]  # name=value
+
+class Variant(Struct, frozen=True):
+    """Settings with which each seed is trained; without a name if it is the only variant."""
+
+    name: Annotated[str, Meta(pattern=r"^([a-z0-9][a-z0-9-]{0,59})?\Z")] = ""
+    label: Line = ""
+    settings: tuple[Line, ...] = ()  # name=value
     experiment: SubjectName | None = None  # its own, where that is not the group's
 
 
 class Tune(Struct, frozen=True):
-    """What a tuning was asked for. Its trials are the group's variants, and in the storage."""
+    """The request of a tuning. Its trials are the group's variants, and in the storage."""
 
     mark: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
     study: Line  # its name in the storage
@@ -210,8 +230,8 @@ class Tune(Struct, frozen=True):
     storage: Line | None = None  # without a password; None: a file in the group's folder
 
 
-class Group(Struct, frozen=True):
-    """group.json. How its runs stand is for people, and not read."""
+class Group(Struct, frozen=True, kw_only=True):
+    """group.json."""
 
     format: FromOne
     experiment: SubjectName
@@ -235,6 +255,8 @@ class Group(Struct, frozen=True):
     ended: Line = ""
     begun_us: BegunUs | None = None
     tune: Tune | None = None
+    runs: list[Figures] = []  # their states; the folders of the runs count
+    summary: list[Figures] = []  # of the returns of each variant
 
     def __post_init__(self) -> None:
         if not self.variants and self.tune is None:
@@ -250,7 +272,7 @@ class Group(Struct, frozen=True):
 
 
 class ProgressRow(Struct, frozen=True):
-    """What the board reported on its way; the row has the algorithm's metrics besides."""
+    """A report of the board; the row also has the metrics of the algorithm."""
 
     kind: Literal["progress"]
     time_s: NotNegative
@@ -285,18 +307,19 @@ class EventRow(Struct, frozen=True):
     text: str
 
 
+Row = Mapping[str, Any]  # of metrics.jsonl; a progress row also has the metrics of its algorithm
 ROWS = {"progress": ProgressRow, "evaluation": EvaluationRow, "event": EventRow}
 
 
-def metric_names(row: Mapping[str, Any]) -> list[str]:
-    """What a progress row has beside the fields of every one: the algorithm's metrics."""
+def metric_names(row: Row) -> list[str]:
+    """Return the algorithm's metrics in a progress row."""
     return [name for name in row if name not in ProgressRow.__struct_fields__]
 
 
 def check_row(row: Any) -> None:
-    """Unfit unless this is a row of metrics.jsonl."""
+    """Raise Unfit unless this is a row of metrics.jsonl."""
     if not isinstance(row, dict):
-        raise Unfit("it is not one object")
+        raise Unfit("it is not a JSON object")
     kind = row.get("kind")
     if not isinstance(kind, str) or kind not in ROWS:
         raise unfit("kind", kind, f"one of {', '.join(ROWS)}")

@@ -1,6 +1,6 @@
 """The folder of a run: run.json, metrics.jsonl, the newest save and so on.
 
-Files appear whole or not at all: they are written beside their place, synchronized and renamed.
+Files appear whole or not at all: they are written under another name, synchronized and renamed.
 run.json is what counts: a save belongs to the run from the run.json on that names it
 (runs/saves.py). metrics.jsonl grows by whole lines.
 """
@@ -14,7 +14,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+from msgspec import structs, to_builtins
 
 from rltools_host.documents import Unfit, shown, typed
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
@@ -31,11 +33,11 @@ from rltools_host.files import (
     write_atomically,
 )
 from rltools_host.runs import saves
-from rltools_host.runs.contents import RUN_FORMAT, Group, Run, check_row
-from rltools_host.runs.names import BEST, LAST, RUN_FILE, WHICH, beginning_now, find_run, make_empty
+from rltools_host.runs.contents import RUN_FORMAT, Group, Row, Run, check_row
+from rltools_host.runs.names import BEST, LAST, RUN_FILE, WHICH, begun_us_now, find_run, make_empty
 from rltools_host.tree import command_line, near_path
 
-MOST_METRICS_BYTES = 1_000_000_000
+MAX_METRICS_BYTES = 1_000_000_000
 METRICS_FILE = "metrics.jsonl"
 REPORT_FILE = "report.html"
 OWN_FILE = re.compile(  # what a run writes before its first save
@@ -47,19 +49,14 @@ RUN_FILE_BYTES = 1 << 16  # more than it has
 
 
 class RunFolder:
-    """One run's folder; `metadata` is what is in run.json, with what newer tools may have
-    put there, and `content` what this one knows of it. `update` writes it."""
+    """The folder of one run. `content` is its run.json, which `write` replaces."""
 
-    def __init__(self, path: Path, metadata: dict[str, Any]) -> None:
+    def __init__(self, path: Path, content: Run) -> None:
         self.path = path
-        self.metadata = metadata
+        self.content = content
         self._metrics_descriptor: int | None = None
         self._lock = FolderLock(path)
-        self._is_reserved = False  # this process holds the place of a save
-
-    @property
-    def content(self) -> Run:
-        return typed(self.metadata, Run)
+        self._is_reserved = False  # this process holds the space of a save
 
     @property
     def name(self) -> str:
@@ -75,7 +72,8 @@ class RunFolder:
 
     @property
     def save_path(self) -> Path:
-        """Where the newest checkpoint and policies lie, or would lie before the first save."""
+        """Return the folder of the newest checkpoint and policies; before the first save, the run's
+        folder."""
         return self.path / (self.content.save or "")
 
     @property
@@ -96,54 +94,38 @@ class RunFolder:
 
     @property
     def state(self) -> str:
-        """How the run stands: run.json of a run that was killed says that it trains."""
+        """Return the run's state; run.json of a run that was killed says that it trains."""
         state = self.content.state
         if state in UNDER_WAY and not self._lock.is_taken():
             return f"{state}, until its process was ended"
         return state
 
-    @property
-    def environment_faults(self) -> int | None:
-        """How often an environment of Python's failed; None where the core plays the episodes."""
-        return self._count("environment_faults")
-
-    @property
-    def observations_outside(self) -> int | None:
-        """How many observations of Python's were not within their ranges; None as above."""
-        return self._count("observations_outside")
-
-    def _count(self, what: str) -> int | None:
-        content = self.content
-        if content.gymnasium is None:
-            return None
-        return sum(int(getattr(session, what)) for session in content.sessions)
-
     @classmethod
     def create(
         cls,
         path: Path,
-        metadata: dict[str, Any],
+        run: Run,
         files: Sequence[tuple[str, bytes]] = (),
-        anew: bool = False,
+        restarts: bool = False,
         reserved: Mapping[str, int] | None = None,
     ) -> RunFolder:
-        """A new folder with these files, and the place that is `reserved` for a save. An existing
-        one must be empty, or have a run that saved nothing and begins `anew`: what else is in it
-        stays.
+        """Create a folder with these files and reserve bytes on the disk for its first save.
+
+        An existing folder must be empty, or hold a run without a save that `restarts`: the files of
+        that run are removed, all others stay.
         """
-        if not anew:
+        if not restarts:
             make_empty(path)
-        begun = beginning_now(path.resolve())
-        folder = cls(path.resolve(), {"format": RUN_FORMAT, **begun, **metadata})
+        folder = cls(path.resolve(), run)
         try:
             folder.lock()
-            if anew:
+            if restarts:
                 remove_unsaved(folder.path)
             for name, data in files:
                 folder.keep(name, data)
             if reserved is not None:
                 folder.reserve(reserved)
-            folder.save()
+            folder.write(structs.replace(run, begun_us=run.begun_us or begun_us_now(folder.path)))
         except BaseException:
             folder.close()
             with contextlib.suppress(OSError):
@@ -155,31 +137,32 @@ class RunFolder:
 
     @classmethod
     def open(cls, run: str | Path, runs_directory: Path | None = None) -> RunFolder:
-        """The run of this path, of this name among the runs, or the `latest` one."""
+        """Open the run of this path, of this name among the runs, or the `latest` one."""
         path = find_run(run, runs_directory)
         return cls(path.resolve(), read_run_file(path / RUN_FILE))
 
-    def required(self, key: str) -> str:
-        """A text that run.json must have for what is asked of the run."""
-        if key not in self.metadata:
+    def required(self, name: str) -> str:
+        """Return a text of run.json; raise DamagedFileError if it is empty."""
+        value = str(getattr(self.content, name))
+        if not value:
             raise DamagedFileError(
-                f"{self.run_path} is damaged: {key} is missing; restore it or start a new run"
+                f"{self.run_path} is damaged: {name} is missing; restore it or start a new run"
             )
-        return str(self.metadata[key])
+        return value
 
     def lock(self) -> None:
-        """Keeps other processes from writing to this run; the system lets go when this one ends."""
+        """Keep other processes from writing to this run, until this process ends at the latest."""
         self._lock.take()
 
     def require_unchanged(self) -> None:
-        """UsageError where another process has written run.json since this one read it."""
-        if read_run_file(self.run_path) != self.metadata:
+        """Raise UsageError if another process has written run.json since this one read it."""
+        if read_run_file(self.run_path) != self.content:
             raise UsageError(
                 f"another rlt has trained in {self.path} meanwhile: run the command again"
             )
 
     def reserve(self, counts: Mapping[str, int]) -> None:
-        """Takes the place of the next save on the disk, so many bytes for each of its files."""
+        """Reserve space on the disk for the next save, so many bytes for each of its files."""
         self._is_reserved = True
         try:
             saves.reserve_save(self.path, counts)
@@ -196,36 +179,27 @@ class RunFolder:
         with contextlib.suppress(OSError):
             partial_path(self.run_path).unlink()
 
-    def save(self) -> None:
-        """Writes run.json."""
-        self.update({})
-
-    def update(self, changes: Mapping[str, Any]) -> None:
-        """Writes run.json with these changes, which count when they are on the disk."""
-        metadata = plain_json({**self.metadata, **changes})
-        text = json.dumps(metadata, indent=2) + "\n"
-        write_atomically(self.run_path, text.encode())
-        self.metadata = metadata
+    def write(self, run: Run) -> None:
+        """Replace run.json, and `content` once the file is on the disk."""
+        self.content = write_document(self.run_path, structs.replace(run, format=RUN_FORMAT))
         if self._is_reserved:
             with contextlib.suppress(OSError):
                 reserve(partial_path(self.run_path), RUN_FILE_BYTES)
 
-    def commit(
-        self, step: int, state_sha256: str, files: Mapping[str, bytes], changes: Mapping[str, Any]
-    ) -> None:
-        """Saves the files of a training state, with what run.json says of it, in one step."""
+    def commit(self, step: int, state_sha256: str, files: Mapping[str, bytes], run: Run) -> None:
+        """Save the files of a training state, and run.json with the name of the save, in one
+        step."""
         if self._metrics_descriptor is not None:
             try:
                 os.fsync(self._metrics_descriptor)
             except OSError as error:
                 raise disk_error(self.metrics_path, error) from None
         name = saves.write_save(self.path, step, state_sha256, files)
-        saved = {"save": name, "state_sha256": state_sha256, "checkpoint_step": step}
-        self.update({**changes, **saved})
+        self.write(structs.replace(run, save=name, state_sha256=state_sha256, checkpoint_step=step))
         saves.remove_others(self.path, name)
 
     def existing_policy(self, which: str = LAST) -> Path:
-        """The file of the run's LAST or BEST policy; UnknownNameError where it has none."""
+        """Return the path of the run's LAST or BEST policy; UnknownNameError if it has none."""
         if which not in WHICH:
             raise UsageError(f'which policy is "{which}"? Give {LAST} or {BEST}')
         if which == BEST:
@@ -242,7 +216,7 @@ class RunFolder:
         return self.policy_path
 
     def require_state(self, policy_state: str, which: str = LAST) -> None:
-        """VerificationError unless the policy is of the state that the run's other files name."""
+        """Raise VerificationError unless the policy is of the state that run.json names."""
         content = self.content
         if which == BEST:
             if content.best is None or content.best.state_sha256 != policy_state:
@@ -259,15 +233,15 @@ class RunFolder:
             )
 
     def keep(self, name: str, data: bytes) -> None:
-        """Writes a file whose name says its content, unless it is there."""
+        """Write a file whose name is the hash of its content, unless it exists."""
         path = self.path / name
         if not path.exists():
             write_atomically(path, data)
 
     # -- metrics -----------------------------------------------------------------------------------
 
-    def append_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Adds rows to metrics.jsonl, at once and as whole lines."""
+    def append_metrics(self, rows: Iterable[Row]) -> None:
+        """Append rows to metrics.jsonl, at once and as whole lines."""
         text = "".join(json.dumps(plain_json(row), separators=(",", ":")) + "\n" for row in rows)
         if not text:
             return
@@ -291,17 +265,17 @@ class RunFolder:
         except OSError as error:
             raise disk_error(self.metrics_path, error) from None
 
-    def read_metrics(self) -> list[dict[str, Any]]:
-        """The rows of metrics.jsonl, without a last line that a power failure cut off."""
+    def read_metrics(self) -> list[Row]:
+        """Return the rows of metrics.jsonl, without a last line that a power failure cut off."""
         try:
-            lines = read_limited(self.metrics_path, MOST_METRICS_BYTES).split(b"\n")
+            lines = read_limited(self.metrics_path, MAX_METRICS_BYTES).split(b"\n")
         except FileNotFoundError:
             return []
         except OSError as error:
             raise cannot_read(self.metrics_path, error) from None
         except ValueError as error:
             raise DamagedFileError(f"{self.metrics_path} is damaged: {error}") from None
-        rows: list[dict[str, Any]] = []
+        rows: list[Row] = []
         for number, line in enumerate(lines[:-1], start=1):
             try:
                 row = parse_json(line)
@@ -314,8 +288,8 @@ class RunFolder:
             rows.append(row)
         return rows
 
-    def truncate_metrics(self, step: int) -> list[dict[str, Any]]:
-        """Drops the rows behind `step`, where a resumed run goes on; returns those that stay."""
+    def truncate_metrics(self, step: int) -> list[Row]:
+        """Remove the rows after `step`, from which a run resumes; return those that stay."""
         rows = [row for row in self.read_metrics() if row["step"] <= step]
         self._close_metrics()
         text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
@@ -323,7 +297,7 @@ class RunFolder:
         return rows
 
     def close(self) -> None:
-        """Closes files and lets others write; a second time does nothing."""
+        """Close the files and release the lock; a second call does nothing."""
         self._close_metrics()
         self._release()
         self._lock.release()
@@ -335,7 +309,7 @@ class RunFolder:
 
 
 def remove_unsaved(path: Path) -> None:
-    """Removes the files of a run that saved nothing; UsageError where it did."""
+    """Remove the files of a run without a save; UsageError if it has one."""
     if saves.holds_save(path):
         raise UsageError(f"{path} holds a save: move that away, or resume it")
     saves.remove_partials(path)
@@ -347,38 +321,49 @@ def remove_unsaved(path: Path) -> None:
                 raise disk_error(path / name, error) from None
 
 
-def read_run_file(path: Path) -> dict[str, Any]:
-    """The document of a run.json, checked."""
+def read_run_file(path: Path) -> Run:
     return read_checked(path, Run, RUN_FORMAT, "restore it or start a new run")
 
 
-def read_checked(
-    path: Path, kind: type[Run] | type[Group], read: int, remedy: str
-) -> dict[str, Any]:
-    """Return the document of a file that is of this type and of the format that is read.
+T = TypeVar("T", Run, Group)
 
-    Raises DamagedFileError, which names the other format or what does not fit.
+
+def write_document(path: Path, document: T) -> T:
+    """Write run.json or group.json; return the document as it is read again.
+
+    Numbers that are not finite become null. A field that could not be read again is an Unfit, and
+    nothing is written.
+    """
+    plain = plain_json(to_builtins(document))
+    again: T = typed(plain, type(document))
+    write_atomically(path, (json.dumps(plain, indent=2) + "\n").encode())
+    return again
+
+
+def read_checked(path: Path, kind: type[T], read: int, remedy: str) -> T:
+    """Return run.json or group.json of the format that is read.
+
+    DamagedFileError names the other format, or the field that does not fit.
     """
     try:
-        document: dict[str, Any] = parse_json(read_limited(path, MOST_JSON_BYTES))
+        document = parse_json(read_limited(path, MOST_JSON_BYTES))
         stated = document.get("format", read) if isinstance(document, dict) else None
         is_other = type(stated) is int and stated != read  # what else it says may differ, too
-        if not is_other:
-            typed(document, kind)
+        content: T | None = None if is_other else typed(document, kind)
     except OSError as error:
         raise cannot_read(path, error) from None
     except ValueError as error:
         raise DamagedFileError(f"{path} is damaged{reason_of(error)}; {remedy}") from None
-    if is_other:
+    if content is None:
         raise DamagedFileError(
             f"{path} has format {shown(stated)}, this host reads {read}: "
             "use the host tools that wrote it"
         )
-    return document
+    return content
 
 
 def reason_of(error: ValueError) -> str:
-    """A clause for what does not fit; nothing where it is no JSON at all."""
+    """Return a clause with the field that does not fit; empty if the file is not JSON at all."""
     return f" ({error})" if isinstance(error, Unfit) else ""
 
 

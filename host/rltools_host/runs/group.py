@@ -1,55 +1,50 @@
 """The folder of a group of runs, which differ in their seeds, or in a study in settings too.
 
 Each run is an ordinary run's folder, `s<seed>` or `<variant>/s<seed>`. group.json says what the
-group was asked for, from which `--resume` goes on, and sums up how its runs stand.
+group was asked for, from which `--resume` continues, and has the states of its runs.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rltools_host.documents import typed
+from msgspec import structs
+
 from rltools_host.errors import UnknownNameError
-from rltools_host.files import FolderLock, plain_json, write_atomically
+from rltools_host.files import FolderLock
 from rltools_host.runs.contents import Group, Variant
-from rltools_host.runs.folder import REPORT_FILE, read_checked
-from rltools_host.runs.names import GROUP_FILE, beginning_now, find_group, make_empty
+from rltools_host.runs.folder import REPORT_FILE, read_checked, write_document
+from rltools_host.runs.names import GROUP_FILE, begun_us_now, find_group, make_empty
 
 CURVES_FILE = "curves.csv"
 STORAGE_FILE = "study.db"  # of a tuning
-SCRATCH = ".work"  # while it trains: the program, and what its processes are told
+SCRATCH = ".work"  # while it trains: the program, and the requests of its processes
 FORMAT = 3  # of group.json; up to 2 hyperparameters had other names
 SEEDS, STUDY, TUNE = "seeds", "study", "tune"  # kinds
 
 
 class RunName(NamedTuple):
-    """One run of a group: of which variant, empty where there are none, and of which seed."""
+    """A run of a group: its variant, empty if there are none, and its seed."""
 
     variant: str
     seed: int
 
     @property
     def folder(self) -> Path:
-        """Within the group's folder."""
+        """Return the path within the group's folder."""
         return Path(self.variant) / f"s{self.seed}"
 
 
 class GroupFolder:
-    """A group's folder; `metadata` is what is in group.json, with what newer tools may have put
-    there, and `content` what this one knows of it. `update` writes it."""
+    """The folder of a group. `content` is its group.json, which `write` replaces."""
 
-    def __init__(self, path: Path, metadata: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, content: Group) -> None:
         self.path = path
-        self.metadata = dict(metadata)
+        self.content = content
         self._lock = FolderLock(path)
-
-    @property
-    def content(self) -> Group:
-        return typed(self.metadata, Group)
 
     @property
     def name(self) -> str:
@@ -78,12 +73,11 @@ class GroupFolder:
                 yield RunName(variant.name, seed)
 
     @classmethod
-    def create(cls, path: Path, metadata: Mapping[str, Any]) -> GroupFolder:
-        """A new folder; an existing one must be empty."""
+    def create(cls, path: Path, group: Group) -> GroupFolder:
+        """Create a folder; an existing one must be empty."""
         make_empty(path)
-        begun = beginning_now(path.resolve())
-        folder = cls(path.resolve(), {"format": FORMAT, **begun, **metadata})
-        folder.update({})
+        folder = cls(path.resolve(), group)
+        folder.write(structs.replace(group, begun_us=group.begun_us or begun_us_now(folder.path)))
         return folder
 
     @classmethod
@@ -99,26 +93,18 @@ class GroupFolder:
     def close(self) -> None:
         self._lock.release()
 
-    def change(self, changes: Mapping[str, Any]) -> None:
-        """What the next update writes as well."""
-        self.metadata = plain_json({**self.metadata, **changes})
-
-    def update(self, changes: Mapping[str, Any]) -> None:
-        """Writes group.json with these changes."""
-        metadata = plain_json({**self.metadata, **changes, "format": FORMAT})
-        text = json.dumps(metadata, indent=2) + "\n"
-        write_atomically(self.path / GROUP_FILE, text.encode())
-        self.metadata = metadata
+    def write(self, group: Group) -> None:
+        """Replace group.json, and `content` once the file is on the disk."""
+        self.content = write_document(self.path / GROUP_FILE, group)
 
 
-def read_group_file(path: Path) -> dict[str, Any]:
-    """The document of a group.json, checked."""
+def read_group_file(path: Path) -> Group:
     return read_checked(path, Group, FORMAT, "restore it, or resume each run of the folder alone")
 
 
 def statistics_of(returns: Sequence[float]) -> dict[str, float | int | None]:
-    """Of the runs' final returns; the deviation is the population's, as boards report it, and a
-    single run has none."""
+    """Return statistics of final returns; the deviation is the population's, as boards report it,
+    and None for a single run."""
     if not returns:
         return {"runs": 0, "mean": None, "median": None, "std": None, "worst": None}
     return {
@@ -130,8 +116,8 @@ def statistics_of(returns: Sequence[float]) -> dict[str, float | int | None]:
     }
 
 
-def spoken(seeds: Sequence[int]) -> str:
-    """`0 to 9`, `0, 3 and 5 to 7`: what is neighboring taken together."""
+def seed_ranges(seeds: Sequence[int]) -> str:
+    """Return `0 to 9`, or `0, 3 and 5 to 7`."""
     ranges: list[list[int]] = []
     for seed in seeds:
         if ranges and seed == ranges[-1][-1] + 1:
@@ -140,6 +126,5 @@ def spoken(seeds: Sequence[int]) -> str:
             ranges.append([seed])
     parts: list[str] = []
     for entry in ranges:
-        few = len(entry) < 3
-        parts += map(str, entry) if few else [f"{entry[0]} to {entry[-1]}"]
+        parts += map(str, entry) if len(entry) < 3 else [f"{entry[0]} to {entry[-1]}"]
     return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]

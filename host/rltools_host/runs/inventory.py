@@ -1,5 +1,4 @@
-"""What `rlt runs` does: which runs and groups there are, and how each stands; renames and deletes
-them.
+"""Listing, renaming and deleting of runs and groups, for `rlt runs`.
 
 A folder is a run's or a group's by its run.json or group.json, which must be as our tools write it.
 Of such a folder, the files that our tools write are deleted, and no others; run.json goes last, so
@@ -15,7 +14,8 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+from msgspec import UNSET
 
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.files import disk_error, is_partial
@@ -25,7 +25,7 @@ from rltools_host.runs.group import (
     SCRATCH,
     STORAGE_FILE,
     GroupFolder,
-    spoken,
+    seed_ranges,
     statistics_of,
 )
 from rltools_host.runs.names import (
@@ -74,12 +74,12 @@ class Entry:
 
     @property
     def words(self) -> str:
-        """What it is found by."""
+        """Return the text that a search compares with."""
         kind = "group" if self.is_group else "run"
         texts = (self.name, self.experiment, self.board, self.state, kind)
         return " ".join(texts).casefold()
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             "name": self.name,
             "path": str(self.path),
@@ -100,8 +100,8 @@ class Entry:
 
 
 def entries(folder: Path, with_members: bool = False) -> list[Entry]:
-    """What a folder of runs has, in the order in which it began; `with_members`, each run of a
-    group too."""
+    """Return the entries of a folder of runs, in the order in which they began; `with_members`,
+    each run of a group too."""
     found = []
     for name in run_names(folder, (RUN_FILE, GROUP_FILE)):
         with contextlib.suppress(OSError):  # removed meanwhile
@@ -115,13 +115,13 @@ def entries(folder: Path, with_members: bool = False) -> list[Entry]:
 
 
 def entry_of(path: Path, name: str, of_group: bool) -> Entry:
-    """What is known without its file; OSError where it is gone."""
+    """Return an entry without what its file says; OSError if the folder is gone."""
     began_us = begun_us(path / (GROUP_FILE if of_group else RUN_FILE))
     return Entry(name, path, of_group, began_us, disk_bytes(path), DAMAGED)
 
 
 def of_a_run(entry: Entry) -> Entry:
-    """The same with what its file says."""
+    """Return the entry with what run.json says."""
     try:
         folder = RunFolder.open(entry.path)
         run = folder.content
@@ -142,7 +142,7 @@ def of_a_run(entry: Entry) -> Entry:
 
 
 def of_a_group(entry: Entry, members: Sequence[Entry]) -> Entry:
-    """The same with what its file and its runs say."""
+    """Return the entry with what group.json and the runs say."""
     try:
         group = GroupFolder.open(entry.path)
         content = group.content
@@ -171,7 +171,7 @@ def of_a_group(entry: Entry, members: Sequence[Entry]) -> Entry:
 
 
 def members_of(path: Path, name: str) -> list[Entry]:
-    """The runs of a group that have begun."""
+    """Return the entries of the group's runs that have begun."""
     with contextlib.suppress(RltError):
         folders = [run.folder for run in GroupFolder.open(path).run_names()]
         return [
@@ -183,7 +183,7 @@ def members_of(path: Path, name: str) -> list[Entry]:
 
 
 def disk_bytes(path: Path) -> int:
-    """That a folder and all within take of the disk; links count as links, and are not followed."""
+    """Return the bytes on the disk of a folder and all within; links are not followed."""
     total = 0
     with contextlib.suppress(OSError):
         total += os.lstat(path).st_blocks * BLOCK_BYTES
@@ -198,7 +198,7 @@ def disk_bytes(path: Path) -> int:
 
 
 def seeds_of(entry: Entry) -> str:
-    return spoken(entry.seeds) if entry.seeds else "-"
+    return seed_ranges(entry.seeds) if entry.seeds else "-"
 
 
 OF_GROUP = (REPORT_FILE, CURVES_FILE, STORAGE_FILE, f"{STORAGE_FILE}-journal")
@@ -206,7 +206,7 @@ NAME = re.compile(r"[^\W_][^/\0]{0,199}")
 
 
 def find_named(name: str, runs_directory: Path | None = None) -> Path:
-    """The run or group of a name, not through a link."""
+    """Return the folder of a run or group; UsageError if it is a link."""
     path = find_group(name, runs_directory) or find_run(name, runs_directory)
     if path.is_symlink():
         raise UsageError(f"{path} is a symbolic link: name the folder that it leads to")
@@ -215,8 +215,10 @@ def find_named(name: str, runs_directory: Path | None = None) -> Path:
 
 @contextlib.contextmanager
 def held(paths: Iterable[Path]) -> Iterator[None]:
-    """While no other process may write to these runs and groups; UsageError where one does now.
-    DamagedFileError where a folder is not as our tools write it."""
+    """Lock these runs and groups; UsageError if another process writes to one.
+
+    DamagedFileError: a folder is not as our tools write it.
+    """
     with contextlib.ExitStack() as stack:
         for path in paths:
             for folder in opened(path):
@@ -226,10 +228,10 @@ def held(paths: Iterable[Path]) -> Iterator[None]:
 
 
 def opened(path: Path) -> Iterator[RunFolder | GroupFolder]:
-    """A run; or a group and the runs that it has."""
+    """Open a run, or a group and its runs."""
     if is_run(path):
         run = RunFolder.open(path)
-        if not run.content.experiment or "format" not in run.metadata:
+        if not run.content.experiment or run.content.format is UNSET:
             raise DamagedFileError(
                 f"{run.run_path} does not name format and experiment as a run's does: "
                 "remove that folder by hand"
@@ -243,7 +245,7 @@ def opened(path: Path) -> Iterator[RunFolder | GroupFolder]:
 
 
 def members(group: GroupFolder) -> list[Path]:
-    """Folders of the runs that have begun, none of them through a link."""
+    """Return the folders of the runs that have begun, without links."""
     found = []
     for name in group.run_names():
         path = group.path / name.folder
@@ -257,7 +259,7 @@ def members(group: GroupFolder) -> list[Path]:
 
 
 def rename(path: Path, name: str) -> Path:
-    """Gives a run or a group another name in its folder; returns the path."""
+    """Rename a run or a group within its folder; return the new path."""
     if name == LATEST or NAME.fullmatch(name) is None or not name.isprintable():
         raise UsageError(
             f'"{name}" is not a name for a run: begin with a letter or digit, write no slash, and '
@@ -287,7 +289,7 @@ def rename(path: Path, name: str) -> Path:
 
 
 def delete(path: Path) -> list[Path]:
-    """Deletes a run or a group, which is `held`; returns what stays, as it is not ours."""
+    """Delete a run or a group that is `held`; return the paths that stay, as they are not ours."""
     if is_run(path):
         delete_run(path)
     else:
@@ -319,13 +321,13 @@ def delete_run(path: Path) -> None:
 
 
 def is_of_run(name: str) -> bool:
-    """Whether this is what a file of a run's is called."""
+    """Return True if this is the name of a file that a run writes."""
     is_own = OWN_FILE.fullmatch(name) or RESULT_FILE.fullmatch(name)
     return bool(is_own) or name in SAVED_FILES or is_partial(name)
 
 
 def names_of(path: Path) -> list[str]:
-    """Of a folder, and not of what a link leads to."""
+    """Return the names in a folder; none of a link to one."""
     try:
         return [] if path.is_symlink() else sorted(os.listdir(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -335,8 +337,8 @@ def names_of(path: Path) -> list[str]:
 
 
 def remove_files(path: Path, is_ours: Callable[[str], bool]) -> None:
-    """Removes the files with these names that lie in a folder itself; of a link, the link. A
-    folder that is a link is left alone."""
+    """Remove the files with these names in a folder; of a link, the link itself. A folder that is a
+    link is left alone."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
@@ -358,11 +360,11 @@ def remove_files(path: Path, is_ours: Callable[[str], bool]) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Where nothing is in it."""
+    """Remove the folder if it is empty."""
     with contextlib.suppress(OSError):
         path.rmdir()
 
 
 def left_in(path: Path) -> list[Path]:
-    """What a deletion left, of somebody else."""
+    """Return the paths that a deletion left."""
     return [path / name for name in names_of(path)]

@@ -1,4 +1,4 @@
-"""Names of runs: which there are, which one is meant, what a new one is called.
+"""Names of runs, and the run that a name means.
 
 And the time as names and files say it, always in UTC: what comes later also sorts later. No other
 module asks what time it is on the wall (tests/tree/test_clock.py).
@@ -32,15 +32,15 @@ DATED = re.compile(r"\d{8}-\d{6}-")
 
 
 def result_file(kind: str, name: str, suffix: str = ".json") -> str:
-    """`name` is that of a gate or a board; as a pattern for all of them, *."""
+    """Return the file of a gate's or a board's result; `*` for all of them."""
     return f"{kind}-{name}{suffix}"
 
 
 def find_run(run: str | Path, runs_directory: Path | None = None) -> Path:
-    """Where a run lies; UnknownNameError when there is none.
+    """Return the folder of a run; UnknownNameError if there is none.
 
-    A path, a name under runs/, or `latest`, which is the newest run in the folder before it:
-    `latest` and `runs/latest` are that of runs/, wherever one is.
+    `run` is a path, a name under runs/, or `latest`, the newest run in the folder before it:
+    `latest` and `runs/latest` are that of runs/.
     """
     runs_directory = runs_directory or PROJECT.runs
     path = Path(run)
@@ -61,9 +61,9 @@ def find_run(run: str | Path, runs_directory: Path | None = None) -> Path:
 
 
 def find_group(name: str | Path, runs_directory: Path | None = None) -> Path | None:
-    """Where a group of this name lies; None where the name is a run's or nothing's.
+    """Return the folder of a group; None if the name is a run's, or unknown.
 
-    `latest` is a group where the newest of runs and groups is one.
+    `latest` is a group if the newest of runs and groups is one.
     """
     runs_directory = runs_directory or PROJECT.runs
     path = Path(name)
@@ -92,14 +92,14 @@ def is_group(path: Path) -> bool:
 
 
 def example_of(group: Path) -> str:
-    """A clause with a run of the group."""
+    """Return a clause with a run of the group."""
     for found in sorted(group.rglob(RUN_FILE)):
         return f", such as {shlex.quote(str(found.parent))}"
     return ""
 
 
 def run_names(folder: Path, files: Sequence[str] = (RUN_FILE,)) -> list[str]:
-    """The runs in a folder, each once, in the order in which they began."""
+    """Return the names of the runs in a folder, in the order in which they began."""
     found = []
     for path in (found for file in files for found in folder.glob(f"*/{file}")):
         with contextlib.suppress(OSError):  # removed meanwhile
@@ -109,10 +109,10 @@ def run_names(folder: Path, files: Sequence[str] = (RUN_FILE,)) -> list[str]:
 
 
 def begun_us(path: Path) -> int:
-    """When the run or group of this file began, in microseconds since 1970.
+    """Return when the run or group of this file began, in microseconds since 1970.
 
-    Earlier tools wrote whole seconds, and named the folder in local time, which counts where the
-    file states nothing; where the name has none either, when it was written.
+    Earlier tools wrote whole seconds, and named the folder in local time, which counts if the file
+    states nothing; without either, the time of the file counts.
     """
     try:
         document = parse_json(read_limited(path, MOST_JSON_BYTES))
@@ -130,37 +130,37 @@ def begun_us(path: Path) -> int:
     return path.stat().st_mtime_ns // 1000
 
 
-def beginning_now(path: Path) -> dict[str, int]:
-    """What run.json or group.json says of when it begins: later than all beside it, also where the
-    clock was set back."""
+def begun_us_now(path: Path) -> int:
+    """Return the time in microseconds, later than the beginning of every run and group beside this
+    one, also if the clock was set back."""
     last = -1
     for file in (RUN_FILE, GROUP_FILE):
         for other in path.parent.glob(f"*/{file}"):
             with contextlib.suppress(OSError):
                 last = max(last, begun_us(other))
-    return {BEGUN: min(max(now_us(), last + 1), LAST_US)}
+    return min(max(now_us(), last + 1), LAST_US)
 
 
 def in_numbers(name: str) -> list[tuple[int, str]]:
-    """A key by which `run-2` comes before `run-10`."""
+    """Return a sort key by which `run-2` comes before `run-10`."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in NUMBER.split(name)]
 
 
 def require_empty(path: Path) -> None:
-    """UsageError unless a new run may be written to `path`: nothing, or an empty folder."""
+    """Raise UsageError unless `path` does not exist or is an empty folder."""
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is not a folder: choose another with --out")
     if path.is_dir() and any(path.iterdir()):
-        go_on = (
-            f", or go on with --resume {shlex.quote(str(path))}"
+        remedy = (
+            f", or resume the run with --resume {shlex.quote(str(path))}"
             if is_run(path) or is_group(path)
             else ""
         )
-        raise UsageError(f"{path} is not empty: choose another folder with --out{go_on}")
+        raise UsageError(f"{path} is not empty: choose another folder with --out{remedy}")
 
 
 def make_empty(path: Path) -> None:
-    """Makes the folder; UsageError where it is not empty, DiskError where it cannot be made."""
+    """Create the folder; UsageError if it is not empty, DiskError if it cannot be created."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -171,7 +171,7 @@ def make_empty(path: Path) -> None:
 
 
 def new_run_path(name: str, runs_directory: Path | None = None) -> Path:
-    """Makes the folder `runs/<name>`, or `runs/<name>-2` and so on when that is taken."""
+    """Create the folder `runs/<name>`, or `runs/<name>-2` and so on if it exists."""
     runs_directory = runs_directory or PROJECT.runs
     path = runs_directory / name
     number = 2
@@ -193,33 +193,33 @@ LAST_US = 2**53 - 1  # in 2255; every reader of JSON has it exactly
 
 
 def timestamp(precision: str = "seconds") -> str:
-    """`2026-11-23T17:05:00+00:00`."""
+    """Return `2026-11-23T17:05:00+00:00`."""
     return datetime.now(UTC).isoformat(timespec=precision)
 
 
 def date() -> str:
-    """`2026-11-23`."""
+    """Return `2026-11-23`."""
     return datetime.now(UTC).date().isoformat()
 
 
 def folder_date() -> str:
-    """`20261123-170500`, with which the name of a run's folder begins."""
+    """Return `20261123-170500`, with which the name of a run's folder begins."""
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
 def minute(moment_us: int) -> str:
-    """`2026-11-23 17:05`, of microseconds since 1970."""
+    """Return `2026-11-23 17:05`, for microseconds since 1970."""
     return f"{datetime.fromtimestamp(moment_us / 1_000_000, UTC):%Y-%m-%d %H:%M}"
 
 
 def now_us() -> int:
-    """Microseconds since 1970."""
+    """Return microseconds since 1970."""
     return time.time_ns() // 1000
 
 
 def microseconds_of(stamp: str) -> int:
-    """Of a `timestamp`, since 1970; without an offset it is taken for UTC. ValueError if it is
-    none."""
+    """Return the microseconds since 1970 of a `timestamp`, which is UTC if it has no offset;
+    ValueError if it is none."""
     moment = datetime.fromisoformat(stamp)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -227,8 +227,8 @@ def microseconds_of(stamp: str) -> int:
 
 
 def microseconds_of_local(stamp: str) -> int:
-    """Of a `folder_date` as runs had it earlier, by the local time of where they began, which is
-    taken for that of here. ValueError if it is none."""
+    """Return the microseconds since 1970 of a `folder_date` of earlier tools, in the local time of
+    this machine; ValueError if it is none."""
     try:
         return int(datetime.strptime(stamp, "%Y%m%d-%H%M%S").timestamp() * 1_000_000)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Where a run comes from: revision of the sources, versions of packages, machine; and the sources
+"""The origin of a run: revision of the sources, versions of packages, machine; and the sources
 that firmware is compiled from, as an archive for its folder.
 
 Unpacked, CMake and PlatformIO build from the archive what they build here. It is a tar file whose
@@ -47,9 +47,10 @@ class Sources(NamedTuple):
 
 
 def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sources:
-    """What experiments, core and firmware are compiled from, as it is now, with these headers."""
+    """Return the archive of the sources of experiments, core and firmware, as they are now, with
+    these headers."""
     project, tree = tree or PROJECT.root, tree or TREE.root
-    files = places_of_sources(tree, project)
+    files = paths_of_sources(tree, project)
     files.update({name: project / name for name in generated})
     content = b"".join(entry_of(files[name], name) for name in sorted(files)) + bytes(2 * BLOCK)
     compressor = zlib.compressobj(FASTEST, zlib.DEFLATED, GZIP)
@@ -58,13 +59,14 @@ def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sou
 
 
 def last_change_s() -> float:
-    """When the youngest of all sources was written, the project's too."""
-    places = places_of_sources(TREE.root, PROJECT.root).values()
-    return max(path.stat().st_mtime for path in places)
+    """Return the time of the newest source, of the tree or the project."""
+    paths = paths_of_sources(TREE.root, PROJECT.root).values()
+    return max(path.stat().st_mtime for path in paths)
 
 
-def places_of_sources(tree: Path, project: Path) -> dict[str, Path]:
-    """A project's files are among the tree's, in the place of those of the same name."""
+def paths_of_sources(tree: Path, project: Path) -> dict[str, Path]:
+    """Return the path of each source by its name in the archive; a project's files replace those of
+    the same name."""
     files = {name: place_of(tree, name) for name in source_files(tree)}
     if project != tree:
         own = (MARKER, *files_in(project, OWN_FOLDERS))
@@ -73,7 +75,7 @@ def places_of_sources(tree: Path, project: Path) -> dict[str, Path]:
 
 
 def source_files(tree: Path) -> list[str]:
-    """Relative to the tree, in order."""
+    """Return the paths of the tree's sources, relative to it, in order."""
     names = [name for name in FILES if place_of(tree, name).is_file()]
     return sorted([*names, *files_in(tree, (*FOLDERS, *OWN_FOLDERS))])
 
@@ -87,9 +89,9 @@ def files_in(root: Path, folders: Sequence[str]) -> list[str]:
     return [name for folder in present for name in files_below(str(place_of(root, folder)), folder)]
 
 
-def files_below(place: str, folder: str) -> Iterator[str]:
-    """The folder lies at that place."""
-    with os.scandir(place) as entries:
+def files_below(path: str, folder: str) -> Iterator[str]:
+    """Return the paths of all files in a folder."""
+    with os.scandir(path) as entries:
         for entry in entries:
             if entry.name.startswith(".") or entry.name == "__pycache__":
                 continue
@@ -100,23 +102,24 @@ def files_below(place: str, folder: str) -> Iterator[str]:
 
 
 def entry_of(path: Path, name: str) -> bytes:
-    """A script that the build runs can be executed in the archive, too."""
+    """Return the entry of a file; a script that the build runs can be executed in the archive,
+    too."""
     return tar_entry(name, path.read_bytes(), EXECUTABLE if os.access(path, os.X_OK) else PLAIN)
 
 
 def tar_entry(name: str, data: bytes, mode: int = PLAIN) -> bytes:
-    """A file of nobody and no time, in the format ustar (POSIX.1-1988)."""
+    """Return the entry of a file without owner and time, in the format ustar (POSIX.1-1988)."""
     folder, _, last = name.rpartition("/")
-    place = (last, folder) if len(name.encode()) > 100 else (name, "")
+    parts = (last, folder) if len(name.encode()) > 100 else (name, "")
     fields = (
-        place[0].encode().ljust(100, b"\0"),
+        parts[0].encode().ljust(100, b"\0"),
         f"{mode:07o}\0".encode() + 2 * b"0000000\0",
         f"{len(data):011o}\0".encode(),
         b"00000000000\0",
-        b" " * 8,  # in place of the checksum
+        b" " * 8,  # instead of the checksum
         b"0".ljust(101, b"\0"),
         b"ustar\00000".ljust(88, b"\0"),
-        place[1].encode().ljust(155, b"\0"),
+        parts[1].encode().ljust(155, b"\0"),
     )
     header = b"".join(fields).ljust(BLOCK, b"\0")
     checksum = f"{sum(header):06o}\0 ".encode()
@@ -124,17 +127,11 @@ def tar_entry(name: str, data: bytes, mode: int = PLAIN) -> bytes:
 
 
 class Revision(TypedDict):
-    """Of the tree, and whether it was changed since; null outside of git, also where a repository
-    around an installed tree is another's."""
+    """The revision of the tree, and True if it was changed since; None outside of git, also if a
+    repository around an installed tree is another's."""
 
     git_revision: str | None
     git_dirty: bool | None
-
-
-class Machine(TypedDict):
-    platform: str
-    machine: str
-    processors: int | None
 
 
 def git_revision() -> Revision:
@@ -160,12 +157,12 @@ def git_revision() -> Revision:
 
 
 def version() -> str:
-    """Of these tools: of the package, and of the tree where it has one."""
+    """Return the version of the package, and the revision of the tree if it has one."""
     revision = git_revision()["git_revision"]
     return f"{rltools_host.__version__}{f' {revision}' if revision else ''}"
 
 
-def machine() -> Machine:
+def machine() -> dict[str, str | int | None]:
     return {
         "platform": platform.platform(),
         "machine": platform.machine(),
@@ -184,5 +181,5 @@ def package_versions() -> dict[str, str]:
 
 
 def checkpoint_versions(run: Run) -> dict[str, str]:
-    """What the checkpoint says of its origin."""
+    """Return the versions that a checkpoint states."""
     return run.versions | ({"git_revision": run.git_revision} if run.git_revision else {})

@@ -42,8 +42,8 @@ HASH_DIGITS = 12  # of the state's hash, in the folder's name
 
 
 class SavesOnTheWay:
-    """When a run that trains is saved: after evaluations, as often as that takes a small part of
-    its time, and by time. So a fault costs no more than what came after an evaluation."""
+    """The times at which a run in training is saved: after evaluations, as often as that takes a
+    small part of its time, and by time. So a fault costs what came after an evaluation at most."""
 
     def __init__(self) -> None:
         self._at_s = 0.0  # of the last one, by the time in training
@@ -54,7 +54,7 @@ class SavesOnTheWay:
         self._is_evaluated = True
 
     def saved(self, at_s: float, cost_s: float) -> None:
-        """`at_s` by the time in training, which took `cost_s` besides."""
+        """Note a save `at_s` of the time in training, which took `cost_s` besides."""
         self._at_s, self._cost_s, self._is_evaluated = at_s, cost_s, False
 
     def is_due(self, now_s: float, every_s: float) -> bool:
@@ -63,8 +63,8 @@ class SavesOnTheWay:
 
 
 def reserve_save(run: Path, counts: Mapping[str, int]) -> None:
-    """Takes the place of the next save on the disk, so many bytes for each file: a disk that fills
-    while a board trains takes its state even so. OSError where there is no place."""
+    """Reserve space on the disk for the next save, so many bytes for each file, so that a disk that
+    fills during training still takes it. OSError: there is no space."""
     partial = partial_path(run / RESERVE)
     try:
         partial.mkdir(exist_ok=True)
@@ -80,7 +80,8 @@ def release_reserve(run: Path) -> None:
 
 
 def write_save(run: Path, step: int, state_sha256: str, files: Mapping[str, bytes]) -> str:
-    """Writes a save; returns its folder's name, for run.json. If that fails, there is none."""
+    """Write a save, and return the name of its folder for run.json. If that fails, there is
+    none."""
     path = free_path(run, f"save-{step}-{state_sha256[:HASH_DIGITS]}")
     partial = partial_path(run / RESERVE)
     try:
@@ -89,7 +90,7 @@ def write_save(run: Path, step: int, state_sha256: str, files: Mapping[str, byte
             for name, data in files.items():
                 write_durably(partial / name, data)
             for name in SAVED_FILES:
-                if name not in files:  # its place was reserved
+                if name not in files:  # its space was reserved
                     (partial / name).unlink(missing_ok=True)
             synchronize_folder(partial)
             os.rename(partial, path)
@@ -103,7 +104,8 @@ def write_save(run: Path, step: int, state_sha256: str, files: Mapping[str, byte
 
 
 def free_path(run: Path, name: str) -> Path:
-    """`name`, or `name-2` and so on: the same state may be saved again, to complete a save."""
+    """Return the path of `name`, or `name-2` and so on: the same state may be saved again, to
+    complete a save."""
     path, number = run / name, 2
     while path.exists():
         path, number = run / f"{name}-{number}", number + 1
@@ -111,14 +113,14 @@ def free_path(run: Path, name: str) -> Path:
 
 
 def remove_others(run: Path, name: str) -> None:
-    """Removes earlier saves; what cannot be removed stays, and does no harm."""
+    """Remove earlier saves; one that cannot be removed stays, and does no harm."""
     for other in saves_in(run):
         if other != name:
             remove_save(run / other)
 
 
 def remove_partials(run: Path) -> None:
-    """Removes what a write left that was killed."""
+    """Remove the files of a write that was killed."""
     for name in names_in(run):
         if is_partial(name):
             remove_save(run / name)
@@ -143,7 +145,7 @@ def holds_save(run: Path) -> bool:
 
 
 def remove_save(path: Path) -> None:
-    """Removes what was written of a save; its folder stays where somebody's own files are in it."""
+    """Remove the files of a save; its folder stays if others' files are in it."""
     remove_files(path)
     with contextlib.suppress(OSError):
         path.rmdir()
@@ -156,8 +158,10 @@ def remove_files(path: Path) -> None:
 
 
 def saves_to_resume(path: Path, run: Run) -> list[Path]:
-    """Folders of checkpoints, best first: whole saves that run.json does not name yet, as their
-    process was killed just before, then the one that it names. Where that one is gone, any other.
+    """Return the folders of checkpoints, best first.
+
+    First are whole saves that run.json does not name, as their process was killed just before; then
+    the one that it names; if that one is gone, any other.
     """
     committed = path / (run.save or "")
     is_there, step = (committed / CHECKPOINT_FILE).is_file(), step_of(committed)
@@ -193,24 +197,24 @@ STEP_PLACE, STATE_PLACE = 11, 15  # among the header's fields
 
 
 def image_crc32(data: bytes) -> int:
-    """CRC-32 of all bytes but the four that hold it."""
+    """Return the CRC-32 of all bytes but the four that hold it."""
     return zlib.crc32(data[CRC32_PLACE.stop :], zlib.crc32(data[: CRC32_PLACE.start]))
 
 
 def header_bytes(version: int) -> int:
-    """Of the header and what lies behind it."""
+    """Return the size of the header; the data follows it."""
     return HEADER.size + (RECURRENCE.size if version == RECURRENT_VERSION else 0)
 
 
 def state_of_policy(data: bytes) -> str | None:
-    """SHA-256 of the training state that the image states; None where it is damaged."""
+    """Return the SHA-256 of the training state that the image states; None if it is damaged."""
     fields = _fields(data)
     state: bytes | None = None if fields is None else fields[STATE_PLACE]
     return None if state is None else state.hex()
 
 
 def step_of_policy(data: bytes) -> int | None:
-    """The step of training that the image states; None where it is damaged."""
+    """Return the step of training that the image states; None if it is damaged."""
     fields = _fields(data)
     return None if fields is None else int(fields[STEP_PLACE])
 

@@ -32,10 +32,11 @@ LONGEST_REASON = 200
 
 
 class TensorBoardLog:
-    """Appends scalars to a new event file of a folder."""
+    """A new event file of a folder, to which scalars are appended."""
 
     def __init__(self, folder: Path, first_step: int | None = None) -> None:
-        """With `first_step`, TensorBoard drops what earlier files hold from that step on."""
+        """Open a log; with `first_step`, TensorBoard drops the events of earlier files from that
+        step on."""
         name = f"events.out.tfevents.{time.time():.6f}.{socket.gethostname()}.{os.getpid()}"
         self.path = folder / name
         try:
@@ -49,7 +50,7 @@ class TensorBoardLog:
         self.flush()
 
     def add(self, step: int, values: Mapping[str, float], wall_time: float | None = None) -> None:
-        """Scalars of a step; those that are not finite are left out."""
+        """Add the scalars of a step; those that are not finite are left out."""
         summary = b"".join(
             _bytes_field(1, _bytes_field(1, name.encode()) + struct.pack("<Bf", 0x15, value))
             for name, value in values.items()
@@ -59,7 +60,8 @@ class TensorBoardLog:
             self._pending.append(_record(_event(step, _bytes_field(5, summary), wall_time)))
 
     def add_hyperparameters(self, values: Mapping[str, float | int | str]) -> None:
-        """For the table HPARAMS: the session_start_info of TensorBoard's plugin hparams."""
+        """Add the run to the table HPARAMS: the session_start_info of TensorBoard's plugin
+        hparams."""
         entries = b"".join(
             _bytes_field(
                 1,
@@ -82,7 +84,7 @@ class TensorBoardLog:
         self._pending.append(_record(_event(0, _bytes_field(5, summary))))
 
     def flush(self) -> None:
-        """Writes what was added, as whole records."""
+        """Write what was added, as whole records."""
         if not self._pending:
             return
         rest = memoryview(b"".join(self._pending))
@@ -137,18 +139,18 @@ def _masked_crc(data: bytes) -> bytes:
 
 
 def name_of(folder: Path) -> str:
-    """`first`, or `td3-seeds/s0` of a group."""
+    """Return `first`, or `td3-seeds/s0` for a run of a group."""
     if folder.is_relative_to(PROJECT.runs):
         return str(folder.relative_to(PROJECT.runs))
     return folder.name
 
 
 class WandbLog:
-    """A run of the service for a run here; one that goes on, goes on there."""
+    """A run of the service for a run here; a resumed run resumes it."""
 
     def __init__(self, project: str, folder: Path, begun: str, config: Mapping[str, Any]) -> None:
-        """`begun` tells a run from an earlier one of the same folder; `config` has the
-        hyperparameters. RltError where the service takes no run."""
+        """Start a run of the service. `begun` tells it from an earlier run of the same folder;
+        `config` has the hyperparameters. RltError: the service takes no run."""
         self._run: Any = None
         self._folder = folder
         self._failed = ""
@@ -174,8 +176,8 @@ class WandbLog:
             ) from None
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
-        """Scalars of a step; those that are not finite are left out. What the service does not
-        take is lost there, and the run here goes on."""
+        """Add the scalars of a step; those that are not finite are left out. What the service does
+        not take is lost there, and training continues."""
         known = {name: value for name, value in values.items() if math.isfinite(value)}
         if known and not self._failed:
             try:
@@ -184,7 +186,7 @@ class WandbLog:
                 self._failed = str(error) or type(error).__name__
 
     def flush(self) -> None:
-        """It sends by itself."""
+        """Leave sending to the service."""
 
     def close(self) -> None:
         if self._run is not None:

@@ -1,14 +1,13 @@
-"""A task of Gymnasium's, as run.json and group.json hold it: where its environment comes from, what
-is observed and done there, what learns it."""
+"""A task of Gymnasium's, as run.json and group.json have it: environment, observations, actions and
+algorithm."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from rltools_host.build.catalog import algorithms, listed
@@ -36,19 +35,19 @@ from rltools_host.documents import (
 )
 
 PREFIX = "gym:"  # of a task's name on the command line
-MOST_ELEMENTS = 4096  # of an observation or an action
-MOST_LAYERS, WIDEST_LAYER = 8, 4096
-MOST_ENVIRONMENTS = 1024
+MAX_ELEMENTS = 4096  # of an observation or an action
+MAX_LAYERS, WIDEST_LAYER = 8, 4096
+MAX_ENVIRONMENTS = 1024
 LONGEST_SOURCE = 4500  # of a task: Linux's longest path, and a name
 
 TaskExperiment = Annotated[str, Meta(pattern=r"^gym(-[a-z0-9]+)+\Z", max_length=LONGEST_TEXT)]
 Size = Annotated[int, Meta(ge=1, le=10**7)]
 Width = Annotated[int, Meta(ge=1, le=WIDEST_LAYER)]
-Elements = Annotated[int, Meta(ge=1, le=MOST_ELEMENTS)]
-Channels = Annotated[tuple[Channel, ...], Meta(min_length=1, max_length=MOST_ELEMENTS)]
+Elements = Annotated[int, Meta(ge=1, le=MAX_ELEMENTS)]
+Channels = Annotated[tuple[Channel, ...], Meta(min_length=1, max_length=MAX_ELEMENTS)]
 
 
-# Where a task's step_interval_us is from.
+# The source of a task's step_interval_us.
 IntervalSource = Literal["", "channels", "dt", "render_fps", "default"]
 INTERVAL_SOURCES: dict[IntervalSource, str] = {  # where nobody states it
     "": "which nobody is known to have stated",
@@ -59,16 +58,16 @@ INTERVAL_SOURCES: dict[IntervalSource, str] = {  # where nobody states it
 
 
 class Sizes(Struct, frozen=True):
-    """What is compiled in, beside the networks; environments: how many are stepped at once."""
+    """Sizes that are compiled in, beside the networks; `environments` are stepped at once."""
 
-    environments: Annotated[int, Meta(ge=1, le=MOST_ENVIRONMENTS)]
+    environments: Annotated[int, Meta(ge=1, le=MAX_ENVIRONMENTS)]
     batch_size: Size
     buffer_size: Size
     n_steps: Size
 
 
 class Task(Struct, frozen=True, omit_defaults=True):
-    """Complete: what is compiled follows from it alone. Its channels are its shapes' elements."""
+    """A complete task: all that is compiled follows from it. Channels are its shapes' elements."""
 
     source: Annotated[  # gym:ID; or the name of a function that the user's own program has
         str, Meta(pattern=PRINTABLE + r"*\Z", max_length=LONGEST_SOURCE)
@@ -76,7 +75,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
     environment: str  # name in policy images
     experiment: TaskExperiment
     algorithm: str
-    hidden: Annotated[tuple[Width, ...], Meta(min_length=1, max_length=MOST_LAYERS)]
+    hidden: Annotated[tuple[Width, ...], Meta(min_length=1, max_length=MAX_LAYERS)]
     sizes: Sizes
     episode_steps: Annotated[int, Meta(ge=1, le=2**31 - 1)]
     step_interval_us: Annotated[int, Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
@@ -86,7 +85,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
     actions: Channels
     solved_return: End | None
     picture: tuple[Shape, ...] = ()
-    # Whether the environment gives info["action_mask"]: the last observations are that then.
+    # True if the environment returns info["action_mask"], which are the last observations then.
     has_masks: bool = False
     # What a board does where something is wrong, of each action, null where nobody states it; empty
     # where nobody states any.
@@ -122,12 +121,12 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
     @property
     def mask_count(self) -> int:
-        """How many of the observations are masks: one for each choice, or none."""
+        """Return how many observations are masks: one for each choice, or none."""
         return sum(len(action.choices) for action in self.actions) if self.has_masks else 0
 
     @property
     def safe_values(self) -> tuple[float, ...]:
-        """What is done of each action where something is wrong, stated or assumed."""
+        """Return the safe value of each action, stated or assumed."""
         stated = self.safe_action or (None,) * len(self.actions)
         return tuple(
             usual_safe_value(channel) if value is None else float(value)
@@ -136,27 +135,27 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
     @property
     def own_observations(self) -> Channels:
-        """Those of the environment's space, before the masks."""
+        """Return the observations of the environment's space, without the masks."""
         return self.observations[: len(self.observations) - self.mask_count]
 
     @property
     def states_interval(self) -> bool:
-        """Return whether somebody said how long a step takes."""
+        """Return True if somebody stated the length of a step."""
         return self.step_interval_from == "channels"
 
     @property
     def is_named(self) -> bool:
-        """Whether Gymnasium, or a file, makes its environment by name."""
+        """Return True if Gymnasium, or a file, makes the environment by name."""
         return self.source.startswith(PREFIX)
 
     @property
     def contract(self) -> str:
-        """Of the boards on which its policies act, whatever learnt them: gym-servo."""
+        """Return the name of the contract of boards that run its policies: gym-servo."""
         return short(f"gym-{slug(self.environment)}", LONGEST_NAME)
 
     @property
     def has_channels(self) -> bool:
-        """Whether a table named some of its channels."""
+        """Return True if a table named some of the channels."""
         groups = (("observation", self.own_observations), ("action", self.actions))
         return any(
             channel.name != f"{group}_{index}" or not has_plain_unit(channel)
@@ -166,7 +165,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
     @property
     def words(self) -> list[str]:
-        """What names it to `rlt train`, but for its channels."""
+        """Return the arguments of `rlt train` for this task, without its channels."""
         return [
             self.source,
             *("--algorithm", self.algorithm, "--hidden", ",".join(map(str, self.hidden))),
@@ -174,14 +173,9 @@ class Task(Struct, frozen=True, omit_defaults=True):
             *("--episode-steps", str(self.episode_steps)),
         ]
 
-    def document(self) -> dict[str, Any]:
-        """What run.json says of it."""
-        document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        return document
-
 
 def has_plain_unit(channel: Channel) -> bool:
-    """Whether no table gave a unit, or the names of choices, which are their numbers then."""
+    """Return True if no table gave a unit, or names of choices other than their numbers."""
     names = channel.choices
     if not names or not names[0].lstrip("-").isdigit():
         return channel.unit == "1"
@@ -189,12 +183,12 @@ def has_plain_unit(channel: Channel) -> bool:
 
 
 def slug(text: str) -> str:
-    """In lower case, words joined by hyphens, each beginning with a letter or a digit."""
+    """Return the text in lower case, its words joined by hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def short(text: str, length: int) -> str:
-    """The text, or its beginning and a hash where it is longer."""
+    """Return the text, or its beginning and a hash if it is longer."""
     if len(text) <= length:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
@@ -202,7 +196,7 @@ def short(text: str, length: int) -> str:
 
 
 def check_channel(name: str, channel: Channel) -> None:
-    """Its texts go into headers and pages, and its ends into divisions."""
+    """Raise Unfit unless texts and ranges of a channel may go into headers, pages and divisions."""
     texts = [("name", channel.name, LONGEST_CHANNEL_NAME)]
     if name.startswith("action") and channel.choices:
         texts += [("unit", choice, LONGEST_CHANNEL_NAME) for choice in channel.choices]

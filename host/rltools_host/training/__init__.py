@@ -1,1 +1,1 @@
-"""Plans a training run and carries it out."""
+"""Training runs: request, plan and session; groups, studies and tunings."""

@@ -1,6 +1,5 @@
-"""The board of a plan: its program, the link to it, and its training state, sent and fetched; and
-what run.json says of a run: where it comes from, its state, and the best
-policy by its evaluations, which the board keeps, or rests for, and which each save has."""
+"""The board of a plan: its program, its link, its training state and its best policy; and what
+run.json says of them."""
 
 from __future__ import annotations
 
@@ -9,9 +8,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 
 from rltools_host.boards.board_link import open_board_link
 from rltools_host.boards.file_parts import Keeping
@@ -25,6 +24,7 @@ from rltools_host.boards.messages import Evaluation, Identity, Progress, Result
 from rltools_host.boards.session import BoardSession
 from rltools_host.boards.transport import Link
 from rltools_host.build import experiments, firmware
+from rltools_host.documents import typed
 from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
@@ -38,6 +38,7 @@ from rltools_host.runs.checkpoint import (
     parse_image,
     to_safetensors,
 )
+from rltools_host.runs.contents import Best, Memory, Row, Run, Session, StatedIdentity
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import timestamp
 from rltools_host.runs.provenance import git_revision, machine, package_versions, read_sources
@@ -57,13 +58,14 @@ INCLUDE_BESIDE = re.compile(r'^#include "(\.\./[^"]+)"', re.MULTILINE)
 
 
 def build_program(plan: Plan) -> None:
-    """The sources are read first: what is written while the compiler runs is not in the program.
+    """Build the program of a plan, and read the sources that it is built from.
 
-    Nor is what was written while the experiment's description was compiled in a program that was
-    built beside it: Ninja goes by when a command began, and builds it again.
+    The sources are read first: what is written while the compiler runs is not in the program. Nor
+    is what was written while the experiment's description was compiled: Ninja goes by when a
+    command began, and builds the program again.
 
     A board that is flashed, or that is behind --port, has its program already. Its sources are
-    taken to be those of now: what describes the experiment here has its fingerprint.
+    taken to be those of now, as the experiment's description here has its fingerprint.
     """
     name = plan.subject
     plan.sources = read_sources(generated=generated_headers(name))
@@ -72,7 +74,8 @@ def build_program(plan: Plan) -> None:
 
 
 def generated_headers(subject: str) -> list[str]:
-    """Of a task of Gymnasium's: its experiment and its contract, relative to the project."""
+    """Return the headers of a task of Gymnasium's, its experiment and its contract, relative to the
+    project."""
     if not experiments.is_generated(subject):
         return []
     header = experiments.generated_header(subject)
@@ -82,12 +85,17 @@ def generated_headers(subject: str) -> list[str]:
 
 
 def open_board(plan: Plan) -> Link:
-    """A link to the given port, a new process or emulator, or the board that is connected."""
+    """Open a link to the given port, to a new process or emulator, or to the connected board."""
     flash = command_line("flash", plan.board.name, plan.description.name)
     remedy = f"plug it in and `{flash}`, or train on this machine with --board {DEFAULT_BOARD}"
     socket = plan.server.address if plan.server is not None else None
     return open_board_link(
-        plan.board, plan.port, plan.program, remedy, threads=plan.threads, environments=socket
+        plan.board,
+        plan.request.port,
+        plan.program,
+        remedy,
+        threads=plan.request.threads,
+        environments=socket,
     )
 
 
@@ -96,7 +104,7 @@ Transfer = Callable[[str], Callable[[int, int], None]]  # what is on its way -> 
 
 @dataclass(frozen=True)
 class FetchedState:
-    """What a board at rest has, in the form in which a run keeps it."""
+    """The training state of a board at rest, as the files of a save."""
 
     step: int
     state_sha256: str
@@ -108,7 +116,8 @@ class FetchedState:
 
 
 def put_on_board(session: BoardSession, checkpoint: Checkpoint, transfer: Transfer) -> None:
-    """Puts the checkpoint on the board, which must then state its hash."""
+    """Send the checkpoint to the board; raise VerificationError unless it then states the same
+    hash."""
     image = build_image(checkpoint.fingerprint, checkpoint.step, checkpoint.payload)
     session.training.upload_checkpoint(image, transfer("sending the checkpoint"))
     stated = session.training.result()
@@ -128,9 +137,8 @@ def fetch(
     transfer: Transfer,
     keeping: Keeping | None = None,
 ) -> FetchedState:
-    """Checkpoint and policy of the result, both of its state; parts of them are kept until the save
-    is whole."""
-    # A replay buffer that somebody chose to be large is, on this machine.
+    """Fetch the checkpoint and the policy of the result's state; `keeping` keeps their parts until
+    the save is whole."""
     max_bytes = IMAGE_HEADER.size + plan.description.bytes_of["state"]
     image = session.files.download(
         CHECKPOINT_PATH,
@@ -173,7 +181,7 @@ def fetch_policy(
     progress: Progress | None = None,
     keeping: Keeping | None = None,
 ) -> bytes:
-    """The policy of the result's state."""
+    """Fetch the policy of the result's state."""
     policy = session.files.download(POLICY_PATH, progress, keeping=keeping)
     if state_of_policy(policy) != result.state_sha256:
         raise VerificationError(
@@ -183,50 +191,52 @@ def fetch_policy(
     return policy
 
 
-def metadata_at_start(
-    plan: Plan, identity: Identity, port: str, sources: str, earlier: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What is known before training begins; `earlier` is what run.json says already."""
-    this_session = {
-        "started": timestamp(),
-        "board": plan.board.name,
-        "port": port,
-        "first_step": plan.first_step,
-        "revision": identity.revision,
-        "sources": sources,
-        **({"threads": plan.threads} if plan.threads is not None else {}),
-        **({"changed": plan.changed} if plan.changed else {}),
-    }
+def run_at_start(plan: Plan, identity: Identity, port: str, sources: str, earlier: Run) -> Run:
+    """Return what is known before training begins, added to the `earlier` content of run.json."""
+    session = Session(
+        started=timestamp(),
+        board=plan.board.name,
+        port=port,
+        first_step=plan.first_step,
+        revision=identity.revision,
+        sources=sources,
+        threads=plan.request.threads,
+        changed=dict(plan.changed),
+    )
     description = plan.description
-    return {
-        **earlier,
-        "experiment": description.name,
-        "algorithm": description.algorithm,
-        "environment": description.environment["name"],
-        "contract": description.contract,
-        "fingerprint": f"{description.fingerprint:08x}",
-        "learning": dict(description.learning),
-        "board": plan.board.name,
-        "seed": plan.seed,
-        "steps": plan.steps,
-        "hyperparameters": plan.hyperparameters,
+    return structs.replace(
+        earlier,
+        experiment=description.name,
+        algorithm=description.algorithm,
+        environment=str(description.environment["name"]),
+        contract=description.contract,
+        fingerprint=f"{description.fingerprint:08x}",
+        learning=dict(description.learning),
+        board=plan.board.name,
+        seed=plan.seed,
+        steps=plan.steps,
+        hyperparameters=plan.hyperparameters,
         **git_revision(),
-        "identity": asdict(identity),
-        "host": machine(),
-        "versions": package_versions(),
-        "memory": firmware.memory_usage(plan.board, plan.program) if plan.program else [],
-        "sessions": [*(earlier.get("sessions") or []), this_session],
-        "safe_action": list(description.environment.get("safe_action", [])),
-        **({"gymnasium": plan.server.task.document()} if plan.server is not None else {}),
-        **({"fitted": to_builtins(plan.fitted)} if plan.fitted is not None else {}),
-        "state": "starting",
-    }
+        identity=typed(asdict(identity), StatedIdentity),
+        host={**machine()},
+        versions=package_versions(),
+        memory=typed(memory_of(plan), list[Memory]),
+        sessions=[*earlier.sessions, session],
+        safe_action=list(description.environment.get("safe_action", [])),
+        gymnasium=earlier.gymnasium if plan.server is None else plan.server.task,
+        fitted=plan.request.fitted or earlier.fitted,
+        state="starting",
+    )
+
+
+def memory_of(plan: Plan) -> list[firmware.MemoryUsage]:
+    return firmware.memory_usage(plan.board, plan.program) if plan.program else []
 
 
 def view_of(
     plan: Plan, folder: RunFolder, clock: Callable[[], float], metric_names: Sequence[str]
 ) -> TrainingView:
-    """What a screen shows, with what is known of the run already."""
+    """Return the view of a screen, with what is known of the run already."""
     names = plan.description.name, plan.board.name
     view = TrainingView(
         *names, plan.seed, plan.steps, folder.path, plan.first_step, clock, metric_names
@@ -237,44 +247,76 @@ def view_of(
     return view
 
 
-def changes_of_state(
-    metadata: Mapping[str, Any],
+def run_in_state(
+    run: Run,
     state: str,
     step: int,
     train_s: float,
     evaluation: Evaluation | None,
-    session: Mapping[str, Any],
-) -> dict[str, Any]:
-    """What changes with the state of training; `session` is what the present one adds.
+    session: Session,
+) -> Run:
+    """Return run.json for this state of training; `session` replaces its present session.
 
-    train_s is the time in training, evaluation_s what evaluations took of it, and steps_per_s
-    leaves them out.
+    train_s is the time in training, evaluation_s the part of it in evaluations, and steps_per_s
+    leaves that part out.
     """
-    sessions = [*metadata["sessions"][:-1], {**metadata["sessions"][-1], **session}]
-    evaluation_s = sum(entry.get("evaluation_s", 0.0) for entry in sessions)
+    ended = "" if state == "training" else timestamp()
+    session = structs.replace(session, ended=ended or session.ended)
+    sessions = [*run.sessions[:-1], session]
+    evaluation_s = sum(entry.evaluation_s for entry in sessions)
     learning_s = train_s - evaluation_s
-    changes: dict[str, Any] = {
-        "sessions": sessions,
-        "state": state,
-        "step": step,
-        "train_s": train_s,
-        "evaluation_s": evaluation_s,
-        "steps_per_s": step / learning_s if learning_s > 0 else None,
-        "messages_lost": sum(entry.get("messages_lost", 0) for entry in sessions),
-        "guest_instructions": guest_instructions(sessions),
-    }
-    if state != "training":
-        sessions[-1]["ended"] = changes["ended"] = timestamp()
-    if evaluation is not None:
-        changes["return_mean"] = evaluation.return_mean
-        changes["return_std"] = evaluation.return_std
-        length = evaluation.length_mean
-        changes["length_mean"] = length if math.isfinite(length) else None
-    return changes
+    run = structs.replace(
+        run,
+        sessions=sessions,
+        state=state,
+        ended=ended or run.ended,
+        step=step,
+        train_s=train_s,
+        evaluation_s=evaluation_s,
+        steps_per_s=step / learning_s if learning_s > 0 else None,
+        messages_lost=sum(entry.messages_lost for entry in sessions),
+        guest_instructions=guest_instructions(sessions),
+    )
+    if evaluation is None:
+        return run
+    length = evaluation.length_mean
+    return structs.replace(
+        run,
+        return_mean=evaluation.return_mean,
+        return_std=evaluation.return_std,
+        length_mean=length if math.isfinite(length) else None,
+    )
 
 
-def summary(plan: Plan, folder: RunFolder, result: Result) -> dict[str, Any]:
-    """What `rlt train --json` prints of a run at rest, but for what only its session knows."""
+class RunDocument(TypedDict):
+    """What `rlt train --json` prints of a run; the last five of a task of Gymnasium's."""
+
+    run: str
+    experiment: str
+    environment: str
+    board: str
+    seed: int
+    steps: int
+    step: int
+    train_s: float | None
+    evaluation_s: float | None
+    steps_per_s: float | None
+    return_mean: float | None
+    return_std: float | None
+    best: dict[str, int | float | str] | None
+    state_sha256: str
+    guest_instructions: int | None
+    messages_lost: int
+    host_cpu_s: float
+    task: NotRequired[str]
+    environment_faults: NotRequired[int]
+    environment_fault: NotRequired[str]
+    observations_outside: NotRequired[int]
+    observation_outside: NotRequired[str]
+
+
+def summary(plan: Plan, folder: RunFolder, result: Result, host_cpu_s: float) -> RunDocument:
+    """Return what `rlt train --json` prints of a run at rest, without a task's faults."""
     run = folder.content
     return {
         "run": str(folder.path),
@@ -293,15 +335,16 @@ def summary(plan: Plan, folder: RunFolder, result: Result) -> dict[str, Any]:
         "state_sha256": result.state_sha256,
         "guest_instructions": run.guest_instructions,
         "messages_lost": run.messages_lost,
+        "host_cpu_s": host_cpu_s,
     }
 
 
-def guest_instructions(sessions: Sequence[Mapping[str, Any]]) -> int | None:
-    """Instructions of all sessions; None where a board measured time instead."""
-    counts = [session.get("guest_instructions") for session in sessions]
+def guest_instructions(sessions: Sequence[Session]) -> int | None:
+    """Return the instructions of all sessions; None if a board measured time instead."""
+    counts = [session.guest_instructions for session in sessions]
     if not counts or None in counts:
         return None
-    return sum(int(count or 0) for count in counts)
+    return sum(count or 0 for count in counts)
 
 
 class BestPolicy:
@@ -318,10 +361,10 @@ class BestPolicy:
         self._evaluation: Evaluation | None = None
         self._of_session: dict[int, Evaluation] = {}  # by their steps
 
-    def restore(self, save: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Takes what a save has; `rows` are the metrics up to it.
+    def restore(self, save: Path, rows: Sequence[Row]) -> None:
+        """Take the best policy of a save; `rows` are the metrics up to it.
 
-        DamagedFileError where that is no policy, or of no evaluation.
+        DamagedFileError: the file is no policy, or of no evaluation.
         """
         path = save / BEST_FILE
         try:
@@ -344,22 +387,23 @@ class BestPolicy:
         self._image, self._evaluation = image, evaluation_of(found[-1])
 
     def take(self, evaluation: Evaluation) -> None:
-        """An evaluation of this session."""
+        """Take an evaluation of this session."""
         self._of_session[evaluation.step] = evaluation
 
-    def take_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Those that the board may have kept the policy of, in an earlier session."""
+    def take_rows(self, rows: Sequence[Row]) -> None:
+        """Take the evaluations of an earlier session, whose best policy the board may have kept."""
         for row in rows:
             if row["kind"] == "evaluation":
                 self.take(evaluation_of(row))
 
     @property
     def largest(self) -> float:
-        """The mean return that a better evaluation exceeds."""
+        """Return the mean return that a better evaluation exceeds."""
         return -math.inf if self._evaluation is None else self._evaluation.return_mean
 
     def fetch(self, session: BoardSession, result: Result, policy: bytes = b"") -> None:
-        """Looks at what the board, at rest, has. `policy`: that of its state, if it is here yet."""
+        """Fetch the best policy from the board at rest, if it is better. `policy` is that of the
+        board's state, if it was fetched before."""
         if not self._of_session:
             return
         if result.is_best:
@@ -375,18 +419,18 @@ class BestPolicy:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """For the save."""
+        """Return the files for the save."""
         return {BEST_FILE: self._image} if self._image else {}
 
     @property
-    def changes(self) -> dict[str, Any]:
-        """For run.json, together with the save."""
-        if (evaluation := self._evaluation) is None:
-            return {"best": None}
-        best = {
-            "step": evaluation.step,
-            "state_sha256": state_of_policy(self._image),
-            "return_mean": evaluation.return_mean,
-            "return_std": evaluation.return_std,
-        }
-        return {"best": best}
+    def best(self) -> Best | None:
+        """Return the entry of run.json that goes with the save."""
+        evaluation, state_sha256 = self._evaluation, state_of_policy(self._image)
+        if evaluation is None or state_sha256 is None:
+            return None
+        return Best(
+            evaluation.step,
+            state_sha256,
+            evaluation.return_mean,
+            evaluation.return_std,
+        )

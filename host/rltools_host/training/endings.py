@@ -1,9 +1,8 @@
-"""What is said where a run ends before its end, and what goes on with it."""
+"""Errors and remedies of a run that ends before its last step."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from rltools_host.boards.messages import Result
 from rltools_host.errors import (
@@ -16,11 +15,12 @@ from rltools_host.errors import (
 )
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.saves import CHECKPOINT_FILE, saves_to_resume, step_of
+from rltools_host.training.board import RunDocument
 from rltools_host.training.plan import Plan
 
 
 def state_after(error: BaseException) -> str:
-    """What run.json says of a run that has ended so."""
+    """Return the state in run.json of a run that ended with this error."""
     if isinstance(error, LinkLostError):
         return "link lost"
     if isinstance(error, TrainingFaultError):
@@ -36,8 +36,8 @@ def remedy(
     *,
     has_begun: bool,
 ) -> str:
-    """A clause with what goes on from the newest save, with these changes, or with what the board
-    has; empty where there is neither."""
+    """Return a clause with the command that resumes from the newest save, with these changes, or
+    from the board's state; empty if there is neither."""
     command = plan.resume_command(folder.path)
     for save in saves_to_resume(folder.path, folder.content):
         if (save / CHECKPOINT_FILE).is_file():
@@ -50,7 +50,7 @@ def remedy(
 
 
 def stopped_by_disk(plan: Plan, folder: RunFolder, error: DiskError, result: Result) -> DiskError:
-    """The run is saved; what the disk did not take are reports."""
+    """Return the error of a run that is saved, but not all of its reports."""
     if result.finished:
         return DiskError(f"{error.cause}; the run has finished and is saved without its reports")
     command = plan.resume_command(folder.path)
@@ -59,14 +59,15 @@ def stopped_by_disk(plan: Plan, folder: RunFolder, error: DiskError, result: Res
 
 
 def paused(
-    plan: Plan, folder: RunFolder, result: Result, lost: str, document: dict[str, Any]
+    plan: Plan, folder: RunFolder, result: Result, lost: str, document: RunDocument
 ) -> RltError:
-    """`lost`: why its environment plays no more, where that is why it was paused."""
+    """Return the error of a paused run. `lost` says why its environment does not step any more, if
+    that is why it was paused."""
     command = plan.resume_command(folder.path)
     kind = EnvironmentLostError if lost else Interrupted
     error = kind(
         f"{lost}{'; ' if lost else ''}paused at step {result.step:,} of {plan.steps:,}, "
         f"checkpoint saved; go on with `{command}`"
     )
-    error.details = document | {"state": "paused", "resume": command}
+    error.details = {**document, "state": "paused", "resume": command}
     return error

@@ -1,5 +1,5 @@
-"""A run that a fault has stopped, as a loss was not finite: what may have led there, and what it
-may set to go on from its last save without coming there again."""
+"""A run that a fault has stopped, as a loss was not finite: possible causes, and the
+hyperparameters with which it may resume from its last save."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def checkpoint_to_put(plan: Plan) -> Checkpoint | None:
 
 
 def note_of_resumption(plan: Plan) -> str:
-    """How a run that has failed goes on; empty of others."""
+    """Return the note on how a failed run resumes; empty for other runs."""
     run = plan.resumed
     if run is None or not run.content.has_failed:
         return ""
@@ -40,12 +40,13 @@ def note_of_resumption(plan: Plan) -> str:
         f"{name} {new:g} in place of {old:g}" for name, (old, new) in plan.changed.items()
     )
     if not how:
-        how = "nothing changed, by which it may come there again"
-    return f"goes on from step {plan.first_step:,} after a fault ({why}), with {how}"
+        how = "no hyperparameter changed, so the fault may occur again"
+    return f"resumes from step {plan.first_step:,} after a fault ({why}), with {how}"
 
 
 def smaller_steps(plan: Plan, error: BaseException, step: int) -> Mapping[str, float]:
-    """What a run that stopped at this step by the size of its steps may set; else nothing."""
+    """Return smaller values of the hyperparameters with which a run that stopped at this step may
+    resume; empty if none would help."""
     values = plan.hyperparameters
     if not isinstance(error, TrainingFaultError) or isinstance(error, BrokenEnvironmentError):
         return {}
@@ -58,8 +59,8 @@ def smaller_steps(plan: Plan, error: BaseException, step: int) -> Mapping[str, f
 
 
 def suspicion(plan: Plan, error: BaseException, outside: str) -> str:
-    """A clause with what may be to blame, or what looks into that; `outside` is the first
-    observation that was not within its range."""
+    """Return a clause with what may be the cause, or the command that looks for it. `outside` is
+    the first observation that was outside its range."""
     if not isinstance(error, TrainingFaultError):
         return ""
     earlier = plan.resumed.content.sessions[:-1] if plan.resumed else []

@@ -1,22 +1,24 @@
-"""Trains a group of runs: one experiment with several seeds, or a study's variants with each.
+"""Training of a group of runs: an experiment with several seeds, or a study's variants with each.
 
-Each run is trained by `rlt train`'s own code in a process of its own; firmware is built once, and
-each of a task of Gymnasium's has a process of its own that plays its episodes.
+Each run is trained in a process of its own by the code of `rlt train`; firmware is built once. A
+run on a task of Gymnasium's also has a process that steps its environments.
 """
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
-from rltools_host.environments.task import MakeEnvironment
+from msgspec import structs
+
 from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
 from rltools_host.files import disk_error, plain_json
 from rltools_host.interruption import Interruption
+from rltools_host.runs.contents import Figures
 from rltools_host.runs.group import SCRATCH, GroupFolder, read_group_file, statistics_of
 from rltools_host.runs.names import GROUP_FILE, timestamp
 from rltools_host.runs.saves import names_in, remove_partials
@@ -24,12 +26,12 @@ from rltools_host.training.group_plan import (
     GroupRequest,
     create,
     function_of,
-    go_on,
-    jobs_on,
-    planned,
-    run_request,
+    jobs_of,
+    plan_new,
+    resume_group,
+    shared_request,
 )
-from rltools_host.training.parallel_runs import Job, ParallelRuns, Runs, RunsInTurn
+from rltools_host.training.parallel_runs import ParallelRuns, Runs, RunsInTurn
 from rltools_host.training.plan import Built, Plan, TrainingRequest
 from rltools_host.training.progress import (
     FAILED,
@@ -47,15 +49,8 @@ SCRATCH_SUFFIXES = (".job", ".log", ".map")
 MakeScreen = Callable[[GroupView], GroupScreen]
 
 
-class RunsSummary(TypedDict):
-    """What group.json says of its runs, and of each variant what they come to."""
-
-    runs: list[Mapping[str, Any]]
-    summary: list[Mapping[str, Any]]
-
-
-class GroupDocument(RunsSummary):
-    """What `--json` prints of a group; a study has a page and curves."""
+class GroupDocument(TypedDict):
+    """What `--json` prints of a group; a study also has a page and curves."""
 
     group: str
     kind: str
@@ -66,30 +61,31 @@ class GroupDocument(RunsSummary):
     jobs: int
     state: str
     environment: str
+    runs: list[Figures]
+    summary: list[Figures]
     task: NotRequired[str]
     report: NotRequired[str]
     curves: NotRequired[str]
 
 
 def train_group(request: GroupRequest, make_screen: MakeScreen) -> GroupDocument:
-    """Trains as the request says."""
-    begun, make_env = None, function_of(request.training)
-    if request.training.resume is None:
-        request, plan = planned(request)
+    """Train a new group, or resume one, and return what `--json` prints."""
+    begun, asked = None, request.training
+    if asked.resume is None:
+        request, plan = plan_new(request)
     else:
-        begun, plan = go_on(request)
-    plan.wandb = request.training.wandb
+        begun, plan = resume_group(request)
     with Interruption() as interruption:
-        interruption.armed = True  # from here on there is what can be gone on with
+        interruption.armed = True  # from here on a pause leaves a group that can be resumed
         group = begun or create(request, plan)
         with contextlib.closing(group):
-            return GroupTraining(group, plan, interruption, make_env).train(make_screen)
+            return GroupTraining(group, plan, interruption, asked).train(make_screen)
 
 
 @contextlib.contextmanager
 def scratch_folder(path: Path, *programs: Path | None) -> Iterator[Path]:
-    """A folder, also where a command that was killed has left it; in the end it goes, with the
-    files that were written there and no other.
+    """Create a folder, or take the one that a killed command has left; remove it in the end, with
+    the files that were written there and no other.
     """
     try:
         path.mkdir(exist_ok=True)
@@ -112,10 +108,11 @@ def remove_scratch(path: Path, *programs: Path | None) -> None:
 
 
 def copy_of_program(program: Path | None, folder: Path) -> Path | None:
-    """So that all runs are of one program, whatever is built meanwhile."""
+    """Copy the program and its link map, so that all runs have the same one, whatever is built
+    meanwhile."""
     if program is None:
         return None
-    link_map = program.with_suffix(".map")  # which says what it occupies
+    link_map = program.with_suffix(".map")  # states the memory that it occupies
     for file in (program, link_map):
         try:
             if file.is_file():
@@ -133,14 +130,15 @@ class GroupTraining:
         group: GroupFolder,
         plan: Plan,
         interruption: Interruption,
-        make_env: MakeEnvironment | None = None,
+        asked: TrainingRequest | None = None,
     ) -> None:
-        """make_env: what makes the environments, in this process; None: what the runs name."""
+        """Prepare a session; `asked` is the user's request, which may have what group.json does
+        not: the function that makes environments, and a project of Weights & Biases."""
         self._group = group
         self._interruption = interruption
-        self._plan, self._make_env = plan, make_env
-        self._jobs = jobs_on(plan.board, plan.port, plan.threads, group.content.jobs)
-        self._jobs = self._jobs if make_env is None else 1
+        self._plan, self._asked = plan, asked or plan.request
+        self._make_env = function_of(self._asked)
+        self._jobs = jobs_of(plan, group.content.jobs) if self._make_env is None else 1
         self._settings = {v.name: v.settings for v in group.variants}
         self._plans = {v.name: plan.others.get(v.experiment or "", plan) for v in group.variants}
         self._programs = [each.program for each in (plan, *plan.others.values())]
@@ -156,7 +154,7 @@ class GroupTraining:
         ]
 
     def train(self, make_screen: MakeScreen) -> GroupDocument:
-        """Trains what is not finished; every way out leaves a group that can be gone on with."""
+        """Train what has not finished; every way out leaves a group that can be resumed."""
         try:
             return self._train(make_screen)
         except DiskError as error:
@@ -190,14 +188,19 @@ class GroupTraining:
             program = copy_of_program(plan.program, scratch)
             built = Built(plan.description, program, plan.sources)
             of_plan = replace(
-                run_request(asked), built=built, wandb=self._plan.wandb, make_env=self._make_env
+                shared_request(asked),
+                seeds=(),
+                jobs=None,
+                built=built,
+                wandb=self._asked.wandb,
+                make_env=self._make_env,
             )
             if asked.gymnasium is None:
                 of_plan = replace(of_plan, experiment=plan.description.name)
             shared[plan.description.name] = of_plan
         work = iter(
             [
-                (member, Job(request, asked.tensorboard))
+                (member, request)
                 for member in self._members
                 if (request := self._request_of(member, shared[self._name_of(member)])) is not None
             ]
@@ -220,7 +223,7 @@ class GroupTraining:
         return name
 
     def _request_of(self, member: Member, shared: TrainingRequest) -> TrainingRequest | None:
-        """What its process is asked for; None for what has finished."""
+        """Return the request of a run; None if it has finished."""
         if member.state == PAUSED:
             member.state = WAITING
             return replace(shared, settings=(), resume=str(member.path))
@@ -231,7 +234,7 @@ class GroupTraining:
             seed=member.seed,
             settings=(*shared.settings, *self._settings[member.name.variant]),
             out=member.path,
-            anew=member.path.is_dir(),  # what it has of a run left no checkpoint
+            restarts=member.path.is_dir(),  # there is no checkpoint in it
         )
 
     def _ended(self, member: Member) -> None:
@@ -239,7 +242,7 @@ class GroupTraining:
         self._look([member])
         if failed:
             member.state = FAILED
-        with contextlib.suppress(DiskError):  # the runs count: in the end it is written again
+        with contextlib.suppress(DiskError):  # it is written again in the end
             self._update("training")
 
     # -- the end -----------------------------------------------------------------------------------
@@ -249,22 +252,27 @@ class GroupTraining:
         return command_line("train", "--resume", near_path(self._group.path))
 
     def _update(self, state: str) -> None:
-        ended = {} if state == "training" else {"ended": timestamp()}
-        self._group.update({"state": state, **ended, **self._summary()})
-
-    def _summary(self) -> RunsSummary:
-        return runs_summary(self._group, self._members)
+        content = self._group.content
+        ended = content.ended if state == "training" else timestamp()
+        self._group.write(
+            structs.replace(
+                content,
+                state=state,
+                ended=ended,
+                runs=figures_of(self._members),
+                summary=summary_of(self._group, self._members),
+            )
+        )
 
     def _document(self) -> GroupDocument:
         return group_document(self._group, self._plan, self._members, self._jobs)
 
     def _has_finished(self) -> GroupDocument:
-        """There is nothing to train. What group.json says is put right where the command that
-        trained was killed before it did; otherwise the user wants something else.
+        """Correct group.json if the command that trained was killed before it did; else raise
+        UsageError, as there is nothing to train.
         """
-        stored = read_group_file(self._group.path / GROUP_FILE)
-        self._group.change(stored)
-        if stored["state"] == "finished" and stored.get("runs") == self._summary()["runs"]:
+        stored = self._group.content = read_group_file(self._group.path / GROUP_FILE)
+        if stored.state == "finished" and stored.runs == figures_of(self._members):
             raise UsageError(
                 f"all {len(self._members)} runs of {near_path(self._group.path)} have finished: "
                 "give a larger total with --steps"
@@ -292,8 +300,15 @@ class GroupTraining:
         return error
 
 
-def runs_summary(group: GroupFolder, members: Sequence[Member]) -> RunsSummary:
-    summary = []
+def figures_of(members: Sequence[Member]) -> list[Figures]:
+    """Return the entries of group.json for its runs."""
+    figures: list[Figures] = plain_json([member.figures() for member in members])
+    return figures
+
+
+def summary_of(group: GroupFolder, members: Sequence[Member]) -> list[Figures]:
+    """Return the statistics of the final returns of each variant."""
+    summary: list[Figures] = []
     for variant in group.variants:
         returns = [
             member.return_mean
@@ -304,16 +319,14 @@ def runs_summary(group: GroupFolder, members: Sequence[Member]) -> RunsSummary:
         ]
         label = {"variant": variant.name, "label": variant.label}
         summary.append({**label, **statistics_of(returns)})
-    runs = [member.document() for member in members]
-    document: RunsSummary = plain_json({"runs": runs, "summary": summary})
-    return document
+    return summary
 
 
 def group_document(
     group: GroupFolder, plan: Plan, members: Sequence[Member], jobs: int
 ) -> GroupDocument:
-    content, found = group.content, runs_summary(group, members)
-    runs = zip(members, found["runs"], strict=True)
+    content = group.content
+    runs = zip(members, figures_of(members), strict=True)
     document: GroupDocument = {
         "group": str(group.path),
         "kind": content.kind,
@@ -324,8 +337,8 @@ def group_document(
         "jobs": jobs,
         "state": content.state,
         "environment": str(plan.description.environment["name"]),
-        "runs": [{"run": str(member.path), **said} for member, said in runs],
-        "summary": found["summary"],
+        "runs": [{"run": str(member.path), **figures} for member, figures in runs],
+        "summary": summary_of(group, members),
     }
     if content.gymnasium is not None:
         document["task"] = content.gymnasium.source
@@ -333,7 +346,7 @@ def group_document(
 
 
 class GroupFailed(RltError):
-    """Some runs of a group failed; the exit code is that of the first one."""
+    """Some runs of a group failed; its exit code is that of the first one."""
 
     def __init__(self, failed: Sequence[Member], of: int, resume: str) -> None:
         which = "; ".join(member.title for member in failed)

@@ -1,27 +1,24 @@
-"""What a group of runs is to train, and how many of its runs go on at once: a plan, one program, a
-folder, for a new group or for one that goes on. All is checked before anything is trained.
-"""
+"""The plan of a group of runs, new or resumed: checked and built before anything is trained."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from msgspec import structs
 
-from rltools_host.build.boards import Board
 from rltools_host.documents import LARGEST_U32
 from rltools_host.environments.imports import playable
 from rltools_host.environments.server_start import environments_of
 from rltools_host.environments.task import MakeEnvironment, TaskRequest
 from rltools_host.errors import DamagedFileError, RltError, UsageError
-from rltools_host.runs.contents import Group
+from rltools_host.runs.contents import Group, Tune, Variant
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.group import SEEDS, GroupFolder
+from rltools_host.runs.group import FORMAT, SEEDS, GroupFolder
 from rltools_host.runs.names import (
     find_group,
     folder_date,
@@ -44,43 +41,54 @@ from rltools_host.training.hyperparameters import (
 from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan, with_sizes_of_task
 from rltools_host.tree import command_line, near_path
 
-MOST_SEEDS = 1000
+MAX_SEEDS = 1000
 OF_EACH_RUN = ("seed", "steps", "eval_freq", "report_every")  # by its seed, length and board
-THREADS_UNLESS_SAID = 2  # of a board that takes threads: kernels/threads/pool.h
+DEFAULT_THREADS = 2  # of a board that takes threads: kernels/threads/pool.h
+SET_ON_RESUME = ("board", "steps", "port", "threads", "jobs", "tensorboard")
 PART = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Variant:
-    """Settings with which each seed is trained; without a name where there is but one."""
-
-    name: str = ""
-    label: str = ""
-    settings: tuple[str, ...] = ()  # name=value, as of --set
-    place: str = ""  # where it is written, for what is wrong with it
-    experiment: str | None = None  # its own, where that is not the group's
-
-
-@dataclass(frozen=True)
 class GroupRequest:
-    """What a user asks for; `training` has what all runs share, and no seed."""
+    """What all runs of a group share, with its seeds, and the variants that each seed trains."""
 
     training: TrainingRequest
-    seeds: tuple[int, ...] = ()
     variants: tuple[Variant, ...] = (Variant(),)
-    jobs: int | None = None
-    tensorboard: bool | None = None  # yes, or as a resumed group began
-    # What group.json says besides: kind, title, study, axes.
-    about: Mapping[str, Any] = field(default_factory=dict)
+    source: Path | None = None  # the file that has the variants
+    kind: str = SEEDS
+    title: str = ""
+    study: str = ""
+    x_axis: str = "environment steps"
+    y_axis: str = "return"
+    tune: Tune | None = None
 
 
-def planned(request: GroupRequest) -> tuple[GroupRequest, Plan]:
-    """A new group's plan, after all has been checked and built, and its request as it holds. The
-    plans of variants with experiments of their own are its `others`."""
+def is_for_group(request: TrainingRequest) -> bool:
+    """Return True if the request trains or resumes a group of runs.
+
+    Raise UsageError if its seeds do not go with its other options.
+    """
+    resumes_group = request.resume is not None and find_group(request.resume) is not None
+    if not request.seeds and not resumes_group:
+        if request.jobs is not None:
+            raise UsageError("--jobs goes with --seeds, or with --resume and a group of runs")
+        return False
+    if request.seed is not None:
+        raise UsageError("--seed does not go with --seeds or a group: name all in --seeds")
+    if request.seeds and request.resume is not None:
+        raise UsageError("--seeds does not go with --resume: a resumed group keeps its seeds")
+    return True
+
+
+def plan_new(request: GroupRequest) -> tuple[GroupRequest, Plan]:
+    """Check and build a new group; return its request with all defaults filled in, and its plan.
+
+    Variants with experiments of their own have their plans in `others`.
+    """
     training = with_sizes_of_task(request.training)
     if training.out is not None:
         require_empty(training.out)
-    plan = plan_runs(training, request.seeds[0], request.variants, request.jobs)
+    plan = plan_runs(training, request.variants, request.source)
     training = as_stored(training, plan)
     if plan.server is not None:
         training = replace(training, task=plan.server.task)
@@ -88,17 +96,21 @@ def planned(request: GroupRequest) -> tuple[GroupRequest, Plan]:
 
 
 def plan_runs(
-    training: TrainingRequest, seed: int, variants: Sequence[Variant], jobs: int | None
+    training: TrainingRequest, variants: Sequence[Variant], source: Path | None = None
 ) -> Plan:
-    """The plan that the runs share, built, after one run of each variant has been checked. Variants
-    with experiments of their own have `others`, which are built, too."""
+    """Check one run of each variant, build the programs, and return the plan that the runs share.
+
+    Variants with experiments of their own have their plans in `others`. A sentence on what is wrong
+    names the variant in the file `source`.
+    """
+    shared = replace(training, seed=training.seeds[0], seeds=(), jobs=None)
     plans: dict[str, Plan] = {}
     with environments_of(training.task, training.make_env) as server:
-        for variant in variants:
+        for index, variant in enumerate(variants):
             key = variant.experiment or ""
             built = Built(plans[key].description) if key in plans else None
             settings = (*training.settings, *variant.settings)
-            request = replace(training, seed=seed, settings=settings, built=built)
+            request = replace(shared, settings=settings, built=built)
             if variant.experiment is not None:
                 request = replace(request, experiment=variant.experiment)
             if plans:
@@ -107,14 +119,14 @@ def plan_runs(
                 plans[key] = make_plan(request, server=server)
                 require_environment(list(plans.values()))
             except RltError as error:
-                place = f"{variant.place}: " if variant.place else ""
-                raise type(error)(f"{place}{error}") from None
+                where = f"{source}, variants[{index}] ({variant.name}): " if source else ""
+                raise type(error)(f"{where}{error}") from None
     plan = next(iter(plans.values()))
-    jobs_on(plan.board, plan.port, plan.threads, jobs)
-    if function_of(training) is not None and jobs not in (None, 1):
+    jobs_of(plan, training.jobs)
+    if function_of(training) is not None and training.jobs not in (None, 1):
         raise UsageError(
-            f"jobs={jobs}: environments of a Python function are stepped in this process, one run "
-            "after the other"
+            f"jobs={training.jobs}: environments of a Python function are stepped in this process, "
+            "one run after the other"
         )
     for each in plans.values():
         build_program(each)
@@ -123,7 +135,7 @@ def plan_runs(
 
 
 def require_environment(plans: Sequence[Plan]) -> None:
-    """That all have the same; returns of others mean other things."""
+    """Raise UsageError if an experiment has another environment: returns would not compare."""
     first, last = plans[0].description, plans[-1].description
     if (names := [each.environment["name"] for each in (first, last)])[0] != names[1]:
         raise UsageError(
@@ -133,8 +145,8 @@ def require_environment(plans: Sequence[Plan]) -> None:
 
 
 def as_stored(training: TrainingRequest, plan: Plan) -> TrainingRequest:
-    """With a file's values among the settings, as group.json has no file; and with the steps apart,
-    as the group may go on to another total."""
+    """Return the request as group.json holds it: the values of a settings file are among the
+    settings, and the steps are not, as a resumed group may have another total."""
     texts = setting_texts(training.settings)
     if training.set_file is not None:
         left_out = {"seed"} if training.steps is None else {"seed", "steps"}
@@ -149,47 +161,40 @@ def as_stored(training: TrainingRequest, plan: Plan) -> TrainingRequest:
 
 
 def create(request: GroupRequest, plan: Plan) -> GroupFolder:
-    """A new group's folder."""
+    """Create the folder of a new group, and lock it."""
     training = request.training
-    name = request.about.get("study")
-    kind = request.about.get("kind", SEEDS)
-    stem = f"study-{name}" if name else f"{plan.description.name}-{plan.board.name}-{kind}"
+    own = f"{plan.description.name}-{plan.board.name}-{request.kind}"
+    stem = f"study-{request.study}" if request.study else own
     path = training.out or new_run_path(f"{folder_date()}-{stem}")
-    metadata = {
-        "kind": SEEDS,
-        "title": f"{plan.description.name} on {plan.board.name}",
-        "x_axis": "environment steps",
-        "y_axis": "return",
-        **request.about,
-        "experiment": plan.description.name,
-        "board": plan.board.name,
-        "steps": training.steps,
-        "threads": training.threads,
-        "port": training.port,
-        "jobs": request.jobs,
-        "tensorboard": request.tensorboard is not False,
-        "seeds": list(request.seeds),
-        "settings": list(training.settings),
-        "variants": [
-            {
-                "name": variant.name,
-                "label": variant.label,
-                "settings": list(variant.settings),
-                **({"experiment": variant.experiment} if variant.experiment else {}),
-            }
-            for variant in request.variants
-        ],
-        "started": timestamp(),
-        **({"gymnasium": training.task.document()} if isinstance(training.task, Task) else {}),
-        "state": "training",
-    }
-    group = GroupFolder.create(path, metadata)
+    content = Group(
+        format=FORMAT,
+        kind=request.kind,
+        title=request.title or f"{plan.description.name} on {plan.board.name}",
+        study=request.study,
+        x_axis=request.x_axis,
+        y_axis=request.y_axis,
+        tune=request.tune,
+        experiment=plan.description.name,
+        board=plan.board.name,
+        steps=training.steps,
+        threads=training.threads,
+        port=training.port,
+        jobs=training.jobs,
+        tensorboard=training.tensorboard is not False,
+        seeds=list(training.seeds),
+        settings=list(training.settings),
+        variants=list(request.variants),
+        started=timestamp(),
+        gymnasium=training.task if isinstance(training.task, Task) else None,
+        state="training",
+    )
+    group = GroupFolder.create(path, content)
     group.lock()
     return group
 
 
-def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
-    """A group that was begun before: what it was asked for holds."""
+def resume_group(request: GroupRequest) -> tuple[GroupFolder, Plan]:
+    """Open and plan a group that was begun before, with what it was asked for then."""
     training = request.training
     assert training.resume is not None
     group = GroupFolder.open(training.resume)
@@ -198,7 +203,7 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
         "--set": (bool(training.settings), "keeps its settings"),
         OPTION: (training.set_file is not None, "keeps its settings"),
         "--seed": (training.seed is not None, "keeps its seeds"),
-        "--seeds": (bool(request.seeds), "keeps its seeds"),
+        "--seeds": (bool(training.seeds), "keeps its seeds"),
     }
     for option, (given, why) in refused.items():
         if given:
@@ -210,14 +215,11 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
     if training.experiment not in (None, asked.experiment):
         raise UsageError(f"{group.path} is of {asked.experiment}, not of {training.experiment}")
     if asked.gymnasium is None and training.task is not None:
-        raise UsageError(f"{group.path} was trained on no task of Gymnasium's")
+        raise UsageError(f"{group.path} was not trained on a task of Gymnasium's")
     make_env = function_of(training)
     group.lock()
     try:
-        asked_now = {
-            name: getattr(training, name) for name in ("board", "steps", "port", "threads")
-        }
-        asked_now |= {name: getattr(request, name) for name in ("jobs", "tensorboard")}
+        asked_now = {name: getattr(training, name) for name in SET_ON_RESUME}
         changes = {name: value for name, value in asked_now.items() if value is not None}
         if training.board not in (None, asked.board):  # another one has its own
             changes = {"port": None, "threads": None, **changes}
@@ -227,14 +229,11 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
             if make_env is None:
                 changes["gymnasium"] = playable(asked.gymnasium, named)
         asked = structs.replace(asked, **changes)
-        first = {each.experiment: tuple(each.settings) for each in reversed(asked.variants)}
-        begun = [Variant(settings=texts, experiment=of) for of, texts in first.items()]
-        shared = replace(run_request(asked), make_env=make_env)
-        plan = plan_runs(shared, asked.seeds[0], begun[::-1], asked.jobs)
+        first = {each.experiment: each for each in reversed(asked.variants)}
+        shared = replace(shared_request(asked), make_env=make_env)
+        plan = plan_runs(shared, list(first.values())[::-1])
         require_same_defaults(group, plan)
-        if asked.gymnasium is not None:
-            changes["gymnasium"] = asked.gymnasium.document()
-        group.change(changes)  # written with the state of training, once that begins
+        group.content = asked  # written with the state of training, once that begins
         return group, plan
     except BaseException:
         group.close()
@@ -242,8 +241,8 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
 
 
 def require_same_defaults(group: GroupFolder, plan: Plan, *, more: bool = False) -> None:
-    """UsageError where a run begins, or `more` do, that would have other hyperparameters than the
-    runs that have begun: defaults that are others since."""
+    """Raise UsageError if defaults have changed since the group began, and a run is yet to begin,
+    or `more` may follow."""
     paths = {name: group.path / name.folder for name in group.run_names()}
     begun = {name: path for name, path in paths.items() if is_run(path) and holds_save(path)}
     if len(begun) == len(paths) and not more:
@@ -275,22 +274,22 @@ def require_same_defaults(group: GroupFolder, plan: Plan, *, more: bool = False)
 
 
 def function_of(training: TrainingRequest) -> MakeEnvironment | None:
-    """What makes the environments in this process, where no name does."""
+    """Return the function that makes the environments in this process; None if a name does."""
     return training.task.make_env if isinstance(training.task, TaskRequest) else training.make_env
 
 
 def require_function(group: GroupFolder, make_env: MakeEnvironment | None) -> None:
-    """UsageError where only a Python program has the environment, and it is not given."""
+    """Raise UsageError if only a Python program has the environment, and it is not given."""
     task = group.content.gymnasium
     if task is not None and not task.is_named and make_env is None:
         raise UsageError(
             f"{near_path(group.path)} was trained on {task.source} of a Python program: go on "
-            f"there with rlt.train_gymnasium(make_env, resume={str(near_path(group.path))!r})"
+            f"there with rlt.train(make_env, resume={str(near_path(group.path))!r})"
         )
 
 
-def run_request(asked: Group) -> TrainingRequest:
-    """What each run of a group is asked for."""
+def shared_request(asked: Group) -> TrainingRequest:
+    """Return the request of a group, as its file has it."""
     return TrainingRequest(
         asked.experiment,
         asked.board,
@@ -299,11 +298,14 @@ def run_request(asked: Group) -> TrainingRequest:
         port=asked.port,
         threads=asked.threads,
         task=asked.gymnasium,
+        tensorboard=asked.tensorboard,
+        seeds=tuple(asked.seeds),
+        jobs=asked.jobs,
     )
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """`0-9`, or `0,3,5-7`: each seed once, in this order."""
+    """Return the seeds of `0-9` or `0,3,5-7`, in this order."""
     seeds: list[int] = []
     for part in text.split(","):
         match = PART.fullmatch(part.strip())
@@ -315,8 +317,8 @@ def parse_seeds(text: str) -> tuple[int, ...]:
             raise UsageError(f"--seeds: {last} is too large, the largest seed is {LARGEST_U32}")
         if last < first:
             raise UsageError(f"--seeds: the range {part.strip()} runs backwards: {last}-{first}")
-        if last - first + 1 + len(seeds) > MOST_SEEDS:
-            raise UsageError(f'--seeds "{text}": these are more than {MOST_SEEDS:,} seeds')
+        if last - first + 1 + len(seeds) > MAX_SEEDS:
+            raise UsageError(f'--seeds "{text}": these are more than {MAX_SEEDS:,} seeds')
         seeds += range(first, last + 1)
     twice = [seed for seed in seeds if seeds.count(seed) > 1]
     if twice:
@@ -324,25 +326,17 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def means_group(resume: str | None, seeds: str | None, jobs: int | None) -> bool:
-    """Whether `rlt train` is to train a group of runs and not one."""
-    if seeds is not None or (resume is not None and find_group(resume) is not None):
-        return True
-    if jobs is not None:
-        raise UsageError("--jobs goes with --seeds, or with --resume and a group of runs")
-    return False
-
-
 def processors() -> int:
-    """That this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
-def jobs_on(board: Board, port: str | None, threads: int | None, given: int | None) -> int:
-    """How many runs go on at once: as many as there are processors, for the threads of each."""
+def jobs_of(plan: Plan, given: int | None) -> int:
+    """Return how many runs train at once: as many as processors have room for their threads."""
+    board, threads = plan.board, plan.request.threads
     if given is not None and given < 1:
         raise UsageError(f"--jobs {given}: at least 1 is needed")
-    if board.is_flashed or port is not None:
+    if board.is_flashed or plan.request.port is not None:
         if given is not None and given > 1:
             raise UsageError(
                 f"--jobs {given} does not go with board {board.name} on a port: it trains one "
@@ -351,5 +345,5 @@ def jobs_on(board: Board, port: str | None, threads: int | None, given: int | No
         return 1
     if given is not None:
         return given
-    each = (threads or THREADS_UNLESS_SAID) if board.takes_threads else 1
+    each = (threads or DEFAULT_THREADS) if board.takes_threads else 1
     return max(1, processors() // each)

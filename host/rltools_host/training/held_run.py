@@ -1,14 +1,14 @@
-"""What a board holds of a run: it may have trained on, or finished, while its link was gone."""
+"""The state of a run on a board that trained on, or finished, while its link was lost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rltools_host.boards.framing import SEVERITY_WARNING
 from rltools_host.boards.messages import Evaluation, Identity, Result, State, StatusText
 from rltools_host.boards.session import BoardSession, value_bits
 from rltools_host.errors import UsageError
+from rltools_host.runs.contents import Row
 from rltools_host.runs.saves import CHECKPOINT_FILE
 from rltools_host.training.plan import SET_ON_RESUME, Plan
 from rltools_host.tree import command_line, near_path
@@ -17,11 +17,12 @@ LASTING = (State.TRAINING, State.PAUSED, State.FINISHED)
 
 
 def held_step(session: BoardSession, identity: Identity, plan: Plan) -> int | None:
-    """The step that the run has reports of, where the board has its state, of that step or a later
-    one; None where the run goes on from its save. UsageError where it has neither.
+    """Return the last step that the run has reports of, if the board has its state of that step or
+    a later one; None if the run resumes from its save.
 
-    The same experiment with the same settings comes to the same states, so these say whose state
-    it is; that the board was told to start is in run.json, or reports of it are here.
+    Raise UsageError if neither has a state. The same experiment with the same settings comes to the
+    same states, so these say whose state it is; run.json or the reports say that the board was
+    started.
     """
     if plan.resumed is None or not plan.is_lasting:
         return None
@@ -39,7 +40,7 @@ def held_step(session: BoardSession, identity: Identity, plan: Plan) -> int | No
 
 
 def why_not_held(session: BoardSession, identity: Identity, plan: Plan) -> str:
-    """A clause; empty where the board has the run's state."""
+    """Return a clause on why the board does not have the run's state; empty if it has."""
     run = plan.resumed
     assert run is not None
     if identity.state not in LASTING:
@@ -57,10 +58,10 @@ def why_not_held(session: BoardSession, identity: Identity, plan: Plan) -> str:
 
 
 def unheard(
-    session: BoardSession, result: Result, rows: Sequence[Mapping[str, Any]]
+    session: BoardSession, result: Result, rows: Sequence[Row]
 ) -> list[Evaluation | StatusText]:
-    """The evaluations that the board states and the run has no reports of; a line where it states
-    none. `rows` are the run's."""
+    """Return the evaluations that the board states and that are not in `rows`, those of the run; a
+    warning if it states none."""
     heard = {row["step"] for row in rows if row["kind"] == "evaluation"}
     last = max([0, *(row["step"] for row in rows)])
     stated = {kept.step: kept for kept in session.training.kept_evaluations()}

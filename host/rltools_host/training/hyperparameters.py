@@ -79,10 +79,10 @@ def require_names(description: ExperimentDescription, names: Collection[str]) ->
 
 
 def with_sizes(task: TaskRequest, settings: Sequence[str]) -> tuple[TaskRequest, tuple[str, ...]]:
-    """The task with the sizes that settings have, and the settings without them."""
-    said = {name for name in ("environments", "episode_steps") if getattr(task, name) is not None}
-    said |= {*task.sizes, *(("hidden",) if task.hidden != DEFAULT_HIDDEN else ())}
-    hidden, sizes, rest = sizes_in(settings, said)
+    """Return the task with the sizes among the settings, and the other settings."""
+    taken = {name for name in ("environments", "episode_steps") if getattr(task, name) is not None}
+    taken |= {*task.sizes, *(("hidden",) if task.hidden != DEFAULT_HIDDEN else ())}
+    hidden, sizes, rest = sizes_in(settings, taken)
     environments = sizes.pop("environments", task.environments)
     steps = sizes.pop("episode_steps", task.episode_steps)
     own, widths = {**task.sizes, **sizes}, hidden or task.hidden
@@ -91,14 +91,14 @@ def with_sizes(task: TaskRequest, settings: Sequence[str]) -> tuple[TaskRequest,
 
 
 def sizes_in(
-    settings: Sequence[str], said: Collection[str] = ()
+    settings: Sequence[str], taken: Collection[str] = ()
 ) -> tuple[tuple[int, ...] | None, dict[str, int], tuple[str, ...]]:
-    """The hidden layers that settings have, the other sizes, and the other settings; no size that
-    was `said` before."""
+    """Return the hidden layers and the other sizes among the settings, and the other settings;
+    UsageError for a size that was `given` before."""
     hidden: tuple[int, ...] | None = None
     sizes: dict[str, int] = {}
     rest: list[str] = []
-    given = {*said}
+    given = {*taken}
     for setting in settings:
         size, equals, text = (part.strip() for part in setting.partition("="))
         if not equals or size not in SIZE_NAMES:
@@ -115,7 +115,7 @@ def sizes_in(
 
 
 def of_experiment(name: str, settings: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The experiment with the sizes that settings have, and the settings without them."""
+    """Return the experiment's name with the sizes among the settings, and the other settings."""
     hidden, sizes, rest = sizes_in(settings)
     given = {"hidden": hidden} if hidden else {}
     given |= {size: (value,) for size, value in sizes.items()}
@@ -123,7 +123,7 @@ def of_experiment(name: str, settings: Sequence[str]) -> tuple[str, tuple[str, .
 
 
 def resized(task: Task, settings: Sequence[str]) -> tuple[Task, tuple[str, ...]]:
-    """A task that is complete with the sizes that settings have, and the settings without them."""
+    """Return a complete task with the sizes among the settings, and the other settings."""
     hidden, sizes, rest = sizes_in(settings)
     if len(rest) == len(settings):
         return task, rest
@@ -152,7 +152,7 @@ def resized(task: Task, settings: Sequence[str]) -> tuple[Task, tuple[str, ...]]
 
 
 def whole(word: str, text: str) -> int:
-    """1e5, 1_000_000 and 256 are whole numbers."""
+    """Return the whole number of a text such as 1e5, 1_000_000 or 256."""
     try:
         value = float(text)
         if value == int(value):
@@ -163,10 +163,10 @@ def whole(word: str, text: str) -> int:
 
 
 def widths_of(word: str, text: str) -> tuple[int, ...]:
-    """`64,64`, `[64, 64]` or `64 64`."""
+    """Return the widths of `64,64`, `[64, 64]` or `64 64`."""
     inner = re.fullmatch(r"[\[(]?\s*(\d+(?:[\s,]+\d+)*)[\s,]*[\])]?", text)
     if inner is None:
-        raise UsageError(f"{word}={text}: write the widths of the layers between, such as 64,64")
+        raise UsageError(f"{word}={text}: write the widths of the hidden layers, such as 64,64")
     return tuple(int(width) for width in re.findall(r"\d+", inner[1]))
 
 
@@ -184,7 +184,7 @@ class SetFile:
 
 
 def load_set_file(path: Path, option: str = OPTION) -> SetFile:
-    """What an option's file says; one sentence names it where that is not what it must be."""
+    """Load the file of --set-file; UsageError names the file if it is not one."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
@@ -195,7 +195,7 @@ def load_set_file(path: Path, option: str = OPTION) -> SetFile:
             raise Unfit(f"it has more than {LARGEST} bytes")
         document = parse_json(data)
         if not isinstance(document, dict):
-            raise Unfit('it is not one object, such as {"learning_rate": 0.001}')
+            raise Unfit('it is not a JSON object such as {"learning_rate": 0.001}')
         json.loads(data, object_pairs_hook=each_once)
         settings: dict[str, int | float] = {
             typed(name, Line, "a name"): typed(value, Value, name)
@@ -211,7 +211,7 @@ def load_set_file(path: Path, option: str = OPTION) -> SetFile:
 def each_once(pairs: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in pairs]
     if twice := [name for index, name in enumerate(names) if name in names[:index]]:
-        raise Unfit(f"{shown(twice[0])} is there twice")
+        raise Unfit(f"{shown(twice[0])} occurs twice")
 
 
 SMALLEST_POSITIVE = 2.0**-149  # float of 32 bits
@@ -233,7 +233,8 @@ def given_values(
     settings: Sequence[str],
     set_file: SetFile | None = None,
 ) -> Values:
-    """The values of --seed, --steps and --set, each name once; they win over those of the file."""
+    """Return the values of --seed, --steps and --set, each name once; they win over those of the
+    file."""
     given = {"seed": seed, "steps": steps}
     texts = {name: str(value) for name, value in given.items() if value is not None}
     texts = setting_texts(settings, texts)
@@ -247,7 +248,8 @@ def given_values(
 def setting_texts(
     settings: Sequence[str], given: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Of --set, as typed: name=value; each name once, also beside those that are given already."""
+    """Return the texts of --set by name; UsageError for a name that occurs twice or is `given`
+    elsewhere."""
     texts = dict(given or {})
     for setting in settings:
         name, equals, text = (part.strip() for part in setting.partition("="))
@@ -260,7 +262,7 @@ def setting_texts(
 
 
 def given_numbers(texts: Sequence[str]) -> dict[str, float]:
-    """Of --set, as typed; names and bounds are looked at where they are used."""
+    """Return the numbers of --set by name; names and bounds are checked where they are used."""
     found: dict[str, float] = {}
     for name, text in setting_texts(texts).items():
         try:
@@ -273,7 +275,7 @@ def given_numbers(texts: Sequence[str]) -> dict[str, float]:
 
 
 def file_values(description: ExperimentDescription, set_file: SetFile) -> Values:
-    """All of a file's values, also those that something else wins over."""
+    """Return all values of a file, also those that an option wins over."""
     try:
         require_names(description, set_file.texts)
         return {
@@ -285,7 +287,7 @@ def file_values(description: ExperimentDescription, set_file: SetFile) -> Values
 
 
 def parse_value(entry: Parameter, text: str) -> float | int:
-    """A value within the bounds, as the board will hold it."""
+    """Return a value within its bounds, as the board holds it."""
     try:
         given = float(text)
         if entry.is_whole:
@@ -312,13 +314,13 @@ def parse_value(entry: Parameter, text: str) -> float | int:
 
 
 def as_float32(value: float) -> float:
-    """The nearest float of 32 bits; OverflowError where there is none."""
+    """Return the nearest float of 32 bits; OverflowError if there is none."""
     result: float = struct.unpack("<f", struct.pack("<f", value))[0]
     return result
 
 
 def shortest(value: float) -> float:
-    """The number with the fewest digits that is the same float of 32 bits, such as 0.001."""
+    """Return the number with the fewest digits that is the same float of 32 bits, such as 0.001."""
     for digits in range(1, 9):
         candidate = float(f"{value:.{digits}g}")
         with contextlib.suppress(OverflowError):  # rounded up beyond the largest float
@@ -328,7 +330,7 @@ def shortest(value: float) -> float:
 
 
 def plain_number(entry: Parameter, bound: float) -> str:
-    """A bound as it can be typed: it is accepted, and nothing beyond it is."""
+    """Return a bound as it can be typed: it is accepted, and nothing beyond it is."""
     if bound == int(bound):
         return f"{int(bound)}"
     text = repr(bound) if entry.is_whole else f"{shortest(bound):.9g}"

@@ -1,8 +1,7 @@
-"""What a run reports, as rows of metrics.jsonl and as TensorBoard's scalars: the board's messages,
-and faults of environments that play its episodes in Python.
+"""The reports of a run as rows of metrics.jsonl and scalars of TensorBoard: messages of the board,
+and faults of environments in Python.
 
-A message has the algorithm's metrics by place. `names`, of the experiment's description, are what
-they are called wherever a person or another program reads them.
+A message has the algorithm's metrics by index; the experiment's description has their `names`.
 """
 
 from __future__ import annotations
@@ -10,16 +9,22 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from rltools_host.boards.framing import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.boards.messages import Evaluation, Report, StatusText, TrainingProgress
 from rltools_host.environments.environment_server import FAULT, OUTSIDE, EnvironmentServer
 from rltools_host.errors import DiskError
+from rltools_host.runs.contents import Row, Session
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.scalar_logs import TensorBoardLog, WandbLog
 
-RECENT = 100  # episodes, as Stable-Baselines3 has them; of those that reports tell
+if TYPE_CHECKING:
+    from rltools_host.training.board import RunDocument
+
+RECENT = 100  # episodes, as Stable-Baselines3 has them; those in the reports
 SAME_METRICS = {"kl": "approx_kl"}
 NEW_EPISODES = (
     "new episodes begin, as a checkpoint cannot hold those of Gymnasium's: the run goes on, but "
@@ -28,12 +33,12 @@ NEW_EPISODES = (
 
 
 def words(name: str) -> str:
-    """A metric's name in a sentence: `critic 1 loss`."""
+    """Return a metric's name as words: `critic 1 loss`."""
     return name.replace("_", " ")
 
 
-def row_of(report: Report, names: Sequence[str]) -> dict[str, Any]:
-    """A row, without the time: flat, each metric by its name."""
+def row_of(report: Report, names: Sequence[str]) -> Row:
+    """Return a flat row without the time, with each metric by its name."""
     if isinstance(report, Evaluation):
         return {"kind": "evaluation", **vars(report)}
     row = {"kind": "progress", **vars(report)}
@@ -42,32 +47,33 @@ def row_of(report: Report, names: Sequence[str]) -> dict[str, Any]:
 
 
 def named(report: TrainingProgress, names: Sequence[str]) -> dict[str, float]:
-    """The report's metrics; a message has more places than an algorithm has metrics."""
+    """Return the report's metrics by name; a message has more slots than an algorithm has
+    metrics."""
     return dict(zip(names, report.metrics, strict=False))
 
 
-def progress_of(row: Mapping[str, Any], names: Sequence[str]) -> TrainingProgress:
-    """The report that a row was made of. A metric that the row does not have is not known."""
+def progress_of(row: Row, names: Sequence[str]) -> TrainingProgress:
+    """Return the report of a row; a metric that the row does not have is NaN."""
     known = without_null(row)
     fields = [name for name in TrainingProgress.__dataclass_fields__ if name != "metrics"]
     metrics = tuple(known.get(name, math.nan) for name in names)
     return TrainingProgress(**{name: known[name] for name in fields}, metrics=metrics)
 
 
-def evaluation_of(row: Mapping[str, Any]) -> Evaluation:
-    """Older rows state no length."""
+def evaluation_of(row: Row) -> Evaluation:
+    """Return the evaluation of a row; older rows have no length."""
     known = {"length_mean": math.nan, **without_null(row)}
     return Evaluation(**{name: known[name] for name in Evaluation.__dataclass_fields__})
 
 
-def last_evaluation(rows: Sequence[Mapping[str, Any]]) -> Evaluation | None:
+def last_evaluation(rows: Sequence[Row]) -> Evaluation | None:
     for row in reversed(rows):
         if row.get("kind") == "evaluation":
             return evaluation_of(row)
     return None
 
 
-def without_null(row: Mapping[str, Any]) -> dict[str, Any]:
+def without_null(row: Row) -> Row:
     return {name: math.nan if value is None else value for name, value in row.items()}
 
 
@@ -81,7 +87,7 @@ class EpisodeLengths:
             self._ends.append((0, 0))
 
     def take(self, report: TrainingProgress) -> float:
-        """Of the reports up to this one; not a number before an episode has ended."""
+        """Return the mean length up to this report; NaN before an episode has ended."""
         if not self._ends or report.episodes > self._ends[-1][1]:
             self._ends.append((report.step, report.episodes))
         (first, before), (last, ended) = self._ends[0], self._ends[-1]
@@ -89,7 +95,7 @@ class EpisodeLengths:
 
 
 class Scalars:
-    """What TensorBoard plots, by the tags of Stable-Baselines3."""
+    """The scalars of TensorBoard, by the tags of Stable-Baselines3."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -97,7 +103,7 @@ class Scalars:
         self._returns: deque[float] = deque(maxlen=RECENT)
 
     def of(self, report: Report, length: float, time_s: float) -> dict[str, float]:
-        """length: of episodes; time_s: in training."""
+        """Return the scalars of a report. `length`: of episodes; `time_s`: in training."""
         if isinstance(report, Evaluation):
             return {
                 "eval/mean_reward": report.return_mean,
@@ -118,15 +124,15 @@ class Scalars:
 
 
 def tag(name: str) -> str:
-    """Of a metric: `train/actor_loss`; by the name that Stable-Baselines3 has for it."""
+    """Return the tag of a metric, such as `train/actor_loss`, by the name of Stable-Baselines3."""
     return f"train/{SAME_METRICS.get(name, name)}"
 
 
 class ReportLog:
-    """Takes reports in, and writes them by whole rows.
+    """A log that takes reports and writes them as whole rows.
 
     On a full disk the rows are kept, and `disk_error` says what happened: the board can be saved
-    meanwhile, whose place on the disk is reserved.
+    meanwhile, for which space on the disk is reserved.
     """
 
     def __init__(
@@ -138,13 +144,13 @@ class ReportLog:
         hyperparameters: Mapping[str, float | int | str],
         wandb: str | None = None,
     ) -> None:
-        """`wandb` is a project of Weights & Biases that gets the same scalars."""
+        """Open the logs; `wandb` is a project of Weights & Biases that gets the same scalars."""
         self.disk_error: DiskError | None = None  # the first one
         self._folder = folder
         self._metric_names = metric_names
         self._lengths = EpisodeLengths(first_step or 0)
         self._scalars = Scalars(metric_names)
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[Row] = []
         self._logs: list[TensorBoardLog | WandbLog] = []
         if wandb is not None:
             begun = str(folder.content.begun_us)
@@ -156,21 +162,24 @@ class ReportLog:
 
     @property
     def is_written(self) -> bool:
-        """Whether all rows are in metrics.jsonl."""
+        """Return True if all rows are in metrics.jsonl."""
         return not self._rows
 
     def take(
         self, event: TrainingProgress | Evaluation | StatusText, step: int, time_s: float
     ) -> None:
-        """`step` is how far training has come; a report of it says that itself."""
-        row: dict[str, Any] = {"time_s": round(time_s, 6)}
+        """Take an event; `step` is the present step of training, for events without one."""
+        time = {"time_s": round(time_s, 6)}
+        row: Row
         if isinstance(event, StatusText):
-            row |= {"kind": "event", "step": step, "severity": event.severity, "text": event.text}
+            about = {"kind": "event", "step": step, "severity": event.severity}
+            row = {**time, **about, "text": event.text}
         else:
-            row |= row_of(event, self._metric_names)
+            row = {**time, **row_of(event, self._metric_names)}
             length = math.nan
             if isinstance(event, TrainingProgress):
-                row["episode_length"] = length = self._lengths.take(event)
+                length = self._lengths.take(event)
+                row = {**row, "episode_length": length}
             scalars = self._scalars.of(event, length, time_s) if self._logs else {}
             for log in self._logs:
                 log.add(event.step, scalars)
@@ -191,53 +200,52 @@ class ReportLog:
 
 
 class EpisodeNotes:
-    """What a run says of environments in Python; nothing where the core plays the episodes."""
+    """Events on environments in Python; none if the core steps the environments."""
 
     def __init__(self, server: EnvironmentServer | None) -> None:
         self._server = server
-        self._said: set[str] = set()
+        self._noted: set[str] = set()
 
     def of_resumption(self, note: str = "") -> list[StatusText]:
-        """A note, and what a checkpoint lacks of a run whose episodes are played in Python."""
+        """Return `note` as an event, and another event if new episodes begin in Python."""
         texts = [note, NEW_EPISODES if self._server is not None else ""]
         return [StatusText(SEVERITY_NOTICE, text) for text in texts if text]
 
     def new(self) -> list[StatusText]:
-        """The first fault of each kind is an event of the run, like what a board says."""
+        """Return an event for the first fault of each kind."""
         if self._server is None:
             return []
         faults = self._server.faults()
-        said = {FAULT: faults.first, OUTSIDE: faults.first_outside}
-        fresh = {kind: text for kind, text in said.items() if text and kind not in self._said}
-        self._said |= fresh.keys()
+        first = {FAULT: faults.first, OUTSIDE: faults.first_outside}
+        fresh = {kind: text for kind, text in first.items() if text and kind not in self._noted}
+        self._noted |= fresh.keys()
         return [StatusText(SEVERITY_WARNING, kind + text) for kind, text in fresh.items()]
 
     @property
     def outside(self) -> str:
-        """The first observation beyond its range, and when; empty where all were within."""
+        """Return the first observation outside its range; empty if there was none."""
         return self._server.faults().first_outside if self._server is not None else ""
 
     def failure(self) -> str:
-        """Why nobody plays any more; empty as long as somebody does."""
+        """Return why the environment does not step any more; empty as long as it does."""
         return self._server.failure() if self._server is not None else ""
 
-    def of_session(self) -> dict[str, int]:
-        """For run.json."""
+    def add_to(self, session: Session) -> Session:
+        """Return the session with the counts of faults."""
         if self._server is None:
-            return {}
+            return session
         faults = self._server.faults()
-        counts = {"environment_faults": faults.count}
-        return counts | ({"observations_outside": faults.outside} if faults.outside else {})
+        return structs.replace(
+            session, environment_faults=faults.count, observations_outside=faults.outside
+        )
 
-    def document(self) -> dict[str, str | int]:
-        """For `rlt train --json`."""
+    def describe(self, document: RunDocument) -> None:
+        """Add the task and its faults to what `rlt train --json` prints."""
         if self._server is None:
-            return {}
+            return
         faults = self._server.faults()
-        return {
-            "task": self._server.task.source,
-            "environment_faults": faults.count,
-            "environment_fault": faults.first,
-            "observations_outside": faults.outside,
-            "observation_outside": faults.first_outside,
-        }
+        document["task"] = self._server.task.source
+        document["environment_faults"] = faults.count
+        document["environment_fault"] = faults.first
+        document["observations_outside"] = faults.outside
+        document["observation_outside"] = faults.first_outside

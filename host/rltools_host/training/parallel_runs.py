@@ -1,7 +1,7 @@
-"""Trains many runs, a few at once, each in a process of its own.
+"""Training of many runs, some at once, each in a process of its own.
 
-The module is both ends. `ParallelRuns` starts the processes. Each runs `main()` of this file with a
-file of its `Job`, trains as `rlt train` does, and reports in lines of JSON on its standard output.
+`ParallelRuns` starts the processes. Each runs `main()` of this file with the file of its request,
+trains as `rlt train` does, and reports in lines of JSON on its standard output.
 The processes are in sessions of their own, so a signal reaches the command alone. The command sends
 each of them SIGTERM, which pauses a run, and SIGINT, which quits. They cannot outlive it
 (interruption.py).
@@ -21,9 +21,9 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.errors import DiskError, Interrupted, RltError
@@ -39,6 +39,7 @@ from rltools_host.training.progress import (
     GroupScreen,
     Member,
     RunEnd,
+    RunReport,
     Screen,
     TrainingView,
 )
@@ -47,28 +48,22 @@ from rltools_host.tree import PROJECT, VARIABLE
 
 REPORT_S = 0.2  # between the lines of a process
 TURN_S = 0.2
-QUITTING_S = 10.0  # for a run that is told to end
+QUITTING_S = 10.0  # for a run that is to end
 LONGEST_READ = 65536
-Say = Callable[[dict[str, Any]], None]
-
-
-@dataclass(frozen=True)
-class Job:
-    request: TrainingRequest
-    tensorboard: bool
+Say = Callable[[RunReport | RunEnd], None]
 
 
 # -- the process of a run --------------------------------------------------------------------------
 
 
 class ReportingScreen(Screen):
-    """What a group's screen shows of a run, a few times a second."""
+    """A screen that reports a run to its group, some times a second."""
 
     def __init__(self, view: TrainingView, say: Say) -> None:
         super().__init__(view)
         self._say = say
         self._due_at: float
-        self._said = 0  # evaluations
+        self._reported_evaluations = 0
         self.close()
 
     def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
@@ -89,10 +84,16 @@ class ReportingScreen(Screen):
     def close(self) -> None:
         self._due_at = time.monotonic() + REPORT_S
         view = self.view
-        names = ("step", "steps", "steps_per_s", "left_s", "activity")
-        report: dict[str, Any] = {name: getattr(view, name) for name in names}
         points = view.evaluation_points
-        report["evaluations"], self._said = points[self._said :], len(points)
+        report: RunReport = {
+            "step": view.step,
+            "steps": view.steps,
+            "steps_per_s": view.steps_per_s,
+            "left_s": view.left_s,
+            "activity": view.activity,
+            "evaluations": points[self._reported_evaluations :],
+        }
+        self._reported_evaluations = len(points)
         if view.evaluation is not None:
             report["return_mean"] = view.evaluation.return_mean
             report["return_std"] = view.evaluation.return_std
@@ -100,11 +101,11 @@ class ReportingScreen(Screen):
         self._say(report)
 
 
-def train_job(job: Job, say: Say, signals: Sequence[int] = SIGNALS) -> int:
-    """Trains; the exit code is that of `rlt train`. `signals` pause."""
+def train_and_report(request: TrainingRequest, say: Say, signals: Sequence[int] = SIGNALS) -> int:
+    """Train one run, which `signals` pause; return the exit code of `rlt train`."""
     end = RunEnd(FINISHED)
     try:
-        train(job.request, lambda view: ReportingScreen(view, say), job.tensorboard, signals)
+        train(request, lambda view: ReportingScreen(view, say), signals)
     except (Interrupted, KeyboardInterrupt) as error:  # the latter where it has not begun to train
         saved = getattr(error, "details", {}).get("state") == "paused"
         end = RunEnd(PAUSED if saved else WAITING, Interrupted.exit_code)
@@ -114,38 +115,41 @@ def train_job(job: Job, say: Say, signals: Sequence[int] = SIGNALS) -> int:
         traceback.print_exc()
         text = f"internal error ({type(error).__name__}: {error})"
         end = RunEnd(FAILED, 1, text)
-    say(asdict(end))
+    say(end)
     return end.exit_code
 
 
 def main() -> int:
-    """Standard output is for reports; what else is printed goes to the error stream."""
+    """Run the process of a training run: reports go to standard output, everything else that is
+    printed to the error stream."""
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
-    def say(report: dict[str, Any]) -> None:
+    def say(report: RunReport | RunEnd) -> None:
+        document = asdict(report) if isinstance(report, RunEnd) else report
         with contextlib.suppress(OSError):
-            print(json.dumps(plain_json(report)), file=stream, flush=True)
+            print(json.dumps(plain_json(document)), file=stream, flush=True)
 
     # SIGINT is none of those that pause. Of two that have come, Python takes SIGINT first.
     pausing = (signal.SIGTERM,)
-    with Interruption(pausing):  # what was opened is closed
-        return train_job(pickle.loads(Path(sys.argv[1]).read_bytes()), say, pausing)
+    with Interruption(pausing):  # closes what was opened
+        request = pickle.loads(Path(sys.argv[1]).read_bytes())
+        return train_and_report(request, say, pausing)
 
 
 # -- the command -----------------------------------------------------------------------------------
 
 
 class RunProcess:
-    """The process of one run, as the command sees it."""
+    """The process of one run, seen from the command."""
 
-    def __init__(self, member: Member, job: Job, folder: Path) -> None:
+    def __init__(self, member: Member, request: TrainingRequest, folder: Path) -> None:
         self.member = member
-        self.end: RunEnd | None = None  # as train_job() says it
+        self.end: RunEnd | None = None  # the last report of the process
         job_path = folder / f"{'-'.join(member.name.folder.parts)}.job"
         self._rest = b""
         try:
-            job_path.write_bytes(pickle.dumps(job))
+            job_path.write_bytes(pickle.dumps(request))
             self._errors: IO[bytes] = open(job_path.with_suffix(".log"), "w+b")  # noqa: SIM115
         except OSError as error:
             raise disk_error(job_path, error) from None
@@ -159,7 +163,7 @@ class RunProcess:
         self.stream: IO[bytes] = self.process.stdout
 
     def read(self) -> bool:
-        """Takes in the reports that have come; False when there will be no more."""
+        """Read the reports that have come; return False if there will be no more."""
         data: bytes = self.stream.read1(LONGEST_READ)  # type: ignore[attr-defined]
         self.take(data)
         return bool(data)
@@ -173,16 +177,16 @@ class RunProcess:
                 self.member.take(report)
 
     def close(self) -> None:
-        """Says in the member how the process ended."""
+        """Close the process, and set the member's end."""
         how = ending(self.process)
         self.stream.close()
         with self._errors:
             self._errors.seek(0)
-            said = self._errors.read().decode(errors="replace").strip().splitlines()
-        self.settle(f"{how}{': ' + said[-1] if said else ''}")
+            printed = self._errors.read().decode(errors="replace").strip().splitlines()
+        self.settle(f"{how}{': ' + printed[-1] if printed else ''}")
 
     def settle(self, how: str) -> None:
-        """Says in the member what it came to; `how` it ended, where it said nothing."""
+        """Set the member's end; `how` says how the process ended, if it gave no result."""
         member = self.member
         member.was_killed = self.end is None
         if self.end is None:
@@ -196,7 +200,7 @@ class RunProcess:
             self.process.send_signal(number)
 
     def kill(self, patience_s: float) -> None:
-        """Ends the process, if it does not end by itself within this time."""
+        """Kill the process if it does not end by itself within this time."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(patience_s)
         kill_child(self.process)
@@ -204,7 +208,7 @@ class RunProcess:
 
 
 class ParallelRuns:
-    """Starts the processes, as many as go on at once, and hears them until all have ended."""
+    """The processes of a group, as many as may run at once."""
 
     def __init__(
         self,
@@ -214,14 +218,14 @@ class ParallelRuns:
         interruption: Interruption,
         ended: Callable[[Member], None],
         reported: Callable[[RunProcess], None] = lambda _: None,
-        start: Callable[[Member, Job, Path], RunProcess] | None = None,
+        start: Callable[[Member, TrainingRequest, Path], RunProcess] | None = None,
     ) -> None:
-        """`ended` is told of each run, `reported` of each time that it has said something; `start`
-        starts a process elsewhere."""
+        """Prepare to train. `ended` is called with each run that has ended, `reported` after each
+        report; `start` starts a process elsewhere."""
         self._reported = reported
         self._start_process = start or RunProcess
         self._jobs = jobs
-        self._folder = folder  # for what its processes are told
+        self._folder = folder  # for the requests of its processes
         self._screen = screen
         self._interruption = interruption
         self._ended = ended
@@ -229,9 +233,11 @@ class ParallelRuns:
         self._running: list[RunProcess] = []
         self._is_pausing = False
 
-    def train(self, next_run: Callable[[], tuple[Member, Job] | None]) -> None:
-        """Trains what is next whenever one more may go on, to where nothing is, or to a pause;
-        KeyboardInterrupt where somebody does not wait for it."""
+    def train(self, next_run: Callable[[], tuple[Member, TrainingRequest] | None]) -> None:
+        """Train the next run whenever there is room, until there is none, or to a pause.
+
+        KeyboardInterrupt: the user did not wait for the pause.
+        """
         try:
             while True:
                 if self._interruption.requested and not self._is_pausing:
@@ -251,10 +257,10 @@ class ParallelRuns:
         finally:
             self._selector.close()
 
-    def _start(self, member: Member, job: Job) -> None:
+    def _start(self, member: Member, request: TrainingRequest) -> None:
         member.state = STARTING
         try:
-            started = self._start_process(member, job, self._folder)
+            started = self._start_process(member, request, self._folder)
         except DiskError as error:
             member.fail(error)
             self._ended(member)
@@ -277,28 +283,28 @@ class ParallelRuns:
     def _end(self, heard: RunProcess) -> None:
         self._selector.unregister(heard.stream)
         self._running.remove(heard)
-        has_said = heard.end is not None
+        has_result = heard.end is not None
         heard.close()
-        if self._is_pausing and not has_said:  # it had not yet come to training
+        if self._is_pausing and not has_result:  # it had not begun to train
             heard.member.state = WAITING
         self._ended(heard.member)
 
     def signal(self, members: Sequence[Member], number: int) -> None:
-        """To the processes of these runs."""
+        """Send a signal to the processes of these runs."""
         for started in self._running:
             if started.member in members:
                 started.signal(number)
 
     def pause(self, why: str) -> None:
-        """No run begins any more, and those that train are paused. `why` is shown when all of them
-        have been told: another Ctrl-C, which it may invite, tells them to quit."""
+        """Pause the runs in training, and start no other. `why` is shown after all have the signal,
+        as another Ctrl-C, which it may invite, makes them quit."""
         self._is_pausing = True
         for started in self._running:
             started.signal(signal.SIGTERM)
         self._screen.activity(why)
 
     def _quit(self) -> None:
-        """Ends all processes: the first signal pauses a run, SIGINT after that does not wait."""
+        """End all processes: the first signal pauses a run, SIGINT after that does not wait."""
         for started in self._running:
             started.signal(signal.SIGINT if self._is_pausing else signal.SIGTERM)
         until = time.monotonic() + QUITTING_S
@@ -307,25 +313,25 @@ class ParallelRuns:
 
 
 class RunsInTurn:
-    """The same in this process, one run after the other: a Python function's environments are."""
+    """Training in this process, one run after the other, for environments of a Python function."""
 
     def __init__(
         self, screen: GroupScreen, interruption: Interruption, ended: Callable[[Member], None]
     ) -> None:
         self._screen, self._interruption, self._ended = screen, interruption, ended
 
-    def train(self, next_run: Callable[[], tuple[Member, Job] | None]) -> None:
-        """Trains what is next, to where nothing is or to a pause."""
+    def train(self, next_run: Callable[[], tuple[Member, TrainingRequest] | None]) -> None:
+        """Train the next run until there is none, or to a pause."""
         while not self._interruption.requested and (following := next_run()) is not None:
-            member, job = following
+            member, request = following
             member.state = STARTING
             ends: list[RunEnd] = []
 
             def say(
-                report: dict[str, Any], member: Member = member, ends: list[RunEnd] = ends
+                report: RunReport | RunEnd, member: Member = member, ends: list[RunEnd] = ends
             ) -> None:
-                if "state" in report:
-                    ends.append(RunEnd(**report))
+                if isinstance(report, RunEnd):
+                    ends.append(report)
                     return
                 was = member.state
                 member.take(plain_json(report))
@@ -334,7 +340,7 @@ class RunsInTurn:
                 self._screen.refresh()
 
             self._screen.changed(member)
-            if train_job(job, say) == Interrupted.exit_code:
+            if train_and_report(request, say) == Interrupted.exit_code:
                 self._interruption.requested = True
             member.activity = ""
             member.take_end(ends[-1])
@@ -346,7 +352,7 @@ Runs = ParallelRuns | RunsInTurn
 
 
 if __name__ == "__main__":
-    # By its own name, which the job's file has for it.
+    # By the module's own name, as the pickled request has it.
     from rltools_host.training import parallel_runs
 
     sys.exit(parallel_runs.main())

@@ -1,4 +1,4 @@
-"""What is to be trained, where and how: checked before firmware is built or anything is sent."""
+"""The request of a training run, and its plan: checked before anything is built or sent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import structs
 
 from rltools_host.build import cmake, experiments
 from rltools_host.build.boards import Board, list_boards, load_board
@@ -17,7 +19,7 @@ from rltools_host.environments.server_start import environments_of
 from rltools_host.environments.task import MakeEnvironment, TaskRequest
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint, require_size, require_values
-from rltools_host.runs.contents import Fitted
+from rltools_host.runs.contents import Fitted, Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import require_empty
 from rltools_host.runs.provenance import Sources
@@ -34,14 +36,14 @@ from rltools_host.training.hyperparameters import (
 )
 from rltools_host.tree import command_line, near_path
 
-# This machine, and the one of its boards that takes threads: --threads means it, and so does an
-# experiment that no microcontroller has room for, whose networks are large.
+# This machine, and its board with threads: the default with --threads, and for an experiment that
+# no microcontroller has room for.
 DEFAULT_BOARD, THREADED_BOARD = "host", "host-threads"
-# A run that would end before its first evaluation is evaluated so often: no bit depends on that.
+# Evaluations of a run that would end before its first one; no bit depends on them.
 POINTS_OF_SHORT_RUNS = 20
-# A resumed run may set these; the others decide what the bits of the run are.
+# A resumed run may set these, which change no bit of it.
 SET_ON_RESUME = ("steps", "report_every")
-# So may one that a fault has stopped: sizes of steps, and bounds on them.
+# A run that a fault has stopped may also set these: sizes of steps, and bounds on them.
 SET_AFTER_FAULT = (
     *("learning_rate", "student_learning_rate", "target_kl"),
     *("max_grad_norm", "clip_range", "adam_epsilon"),
@@ -50,7 +52,7 @@ SET_AFTER_FAULT = (
 
 @dataclass(frozen=True)
 class Built:
-    """What was built for a request before: its runs share it, and none builds anew."""
+    """A program and its description, built once for all runs of a group."""
 
     description: ExperimentDescription
     program: Path | None = None  # where the board is not flashed
@@ -59,7 +61,8 @@ class Built:
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What a user asks for; None where the default, or the resumed run, decides."""
+    """What a user asks for, made by `rlt train`, rlt.train, a study and a tuning. None leaves
+    a choice to the default, or to the resumed run."""
 
     experiment: str | None = None
     board: str | None = None
@@ -71,38 +74,37 @@ class TrainingRequest:
     resume: str | None = None
     port: str | None = None
     threads: int | None = None
-    # Of Gymnasium's, in place of an experiment; a Task where a group has it complete.
+    # A task of Gymnasium's instead of an experiment; a Task if a group has it complete.
     task: TaskRequest | Task | None = None
-    make_env: MakeEnvironment | None = None  # of a Task, where it has no name
+    make_env: MakeEnvironment | None = None  # of a Task that has no name
     built: Built | None = None
-    anew: bool = False  # `out` has a run that saved nothing, which begins again
-    wandb: str | None = None  # a project of Weights & Biases that gets the scalars, too
-    fitted: Fitted | None = None  # where settings of a new run are those of a flight's log
+    restarts: bool = False  # `out` has a run without a save, which starts over
+    wandb: str | None = None  # a project of Weights & Biases that also gets the scalars
+    fitted: Fitted | None = None  # the flight whose log gave settings of a new run
+    tensorboard: bool | None = None  # True, or as a resumed group began
+    seeds: tuple[int, ...] = ()  # a run for each: a group
+    jobs: int | None = None  # runs of a group at once
 
 
 @dataclass
 class Plan:
-    """What is to be trained, where and how; complete before anything is built or sent."""
+    """A checked request with its experiment, board and values; complete before anything is built or
+    sent."""
 
     description: ExperimentDescription
     board: Board
     hyperparameters: Values
-    port: str | None = None
-    out: Path | None = None
+    request: TrainingRequest = field(default_factory=TrainingRequest)
     resumed: RunFolder | None = None
     checkpoint: Checkpoint | None = None
-    save: Path | None = None  # where the checkpoint lies
+    save: Path | None = None  # the folder of the checkpoint
     program: Path | None = None
     sources: Sources | None = None  # before the program was built
-    threads: int | None = None  # None: the board's own choice
-    server: EnvironmentServer | None = None  # which plays the episodes, where the core does not
-    anew: bool = False  # as of the request
-    wandb: str | None = None  # the same
-    fitted: Fitted | None = None  # the same
+    server: EnvironmentServer | None = None  # plays the episodes if the core does not
     changed: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # after a fault
-    held_step: int | None = None  # of the resumed run's reports, where the board has its state
+    held_step: int | None = None  # of the resumed run's last report, if the board has it
     others: Mapping[str, Plan] = field(default_factory=dict)  # of a group, by their experiments
-    subject: str = ""  # what builds know the experiment by: its name, but for tasks of Gymnasium's
+    subject: str = ""  # the name for builds; of a task of Gymnasium's it has a digest
     table: dict[str, Parameter] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -119,7 +121,7 @@ class Plan:
 
     @property
     def searchable(self) -> dict[str, float | int | str]:
-        """What TensorBoard's table of hyperparameters has."""
+        """Return the entries of TensorBoard's table of hyperparameters."""
         names = {"algorithm": self.description.algorithm, "board": self.board.name}
         names |= {"environment": str(self.description.environment["name"])}
         return {**names, **self.hyperparameters}
@@ -132,24 +134,24 @@ class Plan:
 
     @property
     def is_lasting(self) -> bool:
-        """Whether the board outlives its link: it is not started here for the run alone."""
-        return self.server is None and (self.port is not None or self.board.is_flashed)
+        """Return True if the board outlives its link: it was not started for this run alone."""
+        return self.server is None and (self.request.port is not None or self.board.is_flashed)
 
-    @property
-    def adopted_save(self) -> dict[str, str | int]:
-        """What run.json must say of the save that the run goes on from, where it does not yet."""
+    def with_resumed_save(self, run: Run) -> Run:
+        """Return run.json with the save that the run resumes from, which it may not name yet."""
         if self.checkpoint is None or self.resumed is None or self.save == self.resumed.save_path:
-            return {}
+            return run
         assert self.save is not None
-        return {
-            "save": self.save.name,
-            "state_sha256": self.checkpoint.state_sha256,
-            "checkpoint_step": self.checkpoint.step,
-        }
+        return structs.replace(
+            run,
+            save=self.save.name,
+            state_sha256=self.checkpoint.state_sha256,
+            checkpoint_step=self.checkpoint.step,
+        )
 
     @property
     def load_command(self) -> str:
-        """What puts the experiment's present firmware on the board."""
+        """Return a clause with the command that loads the experiment's firmware on the board."""
         board, experiment = self.board.name, self.description.name
         if self.board.flasher is not None:
             return f"run `{command_line('flash', board, experiment)}`"
@@ -159,16 +161,17 @@ class Plan:
         return f"leave out --port, `{command}` then starts its own program"
 
     def resume_command(self, run: Path, changes: Mapping[str, float] | None = None) -> str:
-        """What goes on with the run, and these values in place of its own, as it must be typed."""
-        options = ["--port", self.port] if self.port else []
-        options += ["--threads", str(self.threads)] if self.threads else []
+        """Return the command that resumes the run, with these values instead of its own."""
+        port, threads = self.request.port, self.request.threads
+        options = ["--port", port] if port else []
+        options += ["--threads", str(threads)] if threads else []
         for name, value in (changes or {}).items():
             options += ["--set", f"{name}={value:g}"]
         experiment, board = self.description.name, self.board.name
         if self.server is not None:
             if not self.server.task.is_named:
                 more = f", settings={dict(changes)}" if changes else ""
-                return f"rlt.train_gymnasium(make_env, resume={str(near_path(run))!r}{more})"
+                return f"rlt.train(make_env, resume={str(near_path(run))!r}{more})"
             return command_line("train", "--board", board, *options, "--resume", near_path(run))
         return command_line(
             "train", experiment, "--board", board, *options, "--resume", near_path(run)
@@ -177,8 +180,7 @@ class Plan:
 
 @contextlib.contextmanager
 def open_plan(request: TrainingRequest) -> Iterator[Plan]:
-    """The plan of a request; as long as it is open, its episodes are played where the core does
-    not play them."""
+    """Yield the plan of a request; an environment of Gymnasium's is stepped until it is closed."""
     request = with_sizes_of_task(request)
     resumed, task, make_env = None, request.task, request.make_env
     if request.resume is not None:
@@ -194,8 +196,8 @@ def open_plan(request: TrainingRequest) -> Iterator[Plan]:
 
 
 def with_sizes_of_task(request: TrainingRequest) -> TrainingRequest:
-    """Sizes of a new run may be among the settings; they are the task's or the experiment's then,
-    whose name has them."""
+    """Return the request of a new run with the sizes among its settings moved to its task, or to
+    its experiment's name."""
     if request.resume is not None:
         return request
     if request.task is None and request.experiment is not None:
@@ -210,18 +212,19 @@ def with_sizes_of_task(request: TrainingRequest) -> TrainingRequest:
 def task_of_resumed(
     request: TrainingRequest, run: RunFolder
 ) -> tuple[Task | None, MakeEnvironment | None]:
-    """The task of the run, if it has one, and what makes its environments in this process."""
+    """Return the task of the run, if it has one, and the function that makes its environments in
+    this process."""
     asked = request.task
     task = run.content.gymnasium
     if task is None:
         if asked is not None:
-            raise UsageError(f"run {run.name} was trained on no task of Gymnasium's")
+            raise UsageError(f"run {run.name} was not trained on a task of Gymnasium's")
         return None, None
     make_env = asked.make_env if isinstance(asked, TaskRequest) else request.make_env
     if make_env is None and not task.is_named:
         raise UsageError(
             f"run {run.name} was trained on {task.source} of a Python program: go on "
-            f"there with rlt.train_gymnasium(make_env, resume={run.name!r})"
+            f"there with rlt.train(make_env, resume={run.name!r})"
         )
     if request.experiment not in (None, task.experiment):
         raise UsageError(
@@ -238,7 +241,7 @@ def make_plan(
     resumed: RunFolder | None = None,
     server: EnvironmentServer | None = None,
 ) -> Plan:
-    """Checks all that can be checked before anything is built for the board or sent to it."""
+    """Check a request as far as possible before anything is built or sent to a board."""
     if resumed is not None:
         request = for_resumption(request, resumed)
     experiment = request.experiment if server is None else server.task.experiment
@@ -248,7 +251,7 @@ def make_plan(
     require_player(request, experiment, server)
     subject = experiment if server is None else headers_of(server.task).experiment
     board = load_board(default_board(request, subject) if request.board is None else request.board)
-    if request.out is not None and not request.anew:
+    if request.out is not None and not request.restarts:
         require_empty(request.out)
     require_threads(request, board)
     cmake.require_program(board)
@@ -267,13 +270,8 @@ def make_plan(
         description,
         board,
         values,
-        request.port,
-        request.out,
-        threads=request.threads,
+        request,
         server=server,
-        anew=request.anew,
-        wandb=request.wandb,
-        fitted=request.fitted,
         subject=subject,
     )
     if built is not None:
@@ -289,8 +287,8 @@ def make_plan(
 
 
 def for_resumption(request: TrainingRequest, run: RunFolder) -> TrainingRequest:
-    """A resumed run keeps its settings; board and experiment are the run's unless others are
-    named."""
+    """Return the request with the board and the experiment of the run; UsageError for what a
+    resumed run keeps."""
     refused = {
         "--out": (request.out, "stays in its folder"),
         "--seed": (request.seed, "keeps its seed"),
@@ -307,8 +305,8 @@ def for_resumption(request: TrainingRequest, run: RunFolder) -> TrainingRequest:
 
 
 def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
-    """The run's own settings hold, from its checkpoint, whose hash covers them. One that a fault
-    has stopped may take smaller steps."""
+    """Set the plan's values to those of the run's checkpoint, whose hash covers them. A run that a
+    fault has stopped may change SET_AFTER_FAULT."""
     may_be_set = SET_ON_RESUME + (SET_AFTER_FAULT if folder.content.has_failed else ())
     if fixed := [name for name in given if name not in may_be_set]:
         raise UsageError(
@@ -346,7 +344,8 @@ def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
 
 
 def settings_of_run(folder: RunFolder, experiment: ExperimentDescription) -> Values:
-    """Those of a run.json, of a run of this experiment as it is now."""
+    """Return the hyperparameters of run.json; BoardMismatchError if the run is of another version
+    of the experiment."""
     path, run = folder.run_path, folder.content
     if run.fingerprint != f"{experiment.fingerprint:08x}":
         raise BoardMismatchError(
@@ -360,7 +359,8 @@ def settings_of_run(folder: RunFolder, experiment: ExperimentDescription) -> Val
 def checkpoint_to_resume(
     folder: RunFolder, description: ExperimentDescription
 ) -> tuple[Path, Checkpoint]:
-    """The newest save's; also of one that was whole when its process was killed."""
+    """Return the newest save and its checkpoint; also a save that was whole when its process was
+    killed."""
     *uncommitted, committed = saves_to_resume(folder.path, folder.content)
     for save in uncommitted:
         with contextlib.suppress(DamagedFileError):
@@ -371,7 +371,7 @@ def checkpoint_to_resume(
 def require_player(
     request: TrainingRequest, experiment: str, server: EnvironmentServer | None
 ) -> None:
-    """That a task's episodes are played by somebody, and by a program that is started for them."""
+    """Raise UsageError if nobody steps the environments of a task, or if its board is on a port."""
     if server is None:
         if experiments.GENERATED.fullmatch(experiment):
             raise UsageError(
@@ -393,12 +393,12 @@ def default_board(request: TrainingRequest, subject: str) -> str:
 
 
 def report_interval(description: ExperimentDescription, board: Board) -> int:
-    """Steps from one progress message to the next, unless somebody says."""
+    """Return the default number of steps between two progress messages."""
     return board.report_every * description.environments
 
 
 def require_threads(request: TrainingRequest, board: Board) -> None:
-    """Whether the board is one that can be told with how many threads it computes."""
+    """Raise UsageError if the number of threads cannot be set on this board."""
     if request.threads is None:
         return
     if not board.takes_threads:

@@ -1,5 +1,5 @@
-"""What a run, and a group of runs, looks like while it trains, for whatever shows it: of a run by
-what its board reports, of a group by the folders and processes of its runs."""
+"""The progress of a run, from the reports of its board, and of a group, from the folders and
+processes of its runs, for screens to show."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.documents import printable
 from rltools_host.errors import DamagedFileError, RltError
+from rltools_host.runs.contents import Figures, Row
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import RunName
 from rltools_host.runs.names import RUN_FILE, is_run
@@ -39,7 +40,7 @@ OF_TASKS = ("environment_faults", "observations_outside")  # of tasks of Gymnasi
 
 @dataclass
 class TrainingView:
-    """Everything that the screen shows of a run."""
+    """All that a screen shows of a run."""
 
     experiment: str
     board: str
@@ -71,7 +72,7 @@ class TrainingView:
         self._history: deque[tuple[float, int]] = deque([(self.clock(), self.first_step)])
 
     def begin(self) -> None:
-        """Training starts now, or goes on after a rest; the time before does not count."""
+        """Start the clock of training, or continue it after a rest, which does not count."""
         now = self.clock()
         self.began = now - self.elapsed_s
         if self.ended is None:
@@ -82,11 +83,11 @@ class TrainingView:
         self.ended = None
 
     def end(self) -> None:
-        """Training is at rest; what follows does not count."""
+        """Stop the clock of training."""
         self.ended = self.clock()
 
     def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
-        """Takes in what the board reports."""
+        """Take an event that the board reports."""
         if isinstance(event, StatusText):
             self.texts.append(printable(event.text))
             return
@@ -109,15 +110,15 @@ class TrainingView:
         metrics = named(event, self.metric_names)
         self.metrics |= {name: value for name, value in metrics.items() if math.isfinite(value)}
 
-    def take_row(self, row: Mapping[str, Any]) -> None:
-        """Takes in a row of metrics.jsonl, of the part of the run before this session."""
+    def take_row(self, row: Row) -> None:
+        """Take a row of metrics.jsonl from before this session."""
         if row.get("kind") == "evaluation":
             self._take_evaluation(evaluation_of(row))
         elif row.get("kind") == "progress":
             self._take_progress(progress_of(row, self.metric_names))
 
     def reach(self, step: int) -> None:
-        """So many steps are done now."""
+        """Set the number of steps that are done."""
         now = self.clock()
         self.step = step
         self._history.append((now, step))
@@ -126,7 +127,7 @@ class TrainingView:
 
     @property
     def best_return(self) -> float:
-        """Of an evaluation: the return of the policy that a save keeps as the best."""
+        """Return the best mean return of the evaluations."""
         means = (mean for _, mean in self.evaluation_points)
         return max(filter(math.isfinite, means), default=math.nan)
 
@@ -138,7 +139,7 @@ class TrainingView:
 
     @property
     def steps_per_s(self) -> float:
-        """Of the last seconds."""
+        """Return the rate of the last seconds."""
         (then, first), (now, last) = self._history[0], self._history[-1]
         return (last - first) / (now - then) if now > then else math.nan
 
@@ -153,7 +154,7 @@ class TrainingView:
 
 
 class Screen:
-    """Shows a view; this base class shows nothing."""
+    """A screen of a run; this base class shows nothing."""
 
     def __init__(self, view: TrainingView) -> None:
         self.view = view
@@ -162,18 +163,18 @@ class Screen:
         self.view.take(event)
 
     def refresh(self) -> None:
-        """Called often; draws as often as is good."""
+        """Draw if it is time to; called often."""
 
     def activity(self, text: str, share: float | None = None) -> None:
-        """Shows what goes on besides training; an empty text: nothing."""
+        """Show what happens besides training; an empty text ends it."""
         self.view.activity, self.view.activity_share = text, share
 
     def close(self) -> None:
-        """Leaves the last picture."""
+        """Leave the last picture."""
 
 
 class PausingScreen(Screen):
-    """Asks for a pause at a step, by a signal, as a user does."""
+    """A screen that pauses the run at a step, by a signal, as a user does."""
 
     def __init__(self, shown: Screen, step: int) -> None:
         super().__init__(shown.view)
@@ -196,9 +197,23 @@ class PausingScreen(Screen):
         self._shown.close()
 
 
+class RunReport(TypedDict, total=False):
+    """The progress of a run in a group, as its process reports it; None is not known."""
+
+    step: int
+    steps: int
+    steps_per_s: float | None
+    left_s: float | None
+    activity: str
+    evaluations: Sequence[Point]
+    return_mean: float | None
+    return_std: float | None
+    length_mean: float | None
+
+
 @dataclass(frozen=True)
 class RunEnd:
-    """What the training of a run in a group came to, as its process says last."""
+    """The end of a run in a group, the last report of its process."""
 
     state: str
     exit_code: int = 0
@@ -236,7 +251,7 @@ class Member:
 
     @property
     def title(self) -> str:
-        """`seed 3`, with its variant where there are several."""
+        """Return `seed 3`, with the label of its variant if there are several."""
         return f"{self.label}, seed {self.seed}" if self.label else f"seed {self.seed}"
 
     @property
@@ -256,7 +271,7 @@ class Member:
             self.error, self.exit_code = end.error, end.exit_code
 
     def take(self, values: Mapping[str, Any]) -> None:
-        """Takes in what its process reports, or run.json says; null is what is not known."""
+        """Take the values of a report or of run.json; None is an unknown one."""
         if self.state == STARTING and values["steps_per_s"] is not None:
             self.state = TRAINING
         self.step, self.steps = int(values["step"]), int(values["steps"])
@@ -272,9 +287,10 @@ class Member:
                 setattr(self, name, math.nan if value is None else float(value))
 
     def look(self, steps: int | None) -> None:
-        """Looks into its folder. A run without a checkpoint starts over, and has the same bits.
+        """Set the state from the run's folder. A run without a checkpoint starts over, and has the
+        same bits.
 
-        `steps` is the total that was asked for, if any: a run that has finished may have to go on.
+        `steps` is the total that was asked for, if any: a finished run may have to continue.
         """
         self.state = WAITING
         if not is_run(self.path):
@@ -298,11 +314,11 @@ class Member:
         self.state = FINISHED if finished else PAUSED
         self.steps = max(self.steps, steps or 0)
         self.state_sha256 = run.state_sha256 or ""
-        self.environment_faults = folder.environment_faults
-        self.observations_outside = folder.observations_outside
+        self.environment_faults = run.environment_faults
+        self.observations_outside = run.observations_outside
 
-    def document(self) -> dict[str, Any]:
-        """What group.json says of it."""
+    def figures(self) -> Figures:
+        """Return the entry of group.json."""
         same = ["state", "step", "steps", "train_s", "steps_per_s", "return_mean", "return_std"]
         if math.isfinite(self.length_mean):
             same.append("length_mean")
@@ -319,7 +335,7 @@ class Member:
 
 
 def counted(states: Sequence[str]) -> str:
-    """`paused: 3 of 10 runs have finished, 2 saved on the way, 5 not begun`."""
+    """Return `paused: 3 of 10 runs have finished, 2 saved on the way, 5 not begun`."""
     parts = [f"paused: {states.count(FINISHED)} of {len(states)} runs have finished"]
     words = {PAUSED: "saved on the way", WAITING: "not begun", FAILED: "failed"}
     counts = {state: states.count(state) for state in words}
@@ -328,7 +344,7 @@ def counted(states: Sequence[str]) -> str:
 
 @dataclass
 class GroupView:
-    """Everything that the screen shows of a group."""
+    """All that a screen shows of a group."""
 
     title: str
     board: str
@@ -352,7 +368,7 @@ class GroupView:
 
     @property
     def left_s(self) -> float:
-        """As long as all that are waiting go as fast as those that train."""
+        """Return the time left, as if waiting runs were as fast as those in training."""
         rate = sum(member.steps_per_s for member in self.members if member.state == TRAINING)
         missing = sum(
             member.steps - member.step
@@ -365,26 +381,26 @@ class GroupView:
 
 
 def states_of(members: Sequence[Member]) -> str:
-    """`3 finished, 2 training, 5 waiting`."""
+    """Return `3 finished, 2 training, 5 waiting`."""
     counts = Counter(member.state for member in members)
     return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
 
 class GroupScreen:
-    """Shows a group; this base class shows nothing."""
+    """A screen of a group; this base class shows nothing."""
 
     def __init__(self, view: GroupView) -> None:
         self.view = view
 
     def changed(self, member: Member) -> None:
-        """A run of the group is in another state now."""
+        """Show that a run of the group has changed its state."""
 
     def refresh(self) -> None:
-        """Called often; draws as often as is good."""
+        """Draw if it is time to; called often."""
 
     def activity(self, text: str) -> None:
-        """Shows what goes on besides training; an empty text: nothing."""
+        """Show what happens besides training; an empty text ends it."""
         self.view.activity = text
 
     def close(self) -> None:
-        """Leaves the last picture."""
+        """Leave the last picture."""

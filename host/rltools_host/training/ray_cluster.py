@@ -1,7 +1,7 @@
 """Runs of a tuning on an existing Ray cluster: each a process of its own on some node.
 
 A node needs this Python environment, with the same version of these tools, and no shared disk: an
-actor is sent the job and its program, relays what the process reports, and sends the run's folder
+actor gets the request and its program, relays what the process reports, and sends the run's folder
 back when it ends. What a node had of a run is lost with it; the run begins again elsewhere, from
 what this machine has of it, and has the same bits.
 """
@@ -33,7 +33,8 @@ from rltools_host.files import disk_error, partial_path, synchronize_folder, wri
 from rltools_host.interruption import end_child, ending, start_child
 from rltools_host.runs.provenance import version as version_here
 from rltools_host.training import parallel_runs
-from rltools_host.training.parallel_runs import LONGEST_READ, Job, RunProcess
+from rltools_host.training.parallel_runs import LONGEST_READ, RunProcess
+from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import FAILED, Member, RunEnd
 from rltools_host.tree import PROJECT, VARIABLE
 
@@ -44,12 +45,12 @@ Files = Mapping[str, bytes]  # of a run, by their names within its folder
 
 
 def ray_module() -> Any:
-    """Without types, as it may be missing."""
+    """Import Ray, without types, as it may be missing."""
     return importlib.import_module("ray")
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """All that a run has; links are left out."""
+    """Return all files of a run by their names; links are left out."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -58,14 +59,14 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def write_files(folder: Path, files: Files) -> None:
-    """Puts a run's folder into its place by one rename; what was there is of an earlier state."""
+    """Replace a run's folder by these files with one rename."""
     partial = partial_path(folder)
     try:
         shutil.rmtree(partial, ignore_errors=True)
         for name, data in files.items():
             path = PurePosixPath(name)
             if path.is_absolute() or ".." in path.parts:
-                raise UsageError(f"a node sent a run with a file {name}: it is not taken")
+                raise UsageError(f"a node sent the file {name}: it is outside the run's folder")
             (partial / path).parent.mkdir(parents=True, exist_ok=True)
             write_durably(partial / path, data)
             synchronize_folder((partial / path).parent)
@@ -77,20 +78,22 @@ def write_files(folder: Path, files: Files) -> None:
 
 
 class TrialActor:
-    """On a node: one run in a process, in a folder that goes with it."""
+    """One run in a process on a node, in a folder that is removed with it."""
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="rlt-trial-"))
         self._process: subprocess.Popen[bytes]
 
-    def start(self, version: str, root: str, job: Job, files: Files, program: Files) -> None:
-        """root: of the project, where this node has it as well."""
+    def start(
+        self, version: str, root: str, request: TrainingRequest, files: Files, program: Files
+    ) -> None:
+        """Start the process of a run; `root` is the project's, if this node has it as well."""
         if (own := version_here()) != version:
             raise UsageError(
                 f"a node of the cluster has version {own} of these tools, and this machine "
                 f"{version}: install the same on all"
             )
-        request, run = job.request, self._folder / "run"
+        run = self._folder / "run"
         for name, data in files.items():
             (run / name).parent.mkdir(parents=True, exist_ok=True)
             (run / name).write_bytes(data)
@@ -103,9 +106,9 @@ class TrialActor:
         if request.resume is not None:
             request = replace(request, resume=str(run))
         else:
-            request = replace(request, out=run, anew=False)
+            request = replace(request, out=run, restarts=False)
         job_path = self._folder / "trial.job"
-        job_path.write_bytes(pickle.dumps(replace(job, request=request)))
+        job_path.write_bytes(pickle.dumps(request))
         if not Path(root).is_dir():
             (self._folder / "rlt.toml").touch()
             root = str(self._folder)
@@ -118,7 +121,7 @@ class TrialActor:
             )
 
     def read(self, signals: list[int]) -> bytes | None:
-        """What the process reports, after it has been sent the signals; None at its end."""
+        """Send the signals, and return what the process reports; None at its end."""
         for number in signals:
             if self._process.poll() is None:
                 self._process.send_signal(number)
@@ -129,39 +132,41 @@ class TrialActor:
         return os.read(stream.fileno(), LONGEST_READ) or None
 
     def end(self) -> tuple[str, dict[str, bytes]]:
-        """How the process ended, with its last words; and the run's files."""
+        """Return how the process ended, with its last line, and the run's files."""
         how = ending(self._process)
         end_child(self._process)
-        said = (self._folder / "trial.log").read_text(errors="replace").strip().splitlines()
+        lines = (self._folder / "trial.log").read_text(errors="replace").strip().splitlines()
         run = self._folder / "run"
         files = files_of(run) if run.is_dir() else {}
         shutil.rmtree(self._folder, ignore_errors=True)
-        return f"{how}{': ' + said[-1] if said else ''}", files
+        return f"{how}{': ' + lines[-1] if lines else ''}", files
 
 
 class RunElsewhere(RunProcess):
     """A run on a node, as the command sees it: a thread hears its actor, and writes into a pipe
     what a process would have reported."""
 
-    def __init__(self, actor: Any, member: Member, job: Job, program: Any) -> None:
+    def __init__(self, actor: Any, member: Member, request: TrainingRequest, program: Any) -> None:
         self.member = member
         self.end: RunEnd | None = None
         self._rest = b""
         self._actor, self._signals = actor, list[int]()
         self._how = "its node was lost"
-        resumed = job.request.resume is not None
+        resumed = request.resume is not None
         files = files_of(member.path) if resumed else {}
         reading, self._writing = os.pipe()
         self.stream = os.fdopen(reading, "rb")
-        self._thread = threading.Thread(target=self._relay, args=(job, files, program), daemon=True)
+        self._thread = threading.Thread(
+            target=self._relay, args=(request, files, program), daemon=True
+        )
         self._thread.start()
 
-    def _relay(self, job: Job, files: Files, program: Any) -> None:
+    def _relay(self, request: TrainingRequest, files: Files, program: Any) -> None:
         ray = ray_module()
 
         actor = self._actor
         try:
-            ray.get(actor.start.remote(version_here(), str(PROJECT.root), job, files, program))
+            ray.get(actor.start.remote(version_here(), str(PROJECT.root), request, files, program))
             while True:
                 signals, self._signals = self._signals, []
                 data = ray.get(actor.read.remote(signals))
@@ -175,7 +180,7 @@ class RunElsewhere(RunProcess):
             cause = getattr(error, "cause", None)
             if isinstance(cause, RltError):
                 self._fail(cause)
-            else:  # whatever it said, its folder did not come
+            else:  # whatever it reported, its folder did not come
                 self._is_lost = True
                 self._how = f"its node was lost ({one_line(cause or error)})"
         except RltError as error:
@@ -213,12 +218,13 @@ class RunElsewhere(RunProcess):
 
 
 def one_line(error: BaseException) -> str:
-    said = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def require_listener(address: str) -> None:
-    """That somebody listens there: Ray itself tries for minutes, and ends the process."""
+    """Raise an error unless the address answers: Ray itself tries for minutes, and ends the
+    process."""
     found = re.fullmatch(r"(?:ray://)?\[?([^/\s]+?)\]?:([0-9]{1,5})", address)
     if address == "auto":
         return
@@ -238,10 +244,10 @@ def no_cluster(address: str, reason: str) -> LinkLostError:
 
 
 class RayCluster:
-    """A cluster that is there already, as this head uses it."""
+    """A running cluster, seen from this command."""
 
     def __init__(self, address: str) -> None:
-        """LinkLostError where none answers there."""
+        """Connect to a cluster; LinkLostError if none answers."""
         require_listener(address)
         tools.ensure_group(GROUP)
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -266,10 +272,10 @@ class RayCluster:
 
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
-    def start(self, member: Member, job: Job, _folder: Path) -> RunProcess:
+    def start(self, member: Member, request: TrainingRequest, _folder: Path) -> RunProcess:
         ray = ray_module()
 
-        built = job.request.built
+        built = request.built
         program = None if built is None else built.program
         if program is None:
             files = ray.put({})
@@ -277,8 +283,8 @@ class RayCluster:
             beside = [path for path in (program, program.with_suffix(".map")) if path.is_file()]
             files = ray.put({path.name: path.read_bytes() for path in beside})
             self._programs[program] = files
-        actor = self._actor.options(num_cpus=job.request.threads or 1, max_restarts=0).remote()
-        return RunElsewhere(actor, member, job, files)
+        actor = self._actor.options(num_cpus=request.threads or 1, max_restarts=0).remote()
+        return RunElsewhere(actor, member, request, files)
 
     def close(self) -> None:
         ray = ray_module()

@@ -1,11 +1,12 @@
-"""Carries out a training run: starts the board, watches it learn, brings the result fetched."""
+"""One session of training: start the board, take its reports, fetch and save the result."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+
+from msgspec import structs
 
 from rltools_host.boards.file_parts import Keeping, remove_parts
 from rltools_host.boards.messages import Evaluation, Event, Identity, Result, State, StatusText
@@ -21,18 +22,20 @@ from rltools_host.errors import (
 from rltools_host.interruption import SIGNALS, Interruption
 from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import room_for_save
+from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
 from rltools_host.training import faults
 from rltools_host.training.board import (
     BestPolicy,
+    RunDocument,
     build_program,
-    changes_of_state,
     fetch,
-    metadata_at_start,
     open_board,
     put_on_board,
+    run_at_start,
+    run_in_state,
     summary,
     view_of,
 )
@@ -48,18 +51,19 @@ from rltools_host.training.training_time import (
 )
 from rltools_host.tree import near_path
 
-# What a run may lose by a failure of the power: so long in training it is not saved.
+# A run is saved at least this often: a power failure may cost so much time in training.
 SAVE_EVERY_S = 600.0
 
 
 def train(
     request: TrainingRequest,
     make_screen: Callable[[TrainingView], Screen],
-    tensorboard: bool = True,
     signals: Sequence[int] = SIGNALS,
-) -> dict[str, Any]:
-    """Trains as the request says; returns the keys that `rlt train --json` prints. `signals` pause
-    it; Ctrl-C quits where it is not one of them."""
+) -> RunDocument:
+    """Train one run and return what `rlt train --json` prints.
+
+    `signals` pause the run; Ctrl-C quits if it is not one of them.
+    """
     with open_plan(request) as plan:
         if request.built is None:
             build_program(plan)
@@ -75,11 +79,11 @@ def train(
             )
             plan.held_step = held_step(session, identity, plan)
             run = TrainingRun(plan, session, identity, interruption)
-            return run.train(make_screen, tensorboard)
+            return run.train(make_screen)
 
 
 class TrainingRun:
-    """One session of training: from start or resumption to the end, a pause or an accident."""
+    """One session of training: from start or resumption to the end, a pause or an error."""
 
     def __init__(
         self,
@@ -109,23 +113,26 @@ class TrainingRun:
         self._screen: Screen
         self._folder: RunFolder
 
-    def train(
-        self, make_screen_of: Callable[[TrainingView], Screen], tensorboard: bool
-    ) -> dict[str, Any]:
-        """Trains to the end; every way out leaves a valid run folder."""
+    def train(self, make_screen_of: Callable[[TrainingView], Screen]) -> RunDocument:
+        """Train to the end; every way out leaves a valid run folder."""
         plan = self._plan
         self._folder = self._open_folder()
         try:
             first = plan.first_step + 1 if plan.resumed else None
             self._reports = ReportLog(
-                self._folder, self._metric_names, tensorboard, first, plan.searchable, plan.wandb
+                self._folder,
+                self._metric_names,
+                plan.request.tensorboard is not False,
+                first,
+                plan.searchable,
+                plan.request.wandb,
             )
             view = view_of(plan, self._folder, self._clock, self._metric_names)
             self._screen = make_screen_of(view)
             try:
                 result = self._train_to_rest(view)
                 self._save(result, "finished" if result.finished else "paused")
-                self._reports.flush()  # in place of the save before there may be room
+                self._reports.flush()  # the earlier save is gone, so there may be space
                 if result.finished and self._reports.is_written:
                     self._reports.disk_error = None
             finally:
@@ -143,7 +150,7 @@ class TrainingRun:
         return self._document(result)
 
     def _train_to_rest(self, view: TrainingView) -> Result:
-        """Starts or goes on, and takes in what the board reports until it is at rest."""
+        """Start or resume, and take reports until the board is at rest."""
         session, plan = self._session, self._plan
         result = self._take_up(view) if plan.held_step is not None else None
         result = result or self._begin(view)
@@ -151,7 +158,7 @@ class TrainingRun:
             if self._asked_to_pause or self._is_save_due():
                 began = self._clock()
                 self._save(result, "training")
-                with contextlib.suppress(DiskError):  # training goes on without
+                with contextlib.suppress(DiskError):  # training continues without it
                     self._folder.reserve(room_for_save(plan.description.tensors))
                 self._saves.saved(self._time.seconds, self._clock() - began)
                 self._asked_to_pause = False
@@ -162,13 +169,13 @@ class TrainingRun:
         return result
 
     def _begin(self, view: TrainingView) -> Result:
-        """From the beginning, or from the run's save."""
+        """Start the board, from the beginning or from the run's save."""
         session, plan = self._session, self._plan
         if (checkpoint := faults.checkpoint_to_put(plan)) is not None:
             put_on_board(session, checkpoint, self._transfer)
             self._screen.activity("")
         session.parameters.set(plan.table, plan.hyperparameters)
-        self._folder.update(self._changes("training"))
+        self._folder.write(self._run_in("training"))
         begin = session.training.start if plan.checkpoint is None else session.training.resume
         begin(self._best.largest)
         self._note_beginning()
@@ -177,15 +184,15 @@ class TrainingRun:
         return self._watch(view)
 
     def _note_beginning(self) -> None:
-        """From now on run.json says that the board has this state."""
+        """Write to run.json that the board has this state."""
         self._training_began = timestamp("milliseconds")
-        with contextlib.suppress(DiskError):  # training goes on without
-            self._folder.update(self._changes("training"))
+        with contextlib.suppress(DiskError):  # training continues without it
+            self._folder.write(self._run_in("training"))
         self._interruption.armed = True
 
     def _take_up(self, view: TrainingView) -> Result | None:
-        """What the board has of the run is saved first; then it goes on. None where that is less
-        than the run's save."""
+        """Save what the board has of the run, and resume there; return None if that is less than
+        the run's save."""
         plan, training = self._plan, self._session.training
         self._note_beginning()
         result = training.result() if self._identity.state != State.TRAINING else None
@@ -217,14 +224,14 @@ class TrainingRun:
         return self._watch(view)
 
     def _watch(self, view: TrainingView) -> Result:
-        """The board trains from now on: takes in what it reports, to its result."""
-        self._time.go_on()
+        """Take the reports of the board while it trains, and return its result."""
+        self._time.start()
         view.begin()
         for event in self._session.training.events(self._idle, gather=self._gather):
             self._time.look()
             self._take(event)
             if isinstance(event, Result):
-                self._time.rest()
+                self._time.stop()
                 view.end()
                 self._take_all(self._notes.new())
                 self._reports.flush()
@@ -232,22 +239,22 @@ class TrainingRun:
         raise AssertionError("events end with a result")
 
     def _is_to_rest(self, result: Result) -> bool:
-        """Whether the board is at rest for another reason than to be saved on the way."""
+        """Return True if the session ends here: the board is not at rest just for a save."""
         stops = self._interruption.requested or self._reports.disk_error is not None
         return bool(result.finished or stops or self._notes.failure())
 
     def _save(self, result: Result, state: str) -> None:
-        """Fetches checkpoint and policies, verifies them, and saves them in one step."""
+        """Fetch the checkpoint and the policies, verify them, and save them in one step."""
         self._evaluation_s = self._time.seconds * share_of_evaluations(result)
         versions = checkpoint_versions(self._folder.content)
         keeping = Keeping(self._folder.path, result.state_sha256)
         fetched = fetch(self._session, self._plan, result, versions, self._transfer, keeping)
         self._best.fetch(self._session, result, fetched.policy)
         self._screen.activity("")
-        changes = self._changes(state) | self._best.changes
-        changes["checkpoint_train_s"] = changes["train_s"]
+        run = self._run_in(state)
+        run = structs.replace(run, best=self._best.best, checkpoint_train_s=run.train_s)
         files = {**fetched.files, **self._best.files}
-        self._folder.commit(fetched.step, fetched.state_sha256, files, changes)
+        self._folder.commit(fetched.step, fetched.state_sha256, files, run)
         remove_parts(self._folder.path)
 
     def _transfer(self, what: str) -> Callable[[int, int], None]:
@@ -256,18 +263,18 @@ class TrainingRun:
     # -- reports -----------------------------------------------------------------------------------
 
     def _idle(self) -> None:
-        """Between the board's reports, at least five times a second."""
+        """Handle what is due between the board's reports, at least five times a second."""
         self._take_all(self._notes.new())
         self._reports.flush()
         self._screen.refresh()
         if self._interruption.requested and not self._screen.view.activity:
             self._screen.activity("pausing; Ctrl-C once more quits without saving")
         has_to = self._interruption.requested or self._reports.disk_error is not None
-        # Not an emulated board: a run takes the same number of instructions each time.
+        # Not for an emulated board, whose runs take the same number of instructions each time.
         is_due = self._is_save_due() and not self._identity.counts_instructions
         if not self._asked_to_pause and (has_to or is_due):
             self._asked_to_pause = True
-            # A board that refuses does not train any more: why, its reports say.
+            # A board that refuses does not train any more; its reports say why.
             with contextlib.suppress(TrainingFaultError):
                 self._session.training.pause()
 
@@ -275,7 +282,7 @@ class TrainingRun:
         return self._saves.is_due(self._time.seconds, SAVE_EVERY_S)
 
     def _gather(self, longest_s: float) -> None:
-        """Lets reports come, but not beyond the end of training as far as that can be foreseen."""
+        """Wait for reports, but not beyond the expected end of training."""
         left_s = self._screen.view.left_s
         if self._interruption.requested or not left_s > 0.0:  # also where it is not a number
             return
@@ -309,9 +316,9 @@ class TrainingRun:
         room = room_for_save(plan.description.tensors)
         if plan.resumed is None:
             name = f"{folder_date()}-{plan.description.name}-{plan.board.name}"
-            path = plan.out or new_run_path(f"{name}-s{plan.seed}")
-            metadata = self._beginning({"started": timestamp()}, sources)
-            return RunFolder.create(path, metadata, [sources], plan.anew, room)
+            path = plan.request.out or new_run_path(f"{name}-s{plan.seed}")
+            run = self._run_at_start(Run(started=timestamp()), sources)
+            return RunFolder.create(path, run, [sources], plan.request.restarts, room)
         folder = plan.resumed
         folder.lock()
         try:
@@ -324,46 +331,48 @@ class TrainingRun:
             self._evaluation = last_evaluation(rows)
             self._train_s_before = train_s_before(folder.content, plan.first_step, rows)
             folder.keep(*sources)
-            beginning = self._beginning(folder.metadata, sources)
-            folder.update(beginning | plan.adopted_save | self._best.changes)
+            run = plan.with_resumed_save(self._run_at_start(folder.content, sources))
+            folder.write(structs.replace(run, best=self._best.best))
         except BaseException:
             folder.close()
             raise
         return folder
 
-    def _beginning(self, earlier: dict[str, Any], sources: Sources) -> dict[str, Any]:
+    def _run_at_start(self, earlier: Run, sources: Sources) -> Run:
         port = self._session.description
-        return metadata_at_start(self._plan, self._identity, port, sources.name, earlier)
+        return run_at_start(self._plan, self._identity, port, sources.name, earlier)
 
-    def _changes(self, state: str) -> dict[str, Any]:
-        """What run.json says of the state of training, with what is known by now."""
+    def _run_in(self, state: str, fault: str = "") -> Run:
+        """Return run.json for this state of training, with what is known by now."""
         connection = self._session.connection
-        this_session: dict[str, Any] = {
-            "last_step": self._screen.view.step,
-            "train_s": self._time.seconds,
-            "evaluation_s": self._evaluation_s,
-            "host_cpu_s": self._time.cpu_s,
-            "messages_lost": connection.messages_lost,
-            "bytes_skipped": connection.decoder.bytes_skipped,
-        }
-        if self._training_began is not None:
-            this_session["training_began"] = self._training_began
+        session = structs.replace(
+            self._folder.content.sessions[-1],
+            last_step=self._screen.view.step,
+            train_s=self._time.seconds,
+            evaluation_s=self._evaluation_s,
+            host_cpu_s=self._time.cpu_s,
+            messages_lost=connection.messages_lost,
+            bytes_skipped=connection.decoder.bytes_skipped,
+            training_began=self._training_began or "",
+            fault=fault,
+        )
         if self._identity.counts_instructions:
-            this_session["guest_instructions"] = max(0, self._counter - self._counted_before)
-        this_session |= self._notes.of_session()
-        return changes_of_state(
-            self._folder.metadata,
+            count = max(0, self._counter - self._counted_before)
+            session = structs.replace(session, guest_instructions=count)
+        return run_in_state(
+            self._folder.content,
             state,
             self._screen.view.step,
             self._train_s_before + self._time.seconds,
             self._evaluation,
-            this_session,
+            self._notes.add_to(session),
         )
 
     # -- the end -----------------------------------------------------------------------------------
 
     def _end_badly(self, error: BaseException) -> BaseException:
-        """Keeps what was received, notes how the run ended, and makes the error's sentence."""
+        """Keep the data received, write to run.json how the run ended, and return the error with
+        its remedy."""
         with contextlib.suppress(DiskError):
             for event in self._session.training.remaining_events():
                 if not isinstance(event, Result):
@@ -371,11 +380,9 @@ class TrainingRun:
             self._reports.flush()
         if not hasattr(self, "_screen"):
             return error
-        changes = self._changes(state_after(error))
-        if isinstance(error, TrainingFaultError):
-            changes["sessions"][-1]["fault"] = error.cause or str(error)
+        fault = (error.cause or str(error)) if isinstance(error, TrainingFaultError) else ""
         with contextlib.suppress(DiskError):
-            self._folder.update(changes)
+            self._folder.write(self._run_in(state_after(error), fault))
         step = self._screen.view.step
         kept = f"the data received up to step {step:,} is in {near_path(self._folder.path)}"
         if isinstance(error, KeyboardInterrupt):
@@ -395,6 +402,7 @@ class TrainingRun:
         has_begun = self._training_began is not None
         return remedy(self._plan, self._folder, before, changes, has_begun=has_begun)
 
-    def _document(self, result: Result) -> dict[str, Any]:
-        printed = summary(self._plan, self._folder, result)
-        return {**printed, "host_cpu_s": self._time.cpu_s, **self._notes.document()}
+    def _document(self, result: Result) -> RunDocument:
+        document = summary(self._plan, self._folder, result, self._time.cpu_s)
+        self._notes.describe(document)
+        return document

@@ -1,6 +1,5 @@
-"""Groups with variants. Studies as data: experiments/studies/<name>.json, an experiment with
-variants of its settings. And what a tuning is to search: a plan, one program, a folder, for a new
-tuning or one that goes on; all is checked before anything is trained."""
+"""Studies, experiments/studies/<name>.json: an experiment with variants of its settings; and the
+plan of a tuning, new or resumed, checked before anything is trained."""
 
 from __future__ import annotations
 
@@ -8,24 +7,23 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct, structs
 
 from rltools_host.documents import FromOne, Line, Title, Unfit, Value, typed
 from rltools_host.errors import DamagedFileError, UsageError, unknown_name
 from rltools_host.files import parse_json
-from rltools_host.runs.contents import Tune
+from rltools_host.runs.contents import Tune, Variant
 from rltools_host.runs.group import TUNE, GroupFolder
 from rltools_host.training.group_plan import (
     GroupRequest,
-    Variant,
     create,
     parse_seeds,
+    plan_new,
     plan_runs,
-    planned,
     require_same_defaults,
-    run_request,
+    shared_request,
 )
 from rltools_host.training.plan import Plan, TrainingRequest
 from rltools_host.training.trials import Dimension, Trials, space_of, without_password
@@ -60,7 +58,7 @@ class StoredStudy(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name in OF_ALL:
             if name in self.settings:
-                raise Unfit(f"settings.{name} has a place of its own in the study")
+                raise Unfit(f"settings.{name} is a field of the study")
         for index, variant in enumerate(self.variants):
             if self.experiment is None and variant.experiment is None:
                 raise Unfit(f"variants[{index}] has no experiment, and neither has the study")
@@ -75,14 +73,14 @@ class StoredStudy(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Study(StoredStudy, frozen=True, kw_only=True):
-    """What a study's file says, by its name."""
+    """A study with its name and path."""
 
     name: str
     path: Path
 
     @property
     def experiments(self) -> list[str]:
-        """Of the variants, each once; the first is the group's."""
+        """Return the experiments of the variants, each once; the first is the group's."""
         each = [variant.experiment or self.experiment or "" for variant in self.variants]
         return list(dict.fromkeys(each))
 
@@ -105,20 +103,19 @@ class Study(StoredStudy, frozen=True, kw_only=True):
                 variant.name,
                 variant.label,
                 texts_of(variant.settings),
-                f"{self.path}, variants[{index}] ({variant.name})",
                 None if self.has_one else variant.experiment or self.experiment,
             )
-            for index, variant in enumerate(self.variants)
+            for variant in self.variants
         )
 
 
 def texts_of(settings: Mapping[str, int | float]) -> tuple[str, ...]:
-    """As `--set` takes them: name=value."""
+    """Return the settings as `--set` takes them: name=value."""
     return tuple(f"{key}={value}" for key, value in settings.items())
 
 
 def study_files() -> dict[str, Path]:
-    """By their names: the project's, then those that are installed."""
+    """Return the files by name: the project's, then the installed ones."""
     files = PROJECT.files("experiments/studies", "*.json", TREE.experiments / "studies")
     return {path.stem.replace("_", "-"): path for path in files}
 
@@ -128,7 +125,7 @@ def study_names() -> list[str]:
 
 
 def load_study(name: str) -> Study:
-    """The study of a name; one sentence names the place where its file is wrong."""
+    """Load a study; DamagedFileError names the field that is wrong."""
     files = study_files()
     if name not in files:
         raise unknown_name("study", name, list(files))
@@ -144,34 +141,26 @@ def load_study(name: str) -> Study:
     raise DamagedFileError(f"{path} is not a study: {reason}")
 
 
-USUAL_TRIALS = 20
+DEFAULT_TRIALS = 20
 
 
 @dataclass(frozen=True)
 class TuneRequest:
-    """What a user asks for; None where the default, or the tuning that goes on, decides."""
+    """The request of a tuning. None leaves a choice to the default, or to the resumed tuning."""
 
     training: TrainingRequest  # what all trials share; `resume` is a tuning
-    seeds: tuple[int, ...] | None = None
     search: tuple[str, ...] = ()  # of --search, as typed
     trials: int | None = None  # in all
-    jobs: int | None = None
     timeout_s: float | None = None
     prunes: bool | None = None
     storage: str | None = None  # a URL
-    tensorboard: bool | None = None
     ray: str | None = None  # the address of a cluster
 
 
-def begin(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
-    """A new tuning, after all has been checked and built."""
-    asked = GroupRequest(
-        request.training,
-        request.seeds or (0,),
-        jobs=request.jobs,
-        tensorboard=request.tensorboard is not False,
-    )
-    asked, plan = planned(asked)
+def plan_new_tuning(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
+    """Check and build a new tuning; return its folder, its plan and what it searches."""
+    training = replace(request.training, seeds=request.training.seeds or (0,))
+    asked, plan = plan_new(GroupRequest(training))
     task = None if plan.server is None else plan.server.task
     settings = asked.training.settings
     space = space_of(plan.description, task, request.search, settings)
@@ -180,23 +169,25 @@ def begin(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
     prunes, storage = request.prunes is not False, request.storage
     if storage is not None:  # before anything is trained
         Trials(storage, study, mark, space, prunes)
-    about: dict[str, Any] = {
-        "kind": TUNE,
-        "title": f"tuning of {plan.description.name} on {plan.board.name}",
-        "tune": {
-            "mark": mark,
-            "study": study,
-            "search": [each.text() for each in space],
-            "trials": request.trials or USUAL_TRIALS,
-            "prunes": prunes,
-            "storage": None if storage is None else without_password(storage),
-        },
-    }
-    return create(replace(asked, variants=(), about=about), plan), plan, space
+    asked = replace(
+        asked,
+        variants=(),
+        kind=TUNE,
+        title=f"tuning of {plan.description.name} on {plan.board.name}",
+        tune=Tune(
+            mark,
+            study,
+            [each.text() for each in space],
+            request.trials or DEFAULT_TRIALS,
+            prunes,
+            None if storage is None else without_password(storage),
+        ),
+    )
+    return create(asked, plan), plan, space
 
 
-def go_on(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
-    """A tuning that was begun before: what it was asked for holds."""
+def resume_tuning(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
+    """Open and plan a tuning that was begun before, with what it was asked for then."""
     group = GroupFolder.open(str(request.training.resume))
     content = group.content
     if content.tune is None:
@@ -210,17 +201,13 @@ def go_on(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
             given = "lie in its folder" if tuned.storage is None else f"are in {tuned.storage}"
             remedy = "leave --storage out" if tuned.storage is None else "give it with --storage"
             raise UsageError(f"the trials of {near_path(group.path)} {given}: {remedy}")
-        shared = run_request(content)
-        plan = plan_runs(shared, content.seeds[0], [Variant()], request.jobs or content.jobs)
+        jobs = request.training.jobs or content.jobs
+        plan = plan_runs(replace(shared_request(content), jobs=jobs), [Variant()])
         trials = request.trials or tuned.trials
         require_same_defaults(group, plan, more=trials > len(content.variants))
         space = space_of(plan.description, content.gymnasium, tuned.search, content.settings)
-        changes: dict[str, Any] = {}
-        if request.jobs is not None:
-            changes["jobs"] = request.jobs
-        if request.trials is not None:
-            changes["tune"] = {**group.metadata["tune"], "trials": request.trials}
-        group.change(changes)
+        tuned = structs.replace(tuned, trials=trials)
+        group.content = structs.replace(content, jobs=jobs, tune=tuned)  # written when it trains
         return group, plan, space
     except BaseException:
         group.close()
@@ -228,18 +215,18 @@ def go_on(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:
 
 
 def require_same(group: GroupFolder, request: TuneRequest) -> None:
-    """UsageError for what is asked for and is not what the tuning began with."""
+    """Raise UsageError if the request differs from what the tuning began with."""
     content, training = group.content, request.training
     assert content.tune is not None
     task = content.gymnasium
     source = None if training.task is None else training.task.source
-    given: dict[str, tuple[Any, Any]] = {
+    given: dict[str, tuple[object, object]] = {
         "the experiment": (training.experiment, content.experiment),
         "the task": (source, None if task is None else task.source),
         "--board": (training.board, content.board),
         "--steps": (training.steps, content.steps),
         "--threads": (training.threads, content.threads),
-        "--seeds": (request.seeds, tuple(content.seeds)),
+        "--seeds": (training.seeds or None, tuple(content.seeds)),
         "--prune": (request.prunes, content.tune.prunes),
         "--set": (sorted(training.settings) or None, sorted(content.settings)),
         "--search": (sorted(request.search) or None, sorted(content.tune.search)),
@@ -247,13 +234,13 @@ def require_same(group: GroupFolder, request: TuneRequest) -> None:
     for option, (asked, had) in given.items():
         if asked is not None and asked != had:
             raise UsageError(
-                f"{near_path(group.path)} goes on as it began, and {option} is another there: "
+                f"{near_path(group.path)} resumes as it began, and {option} differs there: "
                 "leave it out, or give another --name"
             )
 
 
 def named(name: str) -> Path:
-    """The folder of a tuning's name."""
+    """Return the folder of a tuning with this name."""
     if not name or name != Path(name).name or name.startswith("."):
         raise UsageError(f'--name "{name}": give a name for a folder in {near_path(PROJECT.runs)}')
     return PROJECT.runs / name

@@ -1,11 +1,11 @@
-"""What a tuning searches, and its trials in Optuna's storage: SQLite in its folder, or any database
-by its URL.
+"""The search space of a tuning, and its trials in Optuna's storage: SQLite in its folder, or a
+database by its URL.
 
 A name of the one list of hyperparameters, or a size, has a range or choices. Those that usually
 matter are searched where nobody names any; a range of positive numbers over a factor of 30 or more
 is drawn by its logarithm.
 
-A trial is asked for, reports what its runs evaluate to, and is told: complete, pruned or failed.
+A trial is asked for, reports the evaluations of its runs, and ends: complete, pruned or failed.
 Storage and runs are written one after the other, and either process may be killed in between. So a
 trial that the storage has as running goes on where its head starts again, by its runs' folders: of
 its own trials, which have its mark, and not of those of other heads at the same study.
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 
 LOGARITHMIC_FROM = 30.0  # the highest over the lowest
-MOST_CHOICES = 100
-MOST_SHAPES = 1000  # that sizes make together
+MAX_CHOICES = 100
+MAX_SHAPES = 1000  # that sizes make together
 FIXED = ("seed", "steps", "eval_freq", "n_eval_episodes", "report_every")  # or runs do not compare
-# What is searched unless somebody says, with what is usual.
-USUAL: Mapping[str, str] = {
+# Searched by default, with these values.
+DEFAULT_SEARCH: Mapping[str, str] = {
     "learning_rate": "1e-5..1e-2",
     "gamma": "0.9,0.95,0.98,0.99,0.995,0.999",
     "tau": "0.001..0.05",
@@ -90,13 +90,13 @@ class Dimension:
         return self.name in SIZE_NAMES
 
     def text(self) -> str:
-        """As --search takes it."""
+        """Return the dimension as --search takes it."""
         if not self.choices:
             return f"{self.name}={self.low}..{self.high}"
         return f"{self.name}={','.join(choice.replace(',', 'x') for choice in self.choices)}"
 
     def setting(self, value: float | int | str) -> str:
-        """As --set takes it: a number of a range with four digits."""
+        """Return name=value as --set takes it; a number of a range has four digits."""
         if isinstance(value, float):
             value = min(max(float(f"{value:.4g}"), self.low), self.high)
         return f"{self.name}={value}"
@@ -108,9 +108,10 @@ def space_of(
     searched: Sequence[str],
     settings: Sequence[str],
 ) -> list[Dimension]:
-    """What is searched: what `searched` has, as of --search, or what is usual of the experiment.
+    """Return the dimensions to search: those `searched`, as --search has them, or the default ones
+    of the experiment.
 
-    `settings` are fixed. UsageError says which text is wrong, and why.
+    `settings` are fixed. UsageError names the text that is wrong.
     """
     texts = {}
     for text in searched:
@@ -124,12 +125,12 @@ def space_of(
     sizes = {*numbers, *(("hidden",) if hidden else ())}
     if not texts:
         known = {entry.name for entry in description.hyperparameters}
-        texts = {name: "" for name in USUAL if name in known and name not in fixed}
+        texts = {name: "" for name in DEFAULT_SEARCH if name in known and name not in fixed}
         texts |= {name: "" for name in USUAL_SIZES if task is not None and name not in sizes}
     space = [dimension(description, name, values) for name, values in texts.items()]
     for found in space:
         if found.name in fixed or found.name in sizes:
-            raise UsageError(f"{found.name} is searched, and is set: give --search or --set")
+            raise UsageError(f"{found.name} is searched and set: give either --search or --set")
     if not space:
         raise UsageError(
             f"{description.name} has nothing that is searched unless it is named: name it with "
@@ -148,10 +149,10 @@ def dimension(description: ExperimentDescription, name: str, values: str) -> Dim
         raise UsageError(
             f"--search {name}: all trials have the same {name}, or they do not compare"
         )
-    if not values and name not in USUAL:
+    if not values and name not in DEFAULT_SEARCH:
         raise UsageError(f"--search {name}: give a range or values: --search {name}=LOW..HIGH")
     try:
-        return hyperparameter_dimension(entry, values or USUAL[name])
+        return hyperparameter_dimension(entry, values or DEFAULT_SEARCH[name])
     except RltError as error:
         raise UsageError(f"--search {name}: {error}") from None
 
@@ -169,13 +170,13 @@ def hyperparameter_dimension(entry: Parameter, text: str) -> Dimension:
 def distinct(text: str, choices: Sequence[str]) -> tuple[str, ...]:
     if len(set(choices)) < len(choices):
         raise UsageError(f"{text} has a value twice: give each once")
-    if not 2 <= len(choices) <= MOST_CHOICES:
+    if not 2 <= len(choices) <= MAX_CHOICES:
         raise UsageError(f"{text}: write two values at least, A,B, or a range, LOW..HIGH")
     return tuple(choices)
 
 
 def size_dimension(size: str, text: str) -> Dimension:
-    """Choices alone: each is compiled."""
+    """Return a dimension of choices: each is compiled."""
     parts = [part.strip() for part in text.split(",")]
     form = WIDTHS if size == "hidden" else re.compile("[0-9]+")
     if not all(form.fullmatch(part) for part in parts):
@@ -190,15 +191,13 @@ def size_dimension(size: str, text: str) -> Dimension:
 
 
 def require_shapes(experiment: str, task: Task | None, space: Sequence[Dimension]) -> None:
-    """That all sizes together can be compiled."""
+    """Raise UsageError if a combination of sizes cannot be compiled."""
     sizes = [found for found in space if found.is_size]
     if not sizes:
         return
     count = math.prod(len(found.choices) for found in sizes)
-    if count > MOST_SHAPES:
-        raise UsageError(
-            f"--search: the sizes make {count:,} programs; {MOST_SHAPES:,} are allowed"
-        )
+    if count > MAX_SHAPES:
+        raise UsageError(f"--search: the sizes make {count:,} programs; {MAX_SHAPES:,} are allowed")
     for values in itertools.product(*(found.choices for found in sizes)):
         shape = [f"{found.name}={value}" for found, value in zip(sizes, values, strict=True)]
         try:
@@ -209,7 +208,7 @@ def require_shapes(experiment: str, task: Task | None, space: Sequence[Dimension
 
 @dataclass
 class Trial:
-    """One trial: its settings, and what is known of it."""
+    """A trial of Optuna: its settings, and its outcome so far."""
 
     number: int
     settings: tuple[str, ...]
@@ -217,7 +216,7 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """Return the name of the trial's folder."""
         return f"t{self.number}"
 
     @property
@@ -226,24 +225,25 @@ class Trial:
 
 
 def without_password(url: str) -> str:
-    """The URL as a file may have it."""
+    """Return the URL without its password, as a file may have it."""
     from sqlalchemy import make_url
 
     return str(make_url(url).render_as_string(hide_password=True))
 
 
 class Trials:
-    """A study of Optuna's, which this head shares with nobody, or with others by a database."""
+    """A study of Optuna, of this process alone or shared with others by a database."""
 
     def __init__(
-        self, place: str | Path, study: str, mark: str, space: Sequence[Dimension], prunes: bool
+        self, storage: str | Path, study: str, mark: str, space: Sequence[Dimension], prunes: bool
     ) -> None:
-        """place: a URL, or SQLite's file. DamagedFileError where the storage cannot be used."""
+        """Open the storage; `storage` is a URL, or the path of SQLite's file. DamagedFileError: it
+        cannot be used."""
         tools.ensure_group(GROUP)
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        # A killed head samples anew; the seed goes on from trial to trial.
+        # A killed process samples again; the seed changes from trial to trial.
         pruner = (
             optuna.pruners.MedianPruner(n_startup_trials=STARTUP_TRIALS)
             if prunes
@@ -253,7 +253,7 @@ class Trials:
         try:
             with warnings.catch_warnings(action="ignore"):
                 self._study = optuna.create_study(
-                    storage=opened(place),
+                    storage=opened(storage),
                     study_name=study,
                     direction="maximize",
                     load_if_exists=True,
@@ -262,12 +262,12 @@ class Trials:
                 known = self._study.get_trials(deepcopy=False)
                 self._study.sampler = optuna.samplers.TPESampler(seed=len(known))
         except Exception as error:  # of any database's driver
-            raise storage_error(place, error) from None
-        self._place, self._asked = place, dict[int, optuna.Trial]()
+            raise storage_error(storage, error) from None
+        self._storage, self._asked = storage, dict[int, optuna.Trial]()
 
     @contextlib.contextmanager
     def _in_use(self) -> Iterator[None]:
-        """What becomes of the storage meanwhile is one sentence."""
+        """Turn an error of the storage into one sentence."""
         from optuna.exceptions import OptunaError
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -275,7 +275,7 @@ class Trials:
             with warnings.catch_warnings(action="ignore"):
                 yield
         except (OptunaError, SQLAlchemyError) as error:
-            raise storage_error(self._place, error) from None
+            raise storage_error(self._storage, error) from None
         except ValueError as error:
             raise UsageError(
                 f"the study {self._study.study_name} was begun with another search ({error}): "
@@ -292,7 +292,7 @@ class Trials:
         }[name]
 
     def ask(self) -> Trial:
-        """A new trial; the storage has it as running."""
+        """Return a new trial, which is running in the storage."""
         with self._in_use():
             trial = self._study.ask()
             trial.set_user_attr(MARK, self._mark)
@@ -311,7 +311,8 @@ class Trials:
             ]
 
     def finished(self) -> dict[int, tuple[str, float]]:
-        """All trials that were told, other heads' too: state and value by number."""
+        """Return the state and value of all finished trials by number, also those of other
+        processes."""
         names = {self._state(name): name for name in (COMPLETE, PRUNED, FAILED)}
         with self._in_use():
             found = self._study.get_trials(deepcopy=False, states=tuple(names))
@@ -321,7 +322,7 @@ class Trials:
         }
 
     def report(self, trial: Trial, values: Mapping[int, float]) -> bool:
-        """What its runs evaluate to, by steps; whether it is to be pruned."""
+        """Report mean returns by step; return True if the trial is to be pruned."""
         asked = self._asked[trial.number]
         is_hopeless = False
         with self._in_use():
@@ -343,7 +344,7 @@ class Trials:
             )
 
     def _drawn(self, asked: optuna.Trial, reported: set[int] | None = None) -> Trial:
-        """Draws what the storage does not have yet."""
+        """Draw the values that the storage does not have yet."""
         settings = []
         for each in self._space:
             value: float | int | str
@@ -358,29 +359,29 @@ class Trials:
         return Trial(asked.number, tuple(settings), reported or set())
 
 
-def opened(place: str | Path) -> optuna.storages.RDBStorage:
+def opened(storage: str | Path) -> optuna.storages.RDBStorage:
     from optuna.storages import RDBStorage
 
-    if isinstance(place, str):
-        return RDBStorage(place)
+    if isinstance(storage, str):
+        return RDBStorage(storage)
 
     def connect() -> sqlite3.Connection:  # a URL cannot have every path
-        return sqlite3.connect(place, timeout=LOCKED_S, check_same_thread=False)
+        return sqlite3.connect(storage, timeout=LOCKED_S, check_same_thread=False)
 
     return RDBStorage("sqlite:///study.db", {"creator": connect})
 
 
-def storage_error(place: str | Path, error: Exception) -> DamagedFileError | UsageError:
-    """One sentence, without a password."""
+def storage_error(storage: str | Path, error: Exception) -> DamagedFileError | UsageError:
+    """Return the error of a storage, without a password."""
     cause: BaseException = error  # Optuna's own words guess at it
     while getattr(cause, "orig", None) is None and cause.__cause__ is not None:
         cause = cause.__cause__
-    said = str(getattr(cause, "orig", None) or cause).strip()
-    reason = said.splitlines()[0] if said else type(cause).__name__
-    shown = str(place)
-    if isinstance(place, str):
+    text = str(getattr(cause, "orig", None) or cause).strip()
+    reason = text.splitlines()[0] if text else type(cause).__name__
+    shown = str(storage)
+    if isinstance(storage, str):
         try:
-            shown = without_password(place)
+            shown = without_password(storage)
         except Exception:
             return UsageError(
                 "--storage is not the URL of a database: write sqlite:///FILE or "

@@ -1,9 +1,9 @@
-"""Tunes: searches hyperparameters and sizes by trials, which are the runs of a group.
+"""Tuning: a search of hyperparameters and sizes by trials, which are the runs of a group.
 
 A trial is a variant of the group, `t<number>`, with a run for each seed; its value is the mean
-return of their last evaluations. What a run's folder says counts: its trial is told to the storage
-(training/trials.py) once all of its runs have finished, and again asked for by nobody. A run whose
-process was killed goes on from its save or starts over, and has the same bits.
+return of their last evaluations. The folders of the runs count: the storage (training/trials.py)
+gets the outcome of a trial once all of its runs have finished. A run whose process was killed
+resumes from its save or starts over, and has the same bits.
 """
 
 from __future__ import annotations
@@ -31,35 +31,36 @@ from rltools_host.errors import (
     UsageError,
 )
 from rltools_host.interruption import Interruption
-from rltools_host.runs.contents import Tune
+from rltools_host.runs.contents import Tune, Variant
 from rltools_host.runs.group import SCRATCH, STORAGE_FILE, GroupFolder, RunName
 from rltools_host.runs.task import Task
 from rltools_host.training.group import (
     GroupDocument,
     MakeScreen,
     copy_of_program,
+    figures_of,
     group_document,
     remove_scratch,
-    runs_summary,
     scratch_folder,
+    summary_of,
 )
-from rltools_host.training.group_plan import jobs_on, run_request
+from rltools_host.training.group_plan import jobs_of, shared_request
 from rltools_host.training.hyperparameters import resized
-from rltools_host.training.parallel_runs import Job, ParallelRuns, RunProcess
+from rltools_host.training.parallel_runs import ParallelRuns, RunProcess
 from rltools_host.training.plan import Built, Plan, TrainingRequest
 from rltools_host.training.progress import FAILED, FINISHED, PRUNED, WAITING, GroupView, Member
 from rltools_host.training.ray_cluster import RayCluster
-from rltools_host.training.study import TuneRequest, begin, go_on
+from rltools_host.training.study import TuneRequest, plan_new_tuning, resume_tuning
 from rltools_host.training.trials import COMPLETE, Dimension, Trial, Trials
 from rltools_host.training.trials import FAILED as HAS_FAILED
 from rltools_host.training.trials import PRUNED as WAS_PRUNED
 from rltools_host.tree import command_line, near_path
 
-MOST_KILLS = 20  # of one trial's processes, which might always take too much memory
+MAX_KILLS = 20  # of one trial's processes, which might always take too much memory
 
 
-class ToldTrial(TypedDict):
-    """One that has been told; `run` is of the best."""
+class TrialDocument(TypedDict):
+    """A finished trial of Optuna; `run` is of the best."""
 
     trial: int
     state: str
@@ -73,13 +74,13 @@ class TuneDocument(GroupDocument):
 
     of: int
     study: str
-    trials: list[ToldTrial]
-    best: ToldTrial | None
+    trials: list[TrialDocument]
+    best: TrialDocument | None
     command: str | None
 
 
 def tune(request: TuneRequest, make_screen: MakeScreen) -> TuneDocument:
-    """Tunes as the request says."""
+    """Begin or resume a tuning, and return what `--json` prints."""
     if request.trials is not None and request.trials < 1:
         raise UsageError(f"--trials {request.trials}: at least 1 is needed")
     if request.timeout_s is not None and not request.timeout_s > 0:
@@ -88,7 +89,8 @@ def tune(request: TuneRequest, make_screen: MakeScreen) -> TuneDocument:
         cluster = None
         if request.ray is not None:
             cluster = stack.enter_context(contextlib.closing(RayCluster(request.ray)))
-        group, plan, space = go_on(request) if request.training.resume else begin(request)
+        begin = resume_tuning if request.training.resume else plan_new_tuning
+        group, plan, space = begin(request)
         stack.enter_context(contextlib.closing(group))
         interruption = stack.enter_context(Interruption())
         interruption.armed = True
@@ -122,12 +124,12 @@ class Tuning:
         assert content.tune is not None
         self._group, self._plan, self._interruption = group, plan, interruption
         self._tune: Tune = content.tune
-        self._jobs = jobs_on(plan.board, plan.port, plan.threads, content.jobs)
+        self._jobs = jobs_of(plan, content.jobs)
         self._cluster = cluster
         if cluster is not None and content.jobs is None:
-            self._jobs = max(1, cluster.processors // (plan.threads or 1))
-        place = request.storage or group.path / STORAGE_FILE
-        self._trials = Trials(place, self._tune.study, self._tune.mark, space, self._tune.prunes)
+            self._jobs = max(1, cluster.processors // (plan.request.threads or 1))
+        storage = request.storage or group.path / STORAGE_FILE
+        self._trials = Trials(storage, self._tune.study, self._tune.mark, space, self._tune.prunes)
         self._has_sizes = any(each.is_size for each in space)
         self._timeout_s = request.timeout_s
         self._members = [self._member(name) for name in group.run_names()]
@@ -140,7 +142,8 @@ class Tuning:
         return Member(name, label, self._group.path / name.folder, self._plan.steps)
 
     def tune(self, make_screen: MakeScreen) -> TuneDocument:
-        """Trains what is missing of the trials; every way out leaves what can be gone on with."""
+        """Train what is missing of the trials; every way out leaves a tuning that can be
+        resumed."""
         remove_scratch(self._group.path / SCRATCH, self._plan.program)  # of a killed command
         self._look_at_all()
         try:
@@ -160,8 +163,8 @@ class Tuning:
     # -- trials ------------------------------------------------------------------------------------
 
     def _look_at_all(self) -> None:
-        """What the folders say, and the storage; a head that was killed did not bring them
-        together."""
+        """Compare the folders with the storage, as a killed command may have left them
+        different."""
         pruned = {
             f"t{n}" for n, (state, _) in self._trials.finished().items() if state == WAS_PRUNED
         }
@@ -173,19 +176,18 @@ class Tuning:
             self._begin(trial)
 
     def _begin(self, trial: Trial) -> None:
-        """Its runs are to be trained, as far as they have not finished."""
-        variants = list(self._group.metadata["variants"])
-        known = {variant["name"]: tuple(variant["settings"]) for variant in variants}
+        """Begin a trial: its runs that have not finished are to be trained."""
+        content = self._group.content
+        known = {variant.name: variant.settings for variant in content.variants}
         if known.get(trial.name, trial.settings) != trial.settings:
             raise DamagedFileError(
                 f"{trial.label} has other settings in its storage than in {self._group.path}: "
                 "restore the one or the other, or begin a new tuning"
             )
         if trial.name not in known:
-            new = {"name": trial.name, "label": trial.label, "settings": list(trial.settings)}
-            self._group.update({"variants": [*variants, new]})
-            seeds = self._group.content.seeds
-            self._members += [self._member(RunName(trial.name, seed)) for seed in seeds]
+            variants = [*content.variants, Variant(trial.name, trial.label, trial.settings)]
+            self._group.write(structs.replace(content, variants=variants))
+            self._members += [self._member(RunName(trial.name, seed)) for seed in content.seeds]
         members = [member for member in self._members if member.name.variant == trial.name]
         opened = self._open[trial.name] = OpenTrial(trial, members)
         for member in members:
@@ -194,7 +196,7 @@ class Tuning:
                 opened.waiting.append(member)
         self._settle(opened)
 
-    def _next(self) -> tuple[Member, Job] | None:
+    def _next(self) -> tuple[Member, TrainingRequest] | None:
         if self._is_over():
             return None
         waiting = [opened for opened in self._open.values() if opened.waiting]
@@ -205,10 +207,10 @@ class Tuning:
             return self._next()
         opened = waiting[0]
         member = opened.waiting.popleft()
-        return member, Job(self._request_of(member, opened.trial), self._group.content.tensorboard)
+        return member, self._request_of(member, opened.trial)
 
     def _request_of(self, member: Member, trial: Trial) -> TrainingRequest:
-        """What its process is asked for. Where sizes are searched, it builds its own program."""
+        """Return the request of a run. If sizes are searched, it builds a program of its own."""
         shared = replace(self._shared, built=None) if self._has_sizes else self._shared
         if member.state != WAITING:
             return replace(
@@ -224,11 +226,11 @@ class Tuning:
             seed=member.seed,
             settings=(*shared.settings, *settings),
             out=member.path,
-            anew=member.path.is_dir(),  # what it has of a run left no checkpoint
+            restarts=member.path.is_dir(),  # there is no checkpoint in it
         )
 
     def _reported(self, process: RunProcess) -> None:
-        """Prunes a trial that the storage finds hopeless, by the steps that all its runs have."""
+        """Prune a trial if the storage finds it hopeless by the steps that all its runs have."""
         opened = self._open[process.member.name.variant]
         if opened.is_pruned or self._is_over():
             return
@@ -248,7 +250,7 @@ class Tuning:
             self._error = of_all[member.exit_code](member.error)
             self._runs.pause("a run cannot be trained: pausing")
             member.look(None)
-        elif member.state == FAILED and is_lost and opened.kills < MOST_KILLS:
+        elif member.state == FAILED and is_lost and opened.kills < MAX_KILLS:
             opened.kills += 1
             member.error, member.exit_code = "", 0
             member.look(None)
@@ -259,7 +261,7 @@ class Tuning:
         self._settle(opened)
 
     def _settle(self, opened: OpenTrial) -> None:
-        """Tells the storage what came of a trial, where all of it is known."""
+        """Write the outcome of a trial to the storage, once it is known."""
         members = opened.members
         if opened.waiting or any(member.is_running for member in members):
             return
@@ -283,7 +285,9 @@ class Tuning:
     def _train_all(self, scratch: Path, make_screen: MakeScreen) -> None:
         program = copy_of_program(self._plan.program, scratch)
         built = Built(self._plan.description, program, self._plan.sources)
-        self._shared = replace(run_request(self._group.content), built=built)
+        self._shared = replace(
+            shared_request(self._group.content), seeds=(), jobs=None, built=built
+        )
         self._began = time.monotonic()
         self._update("training")
         content = self._group.content
@@ -306,7 +310,7 @@ class Tuning:
             screen.close()
 
     def _is_over(self) -> bool:
-        """Whether the time is; runs in training are paused then."""
+        """Return True if the time limit has passed; the runs in training are paused then."""
         if self._timeout_s is None or time.monotonic() - self._began < self._timeout_s:
             return False
         self._runs.pause("the time is over: pausing")
@@ -320,7 +324,14 @@ class Tuning:
         return command_line("tune", "--resume", near_path(self._group.path), *storage)
 
     def _update(self, state: str) -> None:
-        self._group.update({"state": state, **runs_summary(self._group, self._members)})
+        self._group.write(
+            structs.replace(
+                self._group.content,
+                state=state,
+                runs=figures_of(self._members),
+                summary=summary_of(self._group, self._members),
+            )
+        )
 
     def _result(self) -> TuneDocument:
         finished = self._trials.finished()
@@ -342,7 +353,7 @@ class Tuning:
     def _document(self) -> TuneDocument:
         finished = self._trials.finished()
         settings = {each.name: list(each.settings) for each in self._group.variants}
-        trials: list[ToldTrial] = [
+        trials: list[TrialDocument] = [
             {
                 "trial": number,
                 "state": state,
@@ -365,8 +376,8 @@ class Tuning:
             "command": self._best(best),
         }
 
-    def _best(self, best: ToldTrial | None) -> str | None:
-        """What trains with the best trial's settings, to copy."""
+    def _best(self, best: TrialDocument | None) -> str | None:
+        """Return the command that trains with the best trial's settings."""
         if best is None:
             return None
         content = self._group.content
@@ -382,12 +393,13 @@ class Tuning:
 
 
 def size_options(task: Task) -> list[str]:
-    """Sizes that `task.words` does not name and that are not the usual ones."""
-    usual = structs.asdict(sizes_of(task.algorithm, task.sizes.environments))
+    """Return the options of the sizes that `task.words` does not name and that are not the
+    default."""
+    default = structs.asdict(sizes_of(task.algorithm, task.sizes.environments))
     sizes = structs.asdict(task.sizes)
     return [
         word
         for name in SIZES
-        if sizes[name] != usual[name]
+        if sizes[name] != default[name]
         for word in ("--set", f"{name}={sizes[name]}")
     ]

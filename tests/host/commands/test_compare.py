@@ -14,8 +14,7 @@ from policy_run import GROUP
 from rltools_host.commands import cli
 from rltools_host.commands import export as command
 from rltools_host.report import comparison
-from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.group import GroupFolder
+from run_folders import new_group, new_run
 
 LEARNING = {"experiment": "x", "environment.gravity_m_s2": 10, "environment.behavior": 7}
 RUN: dict[str, Any] = {
@@ -35,7 +34,7 @@ def made(path: Path, returns: Sequence[float], seed: int | None = 0, **changes: 
     """Evaluations at steps 10, 20 and so on, a second apart."""
     path.parent.mkdir(parents=True, exist_ok=True)
     last = {"return_mean": returns[-1]} if returns else {}
-    folder = RunFolder.create(path, {**RUN, **last, "seed": seed, **changes})
+    folder = new_run(path, {**RUN, **last, "seed": seed, **changes})
     same = {"kind": "evaluation", "counter": 1, "episodes": 10, "return_std": 1.0}
     folder.append_metrics(
         {
@@ -53,7 +52,7 @@ def made(path: Path, returns: Sequence[float], seed: int | None = 0, **changes: 
 
 
 def group(path: Path, finals: Sequence[float], **changes: Any) -> Path:
-    GroupFolder.create(path, {**GROUP, "seeds": list(range(len(finals)))})
+    new_group(path, {**GROUP, "seeds": list(range(len(finals)))})
     for seed, final in enumerate(finals):
         made(path / f"s{seed}", [-1000.0, -500.0 - seed, final], seed, **changes)
     return path
@@ -143,7 +142,7 @@ def test_a_groups_variants(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
         {"name": "b", "label": "without", "settings": ["gamma=0.9"]},
         {"name": "c", "label": "later", "settings": []},
     ]
-    GroupFolder.create(path, {**GROUP, "kind": "study", "variants": variants})
+    new_group(path, {**GROUP, "kind": "study", "variants": variants})
     made(path / "a" / "s0", [-5.0, -4.0])
     made(path / "a" / "s1", [-5.0], state="paused")
     made(path / "b" / "s0", [-6.0], state="paused")

@@ -28,6 +28,7 @@ from rltools_host.errors import (
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import Screen, TrainingView
+from run_folders import document_of
 
 BITS = "ab" * 32
 
@@ -63,7 +64,7 @@ def test_the_story_on_this_machine(runs: Path, capsys: pytest.CaptureFixture[str
     assert report.parent.parent == runs
     assert "pendulum-td3" in report.read_text(encoding="utf-8")
     assert document["steps"] == demo.QUICK_STEPS
-    assert document["state_sha256"] == RunFolder.open(document["run"]).metadata["state_sha256"]
+    assert document["state_sha256"] == document_of(RunFolder.open(document["run"]))["state_sha256"]
     assert {"return_mean", "success_rate", "seconds"} <= set(document)
 
 
@@ -78,7 +79,7 @@ def test_a_run_begun_on_the_emulated_board_ends_here_in_the_bits_of_one_that_was
     assert 140 <= document["board_steps"] < demo.QUICK_STEPS
     assert document["state_sha256"] == document["host_state_sha256"]
     assert document["same_bits"]
-    sessions = RunFolder.open(document["run"]).metadata["sessions"]
+    sessions = document_of(RunFolder.open(document["run"]))["sessions"]
     assert [session["board"] for session in sessions] == ["qemu-cortex-m7", "host"]
     assert f"from the board's step {document['board_steps']}" in output
     assert output.count(document["state_sha256"]) == 4

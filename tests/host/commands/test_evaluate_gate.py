@@ -12,7 +12,7 @@ import pytest
 from policy_run import GROUP, make_policy_run
 from quadrotor_policies import constant_policy, controller
 from rltools_host.commands import cli
-from rltools_host.runs.group import GroupFolder
+from run_folders import new_group
 
 GATE = {
     "like": "hover",
@@ -142,7 +142,7 @@ def test_a_folder_that_cannot_be_written_is_a_note(run: Path, gate: str, capsys:
 
 def test_a_group(tmp_path: Path, gate: str, capsys: Any) -> None:
     asked = {**GROUP, "experiment": "quadrotor-ppo", "seeds": [0, 1, 2]}
-    group = GroupFolder.create(tmp_path / "g", asked)
+    group = new_group(tmp_path / "g", asked)
     group.close()
     code, text, errors = evaluate(capsys, group.path)
     assert (code, text) == (2, "")

@@ -12,7 +12,7 @@ from policy_samples import patched, sample_images
 from rltools_host.boards.messages import PolicySlot
 from rltools_host.boards.policies import Slots
 from rltools_host.boards.policy_session import PolicyTarget
-from rltools_host.boards.push import BoardPolicies, PushResult
+from rltools_host.boards.push import BoardPolicies
 from rltools_host.commands import policies
 from rltools_host.policies.contract import (
     ENTRY_AT_REST,
@@ -115,46 +115,3 @@ def test_slots_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     assert (third["use"], third["trial_left_s"]) == ("use 5", None)
     policies.list_policies(PLACE)
     assert "{" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("outcome", "said"),
-    [
-        (PushResult("host", True, SHA, 1), "rolled back: abababababab is active in slot 1"),
-        (PushResult("host", True), "rolled back: the compiled-in policy is active"),
-        (PushResult("host", False), "rolled back: no policy is active"),
-    ],
-)
-def test_the_way_back(
-    outcome: PushResult,
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    made = SimpleNamespace(roll_back=lambda _: outcome, confirm=lambda _: outcome)
-    monkeypatch.setattr(policies, "policies_of", lambda _: made)
-    assert policies.roll_back(PLACE) is outcome
-    assert capsys.readouterr().out == f"{said}\n"
-    policies.confirm(PLACE, json_output=True)
-    confirmed, document = capsys.readouterr().out.splitlines()
-    assert confirmed.startswith("confirmed: ")
-    assert confirmed.endswith(f" is active in slot {outcome.slot}")
-    assert json.loads(document) == asdict(outcome)
-
-
-@pytest.mark.parametrize(
-    ("name", "keeps", "is_noted"),
-    [("host", False, True), ("host", True, False), ("crazyflie", False, False)],
-)
-def test_a_board_that_ends_with_the_command_is_noted(
-    name: str,
-    keeps: bool,
-    is_noted: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(PolicyTarget, "keeps_policies", lambda *_: keeps)
-    policies.note_its_end(PolicyTarget(name))
-    said = capsys.readouterr().err
-    assert said.startswith(f"note: {name} ends with this command, and its policies") == is_noted
-    assert bool(said) == is_noted

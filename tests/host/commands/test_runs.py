@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,12 @@ import pytest
 
 from policy_run import GROUP
 from rltools_host.commands import cli
-from rltools_host.commands import runs as command
-from rltools_host.commands.runs import by_result, row_of, size
 from rltools_host.errors import DiskError
 from rltools_host.files import FolderLock
 from rltools_host.runs import inventory
-from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
-from rltools_host.runs.inventory import Entry
 from rltools_host.tree import Project
+from run_folders import new_group, new_run
 
 RUN: dict[str, Any] = {
     "format": 4,
@@ -43,15 +39,16 @@ EVERY_FILE = (
 
 def made(path: Path, **changes: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    folder = RunFolder.create(path, {**RUN, **changes})
-    folder.commit(7, "ab" * 32, {"policy.rltp": b"p", "checkpoint.safetensors": b"c"}, {})
+    folder = new_run(path, {**RUN, **changes})
+    files = {"policy.rltp": b"p", "checkpoint.safetensors": b"c"}
+    folder.commit(7, "ab" * 32, files, folder.content)
     folder.close()
     return path
 
 
 def made_group(path: Path) -> Path:
     asked = {"kind": "study", "experiment": "pendulum-ppo", "variants": [OF_VARIANT]}
-    GroupFolder.create(path, {**GROUP, **asked})
+    new_group(path, {**GROUP, **asked})
     for seed, value in ((0, -100.0), (1, -300.0)):
         made(path / "a" / f"s{seed}", experiment="pendulum-ppo", seed=seed, return_mean=value)
     return path
@@ -132,21 +129,6 @@ def test_the_disk_is_counted_once(runs: Path, capsys: pytest.CaptureFixture[str]
     assert listed(capsys, "first")[0]["disk_bytes"] < 500_000, "links are not followed"
 
 
-@pytest.mark.parametrize("width", [20, 60, 80, 140])
-def test_narrow(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    long = made(runs / f"20261125-080000-{'crazyflie-recover-' * 3}ppo-s12", steps=123_456_789)
-    monkeypatch.setattr(command, "columns", lambda _: width)
-    assert cli.run(["runs"]) == 0
-    out = capsys.readouterr().out
-    lines = out.splitlines()
-    for entry in (long.name, "1,000,000 of 123,456,789", "-149.1 ± 93.0", "pendulum-td3"):
-        assert any(entry in line for line in lines), f"{entry} is cut"
-    if width >= 60:
-        assert all(len(line) <= width or line.strip() == long.name for line in lines)
-
-
 def test_a_damaged_run_does_not_hide_the_others(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,20 +142,6 @@ def test_a_damaged_run_does_not_hide_the_others(
     assert "\x1b" not in out
     assert cli.run(["runs", "delete", "first", "--yes"]) == 7
     assert (runs / "first" / "run.json").is_file()
-
-
-def test_no_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(Project, "runs", property(lambda _: tmp_path / "runs"))
-    assert cli.run(["runs"]) == 0
-    assert capsys.readouterr().out.startswith("0 in ")
-    assert not (tmp_path / "runs").exists()
-
-
-def test_sort_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["runs", "--sort", "speed"]) == 2
-    assert 'error: --sort "speed": choose one of when, result, ' in capsys.readouterr().err
 
 
 # -- rename ----------------------------------------------------------------------------------------
@@ -333,37 +301,3 @@ def test_a_deletion_that_was_broken_off_can_be_repeated(
         assert (runs / "all" / "group.json").is_file()
         most = 1
     assert not (runs / "all").exists()
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0 bytes"),
-        (999, "999 bytes"),
-        (1000, "1.0 kB"),
-        (999_949, "999.9 kB"),
-        (999_950, "1.0 MB"),
-        (1_250_000_000, "1.2 GB"),
-        (999_949_999_999, "999.9 GB"),
-        (1_234_567 * 10**9, "1,234.6 TB"),
-    ],
-)
-def test_sizes_in_words(count: int, text: str) -> None:
-    assert size(count) == text
-
-
-def test_a_row_of_the_list() -> None:
-    usual = Entry("n", Path("n"), False, 0, 1234, "", step=5, steps=5)
-    assert row_of(usual)[:6] == ("n", "-", "-", "-", "5", "-")
-    assert row_of(usual)[6] == "-"
-    assert row_of(usual)[8:] == ("1.2 kB", "-")
-    assert row_of(replace(usual, length=1234.5))[6] == "1,234"
-    whole = replace(usual, experiment="e", board="b", seeds=(0, 1), state="s", steps=1000, step=999)
-    assert row_of(replace(whole, result=-1234.56, deviation=0.04)) == (
-        *("n", "e", "b", "0 and 1", "999 of 1,000", "-1,234.6 ± 0.0"),
-        *("-", row_of(usual)[7], "1.2 kB", "s"),
-    )
-    assert row_of(replace(usual, result=2.0))[5] == "2.0"
-    assert row_of(replace(usual, deviation=2.0))[5] == "-"
-    results = [replace(usual, result=value) for value in (None, -3.0, 0.0, 5.0)]
-    assert [each.result for each in sorted(results, key=by_result)] == [5.0, 0.0, -3.0, None]

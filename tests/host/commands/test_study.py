@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
 import signal
 import statistics
 from pathlib import Path
@@ -15,9 +14,9 @@ import pytest
 from html_page import Page
 from rltools_host.commands import cli
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.group import GroupFolder
 from rltools_host.training import study as studies
 from rltools_host.training.parallel_runs import ParallelRuns, RunProcess
+from run_folders import document_of
 from training_calls import train_here
 
 NAME = "pendulum-ppo-ablation"
@@ -46,7 +45,7 @@ def test_variants_times_seeds(trained: Path, tmp_path: Path) -> None:
     hashes = set()
     for name, switches in VARIANTS.items():
         for seed in (0, 2):
-            metadata = RunFolder.open(trained / name / f"s{seed}").metadata
+            metadata = document_of(RunFolder.open(trained / name / f"s{seed}"))
             assert (metadata["state"], metadata["seed"]) == ("finished", seed)
             settings = metadata["hyperparameters"]
             assert {key: settings[key] for key in switches} == switches
@@ -62,7 +61,7 @@ def test_variants_times_seeds(trained: Path, tmp_path: Path) -> None:
         out=tmp_path / "alone",
     )
     folder = RunFolder.open(trained / "neither" / "s2")
-    assert folder.metadata["state_sha256"] == alone["state_sha256"], "evaluations change no bit"
+    assert document_of(folder)["state_sha256"] == alone["state_sha256"], "evaluations change no bit"
 
 
 def test_curves_are_those_of_the_runs(trained: Path) -> None:
@@ -83,53 +82,6 @@ def test_curves_are_those_of_the_runs(trained: Path) -> None:
 
 def read(page: Path) -> str:
     return Page(page.read_text()).words
-
-
-def test_page(trained: Path) -> None:
-    content = (trained / "report.html").read_text()
-    shown = read(trained / "report.html")
-    assert "Pendulum-v1 with PPO: what its two modifications do" in shown
-    assert "the line is the mean over 2 seeds, the band one standard deviation" in shown
-    for label in ("with both", "without the KL-adaptive learning rate", "without either"):
-        assert content.count(f">{label}</text>") == 2, "in the wide and in the narrow plot"
-    summary = {entry["variant"]: entry for entry in GroupFolder.open(trained).metadata["summary"]}
-    for entry in summary.values():
-        numbers = [f"{entry[key]:,.1f}".replace("-", "\N{MINUS SIGN}") for key in ("mean", "std")]
-        assert f"{entry['label']} 2 {' '.join(numbers)}" in shown
-    for color in ("first", "second", "third", "ink"):
-        assert f"stroke: var(--{color})" in content
-    dashes = set(re.findall(r"stroke-dasharray: ([\d. ,]+)", content))
-    assert len(dashes) >= 3, "lines differ in more than their color"
-    assert not re.search(r"<script|https?://(?!www\.w3\.org)", content)
-
-
-@pytest.mark.all
-def test_table(
-    trained: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is printed again when the study goes on with more steps."""
-    assert cli.run(["train", "--resume", str(trained), "--steps", "18000", "--json"]) == 0
-    captured = capsys.readouterr()
-    document = json.loads(captured.out)
-    assert [run["step"] for run in document["runs"]] == [18432] * 8
-    assert (document["report"], document["curves"]) == (
-        str(trained / "report.html"),
-        str(trained / "curves.csv"),
-    )
-    lines = captured.err.splitlines()
-    for entry in document["summary"]:
-        finals = [
-            run["return_mean"] for run in document["runs"] if run["variant"] == entry["variant"]
-        ]
-        assert entry["mean"] == pytest.approx(statistics.fmean(finals))
-        assert entry["std"] == pytest.approx(statistics.pstdev(finals))
-        start = f"  {entry['label']} "
-        (line,) = [line for line in lines if line.startswith(start) and " finished " not in line]
-        words = ["2", *(f"{entry[key]:.1f}" for key in ("mean", "std", "worst", "median"))]
-        assert line[len(start) :].split() == words
-    monkeypatch.chdir(trained.parent)
-    assert cli.run(["report", "group", "--output", "elsewhere.html"]) == 0
-    assert "16,384" not in read(trained.parent / "elsewhere.html")
 
 
 @pytest.mark.all
@@ -168,23 +120,6 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(capsys.readouterr().out)
     assert [entry["study"] for entry in document["studies"]] == studies.study_names()
     assert document["studies"][0]["variants"] == list(VARIANTS)
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
-        ("pendulum-ablation", 3, 'unknown study "pendulum-ablation": did you mean pendulum-ppo'),
-        (f"{NAME} --threads 2", 2, "--threads does not go with board host"),
-        (f"{NAME} --board hots", 3, 'unknown board "hots": did you mean host'),
-        (f"{NAME} --out .", 2, "is not empty: choose another folder with --out"),
-    ],
-)
-def test_what_makes_no_sense(
-    words: str, code: int, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.run(["study", *words.split()]) == code
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert sentence in error
 
 
 def test_a_setting_that_the_experiment_does_not_have(

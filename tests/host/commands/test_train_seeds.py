@@ -30,6 +30,7 @@ from rltools_host.commands import cli
 from rltools_host.errors import UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
+from run_folders import document_of, new_group
 from training_calls import train_here
 from waiting import is_running, wait_for
 
@@ -69,38 +70,9 @@ def test_each_seed_is_an_ordinary_run(tmp_path: Path) -> None:
     (summary,) = document["summary"]
     assert summary["mean"] == pytest.approx(sum(returns) / 3)
     assert (summary["worst"], summary["median"], summary["runs"]) == (returns[0], returns[1], 3)
-    stored = GroupFolder.open(group).metadata
+    stored = document_of(GroupFolder.open(group))
     assert (stored["state"], stored["seeds"]) == ("finished", [0, 3, 4])
     assert stored["summary"] == document["summary"]
-
-
-@pytest.mark.all
-def test_plain_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = rlt(*TRAIN, "--seeds", "0-1", "--steps", "4000", "--out", tmp_path / "g")
-    assert result.returncode == 0, result.stderr
-    assert "\x1b" not in result.stdout, "control characters, though this is no terminal"
-    lines = result.stdout.splitlines()
-    assert lines[0].startswith("pendulum-ppo on host: 2 runs, ")
-    titles = ["seed", "state", "return", "length", "step", "time"]
-    table = [line.split() for line in lines].index(titles)
-    rows = [line.split() for line in lines[table + 1 : table + 3]]
-    assert [row[:2] for row in rows] == [["0", "finished"], ["1", "finished"]]
-    assert [row[-2] for row in rows] == ["4,096", "4,096"]
-    assert any(line.startswith("  all seeds  2     -") for line in lines)
-    assert lines[-2].endswith(f"report {tmp_path / 'g'}")
-    assert lines[-1].endswith(f"evaluate {tmp_path / 'g'} --in gymnasium")
-    words = ["evaluate", str(tmp_path / "g"), "--episodes", "2"]
-    assert cli.run([*words, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert [entry["training_seed"] for entry in document["evaluations"]] == [0, 1]
-    means = [entry["return_mean"] for entry in document["evaluations"]]
-    assert document["summary"][0]["mean"] == pytest.approx(sum(means) / 2)
-    assert cli.run(words) == 0
-    shown = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in shown[2:4]] == [
-        ["s0", f"{means[0]:.1f}"],
-        ["s1", f"{means[1]:.1f}"],
-    ]
 
 
 @pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.all), 2])
@@ -115,7 +87,7 @@ def test_as_many_at_once_as_is_said(tmp_path: Path, jobs: int) -> None:
     ]
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
-    stored = GroupFolder.open(group).metadata
+    stored = document_of(GroupFolder.open(group))
     assert stored["jobs"] == jobs
     states = [run["state"] for run in stored["runs"]]
     assert states == ["paused"] * jobs + ["waiting"] * (3 - jobs)
@@ -140,10 +112,10 @@ def test_pause_and_one_command_that_goes_on(
     command = shlex.split(last.split("`")[1])[1:]
     assert command == ["train", "--resume", str(group)]
     assert [line.split()[1] for line in output.splitlines() if line[:5] == "  1  "] == ["paused"]
-    assert GroupFolder.open(group).metadata["state"] == "paused"
+    assert GroupFolder.open(group).content.state == "paused"
     assert not (group / "s2").exists()
     before = (group / "s0" / "run.json").read_bytes()
-    paused = RunFolder.open(group / "s1").metadata["checkpoint_step"]
+    paused = RunFolder.open(group / "s1").content.checkpoint_step
     assert 0 < paused < int(LONG)
 
     result = rlt(*command, "--json")
@@ -152,7 +124,7 @@ def test_pause_and_one_command_that_goes_on(
     assert [run["state"] for run in document["runs"]] == ["finished"] * 3
     assert document["jobs"] == 1, "what was asked for holds"
     assert (group / "s0" / "run.json").read_bytes() == before
-    sessions = RunFolder.open(group / "s1").metadata["sessions"]
+    sessions = document_of(RunFolder.open(group / "s1"))["sessions"]
     assert [session["first_step"] for session in sessions] == [0, paused]
     whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
     assert state_of(group / "s1") == whole["state_sha256"]
@@ -174,7 +146,7 @@ def test_other_signals_pause_as_well(tmp_path: Path, number: signal.Signals) -> 
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "0 of 2 runs have finished, 1 saved on the way, 1 not begun" in errors
-    assert RunFolder.open(group / "s0").metadata["checkpoint_step"] > 0
+    assert RunFolder.open(group / "s0").content.checkpoint_step > 0
 
 
 @pytest.mark.all
@@ -192,7 +164,7 @@ def test_pause_at_any_moment(tmp_path: Path, delay_s: float) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors.splitlines()[-1].endswith(f"train --resume {group}`")
-    states = [run["state"] for run in GroupFolder.open(group).metadata["runs"]]
+    states = [run["state"] for run in document_of(GroupFolder.open(group))["runs"]]
     assert set(states) <= {"waiting", "paused", "finished"}
     result = rlt("train", "--resume", group)
     assert result.returncode == 0, result.stderr
@@ -220,12 +192,12 @@ def test_second_interrupt_quits(tmp_path: Path) -> None:
         "quit without saving the runs in training; go on with `"
     )
     wait_for(lambda: not any(is_running(pid) for pid in boards), 10)
-    assert GroupFolder.open(group).metadata["state"] == "interrupted"
+    assert GroupFolder.open(group).content.state == "interrupted"
     for seed in (5, 6):  # each was told, and said so: none was killed for not answering
-        assert RunFolder.open(group / f"s{seed}").metadata["state"] == "interrupted"
+        assert RunFolder.open(group / f"s{seed}").content.state == "interrupted"
     result = rlt("train", "--resume", group, "--steps", "6000")
     assert result.returncode == 0, result.stderr
-    assert RunFolder.open(group / "s5").metadata["step"] == 6144
+    assert RunFolder.open(group / "s5").content.step == 6144
 
 
 @pytest.mark.all
@@ -266,7 +238,7 @@ def test_what_has_not_gone_on_yet_stays_paused(tmp_path: Path) -> None:
     assert "paused: 0 of 2 runs have finished, 2 saved on the way; go on with" in errors
     result = rlt("train", "--resume", group, "--board", "host-threads", "--threads", "1")
     assert result.returncode == 0, result.stderr
-    metadata = RunFolder.open(group / "s1").metadata
+    metadata = document_of(RunFolder.open(group / "s1"))
     assert [session["board"] for session in metadata["sessions"]] == ["host", "host-threads"]
     whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
     assert metadata["steps"] == int(LONG)
@@ -331,7 +303,7 @@ def test_a_process_that_is_killed_is_a_run_that_failed(tmp_path: Path) -> None:
     assert process.returncode == 1
     assert "error: 1 of 2 runs failed (seed 0): try it again with `" in errors
     assert is_state(group / "s1", "finished")
-    stored = GroupFolder.open(group).metadata["runs"]
+    stored = document_of(GroupFolder.open(group))["runs"]
     assert stored[0]["error"] == "its process gave no result, it was ended by SIGKILL"
     assert [run["state"] for run in stored] == ["failed", "finished"]
 
@@ -344,7 +316,7 @@ def test_a_damaged_run_of_a_group(tmp_path: Path) -> None:
     result = rlt("train", "--resume", group, "--steps", "5000")
     assert result.returncode == 7
     assert "run.json is damaged" in result.stdout
-    assert RunFolder.open(group / "s1").metadata["step"] == 6144
+    assert RunFolder.open(group / "s1").content.step == 6144
 
 
 # -- what makes no sense ---------------------------------------------------------------------------
@@ -380,7 +352,7 @@ def test_what_makes_no_sense(
     about = {"kind": "seeds", "title": "t", "x_axis": "x", "y_axis": "y", "tensorboard": True}
     asked = {"experiment": "pendulum-ppo", "board": "host", "seeds": [0], "settings": []}
     variants = [{"name": "", "label": "", "settings": []}]
-    GroupFolder.create(group, {**about, **asked, "variants": variants, "state": "paused"})
+    new_group(group, {**about, **asked, "variants": variants, "state": "paused"})
     values = tmp_path / "values.json"
     values.write_text('{"gamma": 0.9}')
     filled = words.format(full=tmp_path / "full", group=group, file=values).split()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 import gymnasium_points
 from fake_experiment import fake_experiment
@@ -44,8 +44,8 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.task import Task
 from rltools_host.training import parallel_runs
-from rltools_host.training.parallel_runs import Job
 from rltools_host.training.plan import Built, TrainingRequest, open_plan
+from run_folders import document_of, new_group
 from waiting import is_running, wait_for
 
 SMALL = (
@@ -87,27 +87,27 @@ def test_a_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
     last = errors.splitlines()[-1]
     assert "paused: 1 of 3 runs have finished, 1 saved on the way, 1 not begun; go on" in last
     assert not any(is_running(pid) for pid in players.values())
-    paused = RunFolder.open(group / "s6").metadata["checkpoint_step"]
-    stored = GroupFolder.open(group).metadata
+    paused = RunFolder.open(group / "s6").content.checkpoint_step
+    stored = document_of(GroupFolder.open(group))
 
     result = rlt("train", "--resume", group, "--json")
     assert result.returncode == 0, result.stderr
     assert [run["state"] for run in json.loads(result.stdout)["runs"]] == ["finished"] * 3
     gone_on = RunFolder.open(group / "s6")
-    assert [session["first_step"] for session in gone_on.metadata["sessions"]] == [0, paused]
+    assert [session["first_step"] for session in document_of(gone_on)["sessions"]] == [0, paused]
     texts = [row["text"] for row in gone_on.read_metrics() if row["kind"] == "event"]
     assert [text[:18] for text in texts] == ["new episodes begin"]
     alone = rlt(*POINT, "--seed", "7", "--steps", LONG, "--out", tmp_path / "alone")
     assert alone.returncode == 0, alone.stderr
     assert state_of(group / "s7") == state_of(tmp_path / "alone")
-    assert GroupFolder.open(group).metadata["gymnasium"] == stored["gymnasium"]
+    assert document_of(GroupFolder.open(group))["gymnasium"] == stored["gymnasium"]
 
     again = rlt("train", "--resume", group)
     assert again.returncode == 2
     assert "have finished: give a larger total with --steps" in again.stderr
     more = rlt("train", "--resume", group, "--steps", "5100", "--board", "host")
     assert more.returncode == 0, more.stderr
-    runs = [RunFolder.open(group / f"s{seed}").metadata for seed in (5, 6, 7)]
+    runs = [document_of(RunFolder.open(group / f"s{seed}")) for seed in (5, 6, 7)]
     assert [(run["step"], run["gymnasium"]) for run in runs] == [(5100, stored["gymnasium"])] * 3
 
     evaluated = json.loads(rlt("evaluate", group, "--episodes", "2", "--json").stdout)
@@ -137,7 +137,7 @@ def test_a_pause_leaves_nothing_running_whenever_it_comes(tmp_path: Path, moment
     assert process.returncode == 130
     assert errors.splitlines()[-1].endswith(f"train --resume {group}`")
     wait_for(lambda: not any(is_running(pid) for pid in (*below, *players)), 10)
-    states = {run["state"] for run in GroupFolder.open(group).metadata["runs"]}
+    states = {run["state"] for run in document_of(GroupFolder.open(group))["runs"]}
     assert states == {"paused"} if moment == "training" else states <= {"waiting", "paused"}
     assert not (group / ".work").exists()
 
@@ -146,9 +146,7 @@ def test_a_run_that_is_paused_before_it_trains_closes_what_it_opened(tmp_path: P
     file = tmp_path / "tasks.py"
     file.write_text("import time\ntime.sleep(100)\n")
     job = tmp_path / "s0.job"
-    job.write_bytes(
-        pickle.dumps(Job(TrainingRequest(task=TaskRequest(f"gym:{file}:Point")), False))
-    )
+    job.write_bytes(pickle.dumps(TrainingRequest(task=TaskRequest(f"gym:{file}:Point"))))
     command = [sys.executable, "-I", parallel_runs.__file__, str(job)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(
@@ -179,7 +177,7 @@ def test_a_player_that_is_lost_does_not_stop_the_others(tmp_path: Path) -> None:
     assert last.startswith("error: 1 of 2 runs failed (seed 1): try it again with `")
     result = rlt(*shlex.split(last.split("`")[1])[1:])
     assert result.returncode == 0, result.stderr
-    assert RunFolder.open(group / "s1").metadata["step"] == int(LONG)
+    assert RunFolder.open(group / "s1").content.step == int(LONG)
 
 
 @pytest.mark.all
@@ -192,7 +190,7 @@ def test_faults_are_counted_and_a_task_may_be_registered_by_a_module(tmp_path: P
     words = ("train", "gym:faulty_tasks:Point", *SMALL, "--seeds", "0-1", "--steps", "300")
     result = rlt(*words, "--out", tmp_path / "group", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    metadata = GroupFolder.open(tmp_path / "group").metadata
+    metadata = document_of(GroupFolder.open(tmp_path / "group"))
     counts = [run["environment_faults"] for run in metadata["runs"]]
     assert min(counts) >= 30
     for seed, count in enumerate(counts):
@@ -202,7 +200,7 @@ def test_faults_are_counted_and_a_task_may_be_registered_by_a_module(tmp_path: P
     assert elsewhere.returncode == 3
     (error,) = [line for line in elsewhere.stderr.splitlines() if "error: " in line]
     assert 'there is no Python module "faulty_tasks": for Point start the command in' in error
-    assert GroupFolder.open(tmp_path / "group").metadata["state"] == "finished"
+    assert GroupFolder.open(tmp_path / "group").content.state == "finished"
 
 
 @pytest.fixture
@@ -236,13 +234,13 @@ def test_runs_of_a_group_leave_alone_what_was_built(
 def test_what_group_json_must_say_of_a_task(
     tmp_path: Path, task: Task, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    named = {**task.document(), "source": "gym:Point"}
+    named = {**to_builtins(task), "source": "gym:Point"}
     document = {**GROUP, "experiment": task.experiment, "seeds": [0], "gymnasium": named}
     far = f"gym:{'/a-folder' * 100}/tasks.py:Point"  # a path may be longer than other texts
     for index, source in enumerate(("gym:Point", far)):
         whole = {**named, "source": source}
-        GroupFolder.create(tmp_path / f"whole{index}", {**document, "gymnasium": whole})
-        assert GroupFolder.open(tmp_path / f"whole{index}").metadata["gymnasium"] == whole
+        new_group(tmp_path / f"whole{index}", {**document, "gymnasium": whole})
+        assert document_of(GroupFolder.open(tmp_path / f"whole{index}"))["gymnasium"] == whole
     changes: list[tuple[Any, str]] = [
         (
             {**named, "source": "gym:"},
@@ -256,7 +254,8 @@ def test_what_group_json_must_say_of_a_task(
         ({"source": "gym:Point"}, "gymnasium: Object missing required field `environment`"),
     ]
     for index, (value, sentence) in enumerate(changes):
-        GroupFolder.create(tmp_path / f"g{index}", {**document, "gymnasium": value})
+        path = new_group(tmp_path / f"g{index}", document).path / "group.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "gymnasium": value}))
         code = cli.run(["train", "--resume", str(tmp_path / f"g{index}")])
         assert code == DamagedFileError.exit_code
         (error,) = capsys.readouterr().err.splitlines()

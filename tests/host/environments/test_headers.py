@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import force_setattr, replace
 
 from gymnasium_points import Point, WidePoint
@@ -46,16 +47,16 @@ def generated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_a_task_is_the_same_from_a_run() -> None:
     found = task(hidden=(32, 16), channels={"observations": ["a", {"name": "b", "unit": "m"}]})
-    document = json.loads(json.dumps({"gymnasium": found.document()}))
+    document = json.loads(json.dumps({"gymnasium": to_builtins(found)}))
     run: Run = typed(document, Run)
     assert run.gymnasium == found
     assert headers_of(run.gymnasium) == headers_of(found)
     for key in ("source", "hidden", "actions"):
-        damaged = {key_: value for key_, value in found.document().items() if key_ != key}
+        damaged = {key_: value for key_, value in to_builtins(found).items() if key_ != key}
         with pytest.raises(Unfit, match=f"gymnasium: Object missing required field `{key}`"):
             typed({"gymnasium": damaged}, Run)
     with pytest.raises(Unfit, match=r"gymnasium\.experiment: "):
-        typed({"gymnasium": {**found.document(), "experiment": "../../etc"}}, Run)
+        typed({"gymnasium": {**to_builtins(found), "experiment": "../../etc"}}, Run)
 
 
 def test_a_header_has_what_the_task_says() -> None:

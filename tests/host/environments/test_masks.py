@@ -213,7 +213,7 @@ def test_what_is_forbidden_is_never_tried(
     environment: type[Corridor], algorithm: str, steps: int, tmp_path: Path
 ) -> None:
     Corridor.asked = 0
-    run = rlt.train_gymnasium(
+    run = rlt.train(
         environment,
         algorithm=algorithm,
         steps=steps,
@@ -225,7 +225,7 @@ def test_what_is_forbidden_is_never_tried(
     )
     asked = Corridor.asked
     assert asked >= steps  # and those of the evaluation
-    assert rlt.evaluate_gymnasium(environment, run, episodes=20).mean() > 8
+    assert rlt.evaluate(run, environment, episodes=20).mean() > 8
     assert Corridor.asked == asked + 20 * 12
     image = read_run_policy(tmp_path / "run")
     rows = np.array([[place, place > 0, 1, place < 4] for place in range(5)], np.float32)

@@ -609,13 +609,13 @@ from gymnasium_points import NeverMade
 signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
 signal.setitimer(signal.ITIMER_REAL, 1.0)
 try:
-    rlt.train_gymnasium({make}, out={out!r}, quiet=True)
+    rlt.train({make}, out={out!r}, quiet=True)
 except KeyboardInterrupt:
     print("interrupted")
 """
 
 
-@pytest.mark.parametrize("make", ["NeverMade", "{points!r} + ':NeverMade'"])
+@pytest.mark.parametrize("make", ["NeverMade", "'gym:' + {points!r} + ':NeverMade'"])
 def test_ctrl_c_while_a_run_is_prepared_is_one_of_python(tmp_path: Path, make: str) -> None:
     """It ends what was begun: the process that plays, and the wait for a thread."""
     script = INTERRUPTED.format(

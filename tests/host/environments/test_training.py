@@ -49,10 +49,11 @@ from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.provenance import read_sources
+from rltools_host.training import from_python
 from rltools_host.training import run as training_run
-from rltools_host.training.from_python import evaluate_gymnasium
 from rltools_host.training.plan import Built
 from rltools_host.training.progress import Screen, TrainingView
+from run_folders import document_of
 from training_calls import train_here, train_task
 
 POINTS = Path(gymnasium_points.__file__)
@@ -141,7 +142,7 @@ def test_the_same_seed_gives_the_same_run(tmp_path: Path, train: Any) -> None:
     assert all(np.array_equal(arrays[0][key], arrays[1][key], equal_nan=True) for key in arrays[0])
     image = parse_policy(read_run_policy(tmp_path / "process").data)
     assert image.stated.assumed == ASSUMPTIONS, "as the image itself says, of what nobody states"
-    sessions = [RunFolder.open(tmp_path / name).metadata["sessions"][0] for name in names]
+    sessions = [document_of(RunFolder.open(tmp_path / name))["sessions"][0] for name in names]
     assert [session.get("threads") for session in sessions] == [None, 3]
 
 
@@ -223,11 +224,11 @@ def test_two_trainings_of_one_name_at_once_are_of_their_own_ranges(tmp_path: Pat
         "WidePoint": 0,
     }
     assert len({result["experiment"] for result in results.values()}) == 1
-    tasks = [RunFolder.open(tmp_path / name).metadata["gymnasium"] for name in results]
+    tasks = [document_of(RunFolder.open(tmp_path / name))["gymnasium"] for name in results]
     assert {task["actions"][0]["maximum"] for task in tasks} == {1.5, 150.0}
     alone = TRAIN(Point, steps=400, seed=1, out=tmp_path / "alone")
     assert alone["state_sha256"] == results["Point"]["state_sha256"]
-    assert len(evaluate_gymnasium(WidePoint, tmp_path / "WidePoint", episodes=2)) == 2
+    assert len(from_python.evaluate(tmp_path / "WidePoint", WidePoint, episodes=2)) == 2
 
 
 @pytest.mark.all
@@ -250,7 +251,7 @@ def test_a_step_that_fails_is_counted_and_not_learnt_from(raising: dict[str, Any
     flags = state(run)["replay/flags"]
     assert np.count_nonzero(flags & 1) == 600 - lost
     assert np.count_nonzero(flags & 2) == 0
-    metadata = RunFolder.open(str(run)).metadata
+    metadata = document_of(RunFolder.open(str(run)))
     assert metadata["sessions"][0]["environment_faults"] == raising["environment_faults"]
     assert event_texts(run) == [f"the environment failed: {sentence}"]
 
@@ -359,7 +360,7 @@ def test_an_environment_that_always_fails_is_given_up_and_the_run_saved(tmp_path
         r"the environment failed 20 times in a row; first: step raised RuntimeError: its license "
         r"has expired, at observation \(.+\) by action \(.+\); paused at step \d+ of 2,000, "
         r"checkpoint saved; go on with "
-        r"`rlt.train_gymnasium\(make_env, resume="
+        r"`rlt.train\(make_env, resume="
     )
     with pytest.raises(EnvironmentLostError, match=sentence):
         TRAIN(DyingPoint, steps=2000, out=tmp_path / "run")
@@ -400,10 +401,10 @@ def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: 
     def interrupt(view: TrainingView) -> Screen:
         return At(view, 200, lambda: os.kill(os.getpid(), signal.SIGINT))
 
-    with pytest.raises(Interrupted, match=r"go on with `rlt.train_gymnasium"):
+    with pytest.raises(Interrupted, match=r"go on with `rlt.train"):
         train(Point, steps=60_000, out=tmp_path / "run", make_screen=interrupt)
     folder = RunFolder.open(str(tmp_path / "run"))
-    done = int(folder.metadata["checkpoint_step"])
+    done = int(folder.content.checkpoint_step)
     before = state(tmp_path / "run")
     assert int(before["progress/step"].reshape(-1)[0]) == done
     steps = done + 96
@@ -426,9 +427,9 @@ def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: 
 def test_an_evaluation_ends_an_episode_that_fails(
     point: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = evaluate_gymnasium(Point, point["run"], episodes=3)
+    whole = from_python.evaluate(point["run"], Point, episodes=3)
     capsys.readouterr()
-    failing = evaluate_gymnasium(RaisingPoint, point["run"], episodes=3)
+    failing = from_python.evaluate(point["run"], RaisingPoint, episodes=3)
     assert (failing > whole).all()
     note = "note: Point failed in an evaluation: step raised RuntimeError: the simulator diverged"
     (line,) = capsys.readouterr().err.splitlines()
@@ -441,11 +442,11 @@ def test_a_run_of_a_python_program_says_where_it_goes_on(
     tmp_path: Path, point: dict[str, Any]
 ) -> None:
     run = point["run"]
-    with pytest.raises(UsageError, match=r"evaluate it there, with rlt\.evaluate_gymnasium"):
+    with pytest.raises(UsageError, match=r"evaluate it there, with rlt\.evaluate"):
         evaluate.run(run)
     with pytest.raises(UsageError, match="--in core: Point is played by Gymnasium"):
         evaluate.run(run, EvaluationRequest(simulator="core"))
-    assert len(evaluate_gymnasium(Point, run, episodes=3)) == 3
+    assert len(from_python.evaluate(run, Point, episodes=3)) == 3
     other = read_run_policy(run)
     assert [channel.name for channel in other.observations] == ["observation_0", "observation_1"]
     assert other.step_interval_us == 10_000
@@ -514,5 +515,5 @@ def test_choices_are_given_as_whole_numbers(
     image = read_run_policy(tmp_path / "run")
     image.verify()
     assert image.actions[0].choices == ("1", "2", "3")
-    returns = evaluate_gymnasium(lambda: make_env(), tmp_path / "run", episodes=2)
+    returns = from_python.evaluate(tmp_path / "run", lambda: make_env(), episodes=2)
     assert np.isfinite(returns).all()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace as with_fields
 
 from foreign_runs import make_foreign_run, pendulum_task
@@ -180,7 +181,7 @@ def test_a_run_of_earlier_tools_is_read_and_what_it_assumed_is_said(tmp_path: Pa
 
 def of_task(tmp_path: Path, name: str, **fields: Any) -> PolicyImage:
     task = with_fields(pendulum_task("gym:Pendulum-v1"), **fields)
-    changes = {"experiment": task.experiment, "gymnasium": task.document()}
+    changes = {"experiment": task.experiment, "gymnasium": to_builtins(task)}
     return read_run_policy(make_foreign_run(tmp_path / name, "gym:Pendulum-v1", changes))
 
 

@@ -25,6 +25,7 @@ from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.report import picture as movement
 from rltools_host.report.run_data import RunData
 from rltools_host.report.sections.episodes import one_episode
+from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 
 STEPS_S = {"Ant-v4": 0.05, "HalfCheetah-v4": 0.05, "Hopper-v4": 0.008}
@@ -191,7 +192,7 @@ def test_the_section_has_the_movement_above_its_panels(
     monkeypatch.setattr(movement, "rendered", lambda *_: (b"a clip", b"a strip"))
     image, shown = image_of("Ant-v4"), flat_episode(12.5, steps=100, seed=31)
     data = RunData(
-        folder=RunFolder(tmp_path, {}),
+        folder=RunFolder(tmp_path, Run()),
         metrics=(),
         image=image,
         evaluation=evaluation.evaluation_of(image, "run", 0, [shown]),

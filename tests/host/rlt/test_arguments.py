@@ -36,16 +36,14 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: rlt.evaluate(act, "Pendulm-v1"), "did you mean Pendulum-v1"),
     (lambda: rlt.evaluate(act, 3), "env=3: give an environment"),  # type: ignore[arg-type]
     (lambda: rlt.evaluate(3, "Pendulum-v1"), "policy=3: give a function"),  # type: ignore[arg-type]
-    (lambda: rlt.evaluate_gymnasium(Point, "none", 1.5), "episodes=1.5: .* from 1 to 1000000$"),  # type: ignore[arg-type]
-    (lambda: rlt.evaluate_gymnasium(Point, "no-such-run"), 'unknown run "no-such-run"'),
-    (lambda: rlt.evaluate_gymnasium(3, "none"), "make_env must be a function"),  # type: ignore[arg-type]
+    (lambda: rlt.evaluate("no-such-run", Point), 'unknown run "no-such-run"'),
     (lambda: rlt.Policy.load(3), "run=3: give a path"),  # type: ignore[arg-type]
     (lambda: rlt.Policy.load(None), "run=None: give a run"),  # type: ignore[arg-type]
     (
         lambda: rlt.Policy.load(__file__, "best"),
         "which=.*: .* is one policy; give the run's folder",
     ),
-    (lambda: rlt.train(3), "experiment=3: give a text"),  # type: ignore[arg-type]
+    (lambda: rlt.train(3), "task=3: give the name of an experiment"),  # type: ignore[arg-type]
     (lambda: rlt.train("pendulum-td3", board=3), "board=3: give a text"),  # type: ignore[arg-type]
     (lambda: rlt.train("pendulum-td3", board="host", seed=1.5), "seed=1.5 is out of"),  # type: ignore[arg-type]
     (lambda: rlt.train("pendulum-td3", board="host", out=3), "out=3: give a path"),  # type: ignore[arg-type]
@@ -53,18 +51,19 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: rlt.train("pendulum-td3", port=3), "port=3: give a text"),  # type: ignore[arg-type]
     (lambda: rlt.train("pendulum-td3", threads=1.5), "threads=1.5: .* from 1 to 1024$"),  # type: ignore[arg-type]
     (lambda: rlt.train("pendulum-td3", settings=["a"]), "settings=.*: give a dictionary"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(3), "make_env must be a function"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(Point, algorithm=3), "algorithm=3: give a text"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(Point, hidden=64), "hidden=64: give the widths"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(Point, hidden=(64, 1.5)), "hidden=1.5: .* from 1 to 4096$"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(Point, environments=1.5), "environments=1.5: .* from 1 to 1024$"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(Point, episode_steps=1.5), "episode_steps=.* 1 to 2147483647$"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(Point, threads=1.5), "threads=1.5: .* from 1 to 1024$"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(Point, name=3), "name=3: give a text"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(Point, channels=[3]), "channels=.*: give a dictionary"),  # type: ignore[arg-type]
-    (lambda: rlt.train_gymnasium(Point, sizes={"batch": 3}), 'unknown size "batch": did you mean'),
-    (lambda: rlt.train_gymnasium(Point, sizes={"batch_size": 1.5}), "batch_size=.* 1 to 10000000$"),  # type: ignore[dict-item]
-    (lambda: rlt.train_gymnasium(Point, out=b"x"), "out=b'x': give a path"),  # type: ignore[arg-type]
+    (lambda: rlt.train("pendulum-td3", hidden=(8,)), "hidden goes with a new run of a task"),
+    (lambda: rlt.train(Point, hidden=(8,), resume="r"), "hidden goes with a new run of a task"),
+    (lambda: rlt.train(Point, algorithm=3), "algorithm=3: give a text"),  # type: ignore[arg-type]
+    (lambda: rlt.train(Point, hidden=64), "hidden=64: give the widths"),  # type: ignore[arg-type]
+    (lambda: rlt.train(Point, hidden=(64, 1.5)), "hidden=1.5: .* from 1 to 4096$"),  # type: ignore[arg-type]
+    (lambda: rlt.train(Point, environments=1.5), "environments=1.5: .* from 1 to 1024$"),  # type: ignore[arg-type]
+    (lambda: rlt.train(Point, episode_steps=1.5), "episode_steps=.* 1 to 2147483647$"),  # type: ignore[arg-type]
+    (lambda: rlt.train(Point, threads=1.5), "threads=1.5: .* from 1 to 1024$"),  # type: ignore[arg-type]
+    (lambda: rlt.train(Point, name=3), "name=3: give a text"),  # type: ignore[arg-type]
+    (lambda: rlt.train(Point, channels=[3]), "channels=.*: give a dictionary"),  # type: ignore[arg-type]
+    (lambda: rlt.train(Point, sizes={"batch": 3}), 'unknown size "batch": did you mean'),
+    (lambda: rlt.train(Point, sizes={"batch_size": 1.5}), "batch_size=.* 1 to 10000000$"),  # type: ignore[dict-item]
+    (lambda: rlt.train(Point, out=b"x"), "out=b'x': give a path"),  # type: ignore[arg-type]
 ]
 
 

@@ -15,8 +15,10 @@ import pytest
 import rlt
 import rlt.api
 from rltools_host.commands import train as train_command
+from rltools_host.environments.task import TaskRequest
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.runs.folder import RunFolder
+from rltools_host.training.plan import TrainingRequest
 from rltools_host.tree import TREE
 from training_bench import PAUSED_BOARD, Bench, interrupt_at, is_valid, saved_checkpoint
 
@@ -24,21 +26,24 @@ from training_bench import PAUSED_BOARD, Bench, interrupt_at, is_valid, saved_ch
 def train_fake(out: Path | None = None, **options: Any) -> rlt.Run:
     options = {"board": "host", "quiet": True, **options}
     if "resume" not in options:
-        options = {"experiment": "fake-td3", "seed": 3, "out": out, **options}
+        options = {"task": "fake-td3", "seed": 3, "out": out, **options}
     return rlt.train(**options)
 
 
-def test_what_is_not_said_is_as_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(rlt.api, "trained", lambda *given: asked.append(given))
+def test_what_is_not_given_is_as_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[TrainingRequest] = []
+
+    def run_one(request: TrainingRequest) -> dict[str, str]:
+        asked.append(request)
+        return {"run": ""}
+
+    monkeypatch.setattr(train_command, "run_one", run_one)
     rlt.train("pendulum-td3")
-    rlt.train_gymnasium("Pendulum-v1")
-    for request, tensorboard, quiet, several in asked:
-        assert (tensorboard, quiet, several) == (True, False, (None, None))
-        for name in ("board", "seed", "steps", "out", "resume", "port", "threads"):
-            assert getattr(request, name) is None
-        assert not request.settings
-    assert (asked[0][0].experiment, asked[1][0].experiment) == ("pendulum-td3", None)
+    rlt.train("gym:Pendulum-v1")
+    assert asked == [
+        TrainingRequest("pendulum-td3", tensorboard=True),
+        TrainingRequest(task=TaskRequest("gym:Pendulum-v1"), tensorboard=True),
+    ]
 
 
 def test_a_run_and_its_summary(
@@ -93,7 +98,7 @@ def test_ctrl_c_saves_a_checkpoint_to_go_on_from(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"experiment": "fake-td4"}, 'unknown experiment "fake-td4"'),
+        ({"task": "fake-td4"}, 'unknown experiment "fake-td4"'),
         ({"board": "hots"}, 'unknown board "hots": did you mean'),
         ({"settings": {"learning_rat": 1}}, 'unknown hyperparameter "learning_rat"'),
         ({"settings": {"learning_rate": "fast"}}, "learning_rate=fast is out of bounds"),
@@ -116,12 +121,14 @@ def test_a_policy_that_was_trained_here_acts(tmp_path: Path) -> None:
     run = rlt.train("pendulum-td3", board="host", seed=1, steps=200, out=tmp_path / "r", quiet=True)
     assert run.policy.step == 200
     assert run.policy.image.state_sha256 == run.summary["state_sha256"]
-    assert RunFolder.open(run.path).metadata["state"] == "finished"
+    assert RunFolder.open(run.path).content.state == "finished"
     env = rlt.make("Pendulum-v1", num_envs=5, threads=2)
     observations, _ = env.reset(seed=0)
     actions = run.policy(observations)
     assert actions.shape == env.action_space.shape
     assert env.action_space.contains(actions)
+    returns = [rlt.evaluate(each, "gym:Pendulum-v1", 2) for each in (run.policy, run, run.path)]
+    assert len({tuple(each) for each in returns}) == 1
 
 
 # -- returns ---------------------------------------------------------------------------------------
@@ -201,13 +208,13 @@ def test_a_function_with_several_seeds(tmp_path: Path) -> None:
     """Its environments are in this process; each run has the bits of one that is trained alone."""
     asked: dict[str, Any] = {"hidden": (8, 8), "quiet": True, "name": "Seeds"}
     path = tmp_path / "g"
-    group = rlt.train_gymnasium(make_pendulum, seeds=[1, 2], steps=120, out=path, **asked)
-    alone = rlt.train_gymnasium(make_pendulum, seed=2, steps=120, out=tmp_path / "r", **asked)
+    group = rlt.train(make_pendulum, seeds=[1, 2], steps=120, out=path, **asked)
+    alone = rlt.train(make_pendulum, seed=2, steps=120, out=tmp_path / "r", **asked)
     assert group.runs[1].summary["state_sha256"] == alone.summary["state_sha256"]
-    again = rlt.train_gymnasium(make_pendulum, resume=group, steps=150, quiet=True)
+    again = rlt.train(make_pendulum, resume=group, steps=150, quiet=True)
     assert isinstance(again, rlt.Group)
     assert [run.summary["step"] for run in again.runs] == [150, 150]
-    with pytest.raises(rlt.RltError, match=r"go on there with rlt\.train_gymnasium\(make_env"):
+    with pytest.raises(rlt.RltError, match=r"go on there with rlt\.train\(make_env"):
         rlt.train(resume=group, steps=200)
 
 
@@ -228,7 +235,7 @@ def test_ctrl_c_pauses_a_function_s_seeds(tmp_path: Path) -> None:
 
     asked: dict[str, Any] = {"quiet": True, "name": "Seeds", "hidden": (8, 8)}
     with pytest.raises(rlt.Interrupted, match="paused: 0 of 2 runs have finished") as caught:
-        rlt.train_gymnasium(make, seeds=[1, 2], steps=100_000, out=tmp_path / "g", **asked)
+        rlt.train(make, seeds=[1, 2], steps=100_000, out=tmp_path / "g", **asked)
     assert [run["state"] for run in caught.value.details["runs"]] == ["paused", "waiting"]
 
 
@@ -241,8 +248,8 @@ def test_ctrl_c_pauses_a_function_s_seeds(tmp_path: Path) -> None:
         ({"seeds": [1, 1]}, "each once"),
         ({"seeds": [-1]}, "seeds"),
         ({"seeds": [1.5]}, "seeds"),
-        ({"seeds": [1], "seed": 2}, "seed does not go with seeds"),
-        ({"jobs": 2}, "jobs goes with seeds"),
+        ({"seeds": [1], "seed": 2}, "--seed does not go with --seeds"),
+        ({"jobs": 2}, "--jobs goes with --seeds"),
         ({"seeds": [1], "jobs": 0}, "jobs"),
     ],
 )
@@ -254,4 +261,4 @@ def test_seeds_that_are_refused(given: dict[str, Any], sentence: str) -> None:
 @pytest.mark.all  # a program is compiled
 def test_a_function_takes_one_job() -> None:
     with pytest.raises(rlt.RltError, match="stepped in this process, one run after the other"):
-        rlt.train_gymnasium(make_pendulum, seeds=[1, 2], jobs=2, hidden=(8, 8), name="Seeds")
+        rlt.train(make_pendulum, seeds=[1, 2], jobs=2, hidden=(8, 8), name="Seeds")

@@ -25,7 +25,6 @@ from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
     RltError,
-    UnknownNameError,
     UsageError,
 )
 from rltools_host.runs.checkpoint import (
@@ -224,11 +223,6 @@ def test_checkpoint_of_another_version_names_both_fingerprints(tmp_path: Path) -
         load_checkpoint(path, fake_experiment(fingerprint=7))
 
 
-def test_no_checkpoint(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"holds no checkpoint.safetensors: .* start a new"):
-        load_checkpoint(tmp_path / "checkpoint.safetensors", EXPERIMENT)
-
-
 def test_state_of_another_size_is_not_saved(tmp_path: Path) -> None:
     wrong = Checkpoint("fake-td3", FINGERPRINT, 1, CHECKPOINT.payload + b"x")
     with pytest.raises(BoardMismatchError, match=f"has {STATE_BYTES + 1} bytes.*flash"):
@@ -278,13 +272,6 @@ def test_values_at_their_bounds_are_loaded(tmp_path: Path) -> None:
     values = {"steps": 1, "seed": 2**32 - 1, "learning_rate": 1, "adam_beta": beta}
     path.write_bytes(with_metadata(FILE, hyperparameters=json.dumps(values)))
     assert load_checkpoint(path, EXPERIMENT).hyperparameters == values
-
-
-def test_payload_that_is_longer_than_its_tensors(tmp_path: Path) -> None:
-    payload = CHECKPOINT.payload + bytes(4)
-    longer = Checkpoint("fake-td3", FINGERPRINT, 1, payload)
-    content = with_metadata(FILE, state_sha256=longer.state_sha256) + bytes(4)
-    assert "its tensors do not add up to its length" in refusal(tmp_path, content)
 
 
 def test_other_tensors_are_named(tmp_path: Path) -> None:

@@ -19,12 +19,14 @@ from rltools_host.boards.messages import Identity
 from rltools_host.commands import export
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy
+from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training.board import changes_of_state, metadata_at_start
+from rltools_host.training.board import run_at_start, run_in_state
 from rltools_host.training.metrics_log import last_evaluation
 from rltools_host.training.plan import TrainingRequest, make_plan
 from rltools_host.training.progress import TrainingView
 from rltools_host.training.training_time import train_s_before
+from run_folders import change
 from training_bench import Bench, installed_bench
 
 IDENTITY = Identity("a", "b", "c", "d", 1, 1, 1, True, 1, 1, 1, "00", "train")
@@ -124,7 +126,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = RunFolder.open(path)
     event = {"kind": "event", "time_s": 1.0, "step": 60, "severity": 6, "text": "hello"}
     folder.append_metrics([event])
-    folder.update({"state": "paused", "learning": {"gravity": 9.81}, "git_dirty": True})
+    change(folder, state="paused", learning={"gravity": 9.81}, git_dirty=True)
     folder.close()
     return path
 
@@ -155,12 +157,11 @@ def go_on(path: Path) -> None:
         view.take_row(row)
     evaluation = last_evaluation(rows)
     before = train_s_before(folder.content, plan.first_step, rows)
-    begun = metadata_at_start(
-        plan, IDENTITY, "a port", "sources-0123456789ab.tar.gz", folder.metadata
-    )
-    folder.update(begun | plan.adopted_save)
-    folder.update(changes_of_state(folder.metadata, "paused", 150, before + 1.0, evaluation, {}))
-    assert RunFolder.open(path).metadata["state"] == "paused"
+    begun = run_at_start(plan, IDENTITY, "a port", "sources-0123456789ab.tar.gz", folder.content)
+    folder.write(plan.with_resumed_save(begun))
+    session = folder.content.sessions[-1]
+    folder.write(run_in_state(folder.content, "paused", 150, before + 1.0, evaluation, session))
+    assert RunFolder.open(path).content.state == "paused"
     folder.close()
 
 
@@ -274,7 +275,7 @@ def test_sentences_name_the_key(
     ("change", "sentence"),
     [
         ({"severity": 256}, r"severity: Expected `int` <= 255"),
-        (None, r"it is not one object"),
+        (None, r"it is not a JSON object"),
     ],
 )
 def test_rows_that_do_not_fit_are_named(
@@ -282,7 +283,7 @@ def test_rows_that_do_not_fit_are_named(
 ) -> None:
     row = {"kind": "event", "time_s": 1.0, "step": 60, "severity": 6, "text": "hello"}
     changed = None if change is None else row | change
-    folder = RunFolder(tmp_path, {})
+    folder = RunFolder(tmp_path, Run())
     folder.metrics_path.write_bytes(text_of(row) + b"\n" + text_of(changed) + b"\n")
     with pytest.raises(
         RltError, match=rf"metrics.jsonl is damaged in line 2 \({sentence}.*\): remove that line"

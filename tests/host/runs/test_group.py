@@ -10,9 +10,9 @@ import pytest
 
 from policy_run import GROUP
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
-from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
 from rltools_host.runs.names import find_group, find_run, require_empty
+from run_folders import new_group, new_run
 
 VARIANTS = [
     {"name": "a", "label": "with", "settings": []},
@@ -22,7 +22,7 @@ ASKED = {**GROUP, "kind": "study", "seeds": [0, 7], "variants": VARIANTS}
 
 
 def made(path: Path, **changes: Any) -> Path:
-    GroupFolder.create(path, {**ASKED, **changes})
+    new_group(path, {**ASKED, **changes})
     return path
 
 
@@ -95,7 +95,7 @@ def test_which_group_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert find_group("", runs) is None
     assert find_group(group / "a" / "s0", runs) is None
     newer = runs / "20260101-000000-run"
-    RunFolder.create(newer, {}).close()
+    new_run(newer, {}).close()
     assert find_group("latest", runs) is None, "a run is newer"
     assert find_run("latest", runs) == newer
 
@@ -115,7 +115,7 @@ def test_a_group_is_no_run(tmp_path: Path) -> None:
 
 def test_a_group_is_not_written_over(tmp_path: Path) -> None:
     group = made(tmp_path / "g")
-    with pytest.raises(UsageError, match=r"is not empty: .*, or go on with --resume"):
+    with pytest.raises(UsageError, match=r"is not empty: .*, or resume the run with --resume"):
         require_empty(group)
     with pytest.raises(UsageError, match="is not empty"):
         made(group)

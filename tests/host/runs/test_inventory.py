@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from policy_run import GROUP
-from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.group import GroupFolder
-from rltools_host.runs.inventory import Entry, entries, seeds_of
+from rltools_host.runs.inventory import entries, seeds_of
+from run_folders import new_group, new_run
 
 RUN: dict[str, Any] = {"format": 4, "experiment": "pendulum-td3", "board": "host", "begun_us": 5}
 RUN |= {"state": "paused", "seed": 3, "steps": 100, "step": 40}
@@ -19,11 +18,11 @@ DONE: dict[str, Any] = {"state": "finished", "step": 100, "return_std": 9.0, "le
 
 
 def made(path: Path, **changes: Any) -> None:
-    RunFolder.create(path, {**RUN, **changes}).close()
+    new_run(path, {**RUN, **changes}).close()
 
 
 def made_group(path: Path, runs: list[dict[str, Any]], **changes: Any) -> None:
-    GroupFolder.create(path, {**GROUP, "begun_us": 7, **changes})
+    new_group(path, {**GROUP, "begun_us": 7, **changes})
     for seed, run in enumerate(runs):
         made(path / f"s{seed}", seed=seed, **run)
 
@@ -113,8 +112,3 @@ def test_members_follow_their_group(tmp_path: Path) -> None:
     assert [entry.is_group for entry in every] == [True, False, False, False]
     assert every[0].words == "g pendulum-td3 host 0 of 2 finished group"
     assert (every[2].seeds, every[2].result, every[2].path) == ((1,), -1.0, tmp_path / "g" / "s1")
-
-
-def test_words_are_found_in_any_case() -> None:
-    entry = Entry("Run-A", Path("r"), False, 0, 0, "finished", "E", "B", (4, 5, 6))
-    assert (entry.words, seeds_of(entry)) == ("run-a e b finished run", "4 to 6")

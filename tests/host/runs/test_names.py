@@ -11,8 +11,8 @@ import pytest
 
 from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.runs.names import (
-    beginning_now,
     begun_us,
+    begun_us_now,
     example_of,
     find_group,
     find_run,
@@ -57,15 +57,15 @@ def test_what_begins_now_is_later_than_all_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rltools_host.runs.names.now_us", lambda: 100)
-    assert beginning_now(tmp_path / "new") == {"begun_us": 100}
+    assert begun_us_now(tmp_path / "new") == 100
     made(tmp_path / "a", 99)
-    assert beginning_now(tmp_path / "new") == {"begun_us": 100}
+    assert begun_us_now(tmp_path / "new") == 100
     made(tmp_path / "b", 100)
-    assert beginning_now(tmp_path / "new") == {"begun_us": 101}
+    assert begun_us_now(tmp_path / "new") == 101
     made(tmp_path / "g", 200, "group.json")
-    assert beginning_now(tmp_path / "new") == {"begun_us": 201}
+    assert begun_us_now(tmp_path / "new") == 201
     made(tmp_path / "z", 2**53 - 1)
-    assert beginning_now(tmp_path / "new") == {"begun_us": 2**53 - 1}
+    assert begun_us_now(tmp_path / "new") == 2**53 - 1
 
 
 def test_runs_of_one_moment_stand_by_their_numbers(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_where_a_new_run_may_be_written(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as refused:
             require_empty(held)
         assert str(refused.value) == (
-            f"{held} is not empty: choose another folder with --out, or go on with "
+            f"{held} is not empty: choose another folder with --out, or resume the run with "
             f"--resume '{held}'"
         )
 

@@ -45,7 +45,7 @@ def test_rows_that_are_read() -> None:
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ([], "it is not one object"),
+        ([], "it is not a JSON object"),
         ({}, "kind is null, not one of progress, evaluation, event"),
         ({"kind": "other"}, 'kind is "other", not one of progress, evaluation, event'),
         ({"kind": ["event"]}, 'kind is ["event"], not one of'),

@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs, to_builtins
 from tensorboardX.crc32c import crc32c
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from foreign_runs import pendulum_task
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
 from rltools_host.files import FolderLock, write_atomically
+from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import find_run, folder_date, now_us, run_names
+from rltools_host.runs.names import folder_date, now_us, run_names
 from rltools_host.runs.scalar_logs import TensorBoardLog
+from run_folders import change, new_run
 
 
 def event(step: int) -> dict[str, Any]:
@@ -45,17 +48,15 @@ class FullDisk:
         return taken
 
 
-def test_create_save_open(tmp_path: Path) -> None:
+def test_create_write_open(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "one"
-    folder = RunFolder.create(path, {"experiment": "fake-td3", "loss": math.nan})
-    folder.metadata["steps"] = 10
-    folder.save()
+    folder = new_run(path, {"experiment": "fake-td3"})
+    folder.write(structs.replace(folder.content, steps=10, return_mean=math.nan))
     folder.close()
     opened = RunFolder.open(path)
-    begun_us = opened.metadata.pop("begun_us")
-    assert 0 <= now_us() - begun_us < 1e9
-    del opened.metadata["format"]
-    assert opened.metadata == {"experiment": "fake-td3", "loss": None, "steps": 10}
+    run = opened.content
+    assert 0 <= now_us() - (run.begun_us or 0) < 1e9
+    assert (run.experiment, run.steps, run.return_mean, run.format) == ("fake-td3", 10, None, 4)
     assert opened.name == "one"
     assert [entry.name for entry in path.iterdir()] == ["run.json"]
 
@@ -94,7 +95,7 @@ def test_device_that_is_always_full(tmp_path: Path) -> None:
     """The kernel's own full device, without a stand-in for os.write."""
     path = tmp_path / "metrics.jsonl"
     path.symlink_to("/dev/full")
-    folder = RunFolder(tmp_path, {})
+    folder = RunFolder(tmp_path, Run())
     with pytest.raises(DiskError, match="No space left on device"):
         folder.append_metrics([{"kind": "progress"}])
     folder.close()
@@ -118,11 +119,6 @@ def test_limit_of_the_file_size(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_place_that_cannot_be_written() -> None:
-    with pytest.raises(DiskError, match="cannot write /proc/nothing"):
-        RunFolder.create(Path("/proc/nothing"), {})
-
-
 @pytest.mark.parametrize("room", [0, 3, 10])
 def test_run_that_cannot_begin_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
@@ -130,14 +126,14 @@ def test_run_that_cannot_begin_leaves_nothing(
     """Whether the disk is full at the sources or at run.json."""
     monkeypatch.setattr(os, "write", FullDisk(room))
     with pytest.raises(DiskError, match="No space left on device"):
-        RunFolder.create(tmp_path / "run", {"experiment": "a"}, [("sources.tar.gz", bytes(5))])
+        new_run(tmp_path / "run", {"experiment": "a"}, [("sources.tar.gz", bytes(5))])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_full_disk_leaves_whole_lines_in_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = RunFolder.create(tmp_path / "run", {})
+    folder = new_run(tmp_path / "run", {})
     folder.append_metrics([event(1)])
     before = folder.metrics_path.read_bytes()
     with monkeypatch.context() as patch:
@@ -151,7 +147,7 @@ def test_full_disk_leaves_whole_lines_in_metrics(
 
 
 def test_metrics_are_readable_at_once_and_valid_json(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run", {})
+    folder = new_run(tmp_path / "run", {})
     folder.append_metrics([{"loss": math.nan, "best": -math.inf, "last": [1.5, math.inf]}])
     text = folder.metrics_path.read_text()
     assert json.loads(text, parse_constant=fail_on_constant) == {
@@ -167,7 +163,7 @@ def fail_on_constant(name: str) -> Any:
 
 
 def test_truncate_metrics(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run", {})
+    folder = new_run(tmp_path / "run", {})
     folder.append_metrics([event(step) for step in (100, 200, 300)])
     assert [row["step"] for row in folder.truncate_metrics(200)] == [100, 200]
     folder.append_metrics([event(250)])
@@ -176,7 +172,7 @@ def test_truncate_metrics(tmp_path: Path) -> None:
 
 
 def test_last_line_cut_off_by_a_power_failure(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run", {})
+    folder = new_run(tmp_path / "run", {})
     lines = [json.dumps(event(step)).encode() for step in (1, 2, 3)]
     folder.metrics_path.write_bytes(lines[0] + b"\n" + lines[1] + b"\n" + lines[2][:9])
     assert [row["step"] for row in folder.read_metrics()] == [1, 2]
@@ -187,7 +183,7 @@ def test_last_line_cut_off_by_a_power_failure(tmp_path: Path) -> None:
 
 
 def test_folder_in_use(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run", {})
+    folder = new_run(tmp_path / "run", {})
     with pytest.raises(UsageError, match="another rlt is training in"):
         RunFolder.open(tmp_path / "run").lock()
     folder.close()
@@ -199,23 +195,23 @@ def test_folder_in_use(tmp_path: Path) -> None:
 def test_folder_that_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UsageError, match="is not empty: choose another folder with --out"):
-        RunFolder.create(tmp_path, {})
+        new_run(tmp_path, {})
     with pytest.raises(UsageError, match="is not a folder"):
-        RunFolder.create(tmp_path / "file", {})
+        new_run(tmp_path / "file", {})
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_run_that_saved_nothing_begins_beside_what_a_user_put_there(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    RunFolder.create(run, {"state": "training"}, [("sources-0123456789ab.tar.gz", b"x")]).close()
+    new_run(run, {"state": "training"}, [("sources-0123456789ab.tar.gz", b"x")]).close()
     for name in ("metrics.jsonl", "report.html", "events.out.tfevents.1", ".run.json.12.partial"):
         (run / name).write_text("")
     own = {"notes.txt": "mine", ".hidden.partial": "mine", "deep/er/thing": "mine"}
     for name, text in {**own, ".save-4-0123456789ab.12.partial/policy.rltp": ""}.items():
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_text(text)
-    RunFolder.create(run, {"seed": 7}, [("sources-ba9876543210.tar.gz", b"y")], anew=True).close()
-    assert RunFolder.open(run).metadata.items() >= {"seed": 7}.items()
+    new_run(run, {"seed": 7}, [("sources-ba9876543210.tar.gz", b"y")], restarts=True).close()
+    assert RunFolder.open(run).content.seed == 7
     assert {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()} == {
         *own,
         "run.json",
@@ -225,11 +221,11 @@ def test_a_run_that_saved_nothing_begins_beside_what_a_user_put_there(tmp_path: 
 
 
 def test_a_run_that_saved_cannot_begin_anew(tmp_path: Path) -> None:
-    with contextlib.closing(RunFolder.create(tmp_path / "run", {})) as folder:
-        folder.commit(4, "ab" * 32, {"policy.rltp": b""}, {})
+    with contextlib.closing(new_run(tmp_path / "run", {})) as folder:
+        folder.commit(4, "ab" * 32, {"policy.rltp": b""}, folder.content)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UsageError, match="run holds a save: move that away, or resume it"):
-        RunFolder.create(tmp_path / "run", {}, anew=True)
+        new_run(tmp_path / "run", {}, restarts=True)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -238,20 +234,14 @@ def runs(tmp_path: Path) -> Path:
     """A folder with runs, in another one that is not the present folder."""
     runs = tmp_path / "tree" / "runs"
     for name in ("20260101-000000-a-host-s0", "20260102-000000-b-host-s0"):
-        RunFolder.create(runs / name, {"experiment": name}).close()
+        new_run(runs / name, {"experiment": name}).close()
     (runs / "not-a-run").mkdir()
     return runs
 
 
 def begun(runs: Path, name: str, **metadata: Any) -> None:
     """A run that began just now, by the clock of the machine as it is."""
-    RunFolder.create(runs / name, metadata).close()
-
-
-def written(runs: Path, name: str, text: str) -> None:
-    """A run of earlier tools."""
-    (runs / name).mkdir(parents=True)
-    (runs / name / "run.json").write_text(text)
+    new_run(runs / name, metadata).close()
 
 
 @pytest.fixture
@@ -274,20 +264,6 @@ def test_runs_come_in_the_order_in_which_they_began(
         begun(tmp_path, f"{folder_date()}-{name}")
     assert [name[-1] for name in run_names(tmp_path)] == ["z", "a", "m"]
     assert len({name[:13] for name in run_names(tmp_path)}) == 1, "all of one hour, that of UTC"
-
-
-def test_runs_of_earlier_tools(tmp_path: Path, zone: Callable[[str], None]) -> None:
-    """What run.json states counts, and not the name, which has the local time."""
-    zone("UTC-5")
-    started = '{"started": "2026-11-23T%s"}'
-    written(tmp_path, "20261123-230000-a", started % "10:00:00+00:00")
-    written(tmp_path, "20261123-010000-b", started % "11:00:00+00:00")
-    written(tmp_path, "20261123-143000-c", "{}")  # 09:30 in UTC
-    written(tmp_path, "20261123-163000-d", '{"started": 5}')  # 11:30
-    written(tmp_path, "20261123-010000-e", started % "11:15:00")  # of UTC, as all are
-    assert [name[-1] for name in run_names(tmp_path)] == ["c", "a", "b", "e", "d"]
-    begun(tmp_path, "20000101-000000-n")
-    assert find_run(tmp_path / "latest") == tmp_path / "20000101-000000-n"
 
 
 @pytest.mark.parametrize(
@@ -381,7 +357,7 @@ def test_tensorboard_log_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("state", ["starting", "training"])
 def test_a_killed_run_does_not_train(tmp_path: Path, state: str) -> None:
-    folder = RunFolder.create(tmp_path / "run", {"state": state})
+    folder = new_run(tmp_path / "run", {"state": state})
     assert RunFolder.open(tmp_path / "run").state == state
     folder.close()
     opened = RunFolder.open(tmp_path / "run")
@@ -389,23 +365,24 @@ def test_a_killed_run_does_not_train(tmp_path: Path, state: str) -> None:
         assert opened.state == f"{state}, until its process was ended"
     opened.lock()
     assert RunFolder.open(tmp_path / "run").state == state
-    opened.update({"state": "paused"})
+    change(opened, state="paused")
     opened.close()
     assert RunFolder.open(tmp_path / "run").state == "paused"
 
 
 def test_what_went_wrong_in_any_session_is_counted(tmp_path: Path) -> None:
     sessions = [{"environment_faults": 2}, {"environment_faults": 1, "observations_outside": 5}]
-    task = pendulum_task("gym:Pendulum-v1").document()
-    folder = RunFolder.create(tmp_path / "run", {"gymnasium": task, "sessions": sessions})
-    assert (folder.environment_faults, folder.observations_outside) == (3, 5)
+    task = to_builtins(pendulum_task("gym:Pendulum-v1"))
+    folder = new_run(tmp_path / "run", {"gymnasium": task, "sessions": sessions})
+    run = folder.content
+    assert (run.environment_faults, run.observations_outside) == (3, 5)
     folder.close()
 
 
 def test_what_was_open_is_closed_once(tmp_path: Path) -> None:
     """A second release must not close what has the descriptor's number by then."""
     before = len(os.listdir("/proc/self/fd"))
-    folder = RunFolder.create(tmp_path / "run", {})
+    folder = new_run(tmp_path / "run", {})
     folder.append_metrics([event(1)])
     folder.close()
     assert len(os.listdir("/proc/self/fd")) == before
@@ -417,7 +394,7 @@ def test_what_was_open_is_closed_once(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_is_refused_leaves_nothing_open(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run", {})
+    folder = new_run(tmp_path / "run", {})
     other = FolderLock(tmp_path / "run")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):

@@ -40,38 +40,6 @@ def test_difference(change: dict[str, Any], expected: str) -> None:
     assert learning_difference(BEFORE, {**BEFORE, **change}) == expected
 
 
-def test_what_is_gone_is_named() -> None:
-    now = {name: value for name, value in BEFORE.items() if name != "gravity"}
-    assert learning_difference(BEFORE, now) == "gravity was 10, is gone"
-    assert learning_difference({}, now) == learning_difference(BEFORE, {}) == ""
-
-
-OLD = {"environment.latency": 0, "environment.behavior": 5, "environment": "Quadrotor", "size": 2}
-TODAY = {**OLD, "environment.latency": 2, "environment.behavior": 6, "environment.probes": 10}
-NOT_COVERED = (
-    "the run's fingerprint does not cover the effects of the environment's settings, "
-    "which may have changed since"
-)
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "expected"),
-    [
-        (OLD, TODAY, NOT_COVERED),
-        (OLD, {**TODAY, "environment.behavior": 5, "environment.latency": 0}, NOT_COVERED),
-        (OLD, {**TODAY, "size": 3}, "size was 2, is 3"),
-        (OLD, {**TODAY, "environment": "Kite"}, "environment was Quadrotor, is Kite"),
-        (TODAY, {**TODAY, "environment.latency": 1}, "environment.latency was 2, is 1"),
-        (TODAY, {**TODAY, "environment.probes": 9}, "environment.probes was 10, is 9"),
-        (TODAY, OLD, "environment.latency was 2, is 0; environment.probes was 10, is gone"),
-    ],
-)
-def test_a_run_of_before_the_probes_is_said_to_be_one(
-    before: dict[str, Any], now: dict[str, Any], expected: str
-) -> None:
-    assert learning_difference(before, now) == expected
-
-
 def test_checkpoint_of_another_tree_says_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
     checkpoint = Checkpoint("fake-td3", FINGERPRINT, 1, initial_state(1), learning=BEFORE)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from disk_calls import Durability, FullDisk, ends_killed_at, watched
 from fake_board import policy_of
@@ -17,6 +18,7 @@ from fake_experiment import FINGERPRINT, TENSORS
 from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.files import synchronize_folder
 from rltools_host.runs.checkpoint import Checkpoint, parse_header, split_file, to_safetensors
+from rltools_host.runs.contents import Best
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.saves import (
     is_whole,
@@ -25,6 +27,7 @@ from rltools_host.runs.saves import (
     step_of,
     write_save,
 )
+from run_folders import new_run
 from training_bench import DIALECT, Bench, final_state, is_valid, saved_checkpoint
 
 SEED, STEPS, PAUSED_AT = 3, 120, 40
@@ -56,8 +59,9 @@ def commit(path: Path, step: int) -> None:
     folder = RunFolder.open(path)
     state = "finished" if step == STEPS else "paused"
     at = BEST_AT[step]
-    best = {"step": at, "state_sha256": state_of(at), "return_mean": float(at), "return_std": 1.0}
-    folder.commit(step, *files_of(step), {"state": state, "steps": STEPS, "best": best})
+    best = Best(at, state_of(at), float(at), 1.0)
+    run = structs.replace(folder.content, state=state, steps=STEPS, best=best)
+    folder.commit(step, *files_of(step), run)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +69,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that has saved nothing yet."""
     path = tmp_path_factory.mktemp("runs") / "started"
     metadata = {"experiment": "fake-td3", "board": "host", "steps": STEPS, "state": "training"}
-    folder = RunFolder.create(path, {"format": 4, **metadata})
+    folder = new_run(path, {"format": 4, **metadata})
     folder.append_metrics(map(evaluation_row, BEST_AT.values()))
     folder.close()
     return path
@@ -84,7 +88,7 @@ def states(path: Path) -> tuple[str | None, str | None, str | None]:
     """What run.json, the checkpoint and the policy say that the run's state is."""
     folder = RunFolder.open(path)
     policy = folder.policy_path.read_bytes() if folder.policy_path.is_file() else b""
-    stated = folder.metadata.get("state_sha256")
+    stated = folder.content.state_sha256
     if (best := folder.content.best) is not None:
         assert best.step == BEST_AT[PAUSED_AT if stated == state_of(PAUSED_AT) else STEPS]
         assert state_of_policy(folder.best_path.read_bytes()) == best.state_sha256
@@ -96,7 +100,7 @@ def states(path: Path) -> tuple[str | None, str | None, str | None]:
 
 def finish(bench: Bench, path: Path) -> None:
     """Goes on to the end, unless the run is there, and asserts that nothing is left over."""
-    if RunFolder.open(path).metadata["state"] == "finished":
+    if RunFolder.open(path).content.state == "finished":
         with pytest.raises(UsageError, match=f"has done its {STEPS} steps"):
             bench.train(path, resume=str(path))
     else:
@@ -204,7 +208,8 @@ def test_power_failure_after_metrics(paused: Path, tmp_path: Path) -> None:
     disk = Durability()
     with watched(disk, FullDisk.NEED_SPACE):
         folder.append_metrics([{"kind": "event", "step": 50}])
-        folder.commit(STEPS, *files_of(STEPS), {"state": "finished"})
+        run = structs.replace(folder.content, state="finished")
+        folder.commit(STEPS, *files_of(STEPS), run)
     folder.close()
     assert disk.at_the_end() == []
     assert folder.metrics_path in disk.written

@@ -24,6 +24,7 @@ from rltools_host.runs.provenance import Sources, read_sources
 from rltools_host.training import board
 from rltools_host.training.plan import Built
 from rltools_host.tree import PROJECT, TREE
+from run_folders import document_of
 from training_bench import installed_bench
 
 EXPERIMENT = "pendulum-td3"
@@ -219,11 +220,11 @@ def test_sources_are_those_from_before_the_build(
     try:
         bench.train(tmp_path / "run")
         folder = RunFolder.open(tmp_path / "run")
-        assert [session["sources"] for session in folder.metadata["sessions"]] == [before.name]
+        assert [session["sources"] for session in document_of(folder)["sessions"]] == [before.name]
         assert (folder.path / before.name).read_bytes() == before.data
         after = read_sources(tree)
         bench.train(tmp_path / "run", resume=str(folder.path), steps=1100)
-        sessions = RunFolder.open(tmp_path / "run").metadata["sessions"]
+        sessions = document_of(RunFolder.open(tmp_path / "run"))["sessions"]
         assert [session["sources"] for session in sessions] == [before.name, after.name]
         assert (folder.path / after.name).read_bytes() == after.data
     finally:
@@ -240,7 +241,7 @@ def test_runs_of_a_group_have_the_sources_of_its_build(
         bench.train(tmp_path / "run", built=built)
     finally:
         bench.close()
-    (session,) = RunFolder.open(tmp_path / "run").metadata["sessions"]
+    (session,) = document_of(RunFolder.open(tmp_path / "run"))["sessions"]
     assert (session["sources"], bench.built) == (archive.name, 0)
 
 

@@ -11,27 +11,24 @@ import pytest
 
 import rlt
 from fake_board import policy_of
-from rltools_host.boards.messages import Evaluation, Result
+from rltools_host.boards.messages import Result
 from rltools_host.commands import cli
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     DamagedFileError,
     Interrupted,
-    RltError,
     UnknownNameError,
     VerificationError,
 )
 from rltools_host.policies.image import read_run_policy
-from rltools_host.runs.contents import Run
+from rltools_host.runs.contents import Run, Session
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.group import RunName
 from rltools_host.runs.saves import reserve_save, write_save
 from rltools_host.training.board import (
     BestPolicy,
-    changes_of_state,
     guest_instructions,
+    run_in_state,
 )
-from rltools_host.training.progress import FAILED, WAITING, Member
 from rltools_host.training.training_time import (
     TimeInTraining,
     share_of_evaluations,
@@ -40,30 +37,22 @@ from rltools_host.training.training_time import (
 from training_bench import installed_bench, interrupt_at, is_valid, metrics
 from training_calls import train_here
 
-EARLIER = {"evaluation_s": 2.0, "messages_lost": 3, "guest_instructions": 100, "ended": "then"}
+EARLIER = Session(evaluation_s=2.0, messages_lost=3, guest_instructions=100, ended="then")
 SETTINGS = ["eval_freq=100", "learning_starts=200", "report_every=10"]
 SEED, BEST_AT, STEPS = 1, 300, 1200  # evaluated best long before the end
-NONE = "has no best policy: it was not evaluated in training"
 
 
 def test_sessions_add_up() -> None:
-    metadata = {"sessions": [EARLIER, {"board": "host"}]}
-    own = {"evaluation_s": 0.5, "messages_lost": 4, "guest_instructions": 11}
-    changes = changes_of_state(metadata, "paused", 30, 12.5, None, own)
-    assert (changes["evaluation_s"], changes["messages_lost"]) == (2.5, 7)
-    assert (changes["guest_instructions"], changes["steps_per_s"]) == (111, 3.0)
-    assert changes["sessions"][0] == EARLIER
-    assert changes["sessions"][1]["board"] == "host"
-    assert changes["sessions"][1]["ended"] == changes["ended"]
-    assert metadata["sessions"][1] == {"board": "host"}, "what was said before is left as it was"
-
-
-def test_a_session_ends_when_it_trains_no_more() -> None:
-    metadata = {"sessions": [EARLIER, {}]}
-    changes = changes_of_state(metadata, "training", 0, 0.0, None, {})
-    assert "ended" not in changes
-    assert "ended" not in changes["sessions"][1]
-    assert changes["steps_per_s"] is None
+    run = Run(sessions=[EARLIER, Session(board="host")])
+    session = Session(board="host", evaluation_s=0.5, messages_lost=4, guest_instructions=11)
+    new = run_in_state(run, "paused", 30, 12.5, None, session)
+    assert (new.evaluation_s, new.messages_lost) == (2.5, 7)
+    assert (new.guest_instructions, new.steps_per_s) == (111, 3.0)
+    assert new.sessions[0] == EARLIER
+    assert new.sessions[1].board == "host"
+    assert new.sessions[1].ended == new.ended != ""
+    training = run_in_state(run, "training", 0, 0.0, None, session)
+    assert (training.ended, training.sessions[1].ended, training.steps_per_s) == ("", "", None)
 
 
 def test_time_goes_on_where_it_rested(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,16 +61,10 @@ def test_time_goes_on_where_it_rested(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = TimeInTraining(lambda: now[0])
     for began, cpu_began in ((10.0, 1.0), (100.0, 50.0)):
         now[0], cpu[0] = began, cpu_began
-        measured.go_on()
+        measured.start()
         now[0], cpu[0] = began + 3.0, cpu_began + 2.0
-        measured.rest()
+        measured.stop()
     assert (measured.seconds, measured.cpu_s) == (6.0, 4.0)
-
-
-def test_a_member_is_looked_up_by_its_folder_and_not_as_before(tmp_path: Path) -> None:
-    member = Member(RunName("", 0), "", tmp_path / "s0", 10, FAILED)
-    member.look(None)
-    assert member.state == WAITING
 
 
 @pytest.mark.parametrize(
@@ -102,30 +85,10 @@ def test_time_before_is_the_checkpoints_or_that_of_the_last_row() -> None:
 
 
 def test_instructions_are_those_of_sessions_that_all_count_them() -> None:
+    five, none, zero = Session(guest_instructions=5), Session(), Session(guest_instructions=0)
     assert guest_instructions([]) is None
-    assert guest_instructions([{"guest_instructions": 5}, {}]) is None
-    assert guest_instructions([{"guest_instructions": 5}, {"guest_instructions": 0}]) == 5
-
-
-def test_an_evaluation_is_summed_up() -> None:
-    evaluation = Evaluation(0, 10, 2, -5.0, 1.5, -9.0, 0.0, 12.5)
-    changes = changes_of_state({"sessions": [{}]}, "training", 10, 2.0, evaluation, {})
-    assert changes == {
-        "sessions": [{}],
-        "state": "training",
-        "step": 10,
-        "train_s": 2.0,
-        "evaluation_s": 0.0,
-        "steps_per_s": 5.0,
-        "messages_lost": 0,
-        "guest_instructions": None,
-        "return_mean": -5.0,
-        "return_std": 1.5,
-        "length_mean": 12.5,
-    }
-    of_older_firmware = Evaluation(0, 10, 2, -5.0, 1.5, -9.0, 0.0)
-    changes = changes_of_state({"sessions": [{}]}, "training", 10, 2.0, of_older_firmware, {})
-    assert changes["length_mean"] is None
+    assert guest_instructions([five, none]) is None
+    assert guest_instructions([five, zero]) == 5
 
 
 def train(out: Path, steps: int = STEPS, seed: int = SEED) -> dict[str, Any]:
@@ -239,7 +202,7 @@ def test_what_is_not_known_is_not_taken(tmp_path: Path) -> None:
     best = BestPolicy()
     best.restore(tmp_path, [])
     best.fetch(None, None)  # type: ignore[arg-type]  # the board is not asked
-    assert (best.files, best.changes) == ({}, {"best": None})
+    assert (best.files, best.best) == ({}, None)
 
 
 # -- asking for it ---------------------------------------------------------------------------------
@@ -272,39 +235,3 @@ def test_commands_take_the_best_policy(
     assert "18 of 18 inputs" in said(words, capsys)
     assert rlt.Run(whole, {}).best_policy.step == BEST_AT
     assert rlt.Policy.load(whole, which="best").step == BEST_AT
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("evaluate {run} --which best", NONE),
-        ("export {run} --which best", NONE),
-        ("push {run} --board host --which best", NONE),
-        ("fly {run} --board host --which best", NONE),
-        ("hil --run {run} --board host --which best", NONE),
-        ("report {run} --which best", NONE),
-        ("evaluate {run} --which first", 'which policy is "first"? Give last or best'),
-        ("hil --board teensy41 --port p --which best", "the board's own is meant: give --run"),
-    ],
-)
-def test_commands_refuse(
-    copy: Path, words: str, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = RunFolder.open(copy)
-    folder.update({"best": None})
-    folder.close()
-    assert cli.run(words.format(run=copy).split()) != 0
-    assert sentence in capsys.readouterr().err
-
-
-def test_python_refuses(copy: Path) -> None:
-    with pytest.raises(RltError, match='which policy is "first"'):
-        rlt.Policy.load(copy, which="first")
-    file = RunFolder.open(copy).best_path
-    with pytest.raises(RltError, match="is one policy; give the run's folder"):
-        rlt.Policy.load(file, which="best")
-    folder = RunFolder.open(copy)
-    folder.update({"best": None})
-    folder.close()
-    with pytest.raises(UnknownNameError, match="has no best policy"):
-        _ = rlt.Run(copy, {}).best_policy

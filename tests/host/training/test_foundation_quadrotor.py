@@ -16,6 +16,7 @@ from rltools_host.drones.flight.simulator import Cause
 from rltools_host.errors import Interrupted
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
+from run_folders import document_of
 from training_bench import interrupt_at, metrics
 from training_calls import train_here
 
@@ -92,7 +93,7 @@ def test_a_pause_in_the_students_part_changes_no_bit(
         patch.setattr(train_command, "make_screen", interrupt_at(teacher + 200_000))
         with pytest.raises(Interrupted, match="checkpoint saved"):
             train(tmp_path / "run", 7, steps, *settings)
-    paused = RunFolder.open(tmp_path / "run").metadata
+    paused = document_of(RunFolder.open(tmp_path / "run"))
     assert teacher + 200_000 <= paused["checkpoint_step"] < steps
     resumed = train_here(resume=str(tmp_path / "run"))
     whole = train(tmp_path / "whole", 7, steps, *settings)

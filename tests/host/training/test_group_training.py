@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from disk_calls import FullDisk, ends_killed_at, watched
 from fake_board import policy_of
@@ -25,10 +26,11 @@ from rltools_host.training import group as group_module
 from rltools_host.training import group_plan
 from rltools_host.training.group import GroupTraining, scratch_folder
 from rltools_host.training.group_plan import GroupRequest
-from rltools_host.training.parallel_runs import Job, RunProcess
+from rltools_host.training.parallel_runs import RunProcess
 from rltools_host.training.plan import Plan, TrainingRequest
 from rltools_host.training.progress import FINISHED, GroupScreen, Member
-from rltools_host.tree import command_line, near_path
+from rltools_host.tree import command_line
+from run_folders import change, new_group, new_run
 from training_bench import final_state
 
 STEPS = 40
@@ -47,13 +49,18 @@ def finish_run(path: Path, seed: int, anew: bool = False, resumed: bool = False)
     folder = (
         RunFolder.open(path)
         if resumed
-        else RunFolder.create(path, {**about, "state": "training"}, anew=anew)
+        else new_run(path, {**about, "state": "training"}, restarts=anew)
     )
-    returned = {"return_mean": -float(seed), "return_std": 0.5, "train_s": 1.5}
     with contextlib.closing(folder):
-        folder.commit(
-            STEPS, checkpoint.state_sha256, files, {**returned, "state": "finished", "step": STEPS}
+        run = structs.replace(
+            folder.content,
+            state="finished",
+            step=STEPS,
+            return_mean=-float(seed),
+            return_std=0.5,
+            train_s=1.5,
         )
+        folder.commit(STEPS, checkpoint.state_sha256, files, run)
 
 
 class EndedRuns:
@@ -62,12 +69,11 @@ class EndedRuns:
     def __init__(self, *arguments: Any) -> None:
         self._ended = arguments[-1]
 
-    def train(self, next_run: Callable[[], tuple[Member, Job] | None]) -> None:
+    def train(self, next_run: Callable[[], tuple[Member, TrainingRequest] | None]) -> None:
         while (following := next_run()) is not None:
-            member, job = following
-            request = job.request
+            member, request = following
             assert member.path in (request.out, Path(request.resume or ""))
-            finish_run(member.path, member.seed, request.anew, request.resume is not None)
+            finish_run(member.path, member.seed, request.restarts, request.resume is not None)
             member.state = FINISHED
             self._ended(member)
 
@@ -78,7 +84,7 @@ def _no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def created(path: Path) -> Path:
-    GroupFolder.create(path, {**ASKED, "state": "training"}).close()
+    new_group(path, {**ASKED, "state": "training"}).close()
     return path
 
 
@@ -106,22 +112,6 @@ def assert_finished(path: Path) -> None:
     assert document["summary"][0]["mean"] == -0.5
     assert "ended" in document
     assert sorted(entry.name for entry in path.iterdir()) == ["group.json", "s0", "s1"]
-
-
-def test_what_a_screen_is_told(tmp_path: Path) -> None:
-    seen: list[Any] = []
-
-    def make_screen(view: Any) -> GroupScreen:
-        seen.append(view)
-        return GroupScreen(view)
-
-    path = created(tmp_path / "g")
-    train(path, make_screen)
-    (view,) = seen
-    assert (view.title, view.board) == (GroupFolder.open(path).title, "host")
-    assert view.title != "host"
-    assert (view.path, view.jobs) == (near_path(path), 1)
-    assert [member.seed for member in view.members] == [0, 1]
 
 
 # -- killed, and gone on with ----------------------------------------------------------------------
@@ -183,40 +173,22 @@ def test_runs_of_a_group_have_the_same_defaults(
     monkeypatch.setattr(group_plan, "make_plan", lambda *_, **__: plan)
     monkeypatch.setattr(group_plan, "build_program", lambda _: None)
     path = tmp_path / "group"
-    GroupFolder.create(path, {**ASKED, "settings": settings, "state": "paused"}).close()
+    new_group(path, {**ASKED, "settings": settings, "state": "paused"}).close()
     for seed in range(begun):
         finish_run(path / f"s{seed}", seed)
         with contextlib.closing(RunFolder.open(path / f"s{seed}")) as run:
-            run.update({"hyperparameters": had})
+            change(run, hyperparameters=had)
     request = GroupRequest(TrainingRequest(resume=str(path)))
     if not sentence:
-        group_plan.go_on(request)[0].close()
+        group_plan.resume_group(request)[0].close()
         return
     with pytest.raises(UsageError, match=sentence) as refused:
-        group_plan.go_on(request)
+        group_plan.resume_group(request)
     assert f"train --resume {path / 's0'}`" in str(refused.value)
     GroupFolder.open(path).lock()  # it was given back
 
 
 # -- what is not the tools' ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("begun", "given", "logs"),
-    [(False, None, False), (False, True, True), (True, None, True), (True, False, False)],
-)
-def test_a_resumed_group_logs_as_it_began_unless_it_is_told(
-    begun: bool, given: bool | None, logs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = Plan(fake_experiment(), load_board("host"), {"seed": 0, "steps": STEPS})
-    monkeypatch.setattr(group_plan, "make_plan", lambda *_, **__: plan)
-    monkeypatch.setattr(group_plan, "build_program", lambda _: None)
-    path = tmp_path / "group"
-    GroupFolder.create(path, {**ASKED, "tensorboard": begun, "state": "paused"}).close()
-    request = GroupRequest(TrainingRequest(resume=str(path)), tensorboard=given)
-    group, _ = group_plan.go_on(request)
-    group.close()
-    assert group.metadata["tensorboard"] is logs
 
 
 def test_a_save_without_run_json_stays(tmp_path: Path) -> None:
@@ -237,7 +209,7 @@ def test_a_users_file_in_an_older_save_stays(tmp_path: Path) -> None:
     folder = RunFolder.open(tmp_path / "run")
     older = folder.save_path
     (older / "notes.txt").write_text("mine")
-    folder.commit(STEPS + 1, "ab" * 32, {"policy.rltp": b""}, {})
+    folder.commit(STEPS + 1, "ab" * 32, {"policy.rltp": b""}, folder.content)
     assert [entry.name for entry in older.iterdir()] == ["notes.txt"]
 
 
@@ -286,4 +258,4 @@ def test_full_disk_at_every_point(tmp_path: Path) -> None:
 def test_a_process_that_cannot_be_told_its_job_is_a_run_that_failed(tmp_path: Path) -> None:
     member = Member(next(GroupFolder.open(created(tmp_path / "g")).run_names()), "", tmp_path, 1)
     with pytest.raises(DiskError, match=r"cannot write .*s0\.job: there is no folder .*nowhere"):
-        RunProcess(member, Job(None, False), tmp_path / "nowhere")  # type: ignore[arg-type]
+        RunProcess(member, TrainingRequest(), tmp_path / "nowhere")

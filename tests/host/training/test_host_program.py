@@ -26,6 +26,7 @@ from rltools_host.screen.training_screen import (
 )
 from rltools_host.training import run as training_run
 from rltools_host.training.plan import Plan
+from run_folders import document_of
 from training_bench import interrupt_at, metrics
 from training_calls import train_here
 
@@ -45,7 +46,7 @@ def test_host_program_pauses_and_resumes_to_the_same_bits(
         patch.setattr(train_command, "make_screen", interrupt_at(200))
         with pytest.raises(Interrupted, match="checkpoint saved"):
             train_pendulum(tmp_path / "run", seed=7, steps=10_000_000, settings=settings)
-    paused = RunFolder.open(tmp_path / "run").metadata
+    paused = document_of(RunFolder.open(tmp_path / "run"))
     assert paused["checkpoint_step"] >= 200
     steps = paused["checkpoint_step"] // 100 * 100 + 400
     resumed = train_pendulum(resume=str(tmp_path / "run"), steps=steps)
@@ -81,7 +82,7 @@ def test_any_number_of_threads_trains_to_the_same_bits(experiment: str, tmp_path
         assert run["board"] == "host-threads"
         assert run["state_sha256"] == expected["state_sha256"]
         assert run["return_mean"] == expected["return_mean"]
-        (session,) = RunFolder.open(tmp_path / f"host-threads-{threads}").metadata["sessions"]
+        (session,) = document_of(RunFolder.open(tmp_path / f"host-threads-{threads}"))["sessions"]
         assert session.get("threads") == threads
 
 
@@ -118,7 +119,7 @@ def test_host_program_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ):
         train_pendulum(tmp_path / "run", steps=100_000, settings=["report_every=100"])
     folder = RunFolder.open(tmp_path / "run")
-    assert folder.metadata["state"] == "link lost"
+    assert folder.content.state == "link lost"
     steps = [row["step"] for row in metrics(tmp_path / "run", "progress")]
     assert steps == list(range(100, steps[-1] + 1, 100))
     assert steps[-1] >= 200

@@ -56,7 +56,7 @@ def test_resumed_run_ends_with_the_same_bits(
     interrupted: tuple[Bench, Path, Interrupted], tmp_path: Path
 ) -> None:
     bench, run, _ = interrupted
-    step = RunFolder.open(run).metadata["checkpoint_step"]
+    step = RunFolder.open(run).content.checkpoint_step
     document = bench.train(run, resume=str(run))
     assert saved_checkpoint(run).payload == final_state(3, 1000)
     whole = tmp_path / "whole"
@@ -75,7 +75,7 @@ def test_resumption_drops_metrics_behind_the_checkpoint(
     interrupted: tuple[Bench, Path, Interrupted],
 ) -> None:
     bench, run, _ = interrupted
-    step = RunFolder.open(run).metadata["checkpoint_step"]
+    step = RunFolder.open(run).content.checkpoint_step
     folder = RunFolder.open(run)
     row = next(row for row in folder.read_metrics() if row["kind"] == "progress")
     folder.append_metrics([row | {"step": step + 5, "last_return": 99.0}])

@@ -10,13 +10,13 @@ from typing import Any, cast
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.environments.environment_server import FAULT, OUTSIDE, EnvironmentServer
 from rltools_host.errors import DiskError
+from rltools_host.runs.contents import Session
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.metrics_log import (
     NEW_EPISODES,
     EpisodeNotes,
     ReportLog,
     Scalars,
-    last_evaluation,
     progress_of,
     row_of,
     tag,
@@ -51,13 +51,6 @@ def test_rows_have_metrics_by_name() -> None:
     assert (again.step, again.best_return, again.metrics[:2]) == (100, -8.0, (0.5, 0.25))
     assert math.isnan(again.last_return)
     assert math.isnan(again.metrics[2])
-
-
-def test_the_last_evaluation_of_rows() -> None:
-    first = Evaluation(1, 100, 2, -9.0, 1.0, -6.0, -4.0, 150.5)
-    rows = [row_of(each, NAMES) for each in (first, EVALUATION, PROGRESS)]
-    assert last_evaluation(rows) == EVALUATION
-    assert last_evaluation(rows[2:]) is None
 
 
 def test_scalars_before_an_episode_has_ended() -> None:
@@ -120,24 +113,23 @@ def notes_of(**faults: Any) -> tuple[EpisodeNotes, SimpleNamespace]:
     return EpisodeNotes(cast(EnvironmentServer, server)), known
 
 
-def test_a_core_that_plays_the_episodes_has_no_notes() -> None:
-    notes = EpisodeNotes(None)
-    assert (notes.of_resumption(), notes.new(), notes.failure()) == ([], [], "")
-    assert notes.of_session() == notes.document() == {}
+def described(notes: EpisodeNotes) -> dict[str, Any]:
+    document: Any = {}
+    notes.describe(document)
+    return {**document}
 
 
 def test_the_first_fault_of_each_kind_is_said_once() -> None:
     notes, known = notes_of()
     assert notes.of_resumption() == [StatusText(5, NEW_EPISODES)]  # MAV_SEVERITY_NOTICE
     assert (notes.new(), notes.failure()) == ([], "it ended")
-    assert notes.of_session() == {"environment_faults": 0}
     known.count, known.first = 3, "reward is nan"
     assert notes.new() == [StatusText(4, f"{FAULT}reward is nan")]  # MAV_SEVERITY_WARNING
     known.outside, known.first_outside = 2, "x is 9"
     assert notes.new() == [StatusText(4, f"{OUTSIDE}x is 9")]
     assert notes.new() == []
-    assert notes.of_session() == {"environment_faults": 3, "observations_outside": 2}
-    assert notes.document() == {
+    assert notes.add_to(Session()) == Session(environment_faults=3, observations_outside=2)
+    assert described(notes) == {
         "task": "gym:A-v0",
         "environment_faults": 3,
         "environment_fault": "reward is nan",

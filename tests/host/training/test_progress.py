@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from fake_board import policy_of
 from rltools_host.boards.messages import Evaluation, StatusText, TrainingProgress
-from rltools_host.errors import DiskError
-from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import RunName
 from rltools_host.runs.saves import (
     state_of_policy,
@@ -30,12 +28,9 @@ from rltools_host.training.progress import (
     GroupScreen,
     GroupView,
     Member,
-    PausingScreen,
-    Screen,
     TrainingView,
-    counted,
-    states_of,
 )
+from run_folders import new_run
 from training_bench import final_state
 
 NAMES = ("loss", "kl")
@@ -55,18 +50,6 @@ def made(clock: Clock, **known: Any) -> TrainingView:
 
 def report(step: int, episodes: int, last: float, *metrics: float) -> TrainingProgress:
     return TrainingProgress(0, step, 1000, step // 2, episodes, last, last + 1, metrics)
-
-
-def test_a_view_before_training() -> None:
-    clock = Clock()
-    view = made(clock, first_step=200)
-    assert (view.step, view.share, view.elapsed_s) == (200, 0.2, 0.0)
-    assert math.isnan(view.steps_per_s)
-    assert math.isnan(view.left_s)
-    assert all(map(math.isnan, (view.last_return, view.best_return, view.episode_length)))
-    assert list(view.metrics) == [*NAMES]
-    assert all(map(math.isnan, view.metrics.values()))
-    assert (view.updates, view.episodes, view.activity, view.activity_share) == (0, 0, "", None)
 
 
 def test_time_at_rest_does_not_count() -> None:
@@ -149,70 +132,9 @@ def test_rows_of_the_sessions_before_are_points_and_no_steps() -> None:
     assert (view.step, view.metrics, list(view.texts)) == (400, {"loss": 0.5, "kl": 0.25}, [])
 
 
-def test_a_pause_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[int] = []
-    monkeypatch.setattr(signal, "raise_signal", sent.append)
-    shown = Screen(made(Clock()))
-    screen = PausingScreen(shown, 200)
-    screen.take(report(199, 1, -9.0))
-    assert sent == []
-    screen.take(report(200, 1, -9.0))
-    screen.take(report(201, 1, -9.0))
-    assert sent == [signal.SIGTERM]
-    assert screen.view.step == 201
-    screen.activity("pausing; Ctrl-C once more quits", 0.5)
-    assert (shown.view.activity, shown.view.activity_share) == ("pausing", 0.5)
-
-
 def member(state: str = WAITING, seed: int = 0, label: str = "", **known: Any) -> Member:
     name = RunName("v" if label else "", seed)
     return Member(name, label, Path("g") / name.folder, 1000, state, **known)
-
-
-def test_a_member_that_has_not_begun() -> None:
-    new = member(seed=3)
-    assert (new.title, new.seed, new.is_running, new.share) == ("seed 3", 3, False, 0.0)
-    assert not new.was_killed
-    assert member(label="with", seed=3).title == "with, seed 3"
-    document = new.document()
-    figures = [document.pop(name) for name in ("train_s", "steps_per_s", "return_mean")]
-    assert all(map(math.isnan, [*figures, document.pop("return_std")]))
-    assert document == {
-        "folder": "s3",
-        "variant": "",
-        "seed": 3,
-        "state": "waiting",
-        "step": 0,
-        "steps": 1000,
-        "state_sha256": None,
-        "error": None,
-    }
-
-
-def test_a_members_document_has_what_is_known() -> None:
-    known: dict[str, Any] = {"step": 400, "train_s": 2.0, "steps_per_s": 200.0}
-    known |= {"return_mean": -5.0, "return_std": 1.5, "length_mean": 20.0, "state_sha256": "ab"}
-    run = member(FAILED, 7, "with", **known, environment_faults=0, observations_outside=2)
-    run.fail(DiskError("full"))
-    assert run.document() == {
-        "folder": "v/s7",
-        "variant": "v",
-        "seed": 7,
-        "state": "failed",
-        "steps": 1000,
-        **known,
-        "error": "full",
-        "environment_faults": 0,
-        "observations_outside": 2,
-    }
-    assert run.exit_code == DiskError.exit_code
-
-
-@pytest.mark.parametrize(("step", "steps", "share"), [(250, 1000, 0.25), (3, 2, 1), (0, 0, 1)])
-def test_share(step: int, steps: int, share: float) -> None:
-    run = member()
-    run.step, run.steps = step, steps
-    assert run.share == share
 
 
 def test_what_a_process_reports() -> None:
@@ -241,36 +163,15 @@ def test_what_a_process_reports() -> None:
     assert [state for state in STATES if member(state).is_running] == [TRAINING, STARTING]
 
 
-@pytest.mark.parametrize(
-    ("states", "expected"),
-    [
-        ([FINISHED], "paused: 1 of 1 runs have finished"),
-        ([PAUSED, FINISHED, PAUSED], "paused: 1 of 3 runs have finished, 2 saved on the way"),
-        (
-            [FAILED, WAITING, WAITING, PAUSED],
-            "paused: 0 of 4 runs have finished, 1 saved on the way, 2 not begun, 1 failed",
-        ),
-    ],
-)
-def test_how_a_pause_leaves_a_group(states: list[str], expected: str) -> None:
-    assert counted(states) == expected
-
-
-def test_states_are_counted_in_their_order() -> None:
-    states = [FAILED, WAITING, TRAINING, FINISHED, WAITING, PRUNED, PAUSED, STARTING]
-    assert states_of([member(state) for state in states]) == (
-        "1 finished, 1 training, 1 starting, 1 paused, 2 waiting, 1 pruned, 1 failed"
-    )
-
-
 def made_run(path: Path, **changes: Any) -> None:
     payload = final_state(0, 400)
     policy = policy_of(payload)
-    run = {"format": 4, "experiment": "fake-td3", "seed": 0, "state": "finished", **changes}
-    known = {"step": 400, "return_mean": -5.0, "return_std": 0.5, "train_s": 1.5}
-    folder = RunFolder.create(path, run)
+    document = {"format": 4, "experiment": "fake-td3", "seed": 0, "state": "finished", **changes}
+    known: dict[str, Any] = {"step": 400, "return_mean": -5.0, "return_std": 0.5, "train_s": 1.5}
+    folder = new_run(path, document)
     files = {"checkpoint.safetensors": b"c", "policy.rltp": policy}
-    folder.commit(400, state_of_policy(policy) or "", files, {**known, "steps_per_s": None})
+    run = structs.replace(folder.content, **known)
+    folder.commit(400, state_of_policy(policy) or "", files, run)
     folder.close()
 
 

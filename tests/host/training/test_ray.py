@@ -23,13 +23,13 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.provenance import version as version_here
 from rltools_host.training import ray_cluster
-from rltools_host.training.parallel_runs import Job
 from rltools_host.training.plan import Built, TrainingRequest
 from rltools_host.training.progress import GroupScreen
 from rltools_host.training.ray_cluster import TrialActor, files_of, write_files
 from rltools_host.training.study import TuneRequest
 from rltools_host.training.tune import tune
 from rltools_host.tree import VARIABLE
+from run_folders import document_of
 from tune_calls import new_project, stored
 
 OF_NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
@@ -127,7 +127,7 @@ def test_no_finished_trial_is_lost_on_a_cluster(kills: int, cluster: Any, tmp_pa
                 break
             trials += 4  # it was too fast
     assert len(known) == trials, (path / "group.json").read_text()
-    rows = {run["variant"]: run for run in GroupFolder.open(path).metadata["runs"]}
+    rows = {run["variant"]: run for run in document_of(GroupFolder.open(path))["runs"]}
     for number, (state, value) in known.items():
         if state == "PRUNED" and not (path / f"t{number}").exists():
             # It was ended early, and its node was lost before the run came from there; the command
@@ -199,7 +199,7 @@ def test_a_folder_comes_whole_or_not_at_all(tmp_path: Path) -> None:
     write_files(tmp_path / "s0", new)
     assert files_of(tmp_path / "s0") == new
     for name in ("../out", "/tmp/out", "a/../../out"):
-        with pytest.raises(UsageError, match="is not taken"):
+        with pytest.raises(UsageError, match="is outside the run's folder"):
             write_files(tmp_path / "s0", {name: b""})
     assert files_of(tmp_path / "s0") == new
 
@@ -219,8 +219,8 @@ def test_a_node_has_what_a_run_needs_and_gives_back_its_files(
     files = {"save-1/policy.rltp": b"policy", "run.json": b"{}"}
     actor = TrialActor()
     with pytest.raises(UsageError, match=r"has version .* and this machine 0\.0: install"):
-        actor.start("0.0", "/", Job(request, False), {}, {})
-    actor.start(version_here(), "/nowhere", Job(request, False), files, {"train": b"program"})
+        actor.start("0.0", "/", request, {}, {})
+    actor.start(version_here(), "/nowhere", request, files, {"train": b"program"})
     said = b""
     while (part := actor.read([])) is not None:
         said += part
@@ -230,7 +230,7 @@ def test_a_node_has_what_a_run_needs_and_gives_back_its_files(
     assert (folder / "train").stat().st_mode & 0o777 == 0o755
     run = str(folder / "run") if resumed else None
     job = pickle.loads((folder / "trial.job").read_bytes())  # which this test has had written
-    assert job.request == replace(
+    assert job == replace(
         request,
         built=Built(description, folder / "train"),
         resume=run,

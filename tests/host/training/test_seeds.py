@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from rltools_host.build.boards import load_board
+from fake_experiment import fake_experiment
+from rltools_host.build.boards import Board, load_board
 from rltools_host.errors import UsageError
-from rltools_host.runs.group import spoken
+from rltools_host.runs.group import seed_ranges
 from rltools_host.training import group_plan
-from rltools_host.training.group_plan import jobs_on, parse_seeds
+from rltools_host.training.group_plan import jobs_of, parse_seeds
+from rltools_host.training.plan import Plan, TrainingRequest
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,12 @@ def test_what_are_no_seeds(text: str, sentence: str) -> None:
     ],
 )
 def test_spoken(given: tuple[int, ...], expected: str) -> None:
-    assert spoken(given) == expected
+    assert seed_ranges(given) == expected
+
+
+def plan(board: Board, port: str | None = None, threads: int | None = None) -> Plan:
+    request = TrainingRequest(port=port, threads=threads)
+    return Plan(fake_experiment(), board, {"seed": 0, "steps": 1}, request)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +99,7 @@ def test_jobs(
     expected: int,
 ) -> None:
     monkeypatch.setattr(group_plan, "processors", lambda: 8)
-    assert jobs_on(load_board(board), port, threads, given) == expected
+    assert jobs_of(plan(load_board(board), port, threads), given) == expected
 
 
 @pytest.mark.parametrize(
@@ -107,9 +112,4 @@ def test_jobs(
 )
 def test_jobs_that_cannot_be(board: str, port: str | None, given: int, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        jobs_on(load_board(board), port, None, given)
-
-
-def test_threads_of_a_board_that_takes_none_do_not_count() -> None:
-    board = replace(load_board("host-threads"), takes_threads=False)
-    assert jobs_on(board, None, None, None) == group_plan.processors()
+        jobs_of(plan(load_board(board), port), given)

@@ -19,7 +19,6 @@ from fake_experiment import FINGERPRINT
 from fake_faults import Faults
 from rltools_host.build.boards import load_board
 from rltools_host.commands import train as train_command
-from rltools_host.commands.train import closing_lines
 from rltools_host.errors import (
     BoardMismatchError,
     DiskError,
@@ -101,18 +100,6 @@ def test_default_values_come_from_the_table_and_the_board(bench: Bench, tmp_path
     assert board.values["learning_rate"] == LEARNING_RATE_BITS
     assert set(board.parameters_set) == {entry.name for entry in EXPERIMENT.hyperparameters}
     assert not list((tmp_path / "run").glob("events*"))
-
-
-def test_plain_lines(bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = bench.train(tmp_path / "run", steps=300)
-    out = capsys.readouterr().out
-    assert "fake-td3 on host, seed 3: steps 0 to 300" in out
-    assert "step 200 of 300" in out
-    assert "return -700.0 ± 12.5" in out
-    state = f"  state {RunFolder.open(tmp_path / 'run').metadata['state_sha256']}"
-    assert f"{state} verified\n" in out
-    assert closing_lines(document, 80)[-5:-3] == [state, "    verified"]
-    assert "\x1b" not in out, "control characters, though this is no terminal"
 
 
 def test_bad_link_loses_reports_but_no_bits(bench: Bench, tmp_path: Path) -> None:

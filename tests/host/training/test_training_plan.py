@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from fake_board import FakeBoard
-from rltools_host.boards import board_link
 from rltools_host.build import experiments
 from rltools_host.build.boards import load_board
 from rltools_host.environments.server_start import environments_of
 from rltools_host.environments.task import TaskRequest
-from rltools_host.errors import PortError, RltError, UnknownNameError, UsageError
+from rltools_host.errors import RltError, UnknownNameError, UsageError
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training.board import open_board
 from rltools_host.training.hyperparameters import default_values, given_values
-from rltools_host.training.plan import Plan, TrainingRequest, make_plan, report_interval
+from rltools_host.training.plan import TrainingRequest, make_plan, report_interval
+from run_folders import document_of
 from training_bench import DIALECT, EXPERIMENT, Bench, saved_checkpoint
 from training_calls import train_here
 
@@ -111,26 +110,7 @@ def test_values_that_are_allowed() -> None:
     assert default_values(EXPERIMENT)["learning_rate"] == 0.001
 
 
-def test_the_command_that_goes_on_keeps_the_threads() -> None:
-    values = default_values(EXPERIMENT)
-    plan = Plan(EXPERIMENT, load_board("host-threads"), values, threads=3)
-    assert plan.resume_command(Path("run")).endswith(
-        "--board host-threads --threads 3 --resume run"
-    )
-
-
 # -- finding the board -----------------------------------------------------------------------------
-
-
-def teensy_plan(port: str | None = None) -> Plan:
-    values = default_values(EXPERIMENT)
-    return Plan(EXPERIMENT, load_board("teensy41"), values, port)
-
-
-def test_no_board_connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board_link, "find_connected", lambda _: [])
-    with pytest.raises(PortError, match=r"no teensy41 is connected: plug it in .*rlt flash teen"):
-        open_board(teensy_plan())
 
 
 def test_board_on_a_pty_is_trained_as_on_a_serial_port(
@@ -166,7 +146,7 @@ def test_a_run_that_is_short_is_evaluated_on_its_way(
 ) -> None:
     """Unless somebody says how often; the fake experiment's own number is 100."""
     document = bench.train(tmp_path / "run", *settings, steps=steps)
-    values = RunFolder.open(tmp_path / "run").metadata["hyperparameters"]
+    values = document_of(RunFolder.open(tmp_path / "run"))["hyperparameters"]
     assert values["eval_freq"] == every
     rows = RunFolder.open(tmp_path / "run").read_metrics()
     evaluations = [row["step"] for row in rows if row["kind"] == "evaluation"]

@@ -28,6 +28,7 @@ from rltools_host.training.progress import GroupScreen, GroupView, Member
 from rltools_host.training.study import TuneRequest
 from rltools_host.training.trials import Trial, Trials
 from rltools_host.training.tune import tune
+from run_folders import document_of
 from training_calls import train_here
 from tune_calls import stored
 
@@ -38,12 +39,14 @@ SHARED: dict[str, Any] = {"steps": STEPS, "settings": (EVALUATED,)}
 
 
 def request(out: Path | None = None, **asked: Any) -> TuneRequest:
-    training = TrainingRequest("pendulum-td3", "host", out=out, **SHARED)
-    return TuneRequest(training, **{"jobs": 2, "tensorboard": False, **asked})
+    fields = {name: asked.pop(name) for name in ("jobs", "seeds") if name in asked}
+    fields = {"jobs": 2, "tensorboard": False, **SHARED, **fields}
+    return TuneRequest(TrainingRequest("pendulum-td3", "host", out=out, **fields), **asked)
 
 
 def resumed(path: Path, **asked: Any) -> TuneRequest:
-    return TuneRequest(TrainingRequest(resume=str(path)), **asked)
+    jobs = asked.pop("jobs", None)
+    return TuneRequest(TrainingRequest(resume=str(path), jobs=jobs), **asked)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +98,7 @@ def test_a_tuning_goes_on_to_more_trials(
     document = tune(resumed(path, trials=6), GroupScreen)
     assert len(document["trials"]) == 6
     assert {number: stored(path)[number] for number in before} == before
-    assert document["of"] == GroupFolder.open(path).metadata["tune"]["trials"] == 6
+    assert document["of"] == document_of(GroupFolder.open(path))["tune"]["trials"] == 6
 
 
 @pytest.mark.parametrize(
@@ -146,9 +149,9 @@ def test_a_pruned_trial_is_a_paused_run(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(Trials, "report", hopeless)
     path = tmp_path / "t"
     training = TrainingRequest(
-        "pendulum-td3", "host", out=path, steps=20_000, settings=("eval_freq=200",)
+        "pendulum-td3", "host", out=path, steps=20_000, settings=("eval_freq=200",), jobs=1
     )
-    asked = TuneRequest(training, trials=2, jobs=1, search=("learning_rate=1e-4,1e-3",))
+    asked = TuneRequest(training, trials=2, search=("learning_rate=1e-4,1e-3",))
     document = tune(asked, GroupScreen)
     assert [each["state"] for each in document["trials"]] == ["complete", "pruned"]
     assert document["best"]["trial"] == 0
@@ -169,8 +172,9 @@ def test_a_trial_whose_training_breaks_off_is_told_as_failed(tmp_path: Path) -> 
         out=tmp_path / "t",
         steps=5000,
         settings=("max_grad_norm=0", "normalize_advantage=0", "adaptive_lr=0"),
+        jobs=1,
     )
-    asked = TuneRequest(training, trials=2, jobs=1, search=("reward_scale=1e6,1",), prunes=False)
+    asked = TuneRequest(training, trials=2, search=("reward_scale=1e6,1",), prunes=False)
     document = tune(asked, GroupScreen)
     states = {each["settings"][0]: each["state"] for each in document["trials"]}
     assert len(document["trials"]) == 2

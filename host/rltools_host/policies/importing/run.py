@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
 from rltools_host.build.description import MOST_STEP_INTERVAL_US, ranges_of
 from rltools_host.errors import DamagedFileError, UsageError
@@ -60,6 +60,8 @@ from rltools_host.policies.importing.target import (
     target_of_environment,
 )
 from rltools_host.policies.statements import assumptions
+from rltools_host.runs import contents
+from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import new_run_path, require_empty, timestamp
 from rltools_host.runs.provenance import git_revision, machine, package_versions
@@ -346,51 +348,48 @@ def save(imported: Imported) -> RunFolder:
         raise UsageError(f"{path} is not empty: choose another folder with --out")
     else:
         require_empty(path)
-    folder = RunFolder.create(path, metadata_of(imported))
+    folder = RunFolder.create(path, run_of(imported))
     try:
         image = imported.image
         folder.commit(
             image.step,
             image.state_sha256,
             {POLICY_FILE: image.data},
-            {"state": "imported", "ended": timestamp()},
+            structs.replace(folder.content, state="imported", ended=timestamp()),
         )
     finally:
         folder.close()
     return folder
 
 
-def metadata_of(imported: Imported) -> dict[str, Any]:
-    """Return the content of run.json, with the keys of a trained run."""
+def run_of(imported: Imported) -> Run:
+    """Return the run.json of an imported run."""
     policy, target, image = imported.policy, imported.target, imported.image
     last = imported.proofs[-1]
-    return {
-        "experiment": image.experiment,
-        "environment": image.environment,
-        "contract": target.contract_name,
-        "algorithm": policy.library,
-        "board": "host",
-        "seed": image.seed,
-        "steps": image.step,
-        "step": image.step,
-        "started": timestamp(),
+    return Run(
+        experiment=image.experiment,
+        environment=image.environment,
+        contract=target.contract_name,
+        algorithm=policy.library,
+        board="host",
+        seed=image.seed,
+        steps=image.step,
+        step=image.step,
+        started=timestamp(),
         **git_revision(),
-        "host": machine(),
-        "versions": package_versions(),
-        "state": "importing",
-        "imported": {
-            "library": policy.library,
-            "file": imported.request.file.name if imported.request.file.name.isprintable() else "",
-            "sha256": image.state_sha256,
-            "proof": last.what,
-            "observations": last.count,
-            "difference": last.difference,
-            "expected_return": policy.expected_return,
-            "corrections": list(imported.request.corrections),
-        },
-        **(
-            {"gymnasium": target.task.document()}
-            if target.task is not None
-            else {"safe_action": list(target.contract.safe_action)}
+        host={**machine()},
+        versions=package_versions(),
+        state="importing",
+        imported=contents.Imported(
+            library=policy.library,
+            file=imported.request.file.name if imported.request.file.name.isprintable() else "",
+            sha256=image.state_sha256,
+            proof=last.what,
+            observations=last.count,
+            difference=last.difference,
+            expected_return=policy.expected_return,
+            corrections=list(imported.request.corrections),
         ),
-    }
+        gymnasium=target.task,
+        safe_action=[] if target.task is not None else list(target.contract.safe_action),
+    )

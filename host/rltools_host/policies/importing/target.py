@@ -33,7 +33,7 @@ from rltools_host.policies.importing.network import (
     ends_of,
 )
 from rltools_host.policies.importing.pickles import UnreadableError
-from rltools_host.runs.task import MOST_LAYERS, PREFIX, WIDEST_LAYER, Task, short, slug
+from rltools_host.runs.task import MAX_LAYERS, PREFIX, WIDEST_LAYER, Task, short, slug
 
 ANY_ENVIRONMENT = "any"  # of a policy for a contract alone
 
@@ -145,7 +145,7 @@ def hidden_widths(policy: ForeignPolicy) -> tuple[int, ...]:
     """Return the hidden widths within the limits of a task."""
     layers = [stage for stage in policy.stages if isinstance(stage, Dense | Recurrent)]
     inner = [min(ends_of(layer)[1], WIDEST_LAYER) for layer in layers[:-1]]
-    return tuple(inner[:MOST_LAYERS]) or (1,)
+    return tuple(inner[:MAX_LAYERS]) or (1,)
 
 
 def own_channels(source: str) -> dict[str, object]:

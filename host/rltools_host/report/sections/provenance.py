@@ -166,7 +166,9 @@ def provenance(data: RunData) -> Section | None:
         network = f"{data.image.shape}, {number(data.image.parameter_count)} parameters"
         rows.append(("policy network", network))
     rows.append(("faults of the environment", faults_of(data)))
-    rows.append(("observations outside their range", data.folder.observations_outside or ""))
+    rows.append(
+        ("observations outside their range", data.folder.content.observations_outside or "")
+    )
     rows.append(("host", flat(run.host)))
     rows.append(("versions", flat(run.versions)))
     known = [(name, code_or_text(name, value)) for name, value in rows if value not in (None, "")]
@@ -189,7 +191,7 @@ def proof_of(imported: Imported) -> str:
 
 def faults_of(data: RunData) -> str:
     """Return how often an environment of the user's failed, and its first error."""
-    count = data.folder.environment_faults
+    count = data.folder.content.environment_faults
     texts = [row["text"] for row in data.metrics if row.get("kind") == "event"]
     first = next((text for text in texts if text.startswith(FAULT)), "")
     return f"{count}; first: {first.removeprefix(FAULT)}" if count else ""
@@ -226,7 +228,7 @@ def reproduction(data: RunData) -> str:
     run = data.run
     task = run.gymnasium
     if task is not None and not task.is_named:
-        return f"# train_gymnasium with {task.source}, as run.json says of it"
+        return f"# rlt.train with {task.source}, as run.json says of it"
     what = run.experiment if task is None else shlex.join(task.words)
     command = [
         f"./rlt train {what} --board {run.board}",

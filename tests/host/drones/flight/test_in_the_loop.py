@@ -28,13 +28,14 @@ from rltools_host.drones.flight.disturbances import Disturbances, Fault
 from rltools_host.drones.flight.gate import load_gate
 from rltools_host.drones.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
 from rltools_host.drones.flight.loop import Answer, BoardPilot, Trace
-from rltools_host.drones.flight.result import LoopResult, lines
+from rltools_host.drones.flight.result import TIME_OVER, LoopResult, lines
 from rltools_host.drones.flight.simulator import flight_library, fly
 from rltools_host.errors import (
     BoardMismatchError,
     FlightError,
     Interrupted,
     LinkLostError,
+    RefusedError,
     UsageError,
     VerificationError,
 )
@@ -281,6 +282,20 @@ def test_the_policy_acts_again_when_a_fault_is_over(either: Path) -> None:
         (103, "acted"),
     ]
     assert document["ticks"] == 500  # three ticks do not bring it down, and it is no success
+
+
+def exhausted(run: Path, place: PolicyTarget, **fields: Any) -> tuple[str, dict[str, Any]]:
+    """A flight whose trial ends while it waits at tick 50: with a longer trial where a busy machine
+    needs more time to come there."""
+    fault = Disturbances(faults=(Fault("trial", 50),))
+    for trial_s in (1.0, 5.0, 25.0, 125.0):
+        try:
+            sentence, document = failed(run, place, trial_s=trial_s, disturbances=fault, **fields)
+        except RefusedError:  # it ended before the flight
+            continue
+        if [event["tick"] for event in document["events"] if event["text"] == TIME_OVER] == [50]:
+            return sentence, document
+    raise AssertionError("no trial was long enough")
 
 
 def test_a_trial_that_is_over(good: Path, tcp_board: PolicyTarget) -> None:
