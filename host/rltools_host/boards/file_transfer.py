@@ -36,8 +36,8 @@ from rltools_host.errors import (
     BoardMismatchError,
     FileNotThereError,
     LinkLostError,
+    RefusedError,
     RltError,
-    VerificationError,
 )
 
 CHECKPOINT_PATH = "/checkpoint.rltc"
@@ -119,7 +119,7 @@ class FileTransfer:
             stated = self._stated_crc32()
         if stated != (received := mavlink_crc32(part.content)):
             part.forget()
-            raise VerificationError(
+            raise RefusedError(
                 f"{path} arrived from {self._channel.description} with CRC-32 "
                 f"{received:08x}, the board states {stated:08x}: run the command again"
             )

@@ -29,7 +29,6 @@ from rltools_host.errors import (
     RefusedError,
     RltError,
     UsageError,
-    VerificationError,
 )
 from rltools_host.policies.contract import (
     SAFE_ACTION_ASSUMED,
@@ -275,7 +274,7 @@ class Push:
         return f"{count} examples give this machine's bits, in every layer"
 
     def _verify(self) -> None:
-        """Raise VerificationError unless the board's network has this machine's bits for the
+        """Raise RefusedError unless the board's network has this machine's bits for the
         image's examples."""
         for index, example in enumerate(self._image.examples[:VERIFIED_EXAMPLES]):
             observation = example.observation
@@ -284,7 +283,7 @@ class Push:
             answer = self._policies.forward(observation.tolist())
             if difference := expected.difference(answer):
                 self._check_acting()
-                raise VerificationError(
+                raise RefusedError(
                     f"the board on {self._session.description} computes other bits than this "
                     f"machine: {difference.of(f'example {index}')}"
                 )

@@ -25,7 +25,7 @@ import msgspec
 from rltools_host.build import tools
 from rltools_host.build.catalog import NAMESPACE
 from rltools_host.environments.task import MakeEnvironment, is_task
-from rltools_host.errors import RltError, UnknownNameError, UsageError, near_matches
+from rltools_host.errors import RltError, UsageError, near_matches
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.runs.task import PREFIX, Task
 from rltools_host.tree import PROJECT, command_line
@@ -37,7 +37,7 @@ def file_named_by(source: str) -> Path | None:
     """Return the file that gym:FILE.py:NAME or gym:MODULE:ID imports; None if that is nothing but
     Gymnasium.
 
-    Nothing is imported to find it. Raises UsageError or UnknownNameError if there is no such file.
+    Nothing is imported to find it. Raises UsageError or UsageError if there is no such file.
     """
     module, colon, identity = source.removeprefix(PREFIX).rpartition(":")
     if not colon:
@@ -88,8 +88,8 @@ def no_file(path: str) -> UsageError:
     return UsageError(f"there is no file {path}: gym:FILE.py:NAME names a class or a function")
 
 
-def no_module(module: str, identity: str) -> UnknownNameError:
-    return UnknownNameError(
+def no_module(module: str, identity: str) -> UsageError:
+    return UsageError(
         f'there is no Python module "{module}": for {identity} start the command in its '
         "folder, or install it"
     )
@@ -191,7 +191,7 @@ def maker_in_file(path: Path, attribute: str) -> MakeEnvironment:
     make = getattr(module, attribute, None)
     if not callable(make):
         names = [name for name, value in vars(module).items() if isinstance(value, type)]
-        raise UnknownNameError(
+        raise UsageError(
             f'{path} has nothing to call that is named "{attribute}": '
             f"{near_matches(attribute, names)}"
         )
@@ -223,7 +223,7 @@ def make_by_id(name: str) -> Any:
         known = near_matches(name, gymnasium.registry)
         hint = f"; {known}" if not colon and known.startswith("did you mean") else ""
         where = f" of module {module}" if colon else ""
-        raise UnknownNameError(
+        raise UsageError(
             f'gymnasium has no environment "{identity}"{where} ({one_line(error)}){hint}'
         ) from None
     if "mujoco" in sys.modules:

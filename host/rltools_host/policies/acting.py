@@ -167,7 +167,7 @@ class Policy:
     """
 
     def __init__(self, image: PolicyImage) -> None:
-        """Raise VerificationError if this machine computes other bits than the image's examples."""
+        """Raise RefusedError if this machine computes other bits than the image's examples."""
         image.verify()
         self.image = image
         self._lock = threading.Lock()  # a pass has one scratch memory

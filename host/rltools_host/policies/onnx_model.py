@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from rltools_host.build import experiments, tools
-from rltools_host.build.description import MOST_STEP_INTERVAL_US, Channel, channels, ranges_of
-from rltools_host.errors import UsageError, VerificationError
+from rltools_host.build.description import MAX_STEP_INTERVAL_US, Channel, channels, ranges_of
+from rltools_host.errors import RefusedError, UsageError
 from rltools_host.lines import aside
 from rltools_host.policies.contract import (
     DENSE,
@@ -75,7 +75,7 @@ def known(table: Mapping[str, T], activation: str, framework: str) -> T:
     return table[activation]
 
 
-Interval = Annotated[int, msgspec.Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
+Interval = Annotated[int, msgspec.Meta(ge=1, le=MAX_STEP_INTERVAL_US)]
 
 
 class ExportedChannel(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -347,7 +347,7 @@ def runtime_session(model: bytes) -> Any:
 
 
 def require_same_actions(image: PolicyImage, model: bytes) -> None:
-    """Raise VerificationError unless onnxruntime's actions are this machine's within rounding."""
+    """Raise RefusedError unless onnxruntime's actions are this machine's within rounding."""
     session = runtime_session(model)
     examples = np.array([example.observation for example in image.examples], np.float32)
     inputs, where = np.concatenate([sampled_observations(image), examples]), "of its ranges"
@@ -374,7 +374,7 @@ def require_same_actions(image: PolicyImage, model: bytes) -> None:
     difference, limit = np.concatenate(differences), np.concatenate(limits)
     if not (difference <= limit).all():
         worst = (difference / limit).argmax()
-        raise VerificationError(
+        raise RefusedError(
             f"{image.origin}: onnxruntime's actions are off by {difference[worst]:.1e} of half "
             f"their range, and rounding allows {limit[worst]:.1e}: nothing was written"
         )

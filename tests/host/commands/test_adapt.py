@@ -34,7 +34,6 @@ from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
     DiskError,
-    GateError,
     Interrupted,
     LinkLostError,
     PortError,
@@ -287,7 +286,7 @@ def test_a_board_of_another_contract_is_refused_before_training(
 def test_a_policy_that_does_not_pass_is_not_pushed(
     tmp_path: Path, storage: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_line(tmp_path / "run", "--json") == GateError.exit_code
+    assert run_line(tmp_path / "run", "--json") == RefusedError.exit_code
     captured = capsys.readouterr()
     document = json.loads(captured.out)
     assert document["error"].endswith("nothing was pushed")

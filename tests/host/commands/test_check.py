@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rltools_host.commands import cli
-from rltools_host.errors import CheckError, UnknownNameError, UsageError
+from rltools_host.errors import EnvironmentFaultError, UsageError
 from rltools_host.tree import TREE
 
 TASK = """
@@ -52,7 +52,7 @@ def test_the_exit_code_says_whether_something_is_wrong(
     code = cli.run(["check", "gym:drifting.py:Drifting", "--episode-steps", "25", "--json"])
     printed = capsys.readouterr()
     document = json.loads(printed.out)
-    assert code == CheckError.exit_code
+    assert code == EnvironmentFaultError.exit_code
     assert not document["ok"]
     (finding,) = document["findings"]
     assert (finding["check"], finding["level"]) == ("range", "fault")
@@ -76,7 +76,7 @@ def test_the_exit_code_says_whether_something_is_wrong(
 @pytest.mark.parametrize(
     ("words", "error", "sentence"),
     [
-        (["pendulm-td3"], UnknownNameError, 'unknown experiment "pendulm-td3": did you mean'),
+        (["pendulm-td3"], UsageError, 'unknown experiment "pendulm-td3": did you mean'),
         (["gym:none.py:X"], UsageError, "none.py: gym:FILE.py:NAME names a class"),
         (["gym:CartPole-v1", "--algorithm", "td3"], UsageError, "Discrete"),
         (["pendulum-td3", "--algorithm", "sac"], UsageError, "--algorithm has no effect of an"),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rltools_host.build.description import ranges_of
 from rltools_host.documents import shown
-from rltools_host.errors import BoardMismatchError, UsageError, VerificationError
+from rltools_host.errors import BoardMismatchError, RefusedError, UsageError
 from rltools_host.policies.contract import (
     LEAST_ALLOWED,
     Contract,
@@ -285,7 +285,7 @@ def single(values: Array) -> Float32Array:
 def prove(image: PolicyImage, stages: list[Stage]) -> Proof:
     """Compare the image, as boards run it, with the stages in double precision.
 
-    Raise VerificationError where an action differs by more than 1e-6 of half its range, or than
+    Raise RefusedError where an action differs by more than 1e-6 of half its range, or than
     rounding allows.
     """
     in_time = image.recurrence is not None
@@ -378,7 +378,7 @@ def count_same_choices(
 ) -> int:
     """Return in how many observations all choices of the image's actions are theirs, (n, actions).
 
-    Raise VerificationError where they are not and the outputs (n, out) differ by more than rounding
+    Raise RefusedError where they are not and the outputs (n, out) differ by more than rounding
     makes of both.
     """
     ours = actions.astype(np.int64)
@@ -387,7 +387,7 @@ def count_same_choices(
     gap = np.abs(outputs[rows, first + theirs] - outputs[rows, first + ours])
     others = (gap > 2 * proof.limit * scale).any(axis=1)
     if others.any():
-        raise VerificationError(
+        raise RefusedError(
             f"the image has other choices than {by(proof)} in {others.sum()} of {len(outputs)} "
             "observations: no run was made"
         )
@@ -411,10 +411,10 @@ def prove_by_library(
 
 
 def checked(proof: Proof) -> Proof:
-    """Return the proof. Raise VerificationError where its difference is above its limit."""
+    """Return the proof. Raise RefusedError where its difference is above its limit."""
     if not proof.difference <= proof.limit:
         unit = "half their range" if proof.same_choices is None else "the largest"
-        raise VerificationError(
+        raise RefusedError(
             f"the image gives other {proof.numbers} than {proof.what}, by up to "
             f"{proof.difference:.1e} of {unit} and not {proof.limit:.0e}: no run was made"
         )

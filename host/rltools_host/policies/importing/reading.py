@@ -23,11 +23,11 @@ import numpy as np
 from rltools_host.build import tools
 from rltools_host.build.description import (
     LONGEST_CHANNEL_NAME,
-    MOST_STEP_INTERVAL_US,
+    MAX_STEP_INTERVAL_US,
     is_policy_text,
 )
 from rltools_host.documents import shown
-from rltools_host.errors import DamagedFileError, UnknownNameError
+from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.files import read_limited
 from rltools_host.policies.importing import onnx_files, sbx, stable_baselines3, state_dicts
 from rltools_host.policies.importing.exports import exported_policy, is_exported
@@ -150,7 +150,7 @@ def stated_in(
         )
     configs = pipeline.get("configs")
     rate = configs.get(FREQUENCY) if isinstance(configs, dict) else None
-    if rate is not None and not (is_number(rate) and 1e6 / MOST_STEP_INTERVAL_US <= rate <= 1e6):
+    if rate is not None and not (is_number(rate) and 1e6 / MAX_STEP_INTERVAL_US <= rate <= 1e6):
         raise UnreadableError(f"its frequency {quoted(rate)} is not a rate in Hz")
     return Stated(tuple(inputs[name] for name in order), (output,), None if rate is None else rate)
 
@@ -244,7 +244,7 @@ def content_of(path: Path) -> bytes:
     try:
         return read_limited(path, MAX_BYTES)
     except FileNotFoundError:
-        raise UnknownNameError(f"there is no file {path}") from None
+        raise UsageError(f"there is no file {path}") from None
     except OSError as error:
         raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:

@@ -76,7 +76,7 @@ class Target:
 
 
 def target_of_contract(name: str) -> Target:
-    """Return the target of a contract of this tree. Raise UnknownNameError for another name."""
+    """Return the target of a contract of this tree. Raise UsageError for another name."""
     stated = experiments.describe_contract(name)
     contract = Contract(
         channels(stated["observations"]), channels(stated["actions"]), stated["step_interval_us"]
