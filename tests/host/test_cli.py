@@ -30,7 +30,7 @@ from rltools_host.errors import (
     UsageError,
 )
 from rltools_host.runs import provenance
-from rltools_host.tree import PROJECT, TREE
+from rltools_host.tree import TREE
 
 ERRORS = [
     value
@@ -195,22 +195,6 @@ def test_internal_error_is_one_line_that_names_a_log(
     assert json.loads(captured.out)["exit_code"] == 70
 
 
-def test_a_project_that_was_removed_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """And a file that is not there in a project which is, is an internal error."""
-    monkeypatch.setattr(train_command, "run", refusing(FileNotFoundError(2, "No such", "file")))
-    monkeypatch.setitem(vars(PROJECT), "root", tmp_path / "gone")
-    assert cli.run(["train", "x"]) == DiskError.exit_code
-    assert capsys.readouterr().err == (
-        f"error: {tmp_path}/gone is gone, removed or renamed while the command ran: run it again\n"
-    )
-    monkeypatch.setitem(vars(PROJECT), "root", tmp_path)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert cli.run(["train", "x"]) == 70
-    assert "internal error (FileNotFoundError" in capsys.readouterr().err
-
-
 def test_a_package_that_cannot_be_imported_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -358,6 +342,6 @@ def test_full_disk_is_not_the_output(
     monkeypatch.setattr(doctor, "run_boards", refusing(full))
     assert cli.run(["boards"]) == DiskError.exit_code
     assert capsys.readouterr().err == (
-        "error: cannot write a file: No space left on device; free some space, then run the "
-        "command again\n"
+        "error: cannot write: No space left on device; free some space, then run the command "
+        "again\n"
     )

@@ -102,10 +102,7 @@ def test_a_project_elsewhere_needs_no_write_to_the_tree(installed: Path, tmp_pat
     command = [sys.executable, "-m", "rltools_host", "report", "latest"]
     result = subprocess.run(command, env=environment, cwd=project, capture_output=True, text=True)
     assert result.returncode == UsageError.exit_code
-    assert result.stderr == (
-        f"error: {project} is in no project: rlt new --project DIR writes one, a file rlt.toml "
-        "in a folder, which may be empty, makes one of it, and RLT_PROJECT names one elsewhere\n"
-    )
+    assert result.stderr.startswith(f"error: {project} is in no project: ")
 
 
 # Of pendulum-td3 after 300 steps, on every board.

@@ -82,9 +82,7 @@ def test_a_variable_names_the_project_before_the_present_folder(
     monkeypatch.setenv(VARIABLE, "")
     assert find_project() == other
     monkeypatch.setenv(VARIABLE, "nowhere")
-    with pytest.raises(
-        UsageError, match=r"^RLT_PROJECT=nowhere is not a project: a file rlt\.toml "
-    ):
+    with pytest.raises(UsageError, match=r"^RLT_PROJECT=nowhere is not a project: .* rlt\.toml "):
         find_project()
 
 
@@ -92,7 +90,7 @@ def test_without_a_checkout_there_must_be_a_project(
     outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TREE, "root", outside / "installed")
-    with pytest.raises(UsageError, match=r"out side is in no project: .* a file rlt\.toml in a "):
+    with pytest.raises(UsageError, match=r"out side is in no project: .* file rlt\.toml"):
         find_project()
 
 

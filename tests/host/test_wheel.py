@@ -116,7 +116,7 @@ def test_the_wheel_trains_in_a_project_to_the_bits_of_the_checkout(
     before = listing(tree)
     assert not (tree / "rlt.toml").exists()
     outside = machine.call(rlt, "train", "pendulum-td3", "--board", "host", code=2)
-    assert outside.startswith(f"error: {tmp_path} is in no project: rlt new --project DIR writes")
+    assert outside.startswith(f"error: {tmp_path} is in no project: ")
     assert "next  cd my-robot\n" in machine.call(rlt, "new", "--project", "my-robot")
     project = tmp_path / "my-robot"
     words = ["train", "pendulum-td3", "--board", "host", "--steps", "300", "--json"]

@@ -1,19 +1,12 @@
 """Sets up .venv for the launcher, with the system's Python and its standard library only, after one
 question about all that is fetched.
-
-While modules are loaded Ctrl-C has the system's action, as in __main__.py.
 """
 
-import _signal
 import os
 import sys
 
-if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-
 sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 
-import signal
 from collections.abc import Sequence
 
 from rltools_host.build import tools
@@ -56,8 +49,6 @@ def is_agreed(words: Sequence[str]) -> bool:
 
 def main() -> int:
     try:
-        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         is_new = not tools.environment_python().exists()
         if is_new and not is_agreed(sys.argv[1:]):
             print("nothing was installed", file=sys.stderr)

@@ -24,7 +24,7 @@ from rltools_host.checks.findings import (
 )
 from rltools_host.checks.process import examine, examine_task
 from rltools_host.commands import options
-from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, mode, require
+from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, refuse
 from rltools_host.commands.train import task_request
 from rltools_host.environments.library import experiment_library
 from rltools_host.environments.task import TaskRequest, is_task
@@ -152,9 +152,6 @@ def board_rows(found: Examination, boards: Sequence[BoardFit]) -> list[tuple[str
 
 
 EXAMPLE = "check gym:Pendulum-v1"
-EXPERIMENT = mode("of an experiment", "name", "settings", "json_output")
-TASK = mode("with gym:ID", "name", "algorithm", "episode_steps", "channels", "json_output")
-MODES = (EXPERIMENT, TASK)
 
 
 def command(
@@ -194,8 +191,8 @@ def command(
     exit code is 18 where there is a fault.
     """
     if is_task(name):
-        require(context, MODES, TASK)
+        refuse(context, "with gym:ID", "settings")
         run_task(task_request(name, algorithm, None, None, episode_steps, channels), json_output)
     else:
-        require(context, MODES, EXPERIMENT)
+        refuse(context, "with an experiment", "algorithm", "episode_steps", "channels")
         run_experiment(name, settings or (), json_output)

@@ -23,7 +23,7 @@ import typer
 from rltools_host.build import experiments
 from rltools_host.build.description import LONGEST_NAME
 from rltools_host.build.firmware import link_for_platformio
-from rltools_host.commands.options import Json, mode, require
+from rltools_host.commands.options import Json, refuse
 from rltools_host.errors import RltError, UsageError, unknown_name
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.lines import plural, say
@@ -246,9 +246,6 @@ def write_project(folder: Path, name: str, files: Mapping[str, str]) -> list[Pat
 
 
 EXAMPLE = "new balance"
-IN_CPP = mode("without --gymnasium", "name", "start", "contract", "project", "json_output")
-IN_PYTHON = mode("with --gymnasium", "name", "start", "gymnasium", "project", "json_output")
-MODES = (IN_CPP, IN_PYTHON)
 
 
 def run(
@@ -339,6 +336,7 @@ def command(
     json_output: Json = False,
 ) -> None:
     """It compiles and learns as it is written, in experiments/ of the project."""
-    require(context, MODES, IN_PYTHON if gymnasium else IN_CPP)
+    if gymnasium:
+        refuse(context, "with --gymnasium", "contract")
     options = {"gymnasium": gymnasium, "contract": contract, "json_output": json_output}
     run(name, start, project=project, **options)

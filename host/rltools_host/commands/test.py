@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from rltools_host.build import cmake, firmware, tools
-from rltools_host.commands.options import leave, mode, require
+from rltools_host.commands.options import leave, refuse
 from rltools_host.errors import MissingToolError, RltError, UsageError
 from rltools_host.tree import PROJECT, TREE, VARIABLE
 
@@ -145,9 +145,6 @@ def run_own(expression: str | None) -> int:
 
 
 EXAMPLE = "test -k framing"
-TESTS = mode("in the checkout", "expression", "everything", "rest", "slow", "exhaustive")
-OWN = mode("in a project of your own", "expression")
-MODES = (TESTS, OWN)
 
 
 def command(
@@ -173,9 +170,8 @@ def command(
     ] = False,
 ) -> None:
     if PROJECT.is_elsewhere:
-        require(context, MODES, OWN)
+        refuse(context, "in a project of your own", "everything", "rest", "slow", "exhaustive")
         leave(run_own(expression))
         return
-    require(context, MODES, TESTS)
     options = ["--slow"] * slow + ["--exhaustive"] * exhaustive
     leave(run(not rest or everything, rest or everything, expression, options))

@@ -19,14 +19,12 @@ from typing import Any
 from rltools_host.documents import Unfit, shown, typed
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
 from rltools_host.files import (
-    MOST_JSON_BYTES,
+    MAX_JSON_BYTES,
     FolderLock,
     disk_error,
     parse_json,
-    partial_path,
     plain_json,
     read_limited,
-    reserve,
     write_all,
     write_atomically,
 )
@@ -43,7 +41,6 @@ OWN_FILE = re.compile(  # what a run writes before its first save
     r"run\.json|metrics\.jsonl|report\.html|sources-[0-9a-f]{12}\.tar\.gz|events\.out\.tfevents\..*"
 )
 UNDER_WAY = ("starting", "training")  # states of a run
-RUN_FILE_BYTES = 1 << 16  # more than it has
 
 
 class RunFolder:
@@ -55,7 +52,6 @@ class RunFolder:
         self.metadata = metadata
         self._metrics_descriptor: int | None = None
         self._lock = FolderLock(path)
-        self._is_reserved = False  # this process holds the place of a save
 
     @property
     def content(self) -> Run:
@@ -125,11 +121,9 @@ class RunFolder:
         metadata: dict[str, Any],
         files: Sequence[tuple[str, bytes]] = (),
         anew: bool = False,
-        reserved: Mapping[str, int] | None = None,
     ) -> RunFolder:
-        """A new folder with these files, and the place that is `reserved` for a save. An existing
-        one must be empty, or have a run that saved nothing and begins `anew`: what else is in it
-        stays.
+        """Create a folder with these files. An existing one must be empty, or have a run that saved
+        nothing and begins `anew`: what else is in it stays.
         """
         if not anew:
             make_empty(path)
@@ -141,8 +135,6 @@ class RunFolder:
                 remove_unsaved(folder.path)
             for name, data in files:
                 folder.keep(name, data)
-            if reserved is not None:
-                folder.reserve(reserved)
             folder.save()
         except BaseException:
             folder.close()
@@ -178,24 +170,6 @@ class RunFolder:
                 f"another rlt has trained in {self.path} meanwhile: run the command again"
             )
 
-    def reserve(self, counts: Mapping[str, int]) -> None:
-        """Takes the place of the next save on the disk, so many bytes for each of its files."""
-        self._is_reserved = True
-        try:
-            saves.reserve_save(self.path, counts)
-            reserve(partial_path(self.run_path), RUN_FILE_BYTES)
-        except OSError as error:
-            self._release()
-            raise disk_error(self.path, error) from None
-
-    def _release(self) -> None:
-        if not self._is_reserved:
-            return
-        self._is_reserved = False
-        saves.release_reserve(self.path)
-        with contextlib.suppress(OSError):
-            partial_path(self.run_path).unlink()
-
     def save(self) -> None:
         """Writes run.json."""
         self.update({})
@@ -206,9 +180,6 @@ class RunFolder:
         text = json.dumps(metadata, indent=2) + "\n"
         write_atomically(self.run_path, text.encode())
         self.metadata = metadata
-        if self._is_reserved:
-            with contextlib.suppress(OSError):
-                reserve(partial_path(self.run_path), RUN_FILE_BYTES)
 
     def commit(
         self, step: int, state_sha256: str, files: Mapping[str, bytes], changes: Mapping[str, Any]
@@ -325,7 +296,6 @@ class RunFolder:
     def close(self) -> None:
         """Closes files and lets others write; a second time does nothing."""
         self._close_metrics()
-        self._release()
         self._lock.release()
 
     def _close_metrics(self) -> None:
@@ -360,7 +330,7 @@ def read_checked(
     Raises DamagedFileError, which names the other format or what does not fit.
     """
     try:
-        document: dict[str, Any] = parse_json(read_limited(path, MOST_JSON_BYTES))
+        document: dict[str, Any] = parse_json(read_limited(path, MAX_JSON_BYTES))
         stated = document.get("format", read) if isinstance(document, dict) else None
         is_other = type(stated) is int and stated != read  # what else it says may differ, too
         if not is_other:

@@ -125,8 +125,7 @@ def tag(name: str) -> str:
 class ReportLog:
     """Takes reports in, and writes them by whole rows.
 
-    On a full disk the rows are kept, and `disk_error` says what happened: the board can be saved
-    meanwhile, whose place on the disk is reserved.
+    On a full disk the rows are kept, and `disk_error` says what happened: the run pauses then.
     """
 
     def __init__(

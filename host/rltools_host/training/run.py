@@ -20,7 +20,6 @@ from rltools_host.errors import (
 )
 from rltools_host.interruption import SIGNALS, Interruption
 from rltools_host.runs import saves
-from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
@@ -151,8 +150,6 @@ class TrainingRun:
             if self._asked_to_pause or self._is_save_due():
                 began = self._clock()
                 self._save(result, "training")
-                with contextlib.suppress(DiskError):  # training goes on without
-                    self._folder.reserve(room_for_save(plan.description.tensors))
                 self._saves.saved(self._time.seconds, self._clock() - began)
                 self._asked_to_pause = False
             else:
@@ -306,18 +303,16 @@ class TrainingRun:
         plan = self._plan
         sources = plan.sources
         assert sources is not None
-        room = room_for_save(plan.description.tensors)
         if plan.resumed is None:
             name = f"{folder_date()}-{plan.description.name}-{plan.board.name}"
             path = plan.out or new_run_path(f"{name}-s{plan.seed}")
             metadata = self._beginning({"started": timestamp()}, sources)
-            return RunFolder.create(path, metadata, [sources], plan.anew, room)
+            return RunFolder.create(path, metadata, [sources], plan.anew)
         folder = plan.resumed
         folder.lock()
         try:
             folder.require_unchanged()
             saves.remove_partials(folder.path)
-            folder.reserve(room)
             if plan.save is not None:
                 self._best.restore(plan.save, folder.read_metrics())
             rows = folder.truncate_metrics(plan.first_step)

@@ -77,18 +77,11 @@ def test_a_tool_without_a_file_is_a_program(file: str, header: str, expected: bo
     assert Tool("a", "a", "", file=file, header=header).is_program == expected
 
 
-@pytest.mark.parametrize(
-    ("env", "words"),
-    [('shift; exec "$@"', "<-I><-S><-X><rlt_interrupt_waits>"), ("exit 125", "<-I><-S>")],
-)
-def test_launcher_passes_arguments_on(tree: Path, tmp_path: Path, env: str, words: str) -> None:
-    """Where `env` blocks signals, as GNU's does, and where it does not know the option."""
+def test_launcher_passes_arguments_on(tree: Path, tmp_path: Path) -> None:
     set_up_already(tree)
-    script(tmp_path / "bin/env", env)
-    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-    result = launch(tree, "train", "a b", "", "--set=x=1", cwd=tmp_path, PATH=path)
+    result = launch(tree, "train", "a b", "", "--set=x=1", cwd=tmp_path)
     main = tree / "host/rltools_host/__main__.py"
-    assert result.stdout == f"{words}<{main}><train><a b><><--set=x=1>"
+    assert result.stdout == f"<-I><{main}><train><a b><><--set=x=1>"
     assert result.stderr == ""
 
 
@@ -98,13 +91,13 @@ def test_launcher_works_through_links(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "bin/rlt").symlink_to("../link")
     (tmp_path / "link").symlink_to(tree / "rlt")
     result = subprocess.run([tmp_path / "bin/rlt", "x"], capture_output=True, text=True, cwd="/")
-    assert result.stdout.startswith("<-I><-S>")
+    assert result.stdout.startswith("<-I>")
     assert result.stdout.endswith(f"<{tree / 'host/rltools_host/__main__.py'}><x>")
 
 
 def test_launcher_without_python(tree: Path) -> None:
     result = launch(tree, RLT_PYTHON="python-that-is-not-there")
-    assert result.returncode == 13
+    assert result.returncode == MissingToolError.exit_code
     assert "python-that-is-not-there not found: install Python 3.11 or newer" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
@@ -120,7 +113,7 @@ def test_launcher_takes_a_python_by_a_relative_path(tree: Path, tmp_path: Path) 
 def test_launcher_with_an_old_python(tree: Path, tmp_path: Path) -> None:
     old = script(tmp_path / "python3.9", '[ "$1" = -V ] && echo "Python 3.9.2" || exit 1')
     result = launch(tree, RLT_PYTHON=str(old))
-    assert result.returncode == 13
+    assert result.returncode == MissingToolError.exit_code
     assert "is Python 3.9.2, but 3.11 or newer is needed" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
