@@ -29,7 +29,7 @@ from rltools_host.boards.board_link import open_board_link
 from rltools_host.boards.transport import Link
 from rltools_host.build import cmake
 from rltools_host.build.boards import ALL_EMULATED, Board, emulated_boards, load_board
-from rltools_host.errors import RltError, UsageError, VerificationError
+from rltools_host.errors import RefusedError, RltError, UsageError
 from rltools_host.lines import aligned
 from rltools_host.tree import PROJECT, command_line
 
@@ -104,7 +104,7 @@ def measure_here(peers: Sequence[str], repetitions: int) -> Row:
         path.write_bytes(values.astype("<f4").tobytes())
         raw, core = harness.run_program("inference", path, repetitions)
         if not raw["same_bits"]:
-            raise VerificationError(
+            raise RefusedError(
                 f"a batch gives other bits than a single sample: run `{command_line('test')}`"
             )
         row = {"version": rltools_host.__version__, "interface": "C++", **raw}

@@ -15,7 +15,7 @@ import typer
 
 from benchmarks import harness
 from benchmarks.harness import Json, Repetitions
-from rltools_host.errors import VerificationError
+from rltools_host.errors import RefusedError
 from rltools_host.lines import aligned
 
 LARGEST_BUFFER_MB = 256
@@ -112,7 +112,7 @@ def usual_buffer_mb() -> int:
 def evaluated(raw: Mapping[str, Any]) -> Measured:
     """Return the figures of what the program measured."""
     if not raw["same_bits"]:
-        raise VerificationError(
+        raise RefusedError(
             "the run with clocks ended in other bits than train_step: bring profiled_train_step "
             "of programs/roofline.cpp up to date with rl/algorithms/td3.h"
         )
@@ -171,7 +171,7 @@ def two_threads(
 ) -> TwoThreads:
     """Return what the second thread gains, from pairs of runs with one and with two."""
     if any(one["state_sha256"] != two["state_sha256"] for one, two in pairs):
-        raise VerificationError(
+        raise RefusedError(
             "the run with two threads ended in other bits than the run with one: "
             "see tests/lib/kernels/threads/test_host_threads.cpp"
         )

@@ -90,7 +90,7 @@ class Policy(Acting):
     """
 
     def __init__(self, image: PolicyImage) -> None:
-        """VerificationError if this machine computes other bits than the image's examples."""
+        """RefusedError if this machine computes other bits than the image's examples."""
         image.verify()
         super().__init__(image)
 

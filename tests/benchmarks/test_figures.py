@@ -13,7 +13,7 @@ from benchmarks.harness import MeasurementError
 from benchmarks.ppo import OURS, ROLLOUT, TRAIN
 from benchmarks.vertical import Device
 from rltools_host.build import experiments
-from rltools_host.errors import VerificationError
+from rltools_host.errors import RefusedError
 from stub_peers import add_peer
 
 # ---- Roofline ------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_roofline_counts_the_arithmetic_of_the_shapes() -> None:
 
 
 def test_roofline_refuses_a_run_that_is_not_the_one_it_times() -> None:
-    with pytest.raises(VerificationError, match="other bits"):
+    with pytest.raises(RefusedError, match="other bits"):
         roofline.evaluated({"same_bits": False})
 
 
@@ -117,7 +117,7 @@ def test_second_thread_is_compared_run_by_run() -> None:
 
 
 def test_second_thread_with_other_bits_is_refused() -> None:
-    with pytest.raises(VerificationError, match="two threads ended in other bits"):
+    with pytest.raises(RefusedError, match="two threads ended in other bits"):
         roofline.two_threads(2, [({"state_sha256": "a"}, {"state_sha256": "b"})])
 
 

@@ -17,7 +17,7 @@ from rltools_host.drones.flight.disturbances import Disturbances, Fault
 from rltools_host.drones.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
 from rltools_host.drones.flight.result import LoopResult
 from rltools_host.drones.flight.view import PlainFlight
-from rltools_host.errors import FlightError
+from rltools_host.errors import RefusedError
 
 BOARDS = ("qemu-cortex-m7", "qemu-stm32f405")
 SETTINGS = {"start_share": 1.0, "start_tilt": 20.0, "start_position": 0.1}
@@ -39,7 +39,7 @@ def flown(board: str, run: Path, **fields: Any) -> LoopResult:
     results: list[LoopResult] = []
     try:
         return fly_over_board(request, lambda _: None, PlainFlight(io.StringIO()), results.append)
-    except FlightError:
+    except RefusedError:
         return results[0]
 
 

@@ -26,7 +26,6 @@ from rltools_host.errors import (
     MissingToolError,
     PortError,
     RltError,
-    UnknownNameError,
     UsageError,
 )
 from rltools_host.runs import provenance
@@ -124,7 +123,7 @@ def test_exit_codes_are_distinct() -> None:
     assert codes.pop("BrokenEnvironmentError") == codes["TrainingFaultError"]  # a kind of it
     assert codes == {
         "UsageError": 2,
-        "UnknownNameError": 3,
+        "UsageError": 3,
         "MissingToolError": 4,
         "PortError": 5,
         "BoardMismatchError": 6,
@@ -134,13 +133,13 @@ def test_exit_codes_are_distinct() -> None:
         "BuildError": 9,
         "LinkLostError": 10,
         "TrainingFaultError": 11,
-        "VerificationError": 12,
-        "PythonVersionError": 13,
+        "RefusedError": 12,
+        "MissingToolError": 13,
         "RefusedError": 14,
         "EnvironmentLostError": 15,
-        "FlightError": 16,
-        "GateError": 17,
-        "CheckError": 18,
+        "RefusedError": 16,
+        "RefusedError": 17,
+        "EnvironmentFaultError": 18,
         "Interrupted": 130,
     }
 
@@ -244,11 +243,11 @@ TRAIN = "train pendulum-td3 --board host"
 @pytest.mark.parametrize(
     ("words", "kind", "sentence"),
     [
-        ("train pendulum-td4", UnknownNameError, '"pendulum-td4": did you mean pendulum-td3'),
-        ("train pendulum-td3 --board hots", UnknownNameError, 'board "hots": did you mean host'),
-        (f"{TRAIN} --set taau=1", UnknownNameError, 'hyperparameter "taau": did you mean tau'),
-        ("evaluate nothing", UnknownNameError, 'unknown run "nothing"'),
-        ("train --resume nothing", UnknownNameError, 'unknown run "nothing"'),
+        ("train pendulum-td4", UsageError, '"pendulum-td4": did you mean pendulum-td3'),
+        ("train pendulum-td3 --board hots", UsageError, 'board "hots": did you mean host'),
+        (f"{TRAIN} --set taau=1", UsageError, 'hyperparameter "taau": did you mean tau'),
+        ("evaluate nothing", UsageError, 'unknown run "nothing"'),
+        ("train --resume nothing", UsageError, 'unknown run "nothing"'),
         (f"{TRAIN} --set gamma=1.5", UsageError, "choose a number from 0 to 1 "),
         (f"{TRAIN} --port /dev/ttyUSB77", PortError, "there is no port /dev/ttyUSB77"),
         (f"{TRAIN} --port socket://localhost:1", PortError, "cannot connect to socket"),

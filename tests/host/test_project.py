@@ -12,7 +12,7 @@ from rltools_host.build.boards import board_names, load_board
 from rltools_host.build.catalog import environments_in, find_environment
 from rltools_host.commands import doctor
 from rltools_host.drones.flight.gate import gate_names
-from rltools_host.errors import UnknownNameError, UsageError
+from rltools_host.errors import UsageError
 from rltools_host.training.study import load_study
 from rltools_host.tree import MARKER, TREE, VARIABLE, find_project
 
@@ -149,11 +149,11 @@ def test_a_listing_says_which_boards_are_the_projects(own_project: Path) -> None
 def test_no_name_leads_out_of_the_folders(own_project: Path, name: str) -> None:
     (own_project / "mover_td3.h").touch()
     (own_project / "passwd.json").touch()
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(UsageError):
         load_board(name)
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(UsageError):
         load_study(name)
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(UsageError):
         experiments.require_subject(experiments.EXPERIMENT, name)
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(UsageError):
         find_environment(name)

@@ -30,11 +30,7 @@ from rltools_host.boards.messages import (
     Progress,
     mavlink_crc32,
 )
-from rltools_host.errors import (
-    BoardMismatchError,
-    RltError,
-    VerificationError,
-)
+from rltools_host.errors import BoardMismatchError, RefusedError, RltError
 
 CHECKPOINT_PATH = "/checkpoint.rltc"
 POLICY_PATH = "/policy.rltp"
@@ -105,7 +101,7 @@ class FileTransfer(FileRequests):
             stated = self._stated_crc32()
         if stated != (received := mavlink_crc32(part.content)):
             part.forget()
-            raise VerificationError(
+            raise RefusedError(
                 f"{path} arrived from {self._channel.description} with CRC-32 "
                 f"{received:08x}, the board states {stated:08x}: run the command again"
             )

@@ -23,7 +23,7 @@ from rltools_host.build.boards import (
     load_board,
 )
 from rltools_host.build.firmware import Footprint, footprint
-from rltools_host.errors import BoardMismatchError, RefusedError, UsageError, VerificationError
+from rltools_host.errors import BoardMismatchError, RefusedError, UsageError
 from rltools_host.files import write_atomically
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
 from rltools_host.runs.folder import RunFolder
@@ -159,10 +159,10 @@ def acting_policy(session: BoardSession, identity: Identity) -> PolicyImage:
 
 
 def require_parity(result: HilResult) -> None:
-    """VerificationError unless every bit was this machine's; it carries what was found."""
+    """RefusedError unless every bit was this machine's; it carries what was found."""
     if result.parity.holds:
         return
-    error = VerificationError(
+    error = RefusedError(
         f"{result.board} computes other bits than this machine: {result.parity.first}; "
         f"{result.parity.mismatches:,} inputs and {result.parity.ticks.failed:,} calls of the "
         "executor differ in all"

@@ -31,7 +31,7 @@ from rltools_host.boards.messages import (
     text_of_number,
 )
 from rltools_host.boards.observations import MESSAGES_UNDER_WAY, Pipeline
-from rltools_host.errors import BoardMismatchError, RefusedError, VerificationError
+from rltools_host.errors import BoardMismatchError, RefusedError
 
 MEASUREMENT_TIMEOUT_S = 5.0  # then its end is asked for: a question would disturb it
 MOST_SAMPLES = 1024  # of one measurement
@@ -160,7 +160,7 @@ class PolicyClient:
             raise RefusedError(f"the board on {self._name} refuses the policy ({why}){clause}")
         stated = self._files.crc32(CANDIDATE_PATH)
         if staged.sha256 != sha256 or stated != mavlink_crc32(image):
-            raise VerificationError(
+            raise RefusedError(
                 f"the board on {self._name} holds other bytes than it was sent: SHA-256 "
                 f"{staged.sha256[:12]}…, not {sha256[:12]}…; push again"
             )

@@ -28,7 +28,6 @@ from rltools_host.errors import (
     RefusedError,
     RltError,
     UsageError,
-    VerificationError,
 )
 from rltools_host.policies.contract import (
     SAFE_ACTION_ASSUMED,
@@ -275,7 +274,7 @@ class Push:
             action = self._policies.forward(example.observation.tolist())
             if difference := self._difference(example, action):
                 self._check_acting()
-                raise VerificationError(
+                raise RefusedError(
                     f"the board on {self._session.description} computes other bits than this "
                     f"machine: example {index}, {difference}"
                 )

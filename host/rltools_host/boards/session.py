@@ -15,13 +15,7 @@ from rltools_host.boards.policies import PolicyClient
 from rltools_host.boards.training import TrainingClient
 from rltools_host.boards.transport import Link
 from rltools_host.build.description import Parameter
-from rltools_host.errors import (
-    BoardMismatchError,
-    LinkLostError,
-    PortError,
-    RltError,
-    VerificationError,
-)
+from rltools_host.errors import BoardMismatchError, LinkLostError, PortError, RefusedError, RltError
 from rltools_host.tree import command_line
 
 CONNECT_TIMEOUT_S = 10.0
@@ -247,7 +241,7 @@ class ParameterClient:
                     return
                 refusals += bool(stated)
                 if refusals == REFUSALS:
-                    raise VerificationError(
+                    raise RefusedError(
                         f"the board on {self._connection.description} refuses {name}={value:g}: "
                         f"choose another value with --set{exchange.because()}"
                     )

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from rltools_host.build.toolchains import Toolchain, load_toolchain
-from rltools_host.errors import BuildError, UnknownNameError, unknown_name
+from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import parse_json
 from rltools_host.tree import PROJECT, TREE
 
@@ -208,7 +208,7 @@ def load_board(name: str) -> Board:
     path = files[name]
     try:
         return parse_board(name, parse_json(path.read_bytes())["rltools"], path)
-    except (KeyError, TypeError, ValueError, AttributeError, UnknownNameError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise BuildError(
             f"{path}: not a board description: {reason}; see docs/porting.md"

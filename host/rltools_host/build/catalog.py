@@ -139,7 +139,7 @@ def beside_experiment(header: Path, content: str) -> int:
 
 
 def find_environment(name: str) -> Environment:
-    """By its name, or by its name in Gymnasium; UnknownNameError when there is none."""
+    """By its name, or by its name in Gymnasium; UsageError when there is none."""
     short = text("name", name).removeprefix(NAMESPACE)
     for environment in list_environments():
         if environment.name == short:

@@ -19,7 +19,7 @@ from rltools_host.build import tools
 from rltools_host.build.boards import Board
 from rltools_host.build.cmake import TRAIN, build_targets, firmware_target, require_program
 from rltools_host.build.experiments import install_requirements, require_subject, subject_of
-from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
+from rltools_host.errors import BuildError, MissingToolError, UsageError
 from rltools_host.files import read_json, write_atomically
 from rltools_host.lines import aside
 from rltools_host.tree import PROJECT, TREE, VARIABLE
@@ -105,7 +105,7 @@ def memory_usage(board: Board, program: Path) -> list[MemoryUsage]:
         used_bytes = 0
         for name in memory.regions:
             if name not in regions:
-                raise UnknownNameError(
+                raise UsageError(
                     f"boards/{board.name}.json: {board.linker_script} has no region {name}"
                 )
             region = regions[name]

@@ -48,8 +48,8 @@ from rltools_host.drones.flight.simulator import flight_library
 from rltools_host.errors import (
     BoardMismatchError,
     DiskError,
-    GateError,
     Interrupted,
+    RefusedError,
     RltError,
     UsageError,
 )
@@ -289,11 +289,11 @@ class Adaptation:
             self._notes.append(f"the report will not have the flights: {error}")
         return flown
 
-    def _not_passed(self, flown: GateResult, folder: RunFolder) -> GateError:
+    def _not_passed(self, flown: GateResult, folder: RunFolder) -> RefusedError:
         share, request = flown.all, self._request
         seed = folder.content.seed or 0
         another = seed + 1 if seed < LARGEST_U32 else 0
-        return GateError(
+        return RefusedError(
             f"{percent(share.rate)} of {share.flights:,} flights of the fitted drone succeed, and "
             f"{percent(request.least)} were to: train it with another --seed, as {another}, or "
             f"longer, as --steps {2 * folder.content.steps}; the policy is in "

@@ -28,7 +28,7 @@ from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, r
 from rltools_host.commands.train import task_request
 from rltools_host.environments.library import experiment_library
 from rltools_host.environments.task import TaskRequest, is_task
-from rltools_host.errors import CheckError, UsageError
+from rltools_host.errors import EnvironmentFaultError, UsageError
 from rltools_host.lines import INDENT, columns, folded, plural, without_commands, wrapped
 from rltools_host.training.hyperparameters import given_values
 
@@ -60,7 +60,7 @@ def finish(name: str, found: Examination, boards: Sequence[BoardFit], json_outpu
     if json_output:
         document = {"checked": name, "ok": not found.faults, **found.document()}
         print(json.dumps({**document, "boards": [board.document() for board in boards]}))
-    leave(CheckError.exit_code if found.faults else 0)
+    leave(EnvironmentFaultError.exit_code if found.faults else 0)
 
 
 def report(name: str, found: Examination, boards: Sequence[BoardFit], width: int) -> list[str]:

@@ -22,7 +22,7 @@ from rltools_host.build import cmake, experiments, firmware, tools
 from rltools_host.build.boards import Board, load_board
 from rltools_host.build.toolchains import PTS
 from rltools_host.commands.options import Json
-from rltools_host.errors import Interrupted, MissingToolError, UsageError, VerificationError
+from rltools_host.errors import Interrupted, MissingToolError, RefusedError, UsageError
 from rltools_host.lines import columns, wrapped
 from rltools_host.policies import evaluation
 from rltools_host.policies.image import read_run_policy
@@ -304,7 +304,7 @@ def compare(story: Story) -> None:
         story.say(f"{place}:")
         story.say(f"  {digest}")
     if ours != theirs:
-        raise VerificationError(
+        raise RefusedError(
             f"{name} and {HOST_BOARD} end in different states for seed {SEED}: one of "
             f"them computes wrongly, run `{command_line('test')}`"
         )

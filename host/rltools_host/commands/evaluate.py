@@ -16,7 +16,7 @@ import numpy as np
 import typer
 
 from rltools_host.commands.options import Json, RunArgument, Which, refuse
-from rltools_host.errors import DiskError, GateError, RltError, UsageError
+from rltools_host.errors import DiskError, RefusedError, RltError, UsageError
 from rltools_host.lines import UNLIMITED, aside, columns, folded, in_columns
 from rltools_host.policies.evaluation import (
     CORE,
@@ -181,7 +181,7 @@ def evaluate_gate(
         show(document, result.lines(columns(sys.stdout)), as_json)
         rate = result.all.rate
     if least is not None and rate < least:
-        raise GateError(
+        raise RefusedError(
             f"{percent(rate)} of the flights through the gate {gate.name} succeed, and "
             f"{percent(least)} were to"
         )

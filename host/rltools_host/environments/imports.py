@@ -25,7 +25,7 @@ import msgspec
 from rltools_host.build import tools
 from rltools_host.build.catalog import NAMESPACE
 from rltools_host.environments.task import MakeEnvironment, is_task
-from rltools_host.errors import RltError, UnknownNameError, UsageError, near_matches
+from rltools_host.errors import RltError, UsageError, near_matches
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.runs.task import PREFIX, Task
 from rltools_host.tree import PROJECT, command_line
@@ -36,7 +36,7 @@ LONGEST_REASON = 200
 def file_named_by(source: str) -> Path | None:
     """What gym:FILE.py:NAME or gym:MODULE:ID imports; None where that is nothing but Gymnasium.
 
-    Nothing is imported to find it. UsageError, UnknownNameError: there is no such file.
+    Nothing is imported to find it. UsageError, UsageError: there is no such file.
     """
     place, colon, identity = source.removeprefix(PREFIX).rpartition(":")
     if not colon:
@@ -87,8 +87,8 @@ def no_file(place: str) -> UsageError:
     return UsageError(f"there is no file {place}: gym:FILE.py:NAME names a class or a function")
 
 
-def no_module(module: str, identity: str) -> UnknownNameError:
-    return UnknownNameError(
+def no_module(module: str, identity: str) -> UsageError:
+    return UsageError(
         f'there is no Python module "{module}": for {identity} start the command in its '
         "folder, or install it"
     )
@@ -185,7 +185,7 @@ def maker_in_file(path: Path, attribute: str) -> MakeEnvironment:
     make = getattr(module, attribute, None)
     if not callable(make):
         names = [name for name, value in vars(module).items() if isinstance(value, type)]
-        raise UnknownNameError(
+        raise UsageError(
             f'{path} has nothing to call that is named "{attribute}": '
             f"{near_matches(attribute, names)}"
         )
@@ -217,7 +217,7 @@ def make_by_id(name: str) -> Any:
         known = near_matches(name, gymnasium.registry)
         hint = f"; {known}" if not colon and known.startswith("did you mean") else ""
         place = f" of module {module}" if colon else ""
-        raise UnknownNameError(
+        raise UsageError(
             f'gymnasium has no environment "{identity}"{place} ({one_line(error)}){hint}'
         ) from None
     if "mujoco" in sys.modules:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.build.native import host_library
-from rltools_host.errors import BuildError, DamagedFileError, RltError, VerificationError
+from rltools_host.errors import BuildError, DamagedFileError, RefusedError, RltError
 from rltools_host.policies import POLICY_REASONS
 from rltools_host.runs.saves import (
     HEADER,
@@ -95,7 +95,7 @@ class PolicyRunner:
             self.policy, self.scratch.ctypes.data, self.scratch.size, ctypes.byref(where)
         )
         if reason:
-            raise VerificationError(
+            raise RefusedError(
                 f"{self.origin}: example {where.value} gives other bits on this machine than "
                 "on the device that wrote the image: one of them computes wrongly, do not use it"
             )

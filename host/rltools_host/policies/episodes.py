@@ -26,13 +26,7 @@ from rltools_host.build import cmake, experiments, tools
 from rltools_host.build.description import Channel
 from rltools_host.environments.imports import one_line, silence_mujoco
 from rltools_host.environments.player import ActionSpace
-from rltools_host.errors import (
-    BoardMismatchError,
-    BuildError,
-    UnknownNameError,
-    UsageError,
-    VerificationError,
-)
+from rltools_host.errors import BoardMismatchError, BuildError, RefusedError, UsageError
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.lines import aside
 from rltools_host.policies.acting import History, given_out
@@ -179,7 +173,7 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
 
     name = name_in_gymnasium(image.environment)
     if name not in gymnasium.registry:  # MODULE:ID would import what the image says
-        raise UnknownNameError(
+        raise UsageError(
             f"gymnasium has no environment {image.environment}: leave out --in gymnasium to use "
             "the core's simulator"
         )
@@ -192,7 +186,7 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
             warnings.simplefilter("ignore", DeprecationWarning)  # Gymnasium has newer versions
             environment = gymnasium.make(name, disable_env_checker=True)
     except gymnasium.error.Error as error:
-        raise UnknownNameError(
+        raise UsageError(
             f"gymnasium has no environment {image.environment} ({error}): "
             f"leave out --in gymnasium to use the core's simulator"
         ) from None
@@ -280,7 +274,7 @@ def simulated(command: Sequence[str], image: PolicyImage) -> tuple[dict[str, Any
     """What the program says, and its rows (steps, observation_dim + action_dim + 1)."""
     result = subprocess.run(command, input=image.data, capture_output=True, timeout=LONGEST_S)
     if result.returncode == 1:
-        raise VerificationError(f"{image.origin}: {result.stderr.decode().strip()}")
+        raise RefusedError(f"{image.origin}: {result.stderr.decode().strip()}")
     width = len(image.observations) + len(image.actions) + 1
     try:
         result.check_returncode()

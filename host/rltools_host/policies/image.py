@@ -121,7 +121,7 @@ class PolicyImage:
         return self.place_inputs if self.contract.checksum == checksum else None
 
     def verify(self) -> None:
-        """Runs the examples on this machine; VerificationError unless every bit is reproduced."""
+        """Runs the examples on this machine; RefusedError unless every bit is reproduced."""
         self.runner.check_examples()
 
     def evaluate(self, observation: ArrayLike) -> Float32Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rltools_host.build import experiments, tools
 from rltools_host.build.description import Channel, channels, ranges_of
-from rltools_host.errors import UsageError, VerificationError
+from rltools_host.errors import RefusedError, UsageError
 from rltools_host.lines import aside
 from rltools_host.policies.contract import (
     DENSE,
@@ -337,7 +337,7 @@ def require_same_actions(image: PolicyImage, model: bytes) -> None:
     difference, limit = np.concatenate(differences), np.concatenate(limits)
     if not (difference <= limit).all():
         worst = (difference / limit).argmax()
-        raise VerificationError(
+        raise RefusedError(
             f"{image.origin}: onnxruntime's actions are off by {difference[worst]:.1e} of half "
             f"their range, and rounding allows {limit[worst]:.1e}: nothing was written"
         )

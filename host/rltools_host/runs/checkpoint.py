@@ -24,7 +24,7 @@ from msgspec import Meta, Struct
 
 from rltools_host.build.description import ExperimentDescription, Parameter, StateTensor
 from rltools_host.documents import LARGEST_U32, Digest, Line, shown, typed
-from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError, UsageError
+from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.runs.contents import Fingerprint, Hyperparameters
 
@@ -226,7 +226,7 @@ def load_checkpoint(path: Path, experiment: ExperimentDescription) -> Checkpoint
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise UnknownNameError(
+        raise UsageError(
             f"{path.parent} holds no {path.name}: that run saved none, start a new one"
         ) from None
     except OSError as error:

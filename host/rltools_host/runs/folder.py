@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.documents import Unfit, shown, typed
-from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
+from rltools_host.errors import DamagedFileError, RefusedError, UsageError
 from rltools_host.files import (
     MAX_JSON_BYTES,
     FolderLock,
@@ -196,12 +196,12 @@ class RunFolder:
         saves.remove_others(self.path, name)
 
     def existing_policy(self, which: str = LAST) -> Path:
-        """The file of the run's LAST or BEST policy; UnknownNameError where it has none."""
+        """The file of the run's LAST or BEST policy; UsageError where it has none."""
         if which not in WHICH:
             raise UsageError(f'which policy is "{which}"? Give {LAST} or {BEST}')
         if which == BEST:
             if self.content.best is None:
-                raise UnknownNameError(
+                raise UsageError(
                     f"run {self.name} has no best policy: it was not evaluated in training yet, or "
                     "its board had no memory for a second one; the same training with --board host "
                     "ends in the same bits, and keeps it"
@@ -209,22 +209,22 @@ class RunFolder:
             return self.best_path
         if not self.policy_path.is_file():
             command = command_line("train", "--resume", near_path(self.path))
-            raise UnknownNameError(f"run {self.name} has no policy yet: resume it with `{command}`")
+            raise UsageError(f"run {self.name} has no policy yet: resume it with `{command}`")
         return self.policy_path
 
     def require_state(self, policy_state: str, which: str = LAST) -> None:
-        """VerificationError unless the policy is of the state that the run's other files name."""
+        """RefusedError unless the policy is of the state that the run's other files name."""
         content = self.content
         if which == BEST:
             if content.best is None or content.best.state_sha256 != policy_state:
-                raise VerificationError(
+                raise RefusedError(
                     f"{self.best_path} comes from another training state than {self.run_path} "
                     "names: restore it, or take the last policy"
                 )
             return
         if content.state_sha256 and content.state_sha256 != policy_state:
             command = command_line("train", "--resume", near_path(self.path))
-            raise VerificationError(
+            raise RefusedError(
                 f"{self.policy_path} comes from another training state than {self.run_path} names: "
                 f"fetch it again with `{command}`"
             )

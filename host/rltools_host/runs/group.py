@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rltools_host.documents import typed
-from rltools_host.errors import UnknownNameError
+from rltools_host.errors import UsageError
 from rltools_host.files import FolderLock, plain_json, write_atomically
 from rltools_host.runs.contents import Group, Variant
 from rltools_host.runs.folder import REPORT_FILE, read_checked
@@ -90,7 +90,7 @@ class GroupFolder:
     def open(cls, name: str | Path, runs_directory: Path | None = None) -> GroupFolder:
         path = find_group(name, runs_directory)
         if path is None:
-            raise UnknownNameError(f"{name} is not a group of runs: give its folder")
+            raise UsageError(f"{name} is not a group of runs: give its folder")
         return cls(path.resolve(), read_group_file(path / GROUP_FILE))
 
     def lock(self) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rltools_host.errors import UnknownNameError, UsageError, unknown_name
+from rltools_host.errors import UsageError, unknown_name
 from rltools_host.files import MAX_JSON_BYTES, disk_error, parse_json, read_limited
 from rltools_host.tree import PROJECT
 
@@ -37,7 +37,7 @@ def result_file(kind: str, name: str, suffix: str = ".json") -> str:
 
 
 def find_run(run: str | Path, runs_directory: Path | None = None) -> Path:
-    """Where a run lies; UnknownNameError when there is none.
+    """Where a run lies; UsageError when there is none.
 
     A path, a name under runs/, or `latest`, which is the newest run in the folder before it:
     `latest` and `runs/latest` are that of runs/, wherever one is.
@@ -50,7 +50,7 @@ def find_run(run: str | Path, runs_directory: Path | None = None) -> Path:
         folder = folder_of_latest(path, (RUN_FILE,), runs_directory)
         if names := run_names(folder):
             return folder / names[-1]
-        raise UnknownNameError(f"there is no run in {folder}: train one first, or name its folder")
+        raise UsageError(f"there is no run in {folder}: train one first, or name its folder")
     if str(run):
         for candidate in (runs_directory / path, runs_directory.parent / path):
             if is_run(candidate):

@@ -29,7 +29,7 @@ from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
     FileNotThereError,
-    VerificationError,
+    RefusedError,
 )
 from rltools_host.runs.checkpoint import (
     IMAGE_HEADER,
@@ -113,7 +113,7 @@ def put_on_board(session: BoardSession, checkpoint: Checkpoint, transfer: Transf
     session.training.upload_checkpoint(image, transfer("sending the checkpoint"))
     stated = session.training.result()
     if (stated.state_sha256, stated.step) != (checkpoint.state_sha256, checkpoint.step):
-        raise VerificationError(
+        raise RefusedError(
             f"the board on {session.description} holds step {stated.step} with hash "
             f"{stated.state_sha256[:16]}… instead of the checkpoint's step {checkpoint.step} "
             f"with {checkpoint.state_sha256[:16]}…: try again"
@@ -151,7 +151,7 @@ def fetch(
     )
     state_sha256 = checkpoint.state_sha256
     if (state_sha256, parsed.step) != (result.state_sha256, result.step):
-        raise VerificationError(
+        raise RefusedError(
             f"the checkpoint from {session.description} has step {parsed.step} and hash "
             f"{state_sha256[:16]}…, the board stated step {result.step} and "
             f"{result.state_sha256[:16]}…: train again"
@@ -176,7 +176,7 @@ def fetch_policy(
     """The policy of the result's state."""
     policy = session.files.download(POLICY_PATH, progress, keeping=keeping)
     if state_of_policy(policy) != result.state_sha256:
-        raise VerificationError(
+        raise RefusedError(
             f"the policy from {session.description} is not of the state with hash "
             f"{result.state_sha256[:16]}…, which the board stated: train again"
         )

@@ -29,7 +29,7 @@ from rltools_host.boards.messages import (
     State,
 )
 from rltools_host.build.cmake import load_dialect
-from rltools_host.errors import BoardMismatchError, LinkLostError, VerificationError
+from rltools_host.errors import BoardMismatchError, LinkLostError, RefusedError
 from rltools_host.runs.checkpoint import build_image, parse_image
 
 DIALECT: Any = load_dialect()
@@ -87,9 +87,7 @@ def test_upload_over_a_bad_link(faults: Faults) -> None:
 def test_wrong_crc32_is_refused() -> None:
     with (
         paused_board(Faults(wrong_crc32=True)) as board,
-        pytest.raises(
-            VerificationError, match=r"/policy.rltp arrived from the fake board with CRC"
-        ),
+        pytest.raises(RefusedError, match=r"/policy.rltp arrived from the fake board with CRC"),
     ):
         transfer_with(board).download("/policy.rltp")
 

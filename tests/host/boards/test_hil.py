@@ -15,7 +15,7 @@ from rltools_host.boards import hil
 from rltools_host.boards.hil import HilRequest
 from rltools_host.boards.policy_session import PolicyPlace
 from rltools_host.build.boards import load_board
-from rltools_host.errors import BoardMismatchError, RefusedError, UsageError, VerificationError
+from rltools_host.errors import BoardMismatchError, RefusedError, UsageError
 from rltools_host.policies.image import parse_policy
 
 made: Any = SimpleNamespace
@@ -88,7 +88,7 @@ def test_other_bits_are_an_error_with_all_that_was_found() -> None:
     hil.require_parity(made(parity=made(holds=True)))
     parity = made(holds=False, first="it differs", mismatches=1234, ticks=made(failed=5678))
     result = made(board="b", parity=parity, document=lambda: {"board": "b"})
-    with pytest.raises(VerificationError) as caught:
+    with pytest.raises(RefusedError) as caught:
         hil.require_parity(result)
     assert str(caught.value) == (
         "b computes other bits than this machine: it differs; "

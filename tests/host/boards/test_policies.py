@@ -13,7 +13,7 @@ from rltools_host.boards.messages import SlotUse
 from rltools_host.boards.session import BoardSession
 from rltools_host.build.cmake import load_dialect
 from rltools_host.build.native import host_library
-from rltools_host.errors import BoardMismatchError, LinkLostError, RefusedError, VerificationError
+from rltools_host.errors import BoardMismatchError, LinkLostError, RefusedError
 from rltools_host.tree import TREE
 from scripted_link import BOARD
 from scripted_policies import ScriptedPolicies, number_of
@@ -285,10 +285,10 @@ def test_an_upload_that_may_not_begin(
 
 def test_bytes_that_changed_on_the_way(board: ScriptedPolicies, session: BoardSession) -> None:
     """In the hash that the board states, and in what it reads back."""
-    with pytest.raises(VerificationError, match="holds other bytes than it was sent"):
+    with pytest.raises(RefusedError, match="holds other bytes than it was sent"):
         session.policies.upload(NEW, OLD_SHA)
     board.files.wrong_crc32 = True
-    with pytest.raises(VerificationError, match="holds other bytes than it was sent"):
+    with pytest.raises(RefusedError, match="holds other bytes than it was sent"):
         session.policies.upload(NEW, NEW_SHA)
 
 

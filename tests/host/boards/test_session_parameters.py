@@ -14,7 +14,7 @@ from fake_board import FakeBoard
 from fake_faults import Faults
 from rltools_host.boards.connection import Connection
 from rltools_host.boards.session import ParameterClient, value_bits
-from rltools_host.errors import LinkLostError, VerificationError
+from rltools_host.errors import LinkLostError, RefusedError
 from scripted_link import BOARD, ScriptedLink
 from session_calls import DIALECT, TABLE, connect, shorten_times
 
@@ -54,7 +54,7 @@ def test_hyperparameters_over_a_bad_link() -> None:
 def test_refused_hyperparameter() -> None:
     with FakeBoard(DIALECT, faults=Faults(refuse_parameter="learning_rate")) as board:
         session, _ = connect(board)
-        with pytest.raises(VerificationError, match=r"refuses learning_rate=0.5: choose another"):
+        with pytest.raises(RefusedError, match=r"refuses learning_rate=0.5: choose another"):
             session.parameters.set(TABLE, {"learning_rate": 0.5})
 
 
@@ -69,7 +69,7 @@ def test_refusal_without_a_reason() -> None:
     faults = Faults(refuse_parameter="learning_rate", silent_refusals=True)
     with FakeBoard(DIALECT, faults=faults) as board:
         session, _ = connect(board)
-        with pytest.raises(VerificationError, match=r"refuses learning_rate=0.5: .* --set$"):
+        with pytest.raises(RefusedError, match=r"refuses learning_rate=0.5: .* --set$"):
             session.parameters.set(TABLE, {"learning_rate": 0.5})
 
 
@@ -85,7 +85,7 @@ def test_other_programs_that_ask_do_not_make_it_fail(seed: int) -> None:
             n: value_bits(TABLE[n].type, v) for n, v in values.items()
         }
         faults.refuse_parameter = "learning_rate"
-        with pytest.raises(VerificationError, match=r"refuses learning_rate=0\.5"):
+        with pytest.raises(RefusedError, match=r"refuses learning_rate=0\.5"):
             session.parameters.set(TABLE, {"learning_rate": 0.5})
 
 
@@ -146,5 +146,5 @@ def test_order_of_messages_does_not_matter(before: list[str], accepts: bool) -> 
     link = ScriptedLink(DIALECT)
     link.answer = lambda _: link.put(*(messages[name] for name in [*before, "ours"]))
     client = ParameterClient(Connection(link, DIALECT, BOARD, link.clock))
-    with contextlib.nullcontext() if accepts else pytest.raises(VerificationError):
+    with contextlib.nullcontext() if accepts else pytest.raises(RefusedError):
         client.set(TABLE, {"learning_rate": 0.5})

@@ -12,7 +12,7 @@ from fake_files import FakeFileServer
 from rltools_host.boards import file_parts
 from rltools_host.boards.file_parts import Keeping, part_path
 from rltools_host.boards.file_transfer import FileTransfer
-from rltools_host.errors import LinkLostError, VerificationError
+from rltools_host.errors import LinkLostError, RefusedError
 from rltools_host.runs.inventory import is_of_run
 from slow_link import Line, SlowChannel
 
@@ -136,7 +136,7 @@ def test_a_stale_part_is_never_joined(
         data = bytearray(path.read_bytes())
         data[5000] ^= 1
         path.write_bytes(data)
-        with pytest.raises(VerificationError, match="run the command again"):
+        with pytest.raises(RefusedError, match="run the command again"):
             on(channel).download("/checkpoint.rltc", keeping=keeping)
         assert not path.exists()
     assert on(channel).download("/checkpoint.rltc", keeping=keeping) == content

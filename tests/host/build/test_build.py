@@ -15,7 +15,7 @@ import pytest
 from programs import require_program
 from rltools_host.build import cmake, experiments, firmware, tools
 from rltools_host.build.boards import load_board
-from rltools_host.errors import BuildError, UnknownNameError
+from rltools_host.errors import BuildError, UsageError
 from rltools_host.runs.contents import metric_names
 from rltools_host.tree import PROJECT, TREE
 from tree_copies import configured, copy_of_tree
@@ -79,7 +79,7 @@ def test_description_of_an_experiment() -> None:
     description = experiments.describe(EXPERIMENT)
     assert description.name == EXPERIMENT
     assert description.hyperparameter("gamma").default == pytest.approx(0.99)
-    with pytest.raises(UnknownNameError, match="did you mean gamma"):
+    with pytest.raises(UsageError, match="did you mean gamma"):
         description.hyperparameter("gama")
     offset = 0
     for tensor in description.tensors:

@@ -8,7 +8,7 @@ import pytest
 
 from rltools_host.build import description
 from rltools_host.build.description import Channel, Metric, Parameter, Shape, StateTensor, ranges_of
-from rltools_host.errors import UnknownNameError
+from rltools_host.errors import UsageError
 
 PARAMETER = {
     "name": "gamma",
@@ -42,7 +42,7 @@ def test_description_of_an_experiment() -> None:
     assert gamma == Parameter("gamma", "F32", 0.99, 0, 1, "", "Discount.")
     assert (gamma.is_whole, seed.is_whole) == (False, True)
     assert found.hyperparameter("seed") is seed
-    with pytest.raises(UnknownNameError, match="did you mean gamma"):
+    with pytest.raises(UsageError, match="did you mean gamma"):
         found.hyperparameter("gama")
     assert found.learning == {}
     assert replace(found, document={"learning": {"tau": 1}}).learning == {"tau": 1}

@@ -10,7 +10,7 @@ import pytest
 from rltools_host.build import experiments
 from rltools_host.build.boards import load_board
 from rltools_host.build.experiments import CONTRACT, EXPERIMENT
-from rltools_host.errors import BuildError, UnknownNameError, UsageError
+from rltools_host.errors import BuildError, UsageError
 from rltools_host.tree import PROJECT, TREE
 
 HOST, M7 = load_board("host"), load_board("qemu-cortex-m7")
@@ -106,7 +106,7 @@ def test_which_boards_fit(generated: Path, monkeypatch: pytest.MonkeyPatch) -> N
     begin = "ant-ppo is not for qemu-cortex-m7, which does not provide "
     assert str(refused.value).startswith(begin)
     assert ": boards that fit: host" in str(refused.value)
-    with pytest.raises(UnknownNameError, match='unknown experiment "pendulum-td4"'):
+    with pytest.raises(UsageError, match='unknown experiment "pendulum-td4"'):
         experiments.require_subject(EXPERIMENT, "pendulum-td4")
     experiments.install_requirements("own-ppo")
     assert installed == []  # `hosted` is no group of packages

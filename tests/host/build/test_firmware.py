@@ -18,7 +18,7 @@ from rltools_host.build.firmware import (
     memory_usage,
     section_sizes,
 )
-from rltools_host.errors import BuildError, UnknownNameError
+from rltools_host.errors import BuildError, UsageError
 
 LINK_MAP = """
 BEFORE           0x00000001         0x00000002         r
@@ -93,7 +93,7 @@ def test_a_memory_is_used_up_to_its_last_byte(tmp_path: Path) -> None:
     ]
     assert memory_usage(board(flash, link_map=False), program) == []
     assert memory_usage(board(), program) == []
-    with pytest.raises(UnknownNameError, match=r"boards/b\.json: b\.ld has no region DTCM"):
+    with pytest.raises(UsageError, match=r"boards/b\.json: b\.ld has no region DTCM"):
         memory_usage(board(memory("RAM", 9, "DTCM")), program)
     small = memory("FLASH", 0x9F, "FLASH")
     with pytest.raises(BuildError, match=r"it\.elf needs 160 bytes in FLASH, but b has 159: make"):

@@ -13,7 +13,7 @@ import pytest
 
 from rltools_host.build import experiments, sizes
 from rltools_host.build.experiments import generated_header, is_generated, sized
-from rltools_host.errors import UnknownNameError, UsageError
+from rltools_host.errors import UsageError
 from rltools_host.training.hyperparameters import of_experiment
 from rltools_host.tree import MARKER, TREE, VARIABLE
 
@@ -73,7 +73,7 @@ def test_the_header_is_there_once_it_is_asked_for(project: Path) -> None:
     written = header.stat().st_mtime_ns
     experiments.require_experiment(name)
     assert header.stat().st_mtime_ns == written, "what was compiled stays good"
-    with pytest.raises(UnknownNameError, match='unknown experiment "pendulum-td4-h8"'):
+    with pytest.raises(UsageError, match='unknown experiment "pendulum-td4-h8"'):
         experiments.require_experiment("pendulum-td4-h8")
 
 

@@ -26,7 +26,7 @@ from rltools_host.build.toolchains import (
     toolchain_names,
 )
 from rltools_host.commands import doctor
-from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
+from rltools_host.errors import BuildError, MissingToolError, UsageError
 from rltools_host.tree import HIDE_OPTIONAL, TREE
 from tree_copies import copy_of_tree
 
@@ -429,7 +429,7 @@ def test_wrong_toolchain_is_named(tmp_path: Path, text: str, reason: str) -> Non
 
 
 def test_unknown_toolchain_names_near_ones() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean arm-none-eabi"):
+    with pytest.raises(UsageError, match="did you mean arm-none-eabi"):
         load_toolchain("arm-none-eab")
 
 

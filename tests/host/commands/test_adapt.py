@@ -36,13 +36,11 @@ from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
     DiskError,
-    GateError,
     Interrupted,
     LinkLostError,
     PortError,
     RefusedError,
     RltError,
-    UnknownNameError,
     UsageError,
 )
 from rltools_host.policies.contract import EntryEnvelope
@@ -251,7 +249,7 @@ def test_the_last_lines_say_what_to_do_next() -> None:
         (["--no-confirm"], UsageError, "ends with this command, and the trial with it"),
         (["--mass", "-1"], UsageError, "--mass -1"),
         (["--rotor-x", "0.1"], UsageError, "--rotor-x and --rotor-y go together"),
-        (["--board", "hots"], UnknownNameError, "did you mean host"),
+        (["--board", "hots"], UsageError, "did you mean host"),
         (["--board", "crazyflie", "--no-confirm"], UsageError, "the pilot confirms the policy"),
         (["--port", "/dev/nothing"], PortError, "/dev/nothing"),
         (["--steps", "0"], UsageError, "steps=0"),
@@ -316,7 +314,7 @@ def test_a_board_of_another_contract_is_refused_before_training(
 def test_a_policy_that_does_not_pass_is_not_pushed(
     tmp_path: Path, storage: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_line(tmp_path / "run", "--json") == GateError.exit_code
+    assert run_line(tmp_path / "run", "--json") == RefusedError.exit_code
     captured = capsys.readouterr()
     document = json.loads(captured.out)
     assert document["error"].endswith("nothing was pushed")
@@ -330,7 +328,7 @@ def test_another_seed_is_one_that_there_is(
 ) -> None:
     monkeypatch.setattr(adapt, "train", train_now)
     greatest = str(LARGEST_U32)
-    assert run_line(tmp_path / "run", "--seed", greatest) == GateError.exit_code
+    assert run_line(tmp_path / "run", "--seed", greatest) == RefusedError.exit_code
     assert "train it with another --seed, as 0, or longer" in capsys.readouterr().err
 
 

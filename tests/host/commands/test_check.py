@@ -12,7 +12,7 @@ import pytest
 
 from rltools_host.checks.findings import ADVICE, BoardFit, Examination, Finding
 from rltools_host.commands import check, cli
-from rltools_host.errors import CheckError, UnknownNameError, UsageError
+from rltools_host.errors import EnvironmentFaultError, UsageError
 from rltools_host.tree import TREE
 
 TASK = """
@@ -53,7 +53,7 @@ def test_the_exit_code_says_whether_something_is_wrong(
     code = cli.run(["check", "gym:drifting.py:Drifting", "--episode-steps", "25", "--json"])
     printed = capsys.readouterr()
     document = json.loads(printed.out)
-    assert code == CheckError.exit_code
+    assert code == EnvironmentFaultError.exit_code
     assert not document["ok"]
     (finding,) = document["findings"]
     assert (finding["check"], finding["level"]) == ("range", "fault")
@@ -77,14 +77,14 @@ def test_the_exit_code_says_whether_something_is_wrong(
 @pytest.mark.parametrize(
     ("words", "error", "sentence"),
     [
-        (["pendulm-td3"], UnknownNameError, 'unknown experiment "pendulm-td3": did you mean'),
+        (["pendulm-td3"], UsageError, 'unknown experiment "pendulm-td3": did you mean'),
         (["gym:none.py:X"], UsageError, "none.py: gym:FILE.py:NAME names a class"),
-        (["gym:NoSuch-v0"], UnknownNameError, 'gymnasium has no environment "NoSuch-v0"'),
+        (["gym:NoSuch-v0"], UsageError, 'gymnasium has no environment "NoSuch-v0"'),
         (["gym:CartPole-v1", "--algorithm", "td3"], UsageError, "Discrete"),
         (["pendulum-td3", "--algorithm", "sac"], UsageError, "--algorithm has no effect of an"),
         (["gym:Pendulum-v1", "--algorithm", "x"], UsageError, 'unknown algorithm "x"'),
         (["gym:Pendulum-v1", "--set", "gamma=0.9"], UsageError, "--set has no effect with gym:ID"),
-        (["pendulum-td3", "--set", "gama=0.9"], UnknownNameError, "did you mean gamma"),
+        (["pendulum-td3", "--set", "gama=0.9"], UsageError, "did you mean gamma"),
         (["pendulum-td3", "--set", "gamma=2"], UsageError, "gamma=2 is out of bounds"),
     ],
 )

@@ -19,7 +19,7 @@ from px4_vehicle import Script, ScriptedPx4, UdpPx4
 from quadrotor_policies import controller, recurrent_controller, with_wide_entry
 from rltools_host.commands import cli
 from rltools_host.drones.vehicles import px4_flight
-from rltools_host.errors import BoardMismatchError, FlightError, Interrupted, PortError
+from rltools_host.errors import BoardMismatchError, Interrupted, PortError, RefusedError
 
 FlyOver = Callable[[UdpPx4], None]
 
@@ -113,7 +113,7 @@ def test_how_the_vehicle_was_left_is_said_where_nothing_can_be_kept(
     with UdpPx4(ScriptedPx4(script)) as px4:
         fly_over(px4)
         code = fly(run, px4.url, "--starts", "1", "-o", str(tmp_path / "folder"))
-    assert code == FlightError.exit_code
+    assert code == RefusedError.exit_code
     assert capsys.readouterr().err.endswith("; it is on the ground and disarmed\n")
 
 
@@ -125,7 +125,7 @@ def test_a_flight_that_is_broken_off(
     with UdpPx4(ScriptedPx4(script)) as px4:
         fly_over(px4)
         code = fly(run, px4.url, "--starts", "1", "--json", "-o", str(out))
-    assert code == FlightError.exit_code
+    assert code == RefusedError.exit_code
     captured = capsys.readouterr()
     (line,) = captured.err.splitlines()
     assert line.startswith("error: the vehicle on udp:127.0.0.1:")

@@ -22,7 +22,7 @@ from rltools_host.boards.policy_session import PolicyPlace
 from rltools_host.boards.push import PushRequest, push
 from rltools_host.build.boards import emulated_boards, load_board
 from rltools_host.commands import cli
-from rltools_host.errors import LinkLostError, VerificationError
+from rltools_host.errors import LinkLostError, RefusedError
 from rltools_host.policies.image import read_run_policy
 from rltools_host.tree import TREE
 
@@ -93,7 +93,7 @@ def test_other_bits_fail_with_one_sentence(
 
     monkeypatch.setattr(parity, "forward", forward)
     code = cli.run(["hil", "--board", "host", "--run", str(run), *SMALL, "--json"])
-    assert code == VerificationError.exit_code
+    assert code == RefusedError.exit_code
     captured = capsys.readouterr()
     error = captured.err.splitlines()[-1]
     assert error.startswith(

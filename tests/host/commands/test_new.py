@@ -14,7 +14,7 @@ import rltools_host
 from rltools_host.build.catalog import environments_in, find_environment
 from rltools_host.build.experiments import require_experiment
 from rltools_host.commands import new
-from rltools_host.errors import BuildError, DiskError, UnknownNameError, UsageError
+from rltools_host.errors import BuildError, DiskError, UsageError
 from rltools_host.tree import MARKER, TREE, VARIABLE
 
 MOST_LINES = 81
@@ -111,7 +111,7 @@ def test_what_is_there_stays(
         new.run("slide")
     assert not (project / "experiments" / "slide.h").exists()
     for gymnasium in (False, True):
-        with pytest.raises(UnknownNameError, match=r'^unknown start "pendulm": did you mean pendu'):
+        with pytest.raises(UsageError, match=r'^unknown start "pendulm": did you mean pendu'):
             new.run("swing", "pendulm", gymnasium=gymnasium)
 
 

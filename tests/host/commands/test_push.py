@@ -45,7 +45,6 @@ from rltools_host.errors import (
     RefusedError,
     RltError,
     UsageError,
-    VerificationError,
 )
 from rltools_host.policies.core import PolicyRunner
 from rltools_host.policies.image import PolicyImage, parse_policy, read_run_policy
@@ -511,7 +510,7 @@ def test_other_bits_are_rolled_back(
     forward = PolicyClient.forward
     with monkeypatch.context() as patch:
         patch.setattr(PolicyClient, "forward", lambda *words: change(forward(*words)))
-        with pytest.raises(VerificationError, match=sentence) as caught:
+        with pytest.raises(RefusedError, match=sentence) as caught:
             push_here(runs[1])
     assert str(caught.value).endswith(f"; {sha_of(runs[0])[:12]} acts")
     assert caught.value.details["active_sha256"] == sha_of(runs[0])
@@ -529,7 +528,7 @@ def test_other_bits_in_a_hidden_layer_are_rolled_back(
         "layer_checksums",
         lambda self, values: (layers(self, values)[0] ^ 1, *layers(self, values)[1:]),
     )
-    with pytest.raises(VerificationError, match=r"example 0, layer 0 has .*; no policy acts"):
+    with pytest.raises(RefusedError, match=r"example 0, layer 0 has .*; no policy acts"):
         push_here(runs[0])
     assert uses() == ["empty", "empty"]
 

@@ -20,7 +20,7 @@ from rltools_host.environments.imports import playable
 from rltools_host.environments.player import flat_maker
 from rltools_host.environments.server_start import ServerProcess, open_again, open_task
 from rltools_host.environments.task import TaskRequest
-from rltools_host.errors import DiskError, UnknownNameError, UsageError
+from rltools_host.errors import DiskError, UsageError
 from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.importing.network import ForeignPolicy
@@ -199,7 +199,7 @@ def test_where_modules_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ):
         assert imports.file_named_by(source) == file
     for source in ("gym:nowhere:X", "gym:outer.none:X", "gym:outer.inner.x:X", "gym:sys:X"):
-        with pytest.raises(UnknownNameError, match="there is no Python module"):
+        with pytest.raises(UsageError, match="there is no Python module"):
             imports.file_named_by(source)
     assert not inner.with_name("executed").exists()
     assert str(tmp_path) not in sys.path
@@ -228,7 +228,7 @@ def test_an_image_names_no_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     run = make_policy_run(tmp_path / "run", image)
     image_of_run = read_run_policy(run)
     assert image_of_run.environment == "evil:Evil-v0"
-    with pytest.raises(UnknownNameError, match="gymnasium has no environment evil:Evil-v0"):
+    with pytest.raises(UsageError, match="gymnasium has no environment evil:Evil-v0"):
         evaluate_policy(image_of_run, "run", 1, 0, GYMNASIUM)
     assert not (tmp_path / "executed").exists()
 

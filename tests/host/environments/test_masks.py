@@ -19,7 +19,7 @@ from rltools_host.environments.player import DONE, OVER, Player
 from rltools_host.environments.server_socket import begin
 from rltools_host.environments.spaces import nearest_allowed
 from rltools_host.environments.task import TaskRequest, task_of
-from rltools_host.errors import BoardMismatchError, CheckError, UsageError
+from rltools_host.errors import BoardMismatchError, EnvironmentFaultError, UsageError
 from rltools_host.policies.contract import masks_of
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.task import Task
@@ -198,7 +198,9 @@ def test_check_names_a_mask_that_is_none(
 ) -> None:
     text = FILE.read_text().replace("self.place > 0, True,", "self.place > 0, self.left > 9,")
     (tmp_path / "wrong.py").write_text(text.replace("self.place < 4]", "False]"))
-    assert cli.run(["check", f"gym:{tmp_path}/wrong.py:Corridor"]) == CheckError.exit_code
+    assert (
+        cli.run(["check", f"gym:{tmp_path}/wrong.py:Corridor"]) == EnvironmentFaultError.exit_code
+    )
     assert "that allows no choice of action_0, " in " ".join(capsys.readouterr().out.split())
 
 

@@ -57,7 +57,7 @@ from rltools_host.environments.server_start import (
 )
 from rltools_host.environments.task import TaskRequest, task_of
 from rltools_host.errors import BoardMismatchError, EnvironmentLostError, RltError
-from rltools_host.errors import UnknownNameError as Unknown
+from rltools_host.errors import UsageError as Unknown
 from rltools_host.errors import UsageError as Usage
 from rltools_host.runs.task import Task
 from rltools_host.tree import TREE

@@ -17,13 +17,7 @@ from policy_run import make_policy_run
 from policy_samples import patched, sample_images, untrained_pendulum_evaluation
 from rltools_host.build import experiments, tools
 from rltools_host.commands import cli, evaluate
-from rltools_host.errors import (
-    BoardMismatchError,
-    BuildError,
-    UnknownNameError,
-    UsageError,
-    VerificationError,
-)
+from rltools_host.errors import BoardMismatchError, BuildError, RefusedError, UsageError
 from rltools_host.policies import episodes, evaluation
 from rltools_host.policies.evaluation import EvaluationRequest
 from rltools_host.policies.image import PolicyImage, parse_policy
@@ -271,7 +265,7 @@ def test_mistakes_are_named(
         (
             (ENVIRONMENT_OFFSET, "32s", b"Kite-v7"),
             "gymnasium",
-            UnknownNameError,
+            UsageError,
             "gymnasium has no environment Kite-v7",
         ),
         (
@@ -283,7 +277,7 @@ def test_mistakes_are_named(
         (
             (28, "I", 49_999),
             "core",
-            VerificationError,
+            RefusedError,
             "made for other observations, actions or rate",
         ),
     ],

@@ -18,7 +18,7 @@ from policy_run import make_policy_run
 from policy_samples import NETWORKS, SOME_NETWORKS, patched, sample_images
 from programs import output_of
 from rltools_host.commands.export import run as export_run
-from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
+from rltools_host.errors import DamagedFileError, RefusedError, UsageError
 from rltools_host.policies import export
 from rltools_host.policies.core import float_literal
 from rltools_host.policies.image import PolicyImage, parse_policy
@@ -271,8 +271,8 @@ LENGTH = len(sample_images()["pendulum"])
             DamagedFileError,
             r"not_finite.*layer 1 is infinite or not a number",
         ),
-        (LENGTH - 4, 0.5, VerificationError, "example 7 gives other bits"),
-        (0, None, VerificationError, "comes from another training state"),
+        (LENGTH - 4, 0.5, RefusedError, "example 7 gives other bits"),
+        (0, None, RefusedError, "comes from another training state"),
     ],
 )
 def test_what_is_not_exported(
@@ -296,7 +296,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     ):
         export_run(str(run), "onx")
     (run / "policy.rltp").unlink()
-    with pytest.raises(UnknownNameError, match="run run has no policy yet"):
+    with pytest.raises(UsageError, match="run run has no policy yet"):
         export_run(str(run), "image")
 
 

@@ -19,7 +19,7 @@ from policy_samples import NETWORKS, patched, sample_images
 from rltools_host.build import tools
 from rltools_host.build.description import ranges_of
 from rltools_host.commands.export import run as export_run
-from rltools_host.errors import UsageError, VerificationError
+from rltools_host.errors import RefusedError, UsageError
 from rltools_host.policies import frameworks, onnx_model
 from rltools_host.policies.core import activations
 from rltools_host.policies.double_precision import SMALLEST_LIMIT, allowed
@@ -188,7 +188,7 @@ def test_a_model_with_other_actions_is_not_written() -> None:
     needs_onnx()
     image, other = sample("tanh"), sample("relu")
     model = onnx_model.encode_onnx(other)
-    with pytest.raises(VerificationError, match="nothing was written"):
+    with pytest.raises(RefusedError, match="nothing was written"):
         onnx_model.require_same_actions(image, model)
 
 

@@ -16,7 +16,7 @@ from rltools_host.build import tools
 from rltools_host.build.description import Channel
 from rltools_host.build.experiments import list_experiments
 from rltools_host.commands.export import run as export_run
-from rltools_host.errors import UsageError, VerificationError
+from rltools_host.errors import RefusedError, UsageError
 from rltools_host.policies import onnx_model
 from rltools_host.policies.contract import Contract, Layer, choices_of, masks_of
 from rltools_host.policies.double_precision import SMALLEST_LIMIT, allowed
@@ -127,7 +127,7 @@ def test_the_readmes_run_is_a_model_of_onnx(
         kept = matrix.raw_data
         values[place] *= -1
         matrix.raw_data = values.tobytes()
-        with pytest.raises(VerificationError, match="rounding allows"):
+        with pytest.raises(RefusedError, match="rounding allows"):
             onnx_model.require_same_actions(image, document.SerializeToString())
         matrix.raw_data = kept
     onnx_model.require_same_actions(image, document.SerializeToString())

@@ -21,7 +21,7 @@ from policy_run import make_policy_run
 from policy_samples import NETWORKS, patched, sample_images, with_crc32
 from rltools_host.build.native import host_library
 from rltools_host.commands import cli
-from rltools_host.errors import DamagedFileError, RltError, VerificationError
+from rltools_host.errors import DamagedFileError, RefusedError, RltError
 from rltools_host.policies import image as image_module
 from rltools_host.policies.contract import ENTRY_AT_REST, EntryEnvelope
 from rltools_host.policies.core import REASONS, PolicyRunner
@@ -217,9 +217,7 @@ def test_an_image_that_computes_other_bits_is_refused() -> None:
     (weight,) = struct.unpack_from("<f", original, PENDULUM_PARAMETERS)
     changed = np.nextafter(np.float32(weight), np.float32(1))
     image = parse_policy(patched(original, PENDULUM_PARAMETERS, "f", changed), "policy.rltp")
-    with pytest.raises(
-        VerificationError, match=r"policy\.rltp: example \d gives other bits"
-    ) as caught:
+    with pytest.raises(RefusedError, match=r"policy\.rltp: example \d gives other bits") as caught:
         image.verify()
     assert caught.value.exit_code == 12
 

@@ -17,7 +17,7 @@ from quadrotor_policies import assert_acts_as_here
 from rltools_host.boards.hil import HilRequest, check_board, require_parity
 from rltools_host.boards.policy_session import PolicyPlace
 from rltools_host.commands import cli
-from rltools_host.errors import RltError, VerificationError
+from rltools_host.errors import RefusedError, RltError
 from rltools_host.policies import episodes
 from rltools_host.policies.contract import Recurrence
 from rltools_host.policies.export import c_header, identifier
@@ -114,7 +114,7 @@ def test_another_hidden_weight_is_not_reproduced(pendulum: PolicyImage) -> None:
     assert pendulum.layers[1].hidden is not None
     assert weight == pendulum.layers[1].hidden[0][0, 0]
     other = parse_policy(patched(pendulum.data, offset, "f", 1.0001 * weight), "policy.rltp")
-    with pytest.raises(VerificationError, match=r"policy\.rltp: example \d+ gives other bits"):
+    with pytest.raises(RefusedError, match=r"policy\.rltp: example \d+ gives other bits"):
         other.verify()
 
 

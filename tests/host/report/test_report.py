@@ -18,7 +18,7 @@ from html_page import Page
 from policy_samples import sample_images
 from rltools_host.build import firmware
 from rltools_host.documents import typed
-from rltools_host.errors import VerificationError
+from rltools_host.errors import RefusedError
 from rltools_host.policies.episodes import EpisodeEnd
 from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.image import parse_policy
@@ -384,7 +384,7 @@ def test_hostile_labels_stay_text_in_plots() -> None:
 
 def test_a_policy_of_another_state_gives_no_report(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", sample_images()["pendulum"], state_sha256="22" * 32)
-    with pytest.raises(VerificationError):
+    with pytest.raises(RefusedError):
         page_module.write_report(folder)
     assert not folder.report_path.exists()
 

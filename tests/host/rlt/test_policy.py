@@ -12,7 +12,7 @@ import pytest
 import rlt
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
-from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
+from rltools_host.errors import DamagedFileError, RefusedError, UsageError
 from rltools_host.policies.image import parse_policy
 
 OBSERVATION = [0.25, -0.5, 3.0]
@@ -102,14 +102,14 @@ def test_it_is_verified_when_it_is_loaded(tmp_path: Path) -> None:
     image = sample_images()["pendulum"]
     example_action = len(image) - 4
     wrong = patched(image, example_action, "f", 0.123)
-    with pytest.raises(VerificationError, match="gives other bits on this machine"):
+    with pytest.raises(RefusedError, match="gives other bits on this machine"):
         rlt.Policy.load(make_policy_run(tmp_path / "wrong", wrong))
     (tmp_path / "damaged.rltp").write_bytes(image[:-1])
     with pytest.raises(DamagedFileError, match=r"damaged\.rltp"):
         rlt.Policy.load(tmp_path / "damaged.rltp")
-    with pytest.raises(UnknownNameError, match="unknown run"):
+    with pytest.raises(UsageError, match="unknown run"):
         rlt.Policy.load(tmp_path / "nothing")
-    assert issubclass(UnknownNameError, rlt.RltError)
+    assert issubclass(UsageError, rlt.RltError)
 
 
 def test_threads_may_share_it(policy: rlt.Policy) -> None:

@@ -21,13 +21,7 @@ from checkpoint_files import split_header, with_header, with_metadata
 from fake_board import initial_state
 from fake_experiment import FINGERPRINT, STATE_BYTES, TENSORS, fake_experiment
 from rltools_host.build.description import StateTensor
-from rltools_host.errors import (
-    BoardMismatchError,
-    DamagedFileError,
-    RltError,
-    UnknownNameError,
-    UsageError,
-)
+from rltools_host.errors import BoardMismatchError, DamagedFileError, RltError, UsageError
 from rltools_host.runs.checkpoint import (
     IMAGE_HEADER,
     Checkpoint,
@@ -216,7 +210,7 @@ def test_checkpoint_of_another_version_names_both_fingerprints(tmp_path: Path) -
 
 
 def test_no_checkpoint(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"holds no checkpoint.safetensors: .* start a new"):
+    with pytest.raises(UsageError, match=r"holds no checkpoint.safetensors: .* start a new"):
         load_checkpoint(tmp_path / "checkpoint.safetensors", EXPERIMENT)
 
 

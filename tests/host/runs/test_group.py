@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from policy_run import GROUP
-from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
+from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
 from rltools_host.runs.names import find_group, find_run, require_empty
@@ -109,7 +109,7 @@ def test_a_group_is_no_run(tmp_path: Path) -> None:
     (group / "a" / "s0" / "run.json").write_text("{}")
     with pytest.raises(UsageError, match=rf"name one of them, such as {group}/a/s0$"):
         find_run("g", tmp_path)
-    with pytest.raises(UnknownNameError, match="h is not a group of runs"):
+    with pytest.raises(UsageError, match="h is not a group of runs"):
         GroupFolder.open("h", tmp_path)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host.errors import DiskError, UnknownNameError, UsageError
+from rltools_host.errors import DiskError, UsageError
 from rltools_host.runs.names import (
     beginning_now,
     begun_us,
@@ -99,7 +99,7 @@ def test_which_run_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_run_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError) as refused:
+    with pytest.raises(UsageError) as refused:
         find_run("latest", tmp_path)
     assert str(refused.value) == (
         f"there is no run in {tmp_path}: train one first, or name its folder"
@@ -107,13 +107,13 @@ def test_a_run_that_is_not_there(tmp_path: Path) -> None:
     for number in range(6):
         made(tmp_path / f"run-{number}", number)
     for name in ("walk", ""):
-        with pytest.raises(UnknownNameError) as refused:
+        with pytest.raises(UsageError) as refused:
             find_run(name, tmp_path)
         assert f'unknown run "{name}"' in str(refused.value)
         assert "run-0" not in str(refused.value), "the last five are named"
         assert "run-5" in str(refused.value)
     for name in ("run-", "x" * 5000, "runs/", "no/latest"):
-        with pytest.raises(UnknownNameError):
+        with pytest.raises(UsageError):
             find_run(name, tmp_path)
 
 

@@ -14,7 +14,7 @@ import pytest
 from disk_calls import Durability, FullDisk, ends_killed_at, watched
 from fake_board import policy_of
 from fake_experiment import FINGERPRINT, TENSORS
-from rltools_host.errors import DiskError, UnknownNameError, UsageError
+from rltools_host.errors import DiskError, UsageError
 from rltools_host.files import synchronize_folder
 from rltools_host.runs.checkpoint import Checkpoint, parse_header, split_file, to_safetensors
 from rltools_host.runs.folder import RunFolder
@@ -150,7 +150,7 @@ def test_killed_while_saving_for_the_first_time(
         assert stated == checkpoint == policy
         if not list(path.glob("save-*")):
             refused += 1
-            with pytest.raises(UnknownNameError, match="that run saved none, start a new one"):
+            with pytest.raises(UsageError, match="that run saved none, start a new one"):
                 bench.train(path, resume=str(path))
             continue
         finish(bench, path)

@@ -14,13 +14,7 @@ from fake_board import policy_of
 from rltools_host.boards.messages import Evaluation, Result
 from rltools_host.commands import cli
 from rltools_host.commands import train as train_command
-from rltools_host.errors import (
-    DamagedFileError,
-    Interrupted,
-    RltError,
-    UnknownNameError,
-    VerificationError,
-)
+from rltools_host.errors import DamagedFileError, Interrupted, RefusedError, RltError, UsageError
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
@@ -204,7 +198,7 @@ def test_a_best_policy_that_is_damaged_is_not_dropped_in_silence(
 def test_a_best_policy_of_another_state_is_refused(copy: Path) -> None:
     folder = RunFolder.open(copy)
     shutil.copy(folder.policy_path, folder.best_path)
-    with pytest.raises(VerificationError, match=r"another training state than .*run\.json names"):
+    with pytest.raises(RefusedError, match=r"another training state than .*run\.json names"):
         read_run_policy(copy, "best")
 
 
@@ -222,7 +216,7 @@ def test_a_run_on_a_board_that_keeps_none_has_none(
     assert document["best"] is None
     assert not RunFolder.open(tmp_path / "run").best_path.exists()
     sentence = r"has no best policy: .* yet, or its board had no memory for"
-    with pytest.raises(UnknownNameError, match=sentence):
+    with pytest.raises(UsageError, match=sentence):
         read_run_policy(tmp_path / "run", "best")
 
 
@@ -298,5 +292,5 @@ def test_python_refuses(copy: Path) -> None:
     folder = RunFolder.open(copy)
     folder.update({"best": None})
     folder.close()
-    with pytest.raises(UnknownNameError, match="has no best policy"):
+    with pytest.raises(UsageError, match="has no best policy"):
         _ = rlt.Run(copy, {}).best_policy

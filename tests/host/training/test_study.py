@@ -10,7 +10,7 @@ import pytest
 
 from rltools_host.build import experiments
 from rltools_host.commands import study as study_command
-from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
+from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.report.group_page import write_group_report
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
@@ -108,7 +108,7 @@ def test_the_place_of_what_is_no_json(studies: Path) -> None:
 
 
 def test_unknown_study() -> None:
-    with pytest.raises(UnknownNameError, match='unknown study "ant-ablaton": did you mean ant-abl'):
+    with pytest.raises(UsageError, match='unknown study "ant-ablaton": did you mean ant-abl'):
         load_study("ant-ablaton")
 
 

@@ -25,10 +25,9 @@ from rltools_host.errors import (
     DiskError,
     Interrupted,
     LinkLostError,
+    RefusedError,
     TrainingFaultError,
-    UnknownNameError,
     UsageError,
-    VerificationError,
 )
 from rltools_host.files import disk_error
 from rltools_host.runs.checkpoint import load_checkpoint
@@ -164,7 +163,7 @@ def test_pulled_cable_keeps_everything_received(bench: Bench, tmp_path: Path) ->
     metadata = is_valid(run)
     assert (metadata["state"], metadata["step"]) == ("link lost", 437)
     assert not list(run.glob("save-*"))
-    with pytest.raises(UnknownNameError, match=r"holds no checkpoint.safetensors"):
+    with pytest.raises(UsageError, match=r"holds no checkpoint.safetensors"):
         bench.train(run, resume=str(run))
 
 
@@ -212,7 +211,7 @@ def test_not_finite_is_a_fault(bench: Bench, tmp_path: Path) -> None:
 
 def test_state_that_differs_from_its_hash(bench: Bench, tmp_path: Path) -> None:
     bench.faults = Faults(wrong_state_sha256=True)
-    with pytest.raises(VerificationError, match="the board stated step 1000 and 0000000000000000"):
+    with pytest.raises(RefusedError, match="the board stated step 1000 and 0000000000000000"):
         bench.train(tmp_path / "run")
     assert is_valid(tmp_path / "run")["state"] == "failed"
     assert not list((tmp_path / "run").glob("save-*"))
@@ -230,7 +229,7 @@ def test_checkpoint_of_another_fingerprint_is_not_kept(bench: Bench, tmp_path: P
 @pytest.mark.parametrize("policy", [policy_of(b"another state"), b"RLTP", policy_of(b"")[:-1]])
 def test_policy_of_another_state_is_not_kept(bench: Bench, tmp_path: Path, policy: bytes) -> None:
     bench.faults = Faults(other_policy=policy)
-    with pytest.raises(VerificationError, match=r"policy from .* is not of the state with hash"):
+    with pytest.raises(RefusedError, match=r"policy from .* is not of the state with hash"):
         bench.train(tmp_path / "run")
     assert not list((tmp_path / "run").glob("save-*"))
 
@@ -244,7 +243,7 @@ def test_restored_state_that_differs_from_the_checkpoint(
     bench.faults = Faults(wrong_state_sha256=True)
     step, state = before["checkpoint_step"], before["state_sha256"]
     sentence = f"holds step {step} with hash 0{{16}}… instead of .* step {step} with {state[:16]}…"
-    with pytest.raises(VerificationError, match=sentence):
+    with pytest.raises(RefusedError, match=sentence):
         bench.train(run, resume=str(run))
     assert DIALECT.MAV_CMD_RLT_RESUME not in bench.boards[-1].commands
     assert is_valid(run)["state_sha256"] == state

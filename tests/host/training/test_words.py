@@ -8,7 +8,7 @@ import pytest
 
 from fake_experiment import fake_experiment
 from rltools_host.environments.task import TaskRequest
-from rltools_host.errors import UnknownNameError, UsageError
+from rltools_host.errors import UsageError
 from rltools_host.training.hyperparameters import (
     CONSTANTS,
     FORMER,
@@ -50,7 +50,7 @@ def test_a_task_that_goes_on_keeps_its_sizes() -> None:
 
 
 def test_other_words_are_unknown() -> None:
-    with pytest.raises(UnknownNameError, match='"momentum"'):
+    with pytest.raises(UsageError, match='"momentum"'):
         given_values(EXPERIMENT, None, None, ["momentum=1"])
 
 

@@ -19,7 +19,7 @@ from rltools_host.build import picture
 from rltools_host.build.description import Shape
 from rltools_host.build.experiments import list_experiments
 from rltools_host.build.native import FLIGHT
-from rltools_host.errors import DiskError, UnknownNameError, UsageError
+from rltools_host.errors import DiskError, UsageError
 from rltools_host.web import site
 
 KINDS = ("lanes", "exact")
@@ -226,7 +226,7 @@ def test_an_unknown_experiment_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     from rltools_host.build import native
 
     monkeypatch.setattr(site, "build_modules", native.build_modules)
-    with pytest.raises(UnknownNameError, match="pendulum-td4"):
+    with pytest.raises(UsageError, match="pendulum-td4"):
         site.write_site(["pendulum-td4"], tmp_path / "web")
     assert not (tmp_path / "web").exists()
 

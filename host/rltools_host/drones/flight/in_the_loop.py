@@ -23,14 +23,7 @@ from rltools_host.drones.flight.gate import Gate, hover_rule
 from rltools_host.drones.flight.loop import BoardPilot, HostPilot, Trace, fly
 from rltools_host.drones.flight.result import LoopResult, lines
 from rltools_host.drones.flight.simulator import Flight, Rule, check_policy, flight_library
-from rltools_host.errors import (
-    FlightError,
-    Interrupted,
-    RefusedError,
-    RltError,
-    UsageError,
-    VerificationError,
-)
+from rltools_host.errors import Interrupted, RefusedError, RltError, UsageError
 from rltools_host.policies.entry import read_leaving_policy
 from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.names import LAST
@@ -149,7 +142,7 @@ class BoardFlight:
         self._say = say
 
     def carry_out(self, loop: TickLoop, in_trial: bool) -> None:
-        """FlightError or VerificationError where the policy is not to stay."""
+        """RefusedError or RefusedError where the policy is not to stay."""
         request, result = self._request, self.result
         if request.exhausts_trial and not in_trial:
             raise UsageError(
@@ -201,13 +194,13 @@ class BoardFlight:
         result = self.result
         if not result.same_bits and not result.was_dropped:
             tick = result.first_difference or 0
-            raise VerificationError(
+            raise RefusedError(
                 f"the flight over {result.board} is not the one on this machine: they differ from "
                 f"tick {tick} on, at {tick / TICKS_A_S:g} s"
             )
         if not result.success:
             stays = "" if in_trial else "; the policy was active before, and stays"
-            raise FlightError(f"the flight failed: {result.cause_text}{stays}")
+            raise RefusedError(f"the flight failed: {result.cause_text}{stays}")
 
 
 def fly_over_board(

@@ -29,7 +29,7 @@ from rltools_host.boards.push import (
     reported,
 )
 from rltools_host.drones.vehicles.crazyflie_link import CrazyflieLink
-from rltools_host.errors import DamagedFileError, RefusedError, UsageError, VerificationError
+from rltools_host.errors import DamagedFileError, RefusedError, UsageError
 from rltools_host.policies import POLICY_REASONS
 from rltools_host.policies.entry import read_leaving_policy
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy
@@ -96,7 +96,7 @@ class CrazyflieApp:
             )
         if self.link.read(len(image.data)) != image.data:
             self.ask("rlt.rollBack", values)
-            raise VerificationError(
+            raise RefusedError(
                 f"{self.name} has stored other bytes than it was sent, and gives them up"
             )
 

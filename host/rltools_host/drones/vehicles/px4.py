@@ -25,13 +25,7 @@ from rltools_host.boards.framing import (
 from rltools_host.boards.messages import text_of
 from rltools_host.boards.transport import Link
 from rltools_host.drones.vehicles.px4_state import TERMINATION, GlobalPosition, Mode, Sample
-from rltools_host.errors import (
-    BoardMismatchError,
-    FlightError,
-    LinkLostError,
-    PortError,
-    RefusedError,
-)
+from rltools_host.errors import BoardMismatchError, LinkLostError, PortError, RefusedError
 
 NAN = math.nan
 AUTOPILOT = 1  # component id of the flight controller
@@ -321,7 +315,7 @@ class Px4Vehicle:
         custom = float(self.dialect.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED)
         self.command("DO_SET_MODE", custom, mode.main, mode.sub, what=what, guard=guard)
         if not self.wait(lambda: self.mode == mode, 5.0, guard):
-            raise FlightError(f"{self.name} acknowledged {what}, and is in {self.mode}")
+            raise RefusedError(f"{self.name} acknowledged {what}, and is in {self.mode}")
 
     def ask_for_streams(self) -> None:
         for name, rate in STREAMS.items():

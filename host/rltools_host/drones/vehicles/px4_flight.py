@@ -46,7 +46,7 @@ from rltools_host.drones.vehicles.px4_state import (
     motor_signals,
     settings_of_sih,
 )
-from rltools_host.errors import FlightError, Interrupted, RefusedError, RltError
+from rltools_host.errors import Interrupted, RefusedError, RltError
 from rltools_host.policies.entry import read_leaving_policy
 from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.names import LAST
@@ -172,13 +172,15 @@ class Px4Flight:
         require_still(vehicle, self._simulation)
         vehicle.command("COMPONENT_ARM_DISARM", 1.0, what="to arm")
         if not vehicle.wait(lambda: vehicle.is_armed, ARM_LIMIT_S):
-            raise FlightError(f"{vehicle.name} acknowledged to arm, and does not{vehicle.reason()}")
+            raise RefusedError(
+                f"{vehicle.name} acknowledged to arm, and does not{vehicle.reason()}"
+            )
         air.allowed = {TAKE_OFF, HOLD}
         if not vehicle.wait(lambda: vehicle.mode in air.allowed, ARM_LIMIT_S):
-            raise FlightError(f"{vehicle.name} does not take off: it is in {vehicle.mode}")
+            raise RefusedError(f"{vehicle.name} does not take off: it is in {vehicle.mode}")
         self.say(f"armed; it climbs to {HEIGHT_M:g} m")
         if not vehicle.wait(lambda: air.height_m > CLIMBED_M, CLIMB_LIMIT_S, air.watch):
-            raise FlightError(
+            raise RefusedError(
                 f"{vehicle.name} reached {air.height_m:.1f} m of {HEIGHT_M:g} m within "
                 f"{CLIMB_LIMIT_S:g} s{vehicle.reason()}"
             )
@@ -200,7 +202,7 @@ class Px4Flight:
     def _require_time(self) -> None:
         left_s = self._trial_ends - self.vehicle.clock()
         if left_s < START_S:
-            raise FlightError(
+            raise RefusedError(
                 f"{left_s:.0f} s are left of the trial of {self.vehicle.name}, too few for another "
                 f"start: set RLT_TRIAL above {self._trial_s:g}, or fly fewer starts"
             )
@@ -209,11 +211,11 @@ class Px4Flight:
         self.bring_down()
         vehicle, crash = self.vehicle, self._air.crash
         if crash.found:
-            raise FlightError(f"{vehicle.name} crashed: {crash.found}")
+            raise RefusedError(f"{vehicle.name} crashed: {crash.found}")
         if vehicle.is_armed:
-            raise FlightError(f"{vehicle.name} was to land")
+            raise RefusedError(f"{vehicle.name} was to land")
         if crash.away_m > MOST_AWAY_M:
-            raise FlightError(
+            raise RefusedError(
                 f"{vehicle.name} landed {crash.away_m:.1f} m away from where it took off"
             )
 
@@ -327,10 +329,10 @@ def carry_out(flight: Px4Flight) -> FlightResult:
 
 
 def require_success(result: FlightResult) -> None:
-    """FlightError unless every start was a success: then the policy was given up."""
+    """RefusedError unless every start was a success: then the policy was given up."""
     if not result.all_succeeded:
         failed = len(result.starts) - result.successes
-        raise FlightError(
+        raise RefusedError(
             f"{failed} of {len(result.starts)} starts were not within {hover_rule().radius_m:g} m "
             "in the last second, and the policy was given up"
         )
@@ -358,7 +360,7 @@ def failure_of(error: BaseException, result: FlightResult) -> RltError:
         left = f"; {result.crash}{left}"
     if not isinstance(error, RltError):
         return Interrupted(f"interrupted{left}")
-    return FlightError(f"{error}{left}") if left else error
+    return RefusedError(f"{error}{left}") if left else error
 
 
 def line_of(start: StartResult) -> str:

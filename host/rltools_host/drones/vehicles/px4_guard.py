@@ -31,7 +31,7 @@ from rltools_host.drones.vehicles.px4_state import (
     Sample,
     yaw_of,
 )
-from rltools_host.errors import FlightError, RefusedError, RltError
+from rltools_host.errors import RefusedError, RltError
 
 # -- whether it is simulated -----------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ def judge(evidence: Evidence, name: str) -> Simulation:
 def require_still(vehicle: Px4Vehicle, simulation: Simulation) -> None:
     """The flag of a simulation in hardware, in each heartbeat of the flight."""
     if not simulation.is_sitl and not vehicle.says_simulated:
-        raise FlightError(f"{vehicle.name} does not say any more that it is simulated")
+        raise RefusedError(f"{vehicle.name} does not say any more that it is simulated")
 
 
 # -- whether it came down as it was to, or crashed -------------------------------------------------
@@ -212,20 +212,20 @@ class Air:
         self.on_sample(sample)
 
     def watch(self, silence_s: float = PX4_SILENCE_S) -> None:
-        """FlightError where something happens that this flight did not ask for."""
+        """RefusedError where something happens that this flight did not ask for."""
         vehicle = self.vehicle
         silent = vehicle.clock() - vehicle.sample_at
         if silent > silence_s:
-            raise FlightError(f"{vehicle.name} has reported no position for {silent:.1f} s")
+            raise RefusedError(f"{vehicle.name} has reported no position for {silent:.1f} s")
         require_still(vehicle, self._simulation)
         self._watch_for_crash()
         if not vehicle.is_armed:
-            raise FlightError(f"{vehicle.name} was disarmed in the air{vehicle.reason()}")
+            raise RefusedError(f"{vehicle.name} was disarmed in the air{vehicle.reason()}")
         if vehicle.mode not in self.allowed:
             vehicle.wait(lambda: False, 0.3)  # why, may come behind
             if (said := vehicle.said(MODE_NAME, within_s=3.0)) is not None:
-                raise FlightError(f'{vehicle.name} fell back to {vehicle.mode} (it says "{said}")')
-            raise FlightError(
+                raise RefusedError(f'{vehicle.name} fell back to {vehicle.mode} (it says "{said}")')
+            raise RefusedError(
                 f"a pilot or PX4 itself changed the mode of {vehicle.name} to {vehicle.mode}"
                 f"{vehicle.reason()}"
             )
@@ -237,7 +237,7 @@ class Air:
         elif self.has_climbed and self.height_m < LOWEST_M:
             crash.note(f"it came down to the ground in PX4's mode {vehicle.mode}")
         if crash.found:
-            raise FlightError(f"{vehicle.name} crashed: {crash.found}")
+            raise RefusedError(f"{vehicle.name} crashed: {crash.found}")
 
     @property
     def sample(self) -> Sample:

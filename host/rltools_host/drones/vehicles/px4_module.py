@@ -18,12 +18,7 @@ from rltools_host.boards.messages import (
 )
 from rltools_host.drones.vehicles.px4 import Px4Vehicle
 from rltools_host.drones.vehicles.px4_state import Mode
-from rltools_host.errors import (
-    BoardMismatchError,
-    LinkLostError,
-    RefusedError,
-    VerificationError,
-)
+from rltools_host.errors import BoardMismatchError, LinkLostError, RefusedError
 from rltools_host.policies import POLICY_REASONS
 from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.statements import unknown_to_earlier
@@ -158,7 +153,7 @@ class Px4Policies:
         except BoardMismatchError as error:
             raise RefusedError(f"{name} does not take {self._path} ({error})") from None
         if stated != mavlink_crc32(data):
-            raise VerificationError(
+            raise RefusedError(
                 f"{name} has other bytes in {self._path} than it was sent: run the command again"
             )
         self._has_tried = True

@@ -32,7 +32,7 @@ from rltools_host.drones.vehicles.px4_state import (
     Sample,
     TargetFrame,
 )
-from rltools_host.errors import FlightError, RefusedError, RltError
+from rltools_host.errors import RefusedError, RltError
 from rltools_host.policies.contract import ENTRY_AT_REST, entry_text
 from rltools_host.policies.image import PolicyImage
 from rltools_host.tree import command_line
@@ -209,7 +209,7 @@ class StartFlight:
             return vehicle.mode == HOLD and sample.time_s - rests_since >= ARRIVED_S
 
         if not vehicle.wait(has_arrived, TRANSIT_LIMIT_S, air.watch):
-            raise FlightError(
+            raise RefusedError(
                 f"{vehicle.name} did not come to rest at the start within {TRANSIT_LIMIT_S:g} s: "
                 f"it is {air.sample.distance(there):.1f} m away{vehicle.reason()}"
             )
@@ -240,24 +240,24 @@ class StartFlight:
         seconds = hover_rule().seconds
         # Of PX4's time: a simulation may be slower than ours, or faster.
         if not vehicle.wait(lambda: record.times_s[-1] >= seconds, SLOWEST * seconds, self._watch):
-            raise FlightError(f"the clock of {vehicle.name} stands still")
+            raise RefusedError(f"the clock of {vehicle.name} stands still")
 
     def _watch(self) -> None:
         self._air.watch(POLICY_SILENCE_S)
         self._watch_module()
         name, row = self._vehicle.name, self._record.rows[-1]
         if broken := limit_broken(row):
-            raise FlightError(f"the policy of {name} broke a limit: {broken}")
+            raise RefusedError(f"the policy of {name} broke a limit: {broken}")
         away = float(np.linalg.norm(row[POSITION]))
         if away > FURTHEST_M:
-            raise FlightError(f"{name} drifted {away:.1f} m from its target")
+            raise RefusedError(f"{name} drifted {away:.1f} m from its target")
 
     def _watch_module(self) -> None:
         """It has ended the policy's flight, and PX4 leaves it in the mode all the same."""
         vehicle = self._vehicle
         said_at = vehicle.said_at(MODE_NAME)
         if self._asked_at < said_at < vehicle.clock() - STUCK_S:
-            raise FlightError(
+            raise RefusedError(
                 f"the module of {vehicle.name} ended the flight, and PX4 stays in its mode "
                 f'(it says "{vehicle.said(MODE_NAME, math.inf)}")'
             )

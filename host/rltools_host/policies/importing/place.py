@@ -88,7 +88,7 @@ class Place:
 
 
 def place_of_contract(name: str) -> Place:
-    """UnknownNameError: there is no contract of this name."""
+    """UsageError: there is no contract of this name."""
     stated = experiments.describe_contract(name)
     contract = Contract(
         channels(stated["observations"]), channels(stated["actions"]), stated["step_interval_us"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rltools_host.build.description import ranges_of
 from rltools_host.documents import shown
-from rltools_host.errors import BoardMismatchError, UsageError, VerificationError
+from rltools_host.errors import BoardMismatchError, RefusedError, UsageError
 from rltools_host.policies.contract import (
     LEAST_ALLOWED,
     Contract,
@@ -357,7 +357,7 @@ def alike(
     scale: float,
 ) -> int:
     """In how many observations all choices of the image's actions are theirs, (n, actions).
-    VerificationError where others are chosen and the outputs (n, out) of the two differ by more
+    RefusedError where others are chosen and the outputs (n, out) of the two differ by more
     than rounding makes of both."""
     ours = actions.astype(np.int64)
     first = np.cumsum([0, *(len(action.choices) for action in contract.actions)][:-1])
@@ -365,7 +365,7 @@ def alike(
     gap = np.abs(outputs[rows, first + theirs] - outputs[rows, first + ours])
     others = (gap > 2 * proof.limit * scale).any(axis=1)
     if others.any():
-        raise VerificationError(
+        raise RefusedError(
             f"the image chooses otherwise than {by(proof)} in {others.sum()} of {len(outputs)} "
             "observations: it was not made a run"
         )
@@ -389,10 +389,10 @@ def prove_by_library(
 
 
 def checked(proof: Proof) -> Proof:
-    """VerificationError where it is none."""
+    """RefusedError where it is none."""
     if not proof.difference <= proof.limit:
         unit = "half their range" if proof.alike is None else "the largest"
-        raise VerificationError(
+        raise RefusedError(
             f"the image gives other {proof.numbers} than {proof.what}, by up to "
             f"{proof.difference:.1e} of {unit} and not {proof.limit:.0e}: it was not made a run"
         )

@@ -28,7 +28,7 @@ from rltools_host.build.description import (
     is_policy_text,
 )
 from rltools_host.documents import shown
-from rltools_host.errors import DamagedFileError, UnknownNameError
+from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.files import read_limited
 from rltools_host.policies.importing import onnx_files, sbx, stable_baselines3, state_dicts
 from rltools_host.policies.importing.exports import exported_policy, is_exported
@@ -236,7 +236,7 @@ def content_of(path: Path) -> bytes:
     try:
         return read_limited(path, MOST_BYTES)
     except FileNotFoundError:
-        raise UnknownNameError(f"there is no file {path}") from None
+        raise UsageError(f"there is no file {path}") from None
     except OSError as error:
         raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:

@@ -16,7 +16,7 @@ from quadrotor_policies import HOVER_FRACTION_L2F, POSITION_GAIN, constant_polic
 from rltools_host.drones.flight.gate import Gate, gate_names, load_gate
 from rltools_host.drones.flight.gate_result import columns, fly_gate, read_result
 from rltools_host.drones.flight.simulator import Cause, ExecutorLimits, Flight, Rule, fly
-from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
+from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
 
@@ -438,7 +438,7 @@ def test_a_file_that_is_no_gate(tmp_path: Path, content: Any, reason: str) -> No
 
 
 def test_no_such_gate(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match='unknown gate "huver": did you mean hover'):
+    with pytest.raises(UsageError, match='unknown gate "huver": did you mean hover'):
         load_gate("huver")
     with pytest.raises(DamagedFileError, match="is not a gate: No such file"):
         load_gate(str(tmp_path / "none.json"))

@@ -32,11 +32,10 @@ from rltools_host.drones.flight.result import LoopResult, lines
 from rltools_host.drones.flight.simulator import flight_library, fly
 from rltools_host.errors import (
     BoardMismatchError,
-    FlightError,
     Interrupted,
     LinkLostError,
+    RefusedError,
     UsageError,
-    VerificationError,
 )
 from rltools_host.policies.contract import Contract
 from rltools_host.policies.image import read_run_policy
@@ -89,7 +88,7 @@ def fly_here(run: Path, place: PolicyPlace = HERE, **fields: Any) -> LoopResult:
 
 def failed(run: Path, place: PolicyPlace = HERE, **fields: Any) -> tuple[str, dict[str, Any]]:
     """The sentence and the document of a flight that is no success."""
-    with pytest.raises(FlightError) as caught:
+    with pytest.raises(RefusedError) as caught:
         fly_here(run, place, **fields)
     return str(caught.value), caught.value.details
 
@@ -130,7 +129,7 @@ def test_it_is_the_flight_of_the_gate(either: Path) -> None:
         watcher = Watcher()
         try:
             result = fly_over_board(request, lambda _: None, watcher)
-        except FlightError:
+        except RefusedError:
             result = watcher.result
         image = read_run_policy(either)
         outcomes, (samples,) = fly(
@@ -256,7 +255,7 @@ def test_a_fault_leads_to_the_safe_action_within_two_ticks(
     watcher = Watcher()
     fault = Fault(what, 100)
     request = request_of(good, disturbances=Disturbances(faults=(fault,)))
-    with pytest.raises(FlightError) as caught:
+    with pytest.raises(RefusedError) as caught:
         fly_over_board(request, lambda _: None, watcher)
     document = caught.value.details
     failsafe = document["failsafe"]
@@ -395,7 +394,7 @@ def test_other_bits_are_found_at_their_tick(good: Path, monkeypatch: pytest.Monk
         return answer
 
     monkeypatch.setattr(BoardPilot, "act", spoilt)
-    with pytest.raises(VerificationError, match=r"differ from tick 37 on, at 0.074 s; no policy"):
+    with pytest.raises(RefusedError, match=r"differ from tick 37 on, at 0.074 s; no policy"):
         fly_here(good)
 
 

@@ -22,7 +22,7 @@ from rltools_host.drones.flight.result import (
     rows_of,
 )
 from rltools_host.drones.flight.simulator import POSITION, Flight
-from rltools_host.errors import UnknownNameError, UsageError
+from rltools_host.errors import UsageError
 from rltools_host.policies.image import parse_policy
 
 
@@ -160,5 +160,5 @@ def test_an_attitude_is_brought_to_unit_length() -> None:
 
 
 def test_unknown_settings_are_refused_before_anything_flies() -> None:
-    with pytest.raises(UnknownNameError, match="gravity"):
+    with pytest.raises(UsageError, match="gravity"):
         predictor(parse_policy(controller()), {"gravity": 1.0})

@@ -27,7 +27,7 @@ from rltools_host.drones.flight.simulator import (
     flight_library,
     fly,
 )
-from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError, UsageError
+from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError
 from rltools_host.policies.acting import History
 from rltools_host.policies.image import parse_policy
 
@@ -208,7 +208,7 @@ def test_tables_have_the_names_of_the_core() -> None:
 def test_refusals() -> None:
     with pytest.raises(BoardMismatchError, match="is not a quadrotor's policy: observation 0 is"):
         check_policy(parse_policy(sample_images()["pendulum"], "runs/p"))
-    with pytest.raises(UnknownNameError, match='unknown setting of flights "latncy_ms": did you'):
+    with pytest.raises(UsageError, match='unknown setting of flights "latncy_ms": did you'):
         Flight(0, 0, {"latncy_ms": 1})
     with pytest.raises(UsageError, match="latency_ms=21 is out of bounds"):
         Flight(0, 0, {"latency_ms": 21})

@@ -29,7 +29,6 @@ from rltools_host.errors import (
     PortError,
     RefusedError,
     UsageError,
-    VerificationError,
 )
 from rltools_host.policies.contract import ENTRY_AT_REST
 from rltools_host.policies.image import parse_policy
@@ -213,7 +212,7 @@ def test_a_damaged_byte_is_refused(crazyflie: FakeCrazyflie, runs: list[Path]) -
 
 def test_what_reads_back_otherwise_is_given_up(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
     crazyflie.says = at_byte_2400(1, flip_a_bit)
-    with pytest.raises(VerificationError, match="stored other bytes"):
+    with pytest.raises(RefusedError, match="stored other bytes"):
         push_to(crazyflie, runs[0])
     assert crazyflie.logged("candidate") == 0
 

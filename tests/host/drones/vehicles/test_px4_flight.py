@@ -20,14 +20,12 @@ from rltools_host.drones.vehicles.px4_start import STARTS
 from rltools_host.drones.vehicles.px4_state import HOLD, LAND, Mode
 from rltools_host.errors import (
     BoardMismatchError,
-    FlightError,
     Interrupted,
     LinkLostError,
     PortError,
     RefusedError,
     RltError,
     UsageError,
-    VerificationError,
 )
 from rltools_host.policies.contract import EntryEnvelope
 from rltools_host.policies.image import PolicyImage, parse_policy
@@ -216,7 +214,7 @@ def test_the_flight_goes_on_a_second_after_the_hand_back() -> None:
 
 def test_a_fail_safe_is_told_with_its_time_and_its_reason() -> None:
     flight = Flight(Script(wrong=Wrong(falls_back_at=3.0, bump_m_s2=3.0)), starts=2)
-    flight.fails(FlightError)
+    flight.fails(RefusedError)
     first, second = flight.flight.result.starts
     assert first.fail_safe is not None
     assert first.fail_safe.time_s == pytest.approx(3.0, abs=0.05)
@@ -248,7 +246,7 @@ def test_motors_that_it_does_not_tell_are_not_judged() -> None:
 
 def test_somebody_else_is_no_fail_safe() -> None:
     flight = Flight(Script(wrong=Wrong(taken_over_at=3.0)))
-    flight.fails(FlightError)
+    flight.fails(RefusedError)
     assert flight.flight.result.starts[0].fail_safe is None
 
 
@@ -257,7 +255,7 @@ def test_a_policy_that_holds_another_place_is_given_up() -> None:
         return 9.0 * (model.target + BESIDE - model.position) - 6.0 * model.velocity
 
     flight = Flight(Script(wrong=Wrong(policy=beside)), starts=2)
-    assert flight.fails(FlightError) == (
+    assert flight.fails(RefusedError) == (
         "2 of 2 starts were not within 0.2 m in the last second, and the policy was given up"
         "; it is on the ground and disarmed"
     )
@@ -337,7 +335,7 @@ REFUSED: dict[str, tuple[Script, str]] = {
 def test_a_vehicle_that_is_refused(name: str) -> None:
     script, sentence = REFUSED[name]
     flight = Flight(script)
-    text = flight.fails(FlightError if name in ("arming", "older module") else RefusedError)
+    text = flight.fails(RefusedError if name in ("arming", "older module") else RefusedError)
     assert sentence in text
     numbers = {number for number, _ in flight.vehicle.commands}
     if name not in ("arming", "older module"):
@@ -516,7 +514,7 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
 def test_a_flight_that_is_broken_off(name: str) -> None:
     script, cause, ending = BROKEN[name]
     flight = Flight(script, starts=2)
-    text = flight.fails(FlightError)
+    text = flight.fails(RefusedError)
     assert cause in text
     assert text.endswith(ending)
     assert not flight.flight.result.kept
@@ -531,7 +529,7 @@ def test_a_flight_that_is_broken_off(name: str) -> None:
 
 def test_what_was_flown_before_is_kept_in_the_error() -> None:
     flight = Flight(Script(wrong=Wrong(falls_back_at=3.0)), starts=3)
-    with pytest.raises(FlightError) as caught:
+    with pytest.raises(RefusedError) as caught:
         flight.fly()
     starts = caught.value.details["starts"]
     assert [start["measures"] for start in starts] == [None] * 3
@@ -555,7 +553,7 @@ def test_what_was_flown_before_is_kept_in_the_error() -> None:
 def test_a_landing_that_fails_is_no_success(wrong: Wrong, sign: str) -> None:
     """After starts that were flown well."""
     flight = Flight(Script(wrong=wrong), starts=2)
-    text = flight.fails(FlightError)
+    text = flight.fails(RefusedError)
     assert sign in text
     assert [start.success for start in flight.flight.result.starts] == [True, True]
     assert not flight.flight.result.kept
@@ -606,7 +604,7 @@ def test_either_frame_of_a_place_will_do(frame: int) -> None:
 
 def test_a_trial_that_is_nearly_over_ends_the_flight() -> None:
     flight = Flight(Script(wrong=Wrong(waits_s=30.0), parameters={"RLT_TRIAL": 140}), starts=4)
-    text = flight.fails(FlightError)
+    text = flight.fails(RefusedError)
     assert "s are left of the trial" in text
     assert "too few for another start: set RLT_TRIAL above 140" in text
     assert text.endswith(LANDED)
@@ -615,7 +613,7 @@ def test_a_trial_that_is_nearly_over_ends_the_flight() -> None:
 
 def test_a_pilot_is_not_disturbed() -> None:
     flight = Flight(Script(wrong=Wrong(taken_over_at=3.0, taken_by=POSITION)))
-    flight.fails(FlightError)
+    flight.fails(RefusedError)
     at = flight.model.modes.index(POSITION)
     assert flight.model.modes[at:] == [POSITION]
     assert flight.model.armed
@@ -672,7 +670,7 @@ def test_a_shell_that_does_not_answer() -> None:
 def test_a_policy_is_not_rolled_back_twice() -> None:
     """The second roll-back would be to the policy before the one that acted before."""
     flight = Flight(Script(drops_verb="rollback", wrong=Wrong(falls_back_at=1.0)))
-    flight.fails(FlightError)
+    flight.fails(RefusedError)
     assert flight.vehicle.shell_lines.count("rlt_policy rollback") == 1
     assert flight.vehicle.files["policy.rltp"] == b"old"
     assert flight.flight.result.notes == []
@@ -681,7 +679,7 @@ def test_a_policy_is_not_rolled_back_twice() -> None:
 def test_a_trial_that_is_over_is_not_rolled_back() -> None:
     """That would be to the policy before the one that acts."""
     flight = Flight(Script(wrong=Wrong(falls_back_at=1.0, fault="trial is over")))
-    assert 'it says "RL Policy: trial is over"' in flight.fails(FlightError)
+    assert 'it says "RL Policy: trial is over"' in flight.fails(RefusedError)
     assert "rlt_policy rollback" not in flight.vehicle.shell_lines
     assert flight.vehicle.files["policy.rltp"] == b"old"
 
@@ -724,7 +722,7 @@ def test_a_vehicle_whose_attitude_stands_still_is_not_flown_by_the_policy() -> N
 
     streams = flight.vehicle._stream
     flight.vehicle._stream = stream  # type: ignore[method-assign]
-    text = flight.fails(FlightError)
+    text = flight.fails(RefusedError)
     assert "has reported no position for 1." in text
     assert text.endswith(LANDED)
 
@@ -754,5 +752,5 @@ def test_nobody_is_there() -> None:
 
 def test_damaged_files_are_not_tried() -> None:
     flight = Flight(Script(wrong_crc32=True))
-    assert "has other bytes in /rlt/candidate.rltp" in flight.fails(VerificationError)
+    assert "has other bytes in /rlt/candidate.rltp" in flight.fails(RefusedError)
     assert "rlt_policy try" not in flight.vehicle.shell_lines

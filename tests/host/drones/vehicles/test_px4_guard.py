@@ -21,7 +21,7 @@ from rltools_host.drones.vehicles.px4_guard import (
     require_still,
 )
 from rltools_host.drones.vehicles.px4_state import DESCEND, HOLD, LAND, GlobalPosition, Mode, Sample
-from rltools_host.errors import FlightError, RefusedError
+from rltools_host.errors import RefusedError
 
 SITL = 5283920058631409231  # what PX4's program for a PC has said for years
 REAL = 0x0000003532385117
@@ -192,7 +192,7 @@ def test_a_flight_as_it_is_to_be() -> None:
 )
 def test_what_ends_a_flight(changes: dict[str, Any], sentence: str) -> None:
     air, _ = air_of(**changes)
-    with pytest.raises(FlightError) as caught:
+    with pytest.raises(RefusedError) as caught:
         air.watch()
     assert str(caught.value) == sentence
 
@@ -200,17 +200,19 @@ def test_what_ends_a_flight(changes: dict[str, Any], sentence: str) -> None:
 def test_bounds_of_what_ends_a_flight() -> None:
     air, vehicle = air_of(sample_at=95.0)
     air.watch()
-    with pytest.raises(FlightError, match=r"no position for 5\.0 s"):
+    with pytest.raises(RefusedError, match=r"no position for 5\.0 s"):
         air.watch(4.9)
     air.has_climbed = True
     vehicle.sample = sample(1.0)
     air.watch()
     vehicle.sample = sample(0.9)
-    with pytest.raises(FlightError, match="it crashed: it came down to the ground in PX4's mode H"):
+    with pytest.raises(
+        RefusedError, match="it crashed: it came down to the ground in PX4's mode H"
+    ):
         air.watch()
     for simulation, says in ((Simulation("", False), True), (Simulation("", True), False)):
         require_still(air_of(says_simulated=says)[1], simulation)
-    with pytest.raises(FlightError, match="it does not say any more that it is simulated"):
+    with pytest.raises(RefusedError, match="it does not say any more that it is simulated"):
         require_still(air_of()[1], Simulation("", False))
 
 
@@ -320,7 +322,7 @@ def test_what_a_pilot_flies_is_left_to_him() -> None:
 def test_it_is_disarmed_after_eight_seconds_on_the_ground() -> None:
     how, vehicle = down(mode=LAND, lands_at=105.0)
     assert (how, vehicle.disarm_asked_at) == ("it is disarmed", [13.0])
-    denied = [RefusedError("no"), FlightError("lost")]
+    denied = [RefusedError("no"), RefusedError("lost")]
     how, vehicle = down(mode=LAND, lands_at=105.0, denies=denied)
     assert (how, vehicle.disarm_asked_at) == ("it is disarmed", [13.0, 21.1, 29.2])
 

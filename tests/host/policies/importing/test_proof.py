@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rltools_host.build.description import Channel
-from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError, VerificationError
+from rltools_host.errors import BoardMismatchError, DamagedFileError, RefusedError, UsageError
 from rltools_host.policies.contract import Contract
 from rltools_host.policies.image_writing import sampled
 from rltools_host.policies.importing.network import (
@@ -83,7 +83,7 @@ def test_the_limit_is_rounding_where_that_is_more() -> None:
             "other outputs than the formulas, by up to 1.0e+",
         ),
     ):
-        with pytest.raises(VerificationError) as caught:
+        with pytest.raises(RefusedError) as caught:
             checked(wrong)
         assert words in str(caught.value)
 
@@ -110,7 +110,7 @@ def test_a_recurrent_policy_is_proven_over_episodes(contract: Contract, outputs:
     assert (proof.count, proof.episodes) == (1000, 10)
     assert proof.alike == (1000 if outputs > 1 else None)
     for part in ("hidden_weights", "hidden_bias", "weights"):
-        with pytest.raises(VerificationError, match="gives other"):
+        with pytest.raises(RefusedError, match="gives other"):
             prove(image, remembering(outputs, **{part: 1e-4}))
     # Of the first steps alone the hidden weights mean nothing.
     single = run(remembering(outputs, hidden_weights=1e-4), sampled(contract, 9).astype(float))

@@ -14,7 +14,7 @@ from rltools_host.boards.policy_session import PolicyPlace
 from rltools_host.commands import fly
 from rltools_host.drones.flight.disturbances import Disturbances, parse_fault
 from rltools_host.drones.flight.in_the_loop import CONTRACT
-from rltools_host.errors import FlightError
+from rltools_host.errors import RefusedError
 from rltools_host.policies.image import read_run_policy
 from rltools_host.report.sections.fly import over_boards
 
@@ -71,7 +71,7 @@ def test_when_and_why_there_was_a_fail_safe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_policy_run(tmp_path / "run", controller())
-    with pytest.raises(FlightError):
+    with pytest.raises(RefusedError):
         flown(run, monkeypatch, "cut@1")
     html = html_of(run)
     assert ">fault</td>" in html
