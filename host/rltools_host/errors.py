@@ -30,7 +30,7 @@ class UsageError(RltError):
 
 
 class EnvironmentFaultError(RltError):
-    """A fault of what is needed here: a program that runs or compiles, or the task's environment."""
+    """A fault of what is needed here: a tool, a build, or the environment that a task runs."""
 
     exit_code = 3
 

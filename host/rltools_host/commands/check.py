@@ -188,7 +188,7 @@ def command(
     """Plays random actions, and the same ones again: ranges, finite numbers, the same episodes from
     the same seed, reset and termination, the scale of rewards and observations; memory on each
     board, to train an experiment, or for a task's policy. Each finding comes with its remedy. The
-    exit code is 18 where there is a fault.
+    exit code is 3 where there is a fault.
     """
     if is_task(name):
         refuse(context, "with gym:ID", "settings")

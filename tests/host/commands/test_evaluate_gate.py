@@ -14,6 +14,7 @@ from quadrotor_policies import constant_policy, controller
 from rltools_host.commands import cli
 from rltools_host.commands.evaluate import entry_lines
 from rltools_host.drones.flight.gate import load_gate
+from rltools_host.errors import BoardMismatchError, DamagedFileError, RefusedError, UsageError
 from rltools_host.policies.contract import EntryEnvelope
 from rltools_host.runs.group import GroupFolder, RunName
 
@@ -92,7 +93,7 @@ def test_other_starts_are_not_kept(run: Path, gate: str, capsys: Any) -> None:
 def test_least(run: Path, gate: str, capsys: Any) -> None:
     assert evaluate(capsys, run, "--gate", gate, "--least", "0.01")[0] == 0
     code, text, errors = evaluate(capsys, run, "--gate", gate, "--least", "1")
-    assert code == 17
+    assert code == RefusedError.exit_code
     assert "success" in text
     assert errors.startswith("error: ")
     assert "% of the flights through the gate easy succeed, and 100.0 % were to" in errors
@@ -101,12 +102,12 @@ def test_least(run: Path, gate: str, capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["--gate", "huver"], 3, 'unknown gate "huver": did you mean hover'),
+        (["--gate", "huver"], 2, 'unknown gate "huver": did you mean hover'),
         (["--gate", "hover", "--in", "core"], 2, "--in has no effect with --gate"),
         (["--gate", "hover", "--least", "95"], 2, "--least 95: a rate lies between 0 and 1"),
         (["--least", "0.5"], 2, "--least has no effect without --gate"),
         (["--gate", "hover", "--episodes", "0"], 2, "--episodes 0: choose 1 to 100,000"),
-        (["--gate", "none.json"], 7, "none.json is not a gate: No such file or directory"),
+        (["--gate", "none.json"], 5, "none.json is not a gate: No such file or directory"),
     ],
 )
 def test_refusals(run: Path, capsys: Any, words: list[str], code: int, sentence: str) -> None:
@@ -119,7 +120,7 @@ def test_refusals(run: Path, capsys: Any, words: list[str], code: int, sentence:
 def test_a_policy_of_another_contract(tmp_path: Path, capsys: Any) -> None:
     pendulum = make_policy_run(tmp_path / "pendulum")
     code, _, errors = evaluate(capsys, pendulum, "--gate", "hover")
-    assert code == 6
+    assert code == BoardMismatchError.exit_code
     assert "policy.rltp is not a quadrotor's policy: observation 0 is" in errors
 
 
@@ -129,11 +130,11 @@ def test_a_damaged_run(run: Path, gate: str, capsys: Any) -> None:
     data[1000] ^= 1
     policy.write_bytes(data)
     code, _, errors = evaluate(capsys, run, "--gate", gate)
-    assert code == 7
+    assert code == DamagedFileError.exit_code
     assert "not a usable policy image (wrong_crc)" in errors
     policy.unlink()
     code, _, errors = evaluate(capsys, run, "--gate", gate)
-    assert code == 3
+    assert code == UsageError.exit_code
     assert "has no policy yet" in errors
 
 
@@ -163,7 +164,7 @@ def test_a_group(tmp_path: Path, gate: str, capsys: Any) -> None:
     assert lines[3].split()[:3] == ["s1", "0.0", "%"]
     assert "mean of 2 runs" in lines[-1]
     code, text, _ = evaluate(capsys, group.path, "--gate", gate, "--json", "--least", "0.9")
-    assert code == 17
+    assert code == RefusedError.exit_code
     document = json.loads(text.splitlines()[0])
     rates = [each["success_rate"] for each in document["evaluations"]]
     assert [each["training_seed"] for each in document["evaluations"]] == [0, 1]

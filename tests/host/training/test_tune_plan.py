@@ -14,7 +14,7 @@ import pytest
 
 from policy_run import GROUP
 from rltools_host.build.boards import load_board
-from rltools_host.errors import DiskError, LinkLostError, UsageError
+from rltools_host.errors import DiskError, FileError, LinkLostError, UsageError
 from rltools_host.interruption import Interruption
 from rltools_host.runs.group import TUNE, GroupFolder
 from rltools_host.training import tune
@@ -184,6 +184,6 @@ def test_a_run_that_was_lost_is_trained_again(
 def test_what_no_trial_escapes_pauses_the_tuning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(DiskError, match=r"^why; free some space, then go on with `.*tune --resume"):
+    with pytest.raises(FileError, match=r"^why; go on with `.*tune --resume"):
         tuned(tmp_path / "t", [1.0, DiskError.exit_code], monkeypatch)
     assert GroupFolder.open(tmp_path / "t").content.state == "paused"

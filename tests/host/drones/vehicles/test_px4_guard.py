@@ -207,7 +207,7 @@ def test_bounds_of_what_ends_a_flight() -> None:
     air.watch()
     vehicle.sample = sample(0.9)
     with pytest.raises(
-        RefusedError, match="it crashed: it came down to the ground in PX4's mode H"
+        RefusedError, match="it crashed: it came down to the ground in PX4's mode"
     ):
         air.watch()
     for simulation, says in ((Simulation("", False), True), (Simulation("", True), False)):
