@@ -167,7 +167,7 @@ class Project:
         return (
             " (this project's)"
             if not (installed / path.name).is_file()
-            else (" (this project's, in place of the installed one)")
+            else (" (this project's, replaces the installed one)")
         )
 
     def files(self, folder: str, pattern: str, installed: Path) -> list[Path]:

@@ -17,7 +17,7 @@ from rltools_host.tree import PROJECT, TREE
 LINK_KINDS = ("process", "pty", "serial")
 POLICY_SLOT_BYTES = 32768  # of firmware/app/infer/program.h, where a board has no storage
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-ALL_EMULATED = "all-emulated"  # in the place of a board's name
+ALL_EMULATED = "all-emulated"  # instead of a board's name
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Board:
     title: str
     address: Address
     provides: tuple[str, ...]  # what an experiment may require: the toolchain's and its own
-    takes_threads: bool  # whether it may be said how many compute
+    takes_threads: bool  # whether the number of threads can be chosen
     device: str
     device_header: str
     toolchain: Toolchain
@@ -90,12 +90,12 @@ class Board:
 
     @property
     def is_flashed(self) -> bool:
-        """Whether its firmware is written to it beforehand; others are started with theirs."""
+        """Return whether firmware is written to the board; others are started with theirs."""
         return self.flasher is not None
 
     @property
     def has_storage(self) -> bool:
-        """Whether a file can be its storage, where it is started here."""
+        """Return whether the board, where it is started here, can have a file as its storage."""
         if self.emulator is not None:
             return self.emulator.storage is not None
         return self.link.kind == "process"
@@ -119,7 +119,7 @@ def texts(section: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def names(section: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-    """A list of names that may be left out."""
+    """Return a list of names that may be left out."""
     return texts(section, key) if key in section else None
 
 
@@ -135,7 +135,7 @@ def parse_emulator(section: Mapping[str, Any]) -> EmulatorDescription:
 
 
 def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
-    """Reads the `rltools` section; KeyError, TypeError or ValueError where it is wrong."""
+    """Read the `rltools` section; raise KeyError, TypeError or ValueError where it is wrong."""
     link = section["link"]
     emulator = section.get("emulator")
     toolchain = load_toolchain(text(section, "toolchain"), TREE.toolchains)
@@ -193,7 +193,7 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
 
 
 def board_files() -> dict[str, Path]:
-    """Descriptions by the boards' names: the project's, then those that are installed."""
+    """Return the descriptions by the boards' names; the project's replace installed ones."""
     return {path.stem: path for path in PROJECT.files("boards", "*.json", TREE.boards)}
 
 
@@ -220,5 +220,5 @@ def list_boards() -> list[Board]:
 
 
 def emulated_boards() -> list[Board]:
-    """What all-emulated means."""
+    """Return the emulated boards, which `all-emulated` stands for."""
     return [board for board in list_boards() if board.emulator is not None]

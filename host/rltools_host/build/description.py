@@ -1,6 +1,4 @@
-"""What compiled code states of itself (host/native/describe.h): a type for each thing it names,
-and what its texts may be.
-"""
+"""Types of what compiled code states about itself (host/native/describe.h)."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ LARGEST_FLOAT32 = 3.4028234663852886e38
 class Channel:
     """One element of an observation or an action vector, in the order of the list.
 
-    The unit of an action that is a choice is the names of what there is to choose from, with a bar
-    between them; its value is the number of one of them, from 0.
+    The unit of a discrete action has the names of its choices with a bar between them; its value is
+    the number of a choice, from 0.
     """
 
     name: str
@@ -34,7 +32,7 @@ class Channel:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """What an action chooses from; nothing of a channel that is no choice."""
+        """Return the names of a discrete action's choices; empty for another channel."""
         return tuple(self.unit.split("|")) if "|" in self.unit else ()
 
     def __str__(self) -> str:
@@ -44,12 +42,12 @@ class Channel:
 
 
 def usual_safe_value(channel: Channel) -> float:
-    """Of a channel of which nobody states it: safe_action() of policy/contract.h."""
+    """Return the safe value of a channel that states none (safe_action() in policy/contract.h)."""
     return 0.0 if channel.choices else 0.5 * (channel.maximum + channel.minimum)
 
 
 def unsafe(channel: Channel, value: float) -> str:
-    """Why an action cannot be the safe one, a clause; empty where it can."""
+    """Return a clause on why a value cannot be the safe action; empty where it can."""
     low, high, nearest = struct.unpack(
         "<3f", struct.pack("<3f", channel.minimum, channel.maximum, value)
     )
@@ -61,8 +59,10 @@ def unsafe(channel: Channel, value: float) -> str:
 
 
 def safe_value(channel: Channel, given: Any) -> float:
-    """A user's safe action of a channel: a number, or a choice by its name. UsageError where the
-    channel cannot take it."""
+    """Return a user's safe action of a channel: a number, or a choice by its name.
+
+    Raise UsageError where the channel cannot take it.
+    """
     names = channel.choices
     try:
         value = names.index(str(given)) if str(given) in names else float(given)
@@ -80,7 +80,7 @@ def safe_value(channel: Channel, given: Any) -> float:
 def ranges_of(
     channels: Sequence[Channel], dtype: DTypeLike = "float32"
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The minima and the maxima, each of shape (channels,)."""
+    """Return the minima and the maxima, each of shape (channels,)."""
     import numpy as np  # which training does not load
 
     low = np.array([channel.minimum for channel in channels], dtype)
@@ -126,7 +126,7 @@ class StateTensor:
 
 @dataclass(frozen=True)
 class Metric:
-    """What the algorithm reports of its learning, in the place of a progress message's metrics."""
+    """What the algorithm reports of its learning, one for each of a progress message's metrics."""
 
     name: str
     description: str
@@ -152,14 +152,13 @@ class ExperimentDescription:
 
     @property
     def learning(self) -> Mapping[str, Any]:
-        """What the fingerprint is computed from, entry by entry."""
+        """Return the entries from which the fingerprint is computed."""
         learning = self.document.get("learning")
         return learning if isinstance(learning, Mapping) else {}
 
     @property
     def contract(self) -> str | None:
-        """Of the boards on which its policies act; None where its environment has channels of its
-        own."""
+        """Return the contract of the boards on which the policies act; None for own channels."""
         name = self.environment.get("contract")
         return None if name is None else str(name)
 
@@ -172,7 +171,7 @@ class ExperimentDescription:
 
 
 def channels(entries: Sequence[Mapping[str, Any]]) -> tuple[Channel, ...]:
-    """Of a description; ranges are floats of 32 bits."""
+    """Return the channels of a description; their ranges are floats of 32 bits."""
     return tuple(
         Channel(
             entry["name"],
@@ -222,28 +221,28 @@ UNQUOTABLE = re.compile(r'["\\?]')  # what C++ could misread in quotes
 
 
 def is_policy_text(value: object, longest: int) -> bool:
-    """Whether it is printable text in one line, of 1 to `longest` bytes, that quotes can hold."""
+    """Return whether a value is printable text in one line, up to `longest` bytes, unquoted."""
     if not isinstance(value, str) or not value.isprintable() or UNQUOTABLE.search(value):
         return False
     return 1 <= len(value.encode()) <= longest
 
 
 def is_subject_name(value: object) -> bool:
-    """Whether an experiment or a contract, whose header it names, can be called so."""
+    """Return whether an experiment or a contract can have this name."""
     return is_policy_text(value, LONGEST_NAME) and bool(SUBJECT_NAME.fullmatch(str(value)))
 
 
 def described(longest: int) -> str:
-    """What is expected, for a sentence."""
+    """Return a description of the expected text, for a sentence."""
     return f'plain text of 1 to {longest} bytes, without ", \\ and ?'
 
 
 def string_literal(text: str) -> str:
-    """A C string literal; whatever is not plain ASCII is escaped."""
+    """Return a C string literal; all but plain ASCII is escaped."""
     plain = {byte: chr(byte) for byte in range(0x20, 0x7F) if chr(byte) not in '"\\?'}
     return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
 
 
 def comment_text(text: str) -> str:
-    """Text that cannot end a comment's line, and cannot go on in the next one."""
+    """Return text that can neither end a comment's line nor continue it."""
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)

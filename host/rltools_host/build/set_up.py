@@ -19,7 +19,7 @@ NOT_ASKED = ("CI", AGREED)
 
 
 def question() -> str:
-    """Before .venv is made for the first time: it is about all that follows."""
+    """Return the question before .venv is created, which lists all that may be fetched."""
     others = ", ".join(
         f"{group} {size} MB" for group, size in MEGABYTES.items() if group != "default"
     )
@@ -35,9 +35,9 @@ def question() -> str:
 
 
 def is_agreed(words: Sequence[str]) -> bool:
-    """Asks once, where there is somebody to ask: `words` are those behind the launcher's name.
+    """Ask for consent on a terminal; `words` are those after the launcher.
 
-    A script is not asked: it says by calling that it wants what it calls.
+    A script is not asked: its call is the consent.
     """
     is_asked = sys.stdin.isatty() and sys.stderr.isatty()
     if "--yes" in words[:1] or not is_asked or any(os.environ.get(name) for name in NOT_ASKED):
