@@ -78,15 +78,6 @@ def test_version_names_the_revision() -> None:
     assert re.fullmatch(rf"rlt {re.escape(__version__)}{expected}\n", result.stdout)
 
 
-def test_version_outside_of_git(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    nothing = {"git_revision": None, "git_dirty": None}
-    monkeypatch.setattr(provenance, "git_revision", lambda: nothing)
-    assert cli.run(["--version"]) == 0
-    assert capsys.readouterr().out == f"rlt {__version__}\n"
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_each_command_has_an_example(
     command: str, capsys: pytest.CaptureFixture[str]

@@ -13,20 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.build import cmake, firmware, tools
+from rltools_host.build import cmake, tools
 from rltools_host.build import toolchains as description
 from rltools_host.build.boards import list_boards, load_board
 from rltools_host.build.toolchains import (
-    BUILDERS,
     Tool,
     group_stamp,
-    list_toolchains,
     load_toolchain,
     system_tools,
     toolchain_names,
 )
 from rltools_host.commands import doctor
-from rltools_host.errors import BuildError, MissingToolError, UsageError
+from rltools_host.errors import BuildError, MissingToolError
 from rltools_host.tree import HIDE_OPTIONAL, TREE
 from tree_copies import copy_of_tree
 
@@ -67,14 +65,6 @@ def set_up_already(tree: Path) -> None:
     """Makes .venv look complete, with a Python that prints how it was called."""
     script(tree / ".venv/bin/python", 'for argument; do printf "<%s>" "$argument"; done')
     shutil.copy(tree / "host/requirements/default.txt", tree / ".venv/rlt-default.txt")
-
-
-@pytest.mark.parametrize(
-    ("file", "header", "expected"),
-    [("", "", True), ("lib.a", "", False), ("", "a.h", False), ("lib.a", "a.h", False)],
-)
-def test_a_tool_without_a_file_is_a_program(file: str, header: str, expected: bool) -> None:
-    assert Tool("a", "a", "", file=file, header=header).is_program == expected
 
 
 def test_launcher_passes_arguments_on(tree: Path, tmp_path: Path) -> None:
@@ -276,68 +266,6 @@ def test_a_build_tree_is_of_one_compiler(tmp_path: Path, monkeypatch: pytest.Mon
     assert cmake.toolchain_options(board) == {"RLT_STAND_IN": program}
 
 
-def test_pseudo_terminals_that_are_missing_are_a_line_of_doctor(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refuse() -> tuple[int, int]:
-        raise OSError("out of pty devices")
-
-    use_tools(monkeypatch, description.PTS)
-    assert doctor.run() == 0
-    monkeypatch.setattr(description.os, "openpty", refuse)
-    with pytest.raises(MissingToolError, match=r"^no /dev/pts for .*, mount -t devpts"):
-        tools.require("/dev/pts")
-    assert doctor.run() == MissingToolError.exit_code
-    assert "mount -t devpts" in capsys.readouterr().out
-
-
-def test_apt_runs_with_sudo_that_asks_nothing(
-    machine: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script(machine / "bin/sudo", 'shift\n"$@"')
-    tools.require("some-compiler")
-    assert (machine / "apt").read_text().splitlines() == [
-        "update -qq",
-        "install -y --no-install-recommends some-package -qq --print-uris",
-        "install -y --no-install-recommends some-package -qq",
-    ]
-    assert capsys.readouterr().err == "Installing some-package (apt-get): 3.7 MB to fetch\n"
-    tools.require("some-compiler")
-    assert capsys.readouterr().err == ""
-
-
-def test_optional_tools_are_installed_where_that_is_allowed(
-    machine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tool = Tool("some-compiler", "some-package", "this test", optional=True)
-    use_tools(monkeypatch, tool)
-    script(machine / "bin/sudo", "exit 1")
-    tools.install_system_packages(optional=True)  # goes on without
-    assert not (machine / "apt").exists()
-    with pytest.raises(MissingToolError, match="some-compiler not found: run this line"):
-        tools.require("some-compiler")  # by who needs it
-    script(machine / "bin/sudo", 'shift\n"$@"')
-    tools.install_system_packages(optional=False)
-    assert not (machine / "apt").exists()
-    tools.install_system_packages(optional=True)
-    assert (machine / "bin/some-compiler").exists()
-
-
-def test_an_optional_tool_that_cannot_be_installed_is_no_failure(
-    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    use_tools(monkeypatch, Tool("some-compiler", "some-package", "this test", optional=True))
-    script(machine / "bin/apt-get", 'echo "E: no such package"; exit 100')
-    monkeypatch.setattr(tools.os, "geteuid", lambda: 0)
-    tools.install_system_packages(optional=True)
-    shown = capsys.readouterr().err
-    assert "could not install some-package: see its message above; going on without" in shown
-    assert "E: no such package" in shown
-    use_tools(monkeypatch, Tool("some-compiler", "some-package", "this test"))
-    with pytest.raises(MissingToolError, match="apt-get could not install some-package"):
-        tools.install_system_packages(optional=True)
-
-
 @pytest.mark.parametrize("optional", [True, False])
 def test_doctor_says_how_to_get_what_is_missing(
     machine: Path,
@@ -393,23 +321,6 @@ def test_what_boards_name_is_known() -> None:
             assert board.emulator.program in emulators
 
 
-def test_each_builder_builds() -> None:
-    assert set(BUILDERS) == set(firmware.BUILDERS)
-    assert {toolchain.builder for toolchain in list_toolchains()} == set(BUILDERS)
-
-
-def test_no_code_names_a_toolchain() -> None:
-    """It asks for what the toolchain's description says."""
-    kinds = {name.partition("-")[0] for name in toolchain_names() if "-" in name}
-    assert {"arm", "riscv64"} <= kinds
-    named = re.compile(rf"(?<![\w-])({'|'.join(sorted(kinds))})-")  # a name, or how one begins
-    assert named.search('prefix.startswith("arm-")')
-    patterns = ("host/rltools_host/**/*.py", "cmake/*", "firmware/*.py", "platforms/**/*.py")
-    files = [path for pattern in patterns for path in TREE.root.glob(pattern)]
-    for path in (*files, TREE.root / "CMakeLists.txt"):
-        assert named.findall(path.read_text(encoding="utf-8")) == [], path
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -426,11 +337,6 @@ def test_wrong_toolchain_is_named(tmp_path: Path, text: str, reason: str) -> Non
     with pytest.raises(BuildError, match=reason) as error:
         load_toolchain("mine", tmp_path)
     assert "mine.json: not a toolchain's description" in str(error.value)
-
-
-def test_unknown_toolchain_names_near_ones() -> None:
-    with pytest.raises(UsageError, match="did you mean arm-none-eabi"):
-        load_toolchain("arm-none-eab")
 
 
 def requirements(group: str) -> list[str]:
