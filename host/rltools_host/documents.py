@@ -46,7 +46,7 @@ Count = Annotated[int, Meta(ge=0, le=LARGEST_COUNT)]
 Number = Annotated[float, Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]  # finite
 NotNegative = Annotated[float, Meta(ge=0, le=LARGEST_FLOAT)]
 End = Annotated[float, Meta(ge=-LARGEST_BOUND, le=LARGEST_BOUND)]  # of a range
-Value = Annotated[int, Meta(ge=-LARGEST_COUNT, le=LARGEST_COUNT)] | Number  # as it is written
+Value = Annotated[int, Meta(ge=-LARGEST_COUNT, le=LARGEST_COUNT)] | Number  # an int stays one
 Line = Annotated[str, Meta(pattern=PRINTABLE + r"*\Z", max_length=LONGEST_TEXT)]
 Title = Annotated[str, Meta(pattern=PRINTABLE + r"+\Z", max_length=LONGEST_TEXT)]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]

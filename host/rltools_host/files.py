@@ -21,7 +21,7 @@ MAX_JSON_BYTES = 100_000_000
 PARTIAL_SUFFIX = ".partial"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 PARTIAL_NAME = re.compile(r"\..+\.\d+\.partial")
-MAX_NESTING = 20  # of JSON that is ours; far below what Python's own functions take
+MAX_NESTING = 20  # of our JSON; far below the limit of Python's functions
 
 
 def disk_error(path: Path, error: OSError) -> DiskError:

@@ -15,15 +15,17 @@ from rltools_host.files import parse_json
 from rltools_host.tree import PROJECT, TREE
 
 LINK_KINDS = ("process", "pty", "serial")
-POLICY_SLOT_BYTES = 32768  # of firmware/app/infer/program.h, where a board has no storage
+POLICY_SLOT_BYTES = 32768  # in firmware/app/infer/program.h, for a board without storage
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 ALL_EMULATED = "all-emulated"  # instead of a board's name
 
 
 @dataclass(frozen=True)
 class MemoryRegion:
-    """A memory of the processor; `regions` names the linker script's regions that lie in it. Code
-    takes whole multiples of `code_step_bytes` of it."""
+    """A memory of the processor, with the regions of the linker script that lie in it.
+
+    Code takes whole multiples of `code_step_bytes`.
+    """
 
     name: str
     use: str
@@ -34,7 +36,7 @@ class MemoryRegion:
 
 @dataclass(frozen=True)
 class Link:
-    """How to reach the board: a local process, an emulator's pseudo-terminal or a serial port."""
+    """The link to the board: a local process, an emulator's pseudo-terminal or a serial port."""
 
     kind: str
     baud: int
@@ -42,7 +44,7 @@ class Link:
 
 
 class Address(NamedTuple):
-    """Whom MAVLink messages of the board come from, and whom those to it are for."""
+    """The MAVLink system and component of the board."""
 
     system: int
     component: int
@@ -50,7 +52,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True)
 class EmulatedStorage:
-    """A memory of an emulated board that a file is: its size, and the arguments with `{file}`."""
+    """A file as a memory of an emulated board: its size, and the emulator's arguments."""
 
     bytes: int
     arguments: tuple[str, ...]
@@ -60,7 +62,7 @@ class EmulatedStorage:
 class EmulatorDescription:
     program: str
     arguments: tuple[str, ...]
-    storage: EmulatedStorage | None = None  # None: what it keeps ends with it
+    storage: EmulatedStorage | None = None  # None: its policies end with the process
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Board:
     file: Path  # the description
     title: str
     address: Address
-    provides: tuple[str, ...]  # what an experiment may require: the toolchain's and its own
+    provides: tuple[str, ...]  # to experiments: by the toolchain and by itself
     takes_threads: bool  # whether the number of threads can be chosen
     device: str
     device_header: str
@@ -85,8 +87,8 @@ class Board:
     flasher: str | None
     bootloader_usb_ids: tuple[str, ...]
     report_every: int
-    programs: tuple[str, ...] | None  # of firmware/build.json that it is built with; None: all
-    policy_slot_bytes: int  # what an image of a policy may have, of which it keeps two
+    programs: tuple[str, ...] | None  # from firmware/build.json; None: all
+    policy_slot_bytes: int  # of each of its two policy slots
 
     @property
     def is_flashed(self) -> bool:

@@ -1,9 +1,8 @@
-"""Which algorithms and environments there are: the headers of rl/algorithms, of rl/environments and
-of the project's folder environments/ that define kName, and those of its experiments/ that define
-an environment beside the experiment, `struct <Experiment>Environment`.
+"""The algorithms and environments that there are, found by kName in the headers.
 
-A new header appears by itself; cmake/host.cmake looks for the same line. What follows from it, its
-compiled code states.
+Headers are those of rl/algorithms, rl/environments, the project's environments/, and its
+experiments/ that define `struct <Experiment>Environment`. cmake/host.cmake looks for the same line.
+All else is stated by their compiled code.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ ACTIONS = re.compile(r"^// Actions: (.+)$", re.MULTILINE)
 class Algorithm:
     """An algorithm, as far as it is known before it is compiled."""
 
-    name: str  # of its header, and on the command line
+    name: str  # of the header, and on the command line
     struct: str
-    has_rollouts: bool  # it learns from what several environments did together, not from a replay
+    has_rollouts: bool  # it is on-policy: no replay buffer
     actions: tuple[str, ...]  # what it learns of a task: NUMBERS, one CHOICE, several CHOICES
 
     @property
@@ -76,7 +75,7 @@ def listed() -> str:
     return f"{', '.join(first)} or {last}"
 
 
-NAMESPACE = "rlt/"  # of their names in Gymnasium
+NAMESPACE = "rlt/"  # before the names in Gymnasium
 NAME = re.compile(r'^ *static constexpr const char\* kName = "([^"]+)";', re.MULTILINE)
 EPISODE_STEPS = re.compile(r"^ *static constexpr int kEpisodeSteps = (\d+);", re.MULTILINE)
 
@@ -87,7 +86,7 @@ class Environment:
 
     name: str  # kName, for example Pendulum-v1
     header: Path
-    episode_steps: int | None  # after which an episode is cut off; None: it says nothing
+    episode_steps: int | None  # after which an episode is truncated; None: not stated
 
     @property
     def library(self) -> str:

@@ -1,4 +1,4 @@
-"""Configures build trees with CMake and builds targets with Ninja."""
+"""Configuring build trees with CMake and building targets with Ninja."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def load_dialect() -> ModuleType:
     path = generate_protocol() / "python" / "rltools_dialect.py"
     specification = importlib.util.spec_from_file_location("rltools_dialect", path)
     if specification is None or specification.loader is None:
-        raise BuildError(f"{path} cannot be loaded: delete {PROJECT.protocol}, it is made again")
+        raise BuildError(
+            f"{path} cannot be loaded: delete {PROJECT.protocol}, it is generated again"
+        )
     module = importlib.util.module_from_spec(specification)
     sys.modules["rltools_dialect"] = module
     specification.loader.exec_module(module)
@@ -208,7 +210,7 @@ def run_ninja(
     announced = False
     with subprocess.Popen(
         command,
-        env={**os.environ, "LANGUAGE": "en"},  # for the messages, and ccache does not ask for it
+        env={**os.environ, "LANGUAGE": "en"},  # English messages; ccache ignores this variable
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

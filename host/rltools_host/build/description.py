@@ -54,7 +54,7 @@ def unsafe(channel: Channel, value: float) -> str:
     if not low <= nearest <= high:
         return f"{value:g} lies outside of its range, {channel.minimum:g} to {channel.maximum:g}"
     if channel.choices and value != round(value):
-        return f"{value:g} is the number of none of its choices, 0 to {channel.maximum:g}"
+        return f"{value:g} is the not the number of a choice, 0 to {channel.maximum:g}"
     return ""
 
 
@@ -71,7 +71,7 @@ def safe_value(channel: Channel, given: Any) -> float:
         what = f"none of {', '.join(names)}" if names else "no number"
         wrong = f"{str(given)[:40]} is {what}"
     if isinstance(given, bool):
-        wrong = f"{given} is no number"
+        wrong = f"{given} is not a number"
     if wrong:
         raise UsageError(f"the safe action of {channel.name}: {wrong}")
     return float(value)
@@ -81,7 +81,7 @@ def ranges_of(
     channels: Sequence[Channel], dtype: DTypeLike = "float32"
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the minima and the maxima, each of shape (channels,)."""
-    import numpy as np  # which training does not load
+    import numpy as np  # imported late: training does not load it
 
     low = np.array([channel.minimum for channel in channels], dtype)
     return low, np.array([channel.maximum for channel in channels], dtype)
@@ -98,8 +98,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that is set at run time, a hyperparameter or a setting of an environment; type is
-    "F32" or "U32"."""
+    """A hyperparameter or an environment's setting, set at run time; its type is "F32" or "U32"."""
 
     name: str
     type: str
@@ -126,7 +125,7 @@ class StateTensor:
 
 @dataclass(frozen=True)
 class Metric:
-    """What the algorithm reports of its learning, one for each of a progress message's metrics."""
+    """A metric of learning that the algorithm reports in progress messages."""
 
     name: str
     description: str
@@ -134,7 +133,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class ExperimentDescription:
-    """What describe-<experiment> prints; `document` is all of it, also networks and sizes.
+    """The output of describe-<experiment>; `document` is all of it, also networks and sizes.
 
     `bytes_of` has "state" (the checkpoint's payload), "learner", "replay" and "scratch".
     """
@@ -217,7 +216,7 @@ LONGEST_NAME, LONGEST_CHANNEL_NAME, LONGEST_UNIT = 31, 23, 15
 MOST_CHOICES = 256  # of one action
 MOST_STEP_INTERVAL_US = 600_000_000  # kMaxStepInterval_us of policy/contract.h
 SUBJECT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-UNQUOTABLE = re.compile(r'["\\?]')  # what C++ could misread in quotes
+UNQUOTABLE = re.compile(r'["\\?]')  # characters that C++ reads otherwise in quotes
 
 
 def is_policy_text(value: object, longest: int) -> bool:

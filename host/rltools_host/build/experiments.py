@@ -26,12 +26,12 @@ from rltools_host.tree import PROJECT, TREE, near_path
 HOST_BOARD = "host"
 EXPERIMENT = "experiment"
 CONTRACT = "contract"
-GENERATED = re.compile(r"gym(-[a-z0-9]+)*")  # what the host tools write for Gymnasium's tasks
-DIGITS = 16  # hexadecimal, of the digest of such a header's text, behind the task's own name
+GENERATED = re.compile(r"gym(-[a-z0-9]+)*")  # names of Gymnasium tasks
+DIGITS = 16  # hexadecimal digits of the digest of the header's text, after the task's own name
 DIGEST = re.compile(rf"-[0-9a-f]{{{DIGITS}}}$")
 GATE = re.compile(r"^// Gate: ([\w-]+)$", re.MULTILINE)
 INCLUDED = re.compile(r'^#include "([\w./-]+)"', re.MULTILINE)
-REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # cmake/board.cmake has the same
+REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # as in cmake/board.cmake
 
 
 @cache
@@ -129,7 +129,7 @@ def sized(name: str, more: Mapping[str, tuple[int, ...]]) -> str:
     base, given = sizes_of_name(name) or (name, {})
     for size in more:
         if size in given:
-            raise UsageError(f"{size} is given twice, and {name} has it: give it once")
+            raise UsageError(f"{size} is given twice, as {name} has it: give it once")
     header = written_header(base)
     if more and header.is_file():
         sizes.check(base, {**given, **more}, "".join(texts_of(header)))
@@ -170,7 +170,7 @@ def requirements(name: str, subject: str = EXPERIMENT) -> tuple[str, ...]:
 def gate(experiment: str) -> str | None:
     """Return the gate that the header's line `// Gate: hover` names; None without one."""
     header = header_of(experiment)
-    if not header.is_file():  # of a run from another tree
+    if not header.is_file():  # the run comes from another tree
         return None
     found = GATE.search(header.read_text(encoding="utf-8"))
     return found[1] if found else None
@@ -228,8 +228,7 @@ def require_subject(subject: str, name: str, board: Board | None = None) -> None
     defined = rf"\b(struct|class|using)\s+{struct_of(header)}\b"
     if not re.search(defined, header.read_text(encoding="utf-8")):
         raise BuildError(
-            f"{near_path(header)} defines no struct {struct_of(header)}, whose name follows from "
-            "the file's"
+            f"{near_path(header)} defines no struct {struct_of(header)}: name it after the file"
         )
 
 
@@ -251,7 +250,7 @@ def native_board(experiment: str) -> Board:
         if not lacking(experiment, board):
             return board
     raise UsageError(
-        f"{experiment} is for no board of this machine, and is described on one: "
+        f"{experiment} fits no board of this machine, and needs one to be described: "
         f"boards of this machine are {', '.join(board.name for board in native)}"
     )
 

@@ -130,8 +130,8 @@ def memory_usage(board: Board, program: Path) -> list[MemoryUsage]:
 class Footprint:
     """The bytes of a program on a board."""
 
-    flash_bytes: int  # what is stored: code, constants, initial values
-    ram_bytes: int  # of the memories that it writes to; with its code where that runs there
+    flash_bytes: int  # code, constants and initial values
+    ram_bytes: int  # memories that it writes to, with code that runs there
 
 
 def footprint(board: Board, program: Path) -> Footprint | None:
@@ -211,7 +211,7 @@ def platformio_environment(subject: str, program: str = TRAIN) -> dict[str, str]
         "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "9999",
         "PLATFORMIO_SETTING_CHECK_PRUNE_SYSTEM_THRESHOLD": "0",
         "PLATFORMIO_NO_ANSI": "true",
-        VARIABLE: str(PROJECT.root),  # it runs in the tree
+        VARIABLE: str(PROJECT.root),  # PlatformIO itself runs in the tree
         **project_folders(),
         "RLT_PROGRAM": program,
         "RLT_SUBJECT": subject,

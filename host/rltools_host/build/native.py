@@ -1,8 +1,8 @@
-"""Shared libraries of host/native, whose functions and records are what they state of themselves
-(host/native/describe.h).
+"""Shared libraries of host/native, and modules of WebAssembly.
 
-Compiles modules of WebAssembly, with Zig's compiler: experiments (firmware/web), and the flights of
-a quadrotor (host/native/flight_module.cpp).
+A library describes its functions and records itself (host/native/describe.h). Modules are
+experiments (firmware/web) and the flights of a quadrotor (host/native/flight_module.cpp), compiled
+by Zig.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ COMPILER_GROUP = "zig"
 KINDS = {"lanes": ("-msimd128", "-mrelaxed-simd"), "exact": ("-msimd128",)}
 LIBRARY = "firmware/web/library.cpp"
 SOURCES = ("firmware/web/module.cpp", LIBRARY, "firmware/app/train/train_step.cpp")
-FLIGHT = "quadrotor.flight"  # a module's name, which no experiment has
+FLIGHT = "quadrotor.flight"  # the name of a module; no experiment has it
 FLIGHT_SOURCES = ("host/native/flight_module.cpp", LIBRARY)
-PROVIDES = ("hosted",)  # of what experiments require: memory, as on a machine with a system
+PROVIDES = ("hosted",)  # requirements of experiments that a browser fulfills
 # Where nobody calls it by its name, each exported function constructs all variables again.
 CONSTRUCT = "-Wl,--export=__wasm_call_ctors"
 DEVICE, DEVICE_HEADER = "WebAssembly", "rltools/devices/web_assembly.h"

@@ -77,7 +77,7 @@ class Picture:
     """Shapes that are valid; the view is left, bottom, right, top."""
 
     view: tuple[float, float, float, float]
-    shapes: tuple[Shape, ...]  # without the view
+    shapes: tuple[Shape, ...]  # the view is not among them
 
     def drawn(self, channels: Sequence[Channel], values: Values) -> list[Drawn]:
         """Return the shapes at each step of `values` (steps, channels)."""

@@ -32,8 +32,8 @@ PART = r"-(?:h\d+(?:x\d+)*|[bcrne]\d+)"
 NAME = re.compile(rf"([a-z0-9-]*?[a-z0-9])((?:{PART})+)")
 TILE_ROWS = re.compile(r"\bkTileRows = (\d+)")
 MAX_TILE_ROWS = 64
-COPIED = re.compile(r"^// (?:Requires|Gate):.*\n", re.MULTILINE)  # what builds and tools read
-MAX_SIZE = 10**7  # of any size
+COPIED = re.compile(r"^// (?:Requires|Gate):.*\n", re.MULTILINE)  # lines that builds and tools read
+MAX_SIZE = 10**7  # of one size
 MAX_LAYERS = 8
 
 HEADER = """// {name}: written by the host tools, {base} with other sizes.

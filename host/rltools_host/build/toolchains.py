@@ -37,12 +37,12 @@ class Tool:
     name: str
     package: str
     needed_for: str
-    optional: bool = False  # `rlt test` goes on without it where it may not install packages
-    file: str = ""  # of a library: what the compiler finds; {machine} is this machine's processor
-    header: str = ""  # of a library without such a file
+    optional: bool = False  # `rlt test` does not need it
+    file: str = ""  # of a library, as the compiler finds it; {machine}: this processor
+    header: str = ""  # of a library that is headers only
     compiler: str = ""  # the one that finds it; empty: the toolchain's
-    stand_in: str = ""  # a program of the tree that does the same, and
-    group: str = ""  # the Python packages that it needs
+    stand_in: str = ""  # a program of the tree to use instead
+    group: str = ""  # the Python packages that the stand-in needs
 
     @property
     def is_program(self) -> bool:
@@ -297,7 +297,7 @@ def hide_optional_tools() -> None:
     is_done = any(Path(directory).parent.name == WITHOUT_OPTIONAL for directory in directories)
     if not optional_tools_are_hidden() or is_done:
         return
-    # Of this PATH: a program that is started with another one leaves it alone.
+    # Named after this PATH, so that a program with another one makes a folder of its own.
     digest = hashlib.sha256(os.pathsep.join(directories).encode(errors="surrogateescape"))
     shown = PROJECT.build / WITHOUT_OPTIONAL / digest.hexdigest()[:16]
     patterns, folders = list(HIDDEN_BESIDE), set[str]()

@@ -51,7 +51,7 @@ GROUPS = {
     "browser": "Playwright, which drives Chromium in the tests of the page",
     "docs": "Sphinx, which builds the documentation and runs its tutorials",
 }
-STAND_INS = {  # installed where the system has no such tool and none may be installed
+STAND_INS = {  # for system tools that are missing and may not be installed
     "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",
 }
 DISTRIBUTION = "rltools-host"
@@ -75,7 +75,7 @@ PRESENT_WITHOUT_LOCK = {
 PIP_WHEEL = "pip-26.3-py3-none-any.whl"
 PIP_SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
 PIP_MEGABYTES = 2
-INTERRUPTED_INSTALLER_S = 20.0  # until one that does not end on Ctrl-C is killed
+INTERRUPTED_INSTALLER_S = 20.0  # after Ctrl-C until an installer is killed
 
 
 @cache
@@ -168,7 +168,7 @@ def install_system_packages(*, optional: bool) -> str:
     table = {name: tool for name, tool in system_tools().items() if tool.package}
     needed = tuple(name for name, tool in table.items() if not tool.optional)
     if apt_prefix() is None:
-        require(*(name for name in needed if table[name].group))  # what may be stood in for
+        require(*(name for name in needed if table[name].group))  # tools that have stand-ins
         missing = missing_tools(needed)
         return how_to_get(missing) if missing else ""
     if missing := missing_tools(needed):
@@ -380,7 +380,7 @@ def fetch_pip(package: Tool) -> bytes:
 
     Raise MissingToolError with the Debian package to install where no index answers.
     """
-    from urllib.parse import urljoin  # takes longer to load than most commands need
+    from urllib.parse import urljoin  # imported late: it is slow
     from urllib.request import urlopen
 
     index = os.environ.get("PIP_INDEX_URL")

@@ -51,7 +51,7 @@ TRAIN_HOST_S = 8.0  # with evaluation and report
 STEP_ON_BOARD_S = 0.026
 STEPS_WITHOUT_UPDATE = 100
 COLUMNS = 80
-MEASURED_S = 0.3  # how long a process tells how busy the machine is
+MEASURED_S = 0.3  # of measuring how busy the machine is
 
 
 @dataclass
@@ -60,11 +60,11 @@ class Story:
 
     board: Board
     steps: int | None  # None: the experiment's own
-    here: bool  # whether this machine trains, first and beside the board
+    here: bool  # whether this machine trains too
     whole: bool  # whether the board trains to the end, or is paused on the way
     stream: TextIO
     workers: ThreadPoolExecutor
-    left_out: str = ""  # why the board's part is
+    left_out: str = ""  # the reason
     firmware: Future[Path] | None = None  # which is built in the background
     paused: dict[str, Any] = field(default_factory=dict)  # the board's run
     document: dict[str, Any] = field(default_factory=dict)
@@ -262,7 +262,7 @@ def train_on_board(story: Story) -> None:
 
     try:
         document = train(story.request(story.board), make)
-        story.whole = True  # it may have been at the end before it was paused
+        story.whole = True  # it finished before the pause
     except Interrupted as error:
         if not (pausing and pausing[0].has_asked and "step" in error.details):
             raise

@@ -34,7 +34,7 @@ class Finding:
     version: str
     needed_for: str
     how_to_get: str
-    optional: bool = False  # missing is no failure
+    optional: bool = False  # not needed
 
 
 def program_version(path: str) -> str:
@@ -188,7 +188,7 @@ def run_boards(json_output: bool = False) -> int:
     from rltools_host.lines import columns, folded
 
     if (PROJECT.root / "platformio.ini").is_file() and PROJECT.is_elsewhere:
-        with contextlib.suppress(OSError, RltError):  # PlatformIO will say that it is not there
+        with contextlib.suppress(OSError, RltError):  # PlatformIO reports it
             link_for_platformio(PROJECT.root)
     entries = [summary(board) for board in list_boards()]
     header = (

@@ -141,7 +141,7 @@ def test_a_header_without_its_struct_is_one_sentence(project: Path) -> None:
     header = project / "experiments" / "cart.h"
     require_experiment("cart")
     header.write_text(header.read_text().replace("struct Cart :", "struct Kart :"))
-    with pytest.raises(BuildError, match="h defines no struct Cart, whose name follows from the"):
+    with pytest.raises(BuildError, match="h defines no struct Cart"):
         require_experiment("cart")
 
 
