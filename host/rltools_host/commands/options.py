@@ -52,8 +52,10 @@ COMPLETION_EXAMPLE = "completion bash"
 def completion_command(
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
 ) -> None:
-    """Let the shell read the output: `source <(rlt completion bash)`, also with zsh; in fish
-    `rlt completion fish | source`.
+    """Print what a shell reads to complete commands and names.
+
+    In bash and zsh with source and a process substitution of `rlt completion bash`, in fish by a
+    pipe.
     """
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
