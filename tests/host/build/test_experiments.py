@@ -88,7 +88,7 @@ def test_what_a_header_requires(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=unknown):
         experiments.requirements_of(header)
     write(header, "// Requires: ,\n")
-    with pytest.raises(BuildError, match=f"^{place}:1: names nothing that it requires: known"):
+    with pytest.raises(BuildError, match=f"^{place}:1: names no requirement: known"):
         experiments.requirements_of(header)
 
 

@@ -235,7 +235,7 @@ def test_packages_stand_in_for_a_compiler_where_none_may_be_installed(
     assert "empty.cpp -o" in (stand_in / "linked").read_text()
     assert "once: about 70 s of a processor" in capsys.readouterr().err
     assert doctor.run() == 0
-    assert "like-it in its place" in capsys.readouterr().out
+    assert "like-it instead" in capsys.readouterr().out
     (stand_in / "bin/some-compiler.installed").rename(stand_in / "bin/some-compiler")
     tool = tools.system_tools()["some-compiler"]
     assert tool.path() == str(stand_in / "bin/some-compiler")

@@ -81,7 +81,7 @@ def test_the_exit_code_says_whether_something_is_wrong(
         (["gym:none.py:X"], UsageError, "none.py: gym:FILE.py:NAME names a class"),
         (["gym:NoSuch-v0"], UsageError, 'gymnasium has no environment "NoSuch-v0"'),
         (["gym:CartPole-v1", "--algorithm", "td3"], UsageError, "Discrete"),
-        (["pendulum-td3", "--algorithm", "sac"], UsageError, "--algorithm has no effect of an"),
+        (["pendulum-td3", "--algorithm", "sac"], UsageError, "--algorithm has no effect with an"),
         (["gym:Pendulum-v1", "--algorithm", "x"], UsageError, 'unknown algorithm "x"'),
         (["gym:Pendulum-v1", "--set", "gamma=0.9"], UsageError, "--set has no effect with gym:ID"),
         (["pendulum-td3", "--set", "gama=0.9"], UsageError, "did you mean gamma"),
