@@ -69,7 +69,7 @@ def dying_with(parent: int) -> Callable[[], None]:
 
 
 def die_with(parent: int) -> None:
-    """Have this process, such as one of a pool, end with its parent."""
+    """End this process, such as one of a pool, when its parent ends."""
     dying_with(parent)()
 
 
