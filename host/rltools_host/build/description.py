@@ -213,8 +213,8 @@ def experiment(document: Mapping[str, Any]) -> ExperimentDescription:
 
 # Bytes of UTF-8 in an image's and a message's field, less its end.
 LONGEST_NAME, LONGEST_CHANNEL_NAME, LONGEST_UNIT = 31, 23, 15
-MOST_CHOICES = 256  # of one action
-MOST_STEP_INTERVAL_US = 600_000_000  # kMaxStepInterval_us of policy/contract.h
+MAX_CHOICES = 256  # of one action
+MAX_STEP_INTERVAL_US = 600_000_000  # kMaxStepInterval_us of policy/contract.h
 SUBJECT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 UNQUOTABLE = re.compile(r'["\\?]')  # characters that C++ reads otherwise in quotes
 

@@ -14,7 +14,7 @@ from rltools_host.build.catalog import CHOICE, CHOICES, NUMBERS, algorithms
 from rltools_host.build.description import (
     LARGEST_FLOAT32,
     LONGEST_CHANNEL_NAME,
-    MOST_CHOICES,
+    MAX_CHOICES,
     Channel,
 )
 from rltools_host.documents import LARGEST_BOUND
@@ -84,9 +84,9 @@ def action_space(environment: Any, name: str, algorithm: str) -> Any:
         )
     if wanted != NUMBERS:
         for count in choice_counts(space):
-            if not 2 <= count <= MOST_CHOICES:
+            if not 2 <= count <= MAX_CHOICES:
                 raise UsageError(
-                    f"{name} has an action of {count} choices: from 2 to {MOST_CHOICES} can be "
+                    f"{name} has an action of {count} choices: from 2 to {MAX_CHOICES} can be "
                     "learnt"
                 )
     return space

@@ -18,7 +18,7 @@ from msgspec.structs import replace as with_fields
 from rltools_host.build.catalog import NUMBERS, algorithms
 from rltools_host.build.description import (
     LONGEST_NAME,
-    MOST_STEP_INTERVAL_US,
+    MAX_STEP_INTERVAL_US,
     Channel,
     Shape,
     is_policy_text,
@@ -255,14 +255,14 @@ def step_interval_of(table: Mapping[str, Any], environment: Any) -> tuple[int, I
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise UsageError(
             f"channels: step_interval_us is {given!r}, "
-            f"not a whole number from 1 to {MOST_STEP_INTERVAL_US:,}"
+            f"not a whole number from 1 to {MAX_STEP_INTERVAL_US:,}"
         )
-    if given > MOST_STEP_INTERVAL_US:
+    if given > MAX_STEP_INTERVAL_US:
         what = "step_interval_us" if source == "channels" else f"the environment's {source}"
         raise UsageError(
             f"channels: {what} says that a step takes {given * 1e-6:g} s, and a policy's takes "
-            f"{MOST_STEP_INTERVAL_US // 10**6} s at most: state step_interval_us as "
-            f"{MOST_STEP_INTERVAL_US}, and ask the exported policy (--to c) by a clock of your own"
+            f"{MAX_STEP_INTERVAL_US // 10**6} s at most: state step_interval_us as "
+            f"{MAX_STEP_INTERVAL_US}, and ask the exported policy (--to c) by a clock of your own"
         )
     return given, source
 

@@ -19,7 +19,7 @@ from rltools_host.build.description import (
     LONGEST_CHANNEL_NAME,
     LONGEST_NAME,
     LONGEST_UNIT,
-    MOST_CHOICES,
+    MAX_CHOICES,
     Channel,
     is_policy_text,
     is_subject_name,
@@ -275,7 +275,7 @@ def with_choices(actions: Sequence[Channel], names: bytes) -> tuple[Channel, ...
     left = [_text(name) for (name,) in CHOICE.iter_unpack(names)]
     found = []
     for action in actions:
-        if left and action.unit == CHOICE_UNIT and 1 <= action.maximum < MOST_CHOICES:
+        if left and action.unit == CHOICE_UNIT and 1 <= action.maximum < MAX_CHOICES:
             count = int(action.maximum) + 1
             action, left = replace(action, unit="|".join(left[:count])), left[count:]
         found.append(action)

@@ -15,7 +15,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from rltools_host.build.description import (
-    MOST_STEP_INTERVAL_US,
+    MAX_STEP_INTERVAL_US,
     Channel,
 )
 from rltools_host.errors import DamagedFileError
@@ -182,10 +182,10 @@ class ImageReader(SectionReader):
             raise self.refuse(
                 "malformed", "a count of its header is zero, or a reserved field is not"
             )
-        if not 1 <= header[10] <= MOST_STEP_INTERVAL_US:
+        if not 1 <= header[10] <= MAX_STEP_INTERVAL_US:
             raise self.refuse(
                 "malformed",
-                f"a step takes {header[10]:,} us, not 1 to {MOST_STEP_INTERVAL_US:,}",
+                f"a step takes {header[10]:,} us, not 1 to {MAX_STEP_INTERVAL_US:,}",
             )
         experiment = self.text(header[16], "experiment")
         environment = self.text(header[17], "environment")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from rltools_host.build.description import (
-    MOST_CHOICES,
-    MOST_STEP_INTERVAL_US,
+    MAX_CHOICES,
+    MAX_STEP_INTERVAL_US,
     Channel,
 )
 from rltools_host.policies.contract import (
@@ -49,9 +49,9 @@ class SectionReader:
         interval = header[10]
         if (
             reserved
-            or not 1 <= found.trained_interval_us <= MOST_STEP_INTERVAL_US
+            or not 1 <= found.trained_interval_us <= MAX_STEP_INTERVAL_US
             or found.trained_interval_us % interval
-            or not interval <= found.most_pause_us <= MOST_STEP_INTERVAL_US
+            or not interval <= found.most_pause_us <= MAX_STEP_INTERVAL_US
             or not found.state_dim
             or not found.reset_at & RESET_AT_ACTIVATION
             or found.reset_at > RESET_AT_ALL
@@ -79,7 +79,7 @@ class SectionReader:
             _, unit, minimum, maximum = CHANNEL.unpack_from(self.data, position)
             is_choice = unit.partition(b"\0")[0] == CHOICE_UNIT.encode()
             if is_choice and not (
-                minimum == 0 and 1 <= maximum < MOST_CHOICES and maximum == int(maximum)
+                minimum == 0 and 1 <= maximum < MAX_CHOICES and maximum == int(maximum)
             ):
                 raise self.refuse("malformed", f"channel {index} is not a choice of 2 to 256 names")
             found.append(int(maximum) + 1 if is_choice else 0)

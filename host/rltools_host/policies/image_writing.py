@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rltools_host.build.description import MOST_STEP_INTERVAL_US, ranges_of
+from rltools_host.build.description import MAX_STEP_INTERVAL_US, ranges_of
 from rltools_host.errors import UsageError
 from rltools_host.policies.contract import (
     CHANNEL,
@@ -81,7 +81,7 @@ class Network:
         if not self.state_dim:
             return None
         trained_us = self.ticks_per_step * contract.step_interval_us
-        pause_us = min(PAUSE_STEPS * trained_us, MOST_STEP_INTERVAL_US)
+        pause_us = min(PAUSE_STEPS * trained_us, MAX_STEP_INTERVAL_US)
         return Recurrence(trained_us, pause_us, self.state_dim)
 
 
@@ -187,7 +187,7 @@ def restated(
         if image.recurrence is not None:
             ticks = image.recurrence.trained_interval_us // interval_us
             require_interval(trained_us := ticks * step_interval_us)
-            pause_us = min(PAUSE_STEPS * trained_us, MOST_STEP_INTERVAL_US)
+            pause_us = min(PAUSE_STEPS * trained_us, MAX_STEP_INTERVAL_US)
             rest = (image.recurrence.state_dim, image.recurrence.reset_at, 0)
             parts = RECURRENCE.pack(trained_us, pause_us, *rest) + parts[RECURRENCE.size :]
     data = with_checksum(HEADER.pack(*fields) + parts)
@@ -196,10 +196,10 @@ def restated(
 
 
 def require_interval(step_interval_us: int) -> None:
-    if not 1 <= step_interval_us <= MOST_STEP_INTERVAL_US:
+    if not 1 <= step_interval_us <= MAX_STEP_INTERVAL_US:
         raise UsageError(
             f"--step-interval-us {step_interval_us}: a step of a policy takes 1 to "
-            f"{MOST_STEP_INTERVAL_US:,} us, and a longer one is asked for by a clock of your own"
+            f"{MAX_STEP_INTERVAL_US:,} us, and a longer one is asked for by a clock of your own"
         )
 
 

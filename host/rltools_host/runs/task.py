@@ -16,8 +16,8 @@ from rltools_host.build.description import (
     LONGEST_CHANNEL_NAME,
     LONGEST_NAME,
     LONGEST_UNIT,
-    MOST_CHOICES,
-    MOST_STEP_INTERVAL_US,
+    MAX_CHOICES,
+    MAX_STEP_INTERVAL_US,
     Channel,
     Shape,
     described,
@@ -79,7 +79,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
     hidden: Annotated[tuple[Width, ...], Meta(min_length=1, max_length=MOST_LAYERS)]
     sizes: Sizes
     episode_steps: Annotated[int, Meta(ge=1, le=2**31 - 1)]
-    step_interval_us: Annotated[int, Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
+    step_interval_us: Annotated[int, Meta(ge=1, le=MAX_STEP_INTERVAL_US)]
     observation_shape: tuple[Elements, ...]
     action_shape: tuple[Elements, ...]
     observations: Channels
@@ -207,7 +207,7 @@ def check_channel(name: str, channel: Channel) -> None:
     if name.startswith("action") and channel.choices:
         texts += [("unit", choice, LONGEST_CHANNEL_NAME) for choice in channel.choices]
         last = len(channel.choices) - 1
-        if (channel.minimum, channel.maximum) != (0, last) or last >= MOST_CHOICES:
+        if (channel.minimum, channel.maximum) != (0, last) or last >= MAX_CHOICES:
             raise Unfit(f"{name} chooses from {last + 1}, and its range is not that of a choice")
     else:
         texts += [("unit", channel.unit, LONGEST_UNIT)]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from rltools_host.build.description import MOST_STEP_INTERVAL_US
+from rltools_host.build.description import MAX_STEP_INTERVAL_US
 from rltools_host.files import parse_json
 from rltools_host.policies.importing.layers import module, only, tensors_of
 from rltools_host.policies.importing.network import (
@@ -96,11 +96,11 @@ class Row(msgspec.Struct):
 
 
 class Memory(msgspec.Struct):
-    trained_interval_us: Annotated[int, msgspec.Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
+    trained_interval_us: Annotated[int, msgspec.Meta(ge=1, le=MAX_STEP_INTERVAL_US)]
 
 
 class ExportedContract(msgspec.Struct):
-    step_interval_us: Annotated[int, msgspec.Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
+    step_interval_us: Annotated[int, msgspec.Meta(ge=1, le=MAX_STEP_INTERVAL_US)]
     observations: list[Row]
     actions: list[Row]
     recurrence: Memory | None = None

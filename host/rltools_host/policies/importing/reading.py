@@ -24,7 +24,7 @@ import numpy as np
 from rltools_host.build import tools
 from rltools_host.build.description import (
     LONGEST_CHANNEL_NAME,
-    MOST_STEP_INTERVAL_US,
+    MAX_STEP_INTERVAL_US,
     is_policy_text,
 )
 from rltools_host.documents import shown
@@ -145,7 +145,7 @@ def stated_in(
         )
     configs = pipeline.get("configs")
     rate = configs.get(FREQUENCY) if isinstance(configs, dict) else None
-    if rate is not None and not (is_number(rate) and 1e6 / MOST_STEP_INTERVAL_US <= rate <= 1e6):
+    if rate is not None and not (is_number(rate) and 1e6 / MAX_STEP_INTERVAL_US <= rate <= 1e6):
         raise UnreadableError(f"its frequency {said(rate)} is not a rate in Hz")
     return Stated(tuple(inputs[name] for name in order), (output,), None if rate is None else rate)
 

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rltools_host.build.description import MOST_STEP_INTERVAL_US, ranges_of
+from rltools_host.build.description import MAX_STEP_INTERVAL_US, ranges_of
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.policies.contract import (
     STEP_INTERVAL_ASSUMED,
@@ -301,8 +301,8 @@ def steps_between(rate_hz: float | None, place: Place, *, may_differ: bool) -> i
 def require_rate(rate_hz: float) -> None:
     if not 0 < rate_hz < math.inf:
         raise UsageError(f"--rate {rate_hz:g}: a rate is a number above 0, in Hz")
-    if rate_hz * MOST_STEP_INTERVAL_US < 1e6:
-        longest_s = MOST_STEP_INTERVAL_US * 1e-6
+    if rate_hz * MAX_STEP_INTERVAL_US < 1e6:
+        longest_s = MAX_STEP_INTERVAL_US * 1e-6
         raise UsageError(f"--rate {rate_hz:g}: a step takes at most {longest_s:g} s")
     if rate_hz > 1e6:
         raise UsageError(f"--rate {rate_hz:g}: a step takes 1 us at least")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.build.description import MOST_CHOICES
+from rltools_host.build.description import MAX_CHOICES
 from rltools_host.documents import shown
 from rltools_host.files import parse_json
 from rltools_host.policies.importing.layers import (
@@ -231,9 +231,9 @@ def choices_of(data: Mapping[str, Any]) -> tuple[int, ...]:
         return ()
     state = space.state if isinstance(space.state, dict) else {}
     counts = array_of(state.get("n" if class_of(space) == "Discrete" else "nvec"))
-    if counts is None or not counts.size or not all(2 <= n <= MOST_CHOICES for n in counts.ravel()):
+    if counts is None or not counts.size or not all(2 <= n <= MAX_CHOICES for n in counts.ravel()):
         raise UnreadableError(
-            f"its action space has no counts of choices from 2 to {MOST_CHOICES} in it"
+            f"its action space has no counts of choices from 2 to {MAX_CHOICES} in it"
         )
     return tuple(int(n) for n in counts.ravel())
 

@@ -206,9 +206,7 @@ def test_bounds_of_what_ends_a_flight() -> None:
     vehicle.sample = sample(1.0)
     air.watch()
     vehicle.sample = sample(0.9)
-    with pytest.raises(
-        RefusedError, match="it crashed: it came down to the ground in PX4's mode"
-    ):
+    with pytest.raises(RefusedError, match="it crashed: it came down to the ground in PX4's mode"):
         air.watch()
     for simulation, says in ((Simulation("", False), True), (Simulation("", True), False)):
         require_still(air_of(says_simulated=says)[1], simulation)
