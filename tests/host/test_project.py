@@ -94,16 +94,6 @@ def test_without_a_checkout_there_must_be_a_project(
         find_project()
 
 
-def test_a_present_folder_that_was_removed_is_in_no_project(
-    outside: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gone = outside / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-    assert find_project() == TREE.root
-
-
 # -- what is found in a project, and in the tree where the project has none of its name ------------
 
 OWN = Path(__file__).parent / "own_project"  # an experiment, environment, contract and board

@@ -179,7 +179,7 @@ def main(
 ) -> NoReturn:
     """Run the command line and end the process with the command's exit code.
 
-    A command beside those of `rlt`, such as a benchmark, is run instead, as `rlt NAME`.
+    `command` is run instead of those of the table, such as a benchmark; `name` are its words.
     """
     words = sys.argv[1:] if arguments is None else arguments
     if command is None:

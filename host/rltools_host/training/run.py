@@ -376,7 +376,6 @@ class TrainingRun:
         if isinstance(error, KeyboardInterrupt):
             return Interrupted(f"quit without a new checkpoint; {kept}{self._remedy('; ')}")
         if isinstance(error, DiskError):
-            kept = kept if self._folder.path.is_dir() else ""
             return error.then(self._remedy() or "start a new run, as this one saved nothing", kept)
         if isinstance(error, LinkLostError | TrainingFaultError):
             lost = self._notes.failure()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import shlex
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from fake_board import policy_of
 from fake_experiment import FINGERPRINT
 from fake_faults import Faults
 from rltools_host.build.boards import load_board
-from rltools_host.commands import train as train_command
 from rltools_host.commands.train import closing_lines
 from rltools_host.errors import (
     BoardMismatchError,
@@ -32,7 +29,6 @@ from rltools_host.errors import (
 from rltools_host.files import disk_error
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
-from rltools_host.screen.training_screen import PlainScreen
 from training_bench import (
     DIALECT,
     EXPERIMENT,
@@ -127,29 +123,6 @@ def test_bad_link_loses_reports_but_no_bits(bench: Bench, tmp_path: Path) -> Non
 
 
 # -- accidents -------------------------------------------------------------------------------------
-
-
-def test_a_project_that_is_removed_on_the_way(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the folder that the command was called in."""
-    project = tmp_path / "project"
-    project.mkdir()
-    monkeypatch.chdir(project)
-
-    class Removing(PlainScreen):
-        def take(self, event: Any) -> None:
-            super().take(event)
-            shutil.rmtree(project, ignore_errors=True)
-
-    monkeypatch.setattr(train_command, "make_screen", Removing)
-    with pytest.raises(DiskError) as caught:
-        bench.train(project / "run", "report_every=20")
-    assert re.fullmatch(
-        rf"cannot write {project}/run/\S+: there is no folder {project}; see that it is there, "
-        "then start a new run, as this one saved nothing",
-        str(caught.value),
-    )
 
 
 def test_pulled_cable_keeps_everything_received(bench: Bench, tmp_path: Path) -> None:
