@@ -217,7 +217,7 @@ def test_it_compiles_and_learns(project: Path, options: tuple[str, ...]) -> None
     made = "import rlt; print(rlt.make('MyBalance-v0', num_envs=2).reset(seed=0)[0].shape)"
     assert call("-c", made).stdout.startswith("(2, ")
     file.write_text(file.read_text().replace("const T cost", "const T cots"))
-    failed = call("-m", "rltools_host", "train", "my-balance", "--board", "host", code=9)
+    failed = call("-m", "rltools_host", "train", "my-balance", "--board", "host", code=3)
     last = failed.stderr.splitlines()[-1]
     line = next(
         number for number, text in enumerate(file.read_text().splitlines(), 1) if "-cost" in text
