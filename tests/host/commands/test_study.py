@@ -173,9 +173,9 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        ("pendulum-ablation", 3, 'unknown study "pendulum-ablation": did you mean pendulum-ppo'),
+        ("pendulum-ablation", 2, 'unknown study "pendulum-ablation": did you mean pendulum-ppo'),
         (f"{NAME} --threads 2", 2, "--threads does not go with board host"),
-        (f"{NAME} --board hots", 3, 'unknown board "hots": did you mean host'),
+        (f"{NAME} --board hots", 2, 'unknown board "hots": did you mean host'),
         (f"{NAME} --out .", 2, "is not empty: choose another folder with --out"),
     ],
 )
