@@ -42,7 +42,7 @@ OURS, ALONE = "foundation-quadrotor", "crazyflie-ppo"
 TABLES = "tables"  # the gate's part with the published airframes
 PEERS = "airframes"
 START_S, ANSWER_S = 120.0, 60.0
-# How often a peer acts: (what is said of it, the option of its script).
+# How often a peer acts: (its description, the option of its script).
 RATES = (("each 2 ms", "--each-tick"), ("each 10 ms", ""))
 # A peer that does not hold a Crazyflie at rest in still air is not used as it is meant.
 CALM = {"airframe": 3, "start_share": 0, "latency_ms": 0, "noise": 0, "gust_m_s2": 0}
@@ -112,16 +112,16 @@ class Pilot(Contender):
         self._process.send_signal(signal.SIGCONT)
         self._rows = np.zeros((MAX_TOGETHER, len(flight_library().contract.observations)), "<f4")
 
-    def speeds(self, tick: int, place: NDArray[np.uint32], observations: Float32Array) -> Any:
-        """Return (n, 4) in [0, 1], of flights at these places of those that fly together."""
+    def speeds(self, tick: int, slots: NDArray[np.uint32], observations: Float32Array) -> Any:
+        """Return (n, 4) in [0, 1], of flights in these slots of the batch."""
         assert self._process.stdin is not None
-        self._rows[place] = observations
+        self._rows[slots] = observations
         try:
             self._process.stdin.write(np.uint32(tick).tobytes() + self._rows.tobytes())
             self._process.stdin.flush()
         except BrokenPipeError:
             raise self._failed() from None
-        answer = np.frombuffer(self._exactly(16 * MAX_TOGETHER), "<f4").reshape(-1, 4)[place]
+        answer = np.frombuffer(self._exactly(16 * MAX_TOGETHER), "<f4").reshape(-1, 4)[slots]
         if not np.isfinite(answer).all():
             raise MeasurementError(f"{self.name} answered something that is not a number")
         return np.clip(answer, 0, 1)
@@ -195,9 +195,9 @@ def fly_trained(run: str | None, experiment: str, gate: Gate) -> tuple[GateResul
     with tempfile.TemporaryDirectory() as directory:
         folder = str(Path(directory) / "run")
         words = ["train", experiment, "--board", "host", "--seed", "0", "--out", folder]
-        said = harness.rlt(words, harness.ONE_THREAD)
+        document = harness.rlt(words, harness.ONE_THREAD)
         result, row = fly_run(folder, gate)
-    return result, {**row, "train_s": said["train_s"], "state_sha256": said["state_sha256"]}
+    return result, {**row, "train_s": document["train_s"], "state_sha256": document["state_sha256"]}
 
 
 def fly_peer(name: str, option: str, gate: Gate) -> tuple[GateResult, Row]:
@@ -247,10 +247,10 @@ def gate_of(episodes: int | None, settings: Mapping[str, float]) -> Gate:
 
 def row_of(result: GateResult) -> Row:
     """Return the figures of the flights."""
-    said = result.document()
+    document = result.document()
     tables = result.by_part[TABLES].document()["tables"]
     return {
-        **{key: said[key] for key in ("success_rate", "interval", "parts", "map")},
+        **{key: document[key] for key in ("success_rate", "interval", "parts", "map")},
         "tables": tables,
     }
 
@@ -258,14 +258,14 @@ def row_of(result: GateResult) -> Row:
 def lines(document: Mapping[str, Any]) -> list[str]:
     """Return rates by part and, of one part, by published airframe, for people."""
     good = [row for row in document["rows"] if "error" not in row]
-    said = [
+    lines = [
         f"The gate {document['gate']}, {document['episodes']:,} airframes, seed "
         f"{document['seed']}; successful flights, %",
         "",
     ]
     changed = ", ".join(f"{name}={value:g}" for name, value in document["settings"].items())
     if changed:
-        said[0] += f"; with {changed}"
+        lines[0] += f"; with {changed}"
     for key, name in (("parts", "part"), ("tables", "table")):
         heads = list(dict.fromkeys(each[name] for row in good for each in row[key]))
         rates = [
@@ -273,11 +273,11 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         ]
         table = [(name, *(row["title"] for row in good))]
         table += [(head, *(rate.get(head, "-") for rate in rates)) for head in heads]
-        said += [*(aligned(table) if good else []), ""]
+        lines += [*(aligned(table) if good else []), ""]
     versions = [f"{row['title']} {row['version']}" for row in good if row.get("version")]
-    said.append(f"  {', '.join(versions)}; {harness.machine_text(document)}")
-    said += [f"{row['title']}: {row['error']}" for row in document["rows"] if "error" in row]
-    return said
+    lines.append(f"  {', '.join(versions)}; {harness.machine_text(document)}")
+    lines += [f"{row['title']}: {row['error']}" for row in document["rows"] if "error" in row]
+    return lines
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ environments of their own, contenders that take turns, tables, charts and the co
 
 A contender that takes turns is a process; its side is peers/turns.py. It says who it is, then
 answers orders, a line each. While one works the others are stopped. The time from an order to its
-answer is measured here, for all of them alike.
+answer is measured here, for all of them in the same way.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def install(name: str, command: Sequence[str]) -> None:
 def last_line(text: str) -> str:
     """Return the line of a complaint that says what was wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it wrote nothing"
 
 
 def measure(
@@ -448,8 +448,8 @@ class Contender:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(10.0)  # its pipe is closed, so that it is about to end
         how = ending(self._process)
-        said = last_line(self._log.read_text(encoding="utf-8", errors="replace"))
-        return MeasurementError(f"{self.name}: {how}: {said}")
+        message = last_line(self._log.read_text(encoding="utf-8", errors="replace"))
+        return MeasurementError(f"{self.name}: {how}: {message}")
 
 
 # ---- rlt as its users run it ---------------------------------------------------------------------

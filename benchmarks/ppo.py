@@ -176,7 +176,7 @@ class Train:
         return {"steps": done, "wall_s": done / document["steps_per_s"], "cpu_s": None}
 
     def end(self) -> None:
-        """Do nothing: nothing is left of a turn."""
+        pass
 
 
 def start_train(setting: Setting) -> TakesTurns:

@@ -179,14 +179,18 @@ def in_node(kind: str, steps: int) -> Row:
     return of_wasm(harness.last_document(result.stdout))
 
 
-def of_wasm(said: Mapping[str, Any]) -> Row:
+def of_wasm(reported: Mapping[str, Any]) -> Row:
     """Return the row of what train_in_wasm.mjs printed."""
-    if "error" in said:
-        raise MeasurementError(str(said["error"]))
-    if not said["finished"]:
+    if "error" in reported:
+        raise MeasurementError(str(reported["error"]))
+    if not reported["finished"]:
         raise MeasurementError("training met a number that is not finite")
-    row = {"train_s": said["seconds"], "cpu_s": said["cpu_s"], "state_sha256": said["hash"]}
-    return {**row, "version": said["version"]}
+    row = {
+        "train_s": reported["seconds"],
+        "cpu_s": reported["cpu_s"],
+        "state_sha256": reported["hash"],
+    }
+    return {**row, "version": reported["version"]}
 
 
 def in_chromium(kind: str, steps: int) -> Row:
@@ -206,14 +210,14 @@ def in_chromium(kind: str, steps: int) -> Row:
             session = browser.new_browser_cdp_session()
             before = processor_seconds(session)
             asked = {"steps": steps, "kind": kind, "limit_ms": 1e3 * LIMIT_S}
-            said = page.evaluate(START_WORKER, asked)
+            reported = page.evaluate(START_WORKER, asked)
             after = processor_seconds(session)
             spent = [now - before.get(process, 0.0) for process, now in after.items()]
             version = browser.version
             browser.close()
         except Error as error:
             raise MeasurementError(f"Chromium: {harness.last_line(error.message)}") from None
-    return of_wasm({**said, "cpu_s": max(spent), "version": version})  # the worker's process
+    return of_wasm({**reported, "cpu_s": max(spent), "version": version})  # the worker's process
 
 
 def processor_seconds(session: Any) -> dict[int, float]:
@@ -242,8 +246,11 @@ def emulated(board: Board, steps: int) -> Row:
         raise MeasurementError(tools.how_to_get(missing))
     with tempfile.TemporaryDirectory() as directory:
         words = ["train", EXPERIMENT, "--board", board.name, "--steps", str(steps)]
-        said = harness.rlt([*words, "--out", str(Path(directory) / "run")], {})
-    return {"guest_instructions": said["guest_instructions"], "state_sha256": said["state_sha256"]}
+        reported = harness.rlt([*words, "--out", str(Path(directory) / "run")], {})
+    return {
+        "guest_instructions": reported["guest_instructions"],
+        "state_sha256": reported["state_sha256"],
+    }
 
 
 # ---- Turns ---------------------------------------------------------------------------------------
@@ -275,11 +282,11 @@ def take_turns(
                         f"ended in other bits, {row['state_sha256'][:12]} instead of "
                         f"{states[steps][:12]}"
                     )
-                said = f"{row['train_s']:.2f} s" if "train_s" in row else "ended"
+                reported = f"{row['train_s']:.2f} s" if "train_s" in row else "ended"
             except RltError as error:
-                row, said = {"error": str(error)}, str(error)
+                row, reported = {"error": str(error)}, str(error)
             rows[name] = row
-            print(f"{device.title}, turn {turn + 1}: {said}", file=sys.stderr)
+            print(f"{device.title}, turn {turn + 1}: {reported}", file=sys.stderr)
             if row.get("cpu_s", LONG_S) >= LONG_S:
                 del again[name]
         rounds.append(rows)

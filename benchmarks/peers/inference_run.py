@@ -1,6 +1,6 @@
-"""What every peer of `rlt bench inference` shares: the network, the clock, the line that is read.
+"""The network, the clock and the printed line that peers of `rlt bench inference` share.
 
-inference/<name>/run.py makes its two functions and calls run().
+inference/<name>/run.py defines two functions and calls run().
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_case(path: str) -> Case:
 
 
 def call_ns(call: Callable[[], object], repetitions: int) -> float:
-    """Processor time of a call, the median over the repetitions."""
+    """Return the processor time of a call, the median over the repetitions."""
     calls = 1
     results: list[float] = []
     while len(results) < repetitions:
@@ -63,10 +63,7 @@ def run(
     interface: str,
     passes_per_call: int = 1,
 ) -> None:
-    """`prepare` gives a call for one sample, and one for the batch that returns the outputs.
-
-    A call for one sample may make several passes, where Python's own time would weigh.
-    """
+    """Time the two functions that `prepare` returns, and print a line of results."""
     from importlib import metadata
 
     parser = argparse.ArgumentParser()

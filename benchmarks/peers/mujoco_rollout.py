@@ -2,7 +2,7 @@
 
 Actions as a policy draws them that has learnt nothing, each for the five steps of a step of Ant-v4;
 the 64 ants go on for 16 steps of the environment at a time, and those that are then out of the
-heights in which an episode goes on begin anew. No observation, no reward, no policy.
+heights in which an episode goes on begin again. No observation, no reward, no policy.
 """
 
 from __future__ import annotations

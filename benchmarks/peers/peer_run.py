@@ -1,6 +1,6 @@
-"""What every peer of `rlt bench train` shares: the setting, the stopwatch, the evaluation.
+"""The settings, the stopwatch and the evaluation that peers of `rlt bench train` share.
 
-training/<name>/<algorithm>.py imports it first, trains in its own way, and calls run().
+training/<name>/<algorithm>.py imports it first, trains, and calls run().
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Settings:
     maximum_action: float = 2.0
 
     def of_stable_baselines(self, algorithm: str) -> dict[str, Any]:
-        """What Stable-Baselines3 and sbx call them."""
+        """Return the settings by the names of Stable-Baselines3 and sbx."""
         names = ["seed", "learning_rate", "batch_size", "buffer_size", "learning_starts"]
         names += ["tau", "gamma"]
         common: dict[str, Any] = {name: getattr(self, name) for name in names}
@@ -83,7 +83,7 @@ Policy = Callable[[Any], Any]
 
 
 def episode_returns(policy: Policy, environment_name: str, count: int) -> list[float]:
-    """Returns of deterministic episodes from the resets with seeds 0 to count - 1, all at once."""
+    """Return the returns of deterministic episodes from resets with the seeds 0 to count - 1."""
     import gymnasium
     import numpy as np
 
@@ -108,7 +108,7 @@ def episode_returns(policy: Policy, environment_name: str, count: int) -> list[f
 
 
 def run(package: str, train: Callable[[Settings, Stopwatch], Policy]) -> None:
-    """Trains as the command line says, evaluates, and prints the one line that is read."""
+    """Train as the command line states, evaluate, and print one line of results."""
     from importlib import metadata
 
     parser = argparse.ArgumentParser()

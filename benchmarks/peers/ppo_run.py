@@ -1,4 +1,4 @@
-"""What every peer of `rlt bench ppo` shares: the setting, EnvPool's environments, the turns.
+"""The settings, EnvPool's environments and the turns that peers of `rlt bench ppo` share.
 
 ppo/<name>/run.py imports it first and calls begin().
 """
@@ -75,7 +75,7 @@ def torch_threads() -> int:
 def introduce(
     turns: Turns, package: str, environments: Any, threads: dict[str, int], settings: str
 ) -> None:
-    """Says who takes part: version, observation, threads of each of its parts."""
+    """Print who takes part: version, observation, threads of each of its parts."""
     turns.say(
         {
             "version": metadata.version(package),
@@ -89,7 +89,7 @@ def introduce(
 
 
 def simulator() -> str:
-    """EnvPool and the MuJoCo that is compiled into it."""
+    """Return the versions of EnvPool and of the MuJoCo in it."""
     import envpool.mujoco
 
     folder = Path(envpool.mujoco.__file__).parent
@@ -106,7 +106,7 @@ def make_environments(count: int, threads: int, seed: int) -> Any:
 
 
 def actions_of_a_new_policy(shape: tuple[int, ...]) -> Any:
-    """What PPO begins with: normal about zero with its first deviation, within the bounds."""
+    """Draw actions as PPO first does: normal about zero with the first deviation, in bounds."""
     import numpy as np
 
     deviation = np.exp(Settings.log_std_init)

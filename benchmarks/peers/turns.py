@@ -1,8 +1,7 @@
-"""A contender's side of turns: it waits for an order, works, and says what it did.
+"""A contender's side of turns: it waits for an order, works, and answers with what it did.
 
 Orders are lines of words on standard input, answers lines of JSON on standard output; the first
-answer, before any order, says who it is. Whatever else a library prints goes to standard error.
-`benchmarks/harness.py` has the other side, and measures the time from order to answer.
+answer, before any order, introduces the contender. What a library prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Turns:
         self._answers.flush()
 
     def order(self) -> list[str]:
-        """The next order's words; ends this process where there is none."""
+        """Return the words of the next order; end this process where there is none."""
         line = sys.stdin.readline()
         if not line:
             os._exit(0)  # without the libraries' threads having a say
@@ -52,7 +51,7 @@ class TrainingTurns(Turns):
         self._began_s = self._cpu_began_s = 0.0
 
     def add_step(self, rewards: Any, ended: Any) -> None:
-        """What a step of every environment gave: rewards, and whether an episode ended."""
+        """Add the rewards of a step of every environment, and whether episodes ended."""
         self._steps += len(self._running)
         for index, (reward, end) in enumerate(zip(rewards.tolist(), ended.tolist(), strict=True)):
             self._running[index] += reward
@@ -62,7 +61,7 @@ class TrainingTurns(Turns):
                 self._episodes += 1
 
     def begin_iteration(self) -> None:
-        """Between two iterations, and before the first: the place to wait for the next order."""
+        """Wait for the next order, before the first iteration and between two."""
         if self._steps:
             is_full = len(self._returns) == STEPS_OF_RETURN
             self._iterations.append(

@@ -1,4 +1,4 @@
-"""Writes files whole or not at all, and says what went wrong in one sentence."""
+"""Writing files whole or not at all, reading JSON, and locking a folder."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from typing import Any
 
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
 
-MOST_JSON_BYTES = 100_000_000
+MAX_JSON_BYTES = 100_000_000
 PARTIAL_SUFFIX = ".partial"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 PARTIAL_NAME = re.compile(r"\..+\.\d+\.partial")
-DEEPEST_NESTING = 20  # of JSON that is ours; far below what Python's own functions take
+MAX_NESTING = 20  # of our JSON; far below the limit of Python's functions
 
 
 def disk_error(path: Path, error: OSError) -> DiskError:
-    """One sentence for a file that could not be written."""
+    """Return the error for a file that could not be written, with a remedy."""
     if error.errno in FULL:
         first = "free some space"
         remedy = f"{first}, then run the command again"
@@ -44,14 +44,16 @@ def disk_error(path: Path, error: OSError) -> DiskError:
 
 
 def partial_path(path: Path) -> Path:
-    """Where a file or folder is made before it is renamed to its place."""
+    """Return the path at which a file or folder is written before it is renamed."""
     return path.with_name(f".{path.name}.{os.getpid()}{PARTIAL_SUFFIX}")
 
 
 @contextlib.contextmanager
-def in_place_of(folder: Path) -> Iterator[Path]:
-    """An empty folder, which takes the other's place at once when it is written; DiskError, and
-    nothing else, where the disk does not take it."""
+def replace_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder, which replaces `folder` at the end.
+
+    Raise DiskError, and leave `folder` as it was, where it cannot be written.
+    """
     new = partial_path(folder)
     try:
         shutil.rmtree(new, ignore_errors=True)
@@ -67,42 +69,29 @@ def in_place_of(folder: Path) -> Iterator[Path]:
 
 
 def is_partial(name: str) -> bool:
-    """Whether this is what a write left that was killed."""
+    """Return whether a killed process may have left a file of this name."""
     return PARTIAL_NAME.fullmatch(name) is not None
 
 
 def write_all(descriptor: int, data: bytes) -> None:
+    """Write all bytes, however many the system takes at once."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def reserve(path: Path, count: int) -> None:
-    """Makes a file of `count` bytes that has its place on the disk, for what is written later."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        os.posix_fallocate(descriptor, 0, max(1, count))
-    except OSError as error:
-        if error.errno in FULL:  # others are of a disk that reserves nothing
-            raise
-    finally:
-        os.close(descriptor)
-
-
 def write_durably(path: Path, data: bytes) -> None:
-    """Writes a file of this name, whose content is on the disk when this returns. One that is there
-    is written over in its place, which it may have been reserved for."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    """Write a file, and return when its content is on the disk."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
     try:
         write_all(descriptor, data)
-        os.ftruncate(descriptor, len(data))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def synchronize_folder(path: Path) -> None:
-    """Has the folder's names on the disk: those that were made, renamed and removed in it."""
+    """Wait until the names that were created, renamed and removed in a folder are on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -111,7 +100,7 @@ def synchronize_folder(path: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a file beside its place and renames it; if that fails, DiskError and no file."""
+    """Write a file under another name and rename it; raise DiskError where that fails."""
     partial = partial_path(path)
     try:
         try:
@@ -127,8 +116,10 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def write_changed(path: Path, content: str | bytes) -> None:
-    """The same, with its folder; a file that has this content stays untouched, and so does what was
-    built of it."""
+    """Write a file and its folder, unless the file has this content already.
+
+    The time of an unchanged file stays, so nothing is built again because of it.
+    """
     data = content.encode() if isinstance(content, str) else content
     if not path.is_file() or path.read_bytes() != data:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +127,7 @@ def write_changed(path: Path, content: str | bytes) -> None:
 
 
 def plain_json(value: Any) -> Any:
-    """The value with null for numbers that JSON cannot write (not a number, infinite)."""
+    """Return the value with None for numbers that JSON cannot have (NaN, infinite)."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -147,38 +138,40 @@ def plain_json(value: Any) -> Any:
 
 
 def read_json(path: Path) -> Any:
-    """The document of a file; DamagedFileError, which names it, where it is none."""
+    """Return the document of a file; raise DamagedFileError where it is not JSON."""
     try:
-        return parse_json(read_limited(path, MOST_JSON_BYTES))
+        return parse_json(read_limited(path, MAX_JSON_BYTES))
     except OSError as error:
         raise DamagedFileError(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError as error:
         raise DamagedFileError(f"{path} is damaged, it is not JSON: {error}") from None
 
 
-def read_limited(path: Path, most_bytes: int) -> bytes:
-    """A file of somebody's. ValueError where it is longer; OSError where it is no plain file."""
+def read_limited(path: Path, max_bytes: int) -> bytes:
+    """Return a file's bytes; raise ValueError where it is longer, OSError for a pipe or device."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is not a file")
-        data = file.read(most_bytes + 1)
-    if len(data) > most_bytes:
-        raise ValueError(f"it has more than {most_bytes:,} bytes")
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise ValueError(f"it has more than {max_bytes:,} bytes")
     return data
 
 
 def parse_json(data: bytes | str) -> Any:
-    """What JSON says. ValueError where it is none (with the place), is nested deeply or has text
-    that is none."""
+    """Return the document; raise ValueError with line and column where it is not JSON.
+
+    Deep nesting and text with half of a surrogate pair are refused too.
+    """
     try:
         document = json.loads(data)
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise ValueError(f"{place}: {error.msg}") from None
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"{where}: {error.msg}") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     level = [document]
-    for _ in range(DEEPEST_NESTING):
+    for _ in range(MAX_NESTING):
         inner: list[Any] = []
         for value in level:
             if isinstance(value, str):
@@ -194,13 +187,14 @@ def parse_json(data: bytes | str) -> Any:
 
 
 class FolderLock:
-    """Of one folder; the system lets go when this process ends."""
+    """A lock of one folder, which the system releases when this process ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def take(self) -> None:
+        """Take the lock; raise UsageError where another process has it."""
         try:
             self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -213,7 +207,7 @@ class FolderLock:
             raise disk_error(self._path, error) from None
 
     def is_taken(self) -> bool:
-        """Whether another process has it now."""
+        """Return whether another process has the lock."""
         try:
             self.take()
         except UsageError:
@@ -222,7 +216,7 @@ class FolderLock:
         return False
 
     def release(self) -> None:
-        """A second time does nothing."""
+        """Release the lock; do nothing where it is not taken."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,13 +1,8 @@
-"""Ctrl-C, SIGTERM, and SIGHUP of a terminal that closes: the one place that handles them.
+"""Ctrl-C, SIGTERM and SIGHUP while something runs that can be paused; and child processes.
 
-Before this module can be loaded, __main__.py and build/set_up.py leave Ctrl-C to the system,
-which ends the process without a traceback.
-
-Child processes (emulators, boards that are programs) that cannot outlive who started them.
-
-Linux sends them SIGKILL when their parent ends, even if the parent itself was killed: prctl(2),
-PR_SET_PDEATHSIG. They are leaders of their own session, so that Ctrl-C reaches the command alone,
-which then pauses the board.
+Child processes (emulators, boards that are programs) cannot outlive the process that started them:
+Linux sends them SIGKILL when it ends, even if it was killed (prctl(2), PR_SET_PDEATHSIG). Each
+leads a session of its own, so Ctrl-C reaches the command alone, which then pauses the board.
 """
 
 from __future__ import annotations
@@ -16,7 +11,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -26,26 +20,24 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interruption:
-    """Within, the first of the signals raises KeyboardInterrupt. The others are ignored after that,
-    as a terminal that closes sends SIGHUP more than once; `again` is what another Ctrl-C does.
+    """A context in which Ctrl-C, SIGTERM and SIGHUP ask for a pause, or raise KeyboardInterrupt.
 
-    While `armed`, the first signal asks for a pause instead, and a Ctrl-C after that raises
-    KeyboardInterrupt. Signals that are ignored from the start, as nohup has it, stay so.
+    The first signal sets `requested`. While `armed`, that is all, and Ctrl-C after it raises
+    KeyboardInterrupt; otherwise the first signal raises it. Later SIGTERM and SIGHUP do nothing: a
+    terminal that closes sends SIGHUP more than once. Signals that are ignored from the start, as
+    nohup has it, stay so.
     """
 
-    def __init__(
-        self, signals: Sequence[int] = SIGNALS, again: signal.Handlers = signal.SIG_IGN
-    ) -> None:
+    def __init__(self, signals: Sequence[int] = SIGNALS) -> None:
         self.armed = False
         self.requested = False
         self._signals = signals
-        self._again = again
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:
         for number in self._signals:
             if signal.getsignal(number) != signal.SIG_IGN:
-                with contextlib.suppress(ValueError):  # not the main thread: all stays as it is
+                with contextlib.suppress(ValueError):  # raised outside of the main thread
                     self._previous[number] = signal.signal(number, self._on_signal)
         return self
 
@@ -54,35 +46,17 @@ class Interruption:
             signal.signal(number, handler)
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
-        if self.armed and not (self.requested and number == signal.SIGINT):
-            self.requested = True
-            return
-        for other in self._previous:
-            signal.signal(other, self._again if other == signal.SIGINT else signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-
-def interrupt_by_ctrl_c() -> None:
-    """For a whole process: a second Ctrl-C ends it at once, without a traceback."""
-    if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.default_int_handler):
-        Interruption((signal.SIGINT,), signal.SIG_DFL).__enter__()
-    sys.unraisablehook = pass_interrupt_on
-
-
-def pass_interrupt_on(unraisable: sys.UnraisableHookArgs) -> None:
-    """Python drops a Ctrl-C that comes in a destructor, and would show its traceback."""
-    if isinstance(unraisable.exc_value, KeyboardInterrupt):
-        os.kill(os.getpid(), signal.SIGINT)
-    else:
-        sys.__unraisablehook__(unraisable)
+        is_first, self.requested = not self.requested, True
+        if (is_first and not self.armed) or (not is_first and number == signal.SIGINT):
+            raise KeyboardInterrupt
 
 
 PR_SET_PDEATHSIG = 1
 
 
 def dying_with(parent: int) -> Callable[[], None]:
-    """What a child runs between fork and exec; the library is loaded before, in the parent."""
-    import ctypes  # which takes longer than all of this
+    """Return the function that a child runs between fork and exec; libc is loaded in the parent."""
+    import ctypes  # imported late: it is slow
 
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
@@ -95,7 +69,7 @@ def dying_with(parent: int) -> Callable[[], None]:
 
 
 def die_with(parent: int) -> None:
-    """For a child that is this process, such as one of a pool, while it has a task."""
+    """End this process, such as one of a pool, when its parent ends."""
     dying_with(parent)()
 
 
@@ -110,11 +84,10 @@ def start_child(
     descriptors: Sequence[int] = (),
     ends_with_input: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """Starts a program that ends with this process (exactly: with the thread that calls this); one
-    that `ends_with_input` does so by itself, after what it has to do.
+    """Start a program that ends with this process (exactly: with the calling thread).
 
-    `environment` is added to that of this process; `directory` is where it runs; `descriptors` are
-    open there, too, by the same numbers.
+    A program that `ends_with_input` ends by itself when its input does. `environment` is added to
+    that of this process, `directory` is where it runs, and `descriptors` are inherited.
     """
     return subprocess.Popen(
         command,
@@ -130,7 +103,7 @@ def start_child(
 
 
 def end_child(process: subprocess.Popen[bytes], patience_s: float = 1.0) -> None:
-    """Ends a child: politely, then not."""
+    """End a child by SIGTERM, and by SIGKILL where it has not ended after `patience_s`."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -140,11 +113,10 @@ def end_child(process: subprocess.Popen[bytes], patience_s: float = 1.0) -> None
 
 
 def kill_child(process: subprocess.Popen[bytes]) -> None:
-    """Ends a child at once, and returns when it has ended.
+    """End a child by SIGKILL, and return when it has ended.
 
-    Not by `process.wait()`: Popen holds a lock while it asks for a process's end, and an interrupt
-    that comes between the taking of it and what gives it back leaves it taken. After that wait()
-    without a limit never returns.
+    `process.wait()` would not do: Popen holds a lock while it waits, and an interrupt at the wrong
+    moment leaves the lock taken. After that wait() without a limit never returns.
     """
     process.kill()
     if process.returncode is None:
@@ -153,7 +125,7 @@ def kill_child(process: subprocess.Popen[bytes]) -> None:
 
 
 def ending(process: subprocess.Popen[bytes]) -> str:
-    """How a child ended, in words: `it ended with exit code 3`, `it was ended by SIGKILL`."""
+    """Return how a child ended: `it ended with exit code 3`, `it was ended by SIGKILL`."""
     try:
         code = process.wait(0.5)
     except subprocess.TimeoutExpired:

@@ -1,16 +1,14 @@
-"""Lines of text and tables for a terminal: as wide as it is, without a number or a path broken.
+"""Lines of text and tables, wrapped to the width of a terminal; numbers and paths stay whole.
 
-Output that may come to nothing: a pipe whose reader has gone, a full disk, a closed terminal.
+`Output` passes text on to a stream that may fail: a closed pipe, a full disk, a closed terminal.
 """
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import io
 import os
 import re
-import stat
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -19,19 +17,19 @@ from typing import IO, TextIO
 
 from rltools_host.errors import DiskError, RltError
 
-UNLIMITED = 10_000  # columns, of what is no terminal
+UNLIMITED = 10_000  # columns of a stream that is not a terminal
 INDENT = "  "
-# What a line does not break in: a command in backticks, `12 %`, `1 ± 2`, `steps 200`.
+# Text in which a line does not break: a command in backticks, `12 %`, `1 ± 2`, `steps 200`.
 WHOLE = re.compile(r"`[^`]*`|(?<=\S) (?=%)| ± |(?<=\S) (?=[-+]?\d)")
 LABEL = re.compile(r" {4,}|\s*\S+ {2,}(?=\S)")  # of a line such as "  return   -1395.1 ± 91.8"
 HARD_SPACE = "\xa0"
 GAP = "   "
-SENTENCE = 7  # spaces of an entry's line; what has fewer is a name, a number, a path
+SENTENCE = 7  # spaces: a line with fewer is a name, a number or a path, and is not wrapped
 SETTINGS = re.compile(r"\w=\S+, \w+=")  # or a list of these
 
 
 def columns(stream: IO[str]) -> int:
-    """Of a terminal."""
+    """Return the width of a terminal; UNLIMITED for another stream."""
     with contextlib.suppress(OSError, ValueError):
         if stream.isatty():
             return os.get_terminal_size(stream.fileno()).columns or UNLIMITED
@@ -39,13 +37,15 @@ def columns(stream: IO[str]) -> int:
 
 
 def without_breaks(text: str) -> str:
-    """With spaces at which no line breaks, where none is to."""
+    """Replace spaces at which a line must not break by hard ones."""
     return WHOLE.sub(lambda found: found.group().replace(" ", HARD_SPACE), text)
 
 
 def wrapped(text: str, width: int, first: str = "", rest: str = INDENT) -> list[str]:
-    """Lines that break between words, and nowhere in a path, a number or a command to type; behind
-    `first`, the further ones behind `rest`."""
+    """Wrap a text between words, never in a path, a number or a command to type.
+
+    The first line begins with `first`, the others with `rest`.
+    """
     lines = textwrap.wrap(
         without_breaks(text),
         max(width, len(rest) + 1),
@@ -58,8 +58,7 @@ def wrapped(text: str, width: int, first: str = "", rest: str = INDENT) -> list[
 
 
 def in_columns(lines: Iterable[str], width: int) -> list[str]:
-    """Lines of text, those that are longer than `width` broken between words; what follows stands
-    beneath what is beside the label."""
+    """Wrap the lines longer than `width`; further lines begin below the text after the label."""
     found: list[str] = []
     for line in lines:
         if len(line) <= width:
@@ -72,13 +71,13 @@ def in_columns(lines: Iterable[str], width: int) -> list[str]:
 
 
 def say(stream: IO[str], *lines: str) -> None:
-    """Prints lines at once, in the columns that the stream has."""
+    """Print lines, wrapped to the width of the stream, and flush them."""
     for line in in_columns(lines, columns(stream)):
         print(line, file=stream, flush=True)
 
 
 def aside(*lines: str) -> None:
-    """Says what is not the output itself: on standard error."""
+    """Print lines on standard error."""
     say(sys.stderr, *lines)
 
 
@@ -87,7 +86,7 @@ def plural(count: int, word: str) -> str:
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Rows as lines, in columns as wide as their longest entry."""
+    """Return rows as lines, in columns as wide as their longest entry."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = (
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
@@ -97,9 +96,10 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def folded(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
-    """The table; where a line is longer than `width`, a paragraph for each row, with the heads of
-    the first row beside its entries. No entry is cut; only sentences and lists of settings are
-    broken over two lines.
+    """Return a table as lines; where it is wider than `width`, one paragraph for each row.
+
+    The first row has the heads, which stand before the entries in a paragraph. No entry is cut;
+    only sentences and lists of settings are wrapped.
     """
     lines = aligned(rows)
     if max(map(len, lines)) <= width:
@@ -129,13 +129,10 @@ def may_break(line: str) -> bool:
     return line.count(" ") > SENTENCE or SETTINGS.search(line) is not None
 
 
-ANY_TEXT = "rlt-any-text"  # of Python's ways to encode what an encoding lacks
-
-
 class Output(io.TextIOBase):
-    """Passes text on to a stream until that refuses some; from then on text is dropped.
+    """A stream that passes text on to another one, and drops text once that has failed.
 
-    A run does not depend on who watches it: training goes on, and `error` says what happened.
+    A run does not depend on who watches it: training continues, and `error` has the failure.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -169,58 +166,19 @@ class Output(io.TextIOBase):
 
 
 def lost(error: OSError, run_path: Path) -> RltError:
-    """What a script, or the person who closed a pipe, must know: the run itself is whole."""
+    """Return the error for output that failed while the run itself is complete."""
     reason = error.strerror or str(error)
     return DiskError(f"the output could not be written ({reason}), but run {run_path} is complete")
 
 
-def open_missing_streams() -> None:
-    """Where a standard stream is closed, as with `>&-`, text goes nowhere and no file takes its
-    number."""
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - to the end
-
-
-def take_any_text() -> None:
-    """Paths that are not UTF-8 are written as the bytes that they are, and no text is refused."""
-    codecs.register_error(ANY_TEXT, bytes_or_escapes)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=ANY_TEXT)
-
-
-def bytes_or_escapes(error: UnicodeError) -> tuple[str | bytes, int]:
-    """As Python decodes paths, else as an escape sequence of Python's."""
-    assert isinstance(error, UnicodeEncodeError)
-    try:
-        return codecs.lookup_error("surrogateescape")(error)
-    except UnicodeEncodeError:
-        return codecs.backslashreplace_errors(error)
-
-
-def output_can_be_full() -> bool:
-    """Whether standard output is on a disk: a pipe and a terminal are never full."""
-    try:
-        mode = os.fstat(sys.stdout.fileno()).st_mode
-        return stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not sys.stdout.isatty())
-    except (OSError, ValueError):
-        return False
-
-
 def without_commands(text: str) -> str:
-    """Without what commands a terminal; the bytes of a path stay what they are."""
+    """Replace characters that control a terminal by question marks; keep the bytes of a path."""
     return "".join(
         c if c.isprintable() or c in "\n\t" or "\udc80" <= c <= "\udcff" else "?" for c in text
     )
 
 
 def drop_output(stream: TextIO) -> None:
-    """What is still to be written to a standard stream goes nowhere."""
+    """Discard what a standard stream still has to write, also at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,7 +1,8 @@
-"""The tree: what is installed, and only read. The project: the folder where the user's files lie
-and where everything is written; a file `rlt.toml`, which may be empty, makes a folder one, and a
-checkout has one. And command lines that the user is told to type, with the tree's launcher as this
-user called it."""
+"""Paths of the tree and of the project, and the command lines that a user is told to type.
+
+The tree is what is installed, and only read. The project is the folder of the user's files, where
+everything is written; a file `rlt.toml`, which may be empty, marks it, and a checkout has one.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +17,22 @@ from pathlib import Path
 from rltools_host.errors import UsageError
 
 PACKAGE = Path(__file__).resolve().parent
-INSTALLED = PACKAGE / "tree"  # where a wheel puts it (pyproject.toml)
+INSTALLED = PACKAGE / "tree"  # of a wheel (pyproject.toml)
 
 
 @dataclass
 class Tree:
-    """Where its parts lie; every path is absolute and free of symbolic links."""
+    """The folders of the tree; every path is absolute and free of symbolic links."""
 
     root: Path
 
     @property
     def is_installed(self) -> bool:
-        """From a wheel, into an environment that is the user's; it is a checkout otherwise."""
+        """Return whether a wheel installed it; it is a checkout otherwise."""
         return self.root == INSTALLED
 
     def file(self, name: str) -> Path:
-        """Of a name in a checkout, where the package itself lies in host/."""
+        """Return the path of a file that is named as in a checkout."""
         own = f"host/{PACKAGE.name}/"
         if self.is_installed and name.startswith(own):
             return PACKAGE / name.removeprefix(own)
@@ -59,7 +60,7 @@ class Tree:
 
     @property
     def build_file(self) -> Path:
-        """Flags, programs and what they are for."""
+        """Return the file with the compiler's flags and the programs."""
         return self.root / "firmware" / "build.json"
 
     @property
@@ -82,13 +83,12 @@ LAUNCHER = TREE.root / "rlt"
 
 
 def command_line(*words: str | Path) -> str:
-    """`rlt` and these words as they must be typed in the present folder, quoted where necessary."""
+    """Return `rlt` and these words as they must be typed in the current folder, with quotes."""
     return shlex.join([launcher(), *map(str, words)])
 
 
 def launcher() -> str:
-    """What starts this tree's launcher: as it was called, or its name where the PATH finds it, or
-    its place."""
+    """Return what starts this tree's launcher: as it was called, or its name or path."""
     called = os.environ.get("RLT_COMMAND", "")
     if called and is_launcher(called):
         name = Path(called).name
@@ -104,31 +104,28 @@ def launcher() -> str:
 
 
 def is_launcher(command: str) -> bool:
-    """Whether a shell that is given this word starts this tree's launcher."""
+    """Return whether this word starts this tree's launcher in a shell."""
     found = shutil.which(command)
     return found is not None and Path(found).resolve() == LAUNCHER
 
 
 def near_path(path: Path) -> Path:
-    """Relative to the present folder where it lies below that, as a person would type it."""
-    try:
-        present = Path.cwd()
-    except FileNotFoundError:  # it was removed meanwhile
-        return path
+    """Return the path as a person types it: relative where it is below the current folder."""
+    present = Path.cwd()
     return path.relative_to(present) if path.is_relative_to(present) else path
 
 
 MARKER = "rlt.toml"
 VARIABLE = "RLT_PROJECT"  # names the project, wherever the command is called
-HIDE_OPTIONAL = "RLT_HIDE_OPTIONAL"  # =1: as where none of the optional tools is installed
+HIDE_OPTIONAL = "RLT_HIDE_OPTIONAL"  # =1: as if none of the optional tools were installed
 
 
 class Project:
-    """Where its parts lie; every path is absolute and free of symbolic links."""
+    """The folders of the project; every path is absolute and free of symbolic links."""
 
     @cached_property
     def root(self) -> Path:
-        """The same for the whole process, from the first use on."""
+        """Return the project's folder: the same for the whole process, from the first use on."""
         return find_project()
 
     @property
@@ -141,58 +138,53 @@ class Project:
 
     @property
     def protocol(self) -> Path:
-        """What is generated from the description of the wire format."""
+        """Return the folder of what is generated from the description of the wire format."""
         return self.build / "protocol"
 
     @property
     def generated(self) -> Path:
-        """Headers that are written here: of Gymnasium's tasks, and of experiments' other sizes."""
+        """Return the folder of generated headers: Gymnasium's tasks, and experiments' sizes."""
         return self.build / "gymnasium_tasks"
 
     @property
     def named_tasks(self) -> Path:
-        """Notes of what may be imported."""
+        """Return the folder of the notes of which Python tasks may be imported."""
         return self.build / "named_tasks"
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether it is another folder than the tree."""
+        """Return whether the project is another folder than the tree."""
         return self.root != TREE.root
 
     def owns(self, path: Path) -> bool:
-        """Whether a file is the user's, and not one that was installed."""
+        """Return whether a file is the user's, and not an installed one."""
         return self.is_elsewhere and path.is_relative_to(self.root)
 
     def origin(self, path: Path, installed: Path) -> str:
-        """What a listing says of a file that is the project's; nothing of one that is installed."""
+        """Return what a listing adds for a file of the project's; empty for an installed one."""
         if not self.owns(path):
             return ""
         return (
             " (this project's)"
             if not (installed / path.name).is_file()
-            else (" (this project's, in place of the installed one)")
+            else (" (this project's, replaces the installed one)")
         )
 
     def files(self, folder: str, pattern: str, installed: Path) -> list[Path]:
-        """The project's, and those of the tree's folder of whose names it has none, by name."""
+        """Return the project's files and, of other names, the installed ones, sorted by name."""
         found = {}
-        for place in (installed, self.root / folder):
-            found.update({path.name: path for path in place.glob(pattern)})
+        for directory in (installed, self.root / folder):
+            found.update({path.name: path for path in directory.glob(pattern)})
         return sorted(found.values(), key=lambda path: path.stem)
 
     @property
     def include_directories(self) -> list[Path]:
-        """For "environments/<name>.h"; cmake/board.cmake has the same."""
+        """Return the folders in which "environments/<name>.h" is found, as in cmake/board.cmake."""
         folders = (self.root / "environments", self.root / "contracts")
         return [self.root] if any(folder.is_dir() for folder in folders) else []
 
-    def place_of(self, name: str) -> Path:
-        """Of a file or folder that a description names: in the project where it is there."""
-        own = self.root / name
-        return own if own.exists() else TREE.root / name
-
     def board_build(self, board: str) -> Path:
-        """Where CMake builds for this board: build/<board>."""
+        """Return the folder in which CMake builds for this board: build/<board>."""
         return self.build / board
 
 
@@ -204,25 +196,21 @@ def is_project(folder: Path) -> bool:
 
 
 def find_project() -> Path:
-    """RLT_PROJECT, else the nearest project around the present folder, else the checkout."""
+    """Return RLT_PROJECT, else the project around the current folder, else the checkout."""
     if named := os.environ.get(VARIABLE):
         root = Path(named).resolve()
         if not is_project(root):
             raise UsageError(
-                f"{VARIABLE}={named} is not a project: a file {MARKER} in a folder, which may be "
-                "empty, makes one of it"
+                f"{VARIABLE}={named} is not a project: create an empty file {MARKER} in it"
             )
         return root
-    try:
-        present = Path.cwd()
-    except OSError:  # it was removed
-        present = TREE.root
+    present = Path.cwd()
     for folder in (present, *present.parents):
         if is_project(folder):
             return folder.resolve()
     if is_project(TREE.root):
         return TREE.root
     raise UsageError(
-        f"{present} is in no project: rlt new --project DIR writes one, a file {MARKER} in a "
-        f"folder, which may be empty, makes one of it, and {VARIABLE} names one elsewhere"
+        f"{present} is in no project: create one with rlt new --project DIR or by an empty file "
+        f"{MARKER}, or name one in {VARIABLE}"
     )

@@ -96,15 +96,14 @@ def metrics(run: Path, kind: str) -> list[dict[str, Any]]:
     return [row for row in RunFolder.open(run).read_metrics() if row["kind"] == kind]
 
 
-def is_valid(run: Path, trains: bool = False) -> dict[str, Any]:
-    """Asserts that every file of a run is whole; returns run.json. While it `trains`, the place of
-    its next save is reserved."""
+def is_valid(run: Path) -> dict[str, Any]:
+    """Assert that every file of a run is whole; return run.json."""
     folder = RunFolder.open(run)
     folder.read_metrics()
     if folder.metrics_path.exists():
         assert (folder.metrics_path.read_bytes() or b"\n").endswith(b"\n")
     left = [path.name for path in run.iterdir() if path.name.endswith(".partial")]
-    assert left == [] or trains
+    assert left == []
     if folder.checkpoint_path.exists():
         checkpoint = load_checkpoint(folder.checkpoint_path, EXPERIMENT)
         assert checkpoint.state_sha256 == folder.content.state_sha256

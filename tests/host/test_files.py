@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host.files import DEEPEST_NESTING, disk_error, parse_json
+from rltools_host.files import MAX_NESTING, disk_error, parse_json
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from rltools_host.files import DEEPEST_NESTING, disk_error, parse_json
     [
         ('{"a": [1, "b"]}', {"a": [1, "b"]}),
         ('"\\ud83d\\ude00"', "\U0001f600"),
-        ("[" * (DEEPEST_NESTING - 1) + "]" * (DEEPEST_NESTING - 1), ...),
+        ("[" * (MAX_NESTING - 1) + "]" * (MAX_NESTING - 1), ...),
     ],
 )
 def test_json_is_parsed(text: str, value: Any) -> None:
@@ -28,8 +28,8 @@ def test_json_is_parsed(text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "[" * (DEEPEST_NESTING + 1) + "]" * (DEEPEST_NESTING + 1),
-        '{"a":' * (DEEPEST_NESTING + 1) + "1" + "}" * (DEEPEST_NESTING + 1),
+        "[" * (MAX_NESTING + 1) + "]" * (MAX_NESTING + 1),
+        '{"a":' * (MAX_NESTING + 1) + "1" + "}" * (MAX_NESTING + 1),
         "[" * 99_999,
         '{"a":' * 99_999,
     ],

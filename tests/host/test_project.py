@@ -82,9 +82,7 @@ def test_a_variable_names_the_project_before_the_present_folder(
     monkeypatch.setenv(VARIABLE, "")
     assert find_project() == other
     monkeypatch.setenv(VARIABLE, "nowhere")
-    with pytest.raises(
-        UsageError, match=r"^RLT_PROJECT=nowhere is not a project: a file rlt\.toml "
-    ):
+    with pytest.raises(UsageError, match=r"^RLT_PROJECT=nowhere is not a project: .* rlt\.toml "):
         find_project()
 
 
@@ -92,18 +90,8 @@ def test_without_a_checkout_there_must_be_a_project(
     outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TREE, "root", outside / "installed")
-    with pytest.raises(UsageError, match=r"out side is in no project: .* a file rlt\.toml in a "):
+    with pytest.raises(UsageError, match=r"out side is in no project: .* file rlt\.toml"):
         find_project()
-
-
-def test_a_present_folder_that_was_removed_is_in_no_project(
-    outside: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gone = outside / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-    assert find_project() == TREE.root
 
 
 # -- what is found in a project, and in the tree where the project has none of its name ------------
@@ -143,7 +131,7 @@ def test_a_listing_says_which_boards_are_the_projects(own_project: Path) -> None
     shutil.copy(TREE.boards / "host.json", own_project / "boards" / "host.json")
     titles = {name: doctor.summary(load_board(name))["title"] for name in board_names()}
     assert titles["bench"] == "Process with a file of its own (this project's)"
-    assert titles["host"].endswith("machine (this project's, in place of the installed one)")
+    assert titles["host"].endswith("machine (this project's, replaces the installed one)")
     assert [name for name in titles if "project" in titles[name]] == ["bench", "host"]
 
 

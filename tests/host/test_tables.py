@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +13,9 @@ import pytest
 
 from rltools_host.lines import (
     UNLIMITED,
-    aligned,
-    aside,
     columns,
     folded,
     in_columns,
-    without_breaks,
-    wrapped,
 )
 from terminal import on_terminal
 
@@ -47,24 +42,11 @@ def test_lines_break_between_words(width: int) -> None:
         assert all(len(line) <= width for line in lines if not any(w in line for w in whole_words))
 
 
-def test_what_follows_stands_beneath_what_is_beside_the_label() -> None:
-    assert in_columns(LINES[1:2], 60) == [
-        "  return   -1395.1 ± 91.8   worst -1538.9   median -1396.0",
-        "           best -1023.6",
-    ]
-    assert wrapped("a sentence of words", 12, "- ", "  ") == ["- a sentence", "  of words"]
-    assert in_columns(["short", ""], 60) == ["short", ""]
-
-
 def test_a_table_that_is_too_wide_is_a_paragraph_for_each_row() -> None:
     rows = [("name", "path", "steps"), ("first", PATH, "1,000,000")]
     assert folded(rows, 60) == ["first", f"  path {PATH}", "  steps 1,000,000"]
     assert len(folded(rows, 140)) == 2
     assert folded([("slot", "use"), ("0", "in trial")], 12) == ["slot 0", "  use in trial"]
-
-
-def test_columns_are_as_wide_as_their_longest_entry() -> None:
-    assert aligned([("a", "bb", ""), ("ccc", "d", "e")]) == ["a    bb", "ccc  d   e"]
 
 
 ROWS = [("name", "x", "y"), ("first", "a" * 6, "-"), ("second", "b", "c"), ("bare", "-", "")]
@@ -115,19 +97,6 @@ def test_what_follows_is_indented(line: str, width: int, expected: list[str]) ->
     assert in_columns([line], width) == expected
 
 
-def test_spaces_at_which_no_line_breaks() -> None:
-    told = "`rlt train x` at 12 % is 1 ± 2 of -3 or +4 steps of a b"
-    assert without_breaks(told).replace("\xa0", "_") == (
-        "`rlt_train_x` at_12_% is_1_±_2 of_-3 or_+4 steps of a b"
-    )
-    assert without_breaks(" 3") == " 3"
-
-
-def test_no_room_at_all_is_a_word_for_each_line() -> None:
-    assert wrapped("abc def", 0, "", "") == ["abc", "def"]
-    assert wrapped("abc defg", 1, "", "    ") == ["abc", "    defg"]
-
-
 def test_width_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal: Any = SimpleNamespace(isatty=lambda: True, fileno=lambda: 3)
     sizes = {3: os.terminal_size((73, 9))}
@@ -152,22 +121,3 @@ def test_a_command_on_a_terminal_of_60_columns(words: list[str]) -> None:
     for line in lines:
         whole = re.fullmatch(r"\s*\S*\s?\S+", line) or "`" in line
         assert len(line) <= 60 or whole or "apt-get" in line, line
-
-
-def test_help_on_a_narrow_terminal_breaks_no_name() -> None:
-    environment = {**os.environ, "COLUMNS": "60"}
-    command = [sys.executable, "-m", "rltools_host", "train", "--help"]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    lines = result.stdout.splitlines()
-    assert all(len(line) <= 60 or "Example: " in line for line in lines)
-    for name in ("host-threads", "rlt boards`", "socket://HOST:PORT"):
-        assert any(name in line for line in lines), name
-    assert "\u2011" not in result.stdout
-    assert "\xa0" not in result.stdout
-
-
-def test_nothing_is_said_where_there_is_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    aside()
-    assert capsys.readouterr().err == ""
-    aside("a", "b")
-    assert capsys.readouterr().err == "a\nb\n"

@@ -75,13 +75,3 @@ def test_an_exported_policy_compiles_behind_arduinos_macros(compiler: str, tmp_p
     in_c += ["-fsyntax-only", "-xc", str(tmp_path / "source.cpp")]
     result = subprocess.run(in_c, capture_output=True, text=True, timeout=200)
     assert result.returncode == 0, result.stderr
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["float max(float a, float b);", "template <class F> F f(F x) { return F(x); }", "int B1;"],
-)
-def test_a_name_that_is_a_macro_is_noticed(line: str, tmp_path: Path) -> None:
-    assert compile_source("host", f"{line}\n", tmp_path).returncode == 0
-    source = f'#include "{MACROS}"\n{line}\n'
-    assert compile_source("host", source, tmp_path).returncode != 0

@@ -225,16 +225,3 @@ def test_budget_kept_links(mistake: Mistake, tmp_path: Path) -> None:
 def test_every_file_states_a_mistake() -> None:
     assert {mistake.path for mistake in MISTAKES} == set(SOURCES)
     assert len(MISTAKES) >= 30
-
-
-@pytest.mark.parametrize(
-    "output",
-    [
-        "error: another sentence",
-        "error: the sentence\nerror: a second one",
-        "error: the sentence" + " and so on" * 250,
-    ],
-)
-def test_message_that_is_long_or_not_alone_is_noticed(output: str) -> None:
-    with pytest.raises(AssertionError):
-        check_message(Mistake(DIRECTORY, None, ("the sentence",)), output)

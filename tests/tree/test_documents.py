@@ -14,7 +14,6 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 # `runs/folder.py` or `test_replay.cpp`, as a document names a file of the tree.
 NAMED = re.compile(r"`((?:[a-z0-9_]+/)+[a-z0-9_]+\.(?:py|cpp)|test_[a-z0-9_]+\.(?:py|cpp))`")
-ACTIVATION = re.compile(r"^  X\((\w+),", re.MULTILINE)  # of RLT_ACTIVATION_LIST
 SECTION = re.compile(r'docs/(\w+\.md)(?:, | \()"([^"]+)"')
 
 
@@ -55,13 +54,6 @@ def test_links_lead_somewhere() -> None:
     assert not faults, "\n".join(faults)
 
 
-def test_a_link_without_an_end_is_found(tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("# One `rlt`, two\n")
-    assert not fault(tmp_path / "a.md", "#one-rlt-two")
-    assert "no section" in fault(tmp_path / "a.md", "#three")
-    assert "there is no" in fault(tmp_path / "a.md", "b.md")
-
-
 def test_sections_that_sources_name_are_there() -> None:
     faults = []
     for source in tracked("docs/", "*.h", "*.cpp", "*.py"):
@@ -85,19 +77,3 @@ def test_files_that_documents_name_are_there() -> None:
         if f"/{name}\n" not in paths
     ]
     assert not faults, "\n".join(faults)
-
-
-def test_documents_list_the_activations() -> None:
-    """In policy_image.md by their numbers; import.md leaves out identity, which does nothing."""
-    header = TREE.root / "lib/rltools/include/rltools/nn/activation.h"
-    text = header.read_text(encoding="utf-8")
-    names = ACTIVATION.findall(text[: text.index("#define RLT_ACTIVATION_NAME")])
-    assert names[:2] == ["identity", "relu"]
-    image = (TREE.root / "docs/policy_image.md").read_text(encoding="utf-8")
-    (row,) = re.findall(r"place in `RLT_ACTIVATION_LIST` of .*: (.*) \|", image)
-    assert re.findall(r"(\d+) (\w+)", row.lower().replace("alpha 1", "alpha")) == [
-        (str(place), name) for place, name in enumerate(names)
-    ]
-    imported = (TREE.root / "docs/import.md").read_text(encoding="utf-8")
-    (listed,) = re.findall(r"Activations are those of the core: ([^.]*)\.", imported)
-    assert sorted(re.findall(r"(\w+)(?: \([^)]*\))?(?:,|$)", listed.lower())) == sorted(names[1:])

@@ -45,8 +45,3 @@ def test_one_module_parses_the_json_of_files() -> None:
     assert parsing <= {"files.py", *OF_PROCESSES}, "read_json() or parse_json() of files.py"
     for module in HOST.rglob("*.py"):
         assert "from json import" not in module.read_text(encoding="utf-8")
-
-
-def test_what_counts_as_a_parser() -> None:
-    assert parsers_in("import json\njson.loads(a)") == {"json.loads"}
-    assert parsers_in("json.dumps(a); np.load(b)") == set()

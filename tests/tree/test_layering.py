@@ -7,7 +7,7 @@ import json
 import subprocess
 from collections.abc import Iterable, Sequence
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -207,32 +207,10 @@ def test_tree_follows_the_include_rules() -> None:
     ("path", "text", "expected"),
     [
         ("core/a.h", '#include "rltools/nn/dense.h"', "core may not include nn"),
-        ("nn/a.h", '#include "rltools/rl/training.h"', "nn may not include rl"),
-        ("nn/a.h", '#include "rltools/policy/image.h"', "nn may not include policy"),
-        ("policy/a.h", '#include "rltools/rl/training.h"', "policy may not include rl"),
         ("rl/a.h", '#include "rltools/kernels/simd/dense.h"', "rl may not include kernels"),
-        ("nn/a.h", '#  include "rltools/devices/host.h"', "nn may not include devices"),
-        ("kernels/x/a.h", '#include "rltools/rl/training.h"', "kernels may not include rl"),
-        ("core/a.h", "#include <Arduino.h>", "core may not include Arduino.h"),
         ("core/a.h", "#include <vector>", "core may not include vector"),
         ("nn/a.h", "#include <immintrin.h>", "nn may not include immintrin.h"),
-        ("kernels/simd/a.h", "#include <cblas.h>", "kernels may not include cblas.h"),
-        ("kernels/x/a.h", "#include <pthread.h>", "kernels may not include pthread.h"),
-        ("rl/a.h", "#include RLT_DEVICE_HEADER", "rl may not include RLT_DEVICE_HEADER"),
-        ("rl/a.h", "#include <mujoco/mujoco.h>", "rl may not include mujoco/mujoco.h"),
-        ("rl/environments/a.h", "#include <cstdio>", "rl may not include cstdio"),
-        (
-            "rl/environments/mujoco/a.h",
-            "#include <mujoco/mjspec.h>",
-            "rl may not include mujoco/mjspec.h",
-        ),
         ("rl/a.h", "#include <sys/socket.h>", "rl may not include sys/socket.h"),
-        ("rl/environments/external/a.h", "#include <fstream>", "rl may not include fstream"),
-        (
-            "rl/environments/a.h",
-            '#include "rltools/rl/environments/external/task.h"',
-            "may not include rltools/rl/environments/external/task.h, which is for tasks",
-        ),
         (
             "rl/environments/a.h",
             '#include "rltools/rl/environments/mujoco/ant.h"',
@@ -269,15 +247,10 @@ def test_mujoco_is_for_experiments_that_say_so(tmp_path: Path) -> None:
     [
         ("app/x/a.h", '#include "rltools/kernels/simd/dense.h"', "app may not include kernels"),
         ("app/link/a.h", "#include <Arduino.h>", "may not include <Arduino.h>"),
-        ("app/link/a.h", '#include "teensy41/usb.h"', "may not include teensy41/usb.h"),
         ("app/link/a.h", '#include "app/services/a.h"', "app/link may not include app/services"),
         ("app/link/a.h", '#include "rltools/rl/training.h"', "app/link may not reach rltools/rl"),
-        ("app/services/a.h", '#include "app/train/a.h"', "services may not include app/train"),
-        ("app/train/a.h", '#include "app/infer/a.h"', "app/train may not include app/infer"),
         ("app/infer/a.h", '#include "app/train/a.h"', "app/infer may not include app/train"),
         ("processors/a.h", '#include "app/a.h"', "processors may not include app/a.h"),
-        ("processors/a.h", '#include "rltools/core/math.h"', "processors may not include rltools"),
-        ("processors/a.h", "#include <thread>", "processors may not include <thread>"),
         ("x/a.cpp", '#include "rltools/devices/host.h"\nint f();', "has no main"),
         (
             "x/a.cpp",
@@ -319,20 +292,6 @@ def test_device_header_behind_another_header_is_noticed(tmp_path: Path) -> None:
     assert violations(tmp_path) == []
 
 
-def test_device_header_behind_a_header_of_other_tests_is_noticed(tmp_path: Path) -> None:
-    for name, text in (
-        ("core/sample.h", '#include "rltools/devices/host.h"\n'),
-        ("rl/a.cpp", '#include "rltools/devices/generic.h"\n#include "sample.h"\nint main() {}\n'),
-    ):
-        file = tmp_path / "tests/lib" / name
-        file.parent.mkdir(parents=True)
-        file.write_text(text)
-    assert violations(tmp_path) == [
-        "tests/lib/rl/a.cpp: includes 2 devices' headers "
-        "(rltools/devices/generic.h, rltools/devices/host.h)"
-    ]
-
-
 def graph_of_headers(tree: Path, names: Iterable[str]) -> dict[Path, set[Path]]:
     """What each header of the tree includes of the others."""
     files = {tree / name for name in names}
@@ -354,10 +313,3 @@ def test_no_headers_include_each_other() -> None:
     graph = graph_of_headers(TREE.root, listed)
     assert any("integrations/px4" in str(file) and graph[file] for file in graph)
     TopologicalSorter(graph).prepare()
-
-
-def test_a_circle_of_headers_is_found(tmp_path: Path) -> None:
-    for name, other in (("a", "b"), ("b", "c"), ("c", "a")):
-        (tmp_path / f"{name}.h").write_text(f'#pragma once\n#include "{other}.h"\n')
-    with pytest.raises(CycleError):
-        TopologicalSorter(graph_of_headers(tmp_path, ["a.h", "b.h", "c.h"])).prepare()

@@ -15,15 +15,17 @@ from rltools_host.files import parse_json
 from rltools_host.tree import PROJECT, TREE
 
 LINK_KINDS = ("process", "pty", "serial")
-POLICY_SLOT_BYTES = 32768  # of firmware/app/infer/program.h, where a board has no storage
+POLICY_SLOT_BYTES = 32768  # in firmware/app/infer/program.h, for a board without storage
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-ALL_EMULATED = "all-emulated"  # in the place of a board's name
+ALL_EMULATED = "all-emulated"  # instead of a board's name
 
 
 @dataclass(frozen=True)
 class MemoryRegion:
-    """A memory of the processor; `regions` names the linker script's regions that lie in it. Code
-    takes whole multiples of `code_step_bytes` of it."""
+    """A memory of the processor, with the regions of the linker script that lie in it.
+
+    Code takes whole multiples of `code_step_bytes`.
+    """
 
     name: str
     use: str
@@ -34,7 +36,7 @@ class MemoryRegion:
 
 @dataclass(frozen=True)
 class Link:
-    """How to reach the board: a local process, an emulator's pseudo-terminal or a serial port."""
+    """The link to the board: a local process, an emulator's pseudo-terminal or a serial port."""
 
     kind: str
     baud: int
@@ -42,7 +44,7 @@ class Link:
 
 
 class Address(NamedTuple):
-    """Whom MAVLink messages of the board come from, and whom those to it are for."""
+    """The MAVLink system and component of the board."""
 
     system: int
     component: int
@@ -50,7 +52,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True)
 class EmulatedStorage:
-    """A memory of an emulated board that a file is: its size, and the arguments with `{file}`."""
+    """A file as a memory of an emulated board: its size, and the emulator's arguments."""
 
     bytes: int
     arguments: tuple[str, ...]
@@ -60,7 +62,7 @@ class EmulatedStorage:
 class EmulatorDescription:
     program: str
     arguments: tuple[str, ...]
-    storage: EmulatedStorage | None = None  # None: what it keeps ends with it
+    storage: EmulatedStorage | None = None  # None: its policies end with the process
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ class Board:
     file: Path  # the description
     title: str
     address: Address
-    provides: tuple[str, ...]  # what an experiment may require: the toolchain's and its own
-    takes_threads: bool  # whether it may be said how many compute
+    provides: tuple[str, ...]  # to experiments: by the toolchain and by itself
+    takes_threads: bool  # whether the number of threads can be chosen
     device: str
     device_header: str
     toolchain: Toolchain
@@ -85,17 +87,17 @@ class Board:
     flasher: str | None
     bootloader_usb_ids: tuple[str, ...]
     report_every: int
-    programs: tuple[str, ...] | None  # of firmware/build.json that it is built with; None: all
-    policy_slot_bytes: int  # what an image of a policy may have, of which it keeps two
+    programs: tuple[str, ...] | None  # from firmware/build.json; None: all
+    policy_slot_bytes: int  # of each of its two policy slots
 
     @property
     def is_flashed(self) -> bool:
-        """Whether its firmware is written to it beforehand; others are started with theirs."""
+        """Return whether firmware is written to the board; others are started with theirs."""
         return self.flasher is not None
 
     @property
     def has_storage(self) -> bool:
-        """Whether a file can be its storage, where it is started here."""
+        """Return whether the board, where it is started here, can have a file as its storage."""
         if self.emulator is not None:
             return self.emulator.storage is not None
         return self.link.kind == "process"
@@ -119,7 +121,7 @@ def texts(section: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def names(section: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-    """A list of names that may be left out."""
+    """Return a list of names that may be left out."""
     return texts(section, key) if key in section else None
 
 
@@ -135,7 +137,7 @@ def parse_emulator(section: Mapping[str, Any]) -> EmulatorDescription:
 
 
 def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
-    """Reads the `rltools` section; KeyError, TypeError or ValueError where it is wrong."""
+    """Read the `rltools` section; raise KeyError, TypeError or ValueError where it is wrong."""
     link = section["link"]
     emulator = section.get("emulator")
     toolchain = load_toolchain(text(section, "toolchain"), TREE.toolchains)
@@ -193,7 +195,7 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
 
 
 def board_files() -> dict[str, Path]:
-    """Descriptions by the boards' names: the project's, then those that are installed."""
+    """Return the descriptions by the boards' names; the project's replace installed ones."""
     return {path.stem: path for path in PROJECT.files("boards", "*.json", TREE.boards)}
 
 
@@ -220,5 +222,5 @@ def list_boards() -> list[Board]:
 
 
 def emulated_boards() -> list[Board]:
-    """What all-emulated means."""
+    """Return the emulated boards, which `all-emulated` stands for."""
     return [board for board in list_boards() if board.emulator is not None]

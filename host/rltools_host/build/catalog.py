@@ -1,9 +1,8 @@
-"""Which algorithms and environments there are: the headers of rl/algorithms, of rl/environments and
-of the project's folder environments/ that define kName, and those of its experiments/ that define
-an environment beside the experiment, `struct <Experiment>Environment`.
+"""The algorithms and environments that there are, found by kName in the headers.
 
-A new header appears by itself; cmake/host.cmake looks for the same line. What follows from it, its
-compiled code states.
+Headers are those of rl/algorithms, rl/environments, the project's environments/, and its
+experiments/ that define `struct <Experiment>Environment`. cmake/host.cmake looks for the same line.
+All else is stated by their compiled code.
 """
 
 from __future__ import annotations
@@ -30,27 +29,27 @@ ACTIONS = re.compile(r"^// Actions: (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Algorithm:
-    """What the tools know of an algorithm before it is compiled."""
+    """An algorithm, as far as it is known before it is compiled."""
 
-    name: str  # of its header, and on the command line
+    name: str  # of the header, and on the command line
     struct: str
-    has_rollouts: bool  # it learns from what several environments did together, not from a replay
+    has_rollouts: bool  # it is on-policy: no replay buffer
     actions: tuple[str, ...]  # what it learns of a task: NUMBERS, one CHOICE, several CHOICES
 
     @property
     def environments(self) -> int:
-        """How many a task of Gymnasium's steps at once, where nobody says."""
+        """Return how many environments a Gymnasium task steps at once by default."""
         return 8 if self.has_rollouts else 1
 
     @property
     def batch_size(self) -> int:
-        """Samples of an update of a task of Gymnasium's, where nobody says."""
+        """Return how many samples an update of a Gymnasium task has by default."""
         return 64 if self.has_rollouts else 256
 
 
 @cache
 def algorithms() -> Mapping[str, Algorithm]:
-    """All of them, by their names."""
+    """Return all algorithms by their names."""
     found = {}
     bases = {"OnPolicy": ""}
     for header in sorted((TREE.include / "rltools" / "rl" / "algorithms").glob("*.h")):
@@ -70,29 +69,32 @@ def is_on_policy(struct: str, bases: Mapping[str, str]) -> bool:
 
 
 def listed() -> str:
-    """The names of those that learn a task of Gymnasium's, in words."""
+    """Return the names of the algorithms that learn a Gymnasium task, for a sentence."""
     kinds = {NUMBERS, CHOICE, CHOICES}
     *first, last = (one.name for one in algorithms().values() if kinds.intersection(one.actions))
     return f"{', '.join(first)} or {last}"
 
 
-NAMESPACE = "rlt/"  # of their names in Gymnasium
+NAMESPACE = "rlt/"  # before the names in Gymnasium
 NAME = re.compile(r'^ *static constexpr const char\* kName = "([^"]+)";', re.MULTILINE)
 EPISODE_STEPS = re.compile(r"^ *static constexpr int kEpisodeSteps = (\d+);", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What the tools know of an environment before it is compiled."""
+    """An environment, as far as it is known before it is compiled."""
 
     name: str  # kName, for example Pendulum-v1
     header: Path
-    episode_steps: int | None  # after which an episode is cut off; None: it says nothing
+    episode_steps: int | None  # after which an episode is truncated; None: not stated
 
     @property
     def library(self) -> str:
-        """The target that builds its library: environment-half-cheetah for half_cheetah.h,
-        environment-balance-environment for BalanceEnvironment of experiments/balance.h."""
+        """Return the target that builds the library.
+
+        environment-half-cheetah for half_cheetah.h, environment-balance-environment for
+        BalanceEnvironment of experiments/balance.h.
+        """
         beside = "-environment" if self.header.parent.name == "experiments" else ""
         return f"environment-{self.header.stem.replace('_', '-')}{beside}"
 
@@ -106,15 +108,18 @@ class Environment:
 
 
 def list_environments() -> tuple[Environment, ...]:
-    """All of them, by their names: of a name that both have, the project's."""
+    """Return all environments by their names; the project's replace installed ones."""
     folders = (TREE.environments, PROJECT.root / "environments")
     return environments_in(PROJECT.root / "experiments", *folders)
 
 
 @cache
 def environments_in(experiments: Path, *folders: Path) -> tuple[Environment, ...]:
-    """A later folder's are in the place of an earlier one's of the same file's or own name, and
-    one beside an experiment in the place of any other."""
+    """Return the environments of these folders.
+
+    One replaces those of an earlier folder with the same name of file or environment; one beside an
+    experiment replaces any other.
+    """
     files = {
         header.name: header
         for folder in folders
@@ -132,14 +137,16 @@ def environments_in(experiments: Path, *folders: Path) -> tuple[Environment, ...
 
 
 def beside_experiment(header: Path, content: str) -> int:
-    """Where an experiment's header defines its environment: balance.h BalanceEnvironment; its end
-    where it does not."""
+    """Return where an experiment's header defines its environment, or the header's length.
+
+    balance.h defines BalanceEnvironment.
+    """
     found = re.search(rf"^struct {struct_of(header)}Environment\b", content, re.MULTILINE)
     return found.start() if found else len(content)
 
 
 def find_environment(name: str) -> Environment:
-    """By its name, or by its name in Gymnasium; UsageError when there is none."""
+    """Return the environment of this name, or of this name in Gymnasium; raise UsageError."""
     short = text("name", name).removeprefix(NAMESPACE)
     for environment in list_environments():
         if environment.name == short:

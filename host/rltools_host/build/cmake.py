@@ -1,4 +1,4 @@
-"""Configures build trees with CMake and builds targets with Ninja."""
+"""Configuring build trees with CMake and building targets with Ninja."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rltools_host.tree import PROJECT, TREE, near_path
 
 
 def load_generator() -> ModuleType:
-    """lib/protocol/generate.py, which is a script and not part of the package."""
+    """Load lib/protocol/generate.py, a script that is not part of the package."""
     specification = importlib.util.spec_from_file_location("generate", TREE.protocol_generator)
     if specification is None or specification.loader is None:
         raise BuildError(f"{TREE.protocol_generator} is missing: restore it from git")
@@ -36,7 +36,7 @@ def load_generator() -> ModuleType:
 
 @cache
 def generate_protocol() -> Path:
-    """Brings the wire format's generated files up to date and returns their directory."""
+    """Bring the generated files of the wire format up to date; return their directory."""
     try:
         load_generator().generate(PROJECT.protocol)
     except SystemExit as error:
@@ -46,11 +46,13 @@ def generate_protocol() -> Path:
 
 @cache
 def load_dialect() -> ModuleType:
-    """The wire format's Python module, generated when it is missing or out of date."""
+    """Return the wire format's Python module, generated where it is out of date."""
     path = generate_protocol() / "python" / "rltools_dialect.py"
     specification = importlib.util.spec_from_file_location("rltools_dialect", path)
     if specification is None or specification.loader is None:
-        raise BuildError(f"{path} cannot be loaded: delete {PROJECT.protocol}, it is made again")
+        raise BuildError(
+            f"{path} cannot be loaded: delete {PROJECT.protocol}, it is generated again"
+        )
     module = importlib.util.module_from_spec(specification)
     sys.modules["rltools_dialect"] = module
     specification.loader.exec_module(module)
@@ -73,7 +75,7 @@ CMAKE_ERROR = re.compile(r"^CMake Error[^\n]*:\n+((?:  .*\n)+)", re.MULTILINE)
 
 @contextlib.contextmanager
 def build_lock(directory: Path) -> Iterator[None]:
-    """One build at a time in a build tree; released even by a kill."""
+    """Let one process at a time build in a build tree; the lock ends with the process."""
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / ".rlt-lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -81,8 +83,7 @@ def build_lock(directory: Path) -> Iterator[None]:
 
 
 def toolchain_options(board: Board) -> dict[str, str]:
-    """Given on the command line, so that another toolchain file, or another compiler of this
-    machine, configures the tree again."""
+    """Return the options with which another toolchain or compiler configures the tree again."""
     if board.toolchain.native:
         return {"RLT_STAND_IN": board.toolchain.stand_in}
     file = board.toolchain.cmake_toolchain_file
@@ -90,15 +91,17 @@ def toolchain_options(board: Board) -> dict[str, str]:
 
 
 def compiler_launcher(folder: Path) -> list[str]:
-    """What a compiler is started through that works in a folder without CMake, which has its own
-    way to the same (cmake/compiler_cache.cmake); nothing where there is no ccache. Files in the
-    folder are known to it wherever that lies."""
+    """Return the words that start a compiler in `folder` through ccache; none without ccache.
+
+    CMake does it by cmake/compiler_cache.cmake. Files in the folder have the same names for ccache
+    wherever it lies.
+    """
     ccache = shutil.which(COMPILER_CACHE)
     return [] if ccache is None else [str(TREE.toolchains / "cached"), str(folder), ccache]
 
 
 def is_configured(directory: Path, source: Path, definitions: Mapping[str, str]) -> bool:
-    """Whether CMake has run here with these; Ninja repeats that when inputs change."""
+    """Return whether CMake has run here with these options; Ninja repeats it when inputs change."""
     if not (directory / "build.ninja").is_file():
         return False
     try:
@@ -106,14 +109,16 @@ def is_configured(directory: Path, source: Path, definitions: Mapping[str, str])
     except OSError:
         return False
     entries = dict(re.findall(r"^([A-Za-z_]\w*):\w+=(.*)$", cache_text, re.MULTILINE))
-    places = {"CMAKE_HOME_DIRECTORY": str(source), "CMAKE_CACHEFILE_DIR": str(directory)}
-    return all(entries.get(name) == value for name, value in {**places, **definitions}.items())
+    folders = {"CMAKE_HOME_DIRECTORY": str(source), "CMAKE_CACHEFILE_DIR": str(directory)}
+    return all(entries.get(name) == value for name, value in {**folders, **definitions}.items())
 
 
 def link_tree(directory: Path) -> Path:
-    """The link in a build tree by which the sources are compiled, wherever they lie
-    (cmake/compiler_cache.cmake). What was compiled of others is compiled anew. The tree itself on a
-    file system without links."""
+    """Return the link in a build tree by which the sources are compiled, wherever they lie.
+
+    The tree itself on a file system without links (cmake/compiler_cache.cmake). What was compiled
+    from another tree is compiled again.
+    """
     link = directory / LINK
     if not link.is_symlink() or link.readlink() != TREE.root:
         try:
@@ -126,7 +131,7 @@ def link_tree(directory: Path) -> Path:
 
 
 def messages(output: str) -> list[str]:
-    """What compiler and linker said, without Ninja's progress and the command that failed."""
+    """Return the lines of compiler and linker, without Ninja's progress and failed commands."""
     lines = []
     skip_command = False
     for line in output.splitlines():
@@ -137,36 +142,37 @@ def messages(output: str) -> list[str]:
 
 
 def is_users(file: Path) -> bool:
-    """Whether it is one that users write: of a project of their own, or in a folder for those."""
+    """Return whether users write the file: in their project, or in a folder for their files."""
     folders = (PROJECT.root / name for name in ("experiments", "environments", "contracts"))
     return PROJECT.owns(file) or any(file.is_relative_to(folder) for folder in folders)
 
 
 def mistake(output: str, directory: Path) -> str:
-    """What is wrong, in the words of the compiler, of the linker or of CMake: the first error in a
-    file of the user's, with file and line, else the first of all; nothing where none is known."""
+    """Return the first error in a file of the user's, else the first error; empty without one.
+
+    It has the words of compiler, linker or CMake, with file and line.
+    """
     found = [
         ((directory / match["file"]).resolve(), match)
         for match in map(COMPILER_ERROR.match, output.splitlines())
         if match
     ]
-    for place, match in [each for each in found if is_users(each[0])] or found:
-        near = place.relative_to(TREE.root) if place.is_relative_to(TREE.root) else near_path(place)
+    for file, match in [each for each in found if is_users(each[0])] or found:
+        near = file.relative_to(TREE.root) if file.is_relative_to(TREE.root) else near_path(file)
         return f"{near}:{match['line']}: {STATIC_ASSERTION.sub('', match['what'])}"
     if linker := LINKER_ERROR.search(output):
         return linker[1]
-    if said := CMAKE_ERROR.search(output):
-        return " ".join(said[1].split()).rstrip(".")
+    if message := CMAKE_ERROR.search(output):
+        return " ".join(message[1].split()).rstrip(".")
     return ""
 
 
 def fail(what: str, output: str, log: Path) -> BuildError:
-    """Shows a failed build's own messages as they are; the error says the first of them in a
-    sentence, and names the log."""
+    """Print a failed build's messages; return an error with the first one and the log's path."""
     log.write_text(output, encoding="utf-8")
     sys.stderr.write("\n".join(messages(output)) + "\n")
-    said = mistake(output, log.parent) or "correct the errors above"
-    return BuildError(f"{what} failed: {said}; commands and errors are in {near_path(log)}")
+    message = mistake(output, log.parent) or "correct the errors above"
+    return BuildError(f"{what} failed: {message}; commands and errors are in {near_path(log)}")
 
 
 def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None:
@@ -204,7 +210,7 @@ def run_ninja(
     announced = False
     with subprocess.Popen(
         command,
-        env={**os.environ, "LANGUAGE": "en"},  # for the messages, and ccache does not ask for it
+        env={**os.environ, "LANGUAGE": "en"},  # English messages; ccache ignores this variable
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -221,19 +227,19 @@ def run_ninja(
 
 
 def required_tools(board: Board, *, to_run: bool = False) -> tuple[str, ...]:
-    """Names of the system's tools without which nothing is built for this board, or runs on it."""
+    """Return the names of the system tools that building for this board, or running, needs."""
     emulator = (board.emulator.program, PTS.name) if to_run and board.emulator is not None else ()
     return (*(tool.name for tool in board.toolchain.tools), *emulator)
 
 
 def missing_optional_tools(board: Board, *, to_run: bool = False) -> list[str]:
-    """What this board needs, is not installed, and may be left out with the board."""
+    """Return the optional tools that this board needs and that are not installed."""
     needed = required_tools(board, to_run=to_run)
     return [tool.name for tool in tools.missing_tools(needed) if tool.optional]
 
 
 def programs_of(board: Board) -> list[str]:
-    """The programs of firmware/build.json that are built for this board."""
+    """Return the programs of firmware/build.json that are built for this board."""
     known = list(read_json(TREE.build_file)["programs"])
     if board.programs is None:
         return known
@@ -246,7 +252,7 @@ def programs_of(board: Board) -> list[str]:
 
 
 def require_program(board: Board, program: str = TRAIN) -> None:
-    """That there is this program, and that it is built for this board."""
+    """Raise UsageError unless there is this program and it is built for this board."""
     known = read_json(TREE.build_file)["programs"]
     if program not in known:
         raise unknown_name("program", program, known)
@@ -259,7 +265,7 @@ def require_program(board: Board, program: str = TRAIN) -> None:
 
 
 def firmware_target(experiment: str, program: str = TRAIN) -> str:
-    """The target that builds a program of firmware/build.json for an experiment."""
+    """Return the target that builds a program of firmware/build.json for an experiment."""
     return f"{program}-{experiment}"
 
 
@@ -272,7 +278,7 @@ def build_targets(
     announcement: str | None = None,
     niceness: int = 0,
 ) -> Path:
-    """Configures if necessary, builds targets (none: all) and returns the build tree.
+    """Configure if necessary, build targets (none: all) and return the build tree.
 
     An empty announcement prints nothing. With a `niceness` above 0 the compilers leave the
     processors to other programs.
@@ -290,7 +296,7 @@ def build_targets(
 
 
 def host_library(name: str) -> Path:
-    """The shared library from host/native/<name>_library.cpp, built where it is not up to date."""
+    """Build host/native/<name>_library.cpp where necessary, and return the library's path."""
     return build_targets(load_board("host"), [name]) / f"lib{name}.so"
 
 

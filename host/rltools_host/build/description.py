@@ -1,6 +1,4 @@
-"""What compiled code states of itself (host/native/describe.h): a type for each thing it names,
-and what its texts may be.
-"""
+"""Types of what compiled code states about itself (host/native/describe.h)."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ LARGEST_FLOAT32 = 3.4028234663852886e38
 class Channel:
     """One element of an observation or an action vector, in the order of the list.
 
-    The unit of an action that is a choice is the names of what there is to choose from, with a bar
-    between them; its value is the number of one of them, from 0.
+    The unit of a discrete action has the names of its choices with a bar between them; its value is
+    the number of a choice, from 0.
     """
 
     name: str
@@ -34,7 +32,7 @@ class Channel:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """What an action chooses from; nothing of a channel that is no choice."""
+        """Return the names of a discrete action's choices; empty for another channel."""
         return tuple(self.unit.split("|")) if "|" in self.unit else ()
 
     def __str__(self) -> str:
@@ -44,25 +42,27 @@ class Channel:
 
 
 def usual_safe_value(channel: Channel) -> float:
-    """Of a channel of which nobody states it: safe_action() of policy/contract.h."""
+    """Return the safe value of a channel that states none (safe_action() in policy/contract.h)."""
     return 0.0 if channel.choices else 0.5 * (channel.maximum + channel.minimum)
 
 
 def unsafe(channel: Channel, value: float) -> str:
-    """Why an action cannot be the safe one, a clause; empty where it can."""
+    """Return a clause on why a value cannot be the safe action; empty where it can."""
     low, high, nearest = struct.unpack(
         "<3f", struct.pack("<3f", channel.minimum, channel.maximum, value)
     )
     if not low <= nearest <= high:
         return f"{value:g} lies outside of its range, {channel.minimum:g} to {channel.maximum:g}"
     if channel.choices and value != round(value):
-        return f"{value:g} is the number of none of its choices, 0 to {channel.maximum:g}"
+        return f"{value:g} is the not the number of a choice, 0 to {channel.maximum:g}"
     return ""
 
 
 def safe_value(channel: Channel, given: Any) -> float:
-    """A user's safe action of a channel: a number, or a choice by its name. UsageError where the
-    channel cannot take it."""
+    """Return a user's safe action of a channel: a number, or a choice by its name.
+
+    Raise UsageError where the channel cannot take it.
+    """
     names = channel.choices
     try:
         value = names.index(str(given)) if str(given) in names else float(given)
@@ -71,7 +71,7 @@ def safe_value(channel: Channel, given: Any) -> float:
         what = f"none of {', '.join(names)}" if names else "no number"
         wrong = f"{str(given)[:40]} is {what}"
     if isinstance(given, bool):
-        wrong = f"{given} is no number"
+        wrong = f"{given} is not a number"
     if wrong:
         raise UsageError(f"the safe action of {channel.name}: {wrong}")
     return float(value)
@@ -80,8 +80,8 @@ def safe_value(channel: Channel, given: Any) -> float:
 def ranges_of(
     channels: Sequence[Channel], dtype: DTypeLike = "float32"
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The minima and the maxima, each of shape (channels,)."""
-    import numpy as np  # which training does not load
+    """Return the minima and the maxima, each of shape (channels,)."""
+    import numpy as np  # imported late: training does not load it
 
     low = np.array([channel.minimum for channel in channels], dtype)
     return low, np.array([channel.maximum for channel in channels], dtype)
@@ -98,8 +98,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that is set at run time, a hyperparameter or a setting of an environment; type is
-    "F32" or "U32"."""
+    """A hyperparameter or an environment's setting, set at run time; its type is "F32" or "U32"."""
 
     name: str
     type: str
@@ -126,7 +125,7 @@ class StateTensor:
 
 @dataclass(frozen=True)
 class Metric:
-    """What the algorithm reports of its learning, in the place of a progress message's metrics."""
+    """A metric of learning that the algorithm reports in progress messages."""
 
     name: str
     description: str
@@ -134,7 +133,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class ExperimentDescription:
-    """What describe-<experiment> prints; `document` is all of it, also networks and sizes.
+    """The output of describe-<experiment>; `document` is all of it, also networks and sizes.
 
     `bytes_of` has "state" (the checkpoint's payload), "learner", "replay" and "scratch".
     """
@@ -152,14 +151,13 @@ class ExperimentDescription:
 
     @property
     def learning(self) -> Mapping[str, Any]:
-        """What the fingerprint is computed from, entry by entry."""
+        """Return the entries from which the fingerprint is computed."""
         learning = self.document.get("learning")
         return learning if isinstance(learning, Mapping) else {}
 
     @property
     def contract(self) -> str | None:
-        """Of the boards on which its policies act; None where its environment has channels of its
-        own."""
+        """Return the contract of the boards on which the policies act; None for own channels."""
         name = self.environment.get("contract")
         return None if name is None else str(name)
 
@@ -172,7 +170,7 @@ class ExperimentDescription:
 
 
 def channels(entries: Sequence[Mapping[str, Any]]) -> tuple[Channel, ...]:
-    """Of a description; ranges are floats of 32 bits."""
+    """Return the channels of a description; their ranges are floats of 32 bits."""
     return tuple(
         Channel(
             entry["name"],
@@ -218,32 +216,32 @@ LONGEST_NAME, LONGEST_CHANNEL_NAME, LONGEST_UNIT = 31, 23, 15
 MAX_CHOICES = 256  # of one action
 MAX_STEP_INTERVAL_US = 600_000_000  # kMaxStepInterval_us of policy/contract.h
 SUBJECT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-UNQUOTABLE = re.compile(r'["\\?]')  # what C++ could misread in quotes
+UNQUOTABLE = re.compile(r'["\\?]')  # characters that C++ reads otherwise in quotes
 
 
 def is_policy_text(value: object, longest: int) -> bool:
-    """Whether it is printable text in one line, of 1 to `longest` bytes, that quotes can hold."""
+    """Return whether a value is printable text in one line, up to `longest` bytes, unquoted."""
     if not isinstance(value, str) or not value.isprintable() or UNQUOTABLE.search(value):
         return False
     return 1 <= len(value.encode()) <= longest
 
 
 def is_subject_name(value: object) -> bool:
-    """Whether an experiment or a contract, whose header it names, can be called so."""
+    """Return whether an experiment or a contract can have this name."""
     return is_policy_text(value, LONGEST_NAME) and bool(SUBJECT_NAME.fullmatch(str(value)))
 
 
 def described(longest: int) -> str:
-    """What is expected, for a sentence."""
+    """Return a description of the expected text, for a sentence."""
     return f'plain text of 1 to {longest} bytes, without ", \\ and ?'
 
 
 def string_literal(text: str) -> str:
-    """A C string literal; whatever is not plain ASCII is escaped."""
+    """Return a C string literal; all but plain ASCII is escaped."""
     plain = {byte: chr(byte) for byte in range(0x20, 0x7F) if chr(byte) not in '"\\?'}
     return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
 
 
 def comment_text(text: str) -> str:
-    """Text that cannot end a comment's line, and cannot go on in the next one."""
+    """Return text that can neither end a comment's line nor continue it."""
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)

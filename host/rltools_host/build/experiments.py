@@ -1,7 +1,7 @@
-"""What programs are built for: experiments and contracts, a header each, and which boards they fit;
-and what describe-<experiment> says of an experiment.
+"""Experiments and contracts: their headers, which boards they fit, and their descriptions.
 
-firmware/build.json names the folder of each subject, and the subject of each program.
+firmware/build.json names the folder of each subject (experiment or contract), and the subject of
+each program.
 """
 
 from __future__ import annotations
@@ -26,76 +26,76 @@ from rltools_host.tree import PROJECT, TREE, near_path
 HOST_BOARD = "host"
 EXPERIMENT = "experiment"
 CONTRACT = "contract"
-GENERATED = re.compile(r"gym(-[a-z0-9]+)*")  # what the host tools write for Gymnasium's tasks
-DIGITS = 16  # hexadecimal, of the digest of such a header's text, behind the task's own name
+GENERATED = re.compile(r"gym(-[a-z0-9]+)*")  # names of Gymnasium tasks
+DIGITS = 16  # hexadecimal digits of the digest of the header's text, after the task's own name
 DIGEST = re.compile(rf"-[0-9a-f]{{{DIGITS}}}$")
 GATE = re.compile(r"^// Gate: ([\w-]+)$", re.MULTILINE)
 INCLUDED = re.compile(r'^#include "([\w./-]+)"', re.MULTILINE)
-REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # cmake/board.cmake has the same
+REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # as in cmake/board.cmake
 
 
 @cache
 def build_description() -> dict[str, Any]:
-    """firmware/build.json."""
+    """Return firmware/build.json."""
     document: dict[str, Any] = read_json(TREE.build_file)
     return document
 
 
 def subject_of(program: str) -> str:
-    """What a program of firmware/build.json is built for."""
+    """Return for which subject a program of firmware/build.json is built."""
     return str(build_description()["programs"][program]["for"])
 
 
 def folder_of(subject: str) -> Path:
-    """Those that are installed; the project's are in experiments/ and contracts/."""
+    """Return the folder of installed headers; a project has experiments/ and contracts/."""
     if subject == EXPERIMENT:
         return TREE.experiments
     return TREE.root / str(build_description()["subjects"][subject]["folder"])
 
 
 def header_of(name: str, subject: str = EXPERIMENT) -> Path:
-    """experiments/pendulum_td3.h is pendulum-td3."""
+    """Return the header: experiments/pendulum_td3.h of pendulum-td3."""
     if is_generated(name, subject):
         return generated_header(name, subject)
     return written_header(name, subject)
 
 
 def written_header(name: str, subject: str = EXPERIMENT) -> Path:
-    """Of what somebody wrote: the project's, else that which is installed, if there is one."""
+    """Return the path of a header that a person writes: the project's, else the installed one."""
     file = f"{name.replace('-', '_')}.h"
     own = PROJECT.root / f"{subject}s" / file
     return own if own.is_file() else folder_of(subject) / file
 
 
 def struct_of(header: Path) -> str:
-    """What a header defines: pendulum_td3.h PendulumTd3; cmake/board.cmake has the same."""
+    """Return the name of a header's struct, PendulumTd3 of pendulum_td3.h (cmake/board.cmake)."""
     return "".join(word[:1].upper() + word[1:] for word in header.stem.split("_"))
 
 
 def generated_header(name: str, subject: str = EXPERIMENT) -> Path:
-    """Of what the host tools write for a task of Gymnasium's; cmake/board.cmake has the same."""
+    """Return the path of a generated header, of a Gymnasium task, as cmake/board.cmake does."""
     return PROJECT.generated / f"{subject}s" / f"{name.replace('-', '_')}.h"
 
 
 def is_generated(name: str, subject: str = EXPERIMENT) -> bool:
-    """Whether the host tools wrote its header, and it is there."""
+    """Return whether the header is a generated one, and exists."""
     return is_of_task(name, subject) or (subject == EXPERIMENT and write_sized(name))
 
 
 def is_of_task(name: str, subject: str = EXPERIMENT) -> bool:
-    """Whether it is a task's experiment or contract, by its whole name, and its header is there."""
+    """Return whether this is the whole name of a task's experiment or contract with a header."""
     is_whole = GENERATED.fullmatch(name) and DIGEST.search(name)
     return bool(is_whole) and generated_header(name, subject).is_file()
 
 
 def sizes_of_name(name: str) -> tuple[str, dict[str, tuple[int, ...]]] | None:
-    """The experiment that somebody wrote, and the sizes that this name gives it, if it does."""
+    """Return the written experiment and the sizes in a name with sizes; None for another name."""
     found = None if written_header(name).is_file() else sizes.split(name)
     return found if found is not None and written_header(found[0]).is_file() else None
 
 
 def write_sized(name: str) -> bool:
-    """Whether it is an experiment with other sizes, whose header is there then (sizes.py)."""
+    """Write the header of an experiment with other sizes (sizes.py); return whether it is one."""
     if (found := sizes_of_name(name)) is None:
         return False
     base = written_header(found[0])
@@ -110,7 +110,7 @@ def write_sized(name: str) -> bool:
 
 
 def texts_of(header: Path) -> list[str]:
-    """Its text, then those of the experiments that it includes and may derive from."""
+    """Return a header's text, then those of the experiments that it includes."""
     texts: dict[Path, str] = {}
     waiting = [header]
     while waiting:
@@ -119,17 +119,17 @@ def texts_of(header: Path) -> list[str]:
             continue
         texts[path] = path.read_text(encoding="utf-8")
         for name in INCLUDED.findall(texts[path]):
-            places = (path.parent / name, TREE.experiments / name)
-            waiting += [place for place in places if place.is_file()][:1]
+            paths = (path.parent / name, TREE.experiments / name)
+            waiting += [candidate for candidate in paths if candidate.is_file()][:1]
     return list(texts.values())
 
 
 def sized(name: str, more: Mapping[str, tuple[int, ...]]) -> str:
-    """The experiment's name with these sizes; UsageError where it cannot have them."""
+    """Return the experiment's name with these sizes; raise UsageError where it cannot have them."""
     base, given = sizes_of_name(name) or (name, {})
     for size in more:
         if size in given:
-            raise UsageError(f"{size} is given twice, and {name} has it: give it once")
+            raise UsageError(f"{size} is given twice, as {name} has it: give it once")
     header = written_header(base)
     if more and header.is_file():
         sizes.check(base, {**given, **more}, "".join(texts_of(header)))
@@ -137,7 +137,7 @@ def sized(name: str, more: Mapping[str, tuple[int, ...]]) -> str:
 
 
 def whole_name(name: str, subject: str) -> str:
-    """`gym-servo` as builds know it, with the digest of the only one that is called so."""
+    """Return the name that builds use: `gym-servo` with the digest of the only such task."""
     if not GENERATED.fullmatch(name) or DIGEST.search(name):
         return name
     header = generated_header(name, subject)
@@ -151,33 +151,33 @@ def whole_name(name: str, subject: str) -> str:
 
 
 def own_name(name: str) -> str:
-    """The name that boards and people have, of what builds know by its digest besides."""
+    """Return the name without the digest, which boards and people use."""
     return DIGEST.sub("", name) if GENERATED.fullmatch(name) else name
 
 
 def names(subject: str, board: Board | None = None) -> list[str]:
-    """Names of all of a kind, or of those that fit a board."""
+    """Return the names of all of a kind, or of those that fit a board."""
     headers = PROJECT.files(f"{subject}s", "*.h", folder_of(subject))
     known = sorted(header.stem.replace("_", "-") for header in headers)
     return known if board is None else [name for name in known if not lacking(name, board, subject)]
 
 
 def requirements(name: str, subject: str = EXPERIMENT) -> tuple[str, ...]:
-    """What its header's lines `// Requires: hosted` say that a board must provide."""
+    """Return what the header's lines `// Requires: hosted` require of a board."""
     return requirements_of(header_of(name, subject))
 
 
 def gate(experiment: str) -> str | None:
-    """What its header's line `// Gate: hover` says that its policies are to pass."""
+    """Return the gate that the header's line `// Gate: hover` names; None without one."""
     header = header_of(experiment)
-    if not header.is_file():  # of a run from another tree
+    if not header.is_file():  # the run comes from another tree
         return None
     found = GATE.search(header.read_text(encoding="utf-8"))
     return found[1] if found else None
 
 
 def requirements_of(header: Path) -> tuple[str, ...]:
-    """What a header's lines `// Requires: hosted` say."""
+    """Return the words of a header's lines `// Requires: hosted`."""
     found: list[str] = []
     for number, line in enumerate(header.read_text(encoding="utf-8").splitlines(), 1):
         if match := REQUIRES.match(line):
@@ -185,35 +185,36 @@ def requirements_of(header: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-def checked_words(text: str, place: str) -> list[str]:
-    """The words of such a line; each is provided by some board or toolchain."""
+def checked_words(text: str, location: str) -> list[str]:
+    """Return the words of such a line; raise BuildError for one that nothing provides."""
     words = re.findall(r"[^\s,]+", text)
     known = {word for board in list_boards() for word in board.provides}
     known |= {word for toolchain in list_toolchains() for word in toolchain.provides}
     if not words:
-        raise BuildError(f"{place}: names nothing that it requires: {near_matches('', known)}")
+        raise BuildError(f"{location}: names no requirement: {near_matches('', known)}")
     for word in words:
         if word not in known:
             raise BuildError(
-                f'{place}: requires "{word}", which no board provides: {near_matches(word, known)}'
+                f'{location}: requires "{word}", which no board provides: '
+                f"{near_matches(word, known)}"
             )
     return words
 
 
 def lacking(name: str, board: Board, subject: str = EXPERIMENT) -> list[str]:
-    """What it requires and the board does not provide."""
+    """Return what the header requires and the board does not provide."""
     return [word for word in requirements(name, subject) if word not in board.provides]
 
 
 def install_requirements(name: str, subject: str = EXPERIMENT) -> None:
-    """Before it is built: the groups of Python packages among what its header requires."""
+    """Install the groups of Python packages that the header requires."""
     for word in requirements(name, subject):
         if word in tools.GROUPS:
             tools.ensure_group(word)
 
 
 def require_subject(subject: str, name: str, board: Board | None = None) -> None:
-    """That there is one of this name, and that it fits the board."""
+    """Raise UsageError unless there is one of this name and it fits the board."""
     known = names(subject)
     if name not in known and not is_generated(name, subject):
         raise unknown_name(subject, name, known)
@@ -227,36 +228,35 @@ def require_subject(subject: str, name: str, board: Board | None = None) -> None
     defined = rf"\b(struct|class|using)\s+{struct_of(header)}\b"
     if not re.search(defined, header.read_text(encoding="utf-8")):
         raise BuildError(
-            f"{near_path(header)} defines no struct {struct_of(header)}, whose name follows from "
-            "the file's"
+            f"{near_path(header)} defines no struct {struct_of(header)}: name it after the file"
         )
 
 
 def list_experiments(board: Board | None = None) -> list[str]:
-    """Names of all experiments, or of those that fit a board."""
+    """Return the names of all experiments, or of those that fit a board."""
     return names(EXPERIMENT, board)
 
 
 def require_experiment(name: str, board: Board | None = None) -> None:
-    """That there is this experiment, and that it fits the board."""
+    """Raise UsageError unless there is this experiment and it fits the board."""
     require_subject(EXPERIMENT, name, board)
 
 
 def native_board(experiment: str) -> Board:
-    """The board of this machine that describes and simulates it: host, or else one that fits."""
+    """Return the board of this machine that simulates the experiment: host, or one that fits."""
     require_experiment(experiment)
     native = [board for board in list_boards() if board.toolchain.native]
     for board in sorted(native, key=lambda board: board.name != HOST_BOARD):
         if not lacking(experiment, board):
             return board
     raise UsageError(
-        f"{experiment} is for no board of this machine, and is described on one: "
+        f"{experiment} fits no board of this machine, and needs one to be described: "
         f"boards of this machine are {', '.join(board.name for board in native)}"
     )
 
 
 def describe_contract(name: str) -> Mapping[str, Any]:
-    """What the program describe-contract-<name> prints: channels and rate."""
+    """Return what the program describe-contract-<name> prints: channels and rate."""
     require_subject(CONTRACT, name)
     target = f"describe-contract-{name}"
     program = cmake.build_targets(load_board(HOST_BOARD), [target]) / target
@@ -270,16 +270,21 @@ def describe_contract(name: str) -> Mapping[str, Any]:
 
 
 def evaluation_options(experiment: str, environment: str) -> tuple[str, ...]:
-    """Of `rlt evaluate`, which say most about a policy: the experiment's own gate, or Gymnasium
-    where that has the environment; nothing for the core's simulator."""
+    """Return the options of `rlt evaluate` that judge a policy best.
+
+    The experiment's own gate, or Gymnasium where it has the environment; none for the core's
+    simulator.
+    """
     if stated := gate(experiment):
         return ("--gate", stated)
     return ("--in", "gymnasium") if is_of_gymnasium(environment) else ()
 
 
 def is_of_gymnasium(environment: str) -> bool:
-    """Whether Gymnasium itself has an environment of this name, by its list of them, which is read
-    in a hundredth of the time in which it is imported."""
+    """Return whether Gymnasium has an environment of this name.
+
+    Its list is read, which takes a hundredth of the time of an import.
+    """
     found = importlib.util.find_spec("gymnasium")
     if found is None or found.origin is None:
         return False
@@ -291,10 +296,9 @@ def is_of_gymnasium(environment: str) -> bool:
 
 
 def describe(experiment: str, board: Board | None = None) -> ExperimentDescription:
-    """The experiment's description, from the program describe-<experiment>.
+    """Return the experiment's description, from the program describe-<experiment>.
 
-    Where it is to be trained on `board` and that one is built in the same tree, the firmware is
-    built beside it: both at once.
+    Firmware for a `board` of the same build tree is built at the same time.
     """
     require_experiment(experiment, board)
     host = native_board(experiment)

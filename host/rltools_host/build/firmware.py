@@ -1,5 +1,4 @@
-"""Builds the firmware of a board, with CMake or PlatformIO, and says what it occupies in the
-memories, from its ELF and link map."""
+"""Building a board's firmware with CMake or PlatformIO, and its use of the memories."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ class LinkerRegion:
 
 
 def linker_regions(link_map: str) -> list[LinkerRegion]:
-    """The regions of a link map's section "Memory Configuration"."""
+    """Return the regions of a link map's section "Memory Configuration"."""
     table = link_map.partition("Memory Configuration")[2].partition("Linker script and memory map")[
         0
     ]
@@ -52,7 +51,7 @@ def linker_regions(link_map: str) -> list[LinkerRegion]:
 
 @contextlib.contextmanager
 def opened_elf(program: Path) -> Iterator[ELFFile]:
-    """Open an ELF; BuildError where it is none or damaged."""
+    """Open an ELF; raise BuildError where it is none or damaged."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
@@ -92,7 +91,7 @@ class MemoryUsage(TypedDict):
 
 
 def memory_usage(board: Board, program: Path) -> list[MemoryUsage]:
-    """Of each memory of the board; empty without a link map."""
+    """Return the use of each memory of the board; empty without a link map."""
     if not board.toolchain.link_map or not board.memory:
         return []
     with opened_elf(program) as elf:
@@ -129,14 +128,14 @@ def memory_usage(board: Board, program: Path) -> list[MemoryUsage]:
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes of a program as a board has it."""
+    """The bytes of a program on a board."""
 
-    flash_bytes: int  # what is stored: code, constants, initial values
-    ram_bytes: int  # of the memories that it writes to; with its code where that runs there
+    flash_bytes: int  # code, constants and initial values
+    ram_bytes: int  # memories that it writes to, with code that runs there
 
 
 def footprint(board: Board, program: Path) -> Footprint | None:
-    """Of firmware; None without a link map."""
+    """Return the footprint of firmware; None without a link map."""
     usage = {entry["name"]: int(entry["used_bytes"]) for entry in memory_usage(board, program)}
     if not usage:
         return None
@@ -178,13 +177,13 @@ UNREACHABLE_REGISTRY = (
 
 
 def program_path(board: Board, name: str, program: str = TRAIN) -> Path:
-    """Where CMake builds it: build/<board>/<program>/<experiment or contract>."""
+    """Return the path of CMake's result: build/<board>/<program>/<experiment or contract>."""
     directory = PROJECT.board_build(board.name) / program
     return directory / f"{name}{board.program_suffix}"
 
 
 def build_firmware(board: Board, name: str, program: str = TRAIN) -> Path:
-    """The program for this experiment or contract on this board, built where not up to date."""
+    """Build the program for this experiment or contract where necessary; return its path."""
     require_program(board, program)
     require_subject(subject_of(program), name, board)
     install_requirements(name, subject_of(program))
@@ -205,14 +204,14 @@ def modification_time(path: Path) -> int:
 
 
 def platformio_environment(subject: str, program: str = TRAIN) -> dict[str, str]:
-    """PlatformIO's settings: what is built, and neither telemetry nor searches for updates."""
+    """Return the settings of PlatformIO: what is built, no telemetry and no search for updates."""
     return {
         **os.environ,
         "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "No",
         "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "9999",
         "PLATFORMIO_SETTING_CHECK_PRUNE_SYSTEM_THRESHOLD": "0",
         "PLATFORMIO_NO_ANSI": "true",
-        VARIABLE: str(PROJECT.root),  # it runs in the tree
+        VARIABLE: str(PROJECT.root),  # PlatformIO itself runs in the tree
         **project_folders(),
         "RLT_PROGRAM": program,
         "RLT_SUBJECT": subject,
@@ -220,19 +219,21 @@ def platformio_environment(subject: str, program: str = TRAIN) -> dict[str, str]
 
 
 def project_folders() -> dict[str, str]:
-    """Where PlatformIO writes, and what it finds, for a project elsewhere than the tree."""
+    """Return PlatformIO's folders for a project elsewhere than the tree."""
     if not PROJECT.is_elsewhere:
         return {}
     return {
-        f"PLATFORMIO_{name.upper()}": place
-        for name, place in link_for_platformio(PROJECT.root).items()
+        f"PLATFORMIO_{name.upper()}": folder
+        for name, folder in link_for_platformio(PROJECT.root).items()
     }
 
 
 def link_for_platformio(project: Path) -> dict[str, str]:
-    """Where PlatformIO's folders are for a project elsewhere: it keeps what it downloads beside our
-    own platform and package, which are links then. `pio run` in the project reads the tree's
-    environments from a file there."""
+    """Link PlatformIO's folders for a project elsewhere than the tree.
+
+    PlatformIO keeps what it downloads beside our platform and package, which are links then. `pio
+    run` in the project reads the tree's environments from a file there.
+    """
     workspace = project / "build" / "platformio"
     links = {
         "platforms/rltools_emulated": TREE.root / "platforms" / "rltools_emulated",
@@ -260,7 +261,7 @@ ENVIRONMENTS = "environments.ini"  # what a project's platformio.ini includes
 
 
 def environments_for_platformio(folders: Mapping[str, str]) -> str:
-    """platformio.ini of the tree with absolute paths, less what a project says itself."""
+    """Return the tree's platformio.ini with absolute paths, less what a project states itself."""
     settings = configparser.ConfigParser(interpolation=None, delimiters=("=",))
     settings.read_string((TREE.root / "platformio.ini").read_text(encoding="utf-8"))
     sources = str(TREE.root / "firmware")
@@ -288,7 +289,7 @@ def run_platformio(
     *,
     show: bool = False,
 ) -> tuple[int, str]:
-    """Runs `pio ARGUMENTS` in the tree; returns its exit code and output."""
+    """Run `pio ARGUMENTS` in the tree; return its exit code and output."""
     tools.ensure_group("platformio")
     process = subprocess.Popen(
         [sys.executable, "-m", "platformio", *arguments],
@@ -323,7 +324,7 @@ def platformio_failure(board: Board, what: str, output: str) -> Exception:
 
 
 def build_with_platformio(board: Board, subject: str, program: str = TRAIN) -> Path:
-    """The firmware that PlatformIO builds for a board that CMake does not build."""
+    """Build firmware with PlatformIO for a board that CMake does not build; return its path."""
     require_subject(subject_of(program), subject, board)
     aside(f"Building {subject} for {board.name} with PlatformIO")
     code, output = run_platformio(["run", "-e", board.name], subject, program)

@@ -1,8 +1,8 @@
-"""Shared libraries of host/native, whose functions and records are what they state of themselves
-(host/native/describe.h).
+"""Shared libraries of host/native, and modules of WebAssembly.
 
-Compiles modules of WebAssembly, with Zig's compiler: experiments (firmware/web), and the flights of
-a quadrotor (host/native/flight_module.cpp).
+A library describes its functions and records itself (host/native/describe.h). Modules are
+experiments (firmware/web) and the flights of a quadrotor (host/native/flight_module.cpp), compiled
+by Zig.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ TYPES: Mapping[str | None, Any] = {
 
 
 class NativeLibrary:
-    """A loaded library: its functions by their names, its records as NumPy's types, in which a
-    pointer is an address, and the rest of its description."""
+    """A loaded library: its functions by name, its records as NumPy types, and its description.
+
+    A pointer in a record is an address.
+    """
 
     def __init__(self, path: Path) -> None:
         self.functions = ctypes.CDLL(str(path))
@@ -83,7 +85,7 @@ def element_type(stated: Any) -> np.dtype[Any]:
 
 @cache
 def host_library(name: str) -> NativeLibrary:
-    """host/native/<name>_library.cpp, built where it is not up to date."""
+    """Load the library of host/native/<name>_library.cpp, built where necessary."""
     return NativeLibrary(cmake.host_library(name))
 
 
@@ -92,16 +94,16 @@ COMPILER_GROUP = "zig"
 KINDS = {"lanes": ("-msimd128", "-mrelaxed-simd"), "exact": ("-msimd128",)}
 LIBRARY = "firmware/web/library.cpp"
 SOURCES = ("firmware/web/module.cpp", LIBRARY, "firmware/app/train/train_step.cpp")
-FLIGHT = "quadrotor.flight"  # a module's name, which no experiment has
+FLIGHT = "quadrotor.flight"  # the name of a module; no experiment has it
 FLIGHT_SOURCES = ("host/native/flight_module.cpp", LIBRARY)
-PROVIDES = ("hosted",)  # of what experiments require: memory, as on a machine with a system
+PROVIDES = ("hosted",)  # requirements of experiments that a browser fulfills
 # Where nobody calls it by its name, each exported function constructs all variables again.
 CONSTRUCT = "-Wl,--export=__wasm_call_ctors"
 DEVICE, DEVICE_HEADER = "WebAssembly", "rltools/devices/web_assembly.h"
 
 
 def web_directory() -> Path:
-    """Where modules are built."""
+    """Return the folder in which modules are built."""
     return PROJECT.build / "web-modules"
 
 
@@ -110,12 +112,12 @@ def module_path(name: str, kind: str) -> Path:
 
 
 def lacking_in_browsers(experiment: str) -> list[str]:
-    """What it requires and a browser has not."""
+    """Return what the experiment requires and a browser does not have."""
     return [word for word in requirements(experiment) if word not in PROVIDES]
 
 
 def require_web(experiment: str) -> None:
-    """That there is this experiment, and that a browser can have what it requires."""
+    """Raise UsageError unless a browser can run this experiment."""
     require_experiment(experiment)
     if is_of_task(experiment):
         raise UsageError(
@@ -128,7 +130,7 @@ def require_web(experiment: str) -> None:
 
 
 def build_modules(names: Sequence[str]) -> None:
-    """Builds both kinds of each module, an experiment's or FLIGHT, where they are out of date."""
+    """Build both kinds of each module, an experiment's or FLIGHT, where they are out of date."""
     tools.ensure_group(COMPILER_GROUP)
     directory = web_directory()
     with cmake.build_lock(directory):
@@ -147,17 +149,19 @@ def build_modules(names: Sequence[str]) -> None:
 
 
 def ninja_file(names: Sequence[str], tree: Path) -> str:
-    """What Ninja reads: an object for each source, a module for each kind. The tree is a link to
-    it, so that ccache knows its sources from any clone."""
+    """Return Ninja's file: an object for each source, a module for each kind.
+
+    The tree is a link, so ccache knows its sources from any clone.
+    """
     build = build_description()
-    places = (
+    folders = (
         *(tree / folder for folder in build["include_directories"]),
         *PROJECT.include_directories,
     )
     flags = [
         *build["flags"],
         *("-nostdlib", "-isystem", quoted(tree / "lib" / "freestanding")),
-        *(f"-I{quoted(place)}" for place in places),
+        *(f"-I{quoted(folder)}" for folder in folders),
         f"-iquote{quoted(PROJECT.root)}",
         f"-DRLT_DEVICE_HEADER='\"{DEVICE_HEADER}\"'",
         *(f"-DRLT_DEVICE={DEVICE}", "-DRLT_WHOLE_BATCH"),
@@ -198,10 +202,10 @@ def subject_flags(name: str) -> str:
 
 
 def escaped(path: Path) -> str:
-    """As Ninja reads a path."""
+    """Return a path as Ninja reads it."""
     return "".join(f"${c}" if c in "$ :" else c for c in str(path))
 
 
 def quoted(word: Path | str) -> str:
-    """As the shell reads a word, behind Ninja."""
+    """Return a word as the shell reads it in Ninja's file."""
     return shlex.quote(str(word)).replace("$", "$$")

@@ -32,7 +32,7 @@ MEANT = {
     "rod": "x, y of both ends and the width",
     "circle": "x, y and the radius",
 }
-MAX_SHAPES, LONGEST_NUMBERS, DEEPEST = 64, 400, 40
+MAX_SHAPES, MAX_NUMBERS_LENGTH, MAX_DEPTH = 64, 400, 40
 LARGEST = 1e30
 PLAIN = re.compile(r"[A-Za-z0-9_.+\-*/(), ]*")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -46,7 +46,7 @@ FUNCTIONS: Mapping[str, tuple[int, str]] = {
 
 
 def quotient(dividend: Any, divisor: Any) -> Any:
-    """Of arrays and numbers, by zero as NumPy has it."""
+    """Divide arrays or numbers, by zero as NumPy does."""
     try:
         return dividend / divisor
     except ZeroDivisionError:
@@ -74,13 +74,13 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Picture:
-    """Shapes that keep the rules; the view is left, bottom, right, top."""
+    """Shapes that are valid; the view is left, bottom, right, top."""
 
     view: tuple[float, float, float, float]
-    shapes: tuple[Shape, ...]  # without the view
+    shapes: tuple[Shape, ...]  # the view is not among them
 
     def drawn(self, channels: Sequence[Channel], values: Values) -> list[Drawn]:
-        """The shapes at each step of `values` (steps, channels)."""
+        """Return the shapes at each step of `values` (steps, channels)."""
         import numpy as np
 
         names: dict[str, Values] = {
@@ -101,9 +101,9 @@ class Picture:
 
 
 def picture_of(shapes: Sequence[Shape], channels: Sequence[Channel]) -> Picture | None:
-    """Of an environment with these channels, actions behind observations; None where it has none.
+    """Return the picture of an environment with these channels; None without shapes.
 
-    Unfit says which shape does not keep the rules.
+    Actions come after observations. Raise Unfit for a shape that is not valid.
     """
     if not shapes:
         return None
@@ -133,7 +133,7 @@ def picture_of(shapes: Sequence[Shape], channels: Sequence[Channel]) -> Picture 
 
 
 def check_shape(shape: Shape, known: set[str]) -> None:
-    """Unfit unless it can be drawn from these names."""
+    """Raise Unfit unless the shape can be drawn from these names."""
     trees = trees_of(shape)
     for tree in trees:
         for name in names_in(tree):
@@ -156,11 +156,11 @@ def check_shape(shape: Shape, known: set[str]) -> None:
 
 
 def trees_of(shape: Shape) -> list[ast.expr]:
-    """The expressions of its numbers; Unfit where they are none."""
+    """Return the expressions of a shape's numbers; raise Unfit where they are none."""
     text = shape.numbers
-    if len(text) > LONGEST_NUMBERS or not PLAIN.fullmatch(text):
+    if len(text) > MAX_NUMBERS_LENGTH or not PLAIN.fullmatch(text):
         raise Unfit(
-            f"{shown(text)} is not a list of expressions in up to {LONGEST_NUMBERS} letters"
+            f"{shown(text)} is not a list of expressions in up to {MAX_NUMBERS_LENGTH} letters"
         )
     try:
         whole = ast.parse(f"({text.strip()},)", mode="eval").body
@@ -169,13 +169,13 @@ def trees_of(shape: Shape) -> list[ast.expr]:
     if not isinstance(whole, ast.Tuple):
         raise Unfit(f"{shown(text)} is not a list of expressions")
     for tree in whole.elts:
-        check_tree(tree, DEEPEST)
+        check_tree(tree, MAX_DEPTH)
     return whole.elts
 
 
 def check_tree(tree: ast.expr, deepest: int) -> None:
     if deepest == 0:
-        raise Unfit(f"it is not a list of expressions: one is nested more than {DEEPEST} times")
+        raise Unfit(f"it is not a list of expressions: one is nested more than {MAX_DEPTH} times")
     match tree:
         case ast.Name():
             pass
@@ -208,7 +208,7 @@ def names_in(tree: ast.expr) -> set[str]:
 
 
 def computed(tree: ast.expr, names: Mapping[str, Values]) -> Any:
-    """The value of an expression that check_tree() has seen; KeyError for a name not given."""
+    """Return the value of an expression that check_tree() accepted; raise KeyError for a name."""
     match tree:
         case ast.Name(id=name):
             return names[name]

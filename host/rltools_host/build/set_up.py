@@ -1,19 +1,12 @@
 """Sets up .venv for the launcher, with the system's Python and its standard library only, after one
 question about all that is fetched.
-
-While modules are loaded Ctrl-C has the system's action, as in __main__.py.
 """
 
-import _signal
 import os
 import sys
 
-if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-
 sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 
-import signal
 from collections.abc import Sequence
 
 from rltools_host.build import tools
@@ -26,7 +19,7 @@ NOT_ASKED = ("CI", AGREED)
 
 
 def question() -> str:
-    """Before .venv is made for the first time: it is about all that follows."""
+    """Return the question before .venv is created, which lists all that may be fetched."""
     others = ", ".join(
         f"{group} {size} MB" for group, size in MEGABYTES.items() if group != "default"
     )
@@ -42,9 +35,9 @@ def question() -> str:
 
 
 def is_agreed(words: Sequence[str]) -> bool:
-    """Asks once, where there is somebody to ask: `words` are those behind the launcher's name.
+    """Ask for consent on a terminal; `words` are those after the launcher.
 
-    A script is not asked: it says by calling that it wants what it calls.
+    A script is not asked: its call is the consent.
     """
     is_asked = sys.stdin.isatty() and sys.stderr.isatty()
     if "--yes" in words[:1] or not is_asked or any(os.environ.get(name) for name in NOT_ASKED):
@@ -56,8 +49,6 @@ def is_agreed(words: Sequence[str]) -> bool:
 
 def main() -> int:
     try:
-        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         is_new = not tools.environment_python().exists()
         if is_new and not is_agreed(sys.argv[1:]):
             print("nothing was installed", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""An experiment with other sizes than its header's: the name that says them, and its header.
+"""An experiment with other sizes than its header's: the name that has them, and its header.
 
 `pendulum-td3-h32x32-b64` is pendulum-td3 with two hidden layers of 32 and batches of 64. The name
-says everything, so a run of it is described, resumed and evaluated wherever its experiment is.
+has all sizes, so a run of it is described, resumed and evaluated wherever its experiment is.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ CONSTANTS = {
 PART = r"-(?:h\d+(?:x\d+)*|[bcrne]\d+)"
 NAME = re.compile(rf"([a-z0-9-]*?[a-z0-9])((?:{PART})+)")
 TILE_ROWS = re.compile(r"\bkTileRows = (\d+)")
-MOST_TILE_ROWS = 64
-COPIED = re.compile(r"^// (?:Requires|Gate):.*\n", re.MULTILINE)  # what builds and tools read
-MOST = 10**7  # of any size
+MAX_TILE_ROWS = 64
+COPIED = re.compile(r"^// (?:Requires|Gate):.*\n", re.MULTILINE)  # lines that builds and tools read
+MAX_SIZE = 10**7  # of one size
 MAX_LAYERS = 8
 
 HEADER = """// {name}: written by the host tools, {base} with other sizes.
@@ -52,7 +52,7 @@ struct {struct} : {parent} {{
 
 
 def split(name: str) -> tuple[str, dict[str, tuple[int, ...]]] | None:
-    """The experiment's name and the sizes in a name that has any."""
+    """Return the experiment's name and the sizes in a name that has any."""
     found = NAME.fullmatch(name)
     if found is None:
         return None
@@ -68,12 +68,12 @@ def name_of(base: str, sizes: Mapping[str, tuple[int, ...]]) -> str:
 
 
 def check(base: str, sizes: Mapping[str, tuple[int, ...]], headers: str) -> None:
-    """UsageError where the experiment, whose headers these are, cannot have these sizes."""
+    """Raise UsageError where the experiment with these headers cannot have these sizes."""
     for size, values in sizes.items():
         shown = f"{size}={','.join(map(str, values))}"
-        if not all(1 <= value <= MOST for value in values) or len(values) > MAX_LAYERS:
+        if not all(1 <= value <= MAX_SIZE for value in values) or len(values) > MAX_LAYERS:
             raise UsageError(
-                f"{shown}: give numbers from 1 to {MOST:,}, and of hidden {MAX_LAYERS} at most"
+                f"{shown}: give numbers from 1 to {MAX_SIZE:,}, and of hidden {MAX_LAYERS} at most"
             )
         constant = CONSTANTS.get(size, "")
         is_stated = constant == "kEpisodeSteps" or re.search(rf"\b{constant}\b", headers)
@@ -90,7 +90,7 @@ def check(base: str, sizes: Mapping[str, tuple[int, ...]], headers: str) -> None
 def header_text(
     name: str, struct: str, base_struct: str, include: str, base_headers: Sequence[str]
 ) -> str:
-    """The whole file of a name that is split(). The base's headers begin with its own."""
+    """Return the header of a name with sizes; the first base header is the experiment's own."""
     found = split(name)
     assert found is not None
     base, sizes = found
@@ -116,7 +116,7 @@ def header_text(
 
 
 def tile_rows(batch_size: int, base_headers: Sequence[str]) -> int:
-    """The largest divisor of a batch that is no more than the base's: it takes no more memory."""
+    """Return the largest divisor of a batch up to the base's tile, which takes no more memory."""
     stated = TILE_ROWS.search("".join(base_headers))
-    most = int(stated[1]) if stated else MOST_TILE_ROWS
-    return max(rows for rows in range(1, most + 1) if batch_size % rows == 0)
+    largest = int(stated[1]) if stated else MAX_TILE_ROWS
+    return max(rows for rows in range(1, largest + 1) if batch_size % rows == 0)

@@ -1,6 +1,4 @@
-"""Toolchains as data: toolchains/<toolchain>.json, the system's tools that they name,
-and the groups of Python packages: what they are known by, and how much there is to fetch.
-"""
+"""Toolchains as data, toolchains/<toolchain>.json; the system tools and the groups of packages."""
 
 from __future__ import annotations
 
@@ -34,17 +32,17 @@ HEADER_DIRECTORIES = ("/usr/include", "/usr/local/include", "/opt/homebrew/inclu
 
 @dataclass(frozen=True)
 class Tool:
-    """A program or library of the system, the Debian package that holds it, what it is for."""
+    """A program or library of the system, its Debian package and its purpose."""
 
     name: str
     package: str
     needed_for: str
-    optional: bool = False  # `rlt test` goes on without it where it may not install packages
-    file: str = ""  # of a library: what the compiler finds; {machine} is this machine's processor
-    header: str = ""  # of a library without such a file
-    compiler: str = ""  # which finds it: that of the toolchain, unless it is said
-    stand_in: str = ""  # a program of the tree that does the same, and
-    group: str = ""  # the Python packages that it needs
+    optional: bool = False  # `rlt test` does not need it
+    file: str = ""  # of a library, as the compiler finds it; {machine}: this processor
+    header: str = ""  # of a library that is headers only
+    compiler: str = ""  # the one that finds it; empty: the toolchain's
+    stand_in: str = ""  # a program of the tree to use instead
+    group: str = ""  # the Python packages that the stand-in needs
 
     @property
     def is_program(self) -> bool:
@@ -61,7 +59,7 @@ class Tool:
 
     @property
     def is_hidden(self) -> bool:
-        """RLT_CXX=zig hides the system's own compiler: what stands in for it is used."""
+        """Return whether RLT_CXX=zig hides the system's compiler, so that its stand-in is used."""
         return bool(self.group) and os.environ.get("RLT_CXX") == self.group
 
     def system_path(self) -> str | None:
@@ -72,7 +70,7 @@ class Tool:
         return bool(self.group) and self.system_path() is None
 
     def stand_in_path(self) -> str | None:
-        """Where its packages are installed."""
+        """Return the path of the stand-in where its packages are installed, else None."""
         installed = bool(self.group) and group_is_there(self.group)
         return str(TREE.root / self.stand_in) if installed else None
 
@@ -96,7 +94,7 @@ MOUNT_PTS = f"mount -t devpts devpts {PTS.name}"  # as root
 
 
 def group_stamp(group: str) -> Path:
-    """A copy of the lock file that was installed; the launcher compares it with the present one."""
+    """Return the copy of the lock file that was installed; the launcher compares it."""
     return TREE.virtual_environment / f"rlt-{group}.txt"
 
 
@@ -144,20 +142,23 @@ ADDRESS = re.compile(r"^'[^']+' \S+ (\d+) ", re.MULTILINE)
 
 
 def group_is_there(group: str) -> bool:
-    """Of whatever version: a checkout's own environment has a stamp, a user's has the packages."""
+    """Return whether a group of packages is installed, in any version.
+
+    A checkout's environment has a stamp, a user's has the packages.
+    """
     if TREE.is_installed:
         return importlib.util.find_spec(MODULES[group]) is not None
     return group_stamp(group).is_file()
 
 
 def group_note(group: str) -> str:
-    """` (89 MB to fetch)`, at most; empty where nobody knows."""
+    """Return ` (89 MB to fetch, or less)`; empty where the size is not known."""
     size = MEGABYTES.get(group)
     return f" ({size} MB to fetch, or less)" if size else ""
 
 
 def packages_note(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """The same of Debian packages: what this command of apt-get would fetch."""
+    """Return such a note for what this command of apt-get would fetch."""
     try:
         asked = subprocess.run(
             [*command, "--print-uris"],
@@ -175,7 +176,7 @@ def packages_note(command: Sequence[str], environment: Mapping[str, str]) -> str
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What builds programs for a kind of processor, and what runs them where it is emulated."""
+    """The tools that build programs for a kind of processor, and those that emulate it."""
 
     name: str
     title: str
@@ -202,19 +203,19 @@ class Toolchain:
 
     @property
     def stand_in(self) -> str:
-        """The path of the compiler that stands in for the system's, or nothing."""
+        """Return the path of the compiler that stands in for the system's; empty without one."""
         standing_in = [tool for tool in self.tools if tool.is_stood_in]
         return next((tool.stand_in_path() or "" for tool in standing_in), "")
 
     @property
     def include_flags(self) -> list[str]:
-        """Of its own standard headers."""
+        """Return the flags for the toolchain's own standard headers."""
         directories = [str(TREE.root / name) for name in self.system_include_directories]
         return [flag for directory in directories for flag in ("-isystem", directory)]
 
 
 def parse_toolchain(name: str, document: Mapping[str, Any]) -> Toolchain:
-    """Reads a description; KeyError, TypeError or ValueError where it is wrong."""
+    """Read a description; raise KeyError, TypeError or ValueError where it is wrong."""
     known = {field.name for field in fields(Toolchain)} - {"name"}
     for key in document:
         if key not in known:
@@ -249,14 +250,14 @@ def load_toolchain(name: str, directory: Path = TREE.toolchains) -> Toolchain:
 
 
 def list_toolchains(directory: Path = TREE.toolchains) -> list[Toolchain]:
-    """This machine's own first."""
+    """Return all toolchains, this machine's own first."""
     toolchains = [load_toolchain(name, directory) for name in toolchain_names(directory)]
     return sorted(toolchains, key=lambda toolchain: not toolchain.native)
 
 
 @cache
 def system_tools(directory: Path = TREE.toolchains) -> dict[str, Tool]:
-    """Every tool that some toolchain names, and those of none."""
+    """Return every tool that some toolchain names, and those of none."""
     found = [
         tool
         for toolchain in list_toolchains(directory)
@@ -266,7 +267,7 @@ def system_tools(directory: Path = TREE.toolchains) -> dict[str, Tool]:
 
 
 def compiler_file(compiler: str, name: str) -> str | None:
-    """Where a compiler finds one of its libraries; it echoes the bare name when it does not."""
+    """Return the path of one of a compiler's libraries; None where it does not find it."""
     if shutil.which(compiler) is None:
         return None
     command = [compiler, f"-print-file-name={name}"]
@@ -288,13 +289,15 @@ def optional_tools_are_hidden() -> bool:
 
 
 def hide_optional_tools() -> None:
-    """Take the optional tools from this process and from those that it starts, where HIDE_OPTIONAL
-    says so: PATH becomes a folder of links to the other programs, and EGL finds no library."""
+    """Hide the optional tools from this process and its children, where HIDE_OPTIONAL is set.
+
+    PATH becomes a folder of links to the other programs, and EGL finds no library.
+    """
     directories = os.environ.get("PATH", os.defpath).split(os.pathsep)
     is_done = any(Path(directory).parent.name == WITHOUT_OPTIONAL for directory in directories)
     if not optional_tools_are_hidden() or is_done:
         return
-    # Of this PATH: a program that is started with another one leaves it alone.
+    # Named after this PATH, so that a program with another one makes a folder of its own.
     digest = hashlib.sha256(os.pathsep.join(directories).encode(errors="surrogateescape"))
     shown = PROJECT.build / WITHOUT_OPTIONAL / digest.hexdigest()[:16]
     patterns, folders = list(HIDDEN_BESIDE), set[str]()

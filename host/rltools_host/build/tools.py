@@ -51,7 +51,7 @@ GROUPS = {
     "browser": "Playwright, which drives Chromium in the tests of the page",
     "docs": "Sphinx, which builds the documentation and runs its tutorials",
 }
-STAND_INS = {  # installed where the system has no such tool and none may be installed
+STAND_INS = {  # for system tools that are missing and may not be installed
     "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",
 }
 DISTRIBUTION = "rltools-host"
@@ -75,12 +75,12 @@ PRESENT_WITHOUT_LOCK = {
 PIP_WHEEL = "pip-26.3-py3-none-any.whl"
 PIP_SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
 PIP_MEGABYTES = 2
-INTERRUPTED_INSTALLER_S = 20.0  # until one that does not end on Ctrl-C is killed
+INTERRUPTED_INSTALLER_S = 20.0  # after Ctrl-C until an installer is killed
 
 
 @cache
 def program(name: str) -> str:
-    """Path of a program that a Python package brings, or else of the system's."""
+    """Return the path of a program from a Python package, or else of the system's."""
     for directory in (bundled_directory(name), os.path.dirname(sys.executable)):
         if directory and os.access(os.path.join(directory, name), os.X_OK):
             return os.path.join(directory, name)
@@ -91,7 +91,10 @@ def program(name: str) -> str:
 
 
 def bundled_directory(name: str) -> str | None:
-    """The packages' own programs: the scripts in .venv/bin break when the tree is moved."""
+    """Return the folder of a package's own programs.
+
+    The scripts in .venv/bin break when the tree is moved.
+    """
     try:
         if name == "cmake":
             import cmake
@@ -120,8 +123,7 @@ def missing_names(names: Sequence[str]) -> list[str]:
 
 
 def require(*names: str) -> None:
-    """Makes sure that system tools are there: installs them where allowed, or what stands in for
-    them, or says how."""
+    """Install missing system tools or stand-ins where allowed; else raise MissingToolError."""
     for tool in missing_tools(names):
         is_ours = bool(tool.group) and not TREE.is_installed
         if is_ours and (tool.is_hidden or apt_prefix() is None):
@@ -137,13 +139,13 @@ def require(*names: str) -> None:
 
 
 def users_cache() -> Path:
-    """Where Zig keeps what it has compiled, for a wheel's toolchains/zig-c++."""
+    """Return the folder where Zig keeps what it compiled, for a wheel's toolchains/zig-c++."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(os.environ.get("ZIG_GLOBAL_CACHE_DIR") or os.path.join(cache, "zig"))
 
 
 def install_stand_in(tool: Tool) -> None:
-    """Installs the packages of what stands in for a compiler, and has it link a first program."""
+    """Install the packages of a compiler's stand-in, and link a first program with it."""
     ensure_group(tool.group)
     print(f"Compiling {FIRST_LINK}", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
@@ -166,7 +168,7 @@ def install_system_packages(*, optional: bool) -> str:
     table = {name: tool for name, tool in system_tools().items() if tool.package}
     needed = tuple(name for name, tool in table.items() if not tool.optional)
     if apt_prefix() is None:
-        require(*(name for name in needed if table[name].group))  # what may be stood in for
+        require(*(name for name in needed if table[name].group))  # tools that have stand-ins
         missing = missing_tools(needed)
         return how_to_get(missing) if missing else ""
     if missing := missing_tools(needed):
@@ -180,7 +182,7 @@ def install_system_packages(*, optional: bool) -> str:
 
 
 def apt_prefix() -> list[str] | None:
-    """What to run apt-get with: nothing as root, sudo that wants no password; None: not allowed."""
+    """Return the words before apt-get: none as root, sudo without a password; None: forbidden."""
     if shutil.which("apt-get") is None:
         return None
     if os.geteuid() == 0:
@@ -192,13 +194,13 @@ def apt_prefix() -> list[str] | None:
 
 
 def apt_line(packages: Sequence[str]) -> str:
-    """What to type to install Debian packages: with sudo, where that exists."""
+    """Return the line that installs Debian packages, with sudo where that exists."""
     line = f"apt-get install -y --no-install-recommends {' '.join(packages)}"
     return f"sudo {line}" if os.geteuid() != 0 and shutil.which("sudo") else line
 
 
 def how_to_get(missing: Sequence[Tool]) -> str:
-    """What is missing, and the one line to run."""
+    """Return what is missing, and the one line to run."""
     clauses = (
         [f"no {PTS.name} for {PTS.needed_for}: as root, {MOUNT_PTS}"] if PTS in missing else []
     )
@@ -223,7 +225,7 @@ def how_to_get(missing: Sequence[Tool]) -> str:
 
 
 def install_packages(missing: Sequence[Tool]) -> None:
-    """Installs Debian packages, or raises an error that holds the one line to run."""
+    """Install Debian packages, or raise MissingToolError with the line to run."""
     prefix = apt_prefix()
     if prefix is None or PTS in missing:
         raise MissingToolError(how_to_get(missing))
@@ -242,8 +244,11 @@ def install_packages(missing: Sequence[Tool]) -> None:
 def run_quietly(
     command: list[str], environment: dict[str, str], *inherited: int
 ) -> subprocess.CompletedProcess[str]:
-    """Runs an installer, which inherits these file descriptors. Ctrl-C interrupts it too, and this
-    waits until it has ended: apt-get and pip undo what they have begun."""
+    """Run an installer, which inherits these file descriptors.
+
+    Ctrl-C interrupts the installer too; wait then until it has ended, as apt-get and pip undo what
+    they began.
+    """
     with subprocess.Popen(
         command,
         env=environment,
@@ -269,10 +274,10 @@ def environment_python() -> Path:
 
 @contextlib.contextmanager
 def environment_lock() -> Iterator[int]:
-    """One process at a time changes .venv; released even by a kill.
+    """Let one process at a time change .venv, and yield the lock's file descriptor.
 
-    Yields the lock's file descriptor. A program that inherits it holds the lock too: where this
-    process is killed and its installer goes on, nobody else begins before that has ended.
+    A program that inherits the descriptor holds the lock too: where this process is killed and its
+    installer continues, nobody else begins before that has ended.
     """
     lock = os.open(TREE.virtual_environment.parent, os.O_RDONLY)
     try:
@@ -287,17 +292,17 @@ def group_lock_file(group: str) -> Path:
 
 
 def group_mark(group: str) -> Path:
-    """There while pip installs the group: what it leaves when it is killed may be incomplete."""
+    """Return the file that exists while pip installs the group, and after it was killed."""
     return TREE.virtual_environment / f"rlt-{group}.begun"
 
 
 def environment_stamp() -> Path:
-    """Written last: a .venv whose set-up was interrupted lacks it."""
+    """Return the file that is written last, when .venv is complete."""
     return TREE.virtual_environment / "rlt-environment.txt"
 
 
 def write_at_once(path: Path, content: bytes) -> None:
-    """The file has all of its content, or is not there."""
+    """Write a file under another name and rename it."""
     new = path.with_suffix(".new")
     new.write_bytes(content)
     os.replace(new, path)
@@ -317,7 +322,7 @@ def group_is_installed(group: str) -> bool:
 
 
 def environment_works() -> bool:
-    """Whether .venv is complete: its stamp is there, and its Python finds pip and this package."""
+    """Return whether .venv has its stamp, and its Python finds pip and this package."""
     if not environment_stamp().is_file() and not group_stamp("default").is_file():
         return False
     command = [str(environment_python()), "-I", "-c", "import pip, rltools_host"]
@@ -328,10 +333,10 @@ def environment_works() -> bool:
 
 
 def create_environment(lock: int) -> None:
-    """Makes .venv with this Python where none works; it finds the tree by a relative path, so both
-    can be moved.
+    """Create .venv with this Python where none works.
 
-    It is not made beside and renamed: the scripts that pip writes name their Python by its path.
+    It finds the tree by a relative path, so both can be moved. It is not renamed after that, as the
+    scripts that pip writes name their Python by its path.
     """
     if environment_works():
         return
@@ -365,7 +370,7 @@ def create_environment(lock: int) -> None:
 
 
 def ensurepip_exists() -> bool:
-    """Debian splits ensurepip off into python3.X-venv."""
+    """Return whether ensurepip exists, which Debian splits off into python3.X-venv."""
     check = "import ensurepip, venv"
     return subprocess.run([sys.executable, "-I", "-c", check], capture_output=True).returncode == 0
 
@@ -373,10 +378,9 @@ def ensurepip_exists() -> bool:
 def fetch_pip(package: Tool) -> bytes:
     """Return pip's wheel from the package index of PIP_INDEX_URL, checked against its locked hash.
 
-    Raises MissingToolError with the Debian package to install where no index is named, or where it
-    does not answer.
+    Raise MissingToolError with the Debian package to install where no index answers.
     """
-    from urllib.parse import urljoin  # takes longer to load than most commands need
+    from urllib.parse import urljoin  # imported late: it is slow
     from urllib.request import urlopen
 
     index = os.environ.get("PIP_INDEX_URL")
@@ -409,7 +413,7 @@ def install_pip(wheel: bytes, lock: int) -> subprocess.CompletedProcess[str]:
 
 
 def ensure_group(group: str) -> None:
-    """Installs a locked group of Python packages into .venv, where it is not there as locked."""
+    """Install a locked group of Python packages into .venv, where it is not there as locked."""
     if group_is_installed(group):
         return
     if TREE.is_installed:
@@ -418,14 +422,14 @@ def ensure_group(group: str) -> None:
 
 
 def pip_line(group: str) -> str:
-    """What to type where the environment is the user's."""
+    """Return the line that installs a group into a user's environment."""
     if group in EXTRAS:
         return f"pip install '{DISTRIBUTION}[{EXTRAS[group]}]'"
     return f"pip install {MODULES[group].replace('_', '-')}"
 
 
 def set_up(group: str = "default") -> None:
-    """Makes .venv where none works, also where its stamps say that it does, and the group in it."""
+    """Create .venv where none works, even with stamps, and install the default group."""
     with environment_lock() as lock:
         create_environment(lock)
         if not group_is_installed(group):

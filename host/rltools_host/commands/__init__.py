@@ -1,6 +1,4 @@
-"""The commands of `rlt`: a table, and one module each, or for some that belong together, which is
-imported when one of them is called.
-"""
+"""The commands of `rlt`: a table of modules, which are imported when a command is called."""
 
 from __future__ import annotations
 
@@ -9,23 +7,23 @@ from typing import Any, NamedTuple
 
 
 class Command(NamedTuple):
-    """Its line in the help of `rlt`, and the module of rltools_host.commands that defines it.
+    """A command: its line in the help of `rlt`, and its module in rltools_host.commands.
 
-    The module has a function `command`, whose parameters are the options and whose docstring adds
-    to the help, the text `EXAMPLE`: the words of a line, after the launcher's, `MODES`, where it
-    can be called in several ways, and `CONTEXT`, where typer is to read its words otherwise. A
-    module of several commands has a prefix for each: `push_command`, `PUSH_EXAMPLE`.
+    The module has a function `command`, whose parameters are the options and whose docstring is
+    added to the help; `EXAMPLE`, the words of a command line without the launcher; and `CONTEXT`,
+    settings of typer's, where it needs some. A module of several commands has a prefix for each:
+    `push_command`, `PUSH_EXAMPLE`.
     """
 
     summary: str
     module: str
     prefix: str = ""
 
-    def part(self, name: str, otherwise: Any = None) -> Any:
-        """What the module has by this name for this command."""
+    def part(self, name: str, default: Any = None) -> Any:
+        """Return what the module has by this name for this command."""
         module = import_module(f"rltools_host.commands.{self.module}")
         prefix = f"{self.prefix}_" if self.prefix else ""
-        return getattr(module, f"{prefix.upper() if name.isupper() else prefix}{name}", otherwise)
+        return getattr(module, f"{prefix.upper() if name.isupper() else prefix}{name}", default)
 
 
 COMMANDS = {

@@ -10,7 +10,6 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: a fit's matrices are small
 
 import contextlib
-import signal
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -133,7 +132,7 @@ def run(request: AdaptRequest, json_output: bool = False) -> dict[str, Any]:
     tools.ensure_group(fitting.GROUP)
     built = build(request)
     look_at_board(request.target)
-    with Interruption(again=signal.SIG_DFL):
+    with Interruption():
         document = Adaptation(request, log, built, cast(IO[str], stream), began).carry_out()
     lines = closing_lines(document, request.target)
     say(cast(IO[str], stream), *lines)

@@ -32,7 +32,9 @@ def command(
         typer.Argument(metavar="[OPTIONS]", help="The benchmark's own: rlt bench NAME --help"),
     ] = None,
 ) -> None:
-    """\b
+    """Run one of:
+
+    \b
     - train: the training time of TD3 and SAC, beside other libraries
     - ppo: steps a second of PPO on Ant-v4, beside other libraries
     - inference: a forward pass, beside other libraries; --board counts instructions

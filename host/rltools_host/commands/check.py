@@ -23,7 +23,7 @@ from rltools_host.checks.findings import (
 from rltools_host.checks.memory import SLOT, BoardFit, fits, policy_fits
 from rltools_host.checks.process import examine, examine_task
 from rltools_host.commands import options
-from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, mode, require
+from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, refuse
 from rltools_host.commands.train import task_request
 from rltools_host.environments.library import experiment_library
 from rltools_host.environments.task import TaskRequest, is_task
@@ -151,9 +151,6 @@ def board_rows(found: Examination, boards: Sequence[BoardFit]) -> list[tuple[str
 
 
 EXAMPLE = "check gym:Pendulum-v1"
-EXPERIMENT = mode("of an experiment", "name", "settings", "json_output")
-TASK = mode("with gym:ID", "name", "algorithm", "episode_steps", "channels", "json_output")
-MODES = (EXPERIMENT, TASK)
 
 
 def command(
@@ -190,10 +187,11 @@ def command(
     """Play random actions, and the same ones again: ranges, finite numbers, the same episodes from
     the same seed, reset and termination, the scale of rewards and observations; memory on each
     board, to train an experiment, or for a task's policy. Each finding comes with its remedy. The
-    exit code is 18 if there is a fault."""
+    exit code is 3 if there is a fault.
+    """
     if is_task(name):
-        require(context, MODES, TASK)
+        refuse(context, "with gym:ID", "settings")
         run_task(task_request(name, algorithm, None, None, episode_steps, channels), json_output)
     else:
-        require(context, MODES, EXPERIMENT)
+        refuse(context, "with an experiment", "algorithm", "episode_steps", "channels")
         run_experiment(name, settings or (), json_output)

@@ -1,15 +1,15 @@
-"""The command line `rlt`: runs a command of the table, and says in one line what goes wrong."""
+"""The command line `rlt`: runs a command of the table, and prints an error in one line."""
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import inspect
+import io
 import json
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, NoReturn
 
@@ -20,44 +20,31 @@ from typer.models import TyperPath
 
 import rltools_host
 from rltools_host.commands import COMMANDS, Command
-from rltools_host.commands.options import VARIABLE, take_whole_numbers
+from rltools_host.commands.options import VARIABLE
 from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
 from rltools_host.files import FULL
-from rltools_host.interruption import interrupt_by_ctrl_c
-from rltools_host.lines import (
-    HARD_SPACE,
-    Output,
-    aside,
-    drop_output,
-    open_missing_streams,
-    output_can_be_full,
-    take_any_text,
-    without_breaks,
-    without_commands,
-)
-from rltools_host.tree import HIDE_OPTIONAL, PROJECT, command_line, launcher
+from rltools_host.lines import HARD_SPACE, aside, drop_output, without_breaks, without_commands
+from rltools_host.tree import HIDE_OPTIONAL, command_line, launcher
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.
 CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
-OUTPUT_ERRORS = (*FULL, errno.EPIPE, errno.EIO, errno.EFBIG)
 HELP_NAMES = ["-h", "--help"]
 WIDTH = 100
-# By what their metavar says. `--out ""`, as of a variable that is not set, would be the present
-# folder.
+# By the option's metavar. `--out ""`, of a variable that is not set, would be the current folder.
 PATH_WORDS = {"DIR": "a folder", "FILE": "a file", "LOG": "a file"}
 RUN = "RUN"  # a run's folder or name
-HYPHEN, WHOLE_HYPHEN = re.compile(r"(?<=\w)-(?=\w)"), "\u2011"  # one that no line breaks at
+HYPHEN, WHOLE_HYPHEN = re.compile(r"(?<=\w)-(?=\w)"), "\u2011"  # the latter does not break a line
 TYPED_NAME = re.compile(r"(?<=`)rlt(?= [a-z])|(?<=: )rlt(?= [a-z])")  # in texts of the help
 
 
 class OneCommand(typer.core.TyperCommand):
-    """A command that takes no empty paths, and whose help names the launcher as it was called."""
+    """A command that refuses empty paths, and whose help names the launcher as it was called."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
         for parameter in self.params:
-            what = names_what(parameter)
+            what = kind_of_path(parameter)
             if what and ctx.params.get(parameter.name) == "":
                 option = max(parameter.opts, key=len)
                 name = option if option.startswith("-") else str(parameter.metavar)
@@ -68,30 +55,32 @@ class OneCommand(typer.core.TyperCommand):
         return super().get_help(ctx).replace(WHOLE_HYPHEN, "-").replace(HARD_SPACE, " ")
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        self.help, self.epilog = as_called(self.help), as_called(self.epilog)
+        self.help, self.epilog = with_launcher(self.help), with_launcher(self.epilog)
         for parameter in self.params:
             if isinstance(parameter, typer.core.TyperArgument | typer.core.TyperOption):
-                parameter.help = as_called(parameter.help)
+                parameter.help = with_launcher(parameter.help)
         super().format_help(ctx, formatter)
 
 
-def names_what(parameter: Any) -> str | None:
-    """What an option or argument is to name on the disk; None for one that names something else."""
+def kind_of_path(parameter: Any) -> str | None:
+    """Return what a parameter names on the disk, such as "a folder"; None for another parameter."""
     word = str(parameter.metavar or "").strip("[]")
     if isinstance(parameter.type, TyperPath):
         return PATH_WORDS.get(word, "a file or folder")
     return "a run" if word == RUN else None
 
 
-def as_called(text: str | None) -> str | None:
-    """A text of the help with what must be typed in place of the launcher's name. Lines do not
-    break in `host-threads`, nor in a command."""
+def with_launcher(text: str | None) -> str | None:
+    """Replace the name `rlt` in a text of the help by what starts the launcher here.
+
+    Lines do not break in `host-threads`, nor in a command.
+    """
     named = text and TYPED_NAME.sub(lambda _: command_line(), text)
     return named and HYPHEN.sub(WHOLE_HYPHEN, without_breaks(named))
 
 
 class LazyGroup(typer.core.TyperGroup):
-    """A group whose commands stand in a table; a command's module is imported when it is called."""
+    """A group with its commands in a table; a command's module is imported when it is called."""
 
     table: ClassVar[Mapping[str, Command]] = {}
 
@@ -103,7 +92,7 @@ class LazyGroup(typer.core.TyperGroup):
         return load(cmd_name, entry) if entry else super().get_command(ctx, cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        self.epilog = as_called(self.epilog)
+        self.epilog = with_launcher(self.epilog)
         super().format_help(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as typer calls
@@ -141,10 +130,7 @@ def one_command(
     epilog = f"\b\nExample: rlt {example}"
     short = text.partition("\n")[0]
     single.command(name, help=text, short_help=short, epilog=epilog, cls=OneCommand)(function)
-    command = typer.main.get_command(single)
-    for parameter in command.params:
-        take_whole_numbers(parameter)
-    return command
+    return typer.main.get_command(single)
 
 
 class TopGroup(LazyGroup):
@@ -164,7 +150,7 @@ app = typer.Typer(
 
 
 def print_version(wanted: bool) -> None:
-    """The version and, in a checkout, the revision: what a report of a fault needs."""
+    """Print the version and, in a checkout, the revision."""
     if not wanted:
         return
     from rltools_host.runs.provenance import git_revision
@@ -193,47 +179,18 @@ def main(
 ) -> NoReturn:
     """Run the command line and end the process with the command's exit code.
 
-    A command beside those of `rlt` is run in their place, under its name behind the launcher's.
+    `command` is run instead of those of the table, such as a benchmark; `name` are its words.
     """
     words = sys.argv[1:] if arguments is None else arguments
     if command is None:
         words = words or ["--help"]
-    try:
-        interrupt_by_ctrl_c()
-        open_missing_streams()
-        take_any_text()
-        sys.stderr = Output(sys.stderr)  # what cannot be shown is dropped
-        code = deliver(run(words, command, name))
-    except KeyboardInterrupt:
-        code = Interrupted.exit_code
-    sys.exit(code)
-
-
-def deliver(code: int) -> int:
-    """Writes what was printed; the exit code, which is another one where that cannot be written."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        code = code or output_lost(error)
-        drop_output(sys.stdout)
-    try:
-        sys.stderr.flush()
-    except OSError:
-        drop_output(sys.stderr)
-    return code
-
-
-def output_lost(error: OSError) -> int:
-    """A reader that goes has read enough, as in rlt boards | head; a full disk is an error."""
-    drop_output(sys.stdout)
-    if isinstance(error, BrokenPipeError):
-        return 1
-    print_error(f"error: cannot write the output: {error.strerror}; write it somewhere else")
-    return DiskError.exit_code
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a path may have bytes that are not UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")
+    sys.exit(run(words, command, name))
 
 
 def run(words: Sequence[str], command: Any = None, name: Sequence[str] = ()) -> int:
-    """Return the exit code of a command; whatever goes wrong is one line on the error stream."""
+    """Run a command and return its exit code; print one line on stderr for an error."""
     try:
         if HIDE_OPTIONAL in os.environ:
             from rltools_host.build.toolchains import hide_optional_tools
@@ -244,6 +201,7 @@ def run(words: Sequence[str], command: Any = None, name: Sequence[str] = ()) -> 
         code = (command or app)(
             list(words), prog_name=command_line(*name), complete_var=VARIABLE, standalone_mode=False
         )
+        sys.stdout.flush()
         if code == Interrupted.exit_code:  # how typer passes a KeyboardInterrupt on
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
@@ -252,22 +210,19 @@ def run(words: Sequence[str], command: Any = None, name: Sequence[str] = ()) -> 
         return fail(words, str(error), error.exit_code, prefix, error.details)
     except (KeyboardInterrupt, typer.Abort):
         return fail(words, "interrupted", Interrupted.exit_code, "")
-    except typer.Exit as ending:
-        return ending.exit_code
+    except typer.Exit as ended:
+        return ended.exit_code
+    except BrokenPipeError:  # the reader has read enough, as in `rlt boards | head`
+        drop_output(sys.stdout)
+        return 1
     except Exception as error:
         if isinstance(error, CommandLineError):
-            return fail(words, command_line_message(error), 2)
-        if isinstance(error, OSError) and error.filename is None and error.errno in OUTPUT_ERRORS:
-            if error.errno in FULL and not output_can_be_full():
-                remedy = "free some space, then run the command again"
-                message = f"cannot write a file: {error.strerror}; {remedy}"
-                return fail(words, message, DiskError.exit_code)
-            return output_lost(error)
+            return fail(words, command_line_message(error), UsageError.exit_code)
+        if isinstance(error, OSError) and error.errno in FULL:
+            message = f"cannot write: {error.strerror}; free some space, then run the command again"
+            return fail(words, message, DiskError.exit_code)
         if isinstance(error, ImportError) and not (error.name or "").startswith("rltools_host"):
             return fail(words, damaged_environment(error), MissingToolError.exit_code)
-        if isinstance(error, FileNotFoundError) and (gone := removed_project()):
-            message = f"{gone} is gone, removed or renamed while the command ran: run it again"
-            return fail(words, message, DiskError.exit_code)
         return fail(words, internal_message(error), INTERNAL_ERROR)
 
 
@@ -278,27 +233,20 @@ def fail(
     prefix: str = "error: ",
     details: dict[str, Any] | None = None,
 ) -> int:
-    """Prints an error, for people and, with --json, for scripts; where that can still be."""
+    """Print an error for people and, with --json, for scripts; return the exit code."""
     try:
-        sys.stdout.flush()
         if "--json" in words:
-            document = {"error": message, "exit_code": exit_code, **(details or {})}
-            print(json.dumps(document), flush=True)
+            print(json.dumps({"error": message, "exit_code": exit_code, **(details or {})}))
+        sys.stdout.flush()
     except OSError:
         drop_output(sys.stdout)
-    print_error(without_commands(f"{prefix}{message}"))
+    with contextlib.suppress(OSError):  # of a terminal that has been closed
+        aside(without_commands(f"{prefix}{message}"))
     return exit_code
 
 
-def print_error(line: str) -> None:
-    try:
-        aside(line)
-    except OSError:
-        drop_output(sys.stderr)
-
-
 def command_line_message(error: Any) -> str:
-    """What typer says about a wrong command line, as one sentence that names the help."""
+    """Return typer's message about a wrong command line as one sentence that names the help."""
     context = getattr(error, "ctx", None)
     words = ["--help"]
     while context is not None:
@@ -309,14 +257,8 @@ def command_line_message(error: Any) -> str:
     return f"{message[:1].lower()}{message[1:]}; see `{command}`"
 
 
-def removed_project() -> Path | None:
-    """The project's folder, where it was there when the command began and is not any more."""
-    root: Path | None = vars(PROJECT).get("root")
-    return None if root is None or root.is_dir() else root
-
-
 def damaged_environment(error: BaseException) -> str:
-    """Where a package cannot be imported, with the reason that the package's own words hide."""
+    """Return the message for a package that cannot be imported, with the first cause."""
     while error.__cause__ is not None:
         error = error.__cause__
     reason = " ".join(str(error).split())
@@ -324,7 +266,7 @@ def damaged_environment(error: BaseException) -> str:
 
 
 def internal_message(error: Exception) -> str:
-    """Names the log that the traceback was written to."""
+    """Write the traceback to a log, and return a message that names it."""
     import tempfile
     import traceback
 

@@ -1,7 +1,7 @@
 """`rlt demo`: trains here, begins the same run on an emulated board, and finishes that one here.
 
-Both end in the same state, to the last bit. What the machine lacks for the board's part is said,
-and left out.
+Both end in the same state, to the last bit. The board's part is left out where a tool for it is
+missing, with a line that names the tool.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ TRAIN_HOST_S = 8.0  # with evaluation and report
 STEP_ON_BOARD_S = 0.026
 STEPS_WITHOUT_UPDATE = 100
 COLUMNS = 80
-MEASURED_S = 0.3  # how long a process tells how busy the machine is
+MEASURED_S = 0.3  # of measuring how busy the machine is
 
 
 @dataclass
 class Story:
-    """What the steps know of each other."""
+    """The state that the steps share."""
 
     board: Board
     steps: int | None  # None: the experiment's own
-    here: bool  # whether this machine trains, first and beside the board
+    here: bool  # whether this machine trains too
     whole: bool  # whether the board trains to the end, or is paused on the way
     stream: TextIO
     workers: ThreadPoolExecutor
-    left_out: str = ""  # why the board's part is
+    left_out: str = ""  # the reason
     firmware: Future[Path] | None = None  # which is built in the background
     paused: dict[str, Any] = field(default_factory=dict)  # the board's run
     document: dict[str, Any] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Story:
         print("\n".join(wrapped(line, width, " " * 4, " " * 6)), file=self.stream, flush=True)
 
     @property
-    def place(self) -> str:
+    def board_name(self) -> str:
         return "an emulated microcontroller" if self.board.emulator else self.board.name
 
     def request(self, board: Board) -> TrainingRequest:
@@ -93,8 +93,7 @@ def run(
     quick: bool = False,
     whole: bool = False,
 ) -> dict[str, Any]:
-    """Tells the story; returns the keys that `--json` prints. Where the board is another, the same
-    is trained on this machine, and compared."""
+    """Run all steps and return the keys that `--json` prints."""
     began = time.monotonic()
     chosen = load_board(board)
     if chosen.is_flashed:
@@ -118,8 +117,7 @@ def run(
 
 
 def tell(story: Story) -> None:
-    """Takes the steps, of which each may decide what is left; what they print goes to the story's
-    stream."""
+    """Run the steps, each of which may change the later ones; print to the story's stream."""
     number = 0
     with contextlib.redirect_stdout(story.stream):
         while number < len(steps := steps_of(story)):
@@ -135,28 +133,30 @@ def steps_of(story: Story) -> list[Step]:
         Step("Evaluate it in gymnasium, the reference simulator", evaluate_policy),
         Step("Write the report", write_report),
     ]
-    on_board = Step(f"Train on {story.place}", train_on_board)
+    on_board = Step(f"Train on {story.board_name}", train_on_board)
     proof = Step("Take the policy home and prove it", prove_policy)
     if not story.here:
         where = on_board if story.board.emulator else Step("Train on this machine", train_on_board)
         return [look, where, proof, *shown]
     steps = [look, Step("Train on this machine", train_here), *shown]
     if story.left_out:
-        return [*steps, Step(f"Left out: the same on {story.place}", explain)]
-    steps += [Step(f"Train the same on {story.place}", train_on_board), proof]
+        return [*steps, Step(f"Left out: the same on {story.board_name}", explain)]
+    steps += [Step(f"Train the same on {story.board_name}", train_on_board), proof]
     if not story.whole:
         steps.append(Step("Finish that run here", finish_here))
     return [*steps, Step("Compare", compare)]
 
 
 def emphasized(text: str, stream: TextIO) -> str:
-    """Bold on a terminal."""
+    """Return the text in bold on a terminal."""
     return f"\033[1m{text}\033[0m" if stream.isatty() else text
 
 
 def look_for_tools(story: Story) -> None:
-    """This machine's compiler must be there, or what stands in for it. The board's part is left out
-    where something is missing for it, unless it is all that there is."""
+    """Install the compiler of this machine.
+
+    Leave the board's part out where a tool for it is missing, unless only the board trains.
+    """
     host = load_board(HOST_BOARD)
     names = dict.fromkeys(cmake.required_tools(host))
     tools.require(*names)
@@ -174,7 +174,7 @@ def look_for_tools(story: Story) -> None:
 
 
 def slowness() -> float:
-    """How long a second of a processor takes now, as other processes want it too."""
+    """Return how long a second of processor time takes now, beside other processes."""
     began, used = time.monotonic(), time.process_time()
     while time.monotonic() - began < MEASURED_S:
         pass
@@ -182,7 +182,7 @@ def slowness() -> float:
 
 
 def estimate(story: Story, times: float) -> Iterator[str]:
-    """What takes how long."""
+    """Return lines with the expected duration of each step."""
 
     def line(what: str, seconds: float, besides: str = "") -> str:
         return f"  {what:<32}{about(seconds * times):>8}{besides}"
@@ -240,7 +240,7 @@ def screen_on(story: Story) -> Callable[[TrainingView], Screen]:
 
 
 def train_on_board(story: Story) -> None:
-    """To the end, or until it is paused as Ctrl-C pauses it."""
+    """Train to the end, or pause as after Ctrl-C."""
     if story.firmware is not None:
         story.firmware.result()
     program = firmware.build_firmware(story.board, EXPERIMENT)
@@ -262,7 +262,7 @@ def train_on_board(story: Story) -> None:
 
     try:
         document: Mapping[str, Any] = train(story.request(story.board), make)
-        story.whole = True  # it may have been at the end before it was paused
+        story.whole = True  # it finished before the pause
     except Interrupted as error:
         if not (pausing and pausing[0].has_asked and "step" in error.details):
             raise
@@ -294,14 +294,14 @@ def finish_here(story: Story) -> None:
 
 
 def compare(story: Story) -> None:
-    """The same seed must end in the same state, or something computes wrongly."""
+    """Raise RefusedError unless both trainings ended in the same state."""
     ours, theirs = story.document["host_state_sha256"], story.document["state_sha256"]
     name = story.board.name
     begun = name if story.whole else f"{name}, then {HOST_BOARD}"
     steps = story.document["steps"]
     story.say(f"weights, optimizer moments and replay buffer after {steps:,} steps:")
-    for place, digest in ((HOST_BOARD, ours), (begun, theirs)):
-        story.say(f"{place}:")
+    for board_name, digest in ((HOST_BOARD, ours), (begun, theirs)):
+        story.say(f"{board_name}:")
         story.say(f"  {digest}")
     if ours != theirs:
         raise RefusedError(
@@ -341,7 +341,7 @@ def explain(story: Story) -> None:
 
 
 def close(story: Story) -> None:
-    """Ends by naming the report and the state."""
+    """Print the report and the state at the end."""
     document = story.document
     lines = [
         "",

@@ -32,7 +32,9 @@ def build(json_output: bool = False) -> None:
 
 
 def command(json_output: Json = False) -> None:
-    """Sphinx executes the tutorials, where they or the sources have changed, and the command fails
-    where a cell fails or a link leads nowhere. A browser shows the pages from the disk; any host of
-    static files can have their folder."""
+    """Execute changed tutorials and write the pages with Sphinx.
+
+    The command fails where a cell fails or a link leads nowhere. A browser shows the pages from the
+    disk; any host of static files can have their folder.
+    """
     build(json_output)

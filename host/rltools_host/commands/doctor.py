@@ -34,11 +34,11 @@ class Finding:
     version: str
     needed_for: str
     how_to_get: str
-    optional: bool = False  # missing is no failure
+    optional: bool = False  # not needed
 
 
 def program_version(path: str) -> str:
-    """The first number with a dot in what `PROGRAM --version` prints."""
+    """Return the first number with a dot in the output of `PROGRAM --version`."""
     try:
         output = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
@@ -53,7 +53,7 @@ def tool_finding(tool: Tool) -> Finding:
     if path and not tool.is_program:
         version = str(Path(path).resolve())
     elif path and path == tool.stand_in_path():
-        version = f"no, but {tool.stand_in} in its place"
+        version = f"no, but {tool.stand_in} instead"
     elif path and tool.package:
         version = program_version(path)
     return Finding(
@@ -67,7 +67,7 @@ def tool_finding(tool: Tool) -> Finding:
 
 
 def bundled_finding(name: str) -> Finding:
-    """CMake and Ninja, which come as Python packages."""
+    """Return the finding for CMake or Ninja, which are Python packages."""
     try:
         version = program_version(tools.program(name))
     except MissingToolError:
@@ -99,7 +99,7 @@ def findings() -> list[Finding]:
 
 
 def run(json_output: bool = False) -> int:
-    """Prints the table; the exit code is that of a missing tool when a system tool is missing."""
+    """Print the table; return the exit code of a missing tool where a system tool is missing."""
     rows = findings()
     missing = [row for row in rows if not row.found and not row.optional]
     table = [("tool", "found", "needed for")]
@@ -118,7 +118,7 @@ def run(json_output: bool = False) -> int:
 
 
 def missing_text(row: Finding) -> str:
-    """A command in backticks, so that no line breaks in it."""
+    """Return the text for a missing tool, with its command in backticks, so it does not break."""
     is_command = row.how_to_get.startswith(("sudo ", "apt-get "))
     return f"no: `{row.how_to_get}`" if is_command else f"no: {row.how_to_get}"
 
@@ -133,7 +133,7 @@ def command(
 
 
 def summary(board: Board) -> dict[str, Any]:
-    """What `rlt boards --json` says about a board."""
+    """Return what `rlt boards --json` prints for a board."""
     from rltools_host.build import cmake
 
     emulation = [board.emulator.program, PTS.name] if board.emulator else []
@@ -183,12 +183,12 @@ def summary_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def run_boards(json_output: bool = False) -> int:
-    """`rlt boards`: every board, its memory and link, and what can be done with it here."""
+    """Print every board, its memory and link, and what can be done with it here."""
     from rltools_host.build.firmware import link_for_platformio
     from rltools_host.lines import columns, folded
 
     if (PROJECT.root / "platformio.ini").is_file() and PROJECT.is_elsewhere:
-        with contextlib.suppress(OSError, RltError):  # PlatformIO will say that it is not there
+        with contextlib.suppress(OSError, RltError):  # PlatformIO reports it
             link_for_platformio(PROJECT.root)
     entries = [summary(board) for board in list_boards()]
     header = (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import numpy as np
 import typer
 
-from rltools_host.commands.options import Json, RunArgument, Which, mode, require
+from rltools_host.commands.options import Json, RunArgument, Which, refuse
 from rltools_host.errors import DiskError, RefusedError, RltError, UsageError
 from rltools_host.lines import UNLIMITED, aside, columns, folded, in_columns
 from rltools_host.policies.evaluation import (
@@ -268,12 +268,6 @@ def entry_lines(gate: Gate, entries: Mapping[RunName, EntryEnvelope], width: int
 
 
 EXAMPLE = "evaluate latest --in gymnasium"
-EPISODES = mode(
-    "without --gate",
-    *("run_name", "episodes", "seed", "simulator", "task", "trace", "which", "json_output"),
-)
-GATE = mode("with --gate", "run_name", "gate", "episodes", "seed", "least", "which", "json_output")
-MODES = (EPISODES, GATE)
 
 
 def command(
@@ -326,10 +320,11 @@ def command(
     json_output: Json = False,
 ) -> None:
     """Evaluate the policy of each run where RUN is a group, and show the mean."""
-    require(context, MODES, EPISODES if gate is None else GATE)
     if gate is not None:
+        refuse(context, "with --gate", "simulator", "task", "trace")
         evaluate_gate(run_name, gate, episodes, seed, least, json_output, which)
         return
+    refuse(context, "without --gate", "least")
     if task is not None and simulator == CORE:
         raise UsageError("--task: the core's simulator plays no task of Gymnasium's")
     count = USUAL_EPISODES if episodes is None else episodes

@@ -27,7 +27,7 @@ from rltools_host.boards.policy_session import (
 from rltools_host.build import experiments, firmware
 from rltools_host.build.boards import Board, list_boards, load_board
 from rltools_host.build.cmake import TRAIN, require_program
-from rltools_host.commands.options import Json, Program, leave, mode, require
+from rltools_host.commands.options import Json, Program, leave, refuse
 from rltools_host.errors import LinkLostError, PortError, UsageError
 from rltools_host.lines import say
 from rltools_host.tree import command_line
@@ -138,10 +138,6 @@ def emulate(
 
 
 EMULATE_EXAMPLE = "emulate qemu-cortex-m7 pendulum-td3"
-COMMON = ("board", "experiment", "time_limit_s", "program", "json_output")
-TRAINING = mode(f"with --program {TRAIN}", *COMMON)
-POLICIES = mode(f"with --program {PROGRAM}", *COMMON, "storage")
-EMULATE_MODES = (TRAINING, POLICIES)
 
 
 def emulate_command(
@@ -166,5 +162,6 @@ def emulate_command(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    require(context, EMULATE_MODES, TRAINING if program == TRAIN else POLICIES)
+    if program == TRAIN:
+        refuse(context, f"with --program {TRAIN}", "storage")
     leave(emulate(board, experiment, time_limit_s, json_output, program, storage))

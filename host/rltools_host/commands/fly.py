@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +19,7 @@ from rltools_host.commands.options import (
     ProgressLine,
     RunArgument,
     Which,
-    mode,
-    require,
+    refuse,
 )
 from rltools_host.drones.flight.airframes import read_airframe, settings_of
 from rltools_host.drones.flight.disturbances import FAULTS, Disturbances, parse_fault
@@ -51,13 +49,6 @@ from rltools_host.training.hyperparameters import given_numbers
 from rltools_host.tree import near_path
 
 EXAMPLE = "fly latest --board qemu-stm32f405"
-BOARD = mode(
-    "with --board",
-    *("run_name", "board", "port", "gate", "airframe", "seconds", "start", "seed", "settings"),
-    *("latency_ms", "jitter_ms", "loss", "faults", "trial_s", "which", "json_output", "out"),
-)
-PX4 = mode("with --px4", "run_name", "px4", "starts", "settings", "which", "json_output", "out")
-MODES = (BOARD, PX4)
 
 
 def command(
@@ -153,8 +144,8 @@ def command(
     """
     if (board is None) == (px4 is None):
         raise UsageError("choose what flies: --board BOARD, or --px4 udp:HOST:PORT")
-    require(context, MODES, BOARD if board is not None else PX4)
     if board is not None:
+        refuse(context, "with --board", "starts")
         request = request_of(
             run_name,
             PolicyTarget(board, port, CONTRACT),
@@ -169,6 +160,8 @@ def command(
         fly_board(request, json_output, out)
         return
     assert px4 is not None
+    of_a_board = ("port", "gate", "airframe", "seconds", "start", "seed", "trial_s")
+    refuse(context, "with --px4", *of_a_board, "latency_ms", "jitter_ms", "loss", "faults")
     fly_px4(run_name, px4, starts, settings or (), json_output, out, which)
 
 
@@ -229,7 +222,7 @@ def fly_board(
         write_atomically(replay, page(result).encode())
         say(sys.stdout, f"replay: {near_path(replay)}")
 
-    with Interruption(again=signal.SIG_DFL):  # each lands the vehicle as Ctrl-C does
+    with Interruption():  # each lands the vehicle as Ctrl-C does
         result = fly_over_board(
             request, functools.partial(say, sys.stdout), make_watcher(sys.stdout), keep
         )
@@ -275,7 +268,7 @@ def fly_px4(
             for path in (folder / FILE, *([out] if out is not None else [])):
                 write_atomically(path, text)
 
-    with Interruption(again=signal.SIG_DFL):  # each lands the vehicle as Ctrl-C does
+    with Interruption():  # each lands the vehicle as Ctrl-C does
         result = px4_flight.fly(request, line.say, keep, line.sent)
     if json_output:
         print(json.dumps(result.document(with_series=False)))

@@ -13,8 +13,7 @@ from rltools_host.commands.options import (
     Json,
     SafeActionOption,
     StepIntervalOption,
-    mode,
-    require,
+    refuse,
 )
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.lines import aside, columns, in_columns
@@ -121,15 +120,6 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
     return folder
 
 
-EITHER = (
-    *("file", "normalizer", "activation_name", "output_activation", "output_name", "actions"),
-    *("correct", "rate", "recorded", "output", "json_output", "safe_action", "step_interval_us"),
-)
-CONTRACT = mode("without --environment", "contract", *EITHER)
-ENVIRONMENT = mode("with --environment", "environment", "fly", *EITHER)
-MODES = (CONTRACT, ENVIRONMENT)
-
-
 def command(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What the library saved.")],
@@ -211,8 +201,8 @@ def command(
 
     docs/import.md says what is read, and how it is proven.
     """
-    if contract is None or environment is None:  # else read_policy() refuses both
-        require(context, MODES, CONTRACT if environment is None else ENVIRONMENT)
+    if environment is None:
+        refuse(context, "without --environment", "fly")
     given = Given(
         activation("--activation", activation_name),
         activation("--output-activation", output_activation),

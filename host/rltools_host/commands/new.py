@@ -23,7 +23,7 @@ import typer
 from rltools_host.build import experiments
 from rltools_host.build.description import LONGEST_NAME
 from rltools_host.build.firmware import link_for_platformio
-from rltools_host.commands.options import Json, mode, require
+from rltools_host.commands.options import Json, refuse
 from rltools_host.errors import RltError, UsageError, unknown_name
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.lines import plural, say
@@ -40,7 +40,7 @@ ACTION = re.compile(r'(?:"name": |kActions\[kActionDim\] = \{\{)"(\w+)", (?:"uni
 SAFE = re.compile(r'"safe": ([-.0-9]+)|kSafeAction\[kActionDim\] = \{([-.0-9]+)f\}')
 STEP = re.compile(r"STEP_S = ([.0-9]+)|kStepInterval_us = ([0-9]+)")
 STEPS = re.compile(r"\bsteps=([0-9_]+)")
-# Of a project: its place there, and in templates/project/.
+# Files of a project: the path there, and in templates/project/.
 OF_A_PROJECT = {
     MARKER: MARKER,
     "README.md": "README.md",
@@ -62,7 +62,7 @@ struct {struct} {{
 
 
 def starts(gymnasium: bool = False) -> list[str]:
-    """Names that --like takes: of what is written in C++, or in Python."""
+    """Return the names that --like takes."""
     files = FOLDER.glob("*.py" if gymnasium else "*.h")
     return sorted(path.stem for path in files if not path.stem.endswith("_test"))
 
@@ -80,8 +80,7 @@ def struct_of(name: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """A name for an experiment, with hyphens; UsageError where files, C++ or builds could not have
-    it."""
+    """Return a name with hyphens; raise UsageError where files, C++ or builds cannot have it."""
     plain = name.replace("_", "-")
     if not NAME.fullmatch(plain) or len(plain) > LONGEST_NAME - len("-v0"):
         words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)
@@ -103,16 +102,16 @@ def checked_name(name: str) -> str:
     )
     for header in sorted(TREE.include.rglob("*.h")):
         if found := defined.search(header.read_text(encoding="utf-8")):
-            place = header.relative_to(TREE.include)
+            path = header.relative_to(TREE.include)
             raise UsageError(
-                f"{plain} would define {found[1]}, which {place} has: choose another name, "
+                f"{plain} would define {found[1]}, which {path} has: choose another name, "
                 f"such as my-{plain}"
             )
     return plain
 
 
 def renamed(text: str, start: str, name: str) -> str:
-    """With this name in all of its spellings."""
+    """Replace the start's name by this one in all of its spellings."""
     old, new = f"my-{start}", name
     for spelling in (str, struct_of, file_of, macro_of):
         text = text.replace(spelling(old), spelling(new))
@@ -120,7 +119,7 @@ def renamed(text: str, start: str, name: str) -> str:
 
 
 def begun(file: str, start: str, name: str) -> str:
-    """A file of the start, with this name."""
+    """Return a file of the start under this name."""
     known = starts(file.endswith(f"{start}.py"))
     if start not in known:
         raise unknown_name("start", start, known)
@@ -128,8 +127,7 @@ def begun(file: str, start: str, name: str) -> str:
 
 
 def in_cpp(name: str, start: str = DEFAULT_START, has_contract: bool = False) -> dict[str, str]:
-    """Environment and experiment in one header, a test, and the contract where it is to have a
-    header of its own: place in the project -> content."""
+    """Return environment and experiment in one header, a test, and the contract if asked for."""
     text = begun(f"{start}.h", start, name)
     test = begun(f"{start}_test.py", start, name)
     stem, struct = file_of(name), struct_of(name)
@@ -155,19 +153,19 @@ def in_cpp(name: str, start: str = DEFAULT_START, has_contract: bool = False) ->
 
 
 def in_python(name: str, start: str = DEFAULT_START) -> dict[str, str]:
-    """A task of Gymnasium's, its training and a test in one file."""
+    """Return a Gymnasium task, its training and a test in one file."""
     return {f"experiments/{file_of(name)}.py": begun(f"{start}.py", start, name)}
 
 
 def steps_of(text: str) -> str:
-    """How many environment steps a task in Python learns in."""
+    """Return the number of environment steps in which a task in Python learns."""
     found = STEPS.search(text)
     assert found is not None
     return found[1].replace("_", "")
 
 
 def assumption(texts: Sequence[str]) -> str:
-    """What the files of a start state of a contract that a user has said nothing of."""
+    """Return the line on a contract's values that these files assume."""
     whole = "\n".join(texts)
     (name, unit), safe, step = (ACTION.findall(whole)[-1], SAFE.search(whole), STEP.search(whole))
     assert safe is not None
@@ -182,7 +180,7 @@ def assumption(texts: Sequence[str]) -> str:
 
 
 def project_files(name: str, files: Mapping[str, str]) -> dict[str, str]:
-    """What a project has beside its first experiment, whose files these are."""
+    """Return what a new project has beside the files of its first experiment."""
     in_firmware = f"experiments/{file_of(name)}.h" in files
     has_contract = f"contracts/{file_of(name)}.h" in files
     words = {
@@ -191,16 +189,16 @@ def project_files(name: str, files: Mapping[str, str]) -> dict[str, str]:
         "my-contract": name if has_contract else OTHER_CONTRACT,
     }
     texts = {}
-    for place, source in OF_A_PROJECT.items():
+    for path, source in OF_A_PROJECT.items():
         text = (FOLDER / "project" / source).read_text(encoding="utf-8")
         for placeholder, word in words.items():
             text = text.replace(placeholder, word)
-        texts[place] = text
+        texts[path] = text
     return texts
 
 
 def name_for(folder: Path) -> str:
-    """Of a project's first experiment: that of its folder where it may be called so."""
+    """Return the name of a project's first experiment: its folder's, where that can be one."""
     try:
         return checked_name(folder.name)
     except UsageError:
@@ -208,7 +206,7 @@ def name_for(folder: Path) -> str:
 
 
 def write(files: Mapping[str, str], root: Path) -> list[Path]:
-    """All of them, or none: UsageError where one is there."""
+    """Write all files, or none: raise UsageError where one exists."""
     paths = {root / name: text for name, text in files.items()}
     for path in paths:
         if path.exists() or path.is_symlink():
@@ -232,23 +230,20 @@ def write(files: Mapping[str, str], root: Path) -> list[Path]:
 
 
 def write_experiment(name: str, files: Mapping[str, str]) -> list[Path]:
-    """Into the project; UsageError where the name is taken."""
+    """Write files into the project; raise UsageError where the name is taken."""
     if name in experiments.list_experiments():
         raise UsageError(f"there is an experiment {name} already: choose another name")
     return write(files, PROJECT.root)
 
 
 def write_project(folder: Path, name: str, files: Mapping[str, str]) -> list[Path]:
-    """A new one, with its first experiment; UsageError where the name is taken, or there is one."""
+    """Write a new project with its first experiment; raise UsageError where files exist."""
     if (TREE.experiments / f"{file_of(name)}.h").is_file():
         raise UsageError(f"there is an experiment {name} already: choose another name")
     return write({**project_files(name, files), **files}, folder)
 
 
 EXAMPLE = "new balance"
-IN_CPP = mode("without --gymnasium", "name", "start", "contract", "project", "json_output")
-IN_PYTHON = mode("with --gymnasium", "name", "start", "gymnasium", "project", "json_output")
-MODES = (IN_CPP, IN_PYTHON)
 
 
 def run(
@@ -260,7 +255,7 @@ def run(
     project: Path | None = None,
     json_output: bool = False,
 ) -> None:
-    """Writes the files, and says which and what to type next."""
+    """Write the files, and print their paths and what to type next."""
     folder = None if project is None else project.resolve()
     if name is not None:
         name = checked_name(name)
@@ -271,7 +266,7 @@ def run(
     files = in_python(name, start) if gymnasium else in_cpp(name, start, contract)
     if folder is not None:
         written = write_project(folder, name, files)
-        with contextlib.suppress(OSError, RltError):  # `rlt boards` will do it
+        with contextlib.suppress(OSError, RltError):  # `rlt boards` repeats it
             link_for_platformio(folder)
     else:
         written = write_experiment(name, files)
@@ -338,7 +333,8 @@ def command(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """It compiles and learns as it is written, in experiments/ of the project."""
-    require(context, MODES, IN_PYTHON if gymnasium else IN_CPP)
+    """Write files that compile and learn as they are, into experiments/ of the project."""
+    if gymnasium:
+        refuse(context, "with --gymnasium", "contract")
     options = {"gymnasium": gymnasium, "contract": contract, "json_output": json_output}
     run(name, start, project=project, **options)

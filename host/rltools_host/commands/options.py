@@ -1,18 +1,15 @@
-"""Options and arguments that several commands have: whole numbers as people type them, names that a
-shell completes (`rlt completion` tells the shell), and the ways in which a command is called.
+"""Options and arguments that several commands have, and the names that a shell completes.
 
-A command with several ways has a table MODES and calls `require`, which refuses every other option
-that was given. tests/host/commands/test_modes.py sees that what is taken has an effect.
+A command that can be called in several ways calls `refuse` for the options that do not apply;
+tests/host/commands/test_modes.py checks that every other option has an effect.
 """
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterable, Sequence
-from copy import copy
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -20,26 +17,9 @@ from rltools_host.errors import UsageError, unknown_name
 from rltools_host.lines import say
 from rltools_host.runs.names import WHICH
 
-# Whole numbers with an exponent: 1e5, 2.5e6.
-WITH_EXPONENT = re.compile(r"\d(\.\d{1,2})?e\+?([2-9]|1\d)", re.IGNORECASE)
-VARIABLE = "_RLT_COMPLETE"  # that the shell asks by
+VARIABLE = "_RLT_COMPLETE"  # set by a shell that asks for completions
 SHELLS = ("bash", "zsh", "fish")
-
-
-def take_whole_numbers(parameter: Any) -> None:
-    """Makes a command's option of whole numbers take 1e5, as it takes 1_000_000."""
-    kind = parameter.type
-    if not str(getattr(kind, "name", "")).startswith("int"):  # or integer, as typer has it
-        return
-
-    class WholeNumber(type(kind)):  # type: ignore[misc]
-        def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-            if isinstance(value, str) and WITH_EXPONENT.fullmatch(value.strip()):
-                value = f"{float(value):.0f}"
-            return super().convert(value, param, ctx)
-
-    parameter.type = copy(kind)
-    parameter.type.__class__ = WholeNumber
+GIVEN = "COMMANDLINE"  # of typer's ParameterSource
 
 
 def boards(incomplete: str) -> list[str]:
@@ -55,7 +35,7 @@ def experiments(incomplete: str) -> list[str]:
 
 
 def runs(incomplete: str) -> list[str]:
-    """Those of runs/, the newest first; a path is completed as a file."""
+    """Return the runs of runs/, the newest first; a path is completed as a file."""
     from rltools_host.runs.names import LATEST, run_names
     from rltools_host.tree import PROJECT
 
@@ -72,8 +52,10 @@ COMPLETION_EXAMPLE = "completion bash"
 def completion_command(
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
 ) -> None:
-    """The shell is to read what `rlt completion bash` prints, for bash: with source, in bash and
-    zsh by a process substitution, in fish by a pipe.
+    """Print what a shell reads to complete commands and names.
+
+    In bash and zsh with source and a process substitution of `rlt completion bash`, in fish by a
+    pipe.
     """
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
@@ -172,13 +154,13 @@ Program = Annotated[
 
 
 def leave(code: int) -> None:
-    """Ends the command with this exit code."""
+    """End the command with this exit code, unless it is 0."""
     if code:
         raise typer.Exit(code)
 
 
 class ProgressLine:
-    """Shows how far something is, on a terminal only."""
+    """A line that shows the progress of something, on a terminal only."""
 
     def __init__(self, what: str = "") -> None:
         self._begin = f"\r\x1b[K{what}: " if what else "\r\x1b[K"
@@ -205,35 +187,16 @@ class ProgressLine:
             self._is_shown = False
 
 
-# -- ways of calling a command --------------------------------------------------------------------
-
-GIVEN = "COMMANDLINE"  # of typer's ParameterSource
+# -- options that do not apply --------------------------------------------------------------------
 
 
-class Mode(NamedTuple):
-    when: str  # of a sentence: "with --px4"
-    takes: frozenset[str]  # parameters of the function `command`
+def refuse(context: typer.Context, when: str, *names: str) -> None:
+    """Raise UsageError where one of these parameters was given: it has no effect `when`.
 
-
-def mode(when: str, *takes: str) -> Mode:
-    return Mode(when, frozenset(takes))
-
-
-def require(context: typer.Context, modes: Sequence[Mode], chosen: Mode) -> None:
-    """UsageError for an option that is given, and has no effect in this mode."""
+    `when` ends the sentence, as in "with --gate"; `names` are those of the command's function.
+    """
     for parameter in context.command.params:
         name = str(parameter.name)
         source = context.get_parameter_source(name)
-        if name in chosen.takes or source is None or source.name != GIVEN:
-            continue
-        where = " or ".join(other.when for other in modes if name in other.takes)
-        raise UsageError(
-            f"{name_of(parameter)} has no effect {chosen.when}: leave it out, it goes {where}"
-        )
-
-
-def name_of(parameter: object) -> str:
-    """As it is typed: the longest name of an option, an argument's word in the help."""
-    names: Sequence[str] = getattr(parameter, "opts", ())
-    option = max(names, key=len, default="")
-    return option if option.startswith("-") else str(getattr(parameter, "metavar", "")).strip("[]")
+        if name in names and source is not None and source.name == GIVEN:
+            raise UsageError(f"{max(parameter.opts, key=len)} has no effect {when}: leave it out")

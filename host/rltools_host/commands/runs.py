@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rltools_host.commands.options import Json, leave, mode, require
+from rltools_host.commands.options import Json, leave, refuse
 from rltools_host.errors import UsageError
 from rltools_host.lines import columns, folded, without_commands
 from rltools_host.runs.inventory import (
@@ -167,10 +167,6 @@ def agree(paths: Sequence[Path], sizes: dict[Path, int], json_output: bool) -> N
 
 
 EXAMPLE = "runs pendulum finished --sort result"
-LISTED = mode("in the list of runs", "words", "sort", "members", "json_output")
-RENAMED = mode(f"with {RENAME}", "words", "json_output")
-DELETED = mode(f"with {DELETE}", "words", "yes", "json_output")
-MODES = (LISTED, RENAMED, DELETED)
 
 
 def command(
@@ -197,11 +193,11 @@ def command(
     given = words or []
     first = given[0] if given else ""
     if first == RENAME:
-        require(context, MODES, RENAMED)
+        refuse(context, f"with {RENAME}", "sort", "members", "yes")
         rename_run(given[1:], json_output)
     elif first == DELETE:
-        require(context, MODES, DELETED)
+        refuse(context, f"with {DELETE}", "sort", "members")
         delete_runs(given[1:], yes, json_output)
     else:
-        require(context, MODES, LISTED)
+        refuse(context, f"without {DELETE}", "yes")
         list_runs(given, sort, members, json_output)

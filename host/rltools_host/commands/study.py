@@ -18,8 +18,7 @@ from rltools_host.commands.options import (
     RunSteps,
     RunThreads,
     TensorBoard,
-    mode,
-    require,
+    refuse,
 )
 from rltools_host.commands.train import close, run_group, streams, task_request
 from rltools_host.environments.task import is_task
@@ -99,12 +98,6 @@ def list_studies(json_output: bool) -> None:
 
 HEADS = ("study", "experiment", "runs", "what it compares")
 EXAMPLE = "study pendulum-ppo-ablation --seeds 0-4"
-LIST = mode("without a study's NAME", "json_output")
-TRAIN = mode(
-    "with a study's NAME",
-    *("name", "board", "seeds", "steps", "jobs", "threads", "out", "tensorboard", "json_output"),
-)
-MODES = (LIST, TRAIN)
 
 
 def command(
@@ -132,8 +125,9 @@ def command(
     """Train the variants of a study, a file of experiments/studies, each with several seeds. The
     end is a table, a page with the learning curves (mean and deviation) and these as CSV. Ctrl-C
     pauses all and prints the command that resumes."""
-    require(context, MODES, LIST if name is None else TRAIN)
     if name is None:
+        training = ("board", "seeds", "steps", "jobs", "threads", "out", "tensorboard")
+        refuse(context, "without a study's NAME", *training)
         list_studies(json_output)
         return
     study = load_study(name)

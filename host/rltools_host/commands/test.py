@@ -1,7 +1,7 @@
 """`rlt test`: ctest, pytest and the style checks, with what they need installed.
 
-What a test needs of the firmware and of the host's programs is built when it asks for it. The C++
-tests are compiled and run, and style is checked, on what the Python tests leave of the processors.
+A test builds the firmware and the programs that it uses. C++ tests and style checks run on what the
+Python tests leave of the processors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from rltools_host.build import cmake, firmware, tools
-from rltools_host.commands.options import leave, mode, require
+from rltools_host.commands.options import leave, refuse
 from rltools_host.errors import MissingToolError, RltError, UsageError
 from rltools_host.tree import PROJECT, TREE, VARIABLE
 
@@ -29,7 +29,7 @@ GROUPS = ("default", "mujoco", "test")  # of Python packages, for any test
 NO_TESTS_COLLECTED = 5
 # Its script in .venv/bin breaks where the tree is moved.
 LINT_IMPORTS = "from importlinter.cli import lint_imports_command as main; main()"
-MOST_WORKERS = 4
+MAX_WORKERS = 4
 
 
 def run_quietly(command: Sequence[str]) -> bool:
@@ -85,7 +85,7 @@ def run(daily: bool, rest: bool, expression: str | None, options: Sequence[str])
         tools.ensure_group(group)
     targets = ["cpp_tests"] * daily + ["cpp_tests_all"] * rest
     labels = [] if daily and rest else ["-L" if rest else "-LE", "^all$"]
-    workers = min((os.cpu_count() or 1) + 1, MOST_WORKERS)  # one more: some tests wait in real time
+    workers = min((os.cpu_count() or 1) + 1, MAX_WORKERS)  # one more: some tests wait in real time
     pytest = ["-n", str(workers), "--dist", "loadfile", *options, "tests"]
     pytest += ["--all"] if daily and rest else ["--rest"] if rest else []
     if expression:
@@ -135,19 +135,16 @@ def run_own(expression: str | None) -> int:
     tasks = [
         path for path in sorted(root.glob("experiments/*.py")) if "def test_" in path.read_text()
     ]
-    places = [*([root / "tests"] if (root / "tests").is_dir() else []), *tasks]
-    if not places:
+    paths = [*([root / "tests"] if (root / "tests").is_dir() else []), *tasks]
+    if not paths:
         raise UsageError(f"{root} has no tests: `rlt new` writes one, in tests/")
     tools.ensure_group("test")
-    arguments = ["--import-mode=importlib", f"--rootdir={root}", *map(str, places)]
+    arguments = ["--import-mode=importlib", f"--rootdir={root}", *map(str, paths)]
     arguments += ["-k", expression] if expression else []
     return int(run_pytest(arguments, {**os.environ, VARIABLE: str(root)}, root) != 0)
 
 
 EXAMPLE = "test -k framing"
-TESTS = mode("in the checkout", "expression", "everything", "rest", "slow", "exhaustive")
-OWN = mode("in a project of your own", "expression")
-MODES = (TESTS, OWN)
 
 
 def command(
@@ -173,9 +170,8 @@ def command(
     ] = False,
 ) -> None:
     if PROJECT.is_elsewhere:
-        require(context, MODES, OWN)
+        refuse(context, "in a project of your own", "everything", "rest", "slow", "exhaustive")
         leave(run_own(expression))
         return
-    require(context, MODES, TESTS)
     options = ["--slow"] * slow + ["--exhaustive"] * exhaustive
     leave(run(not rest or everything, rest or everything, expression, options))

@@ -20,6 +20,7 @@ from rltools_host.environments.task import DEFAULT_HIDDEN, TaskRequest, is_task
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.lines import UNLIMITED, Output, columns, in_columns, lost, plural
+from rltools_host.runs.contents import RunDocument
 from rltools_host.screen.group_screen import make_group_screen, result_lines, times
 from rltools_host.screen.training_screen import make_screen
 from rltools_host.training.group_plan import GroupRequest, is_for_group, parse_seeds
@@ -29,7 +30,6 @@ from rltools_host.training.run import train
 from rltools_host.tree import command_line, near_path
 
 if TYPE_CHECKING:
-    from rltools_host.training.board import RunDocument
     from rltools_host.training.group import GroupDocument
 
 

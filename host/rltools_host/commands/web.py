@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from rltools_host.commands import options
-from rltools_host.commands.options import Json, mode, require
+from rltools_host.commands.options import Json, refuse
 from rltools_host.tree import near_path
 
 DEFAULT_PORT = 8000
@@ -38,9 +38,6 @@ def write(
 
 
 EXAMPLE = "web pendulum-td3 --serve"
-TO_WRITE = mode("without --serve", "experiments", "out", "json_output")
-TO_SERVE = mode("with --serve", "experiments", "out", "json_output", "serve", "port")
-MODES = (TO_WRITE, TO_SERVE)
 
 
 def command(
@@ -63,5 +60,6 @@ def command(
 ) -> None:
     """Write the folder, which any host of static files can have. The page trains in WebAssembly
     with the bits of every board, shows the policy, and works without a network once loaded."""
-    require(context, MODES, TO_SERVE if serve else TO_WRITE)
+    if not serve:
+        refuse(context, "without --serve", "port")
     write(experiments or [], out, port if serve else None, json_output)

@@ -37,7 +37,7 @@ def file_named_by(source: str) -> Path | None:
     """Return the file that gym:FILE.py:NAME or gym:MODULE:ID imports; None if that is nothing but
     Gymnasium.
 
-    Nothing is imported to find it. Raises UsageError or UsageError if there is no such file.
+    Nothing is imported to find it. UsageError if there is no such file.
     """
     module, colon, identity = source.removeprefix(PREFIX).rpartition(":")
     if not colon:

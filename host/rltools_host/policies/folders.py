@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rltools_host.build.description import Channel, comment_text
 from rltools_host.errors import UsageError
-from rltools_host.files import in_place_of
+from rltools_host.files import replace_folder
 from rltools_host.policies import export
 from rltools_host.policies.contract import (
     RESET_AT_FAULT,
@@ -64,7 +64,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes], mark: str) -> None:
     """
     if folder.exists() and not (folder / mark).is_file():
         raise UsageError(f"{folder} is there already and has no {mark}: choose another folder")
-    with in_place_of(folder) as new:
+    with replace_folder(folder) as new:
         for name, content in files.items():
             path = new / name
             path.parent.mkdir(parents=True, exist_ok=True)

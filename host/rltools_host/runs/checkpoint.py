@@ -27,7 +27,6 @@ from rltools_host.documents import LARGEST_U32, Digest, Line, shown, typed
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.runs.contents import Fingerprint, Hyperparameters
-from rltools_host.runs.saves import BEST_FILE, CHECKPOINT_FILE, POLICY_FILE
 
 IMAGE_MAGIC = b"RLTC"
 IMAGE_VERSION = 1
@@ -41,7 +40,6 @@ OTHER_FORMAT = re.compile(r"rltools-checkpoint-(?!2\b)[1-9][0-9]{0,8}")
 HEADER_HASH = "header_sha256"
 HEADER_HASH_ZEROS = "0" * 64  # stand for the hash while it is computed
 # More than is written: what a save's files have beside the state's bytes, and a policy's weights.
-ROOM_FOR_HEADER, ROOM_FOR_TENSOR, ROOM_FOR_POLICY = 1 << 16, 256, 1 << 22
 MAXIMUM_HEADER_BYTES = 100_000_000  # of the safetensors format
 
 
@@ -297,14 +295,6 @@ def damaged(path: Path | str, reason: str) -> DamagedFileError:
 
 def _tensor_bytes(tensor: StateTensor) -> int:
     return math.prod(tensor.shape) * DTYPE_BYTES[tensor.dtype.upper()]
-
-
-def room_for_save(tensors: Sequence[StateTensor]) -> dict[str, int]:
-    """Return the maximum size in bytes of each file of a save."""
-    payload = _payload_bytes(tensors)
-    header = ROOM_FOR_HEADER + ROOM_FOR_TENSOR * len(tensors)
-    policy = min(payload, ROOM_FOR_POLICY) + ROOM_FOR_HEADER
-    return {CHECKPOINT_FILE: payload + header, POLICY_FILE: policy, BEST_FILE: policy}
 
 
 def require_size(name: str, tensors: Sequence[StateTensor]) -> None:

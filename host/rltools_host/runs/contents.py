@@ -6,7 +6,7 @@ Every field of run.json may be missing, and has its default then. Other fields a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -328,3 +328,30 @@ def check_row(row: Any) -> None:
         for name in metric_names(row):
             typed(name, Line, "a metric's name")
             typed(row[name], Number | None, name)
+
+
+class RunDocument(TypedDict):
+    """What `rlt train --json` prints of a run; the last five of a task of Gymnasium's."""
+
+    run: str
+    experiment: str
+    environment: str
+    board: str
+    seed: int
+    steps: int
+    step: int
+    train_s: float | None
+    evaluation_s: float | None
+    steps_per_s: float | None
+    return_mean: float | None
+    return_std: float | None
+    best: dict[str, int | float | str] | None
+    state_sha256: str
+    guest_instructions: int | None
+    messages_lost: int
+    host_cpu_s: float
+    task: NotRequired[str]
+    environment_faults: NotRequired[int]
+    environment_fault: NotRequired[str]
+    observations_outside: NotRequired[int]
+    observation_outside: NotRequired[str]

@@ -21,14 +21,12 @@ from msgspec import structs, to_builtins
 from rltools_host.documents import Unfit, shown, typed
 from rltools_host.errors import DamagedFileError, RefusedError, UsageError
 from rltools_host.files import (
-    MOST_JSON_BYTES,
+    MAX_JSON_BYTES,
     FolderLock,
     disk_error,
     parse_json,
-    partial_path,
     plain_json,
     read_limited,
-    reserve,
     write_all,
     write_atomically,
 )
@@ -45,7 +43,6 @@ OWN_FILE = re.compile(  # what a run writes before its first save
     r"run\.json|metrics\.jsonl|report\.html|sources-[0-9a-f]{12}\.tar\.gz|events\.out\.tfevents\..*"
 )
 UNDER_WAY = ("starting", "training")  # states of a run
-RUN_FILE_BYTES = 1 << 16  # more than it has
 
 
 class RunFolder:
@@ -56,7 +53,6 @@ class RunFolder:
         self.content = content
         self._metrics_descriptor: int | None = None
         self._lock = FolderLock(path)
-        self._is_reserved = False  # this process holds the space of a save
 
     @property
     def name(self) -> str:
@@ -107,9 +103,8 @@ class RunFolder:
         run: Run,
         files: Sequence[tuple[str, bytes]] = (),
         restarts: bool = False,
-        reserved: Mapping[str, int] | None = None,
     ) -> RunFolder:
-        """Create a folder with these files and reserve bytes on the disk for its first save.
+        """Create a folder with these files.
 
         An existing folder must be empty, or hold a run without a save that `restarts`: the files of
         that run are removed, all others stay.
@@ -123,8 +118,6 @@ class RunFolder:
                 remove_unsaved(folder.path)
             for name, data in files:
                 folder.keep(name, data)
-            if reserved is not None:
-                folder.reserve(reserved)
             folder.write(structs.replace(run, begun_us=run.begun_us or begun_us_now(folder.path)))
         except BaseException:
             folder.close()
@@ -161,30 +154,9 @@ class RunFolder:
                 f"another rlt has trained in {self.path} meanwhile: run the command again"
             )
 
-    def reserve(self, counts: Mapping[str, int]) -> None:
-        """Reserve space on the disk for the next save, so many bytes for each of its files."""
-        self._is_reserved = True
-        try:
-            saves.reserve_save(self.path, counts)
-            reserve(partial_path(self.run_path), RUN_FILE_BYTES)
-        except OSError as error:
-            self._release()
-            raise disk_error(self.path, error) from None
-
-    def _release(self) -> None:
-        if not self._is_reserved:
-            return
-        self._is_reserved = False
-        saves.release_reserve(self.path)
-        with contextlib.suppress(OSError):
-            partial_path(self.run_path).unlink()
-
     def write(self, run: Run) -> None:
         """Replace run.json, and `content` once the file is on the disk."""
         self.content = write_document(self.run_path, structs.replace(run, format=RUN_FORMAT))
-        if self._is_reserved:
-            with contextlib.suppress(OSError):
-                reserve(partial_path(self.run_path), RUN_FILE_BYTES)
 
     def commit(self, step: int, state_sha256: str, files: Mapping[str, bytes], run: Run) -> None:
         """Save the files of a training state, and run.json with the name of the save, in one
@@ -299,7 +271,6 @@ class RunFolder:
     def close(self) -> None:
         """Close the files and release the lock; a second call does nothing."""
         self._close_metrics()
-        self._release()
         self._lock.release()
 
     def _close_metrics(self) -> None:
@@ -346,7 +317,7 @@ def read_checked(path: Path, kind: type[T], read: int, remedy: str) -> T:
     DamagedFileError names the other format, or the field that does not fit.
     """
     try:
-        document = parse_json(read_limited(path, MOST_JSON_BYTES))
+        document = parse_json(read_limited(path, MAX_JSON_BYTES))
         stated = document.get("format", read) if isinstance(document, dict) else None
         is_other = type(stated) is int and stated != read  # what else it says may differ, too
         content: T | None = None if is_other else typed(document, kind)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rltools_host.errors import UsageError, unknown_name
-from rltools_host.files import MOST_JSON_BYTES, disk_error, parse_json, read_limited
+from rltools_host.files import MAX_JSON_BYTES, disk_error, parse_json, read_limited
 from rltools_host.tree import PROJECT
 
 RUN_FILE = "run.json"
@@ -115,7 +115,7 @@ def begun_us(path: Path) -> int:
     states nothing; without either, the time of the file counts.
     """
     try:
-        document = parse_json(read_limited(path, MOST_JSON_BYTES))
+        document = parse_json(read_limited(path, MAX_JSON_BYTES))
     except ValueError:
         document = None
     stated = document if isinstance(document, dict) else {}

@@ -24,7 +24,6 @@ from rltools_host.files import (
     disk_error,
     is_partial,
     partial_path,
-    reserve,
     synchronize_folder,
     write_durably,
 )
@@ -34,7 +33,6 @@ CHECKPOINT_FILE = "checkpoint.safetensors"
 POLICY_FILE = "policy.rltp"
 BEST_FILE = "best.rltp"  # the policy of the best evaluation up to this state, where it was kept
 SAVED_FILES = (CHECKPOINT_FILE, POLICY_FILE, BEST_FILE)
-RESERVE = "reserve"  # of the next save, in a partial folder
 # After an evaluation a run is saved if saves take no more than this part of its time; what the
 # first one takes is not known, and is taken to be little.
 LARGEST_SHARE, FIRST_SAVE_S = 0.05, 0.1
@@ -62,36 +60,16 @@ class SavesOnTheWay:
         return since_s > every_s or (self._is_evaluated and since_s * LARGEST_SHARE > self._cost_s)
 
 
-def reserve_save(run: Path, counts: Mapping[str, int]) -> None:
-    """Reserve space on the disk for the next save, so many bytes for each file, so that a disk that
-    fills during training still takes it. OSError: there is no space."""
-    partial = partial_path(run / RESERVE)
-    try:
-        partial.mkdir(exist_ok=True)
-        for name, count in counts.items():
-            reserve(partial / name, count)
-    except BaseException:
-        remove_save(partial)
-        raise
-
-
-def release_reserve(run: Path) -> None:
-    remove_save(partial_path(run / RESERVE))
-
-
 def write_save(run: Path, step: int, state_sha256: str, files: Mapping[str, bytes]) -> str:
     """Write a save, and return the name of its folder for run.json. If that fails, there is
     none."""
     path = free_path(run, f"save-{step}-{state_sha256[:HASH_DIGITS]}")
-    partial = partial_path(run / RESERVE)
+    partial = partial_path(path)
     try:
         try:
             partial.mkdir(exist_ok=True)
             for name, data in files.items():
                 write_durably(partial / name, data)
-            for name in SAVED_FILES:
-                if name not in files:  # its space was reserved
-                    (partial / name).unlink(missing_ok=True)
             synchronize_folder(partial)
             os.rename(partial, path)
         except BaseException:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NotRequired, TypedDict
 
 from msgspec import structs, to_builtins
 
@@ -38,7 +37,7 @@ from rltools_host.runs.checkpoint import (
     parse_image,
     to_safetensors,
 )
-from rltools_host.runs.contents import Best, Memory, Row, Run, Session, StatedIdentity
+from rltools_host.runs.contents import Best, Memory, Row, Run, RunDocument, Session, StatedIdentity
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import timestamp
 from rltools_host.runs.provenance import git_revision, machine, package_versions, read_sources
@@ -286,33 +285,6 @@ def run_in_state(
         return_std=evaluation.return_std,
         length_mean=length if math.isfinite(length) else None,
     )
-
-
-class RunDocument(TypedDict):
-    """What `rlt train --json` prints of a run; the last five of a task of Gymnasium's."""
-
-    run: str
-    experiment: str
-    environment: str
-    board: str
-    seed: int
-    steps: int
-    step: int
-    train_s: float | None
-    evaluation_s: float | None
-    steps_per_s: float | None
-    return_mean: float | None
-    return_std: float | None
-    best: dict[str, int | float | str] | None
-    state_sha256: str
-    guest_instructions: int | None
-    messages_lost: int
-    host_cpu_s: float
-    task: NotRequired[str]
-    environment_faults: NotRequired[int]
-    environment_fault: NotRequired[str]
-    observations_outside: NotRequired[int]
-    observation_outside: NotRequired[str]
 
 
 def summary(plan: Plan, folder: RunFolder, result: Result, host_cpu_s: float) -> RunDocument:

@@ -13,9 +13,9 @@ from rltools_host.errors import (
     RltError,
     TrainingFaultError,
 )
+from rltools_host.runs.contents import RunDocument
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.saves import CHECKPOINT_FILE, saves_to_resume, step_of
-from rltools_host.training.board import RunDocument
 from rltools_host.training.plan import Plan
 
 

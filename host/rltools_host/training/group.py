@@ -352,7 +352,6 @@ class GroupFailed(RltError):
         which = "; ".join(member.title for member in failed)
         pronoun = "it" if len(failed) == 1 else "them"
         exit_code = failed[0].exit_code or 1
-        first = "free some space, then " if exit_code == DiskError.exit_code else ""
-        remedy = f"{first}try {pronoun} again with `{resume}`"
+        remedy = f"try {pronoun} again with `{resume}`"
         super().__init__(f"{len(failed)} of {of} runs failed ({which}): {remedy}")
         self.exit_code = exit_code  # type: ignore[misc]

@@ -22,7 +22,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.scalar_logs import TensorBoardLog, WandbLog
 
 if TYPE_CHECKING:
-    from rltools_host.training.board import RunDocument
+    from rltools_host.runs.contents import RunDocument
 
 RECENT = 100  # episodes, as Stable-Baselines3 has them; those in the reports
 SAME_METRICS = {"kl": "approx_kl"}
@@ -131,8 +131,7 @@ def tag(name: str) -> str:
 class ReportLog:
     """A log that takes reports and writes them as whole rows.
 
-    On a full disk the rows are kept, and `disk_error` says what happened: the board can be saved
-    meanwhile, for which space on the disk is reserved.
+    On a full disk the rows are kept, and `disk_error` says what happened: the run pauses then.
     """
 
     def __init__(

@@ -21,15 +21,13 @@ from rltools_host.errors import (
 )
 from rltools_host.interruption import SIGNALS, Interruption
 from rltools_host.runs import saves
-from rltools_host.runs.checkpoint import room_for_save
-from rltools_host.runs.contents import Run
+from rltools_host.runs.contents import Run, RunDocument
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import folder_date, new_run_path, timestamp
 from rltools_host.runs.provenance import Sources, checkpoint_versions
 from rltools_host.training import faults
 from rltools_host.training.board import (
     BestPolicy,
-    RunDocument,
     build_program,
     fetch,
     open_board,
@@ -158,8 +156,6 @@ class TrainingRun:
             if self._asked_to_pause or self._is_save_due():
                 began = self._clock()
                 self._save(result, "training")
-                with contextlib.suppress(DiskError):  # training continues without it
-                    self._folder.reserve(room_for_save(plan.description.tensors))
                 self._saves.saved(self._time.seconds, self._clock() - began)
                 self._asked_to_pause = False
             else:
@@ -313,18 +309,16 @@ class TrainingRun:
         plan = self._plan
         sources = plan.sources
         assert sources is not None
-        room = room_for_save(plan.description.tensors)
         if plan.resumed is None:
             name = f"{folder_date()}-{plan.description.name}-{plan.board.name}"
             path = plan.request.out or new_run_path(f"{name}-s{plan.seed}")
             run = self._run_at_start(Run(started=timestamp()), sources)
-            return RunFolder.create(path, run, [sources], plan.request.restarts, room)
+            return RunFolder.create(path, run, [sources], plan.request.restarts)
         folder = plan.resumed
         folder.lock()
         try:
             folder.require_unchanged()
             saves.remove_partials(folder.path)
-            folder.reserve(room)
             if plan.save is not None:
                 self._best.restore(plan.save, folder.read_metrics())
             rows = folder.truncate_metrics(plan.first_step)
@@ -388,7 +382,6 @@ class TrainingRun:
         if isinstance(error, KeyboardInterrupt):
             return Interrupted(f"quit without a new checkpoint; {kept}{self._remedy('; ')}")
         if isinstance(error, DiskError):
-            kept = kept if self._folder.path.is_dir() else ""
             return error.then(self._remedy() or "start a new run, as this one saved nothing", kept)
         if isinstance(error, LinkLostError | TrainingFaultError):
             lost = self._notes.failure()

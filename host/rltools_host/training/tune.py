@@ -23,10 +23,11 @@ from msgspec import structs
 
 from rltools_host.environments.task import SIZES, sizes_of
 from rltools_host.errors import (
+    BoardError,
     DamagedFileError,
     DiskError,
+    FileError,
     Interrupted,
-    LinkLostError,
     RltError,
     UsageError,
 )
@@ -244,8 +245,8 @@ class Tuning:
 
     def _ended(self, member: Member) -> None:
         opened = self._open[member.name.variant]
-        is_lost = member.was_killed or member.exit_code == LinkLostError.exit_code
-        of_all = {kind.exit_code: kind for kind in (DiskError, UsageError)}
+        is_lost = member.was_killed or member.exit_code == BoardError.exit_code
+        of_all = {kind.exit_code: kind for kind in (FileError, UsageError)}
         if member.state == FAILED and member.exit_code in of_all:
             self._error = of_all[member.exit_code](member.error)
             self._runs.pause("a run cannot be trained: pausing")
@@ -338,9 +339,7 @@ class Tuning:
         is_complete = not self._open and len(finished) >= self._tune.trials
         self._update("finished" if is_complete else "paused")
         if self._error is not None:
-            first = "free some space, then " if isinstance(self._error, DiskError) else ""
-            remedy = f"{first}go on with `{self._resume_command}`"
-            raise type(self._error)(f"{self._error}; {remedy}")
+            raise type(self._error)(f"{self._error}; go on with `{self._resume_command}`")
         if not is_complete and self._interruption.requested:
             raise self._interrupted(f"paused: {len(finished)} of {self._tune.trials} trials done")
         return self._document()

@@ -12,7 +12,6 @@ import hashlib
 import json
 import operator
 import shutil
-import signal
 import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -39,7 +38,7 @@ from rltools_host.build.picture import OPERATORS, Picture, picture_of, trees_of
 from rltools_host.drones.flight.gate import load_gate
 from rltools_host.drones.flight.simulator import TEXTS, flight_library
 from rltools_host.errors import RltError, UsageError
-from rltools_host.files import in_place_of, read_json
+from rltools_host.files import read_json, replace_folder
 from rltools_host.interruption import Interruption
 from rltools_host.policies import POLICY_REASONS
 from rltools_host.tree import PROJECT, TREE, near_path
@@ -99,10 +98,10 @@ def write_site(names: Sequence[str], folder: Path) -> Path:
 
 @contextlib.contextmanager
 def in_place_of_own(folder: Path) -> Iterator[Path]:
-    """Replace a folder that `rlt web` wrote before, as in_place_of(), also where it is
+    """Replace a folder that `rlt web` wrote before, as replace_folder(), also where it is
     interrupted. MARK is the last file to be written, and lists the others."""
     require_own(folder)
-    with Interruption(again=signal.SIG_DFL), in_place_of(folder) as new:
+    with Interruption(), replace_folder(folder) as new:
         yield new
 
 

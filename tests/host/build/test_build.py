@@ -375,21 +375,6 @@ def test_a_header_that_comes_or_goes_while_cmake_runs(
         header.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize(
-    ("board", "sentence"),
-    [
-        ("esp8266", "RLT_BOARD=esp8266: no boards/esp8266.json; known boards are esp32,"),
-        ("teensy41", "teensy41 is not built by CMake but by platformio: ./rlt flash teensy41"),
-    ],
-)
-def test_a_board_that_cmake_does_not_build_is_refused(
-    tree: Path, tmp_path: Path, board: str, sentence: str
-) -> None:
-    result = configured(tree, tmp_path, board)
-    assert result.returncode != 0
-    assert sentence in " ".join(result.stderr.split())
-
-
 @pytest.mark.all
 def test_new_toolchain_is_one_file(copied_tree: Path) -> None:
     """CMake and the host tools read its compiler, flags and suffix from it."""

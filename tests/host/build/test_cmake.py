@@ -49,29 +49,6 @@ def test_a_failed_build_is_one_sentence_and_a_log(
 
 
 @pytest.mark.parametrize(
-    ("targets", "announcement", "expected"),
-    [
-        (["a", "b"], None, "Building a, b for host"),
-        ([], None, "Building everything for host"),
-        (["a"], "", ""),
-    ],
-)
-def test_what_is_built_is_announced(
-    targets: list[str],
-    announcement: str | None,
-    expected: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("generate_protocol", "configure"):
-        monkeypatch.setattr(cmake, name, lambda *_: None)
-    run: list[Any] = []
-    monkeypatch.setattr(cmake, "run_ninja", lambda *given: run.extend(given))
-    cmake.build_targets(load_board("host"), targets, directory=tmp_path, announcement=announcement)
-    assert run[1:] == [tmp_path, targets, expected, 0]
-
-
-@pytest.mark.parametrize(
     ("cache", "is_configured"),
     [
         ("{places}RLT_BOARD:STRING=host\n", True),
@@ -156,19 +133,6 @@ def test_zig_is_known_by_its_version_and_not_by_its_script(
     command = [TREE.toolchains / "cached", "p", ccache, compiler, "-c", "a.cpp"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stdout == f"{told}: {compiler} -c a.cpp\n"
-
-
-def test_whose_a_file_is(project: Path) -> None:
-    assert cmake.is_users(project / "anything.h")
-    assert not cmake.is_users(TREE.root / "experiments" / "pendulum_td3.h")
-
-
-def test_files_that_users_write_in_the_tree() -> None:
-    for folder, expected in (
-        *(("experiments", True), ("environments", True), ("contracts", True)),
-        *(("lib", False), ("firmware", False)),
-    ):
-        assert cmake.is_users(PROJECT.root / folder / "a.h") is expected
 
 
 def board(**changes: Any) -> Any:

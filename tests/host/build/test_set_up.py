@@ -1,4 +1,4 @@
-"""Set-up that is interrupted or damaged is made good; Ctrl-C at the start shows no traceback."""
+"""Set-up that is interrupted or damaged is repeated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -36,7 +35,7 @@ def new_tree(folder: Path) -> Path:
     tree = copy_of_tree(folder / "tree", "rlt", "host")
     (tree / "host/requirements/default.txt").write_text("# nothing\n")
     (tree / "host/rltools_host/__main__.py").write_text(
-        "import site; site.main(); import pip, rltools_host; print('started')\n"
+        "import pip, rltools_host; print('started')\n"
     )
     return tree
 
@@ -166,7 +165,7 @@ def tree_set_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = new_tree(folder)
     (tree / "host/requirements/default.txt").write_text(add_wheel(folder, "tiny"))
     shutil.copy(MAIN, tree / "host/rltools_host/__main__.py")
-    (tree / "host/rltools_host/cli.py").write_text(NEEDY_CLI)
+    (tree / "host/rltools_host/commands/cli.py").write_text(NEEDY_CLI)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PIP_NO_INDEX", "1")
         patch.setenv("PIP_FIND_LINKS", str(folder))
@@ -254,7 +253,7 @@ def test_what_the_program_does_is_no_damage(needy_tree: Path) -> None:
 
 def test_damage_that_stays_is_one_error(needy_tree: Path) -> None:
     """What the locked packages lack is set up once, not for ever."""
-    cli = needy_tree / "host/rltools_host/cli.py"
+    cli = needy_tree / "host/rltools_host/commands/cli.py"
     cli.write_text(cli.read_text().replace("import tiny", "import unknown"))
     code, stdout, stderr = ended(needy_tree, "0")
     assert (code, stdout) == (1, "")
@@ -275,103 +274,6 @@ def test_damaged_environment_is_not_cleared_beneath_its_own_programs(
     with pytest.raises(MissingToolError, match="is damaged: delete it"):
         tools.create_environment(0)
     assert tmp_path.exists()
-
-
-# -- Ctrl-C at the start ---------------------------------------------------------------------------
-
-# Presses Ctrl-C when this module is loaded, then runs __main__.py.
-PRESSING = """
-import os, runpy, signal, sys, time
-class Pressing:
-    def find_spec(self, name, path=None, target=None):
-        if name == {module!r}:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.01)
-if {ignored}:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-else:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.meta_path.insert(0, Pressing())
-sys.argv[1:] = ["doctor"]
-runpy.run_path({main!r}, run_name="__main__")
-"""
-
-
-def pressed_while_loading(module: str, ignored: bool = False) -> tuple[int, str]:
-    program = PRESSING.format(module=module, ignored=ignored, main=str(MAIN))
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    return result.returncode, result.stderr
-
-
-@pytest.mark.parametrize(
-    "module", ["rltools_host", "rltools_host.commands.cli", "typer", "typer.main"]
-)
-def test_interrupt_while_modules_load_ends_without_a_word(module: str) -> None:
-    assert pressed_while_loading(module) == (-signal.SIGINT, "")
-
-
-def test_interrupt_while_a_command_loads_is_one_word() -> None:
-    assert pressed_while_loading("rltools_host.commands.doctor") == (130, "interrupted\n")
-
-
-def test_interrupt_that_is_ignored_stays_ignored() -> None:
-    """As in `nohup rlt doctor &`."""
-    for module in ("typer", "rltools_host.commands.doctor"):
-        assert pressed_while_loading(module, ignored=True) == (0, "")
-
-
-# Stands in .venv for Python: Ctrl-C is pressed before Python itself has started. Its second line is
-# for the shell alone: `#!` takes no path that has a space.
-PRESSED_BEFORE_PYTHON = """\
-#!/bin/sh
-''''exec "{python}" -IS "$0" "$@" # '''
-import os, signal, sys
-if sys.argv[1:] != ["-V"]:
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    open({record!r}, "w").write(repr(signal.SIGINT in blocked))
-    os.kill(os.getpid(), signal.SIGINT)
-os.execv({python!r}, [{python!r}, *sys.argv[1:]])
-"""
-
-
-@pytest.mark.skipif(
-    subprocess.run(["env", "--block-signal=INT", "true"], capture_output=True).returncode != 0,
-    reason="env is not GNU's",
-)
-def test_interrupt_while_python_starts_waits_for_the_entry_point(needy_tree: Path) -> None:
-    """Python answers Ctrl-C with a traceback from its start on."""
-    tree = needy_tree
-    beginning, imports_os, _ = MAIN.read_text().partition("\nimport os\n")
-    assert imports_os
-    (tree / "host/rltools_host/__main__.py").write_text(f"{beginning}\nprint('started')\n")
-    record, python = tree / "record", tree / ".venv/bin/python"
-    python.unlink()
-    python.write_text(PRESSED_BEFORE_PYTHON.format(python=sys.executable, record=str(record)))
-    python.chmod(0o755)
-    expected: dict[Any, tuple[int, str]] = {
-        signal.default_int_handler: (-signal.SIGINT, ""),
-        signal.SIG_IGN: (0, "started\n"),
-    }
-    for handler, (code, printed) in expected.items():
-        before = signal.signal(signal.SIGINT, handler)
-        try:
-            pressed = start(tree)
-        finally:
-            signal.signal(signal.SIGINT, before)
-        assert pressed.communicate(timeout=60) == (printed, "")
-        assert pressed.returncode == code
-        assert record.read_text() == "True"
-        record.unlink()
-
-
-def test_launcher_leaves_site_to_the_entry_point() -> None:
-    """What `site` loads could be interrupted; the entry point loads it after Ctrl-C is quiet."""
-    program = f"import runpy; runpy.run_path({str(MAIN)!r})"
-    command = [sys.executable, "-I", "-S", "-X", "importtime", "-c", program]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    loaded = [line.rpartition("|")[2].strip() for line in result.stderr.splitlines()]
-    assert loaded.index("site") < loaded.index("rltools_host.commands.cli")
 
 
 def test_package_that_is_missing_is_one_sentence() -> None:

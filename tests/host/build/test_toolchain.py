@@ -13,20 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.build import cmake, firmware, tools
+from rltools_host.build import cmake, tools
 from rltools_host.build import toolchains as description
 from rltools_host.build.boards import list_boards, load_board
 from rltools_host.build.toolchains import (
-    BUILDERS,
     Tool,
     group_stamp,
-    list_toolchains,
     load_toolchain,
     system_tools,
     toolchain_names,
 )
 from rltools_host.commands import doctor
-from rltools_host.errors import BuildError, MissingToolError, UsageError
+from rltools_host.errors import BuildError, MissingToolError
 from rltools_host.tree import HIDE_OPTIONAL, TREE
 from tree_copies import copy_of_tree
 
@@ -69,26 +67,11 @@ def set_up_already(tree: Path) -> None:
     shutil.copy(tree / "host/requirements/default.txt", tree / ".venv/rlt-default.txt")
 
 
-@pytest.mark.parametrize(
-    ("file", "header", "expected"),
-    [("", "", True), ("lib.a", "", False), ("", "a.h", False), ("lib.a", "a.h", False)],
-)
-def test_a_tool_without_a_file_is_a_program(file: str, header: str, expected: bool) -> None:
-    assert Tool("a", "a", "", file=file, header=header).is_program == expected
-
-
-@pytest.mark.parametrize(
-    ("env", "words"),
-    [('shift; exec "$@"', "<-I><-S><-X><rlt_interrupt_waits>"), ("exit 125", "<-I><-S>")],
-)
-def test_launcher_passes_arguments_on(tree: Path, tmp_path: Path, env: str, words: str) -> None:
-    """Where `env` blocks signals, as GNU's does, and where it does not know the option."""
+def test_launcher_passes_arguments_on(tree: Path, tmp_path: Path) -> None:
     set_up_already(tree)
-    script(tmp_path / "bin/env", env)
-    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-    result = launch(tree, "train", "a b", "", "--set=x=1", cwd=tmp_path, PATH=path)
+    result = launch(tree, "train", "a b", "", "--set=x=1", cwd=tmp_path)
     main = tree / "host/rltools_host/__main__.py"
-    assert result.stdout == f"{words}<{main}><train><a b><><--set=x=1>"
+    assert result.stdout == f"<-I><{main}><train><a b><><--set=x=1>"
     assert result.stderr == ""
 
 
@@ -98,13 +81,13 @@ def test_launcher_works_through_links(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "bin/rlt").symlink_to("../link")
     (tmp_path / "link").symlink_to(tree / "rlt")
     result = subprocess.run([tmp_path / "bin/rlt", "x"], capture_output=True, text=True, cwd="/")
-    assert result.stdout.startswith("<-I><-S>")
+    assert result.stdout.startswith("<-I>")
     assert result.stdout.endswith(f"<{tree / 'host/rltools_host/__main__.py'}><x>")
 
 
 def test_launcher_without_python(tree: Path) -> None:
     result = launch(tree, RLT_PYTHON="python-that-is-not-there")
-    assert result.returncode == 13
+    assert result.returncode == MissingToolError.exit_code
     assert "python-that-is-not-there not found: install Python 3.11 or newer" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
@@ -120,7 +103,7 @@ def test_launcher_takes_a_python_by_a_relative_path(tree: Path, tmp_path: Path) 
 def test_launcher_with_an_old_python(tree: Path, tmp_path: Path) -> None:
     old = script(tmp_path / "python3.9", '[ "$1" = -V ] && echo "Python 3.9.2" || exit 1')
     result = launch(tree, RLT_PYTHON=str(old))
-    assert result.returncode == 13
+    assert result.returncode == MissingToolError.exit_code
     assert "is Python 3.9.2, but 3.11 or newer is needed" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
@@ -252,7 +235,7 @@ def test_packages_stand_in_for_a_compiler_where_none_may_be_installed(
     assert "empty.cpp -o" in (stand_in / "linked").read_text()
     assert "once: about 70 s of a processor" in capsys.readouterr().err
     assert doctor.run() == 0
-    assert "like-it in its place" in capsys.readouterr().out
+    assert "like-it instead" in capsys.readouterr().out
     (stand_in / "bin/some-compiler.installed").rename(stand_in / "bin/some-compiler")
     tool = tools.system_tools()["some-compiler"]
     assert tool.path() == str(stand_in / "bin/some-compiler")
@@ -281,68 +264,6 @@ def test_a_build_tree_is_of_one_compiler(tmp_path: Path, monkeypatch: pytest.Mon
     group_stamp("zig").touch()
     program = str(tmp_path / "toolchains/zig-c++")
     assert cmake.toolchain_options(board) == {"RLT_STAND_IN": program}
-
-
-def test_pseudo_terminals_that_are_missing_are_a_line_of_doctor(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refuse() -> tuple[int, int]:
-        raise OSError("out of pty devices")
-
-    use_tools(monkeypatch, description.PTS)
-    assert doctor.run() == 0
-    monkeypatch.setattr(description.os, "openpty", refuse)
-    with pytest.raises(MissingToolError, match=r"^no /dev/pts for .*, mount -t devpts"):
-        tools.require("/dev/pts")
-    assert doctor.run() == MissingToolError.exit_code
-    assert "mount -t devpts" in capsys.readouterr().out
-
-
-def test_apt_runs_with_sudo_that_asks_nothing(
-    machine: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script(machine / "bin/sudo", 'shift\n"$@"')
-    tools.require("some-compiler")
-    assert (machine / "apt").read_text().splitlines() == [
-        "update -qq",
-        "install -y --no-install-recommends some-package -qq --print-uris",
-        "install -y --no-install-recommends some-package -qq",
-    ]
-    assert capsys.readouterr().err == "Installing some-package (apt-get): 3.7 MB to fetch\n"
-    tools.require("some-compiler")
-    assert capsys.readouterr().err == ""
-
-
-def test_optional_tools_are_installed_where_that_is_allowed(
-    machine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tool = Tool("some-compiler", "some-package", "this test", optional=True)
-    use_tools(monkeypatch, tool)
-    script(machine / "bin/sudo", "exit 1")
-    tools.install_system_packages(optional=True)  # goes on without
-    assert not (machine / "apt").exists()
-    with pytest.raises(MissingToolError, match="some-compiler not found: run this line"):
-        tools.require("some-compiler")  # by who needs it
-    script(machine / "bin/sudo", 'shift\n"$@"')
-    tools.install_system_packages(optional=False)
-    assert not (machine / "apt").exists()
-    tools.install_system_packages(optional=True)
-    assert (machine / "bin/some-compiler").exists()
-
-
-def test_an_optional_tool_that_cannot_be_installed_is_no_failure(
-    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    use_tools(monkeypatch, Tool("some-compiler", "some-package", "this test", optional=True))
-    script(machine / "bin/apt-get", 'echo "E: no such package"; exit 100')
-    monkeypatch.setattr(tools.os, "geteuid", lambda: 0)
-    tools.install_system_packages(optional=True)
-    shown = capsys.readouterr().err
-    assert "could not install some-package: see its message above; going on without" in shown
-    assert "E: no such package" in shown
-    use_tools(monkeypatch, Tool("some-compiler", "some-package", "this test"))
-    with pytest.raises(MissingToolError, match="apt-get could not install some-package"):
-        tools.install_system_packages(optional=True)
 
 
 @pytest.mark.parametrize("optional", [True, False])
@@ -400,23 +321,6 @@ def test_what_boards_name_is_known() -> None:
             assert board.emulator.program in emulators
 
 
-def test_each_builder_builds() -> None:
-    assert set(BUILDERS) == set(firmware.BUILDERS)
-    assert {toolchain.builder for toolchain in list_toolchains()} == set(BUILDERS)
-
-
-def test_no_code_names_a_toolchain() -> None:
-    """It asks for what the toolchain's description says."""
-    kinds = {name.partition("-")[0] for name in toolchain_names() if "-" in name}
-    assert {"arm", "riscv64"} <= kinds
-    named = re.compile(rf"(?<![\w-])({'|'.join(sorted(kinds))})-")  # a name, or how one begins
-    assert named.search('prefix.startswith("arm-")')
-    patterns = ("host/rltools_host/**/*.py", "cmake/*", "firmware/*.py", "platforms/**/*.py")
-    files = [path for pattern in patterns for path in TREE.root.glob(pattern)]
-    for path in (*files, TREE.root / "CMakeLists.txt"):
-        assert named.findall(path.read_text(encoding="utf-8")) == [], path
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -433,11 +337,6 @@ def test_wrong_toolchain_is_named(tmp_path: Path, text: str, reason: str) -> Non
     with pytest.raises(BuildError, match=reason) as error:
         load_toolchain("mine", tmp_path)
     assert "mine.json: not a toolchain's description" in str(error.value)
-
-
-def test_unknown_toolchain_names_near_ones() -> None:
-    with pytest.raises(UsageError, match="did you mean arm-none-eabi"):
-        load_toolchain("arm-none-eab")
 
 
 def requirements(group: str) -> list[str]:

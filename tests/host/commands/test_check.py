@@ -79,7 +79,7 @@ def test_the_exit_code_says_whether_something_is_wrong(
         (["pendulm-td3"], UsageError, 'unknown experiment "pendulm-td3": did you mean'),
         (["gym:none.py:X"], UsageError, "none.py: gym:FILE.py:NAME names a class"),
         (["gym:CartPole-v1", "--algorithm", "td3"], UsageError, "Discrete"),
-        (["pendulum-td3", "--algorithm", "sac"], UsageError, "--algorithm has no effect of an"),
+        (["pendulum-td3", "--algorithm", "sac"], UsageError, "--algorithm has no effect with an"),
         (["pendulum-td3", "--set", "gamma=2"], UsageError, "gamma=2 is out of bounds"),
     ],
 )

@@ -18,7 +18,7 @@ import pytest
 from rltools_host.boards.messages import StatusText
 from rltools_host.build.boards import load_board
 from rltools_host.commands import demo
-from rltools_host.errors import Interrupted, MissingToolError, RefusedError, UsageError
+from rltools_host.errors import Interrupted, MissingToolError, RefusedError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import Screen, TrainingView
@@ -223,59 +223,6 @@ def test_the_board_is_left_out_where_its_tools_are_missing(
         told.tell()
 
 
-COMPILED = "compile for this machine 18 s, once"
-ON_BOARD = "compile for qemu-cortex-m7 10 s, once, in the meantime"
-HERE = "train here, evaluate, report 16 s"
-
-
-@pytest.mark.parametrize(
-    ("changes", "lines"),
-    [
-        ({}, [COMPILED, HERE, ON_BOARD, "emulate 300 steps 10 s (--whole: all 10,000, 9 min)"]),
-        ({"steps": 1000, "whole": True}, [COMPILED, HERE, ON_BOARD, "emulate 1,000 steps 47 s"]),
-        (
-            {"here": False, "steps": 90},
-            [
-                ON_BOARD.removesuffix(", in the meantime"),
-                "emulate 300 steps 10 s (--whole: all 90, 1 s)",
-            ],
-        ),
-        ({"left_out": "no emulator"}, [COMPILED, HERE]),
-        ({"board": load_board("host"), "here": False}, ["compile for host 10 s, once"]),
-    ],
-)
-def test_the_estimate_is_of_a_machine_as_busy_as_it_is(
-    told: Told, changes: dict[str, Any], lines: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiled = Path("/nothing")
-    monkeypatch.setattr(demo.firmware, "program_path", lambda *_: compiled)
-    story = replace(told.story, **changes)
-    first = "what follows takes about, if this machine stays as busy as it is now:"
-    assert [" ".join(line.split()) for line in demo.estimate(story, 2.0)] == [first, *lines]
-    compiled = Path("/")  # what is there
-    rest = [line for line in lines if not line.startswith("compile")]
-    assert [" ".join(line.split()) for line in demo.estimate(story, 2.0)] == [first, *rest]
-    assert demo.slowness() >= 1.0
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.2, "1 s"), (1.6, "2 s"), (89.4, "89 s"), (90.0, "2 min"), (540.0, "9 min")],
-)
-def test_about_how_long(seconds: float, text: str) -> None:
-    assert demo.about(seconds) == text
-
-
-def test_the_last_lines_name_report_and_state(told: Told) -> None:
-    told.story.document |= {"seconds": 65.0, "run": "a/run", "report": "a/b", "state_sha256": BITS}
-    demo.close(told.story)
-    lines = told.stream.getvalue().splitlines()
-    assert lines[:2] == ["", "Done in 1 min 5 s. Next, for example:"]
-    assert lines[2].endswith("rlt train pendulum-td3 --board host --seed 1")
-    assert lines[3].endswith("rlt export a/run --to c")
-    assert lines[4:] == ["", "The report: a/b", f"The state: {BITS}"]
-
-
 def test_what_is_compared_and_what_is_trained_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[demo.Story] = []
     monkeypatch.setattr(demo, "tell", told.append)
@@ -287,12 +234,3 @@ def test_what_is_compared_and_what_is_trained_to_the_end(monkeypatch: pytest.Mon
         *((True, False), (True, True), (False, True)),
         (True, True),
     ]
-
-
-def test_boards_that_cannot_tell_the_story_are_named() -> None:
-    with pytest.raises(
-        UsageError, match=r"teensy41: flash that one with `.*rlt flash teensy41 pend"
-    ):
-        demo.run(board="teensy41")
-    with pytest.raises(UsageError, match='unknown board "qemu"'):
-        demo.run(board="qemu")

@@ -12,6 +12,7 @@ import pytest
 from policy_run import GROUP, make_policy_run
 from quadrotor_policies import constant_policy, controller
 from rltools_host.commands import cli
+from rltools_host.errors import BoardMismatchError, DamagedFileError, RefusedError, UsageError
 from run_folders import new_group
 
 GATE = {
@@ -89,7 +90,7 @@ def test_other_starts_are_not_kept(run: Path, gate: str, capsys: Any) -> None:
 def test_least(run: Path, gate: str, capsys: Any) -> None:
     assert evaluate(capsys, run, "--gate", gate, "--least", "0.01")[0] == 0
     code, text, errors = evaluate(capsys, run, "--gate", gate, "--least", "1")
-    assert code == 17
+    assert code == RefusedError.exit_code
     assert "success" in text
     assert errors.startswith("error: ")
     assert "% of the flights through the gate easy succeed, and 100.0 % were to" in errors
@@ -98,9 +99,9 @@ def test_least(run: Path, gate: str, capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["--gate", "huver"], 3, 'unknown gate "huver": did you mean hover'),
+        (["--gate", "huver"], 2, 'unknown gate "huver": did you mean hover'),
         (["--gate", "hover", "--in", "core"], 2, "--in has no effect with --gate"),
-        (["--gate", "none.json"], 7, "none.json is not a gate: No such file or directory"),
+        (["--gate", "none.json"], 5, "none.json is not a gate: No such file or directory"),
     ],
 )
 def test_refusals(run: Path, capsys: Any, words: list[str], code: int, sentence: str) -> None:
@@ -113,7 +114,7 @@ def test_refusals(run: Path, capsys: Any, words: list[str], code: int, sentence:
 def test_a_policy_of_another_contract(tmp_path: Path, capsys: Any) -> None:
     pendulum = make_policy_run(tmp_path / "pendulum")
     code, _, errors = evaluate(capsys, pendulum, "--gate", "hover")
-    assert code == 6
+    assert code == BoardMismatchError.exit_code
     assert "policy.rltp is not a quadrotor's policy: observation 0 is" in errors
 
 
@@ -123,11 +124,11 @@ def test_a_damaged_run(run: Path, gate: str, capsys: Any) -> None:
     data[1000] ^= 1
     policy.write_bytes(data)
     code, _, errors = evaluate(capsys, run, "--gate", gate)
-    assert code == 7
+    assert code == DamagedFileError.exit_code
     assert "not a usable policy image (wrong_crc)" in errors
     policy.unlink()
     code, _, errors = evaluate(capsys, run, "--gate", gate)
-    assert code == 3
+    assert code == UsageError.exit_code
     assert "has no policy yet" in errors
 
 
@@ -157,7 +158,7 @@ def test_a_group(tmp_path: Path, gate: str, capsys: Any) -> None:
     assert lines[3].split()[:3] == ["s1", "0.0", "%"]
     assert "mean of 2 runs" in lines[-1]
     code, text, _ = evaluate(capsys, group.path, "--gate", gate, "--json", "--least", "0.9")
-    assert code == 17
+    assert code == RefusedError.exit_code
     document = json.loads(text.splitlines()[0])
     rates = [each["success_rate"] for each in document["evaluations"]]
     assert [each["training_seed"] for each in document["evaluations"]] == [0, 1]

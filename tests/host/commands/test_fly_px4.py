@@ -173,9 +173,9 @@ def test_a_signal_lands_it(
         (["--px4", "udp:127.0.0.1:1", "--starts", "9"], 2, "--starts 9: give 1 to 8"),
         (["--px4", "udp:127.0.0.1:1"], PortError.exit_code, "nothing answers on udp:127.0.0.1:1"),
         (["--px4", "tcp:127.0.0.1:1"], PortError.exit_code, "write udp:HOST:PORT"),
-        (["--px4", "udp:127.0.0.1:1", "-o", "/none/a"], 8, "there is no folder /none"),
+        (["--px4", "udp:127.0.0.1:1", "-o", "/none/a"], 5, "there is no folder /none"),
         (["--px4", "udp:127.0.0.1:1", "--set", "mass_kg=0"], 2, "mass_kg"),
-        (["--px4", "udp:127.0.0.1:1", "--set", "mass=1"], 3, 'unknown setting of flights "mass"'),
+        (["--px4", "udp:127.0.0.1:1", "--set", "mass=1"], 2, 'unknown setting of flights "mass"'),
         ([], 2, "choose what flies: --board BOARD, or --px4 udp:HOST:PORT"),
     ],
 )

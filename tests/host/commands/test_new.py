@@ -17,8 +17,6 @@ from rltools_host.commands import new
 from rltools_host.errors import BuildError, DiskError, UsageError
 from rltools_host.tree import MARKER, TREE, VARIABLE
 
-MOST_LINES = 81
-
 
 @pytest.mark.parametrize("name", ["cart", "ball-on-beam", "a2", "r2-d2", "ball_on_beam", "x" * 28])
 def test_names_that_files_and_cpp_can_have(name: str) -> None:
@@ -51,34 +49,6 @@ def test_other_names_are_one_sentence(name: str, said: str) -> None:
     with pytest.raises(UsageError, match=said) as error:
         new.checked_name(name)
     assert "\n" not in str(error.value).replace(name, "")
-
-
-@pytest.mark.parametrize("start", new.starts())
-def test_few_lines_in_two_files_without_a_placeholder(start: str) -> None:
-    files = new.in_cpp("ball-on-beam", start)
-    assert list(files) == ["experiments/ball_on_beam.h", "tests/test_ball_on_beam.py"]
-    assert sum(len(text.splitlines()) for text in files.values()) <= MOST_LINES
-    split = new.in_cpp("ball-on-beam", start, has_contract=True)
-    assert list(split) == ["contracts/ball_on_beam.h", *files]
-    stated = "kStepInterval_us = "
-    assert [stated in text for text in split.values()] == [True, False, False]
-    assert sum(len(text.splitlines()) for text in split.values()) <= MOST_LINES
-    assert [stated in text for text in files.values()] == [True, False]
-    for text in (*files.values(), *split.values()):
-        assert not re.search(r"my.?(mass|pendulum)|\[/?contract\]", text, re.IGNORECASE)
-        assert all(len(line) <= 100 for line in text.splitlines())
-
-
-@pytest.mark.parametrize("start", new.starts(gymnasium=True))
-def test_a_task_in_python_is_one_file(start: str) -> None:
-    """Of the same starts as in C++."""
-    assert new.starts(gymnasium=True) == new.starts()
-    ((name, text),) = new.in_python("ball-on-beam", start).items()
-    assert name == "experiments/ball_on_beam.py"
-    assert len(text.splitlines()) <= MOST_LINES
-    assert "class BallOnBeam(" in text
-    assert not re.search(r"my.?(mass|pendulum)", text, re.IGNORECASE)
-    compile(text, name, "exec")
 
 
 @pytest.mark.parametrize(
@@ -150,11 +120,6 @@ def test_a_project_is_a_folder_in_which_commands_work(
     assert "= pendulum-td3\n" in (project / "my-cart" / "platformio.ini").read_text()
 
 
-def test_without_a_name_there_must_be_a_project() -> None:
-    with pytest.raises(UsageError, match=r"^name what to begin, such as `.*rlt new balance`$"):
-        new.run(None)
-
-
 def test_all_files_or_none(project: Path) -> None:
     (project / "tests").write_text("no folder")
     with pytest.raises(DiskError, match="cannot"):
@@ -176,7 +141,7 @@ def test_a_header_without_its_struct_is_one_sentence(project: Path) -> None:
     header = project / "experiments" / "cart.h"
     require_experiment("cart")
     header.write_text(header.read_text().replace("struct Cart :", "struct Kart :"))
-    with pytest.raises(BuildError, match="h defines no struct Cart, whose name follows from the"):
+    with pytest.raises(BuildError, match="h defines no struct Cart"):
         require_experiment("cart")
 
 
@@ -252,7 +217,7 @@ def test_it_compiles_and_learns(project: Path, options: tuple[str, ...]) -> None
     made = "import rlt; print(rlt.make('MyBalance-v0', num_envs=2).reset(seed=0)[0].shape)"
     assert call("-c", made).stdout.startswith("(2, ")
     file.write_text(file.read_text().replace("const T cost", "const T cots"))
-    failed = call("-m", "rltools_host", "train", "my-balance", "--board", "host", code=9)
+    failed = call("-m", "rltools_host", "train", "my-balance", "--board", "host", code=3)
     last = failed.stderr.splitlines()[-1]
     line = next(
         number for number, text in enumerate(file.read_text().splitlines(), 1) if "-cost" in text

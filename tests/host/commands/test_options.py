@@ -1,74 +1,14 @@
-"""Whole numbers as people type them; names that a shell completes; progress on a terminal."""
+"""Names that a shell completes; progress on a terminal."""
 
 from __future__ import annotations
 
 import io
 import sys
-from types import SimpleNamespace
-from typing import Annotated, Any
 
 import pytest
-import typer
-from typer.main import get_command
 
 from rltools_host import lines
 from rltools_host.commands import options
-from rltools_host.errors import UsageError
-
-
-def option_of(kind: Any, **bounds: int) -> Any:
-    """A command's option, as typer makes it."""
-    app = typer.Typer()
-
-    @app.command()
-    def command(value: Any) -> None:
-        del value
-
-    command.__annotations__["value"] = Annotated[kind, typer.Option(**bounds)]
-    (option,) = (each for each in get_command(app).params if each.name == "value")
-    return option
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("7", 7),
-        ("1_000", 1000),
-        ("1e5", 100_000),
-        ("1E+2", 100),
-        (" 2.5e6 ", 2_500_000),
-        ("1.25e2", 125),
-        ("1e19", 10**19),
-        ("1e1", None),
-        ("1e20", None),
-        ("1.125e3", None),
-        ("1e-5", None),
-        ("2.5", None),
-    ],
-)
-def test_whole_numbers_may_have_an_exponent(text: str, number: int | None) -> None:
-    option, other = option_of(int), option_of(int)
-    options.take_whole_numbers(option)
-    if number is None:
-        with pytest.raises(typer.BadParameter):
-            option.type.convert(text, option, None)
-    else:
-        assert option.type.convert(text, option, None) == number
-    assert other.type.convert("3", other, None) == 3  # that of others stays as it is
-    with pytest.raises(typer.BadParameter):
-        other.type.convert("1e5", other, None)
-
-
-def test_bounds_stay_and_texts_are_left_alone() -> None:
-    option = option_of(int, min=1, max=1000)
-    options.take_whole_numbers(option)
-    assert option.type.convert("1e3", option, None) == 1000
-    with pytest.raises(typer.BadParameter):
-        option.type.convert("1e4", option, None)
-    text = option_of(str)
-    before = text.type
-    options.take_whole_numbers(text)
-    assert text.type is before
 
 
 def test_names_that_begin_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,22 +60,3 @@ def test_what_a_progress_says_breaks_between_words(
     assert len(shown) == 2
     assert max(map(len, shown)) <= 60
     assert " ".join(" ".join(shown).split()) == text
-
-
-def test_what_has_no_effect_is_named_as_it_is_typed() -> None:
-    made: Any = SimpleNamespace
-    assert options.name_of(made(name="x", opts=["-o", "--output"])) == "--output"
-    assert options.name_of(made(name="x", opts=["name"], metavar="[NAME]")) == "NAME"
-    given = {"a": "COMMANDLINE", "b": "DEFAULT", "c": "COMMANDLINE", "d": None}
-    context = made(
-        command=made(params=[made(name=name, opts=[f"--{name}"]) for name in given]),
-        get_parameter_source=lambda name: given[name] and made(name=given[name]),
-    )
-    one, other = options.mode("in one", "a", "c"), options.mode("in the other", "a")
-    third = options.mode("elsewhere", "c")
-    options.require(context, (one, other, third), one)
-    with pytest.raises(UsageError) as caught:
-        options.require(context, (one, other, third), other)
-    assert str(caught.value) == (
-        "--c has no effect in the other: leave it out, it goes in one or elsewhere"
-    )

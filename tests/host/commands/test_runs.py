@@ -140,7 +140,7 @@ def test_a_damaged_run_does_not_hide_the_others(
     assert "note: " in out
     assert "last" in out
     assert "\x1b" not in out
-    assert cli.run(["runs", "delete", "first", "--yes"]) == 7
+    assert cli.run(["runs", "delete", "first", "--yes"]) == 5
     assert (runs / "first" / "run.json").is_file()
 
 
@@ -230,10 +230,10 @@ def test_another_tools_run_is_refused(runs: Path, capsys: pytest.CaptureFixture[
     (other / "policy.rltp").write_text("x")
     for content in ("{}", '{"experiment": "pendulum-td3"}', '{"format": 4}', "[]"):
         (other / "run.json").write_text(content)
-        assert cli.run(["runs", "delete", "other", "--yes"]) == 7
+        assert cli.run(["runs", "delete", "other", "--yes"]) == 5
         assert "remove that folder by hand" in capsys.readouterr().err or content == "[]"
     assert (other / "policy.rltp").is_file()
-    assert cli.run(["runs", "delete", ".", "--yes"]) == 3
+    assert cli.run(["runs", "delete", ".", "--yes"]) == 2
     assert runs.is_dir()
 
 

@@ -130,7 +130,7 @@ def test_a_setting_that_the_experiment_does_not_have(
     path = tmp_path / "a.json"
     path.write_text(json.dumps({**document, "variants": [variant]}))
     monkeypatch.setattr(studies, "study_files", lambda: {"a": path})
-    assert cli.run(["study", "a", "--out", str(tmp_path / "group")]) == 3
+    assert cli.run(["study", "a", "--out", str(tmp_path / "group")]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
         f'error: {path}, variants[0] (typo): unknown hyperparameter "adapt_rat": did you mean '
         "adaptive_lr or adam_beta2 or adam_beta1?"

@@ -40,7 +40,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "tests/test_x.py").write_text(PYTHON_TESTS)
     cmake.tests_directory().mkdir(parents=True)
     (cmake.tests_directory() / "CTestTestfile.cmake").write_text(CTEST_FILE.format(program="true"))
-    monkeypatch.setattr(test_command, "MOST_WORKERS", 1)
+    monkeypatch.setattr(test_command, "MAX_WORKERS", 1)
     monkeypatch.setattr(test_command, "run_pytest", in_folder(tmp_path))
     monkeypatch.setattr(test_command, "style_checks", lambda: {"style": [sys.executable, "-V"]})
     monkeypatch.setattr(cmake, "build_tests", lambda _: None)

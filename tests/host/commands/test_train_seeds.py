@@ -27,7 +27,7 @@ from group_calls import (
     trains,
 )
 from rltools_host.commands import cli
-from rltools_host.errors import UsageError
+from rltools_host.errors import BoardError, DamagedFileError, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from run_folders import document_of, new_group
@@ -276,7 +276,7 @@ def test_a_seed_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     (board,) = children_of(worker)
     os.kill(board, signal.SIGKILL)
     output, errors = process.communicate(timeout=100)
-    assert process.returncode == 10
+    assert process.returncode == BoardError.exit_code
     document = json.loads(output.splitlines()[-1])
     assert [run["state"] for run in document["runs"]] == ["finished", "failed", "finished"]
     assert document["state"] == "failed"
@@ -314,7 +314,7 @@ def test_a_damaged_run_of_a_group(tmp_path: Path) -> None:
     assert rlt(*TRAIN, "--seeds", "0-1", "--steps", "3000", "--out", group).returncode == 0
     (group / "s0" / "run.json").write_text("{")
     result = rlt("train", "--resume", group, "--steps", "5000")
-    assert result.returncode == 7
+    assert result.returncode == DamagedFileError.exit_code
     assert "run.json is damaged" in result.stdout
     assert RunFolder.open(group / "s1").content.step == 6144
 

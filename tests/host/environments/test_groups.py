@@ -197,7 +197,7 @@ def test_faults_are_counted_and_a_task_may_be_registered_by_a_module(tmp_path: P
         line = f"  seed {seed}: the environment failed {count} times, and was made again"
         assert line in result.stdout.splitlines()
     elsewhere = rlt("train", "--resume", tmp_path / "group", "--steps", "400", cwd="/")
-    assert elsewhere.returncode == 3
+    assert elsewhere.returncode == UsageError.exit_code
     (error,) = [line for line in elsewhere.stderr.splitlines() if "error: " in line]
     assert 'there is no Python module "faulty_tasks": for Point start the command in' in error
     assert GroupFolder.open(tmp_path / "group").content.state == "finished"

@@ -85,5 +85,5 @@ def test_settings_reach_their_bounds(name: str, value: float) -> None:
     ],
 )
 def test_a_setting_beyond_them_is_one_sentence(name: str, value: Any, sentence: str) -> None:
-    with pytest.raises((UsageError, UsageError), match=sentence):
+    with pytest.raises(UsageError, match=sentence):
         library.setting_bits("a drone", SETTINGS, {name: value})

@@ -149,8 +149,8 @@ def test_a_task_states_what_is_safe() -> None:
         (1.5, "1.5 lies outside of its range, 0 to 1"),
         (-1e-3, "outside of its range"),
         (float("nan"), "it is not finite"),
-        ("closed", "closed is no number"),
-        (True, "True is no number"),
+        ("closed", "closed is not a number"),
+        (True, "True is not a number"),
         ([0], "no number"),
     ):
         with pytest.raises(UsageError, match=f"channels: the safe action of action_1: .*{reason}"):

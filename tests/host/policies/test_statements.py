@@ -82,7 +82,7 @@ def test_an_export_holds_the_stated_safe_action(
     [
         ("1.01,0", "the safe action of .*: 1.01 lies outside of its range, 0 to 1"),
         ("nan,0", "it is not finite"),
-        ("closed,0", "closed is no number"),
+        ("closed,0", "closed is not a number"),
         ("0", "give a value for each of"),
     ],
 )

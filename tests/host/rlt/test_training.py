@@ -111,7 +111,7 @@ def test_what_makes_no_sense_is_one_sentence(
 ) -> None:
     with pytest.raises(rlt.RltError, match=sentence) as caught:
         train_fake(tmp_path / "run", **options)
-    assert isinstance(caught.value, UsageError | UsageError)
+    assert isinstance(caught.value, UsageError)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
     assert bench.boards == []

@@ -18,7 +18,6 @@ from rltools_host.errors import DamagedFileError, Interrupted, RefusedError, Usa
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.contents import Run, Session
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.saves import reserve_save, write_save
 from rltools_host.training.board import (
     BestPolicy,
     guest_instructions,
@@ -165,13 +164,6 @@ def test_a_best_policy_of_another_state_is_refused(copy: Path) -> None:
     shutil.copy(folder.policy_path, folder.best_path)
     with pytest.raises(RefusedError, match=r"another training state than .*run\.json names"):
         read_run_policy(copy, "best")
-
-
-def test_a_reserved_place_is_no_best_policy(tmp_path: Path) -> None:
-    files = {"checkpoint.safetensors": b"c", "policy.rltp": b"p"}
-    reserve_save(tmp_path, dict.fromkeys((*files, "best.rltp"), 100))
-    name = write_save(tmp_path, 1, "0" * 64, files)
-    assert {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} == files
 
 
 def test_a_run_on_a_board_that_keeps_none_has_none(

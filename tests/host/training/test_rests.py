@@ -215,7 +215,7 @@ def test_killed_at_a_rest(bench: Bench, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_disk_full_at_a_rest(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it is full at any report: the run pauses into the place that is reserved."""
+    """As it is full at any report: the run pauses."""
     append = RunFolder.append_metrics
 
     def refuse(self: RunFolder, rows: Any) -> None:

@@ -57,7 +57,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str, str]]:
 
     def watched(self: RunFolder, step: int, *arguments: Any) -> None:
         commit(self, step, *arguments)
-        metadata = is_valid(self.path, trains=True)
+        metadata = is_valid(self.path)
         assert [path.name for path in self.path.glob("save-*")] == [metadata["save"]]
         assert saved_checkpoint(self.path).payload == final_state(3, step)
         saves.append((step, metadata["save"], metadata["state"]))
@@ -133,31 +133,6 @@ def test_run_that_another_command_has_gone_on_with(
     with pytest.raises(UsageError, match=r"another rlt has trained in .* meanwhile: run the comm"):
         bench.train(run, resume=str(run), steps=200)
     assert is_valid(run)["checkpoint_step"] == 100
-
-
-def test_the_place_of_each_save_is_reserved(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit, places = RunFolder.commit, []
-
-    def watched(self: RunFolder, step: int, state: str, files: Any, changes: Any) -> None:
-        (reserve,) = self.path.glob(".reserve.*.partial")
-        assert {path.name for path in reserve.iterdir()} == {*files, "best.rltp"}
-        for name, data in files.items():
-            assert (reserve / name).stat().st_blocks * 512 >= len(data)
-        (run_file,) = self.path.glob(".run.json.*.partial")
-        assert run_file.stat().st_blocks * 512 > 4 * self.run_path.stat().st_size
-        places.append(step)
-        commit(self, step, state, files, changes)
-
-    monkeypatch.setattr(RunFolder, "commit", watched)
-    run = tmp_path / "run"
-    bench.train(run)
-    assert len(places) > 1
-    bench.options = {}
-    bench.train(run, "steps=1100", resume=str(run))
-    assert places[-1] == 1100
-    assert [path.name for path in run.iterdir() if path.name.startswith(".")] == []
 
 
 def test_run_that_is_lost_goes_on_from_its_save(bench: Bench, tmp_path: Path) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import shlex
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from fake_board import policy_of
 from fake_experiment import FINGERPRINT
 from fake_faults import Faults
 from rltools_host.build.boards import load_board
-from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     BoardMismatchError,
     DiskError,
@@ -31,7 +28,6 @@ from rltools_host.errors import (
 from rltools_host.files import disk_error
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
-from rltools_host.screen.training_screen import PlainScreen
 from training_bench import (
     DIALECT,
     EXPERIMENT,
@@ -114,29 +110,6 @@ def test_bad_link_loses_reports_but_no_bits(bench: Bench, tmp_path: Path) -> Non
 
 
 # -- accidents -------------------------------------------------------------------------------------
-
-
-def test_a_project_that_is_removed_on_the_way(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the folder that the command was called in."""
-    project = tmp_path / "project"
-    project.mkdir()
-    monkeypatch.chdir(project)
-
-    class Removing(PlainScreen):
-        def take(self, event: Any) -> None:
-            super().take(event)
-            shutil.rmtree(project, ignore_errors=True)
-
-    monkeypatch.setattr(train_command, "make_screen", Removing)
-    with pytest.raises(DiskError) as caught:
-        bench.train(project / "run", "report_every=20")
-    assert re.fullmatch(
-        rf"cannot write {project}/run/\S+: there is no folder {project}; see that it is there, "
-        "then start a new run, as this one saved nothing",
-        str(caught.value),
-    )
 
 
 def test_pulled_cable_keeps_everything_received(bench: Bench, tmp_path: Path) -> None:
@@ -319,47 +292,3 @@ def test_full_disk_at_the_end_saves_and_says_what_is_missing(
         bench.train(run)
     assert is_valid(run)["state"] == "finished"
     assert saved_checkpoint(run).payload == final_state(3, 1000)
-
-
-def test_full_disk_that_has_space_again_after_the_save(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As where the new save is smaller than the place that was reserved, and than the old one."""
-    run = tmp_path / "run"
-    refuse_reports(monkeypatch, 1000, lambda path: not list(path.glob("save-*")))
-    bench.train(run)
-    assert is_valid(run)["state"] == "finished"
-    assert [row["step"] for row in metrics(run, "evaluation")] == list(range(100, 1001, 100))
-
-
-def test_full_disk_before_training(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a place for its save no run begins; one that is there stays as it is."""
-    run = tmp_path / "run"
-    bench.train(run, steps=100)
-
-    def refuse(*_: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    monkeypatch.setattr(os, "posix_fallocate", refuse)
-    sentence = "No space left on device; free some space, then run the command again$"
-    with pytest.raises(DiskError, match=sentence):
-        bench.train(tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-    with pytest.raises(DiskError, match=sentence):
-        bench.train(run, resume=str(run), steps=200)
-    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
-    assert DIALECT.MAV_CMD_RLT_RESUME not in bench.boards[-1].commands
-
-
-def test_disk_that_reserves_nothing(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: int) -> None:
-        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-
-    monkeypatch.setattr(os, "posix_fallocate", refuse)
-    bench.train(tmp_path / "run", steps=100)
-    assert is_valid(tmp_path / "run")["state"] == "finished"

@@ -6,7 +6,7 @@ its last action; x forward, y left, z up. Its action is four motor commands in [
 back right, back left, front left. That is the order and these are the axes of the observations that
 come in here; what differs is the attitude, which comes as a quaternion.
 
-Its hidden state and its last action go on each 10 ms. --each-tick: it acts anew in each tick of
+Its hidden state and its last action go on each 10 ms. --each-tick: it acts again in each tick of
 2 ms, from the state and the last action from which its step began.
 
 Standard input has, for each tick, its number (u4) and ROWS observations of 13 floats; number 0
@@ -30,7 +30,7 @@ STEP_TICKS = 5  # of 2 ms
 
 
 def rotation(q: np.ndarray) -> np.ndarray:
-    """(rows, 9) of quaternions w, x, y, z (rows, 4), which turn the body into the world."""
+    """Return the rotations (rows, 9) from body to world of quaternions w, x, y, z (rows, 4)."""
     w, x, y, z = q.T
     rows = (
         *(1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),

@@ -11,7 +11,7 @@ import ppo_run
 
 
 def own(settings: ppo_run.Settings) -> ppo_run.Settings:
-    """With that file's settings where it is to have them."""
+    """Return the settings, changed by those of the file where it has some."""
     if not settings.published:
         return settings
     return replace(

@@ -81,11 +81,11 @@ def train(settings: ppo_run.Settings) -> None:
             environments = algo.vec_env.env
             threads = {"PyTorch": ppo_run.torch_threads()}
             units = "-".join(map(str, whole["params"]["network"]["mlp"]["units"]))
-            said = (
+            settings_text = (
                 f"{config['num_actors']} x {config['horizon_length']}, "
                 f"{config['minibatch_size']}, {config['mini_epochs']} epochs, {units}"
             )
-            ppo_run.introduce(turns, "rl-games", environments, threads, said)
+            ppo_run.introduce(turns, "rl-games", environments, threads, settings_text)
             turns.begin_iteration()
 
         def after_print_stats(self, *_: Any) -> None:

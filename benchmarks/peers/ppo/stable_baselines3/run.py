@@ -1,6 +1,6 @@
 """Stable-Baselines3's PPO on EnvPool's environments.
 
-EnvPool begins an episode anew in the step after its end; Stable-Baselines3 wants the first
+EnvPool begins an episode again in the step after its end; Stable-Baselines3 wants the first
 observation at once, and the last one beside it, so that those environments are reset here, as in
 EnvPool's own example. `published` is the entry of Ant in RL Baselines3 Zoo: the library's defaults
 with normalized observations and rewards, one environment.
@@ -82,7 +82,7 @@ def train(settings: ppo_run.Settings) -> None:
             turns.begin_iteration()
 
     options: dict[str, Any] = {}
-    said = "1 x 2048, 64, 10 epochs, 64-64"
+    settings_text = "1 x 2048, 64, 10 epochs, 64-64"
     if settings.published:
         wrapped = VecNormalize(adapter)
     else:
@@ -105,10 +105,10 @@ def train(settings: ppo_run.Settings) -> None:
                 "log_std_init": settings.log_std_init,
             },
         }
-        said = settings.text()
+        settings_text = settings.text()
     model = PPO("MlpPolicy", wrapped, seed=settings.seed, device="cpu", **options)
     threads = {"PyTorch": ppo_run.torch_threads()}
-    ppo_run.introduce(turns, "stable-baselines3", environments, threads, said)
+    ppo_run.introduce(turns, "stable-baselines3", environments, threads, settings_text)
     model.learn(2**62, callback=AtIterations())
 
 

@@ -60,11 +60,11 @@ class Learner:
         self.critic_optimizer = torch.optim.Adam(critic_parameters, settings.learning_rate)
 
     def explore(self, observation: torch.Tensor, rng: np.random.Generator) -> Any:
-        """The action in training."""
+        """Return the action in training."""
         raise NotImplementedError
 
     def policy(self, observations: torch.Tensor) -> torch.Tensor:
-        """The actions when training is over."""
+        """Return the actions of the trained policy."""
         raise NotImplementedError
 
     def update(self, batch: list[torch.Tensor]) -> None:
@@ -86,7 +86,7 @@ class Learner:
         self.critic_optimizer.step()
 
     def update_targets(self, *others: tuple[nn.Module, nn.Module]) -> None:
-        """Those of the critics, and `others`: (network, its target)."""
+        """Update the targets of the critics and of `others`: (network, its target)."""
         with torch.no_grad():
             for source, target in (*others, *zip(self.critics, self.critic_targets, strict=True)):
                 for value, average in zip(source.parameters(), target.parameters(), strict=True):
@@ -96,7 +96,7 @@ class Learner:
 def train(
     make: type[Any], settings: peer_run.Settings, stopwatch: peer_run.Stopwatch
 ) -> peer_run.Policy:
-    """`make`: the learner, which the settings make."""
+    """Train the learner that `make` creates from the settings."""
     import gymnasium
 
     torch.set_num_threads(1)

@@ -27,7 +27,7 @@ class Sac(Learner):
         )
 
     def act(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """An action of the squashed Gaussian, and the logarithm of its density (appendix C)."""
+        """Return an action of the squashed Gaussian and its log density (SAC, appendix C)."""
         mean, log_std = self.actor(observation).chunk(2, -1)
         log_std = log_std.clamp(*LOG_STD_RANGE)
         noise = torch.randn_like(mean)

@@ -9,7 +9,7 @@ import peer_run  # first: the stopwatch of the imports below
 
 
 def make_environment(name: str, seed: int) -> Any:
-    """Gymnasium's environment as the package's documentation wraps it."""
+    """Return Gymnasium's environment, wrapped as in the package's documentation."""
     import gymnasium
     from gymnasium.wrappers import RescaleAction
 
@@ -21,7 +21,7 @@ def make_environment(name: str, seed: int) -> Any:
 def trained(
     algorithm: Any, settings: peer_run.Settings, stopwatch: peer_run.Stopwatch, **own: Any
 ) -> peer_run.Policy:
-    """`own`: what only this algorithm has."""
+    """Train with the settings, and those that only this algorithm has (`own`)."""
     import numpy as np
 
     model = algorithm(

@@ -4,7 +4,7 @@ import peer_run  # first: the stopwatch of the imports below
 
 
 def run(name: str) -> None:
-    """`name`: the algorithm's."""
+    """Train with the algorithm of this name, and print the results."""
 
     def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_run.Policy:
         import gymnasium

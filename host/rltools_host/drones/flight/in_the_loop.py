@@ -147,8 +147,7 @@ class BoardFlight:
         self._say = say
 
     def carry_out(self, loop: TickLoop, in_trial: bool) -> None:
-        """Fly here and over the board; raise RefusedError or RefusedError where the policy must
-        not stay."""
+        """Fly here and over the board; raise RefusedError where the policy must not stay."""
         request, result = self._request, self.result
         if request.exhausts_trial and not in_trial:
             raise UsageError(

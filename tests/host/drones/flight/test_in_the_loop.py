@@ -468,9 +468,9 @@ def test_wrong_options_are_one_sentence(
 
 
 def test_no_such_run_and_no_such_board(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(run_words("runs/nowhere")) == 3
+    assert cli.run(run_words("runs/nowhere")) == 2
     assert 'unknown run "runs/nowhere"' in capsys.readouterr().err
-    assert cli.run(run_words(good, board="toaster")) == 3
+    assert cli.run(run_words(good, board="toaster")) == 2
     assert 'unknown board "toaster"' in capsys.readouterr().err
     assert cli.run(run_words(good, board="crazyflie")) == 2
     assert "it has firmware of its own" in capsys.readouterr().err
