@@ -21,7 +21,7 @@ WIDTH, HEIGHT = 96, 26
 
 
 def view_of(run: Path, step: int) -> TrainingView:
-    """The view after the run's messages up to `step`, at the pace at which they came."""
+    """Return the view after the run's messages up to `step`, at the pace at which they came."""
     about = json.loads((run / "run.json").read_text())
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     names = next(metric_names(row) for row in rows if row["kind"] == "progress")

@@ -32,7 +32,7 @@ def write_data(path: Path) -> None:
 
 
 def run() -> str:
-    """What the program prints; the last line is the test accuracy."""
+    """Run the program and return what it prints; the last line is the test accuracy."""
     program = cmake.build_targets(load_board("host"), ["digits"]) / "digits"
     with tempfile.TemporaryDirectory() as directory:
         data = Path(directory) / "digits.bin"
