@@ -54,7 +54,7 @@ def unsafe(channel: Channel, value: float) -> str:
     if not low <= nearest <= high:
         return f"{value:g} lies outside of its range, {channel.minimum:g} to {channel.maximum:g}"
     if channel.choices and value != round(value):
-        return f"{value:g} is the not the number of a choice, 0 to {channel.maximum:g}"
+        return f"{value:g} is not the number of a choice, 0 to {channel.maximum:g}"
     return ""
 
 
@@ -68,7 +68,7 @@ def safe_value(channel: Channel, given: Any) -> float:
         value = names.index(str(given)) if str(given) in names else float(given)
         wrong = unsafe(channel, value) if abs(value) < LARGEST_FLOAT32 else "it is not finite"
     except (TypeError, ValueError):
-        what = f"none of {', '.join(names)}" if names else "no number"
+        what = f"none of {', '.join(names)}" if names else "not a number"
         wrong = f"{str(given)[:40]} is {what}"
     if isinstance(given, bool):
         wrong = f"{given} is not a number"

@@ -82,7 +82,7 @@ def test_nobody_is_asked_twice_or_in_vain(tree: Path) -> None:
     ):
         code, shown = answered(tree, b"", *words, **environment)
         assert (code, "it began" in shown, "[Y/n]" in shown) == (3, True, False)
-    (tree / "host/rltools_host/toolchain/python").touch()  # .venv is there
+    (tree / "host/rltools_host/build/python").touch()  # .venv is there
     assert "[Y/n]" not in answered(tree, b"")[1]
     command = [sys.executable, "-I", "-S", str(tree / SET_UP)]
     script = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)

@@ -35,7 +35,7 @@ FAULTS = (
     ("nan", "finite", "place was nan after step 6, from place_m=", "bound the state"),
     ("nan-reward", "finite", "the reward was nan after step 8, from place_m=", "divide"),
     ("range", "range", "place left its range -3 to 3 m in ", "widen the range"),
-    ("deterministic", "deterministic", "gave other episodes, from reset() on", "RandomStream"),
+    ("deterministic", "deterministic", "led to other episodes, from reset() on", "RandomStream"),
     ("hidden-state", "hidden-state", "resumed from its State differs", "list in State"),
     ("hidden-state", "influence", "influence each other", "keep in State"),
     ("incomplete-reset", "incomplete-reset", "reset() leaves speed_m_s as", "set every field"),

@@ -176,7 +176,7 @@ def test_a_close_that_hangs_is_said_after_its_time(
 def test_a_check_closes_what_it_makes(noted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLT_TEST_STEPS", "1")
     found = examine_task(TaskRequest(source("Plant")))
-    assert found.figures["steps"] > 0
+    assert found.figures.steps > 0
     assert sorted(words(noted)) == ["off"] * 2 + ["on"] * 2
 
 

@@ -151,7 +151,7 @@ def test_a_task_states_what_is_safe() -> None:
         (float("nan"), "it is not finite"),
         ("closed", "closed is not a number"),
         (True, "True is not a number"),
-        ([0], "no number"),
+        ([0], "not a number"),
     ):
         with pytest.raises(UsageError, match=f"channels: the safe action of action_1: .*{reason}"):
             safe(valves, 0, value)

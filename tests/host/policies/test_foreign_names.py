@@ -75,6 +75,8 @@ def test_a_run_with_such_a_name_is_refused_before_anything_is_written(
     good = json.loads((run / "run.json").read_text())
     good["environment"] = "Pendulum-v1"
     for index in range(2):
+        if (key, value, index) == ("experiment", "", 0):
+            continue  # of a run, it is as if it were not stated
         document = copy.deepcopy(good)
         places(document, key)[index][key] = value
         (run / "run.json").write_text(json.dumps(document))

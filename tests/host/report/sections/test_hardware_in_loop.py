@@ -29,7 +29,12 @@ COST = {
 def result(**changes: Any) -> dict[str, Any]:
     return {
         "board": "qemu-<m7>",
+        "experiment": "pendulum",
         "implementation": "CortexM7",
+        "contract": "pendulum",
+        "network": "3-64-64-1",
+        "max_abs_diff": 0.0,
+        "overhead": 12,
         "policy_sha256": IMAGE.sha256,
         "samples": 2000,
         "instructions": COST,
