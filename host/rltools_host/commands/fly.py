@@ -180,7 +180,7 @@ class Conditions:
 
 
 def request_of(
-    run_name: str, place: PolicyTarget, conditions: Conditions, **fields: Any
+    run_name: str, target: PolicyTarget, conditions: Conditions, **fields: Any
 ) -> FlyRequest:
     """Return the request; the gate's settings, or the run's own, hold where no others are given."""
     given = given_numbers(conditions.settings)
@@ -201,7 +201,7 @@ def request_of(
         seed = gate.seed if gate is not None else USUAL_SEED
     if "disturbances" in fields:
         fields["disturbances"] = replace(fields["disturbances"], seed=seed)
-    return FlyRequest(run_name, place, rule, seed, settings={**known, **given}, **fields)
+    return FlyRequest(run_name, target, rule, seed, settings={**known, **given}, **fields)
 
 
 def fly_board(

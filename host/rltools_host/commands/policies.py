@@ -45,30 +45,30 @@ from rltools_host.policies.statements import INTERVAL_IN, SAFE_IN, assumed_value
 from rltools_host.runs.names import LAST
 
 
-def policies_of(place: PolicyTarget) -> ModuleType:
+def policies_of(target: PolicyTarget) -> ModuleType:
     """Return the module that pushes to the board, confirms, rolls back and lists its policies."""
-    return crazyflie if place.is_crazyflie else boards
+    return crazyflie if target.is_crazyflie else boards
 
 
 # -- push ------------------------------------------------------------------------------------------
 
 
 def push(request: PushRequest, json_output: bool = False) -> PushResult:
-    line, place = ProgressLine(), request.target
+    line, target = ProgressLine(), request.target
     try:
-        outcome: PushResult = policies_of(place).push(request, line.say, line.sent)
+        outcome: PushResult = policies_of(target).push(request, line.say, line.sent)
     finally:
         line.clear()
     if outcome.activated:
-        note_its_end(place)
+        note_its_end(target)
     return print_json(outcome, json_output)
 
 
-def note_its_end(place: PolicyTarget) -> None:
+def note_its_end(target: PolicyTarget) -> None:
     """Print a note on a board that keeps no policy for the next command."""
-    if not place.is_crazyflie and not place.keeps_policies(place.described_board()):
+    if not target.is_crazyflie and not target.keeps_policies(target.described_board()):
         aside(
-            f"note: {place.board} ends with this command, and its policies with it: start one with "
+            f"note: {target.board} ends with this command, and its policies with it: start one with "
             "`rlt emulate` and give its --port"
         )
 
@@ -108,21 +108,21 @@ def push_command(
     If the policy fails, or is not confirmed in time, or the board resets, the previous policy is
     restored, even after a power cut.
     """
-    place = target_of_run(run_name, board, port, contract)
-    push(PushRequest(run_name, place, trial_s, not no_confirm, which), json_output)
+    target = target_of_run(run_name, board, port, contract)
+    push(PushRequest(run_name, target, trial_s, not no_confirm, which), json_output)
 
 
 # -- confirm, rollback -----------------------------------------------------------------------------
 
 
-def confirm(place: PolicyTarget, json_output: bool = False) -> PushResult:
-    outcome: PushResult = policies_of(place).confirm(place)
+def confirm(target: PolicyTarget, json_output: bool = False) -> PushResult:
+    outcome: PushResult = policies_of(target).confirm(target)
     print(f"confirmed: {short(outcome.active_sha256 or '')} is active in slot {outcome.slot}")
     return print_json(outcome, json_output)
 
 
-def roll_back(place: PolicyTarget, json_output: bool = False) -> PushResult:
-    outcome: PushResult = policies_of(place).roll_back(place)
+def roll_back(target: PolicyTarget, json_output: bool = False) -> PushResult:
+    outcome: PushResult = policies_of(target).roll_back(target)
     if outcome.active_sha256:
         print(f"rolled back: {short(outcome.active_sha256)} is active in slot {outcome.slot}")
     else:
@@ -218,12 +218,12 @@ def stated_lines(found: BoardPolicies) -> list[str]:
     return lines + assumptions(image, SAFE_IN if found.assumes_safe else None, INTERVAL_IN)
 
 
-def list_policies(place: PolicyTarget, json_output: bool = False) -> dict[str, Any]:
+def list_policies(target: PolicyTarget, json_output: bool = False) -> dict[str, Any]:
     """Print the slots, and return what `--json` prints."""
-    found: BoardPolicies = policies_of(place).policies_on(place, reads_acting=True)
+    found: BoardPolicies = policies_of(target).policies_on(target, reads_acting=True)
     slots, acting = found.slots, found.acting
     document = {
-        "board": place.board,
+        "board": target.board,
         "contract": found.contract,
         "device": found.device,
         "armed": found.armed,
@@ -364,5 +364,5 @@ def hil_command(
     meant = hil.run_meant(run_name, board, port)
     if meant is None and which != LAST:
         raise UsageError("--which is of a run's policies, and the board's own is meant: give --run")
-    place = target_of_run(meant, board, port, contract)
-    run_hil(HilRequest(place, meant, samples, inputs, which), layers, json_output, out)
+    target = target_of_run(meant, board, port, contract)
+    run_hil(HilRequest(target, meant, samples, inputs, which), layers, json_output, out)

@@ -146,8 +146,8 @@ def refusal(values: Values, image: PolicyImage) -> str:
 
 
 @contextlib.contextmanager
-def connected(place: PolicyTarget) -> Iterator[CrazyflieApp]:
-    link = CrazyflieLink(place.port, LOGGED, (SUPERVISOR,))
+def connected(target: PolicyTarget) -> Iterator[CrazyflieApp]:
+    link = CrazyflieLink(target.port, LOGGED, (SUPERVISOR,))
     with contextlib.closing(link):
         yield CrazyflieApp(link)
 
@@ -167,14 +167,14 @@ def check_push(request: PushRequest) -> None:
 def push(request: PushRequest, say: Say, progress: Progress | None = None) -> PushResult:
     """Upload and stage a run's policy; raise an RltError where it is not staged."""
     check_push(request)
-    place, trial_s = request.target, request.trial_s
-    with reported(place.board) as outcome:
+    target, trial_s = request.target, request.trial_s
+    with reported(target.board) as outcome:
         image = read_leaving_policy(request.run, request.which, say)
         image.verify()
-        with connected(place) as app:
+        with connected(target) as app:
             values = app.grounded()
             if values["rlt.candidate"] == TRIAL:
-                keep, drop = place.trial_commands
+                keep, drop = target.trial_commands
                 raise RefusedError(
                     f"{app.name} tries another policy: `{keep}` keeps that one, `{drop}` drops it"
                 )
@@ -188,7 +188,7 @@ def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Pu
             if trial_s is not None:
                 app.link.set("rlt.trial", math.ceil(trial_s))
             say("staged, checked by the Crazyflie and read back")
-            keep, drop = place.trial_commands
+            keep, drop = target.trial_commands
             say(
                 "its trial begins when it flies: set rlt.enable to 1 in the air\n"
                 f"  keep it:  {keep}\n  drop it:  {drop}"
@@ -205,9 +205,9 @@ def take(outcome: PushResult, app: CrazyflieApp, values: Values) -> None:
     outcome.slot = 0 if image else None
 
 
-def confirm(place: PolicyTarget) -> PushResult:
+def confirm(target: PolicyTarget) -> PushResult:
     """Keep the policy that has flown."""
-    with reported(place.board) as outcome, connected(place) as app:
+    with reported(target.board) as outcome, connected(target) as app:
         before = app.grounded()
         if before["rlt.candidate"] == STAGED:
             raise RefusedError(f"the policy of {app.name} has not flown: there is no trial yet")
@@ -222,9 +222,9 @@ def confirm(place: PolicyTarget) -> PushResult:
     return outcome
 
 
-def roll_back(place: PolicyTarget) -> PushResult:
+def roll_back(target: PolicyTarget) -> PushResult:
     """Give up the pushed policy: on trial, staged, or confirmed."""
-    with reported(place.board) as outcome, connected(place) as app:
+    with reported(target.board) as outcome, connected(target) as app:
         before = app.grounded()
         if before["rlt.candidate"] not in (STAGED, TRIAL):
             if not before["rlt.active"]:
@@ -236,9 +236,9 @@ def roll_back(place: PolicyTarget) -> PushResult:
     return outcome
 
 
-def policies_on(place: PolicyTarget, reads_acting: bool = False) -> BoardPolicies:
+def policies_on(target: PolicyTarget, reads_acting: bool = False) -> BoardPolicies:
     """Return the policies that it has. The image is read in any case."""
-    with connected(place) as app:
+    with connected(target) as app:
         values = app.link.values()
         image = app.image()
         use = SlotUse.EMPTY
