@@ -73,6 +73,7 @@ def test_medians_become_shares_of_neighboring_peaks() -> None:
     assert idle["mflop_per_step"] == 0
 
 
+@pytest.mark.all
 def test_roofline_counts_the_arithmetic_of_the_shapes() -> None:
     """Counted a second time, from the description of the experiment."""
     document = experiments.describe("pendulum-td3").document

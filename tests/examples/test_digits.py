@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import runpy
 
+import pytest
+
 from rltools_host.tree import TREE
 
 
+@pytest.mark.all
 def test_digits_are_learned_to_95_percent() -> None:
     # Not above: it imports scikit-learn, which takes as long as all else that is collected.
     example = runpy.run_path(str(TREE.root / "examples/digits/run.py"), run_name="example")

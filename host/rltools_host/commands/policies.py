@@ -68,8 +68,8 @@ def note_its_end(target: PolicyTarget) -> None:
     """Print a note on a board that keeps no policy for the next command."""
     if not target.is_crazyflie and not target.keeps_policies(target.described_board()):
         aside(
-            f"note: {target.board} ends with this command, and its policies with it: start one with "
-            "`rlt emulate` and give its --port"
+            f"note: {target.board} ends with this command, and its policies with it: start one "
+            "with `rlt emulate` and give its --port"
         )
 
 

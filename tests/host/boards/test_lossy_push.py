@@ -86,6 +86,7 @@ def check(board: LossyBoard, image: PolicyImage, seeds: range, patch: pytest.Mon
     assert resets > len(seeds) // 5
 
 
+@pytest.mark.all
 def test_no_push_activates_what_it_should_not(
     board: LossyBoard, image: PolicyImage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def request_of(study: Study, out: Path, **given: Any) -> GroupRequest:
     )
 
 
+@pytest.mark.all
 def test_variants_of_different_experiments(tmp_path: Path) -> None:
     """A run has the bits of one that is trained alone; a resumed study goes on with all."""
     study = load_study("pendulum-algorithms")
