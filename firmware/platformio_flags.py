@@ -117,7 +117,7 @@ if board.linker_script:  # others have their framework's
             *board.link_flags,
             "-Wl,--print-memory-usage",
             '"-Wl,-Map=$BUILD_DIR/firmware.map"',
-            shlex.quote(f"-T{PROJECT.place_of(board.linker_script)}"),
+            shlex.quote(f"-T{PROJECT.path_of(board.linker_script)}"),
         ],
     )
-    environment.Depends("$PROGPATH", str(PROJECT.place_of(board.linker_script)))
+    environment.Depends("$PROGPATH", str(PROJECT.path_of(board.linker_script)))

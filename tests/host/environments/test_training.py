@@ -280,7 +280,7 @@ def test_observations_beyond_their_range_are_an_event_and_counted(tmp_path: Path
     assert result["environment_faults"] == 0
     assert result["observations_outside"] >= 400 // 20 * 4
     folder = RunFolder.open(tmp_path / "run")
-    assert folder.observations_outside == result["observations_outside"]
+    assert folder.content.observations_outside == result["observations_outside"]
     events = [row["text"] for row in folder.read_metrics() if row["kind"] == "event"]
     assert events == [f"an observation was clipped to its range: {first}"]
 
