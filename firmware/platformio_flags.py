@@ -54,7 +54,7 @@ def subject_definitions(program: dict[str, Any]) -> dict[str, str]:
 
 
 def generate_headers() -> list[str]:
-    """Runs the generators that CMake runs, with .venv's Python; returns include flags."""
+    """Run the generators that CMake runs, with .venv's Python; return include flags."""
     python = repository / ".venv" / "bin" / "python"
     interpreter = str(python) if python.exists() else environment.subst("$PYTHONEXE")
     revision = Path(environment.subst("$BUILD_DIR")) / "revision"

@@ -44,7 +44,7 @@ STANDARD_ENUMS = frozenset(("MAV_COMPONENT",))
 
 
 def stamp_text() -> str:
-    """Identifies what the output was made from: this script, the dialect and pymavlink."""
+    """Identify what the output was made from: this script, the dialect and pymavlink."""
     from pymavlink import __version__
 
     digest = hashlib.sha256(Path(__file__).read_bytes() + DIALECT.read_bytes()).hexdigest()
@@ -52,7 +52,7 @@ def stamp_text() -> str:
 
 
 def write_what_is_used(definitions: Path, output: Path) -> None:
-    """Copies a file of MAVLink's definitions without the messages and so on that nobody names."""
+    """Copy a file of MAVLink's definitions without the messages and so on that nobody names."""
     from xml.etree import ElementTree
 
     tree = ElementTree.parse(definitions)
@@ -73,7 +73,7 @@ def write_what_is_used(definitions: Path, output: Path) -> None:
 
 @contextlib.contextmanager
 def exclusive(directory: Path) -> Iterator[None]:
-    """Holds off other processes that generate into the same directory; released even by a kill."""
+    """Hold off other processes that generate into the same directory; released even by a kill."""
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -99,7 +99,7 @@ def run_mavgen(dialect: Path, language: str, output: Path) -> None:
 
 
 def replace_directory(source: Path, destination: Path) -> None:
-    """Puts a finished directory in place of an older one."""
+    """Put a finished directory in place of an older one."""
     if destination.exists():
         shutil.rmtree(destination)
     os.replace(source, destination)
