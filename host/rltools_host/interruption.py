@@ -68,11 +68,6 @@ def dying_with(parent: int) -> Callable[[], None]:
     return in_child
 
 
-def die_with(parent: int) -> None:
-    """End this process, such as one of a pool, when its parent ends."""
-    dying_with(parent)()
-
-
 def start_child(
     command: Sequence[str],
     *,

@@ -147,22 +147,17 @@ def test_training_turns_are_whole_iterations(make: Made) -> None:
     assert second["cpu_s"] > 0
 
 
-IN_A_POOL = """
-import multiprocessing, os, sys
-from concurrent.futures import ProcessPoolExecutor
+BENCHMARK = """
+import sys
 from benchmarks.harness import run_to_end
-from rltools_host.interruption import die_with
-SLEEPS = "import os, time; print(os.getppid(), os.getpid(), file=open(sys.argv[1] + '.new', 'w'));"
+SLEEPS = "import os, time; print(os.getpid(), file=open(sys.argv[1] + '.new', 'w'));"
 SLEEPS = "import sys;" + SLEEPS + "os.rename(sys.argv[1] + '.new', sys.argv[1]); time.sleep(60)"
-if __name__ == "__main__":
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, die_with, (os.getpid(),), max_tasks_per_child=1) as pool:
-        pool.submit(run_to_end, "p", [sys.executable, "-c", SLEEPS, sys.argv[1]], 60.0).result()
+run_to_end("p", [sys.executable, "-c", SLEEPS, sys.argv[1]], 60.0)
 """
 
 
 def test_who_is_killed_leaves_no_program_behind(tmp_path: Path) -> None:
-    (tmp_path / "bench.py").write_text(IN_A_POOL)
+    (tmp_path / "bench.py").write_text(BENCHMARK)
     said = tmp_path / "pids"
     command = [sys.executable, str(tmp_path / "bench.py"), str(said)]
     folders = os.pathsep.join([str(TREE.root), str(TREE.root / "host")])

@@ -6,6 +6,7 @@ import hashlib
 import math
 import struct
 import time
+from operator import sub
 from pathlib import Path
 from types import ModuleType
 
@@ -143,18 +144,21 @@ def test_a_whole_run_gives_the_same_bits(
 def test_each_run_counts_the_same_instructions_and_the_stack_is_large_enough(
     connect: Connect, description: ExperimentDescription
 ) -> None:
-    counts = []
-    for _ in range(2):
+    counts: list[list[int]] = []
+    # A heartbeat of the host, which the board answers, comes by the clock and is counted, too.
+    for _ in range(5):
         session = connect(EMULATED)
         _, events = train(session, description, **{**SHORT_RUN, "steps": 40, "eval_freq": 40})
         assert sum(isinstance(event, Evaluation) for event in events) == 1
         reports = [event for event in events if isinstance(event, TrainingProgress)]
         assert [report.step for report in reports] == [10, 20, 30, 40]
         counts.append([report.counter for report in reports])
-    first, second = counts
-    # The host's heartbeats, which the board answers, come by the clock.
-    assert first == pytest.approx(second, rel=1e-3)
-    per_step = (first[-1] - first[-2]) / 10
+        # A tick of the counter is 1.25 instructions.
+        if any(max(map(abs, map(sub, counts[-1], other))) <= 2 for other in counts[:-1]):
+            break
+    else:
+        pytest.fail(f"no two runs have the same counts: {counts}")
+    per_step = (counts[-1][-1] - counts[-1][-2]) / 10
     assert 1e6 < per_step < 20e6
     session.files.download("/policy.rltp")
     use = session.node.stack_use()

@@ -39,7 +39,6 @@ FORMAT = "rltools-checkpoint-2"  # of the .safetensors
 OTHER_FORMAT = re.compile(r"rltools-checkpoint-(?!2\b)[1-9][0-9]{0,8}")
 HEADER_HASH = "header_sha256"
 HEADER_HASH_ZEROS = "0" * 64  # stand for the hash while it is computed
-# More than is written: what a save's files have beside the state's bytes, and a policy's weights.
 MAXIMUM_HEADER_BYTES = 100_000_000  # of the safetensors format
 
 

@@ -16,7 +16,6 @@ from rltools_host.errors import PortError
 from rltools_host.tree import command_line
 
 HOST, EMULATED = load_board("host"), load_board("qemu-cortex-m7")
-SERIAL = replace(EMULATED, name="toy", emulator=None, link=replace(EMULATED.link, kind="serial"))
 
 
 PORT = "echo 'char device redirected to /dev/pts/77 (label s0)'\n"

@@ -239,9 +239,6 @@ def test_an_agreement_that_cannot_be_kept_is_none(tmp_path: Path) -> None:
         imports.require_agreement(f"gym:{evil}:PendulumEnv")
 
 
-CHEETAH = "gym:HalfCheetah-v5"
-
-
 def test_mujoco_does_not_measure_its_time() -> None:
     """Its Python package has it do so when it is imported."""
     mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed")

@@ -71,12 +71,12 @@ def crazyflie(library: Path, tmp_path: Path) -> Iterator[FakeCrazyflie]:
     assert vehicle.setpoints == []
 
 
-def place_of(vehicle: FakeCrazyflie) -> PolicyTarget:
+def target_of(vehicle: FakeCrazyflie) -> PolicyTarget:
     return PolicyTarget("crazyflie", vehicle.uri)
 
 
 def push_to(vehicle: FakeCrazyflie, run: Path, trial_s: float | None = None) -> PushResult:
-    return push(PushRequest(str(run), place_of(vehicle), trial_s), lambda _line: None)
+    return push(PushRequest(str(run), target_of(vehicle), trial_s), lambda _line: None)
 
 
 def fly(vehicle: FakeCrazyflie) -> None:
@@ -92,7 +92,7 @@ def land(vehicle: FakeCrazyflie) -> None:
 def test_pushed_flown_confirmed(
     crazyflie: FakeCrazyflie, runs: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = place_of(crazyflie)
+    target = target_of(crazyflie)
     words = ["push", str(runs[0]), "--board", "crazyflie", "--port", crazyflie.uri]
     assert cli.run([*words, "--trial", "30", "--json"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -107,32 +107,32 @@ def test_pushed_flown_confirmed(
     }
     assert "staged, checked by the Crazyflie and read back" in lines
     assert crazyflie.parameter("trial").number == 30
-    document = list_policies(place)
+    document = list_policies(target)
     sha256 = parse_policy((runs[0] / "policy.rltp").read_bytes()).sha256
     assert document["slots"][0]["use"] == "staged"
     assert document["slots"][0]["sha256"] == sha256
     assert (document["built_in"], document["armed"]) == (False, False)
     with pytest.raises(RefusedError, match="has not flown"):
-        confirm(place)
+        confirm(target)
 
     fly(crazyflie)
     for command in (confirm, roll_back):
         with pytest.raises(RefusedError, match="flies: land it first"):
-            command(place)
-    assert list_policies(place)["armed"]
-    assert list_policies(place)["slots"][0]["use"] == "trial"
+            command(target)
+    assert list_policies(target)["armed"]
+    assert list_policies(target)["slots"][0]["use"] == "trial"
     land(crazyflie)
     with pytest.raises(RefusedError, match="tries another policy"):
         push_to(crazyflie, runs[1])
-    outcome = confirm(place)
+    outcome = confirm(target)
     assert (outcome.activated, outcome.active_sha256) == (True, sha256)
-    document = list_policies(place)
+    document = list_policies(target)
     assert document["slots"][0]["use"] == "active"
     assert (document["entry"], list(document["assumed"])) == (None, ["entry"])
     with pytest.raises(RefusedError, match="no compiled-in policy to return to"):
-        roll_back(place)
+        roll_back(target)
     with pytest.raises(RefusedError, match="tries no policy"):
-        confirm(place)
+        confirm(target)
     fly(crazyflie)
     land(crazyflie)
 
@@ -143,13 +143,13 @@ def test_given_up(crazyflie: FakeCrazyflie, runs: list[Path], has_flown: bool) -
     if has_flown:
         fly(crazyflie)
         land(crazyflie)
-    outcome = roll_back(place_of(crazyflie))
+    outcome = roll_back(target_of(crazyflie))
     assert (outcome.activated, outcome.active_sha256) == (False, None)
-    document = list_policies(place_of(crazyflie))
+    document = list_policies(target_of(crazyflie))
     assert document["slots"][0]["use"] == "empty"
     assert document["last_drop"] == "rolled_back"
     with pytest.raises(RefusedError, match="no pushed policy"):
-        roll_back(place_of(crazyflie))
+        roll_back(target_of(crazyflie))
     assert push_to(crazyflie, runs[1]).reason == "staged"
 
 
@@ -161,8 +161,8 @@ def test_a_trial_that_is_over_cannot_be_confirmed(
     fly(crazyflie)
     wait_for(lambda: crazyflie.logged("pilot") == 0, 60)
     with pytest.raises(RefusedError, match="tries no policy"):
-        confirm(place_of(crazyflie))
-    assert list_policies(place_of(crazyflie))["last_drop"] == "deadline"
+        confirm(target_of(crazyflie))
+    assert list_policies(target_of(crazyflie))["last_drop"] == "deadline"
 
 
 def test_another_contract_is_refused_with_the_channel(
@@ -171,7 +171,7 @@ def test_another_contract_is_refused_with_the_channel(
     run = make_policy_run(tmp_path / "pendulum")
     with pytest.raises(RefusedError, match="other_contract: made for other observations"):
         push_to(crazyflie, run)
-    assert list_policies(place_of(crazyflie))["slots"][0]["use"] == "empty"
+    assert list_policies(target_of(crazyflie))["slots"][0]["use"] == "empty"
 
 
 @pytest.mark.parametrize(
@@ -259,9 +259,9 @@ def test_nobody_answers(
     crazyflie.runs = False
     with pytest.raises(PortError, match="cannot be reached: no answer; is it switched on"):
         push_to(crazyflie, runs[0])
-    place = PolicyTarget("crazyflie", "nonsense")
+    target = PolicyTarget("crazyflie", "nonsense")
     with pytest.raises(PortError, match="malformed URI"):
-        push(PushRequest(str(runs[0]), place), lambda _line: None)
+        push(PushRequest(str(runs[0]), target), lambda _line: None)
 
 
 @pytest.mark.parametrize(
