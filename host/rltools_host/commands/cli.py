@@ -186,7 +186,13 @@ def main(
         words = words or ["--help"]
     if isinstance(sys.stdout, io.TextIOWrapper):  # a path may have bytes that are not UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.exit(run(words, command, name))
+    code = run(words, command, name)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:  # Python would end with 120
+            drop_output(stream)
+    sys.exit(code)
 
 
 def run(words: Sequence[str], command: Any = None, name: Sequence[str] = ()) -> int:

@@ -17,15 +17,15 @@ from rltools_host.commands.options import (
 )
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.lines import aside, columns, in_columns
+from rltools_host.policies.activations import ACTIVATIONS
 from rltools_host.policies.importing.faults import Finding
-from rltools_host.policies.importing.network import VALUES
 from rltools_host.policies.importing.run import Imported, ImportRequest, read_policy, save
 from rltools_host.policies.importing.state_dicts import Given
 from rltools_host.runs.folder import RunFolder
 from rltools_host.tree import command_line, near_path
 
 EXAMPLE = "import ppo.zip --environment gym:Pendulum-v1 --normalizer vec_normalize.pkl"
-ACTIVATION_NAMES = ", ".join(VALUES)
+ACTIVATION_NAMES = ", ".join(ACTIVATIONS)
 
 
 def lines_of(imported: Imported) -> list[str]:
@@ -91,8 +91,8 @@ def next_step(imported: Imported, folder: RunFolder) -> str:
 
 
 def activation(option: str, name: str | None) -> str | None:
-    if name is not None and name not in VALUES:
-        raise UsageError(f'{option} "{name}": {near_matches(name, VALUES)}')
+    if name is not None and name not in ACTIVATIONS:
+        raise UsageError(f'{option} "{name}": {near_matches(name, ACTIVATIONS)}')
     return name
 
 

@@ -3,18 +3,17 @@ in single precision."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.build.description import ranges_of
+from rltools_host.policies.activations import Array, activation_named, identity, logistic
 from rltools_host.policies.contract import DENSE, GATES, GRU, Layer
 from rltools_host.policies.image import Float32Array, PolicyImage
 
-Array = NDArray[np.float64]
 UNIT = 2.0**-24  # roundoff of single precision
 # The number of draws of single precision's errors, and of deviations that are tolerated.
 # Trained policies' largest difference is 0.1 of that (tests/host/policies/test_same_actions.py).
@@ -22,29 +21,6 @@ DRAWS, MAX_DEVIATIONS = 16, 8
 OF_FUNCTION = 4 * UNIT  # of max(1, value), of tanh and others
 # The least tolerance, of half an action's range or of a state of 1.
 SMALLEST_LIMIT = 1e-6
-
-
-def erf(x: Array) -> Array:
-    values: Array = np.vectorize(math.erf, otypes=[float])(x)
-    return values
-
-
-def logistic(x: Array) -> Array:
-    return np.exp(-np.logaddexp(0.0, -x))
-
-
-# By the core's names.
-VALUES: Mapping[str, Callable[[Array], Array]] = {
-    "identity": lambda x: x,
-    "relu": lambda x: np.maximum(x, 0.0),
-    "gelu": lambda x: 0.5 * x * (1.0 + erf(x / math.sqrt(2.0))),
-    "tanh": np.tanh,
-    "sigmoid": logistic,
-    "softplus": lambda x: np.logaddexp(0.0, x),
-    "elu": lambda x: np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0))),
-    "silu": lambda x: x * logistic(x),
-}
-EXACT = ("identity", "relu")  # without rounding
 
 
 class Pass:
@@ -69,7 +45,8 @@ class Pass:
         for layer in self.image.layers:
             if layer.kind == DENSE:
                 x = self._product(x, layer.weights, layer.bias)
-                x = self._function(VALUES[layer.activation], x, layer.activation not in EXACT)
+                activation = activation_named(layer.activation)
+                x = self._function(activation.value, x, not activation.is_exact)
             else:
                 state = states[:, offset : offset + layer.state_dim].astype(float)
                 cell = self._gru if layer.kind == GRU else self._lstm
@@ -100,7 +77,7 @@ class Pass:
         given, own = self._gates(layer, x, state)
         reset, keep = (self._function(logistic, given[gate] + own[gate]) for gate in range(2))
         candidate = self._function(np.tanh, given[2] + reset * own[2])
-        return [self._function(VALUES["identity"], (1 - keep) * candidate + keep * state)]
+        return [self._function(identity, (1 - keep) * candidate + keep * state)]
 
     def _lstm(self, layer: Layer, x: Array, state: Array) -> list[Array]:
         before, cells = np.split(state, 2, axis=1)
@@ -108,8 +85,8 @@ class Pass:
             self._function(np.tanh if gate == 2 else logistic, given + own)
             for gate, (given, own) in enumerate(zip(*self._gates(layer, x, before), strict=True))
         )
-        cells = self._function(VALUES["identity"], forget * cells + into * candidate)
-        return [self._function(VALUES["identity"], out * np.tanh(cells)), cells]
+        cells = self._function(identity, forget * cells + into * candidate)
+        return [self._function(identity, out * np.tanh(cells)), cells]
 
     def _gates(self, layer: Layer, x: Array, before: Array) -> tuple[list[Array], list[Array]]:
         """Return what the inputs and the previous outputs add to each gate."""

@@ -16,23 +16,11 @@ import numpy as np
 
 from rltools_host.build.description import ranges_of
 from rltools_host.policies import export
+from rltools_host.policies.activations import activation_named
 from rltools_host.policies.contract import DENSE, GRU, LSTM, choices_of
 from rltools_host.policies.image import Float32Array, PolicyImage
-from rltools_host.policies.onnx_model import contract_text, encode_onnx, known, require_no_masks
+from rltools_host.policies.onnx_model import contract_text, encode_onnx, require_no_masks
 from rltools_host.runs.checkpoint import TensorEntry, safetensors_header, with_header
-
-# PyTorch's functions for the core's activations.
-FUNCTIONS = {
-    "identity": "torch.nn.Identity()",
-    "relu": "torch.relu",
-    "gelu": "functional.gelu",
-    "tanh": "torch.tanh",
-    "sigmoid": "torch.sigmoid",
-    "softplus": "functional.softplus",
-    "elu": "functional.elu",
-    "silu": "functional.silu",
-}
-
 
 # Names of Layer.tensors.
 DENSE_NAMES = ("weight", "bias")
@@ -159,7 +147,7 @@ def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     """Return the folder's name and files."""
     require_no_masks(image, "PyTorch")
     sizes = [len(image.observations), *(layer.width for layer in image.layers)]
-    functions = [known(FUNCTIONS, layer.activation, "PyTorch") for layer in image.layers]
+    functions = [activation_named(layer.activation).torch for layer in image.layers]
     kinds = [CELLS[layer.kind] for layer in image.layers]
     template = Template(PYTORCH.read_text(encoding="utf-8"))
     text = template.substitute(

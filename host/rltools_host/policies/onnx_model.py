@@ -4,7 +4,7 @@ and the contract that all models of frameworks.py state."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -14,6 +14,7 @@ from rltools_host.build import experiments, tools
 from rltools_host.build.description import MAX_STEP_INTERVAL_US, Channel, channels, ranges_of
 from rltools_host.errors import RefusedError, UsageError
 from rltools_host.lines import aside
+from rltools_host.policies.activations import X, activation_named
 from rltools_host.policies.contract import (
     DENSE,
     GATES,
@@ -46,19 +47,6 @@ EPISODES, SEED, MAX_PLAYED = 4, 0, 1000  # of the comparison
 # Distances of sampled observations from the middle of their range, as some ranges are huge; with a
 # normalizer, standard deviations from its mean.
 REACHES, DEVIATIONS = (1.0, 1e1, 1e2, 1e3), 3
-# The core's activations as operators of ONNX, each of which takes the last value, and a constant or
-# x.
-X = "x"
-OPERATORS: dict[str, tuple[tuple[str, float | str | None], ...]] = {
-    "identity": (),
-    "relu": (("Relu", None),),
-    "gelu": (("Mul", 0.5**0.5), ("Erf", None), ("Add", 1.0), ("Mul", X), ("Mul", 0.5)),
-    "tanh": (("Tanh", None),),
-    "sigmoid": (("Sigmoid", None),),
-    "softplus": (("Softplus", None),),
-    "elu": (("Elu", None),),
-    "silu": (("Sigmoid", None), ("Mul", X)),
-}
 
 
 def require_no_masks(image: PolicyImage, framework: str) -> None:
@@ -67,12 +55,6 @@ def require_no_masks(image: PolicyImage, framework: str) -> None:
             f"no export for {framework} of a policy whose observations forbid choices is written "
             "yet: export it with --to c"
         )
-
-
-def known(table: Mapping[str, T], activation: str, framework: str) -> T:
-    if activation not in table:
-        raise UsageError(f"no export for {framework} of a policy with {activation} is written yet")
-    return table[activation]
 
 
 Interval = Annotated[int, msgspec.Meta(ge=1, le=MAX_STEP_INTERVAL_US)]
@@ -225,7 +207,7 @@ class Graph:
     def dense(self, layer: Layer) -> None:
         self.add("Gemm", self.constant(layer.weights), self.constant(layer.bias))
         x = self.last
-        for operator, beside in known(OPERATORS, layer.activation, "ONNX"):
+        for operator, beside in activation_named(layer.activation).onnx:
             more = () if beside is None else (x if beside == X else self.constant(beside),)
             self.add(operator, *more)
 

@@ -87,9 +87,9 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (folder / "files").mkdir()
     shutil.copy(wheel, folder / "files")
     handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("localhost", 0), handler) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("PIP_INDEX_URL", f"http://localhost:{server.server_address[1]}")
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_address[1]}")
         yield folder
         server.shutdown()
 

@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 
 from rltools_host.files import parse_json
+from rltools_host.policies.activations import ACTIVATIONS
 from rltools_host.policies.importing.layers import module, only, tensors_of
 from rltools_host.policies.importing.network import (
     MAX_LAYERS,
-    VALUES,
     Activate,
     Dense,
     ForeignPolicy,
@@ -52,7 +52,7 @@ def exported_policy(
     else:
         given.nothing("policy of rlt export")
         activations, contract = stated
-    if len(activations) != len(names) or not set(activations) <= VALUES.keys():
+    if len(activations) != len(names) or not set(activations) <= ACTIVATIONS.keys():
         raise UnreadableError("its activations are not those of its layers")
     stages: list[Stage] = []
     mean, scale = (np.ravel(table[name]) for name in ("mean", "inverse_std"))

@@ -22,8 +22,8 @@ from rltools_host.build.description import (
     is_policy_text,
 )
 from rltools_host.documents import shown
+from rltools_host.policies.activations import ACTIVATIONS
 from rltools_host.policies.contract import GATES, GRU, LSTM, STATES, Contract
-from rltools_host.policies.double_precision import VALUES as VALUES
 from rltools_host.policies.double_precision import logistic
 from rltools_host.policies.importing.pickles import Array, UnreadableError
 
@@ -305,7 +305,7 @@ def run(stages: Sequence[Stage], x: Array, starts: Starts | None = None) -> Arra
             cell = lstm if stage.is_lstm else gru
             x = cell(stage, x, np.ones(len(x), bool) if starts is None else starts)
         else:
-            x = VALUES[stage.name](x)
+            x = ACTIVATIONS[stage.name].value(x)
     return x
 
 

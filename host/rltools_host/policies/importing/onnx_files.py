@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rltools_host.build import tools
 from rltools_host.documents import shown
+from rltools_host.policies.activations import ACTIVATIONS
 from rltools_host.policies.importing.network import (
     WIDEST,
     Activate,
@@ -31,14 +32,8 @@ from rltools_host.policies.onnx_model import runtime_session
 GROUP = "onnx"
 MAX_NODES, MAX_INPUTS = 10_000, 100
 MAX_ELEMENTS = 50_000_000
-ACTIVATIONS = {
-    "Relu": "relu",
-    "Tanh": "tanh",
-    "Sigmoid": "sigmoid",
-    "Softplus": "softplus",
-    "Elu": "elu",
-    "Gelu": "gelu",
-    "Swish": "silu",
+READ = {  # operators of ONNX
+    each.read_onnx or each.onnx[0][0]: name for name, each in ACTIVATIONS.items() if each.onnx
 }
 RECURRENT = ("GRU", "LSTM", "RNN")
 UNCHANGED = ("Identity", "Dropout", "Cast")  # operators that keep the numbers
@@ -246,11 +241,11 @@ class _Reader:
     ) -> Chain:
         if operator in UNCHANGED or (operator == "Flatten" and attributes.get("axis", 1) == 1):
             return chain
-        if operator in ACTIVATIONS:
+        if operator in READ:
             name, usual = DEFAULTS.get(operator, ("approximate", b"none"))
             if attributes.get(name, usual) != usual:
                 raise UnreadableError(f"its {operator} has another {name} than {usual!r}")
-            return (*chain, Activate(ACTIVATIONS[operator]))
+            return (*chain, Activate(READ[operator]))
         if operator == "Erf":
             last = chain[-1] if chain else None
             if not isinstance(last, Normalize) or last.mean.any():

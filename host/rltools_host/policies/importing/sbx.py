@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rltools_host.documents import shown
+from rltools_host.policies.activations import ACTIVATIONS
 from rltools_host.policies.importing.network import (
     MAX_LAYERS,
-    VALUES,
     Activate,
     Dense,
     ForeignPolicy,
@@ -100,7 +100,7 @@ def sbx_activation_of(actor: Any, given: Given, usual: str) -> tuple[str, tuple[
             "is False, and is not supported"
         )
     name = {"exact gelu": "gelu", "swish": "silu"}.get(name, name)
-    if name not in VALUES or name == "identity":
+    if name not in ACTIVATIONS or name == "identity":
         raise UnreadableError(
             f"its activation is {shown(name)}, and of JAX's functions those taken are relu, elu, "
             "gelu with approximate=False, silu, sigmoid, softplus and tanh"

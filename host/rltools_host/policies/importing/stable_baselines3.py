@@ -12,6 +12,7 @@ import numpy as np
 from rltools_host.build.description import MAX_CHOICES
 from rltools_host.documents import shown
 from rltools_host.files import parse_json
+from rltools_host.policies.activations import ACTIVATIONS
 from rltools_host.policies.importing.layers import (
     Tensors,
     layers_under,
@@ -42,17 +43,7 @@ from rltools_host.policies.importing.tensor_files import Archive, read_torch
 
 LIBRARY, RECURRENT_PPO = "Stable-Baselines3", "sb3-contrib RecurrentPPO"
 MEMBERS = ("data", "policy.pth")
-# torch.nn's classes, with their default arguments.
-ACTIVATIONS = {
-    "ReLU": "relu",
-    "Tanh": "tanh",
-    "ELU": "elu",
-    "SiLU": "silu",
-    "GELU": "gelu",
-    "Sigmoid": "sigmoid",
-    "Softplus": "softplus",
-    "Identity": "identity",
-}
+CLASSES = {each.torch_class: name for name, each in ACTIVATIONS.items()}  # of torch.nn
 UNKNOWN_NORMALIZER = (
     f"{NO_NORMALIZER} (the archive does not say whether it was trained with VecNormalize), state "
     "it by --normalizer FILE"
@@ -270,10 +261,10 @@ def activation_of(keywords: Mapping[Any, Any], usual: str) -> str:
         return usual
     name = class_name(stated, ("torch.nn.",)) if isinstance(stated, Global) else ""
     name = name or (stated.name if isinstance(stated, Global) else "a function of the user's")
-    if name not in ACTIVATIONS:
-        known = ", ".join(ACTIVATIONS)
+    if name not in CLASSES:
+        known = ", ".join(CLASSES)
         raise UnreadableError(f"its activation is {shown(name)}, and those taken are {known}")
-    return ACTIVATIONS[name]
+    return CLASSES[name]
 
 
 def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list[Stage], bool]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rltools_host.documents import shown
+from rltools_host.policies.activations import ACTIVATIONS
 from rltools_host.policies.importing.layers import (
     UNKNOWN_BEHIND,
     Tensors,
@@ -26,7 +27,6 @@ from rltools_host.policies.importing.layers import (
     tensors_of,
 )
 from rltools_host.policies.importing.network import (
-    VALUES,
     Clip,
     ForeignPolicy,
     Normalize,
@@ -70,7 +70,7 @@ class Given:
         if self.activation is None and usual is None:
             raise UnreadableError(
                 f"a {library} does not say what follows its layers: name it with --activation, "
-                f"one of {', '.join(VALUES)}"
+                f"one of {', '.join(ACTIVATIONS)}"
             )
         return self.activation or str(usual)
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from rltools_host.policies.activations import ACTIVATIONS
 from rltools_host.policies.importing.layers import ROUNDED, fold, reached, trimmed
 from rltools_host.policies.importing.network import (
     MAX_LAYERS,
-    VALUES,
     WIDEST,
     Activate,
     Clip,
@@ -62,7 +62,7 @@ def norm(width: int, mean: float, inverse_std: float) -> Normalize:
 )
 def test_activations(name: str, at: dict[float, float]) -> None:
     for x, y in at.items():
-        assert VALUES[name](np.array([x])) == pytest.approx([y], abs=1e-6)
+        assert ACTIVATIONS[name].value(np.array([x])) == pytest.approx([y], abs=1e-6)
 
 
 def test_stages_are_computed_one_after_the_other() -> None:
@@ -111,7 +111,7 @@ def test_the_cells_of_an_lstm_go_on_as_its_outputs_do() -> None:
 
     def step(x: float, h: float, c: float) -> tuple[float, float]:
         i, f, g, o = x + h + biases + (0, 0.5, 0, 0)
-        sigmoid = VALUES["sigmoid"]
+        sigmoid = ACTIVATIONS["sigmoid"].value
         c = float(sigmoid(f) * c + sigmoid(i) * np.tanh(g))
         return float(sigmoid(o) * np.tanh(c)), c
 
@@ -242,7 +242,7 @@ def computed(stages: Sequence[Stage], x: Array) -> tuple[Array, list[str]]:
         x = (x - mean) * inverse_std
     for each in folded.layers:
         if each.hidden is None:
-            x = VALUES[each.activation](x @ each.weights + each.bias)
+            x = ACTIVATIONS[each.activation].value(x @ each.weights + each.bias)
         else:
             x = run([Recurrent(each.weights, each.bias, *each.hidden)], x, STARTS)
     return x, [each.activation if each.hidden is None else "gru" for each in folded.layers]
