@@ -405,9 +405,9 @@ enum {
   RLT_WITH_SOFTPLUS = 0x20,
   RLT_WITH_ELU = 0x40,
   RLT_WITH_SILU = 0x80,
-  RLT_WITH_GRU = 0x100,
-  RLT_WITH_LSTM = 0x200,
-  RLT_WITH_ALL = 0x3ff
+  RLT_WITH_GRU = 0x10000000,
+  RLT_WITH_LSTM = 0x20000000,
+  RLT_WITH_ALL = 0x300000ff
 };
 
 // values (count) = the activation of them. A NaN passes through each.
@@ -575,7 +575,7 @@ static inline uint32_t rlt_layer_state(const uint32_t* layer) {
 static inline bool rlt_is_layer(const uint32_t* layer, const rlt_policy_t* policy) {
   const uint32_t kind = rlt_layer_kind(layer), activation = layer[1] & 0xffu;
   if (rlt_layer_outputs(layer) == 0 || layer[1] >> 16 != 0) return false;
-  if (kind == RLT_DENSE) return activation < 8u && (policy->with >> activation & 1u) != 0;
+  if (kind == RLT_DENSE) return activation < 28u && (policy->with & RLT_WITH_ALL & 1u << activation) != 0;
   if (kind != RLT_GRU && kind != RLT_LSTM) return false;
   return policy->trained_interval_us != 0 && activation == 0 &&
          (policy->with & (kind == RLT_GRU ? RLT_WITH_GRU : RLT_WITH_LSTM)) != 0;
