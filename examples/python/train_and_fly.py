@@ -6,7 +6,7 @@ import rlt
 
 folder = sys.argv[1] if len(sys.argv) > 1 else None  # None: a new one under runs/
 try:
-    run = rlt.train("pendulum-td3", board="host", seed=0, out=folder, settings={"gamma": 0.98})
+    run = rlt.train("pendulum-td3", seed=0, out=folder, settings={"gamma": 0.98})
 except rlt.RltError as error:  # also Ctrl-C while it trains: the sentence says how to go on
     sys.exit(f"error: {error}")
 except KeyboardInterrupt:  # before there was anything to save
