@@ -191,7 +191,7 @@ def tune_lines(document: Mapping[str, Any], width: int) -> list[str]:
     return [*shown, f"  runs  {group}", next_line, f"        {command_line('compare', group)}"]
 
 
-TUNE_EXAMPLE = "tune pendulum-td3 --board host --trials 20"
+TUNE_EXAMPLE = "tune pendulum-td3 --trials 20"
 
 
 def tune_command(

@@ -206,7 +206,7 @@ NEW_RUNS_ONLY = (
     "--algorithm, --hidden, --environments, --episode-steps and --channels go with a new run of a "
     "task of Gymnasium's, gym:ID: an experiment's file fixes these"
 )
-EXAMPLE = "train pendulum-td3 --board host --seed 1 --set learning_rate=5e-4"
+EXAMPLE = "train pendulum-td3 --seed 1 --set learning_rate=5e-4"
 
 
 def command(
