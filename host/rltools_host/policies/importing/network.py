@@ -22,9 +22,8 @@ from rltools_host.build.description import (
     is_policy_text,
 )
 from rltools_host.documents import shown
-from rltools_host.policies.activations import ACTIVATIONS
+from rltools_host.policies.activations import ACTIVATIONS, logistic
 from rltools_host.policies.contract import GATES, GRU, LSTM, STATES, Contract
-from rltools_host.policies.double_precision import logistic
 from rltools_host.policies.importing.pickles import Array, UnreadableError
 
 UNITS, MINIMUM, MAXIMUM, FREQUENCY = "units", "minimum", "maximum", "frequency"
