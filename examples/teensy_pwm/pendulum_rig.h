@@ -35,11 +35,11 @@ class Pendulum {
     if (turned < -kPi) turned += 2 * kPi;
     const bool is_whole = has_last_ && step_us > 0;
     if (is_whole) {
-      constexpr float kMost = rlt::contracts::Pendulum::kMaxVelocity_rad_s;
+      constexpr float kMax = rlt::contracts::Pendulum::kMaxVelocity_rad_s;
       const float velocity = turned * 1e6f / static_cast<float>(step_us);
       observation[0] = rlt::math::cos(angle);
       observation[1] = rlt::math::sin(angle);
-      observation[2] = rlt::math::clamp(velocity, -kMost, kMost);  // as the policy was trained
+      observation[2] = rlt::math::clamp(velocity, -kMax, kMax);  // as the policy was trained
     }
     last_angle_ = angle;
     last_us_ = now_us;
@@ -56,8 +56,8 @@ class Pendulum {
 // On a fault the torque is the contract's safe action, and the bridge is off, so that the motor
 // turns freely.
 inline Motor motor_for(float torque_nm, bool is_fault) {
-  constexpr float kMost = rlt::contracts::Pendulum::kMaxTorque_nm;
-  const float share = rlt::math::clamp(rlt::math::absolute(torque_nm) / kMost, 0.0f, 1.0f);
+  constexpr float kMax = rlt::contracts::Pendulum::kMaxTorque_nm;
+  const float share = rlt::math::clamp(rlt::math::absolute(torque_nm) / kMax, 0.0f, 1.0f);
   return {!is_fault, torque_nm < 0, static_cast<int>(share * kFullDuty + 0.5f)};
 }
 

@@ -254,7 +254,7 @@ const char* rlt_describe() {
     json.pair("scalar", rlt::describe::type_name<T>());
     json.pair("parameter_bytes",
               rlt::kSamplesParameters<Environment> ? sizeof(Environment::Parameters) : 0);
-    json.pair("most_threads", rlt::threads::Pool::kMaxThreads);
+    json.pair("max_threads", rlt::threads::Pool::kMaxThreads);
     json.object("records", [&] {
       rlt::describe::describe_record<State>(json, "State");
       rlt::describe::describe_record<Batch>(json, "Batch");

@@ -97,7 +97,7 @@ const char* rlt_describe() {
       }
     });
     json.pair("flight_bytes", sizeof(Flight));
-    json.pair("most_threads", rlt::threads::Pool::kMaxThreads);
+    json.pair("max_threads", rlt::threads::Pool::kMaxThreads);
     json.object("records", [&] {
       rlt::describe::describe_record<Reading>(json, "Reading");
       rlt::describe::describe_record<FlownAirframe>(json, "Airframe");

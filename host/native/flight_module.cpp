@@ -5,7 +5,7 @@
 #include "flight.h"
 #include RLT_DEVICE_HEADER
 #include "rltools/core/self_test.h"
-#include "rltools/policy/policy_executor.h"
+#include "rltools/policy/executor.h"
 #include "rltools/policy/runtime.h"
 
 #define RLT_EXPORT(Name) extern "C" [[clang::export_name(#Name)]]
@@ -23,7 +23,7 @@ alignas(16) std::uint8_t flown_image[kImageBytes];  // that of the policy that f
 std::uint32_t flown_bytes = 0;
 constexpr rlt::PolicyContract kContract = rlt::policy_contract<Environment>();
 rlt::PolicyRunner<kScratchFloats, rlt::kHistoryTicks> pilot{kContract};
-rlt::PolicyExecutor<kActionDim> executor{kContract};
+rlt::Executor<kActionDim> executor{kContract};
 
 Flight flight{};
 Reading reading;

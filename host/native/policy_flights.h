@@ -45,7 +45,7 @@ RLT_DEFINE_FIELDS(Outcome, RLT_FLIGHT_OUTCOME)
 // How far a flight strayed: the largest tilt from level, and how far below the lower one of its
 // start and its first target it came.
 #define RLT_FLIGHT_EXCURSION(X) \
-  X(float, most_tilt_rad)       \
+  X(float, max_tilt_rad)       \
   X(float, height_lost_m)
 RLT_DEFINE_FIELDS(Excursion, RLT_FLIGHT_EXCURSION)
 
@@ -59,7 +59,7 @@ using Act = std::uint32_t (*)(std::uint32_t tick, std::uint32_t count, const std
 // where it lasts `ticks`, and is within `radius_m` of its target in `needed_ticks` of the last
 // `judged_ticks`. starts (count, kObservationDim): where the vehicle is placed, or null: where the
 // episode draws it. excursions (count), or null; with them a flight fails that tilts further than
-// `most_tilt_rad`. Settings have four
+// `max_tilt_rad`. Settings have four
 // bytes each, in the order of the description; the image lies on a four-byte boundary, and counts
 // where `act` is null. outcomes (count); samples (count, ticks) as far as they are flown, or null;
 // hidden (count, ticks / hidden_ticks rounded up, hidden_dim), or null: at each so many ticks, what
@@ -77,7 +77,7 @@ using Act = std::uint32_t (*)(std::uint32_t tick, std::uint32_t count, const std
   X(std::uint32_t, judged_ticks)    \
   X(std::uint32_t, needed_ticks)    \
   X(float, radius_m)                \
-  X(float, most_tilt_rad)           \
+  X(float, max_tilt_rad)           \
   X(const float*, starts)           \
   X(Excursion*, excursions)         \
   X(std::uint32_t, threads)         \
@@ -276,7 +276,7 @@ bool follow_excursion(const Order& order, Lanes<Device>& lanes, int lane) {
   const float tilt_rad = std::acos(std::clamp(lanes.least_cosine[lane], -1.0f, 1.0f));
   const std::size_t flight = lanes.episode[lane] - order.first_episode;
   order.excursions[flight] = {tilt_rad, lanes.reference_m[lane] - lanes.lowest_m[lane]};
-  return tilt_rad > order.most_tilt_rad;
+  return tilt_rad > order.max_tilt_rad;
 }
 
 // What the state reached means for the flight; true where that is over.

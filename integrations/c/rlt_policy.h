@@ -462,8 +462,8 @@ typedef struct {
   uint32_t observation_dim, action_dim, output_dim, layer_count, example_count;
   uint32_t step_interval_us;
   uint32_t state_dim;  // numbers of the hidden state; 0: the policy remembers nothing
-  uint32_t trained_interval_us, most_pause_us, reset_at;
-  uint32_t widest, most_products;
+  uint32_t trained_interval_us, max_pause_us, reset_at;
+  uint32_t widest, max_products;
   uint32_t with;  // RLT_WITH_*: what the caller's program has
 } rlt_policy_t;
 
@@ -622,20 +622,20 @@ static RLT_NOINLINE rlt_reason_t rlt_locate(const uint32_t* image, uint32_t with
   policy->layer_count = image[5] & 0xffffu;
   policy->example_count = image[5] >> 16;
   policy->step_interval_us = image[7];
-  policy->trained_interval_us = policy->most_pause_us = policy->state_dim = policy->reset_at = 0;
+  policy->trained_interval_us = policy->max_pause_us = policy->state_dim = policy->reset_at = 0;
   const uint32_t channels = policy->observation_dim + policy->action_dim;
   uint64_t words = (image[1] >> 16) / 4u + policy->layer_count * (uint64_t)RLT_LAYER_WORDS +
                    channels * (uint64_t)RLT_CHANNEL_WORDS;
   if (4u * words > image[2]) return RLT_REASON_MALFORMED;
   if (is_recurrent) {
     policy->trained_interval_us = image[RLT_HEADER_WORDS];
-    policy->most_pause_us = image[RLT_HEADER_WORDS + 1u];
+    policy->max_pause_us = image[RLT_HEADER_WORDS + 1u];
     policy->state_dim = image[RLT_HEADER_WORDS + 2u] & 0xffffu;
     policy->reset_at = image[RLT_HEADER_WORDS + 2u] >> 16;
     if (!rlt_is_interval(policy->trained_interval_us) ||
         policy->trained_interval_us % policy->step_interval_us != 0 ||
-        policy->most_pause_us < policy->step_interval_us ||
-        !rlt_is_interval(policy->most_pause_us) || policy->state_dim == 0 ||
+        policy->max_pause_us < policy->step_interval_us ||
+        !rlt_is_interval(policy->max_pause_us) || policy->state_dim == 0 ||
         (policy->reset_at & RLT_RESET_AT_START) == 0 || policy->reset_at > RLT_RESET_AT_ALL ||
         image[RLT_HEADER_WORDS + 3u] != 0) {
       return RLT_REASON_MALFORMED;
@@ -665,7 +665,7 @@ static RLT_NOINLINE rlt_reason_t rlt_locate(const uint32_t* image, uint32_t with
   uint32_t width = policy->observation_dim;
   uint64_t state = 0, parameters = 0;
   policy->widest = width;
-  policy->most_products = 0;
+  policy->max_products = 0;
   for (i = 0; i < policy->layer_count; i++) {
     const uint32_t* layer = policy->layers + i * RLT_LAYER_WORDS;
     if ((layer[0] & 0xffffu) != width || !rlt_is_layer(layer, policy)) return RLT_REASON_MALFORMED;
@@ -675,7 +675,7 @@ static RLT_NOINLINE rlt_reason_t rlt_locate(const uint32_t* image, uint32_t with
       rows += width + (uint64_t)1;
       columns *= rlt_layer_gates(layer);
       state += rlt_layer_state(layer);
-      if (2u * columns > policy->most_products) policy->most_products = 2u * columns;
+      if (2u * columns > policy->max_products) policy->max_products = 2u * columns;
     }
     parameters += rows * columns;
     if (width > policy->widest) policy->widest = width;
@@ -769,7 +769,7 @@ static inline rlt_reason_t rlt_policy_open(const uint32_t* image, size_t bytes, 
 // times the widest GRU, or eight times the widest LSTM.
 #define RLT_SCRATCH_FLOATS(widest, products, state) (2 * (widest) + (products) + (state))
 static inline size_t rlt_scratch_floats(const rlt_policy_t* policy) {
-  return RLT_SCRATCH_FLOATS((size_t)policy->widest, policy->most_products, policy->state_dim);
+  return RLT_SCRATCH_FLOATS((size_t)policy->widest, policy->max_products, policy->state_dim);
 }
 static inline size_t rlt_verify_floats(const rlt_policy_t* policy) {
   return rlt_scratch_floats(policy) + policy->output_dim + policy->action_dim;

@@ -21,7 +21,7 @@ from rltools_host.policies.image import Float32Array, PolicyImage
 from scripted_node import ScriptedNode
 
 NUMBERS = {name: number for number, name in enumerate(EXECUTOR_STATUSES)}
-MAX_LAYERS, MOST_ACTIONS = 16, 24
+MAX_LAYERS, MAX_ACTIONS = 16, 24
 OBSERVATION_HEAD, OBSERVATION_BYTES = 20, 192  # of an RLT_OBSERVATION: before its elements, these
 
 
@@ -138,7 +138,7 @@ class ScriptedInfer(ScriptedNode):
                 self.begun += 1
                 self.executor.reset()
             status, action = self.executor.call(now, taken, values)
-        words = np.zeros(MOST_ACTIONS, np.float32)
+        words = np.zeros(MAX_ACTIONS, np.float32)
         words[: len(action)] = action
         padded = [*layers, *[0] * (MAX_LAYERS - len(layers))]
         for _ in range(self.copies(number)):

@@ -14,7 +14,7 @@
 #include "policy_networks.h"
 #include "recurrent_networks.h"
 #include "rltools/devices/generic.h"
-#include "rltools/policy/policy_executor.h"
+#include "rltools/policy/executor.h"
 #include "rltools/policy/runtime.h"
 
 namespace {
@@ -180,31 +180,32 @@ void act(const PolicyContract& contract, const Bytes& image, bool must_be_accept
   }
 }
 
-// The contract of a place where an image acts that states this one: without its past actions.
-PolicyContract place_of_image(const PolicyView& policy, PolicyContract contract, int& most_ticks) {
-  for (most_ticks = 0; contract.observation_dim > 1; contract.observation_dim--) {
+// Return the contract of a board on which an image acts that states `contract`: without its past
+// actions, of which `max_ticks` are the earliest.
+PolicyContract board_contract(const PolicyView& policy, PolicyContract contract, int& max_ticks) {
+  for (max_ticks = 0; contract.observation_dim > 1; contract.observation_dim--) {
     const auto& last = policy.observations[contract.observation_dim - 1];
     const auto ticks = static_cast<int>(past_action(last, contract).ticks);
     if (ticks == 0) break;
-    most_ticks = std::max(most_ticks, ticks);
+    max_ticks = std::max(max_ticks, ticks);
   }
   return contract;
 }
 
 void act_in_time(const PolicyView& policy, const PolicyContract& stated, const Bytes& image,
                  bool must_be_accepted, Input& input) {
-  int most_ticks;
-  const PolicyContract contract = place_of_image(policy, stated, most_ticks);
+  int max_ticks;
+  const PolicyContract contract = board_contract(policy, stated, max_ticks);
   if (contract.action_dim > kMaxActions) return;
   PolicyRunner<kScratchFloats, kHistory> runner(contract);
   const PolicyVerdict verdict = runner.accept(Generic{}, image.data(), image.size());
   if (must_be_accepted) {
     const auto reason =
-        most_ticks > kHistory ? PolicyReason::history_too_long : PolicyReason::accepted;
+        max_ticks > kHistory ? PolicyReason::history_too_long : PolicyReason::accepted;
     require(verdict.reason == reason || verdict.reason == PolicyReason::too_large,
             "an image is accepted exactly when what it asks for is kept");
   }
-  PolicyExecutor<kMaxActions, kHistory> executor(contract);
+  Executor<kMaxActions, kHistory> executor(contract);
   std::vector<float> observation(static_cast<std::size_t>(contract.observation_dim));
   std::vector<float> action(static_cast<std::size_t>(contract.action_dim));
   for (std::uint32_t turn = 0; turn < 10; turn++) {

@@ -265,7 +265,7 @@ def test_the_table_says_what_the_code_does() -> None:
     number = {what: re.findall(r"\d+", cells[-1]) for what, cells in rows.items()}
     defaults = dict(re.findall(KCONFIG, (COMPONENT / "Kconfig").read_text()))
     assert number["widest layer, observations included"] == [defaults["RLT_POLICY_WIDEST_LAYER"]]
-    assert number["actions"] == [defaults["RLT_POLICY_MOST_ACTIONS"]]
+    assert number["actions"] == [defaults["RLT_POLICY_MAX_ACTIONS"]]
     assert number["recurrent units"] == [defaults["RLT_POLICY_RECURRENT_UNITS"]]
     bits = int(defaults["RLT_POLICY_ACTIVATIONS"], 16)
     named = [name for place, name in enumerate(activations()) if bits >> place & 1]
@@ -283,7 +283,7 @@ def test_the_table_says_what_the_code_does() -> None:
 @pytest.mark.parametrize(
     ("name", "setting", "reason"),
     [
-        ("wide", "MOST_ACTIONS", "more than Kconfig says"),
+        ("wide", "MAX_ACTIONS", "more than Kconfig says"),
         ("gru", "RECURRENT_UNITS", BEYOND),
         ("lstm", "RECURRENT_UNITS", BEYOND),
         ("broad", "WIDEST_LAYER", BEYOND),

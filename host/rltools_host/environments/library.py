@@ -40,7 +40,7 @@ class Library:
         self.safe_action: list[float] = described["safe_action"]  # empty where it states none
         self.step_interval_us: int = described["step_interval_us"]
         self.episode_steps: int | None = described["episode_steps"]
-        self.most_threads: int = described["most_threads"]
+        self.max_threads: int = described["max_threads"]
         self.scalar: np.dtype[Any] = np.dtype(described["scalar"])
         self.state = native.records["State"]  # the fields of State, by their names
         self.batch = native.records["Batch"]
@@ -125,7 +125,7 @@ class Batch:
         settings: Mapping[str, float] | None = None,
     ) -> None:
         count = whole_number("num_envs", count, 1, MAX_ENVIRONMENTS)
-        threads = whole_number("threads", threads, 1, library.most_threads)
+        threads = whole_number("threads", threads, 1, library.max_threads)
         episode_steps = optional_whole_number(
             "max_episode_steps", episode_steps, 1, UNLIMITED_STEPS - 1
         )

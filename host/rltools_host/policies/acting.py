@@ -38,8 +38,8 @@ STALE = (
 
 
 class History:
-    """Past actions and sums of policies that act in step, as PolicyExecutor of
-    policy/policy_executor.h keeps them."""
+    """Past actions and sums of policies that act in step, as Executor of
+    policy/executor.h keeps them."""
 
     def __init__(self, asked: Sequence[AddedInput], action_dim: int, count: int = 1) -> None:
         self._asked = tuple(asked)
@@ -132,7 +132,7 @@ class HiddenState:
         if recurrence is None:
             return self._runner.run(inputs)
         pause_us = (now_us - self._acted_us) % WRAP
-        if recurrence.reset_at & RESET_AT_PAUSE and pause_us > recurrence.most_pause_us:
+        if recurrence.reset_at & RESET_AT_PAUSE and pause_us > recurrence.max_pause_us:
             self._reset()
         is_due = (now_us - self._kept_us) % WRAP >= recurrence.trained_interval_us
         if is_due and not self._is_new:

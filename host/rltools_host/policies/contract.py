@@ -346,7 +346,7 @@ class Recurrence:
     """The step with which a policy's hidden state moves on, and when it is zero."""
 
     trained_interval_us: int
-    most_pause_us: int
+    max_pause_us: int
     state_dim: int
     reset_at: int = RESET_AT_ALL  # PolicyStateReset of policy/format.h
 

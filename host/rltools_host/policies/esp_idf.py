@@ -34,7 +34,7 @@ def needs(image: PolicyImage) -> dict[str, int]:
     for layer in image.layers:
         used |= 1 << names.index(layer.activation)
     return {
-        "MOST_ACTIONS": len(image.actions),
+        "MAX_ACTIONS": len(image.actions),
         "WIDEST_LAYER": widest,
         "RECURRENT_UNITS": units,
         "ACTIVATIONS": used,

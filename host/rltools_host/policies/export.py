@@ -194,7 +194,7 @@ def remembering(image: PolicyImage, name: str, guard: str) -> dict[str, str]:
         "remembers": REMEMBERS.format(
             state_dim=recurrence.state_dim,
             trained=recurrence.trained_interval_us,
-            pause=recurrence.most_pause_us,
+            pause=recurrence.max_pause_us,
             name=name,
             fault=fault,
         ),
@@ -204,7 +204,7 @@ def remembering(image: PolicyImage, name: str, guard: str) -> dict[str, str]:
         "state_dim": (
             f"#define {guard}_STATE_DIM {recurrence.state_dim}\n"
             f"#define {guard}_TRAINED_INTERVAL_US {recurrence.trained_interval_us}u\n"
-            f"#define {guard}_MOST_PAUSE_US {recurrence.most_pause_us}u\n"
+            f"#define {guard}_MAX_PAUSE_US {recurrence.max_pause_us}u\n"
         ),
         "reset": RESET.format(name=name, guard=guard),
         "reset_in_namespace": (

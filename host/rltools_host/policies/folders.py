@@ -281,7 +281,7 @@ CALLS = {
     "// STEP": "k_timer_status_sync(&step);",
     "/* ACT */": "policy_name_evaluate(observation, action)",
 }
-# PolicyExecutor's rules of a hidden state, in C.
+# Executor's rules of a hidden state, in C.
 STATE = """\
 // What the policy remembers from before the last step of training, what from it, and what it would
 // after the present call.
@@ -315,7 +315,7 @@ RESET = """\
 
 
 def calls_in_time(recurrence: Recurrence) -> dict[str, str]:
-    pause = RESET.format(when="elapsed_us > POLICY_NAME_MOST_PAUSE_US")
+    pause = RESET.format(when="elapsed_us > POLICY_NAME_MAX_PAUSE_US")
     fault = RESET.format(when="!acted")
     return {
         "// STATE\n": STATE.format(

@@ -51,7 +51,7 @@ class SectionReader:
             reserved
             or not 1 <= found.trained_interval_us <= MAX_STEP_INTERVAL_US
             or found.trained_interval_us % interval
-            or not interval <= found.most_pause_us <= MAX_STEP_INTERVAL_US
+            or not interval <= found.max_pause_us <= MAX_STEP_INTERVAL_US
             or not found.state_dim
             or not found.reset_at & RESET_AT_ACTIVATION
             or found.reset_at > RESET_AT_ALL

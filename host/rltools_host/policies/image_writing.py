@@ -154,7 +154,7 @@ def assembled(
     recurrence = network.recurrence(contract)
     version = VERSION if recurrence is None else RECURRENT_VERSION
     if recurrence is not None:
-        fields = (recurrence.trained_interval_us, recurrence.most_pause_us)
+        fields = (recurrence.trained_interval_us, recurrence.max_pause_us)
         parts.insert(0, RECURRENCE.pack(*fields, recurrence.state_dim, recurrence.reset_at, 0))
     body = b"".join(parts)
     header = HEADER.pack(

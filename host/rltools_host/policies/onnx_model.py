@@ -74,7 +74,7 @@ class ExportedRecurrence(msgspec.Struct):
     """The step with which the hidden state moves on, and when it is zero."""
 
     trained_interval_us: Interval
-    most_pause_us: int
+    max_pause_us: int = msgspec.field(name="most_pause_us")  # the key of files of today
     state_dim: int
     reset_at: list[str]
 
@@ -110,7 +110,7 @@ def contract_text(image: PolicyImage) -> str:
     if image.recurrence is not None:
         recurrence = ExportedRecurrence(
             image.recurrence.trained_interval_us,
-            image.recurrence.most_pause_us,
+            image.recurrence.max_pause_us,
             image.recurrence.state_dim,
             [name for bit, name in RESETS.items() if image.recurrence.reset_at & bit],
         )

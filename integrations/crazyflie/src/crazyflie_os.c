@@ -23,10 +23,10 @@
 #define FULL_THRUST 65535.0f  // of controlModeLegacy
 
 struct RltSettings rlt_settings = {
-    .most_faults = 5,
+    .max_faults = 5,
     .trial_s = 20,
     .blend_ms = 100,
-    .most_error_cm = 200,
+    .max_error_cm = 200,
 };
 struct RltReport rlt_report;
 
@@ -148,14 +148,15 @@ void appMain(void) {
 // -- parameters and logged values
 // ------------------------------------------------------------------
 
+// The names by which the client has them on a vehicle stay: mostFaults and mostError are max_….
 PARAM_GROUP_START(rlt)
 PARAM_ADD(PARAM_UINT8, enable, &rlt_settings.enable)
 PARAM_ADD(PARAM_UINT8, confirm, &rlt_settings.confirm)
 PARAM_ADD(PARAM_UINT8, rollBack, &rlt_settings.roll_back)
-PARAM_ADD(PARAM_UINT8, mostFaults, &rlt_settings.most_faults)
+PARAM_ADD(PARAM_UINT8, mostFaults, &rlt_settings.max_faults)
 PARAM_ADD(PARAM_UINT16, trial, &rlt_settings.trial_s)
 PARAM_ADD(PARAM_UINT16, blend, &rlt_settings.blend_ms)
-PARAM_ADD(PARAM_UINT16, mostError, &rlt_settings.most_error_cm)
+PARAM_ADD(PARAM_UINT16, mostError, &rlt_settings.max_error_cm)
 PARAM_GROUP_STOP(rlt)
 
 LOG_GROUP_START(rlt)

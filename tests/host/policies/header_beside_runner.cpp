@@ -2,7 +2,7 @@
 // network takes from standard input.
 //
 // Without an argument each row goes to evaluate() and to PolicyRunner; with one its contract's
-// observations go to PolicyExecutor, and to evaluate() behind the history that the header's comment
+// observations go to Executor, and to evaluate() behind the history that the header's comment
 // asks for. Writes a byte for each row, 1 where the policy acts, and the row's action. Exit code 1
 // where the two differ in a bit, or the executor in whether the policy acts.
 #include <cstdio>
@@ -12,7 +12,7 @@
 #include "policy.h"  // rlt export RUN --to c
 #include "rltools/devices/generic.h"
 #include "rltools/policy/contracts/quadrotor.h"
-#include "rltools/policy/policy_executor.h"
+#include "rltools/policy/executor.h"
 #include "rltools/policy/runtime.h"
 
 namespace header = HEADER;
@@ -66,7 +66,7 @@ int in_time() {
   if (!runner.accept(rlt::Generic{}, IMAGE, sizeof(IMAGE)).accepted()) return 2;
   rlt::ExecutorLimits limits;
   limits.range_margin = 1e30f;  // the header has no ranges of observations
-  rlt::PolicyExecutor<kActions, kTicks> executor(contract, limits);
+  rlt::Executor<kActions, kTicks> executor(contract, limits);
   bool all_same = true;
   std::uint32_t now_us = 0;
   float input[kInputs];

@@ -136,7 +136,7 @@ def test_the_sample_keeps_the_state_as_the_executor_does(
     )
     assert count == 2
     main.write_text(f"#include <stdio.h>\n#include <stdlib.h>\n{text}")
-    missed = 1 + image.recurrence.most_pause_us // image.step_interval_us
+    missed = 1 + image.recurrence.max_pause_us // image.step_interval_us
     head, _, _ = KERNEL.partition("uint32_t k_timer_status_sync")
     kernel = tmp_path / "kernel.c"
     kernel.write_text(head + TIMER % (PAUSE, missed))

@@ -30,7 +30,7 @@ class Counter:
 
 
 def made(reset_at: int) -> HiddenState:
-    recurrence = SimpleNamespace(reset_at=reset_at, most_pause_us=300, trained_interval_us=100)
+    recurrence = SimpleNamespace(reset_at=reset_at, max_pause_us=300, trained_interval_us=100)
     image = SimpleNamespace(recurrence=recurrence, runner=Counter())
     return HiddenState(cast(PolicyImage, image))
 

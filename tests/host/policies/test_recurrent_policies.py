@@ -213,12 +213,12 @@ EXECUTING = """\
 #include "flown_image.h"
 #include "rltools/devices/generic.h"
 #include "rltools/policy/contracts/quadrotor.h"
-#include "rltools/policy/policy_executor.h"
+#include "rltools/policy/executor.h"
 #include "rltools/policy/runtime.h"
 int main() {
   static const auto contract = rlt::policy_contract<rlt::contracts::Quadrotor>();
   static rlt::PolicyRunner<1024, 64> runner(contract);
-  static rlt::PolicyExecutor<4, 64> executor(contract);
+  static rlt::Executor<4, 64> executor(contract);
   const auto verdict = runner.accept(rlt::Generic{}, flown_image, sizeof(flown_image));
   if (!verdict.accepted()) return 1;
   float observation[13], action[4];

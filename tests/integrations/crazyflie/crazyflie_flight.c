@@ -175,7 +175,7 @@ void flight_boot(void) {
 
 // Pushes an image to a vehicle that the policy does not fly; true where it was accepted.
 bool flight_push(const uint8_t* image, uint32_t bytes) {
-  rlt_settings.most_error_cm = 500;  // the contract's range
+  rlt_settings.max_error_cm = 500;  // the contract's range
   rlt_settings.roll_back = 1;        // what is on trial keeps its slot
   rlt_work((uint32_t)now_us);
   for (uint32_t at = 0; at < bytes; at += 24) {

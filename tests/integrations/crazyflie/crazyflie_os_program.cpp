@@ -254,6 +254,6 @@ TEST_CASE("parameters and logged values have the types that they are declared wi
   CHECK(params == 7);
   CHECK(logs == 20);
   CHECK(rlt_settings.enable == 0);
-  CHECK(rlt_settings.most_faults == 5);
-  CHECK(rlt_settings.most_error_cm == 200);
+  CHECK(rlt_settings.max_faults == 5);
+  CHECK(rlt_settings.max_error_cm == 200);
 }

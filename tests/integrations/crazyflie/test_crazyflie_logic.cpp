@@ -169,7 +169,7 @@ TEST_CASE("how far from the target a policy flies is a parameter, along each axi
   for (int axis = 0; axis < 3; axis++) {
     for (const float side : {-1.0f, 1.0f}) {
       Bench bench(constant_policy(0.6f));
-      bench.settings.most_error_cm = 300;
+      bench.settings.max_error_cm = 300;
       bench.fly(2);
       bench.sensed.position_m[axis] = side * 2.9f;
       CHECK(bench.turns(10) == RLT_PILOT_POLICY);
@@ -250,7 +250,7 @@ TEST_CASE("limits: what is exactly at them is within") {
   Bench bench(constant_policy(0.6f));
   bench.settings.enable = 1;
   bench.estimate_runs = false;
-  bench.sensed.position_m[0] = 0.01f * float(bench.settings.most_error_cm);
+  bench.sensed.position_m[0] = 0.01f * float(bench.settings.max_error_cm);
   REQUIRE(bench.turns(2) == RLT_PILOT_POLICY);
   bench.sensed.position_m[0] = std::nextafter(bench.sensed.position_m[0], 3.0f);
   CHECK(bench.turn() == RLT_PILOT_STOCK);
@@ -265,17 +265,17 @@ TEST_CASE("limits: what is exactly at them is within") {
     sensed.gyro_us = now_us - 7;
     return freshness.taken_us(sensed);
   };
-  constexpr std::uint32_t kMost_us = crazyflie::Freshness::kMaxUnchanged_us;
+  constexpr std::uint32_t kMax_us = crazyflie::Freshness::kMaxUnchanged_us;
   CHECK(taken_at(2000, true) == 1993);
-  CHECK(taken_at(2000 + kMost_us, true) == 1993 + kMost_us);
-  CHECK(taken_at(2001 + kMost_us, true) == 2000);  // the estimate has stopped
+  CHECK(taken_at(2000 + kMax_us, true) == 1993 + kMax_us);
+  CHECK(taken_at(2001 + kMax_us, true) == 2000);  // the estimate has stopped
   sensed.position_m[0] += 1.0f;
-  CHECK(taken_at(3000 + kMost_us, true) == 2993 + kMost_us);
-  const std::uint32_t last_us = 3000 + kMost_us;
+  CHECK(taken_at(3000 + kMax_us, true) == 2993 + kMax_us);
+  const std::uint32_t last_us = 3000 + kMax_us;
   sensed.position_m[0] += 1.0f;
-  CHECK(taken_at(last_us + kMost_us, false) == last_us + kMost_us - 7);
+  CHECK(taken_at(last_us + kMax_us, false) == last_us + kMax_us - 7);
   sensed.position_m[0] += 1.0f;
-  CHECK(taken_at(last_us + kMost_us + 1, false) == last_us);  // the gyroscope has
+  CHECK(taken_at(last_us + kMax_us + 1, false) == last_us);  // the gyroscope has
 }
 
 TEST_CASE("what has stood still on the ground is fresh when the policy starts") {
@@ -564,7 +564,7 @@ TEST_CASE("an output that is not finite: at once, and the policy is dropped") {
   // Overflows where x + y + z of the position's error is above 13.5 m, which no example reaches.
   for (int channel = 0; channel < 3; channel++) network.weights(0)[channel * 4] = 3.4e38f / 13.5f;
   Bench bench(constant_policy(0.2f));
-  bench.settings.most_error_cm = 500;
+  bench.settings.max_error_cm = 500;
   REQUIRE(bench.push(image_of(network)) == RLT_UPLOAD_ACCEPTED);
   bench.fly(10);
   for (float& position : bench.sensed.position_m) position = 4.9f;

@@ -17,7 +17,7 @@ const rlt_contract_t contract_in_c = {.step_interval_us = 2500,
 esp_err_t init_in_c(const char* partition, const uint8_t* built_in, uint32_t bytes) {
   const rlt_policy_config_t config = {.contract = &contract_in_c,
                                       .partition = partition,
-                                      .limits = {.most_equal = 7, .recovery_ticks = 2},
+                                      .limits = {.max_equal = 7, .recovery_ticks = 2},
                                       .built_in = built_in,
                                       .built_in_bytes = bytes};
   return rlt_policy_init(&config);

@@ -336,7 +336,7 @@ TEST_CASE("its functions in C, from the start to a roll-back") {
 
 TEST_CASE("a contract with too many actions is refused") {
   rlt_contract_t contract = contract_in_c;
-  for (const int dimension : {0, CONFIG_RLT_POLICY_MOST_ACTIONS + 1}) {
+  for (const int dimension : {0, CONFIG_RLT_POLICY_MAX_ACTIONS + 1}) {
     contract.action_dim = dimension;
     const rlt_policy_config_t config = {&contract, "policies", {}, nullptr, 0};
     Place* const present = place;

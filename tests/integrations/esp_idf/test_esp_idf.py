@@ -43,8 +43,8 @@ CHIP = ("--specs=picolibc.specs", "-march=rv32imc", "-mabi=ilp32")  # ESP32-C3
 STANDARD_HEADERS = ("-isystem", str(TREE.root / "lib/freestanding"))
 HOST_FLAGS = ("-std=gnu++2b", "-O1", "-ffp-contract=off", "-march=native")
 # Bytes for an ESP32-C3 with the defaults of the Kconfig: the core's, with what this adds to it.
-MOST_TEXT = 20_400
-MOST_RAM = 7_600  # 2,048 of them the last 64 actions, 2,688 for 16 recurrent units
+MAX_TEXT = 20_400
+MAX_RAM = 7_600  # 2,048 of them the last 64 actions, 2,688 for 16 recurrent units
 
 
 def component_flags() -> list[str]:
@@ -82,7 +82,7 @@ def component(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_bits_are_not_left_to_the_compiler() -> None:
     flags = component_flags()
     assert {"-ffp-contract=off", "-Os", "-DRLT_ACTIVATIONS=0x0b"} <= set(flags)
-    assert "-DCONFIG_RLT_POLICY_MOST_ACTIONS=8" in flags
+    assert "-DCONFIG_RLT_POLICY_MAX_ACTIONS=8" in flags
 
 
 @pytest.mark.all
@@ -91,9 +91,9 @@ def test_it_compiles_with_the_flags_of_esp_idf_and_fits(component: Path) -> None
     for line in output_of("riscv64-unknown-elf-size", "-A", component).splitlines():
         if match := re.match(r"\.s?(text|rodata|data|bss)\S*\s+(\d+)", line):
             sizes[match[1]] = sizes.get(match[1], 0) + int(match[2])
-    assert 0 < sizes["text"] <= MOST_TEXT
+    assert 0 < sizes["text"] <= MAX_TEXT
     assert sizes["rodata"] <= 1900  # the sentences of its errors, too
-    assert sizes.get("data", 0) + sizes["bss"] <= MOST_RAM
+    assert sizes.get("data", 0) + sizes["bss"] <= MAX_RAM
 
 
 @pytest.mark.all
@@ -124,7 +124,7 @@ def test_the_header_is_c_and_its_structs_are_those_of_the_library(tmp_path: Path
             "safe_action",
         ),
         "rlt_limits_t": (
-            *("most_age_us", "jitter_us", "most_equal", "range_margin", "recovery_ticks"),
+            *("max_age_us", "jitter_us", "max_equal", "range_margin", "recovery_ticks"),
             "give_up_ticks",
         ),
     }

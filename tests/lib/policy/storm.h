@@ -35,12 +35,12 @@ class Bursts {
   std::uint32_t left_ = 0;
 };
 
-// Of an observation, up to `most_us` more than the executor lets through.
+// Return the age of an observation, up to `max_us` more than the executor lets through.
 template <class Random>
-std::uint32_t age_us(Input input, std::uint32_t step_us, std::uint32_t most_us,
+std::uint32_t age_us(Input input, std::uint32_t step_us, std::uint32_t max_us,
                      const Random& random) {
-  if (input == stale) return 2 * step_us + 1 + random(most_us);
-  return input == future ? 0u - step_us - random(most_us) : 0u;
+  if (input == stale) return 2 * step_us + 1 + random(max_us);
+  return input == future ? 0u - step_us - random(max_us) : 0u;
 }
 
 }  // namespace storm

@@ -7,7 +7,7 @@
 
 #include "policy_networks.h"
 #include "rltools/devices/generic.h"
-#include "rltools/policy/policy_executor.h"
+#include "rltools/policy/executor.h"
 #include "rltools/policy/runtime.h"
 
 using namespace policy_networks;
@@ -88,7 +88,7 @@ TEST_CASE("in time, what is not finite is answered with the safe choice") {
   Bytes image = image_with({1, 2, 3, 0, 1, 2});
   PolicyRunner<kFloats, 4> runner(kPlace);
   REQUIRE(runner.accept(Generic{}, image.data(), image.size()).accepted());
-  PolicyExecutor<3, 4> executor(kPlace);
+  Executor<3, 4> executor(kPlace);
   float action[3];
   CHECK(executor.step(Generic{}, 0, {kGood, 0}, action, &runner) == ExecutorStatus::acted);
   CHECK((action[0] == 2 && action[2] == 1));

@@ -30,13 +30,13 @@ constexpr auto kActed = ExecutorStatus::acted;
 
 template <class Network = Small>
 Bytes image_with(std::uint32_t ticks_per_step, std::uint16_t reset_at = kResetAtAll,
-                 std::uint32_t most_pause_us = 0, std::uint32_t seed = 1) {
+                 std::uint32_t max_pause_us = 0, std::uint32_t seed = 1) {
   Bytes image = image_of<Network>(seed, ticks_per_step);
   auto& header = *reinterpret_cast<PolicyImageHeader*>(image.data());
   auto& recurrence =
       *reinterpret_cast<PolicyImageRecurrence*>(image.data() + sizeof(PolicyImageHeader));
   recurrence.reset_at = reset_at;
-  if (most_pause_us != 0) recurrence.most_pause_us = most_pause_us;
+  if (max_pause_us != 0) recurrence.max_pause_us = max_pause_us;
   header.crc32 = policy_image_crc32(image.data(), image.size());
   return image;
 }
@@ -208,7 +208,7 @@ TEST_CASE("after a stale input the state is zero, where the image says so") {
 TEST_CASE("observations that freeze are a stale input") {
   for (const std::uint16_t reset_at : {kResetAtAll, PolicyStateReset{kResetAtActivation}}) {
     ExecutorLimits limits;
-    limits.most_equal = 2;
+    limits.max_equal = 2;
     Board board(image_with(1, reset_at, 1000000), limits);
     board.acts_from_zeros();
     board.acts(true);
@@ -306,7 +306,7 @@ TEST_CASE("a storm of a million ticks: every action has the bits of the rules") 
   constexpr std::uint32_t kRounds = 200;
   constexpr int kTicks = 5000;  // of a round
   ExecutorLimits limits;
-  limits.most_equal = 4;
+  limits.max_equal = 4;
   limits.recovery_ticks = 2;
   std::uint32_t draw = 0;
   const auto random = [&draw](std::uint32_t below) {

@@ -10,7 +10,7 @@
 #include "lstm_images.h"
 #include "recurrent_networks.h"
 #include "rltools/devices/host.h"
-#include "rltools/policy/policy_executor.h"
+#include "rltools/policy/executor.h"
 #include "rltools/policy/runtime.h"
 
 using namespace rlt;
@@ -73,7 +73,7 @@ struct Outcomes {
 bool acts_if_accepted(const Bytes& image, Outcomes& outcomes) {
   static Runner runner(policy_contract<Contract>());
   if (!runner.accept(Generic{}, image.data(), image.size()).accepted()) return false;
-  PolicyExecutor<Contract::kActionDim, kHistory> executor(policy_contract<Contract>());
+  Executor<Contract::kActionDim, kHistory> executor(policy_contract<Contract>());
   for (std::uint32_t tick = 1; tick <= 20; tick++) {
     const std::uint32_t now_us = tick * Contract::kStepInterval_us;
     std::vector<float> values = observation(tick);
@@ -137,7 +137,7 @@ TEST_CASE("an image states its hidden state, the step of training, and two seque
   const PolicyImageRecurrence& recurrence = recurrence_of(image);
   CHECK(recurrence.state_dim == 4);
   CHECK(recurrence.trained_interval_us == 10000);
-  CHECK(recurrence.most_pause_us == 40000);
+  CHECK(recurrence.max_pause_us == 40000);
   CHECK(recurrence.reset_at == 15);
   CHECK(layer_of(image, 0).kind == 0);
   CHECK(layer_of(image, 1).kind == 1);
@@ -197,9 +197,9 @@ TEST_CASE("a table that contradicts itself is malformed") {
     check_malformed(0, change(&R::trained_interval_us, interval_us));
   }
   for (const std::uint32_t pause_us : {0u, 2499u, 600000001u}) {
-    check_malformed(0, change(&R::most_pause_us, pause_us));
+    check_malformed(0, change(&R::max_pause_us, pause_us));
   }
-  CHECK(after(change(&R::most_pause_us, 2500u)).accepted());
+  CHECK(after(change(&R::max_pause_us, 2500u)).accepted());
   CHECK(after(change(&R::trained_interval_us, 2500u)).accepted());
   for (const std::uint16_t reset_at : {0, 14, 16, 17, 0x8001}) {
     check_malformed(0, change(&R::reset_at, reset_at));

@@ -12,7 +12,7 @@ class Measurement {
  public:
   static constexpr std::uint32_t kMaxSamples = 1024;
 
-  explicit Measurement(const PolicyContract& contract) : in_time_(contract) {}
+  explicit Measurement(const PolicyContract& contract) : executor_(contract) {}
 
   void start(RLT_MEASURED what, std::uint32_t count) {
     what_ = what;
@@ -64,10 +64,10 @@ class Measurement {
     // The contract's observation comes first in an example; past actions are those of the samples
     // before.
     const auto tick = [&] {
-      in_time_.step(device, now_us_, {observation, now_us_}, action, &policy);
+      executor_.step(device, now_us_, {observation, now_us_}, action, &policy);
     };
     if (count_ == 0) {
-      in_time_.reset();
+      executor_.reset();
       tick();
     }
     now_us_ += policy.contract().step_interval_us;
@@ -81,7 +81,7 @@ class Measurement {
     return static_cast<std::uint32_t>(board::counter() - begin);
   }
 
-  typename Deployment::InTime in_time_;  // its own, so that the one that acts does not see it
+  typename Deployment::Executor executor_;  // its own, so that the one that acts does not see it
   std::uint32_t now_us_ = 0;
   RLT_MEASURED what_ = RLT_MEASURED_NOTHING;
   std::uint32_t wanted_ = 0, count_ = 0;

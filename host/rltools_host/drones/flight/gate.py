@@ -97,7 +97,7 @@ class Gate(Definition, frozen=True, kw_only=True):
     def document(self) -> dict[str, object]:
         """Return the definition, as a gate's file has it."""
         stated = {name: getattr(self, name) for name in Definition.__struct_fields__}
-        stated |= {"executor": structs.asdict(self.executor), "parts": to_builtins(self.parts)}
+        stated |= {"executor": to_builtins(self.executor), "parts": to_builtins(self.parts)}
         stated["entry"] = to_builtins(self.entry)
         usual: dict[str, object] = {"parts": {}, "entry": None, "most_tilt": MAX_TILT}
         return {key: value for key, value in stated.items() if value != usual.get(key, ...)}

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.build import description
@@ -124,11 +124,14 @@ ATTITUDE, ANGULAR_VELOCITY = slice(6, 10), slice(10, 13)
 
 
 class ExecutorLimits(Struct, frozen=True, forbid_unknown_fields=True):
-    """The executor's limits: ExecutorLimits of policy/executor.h, with its defaults."""
+    """The executor's limits: ExecutorLimits of policy/executor.h, with its defaults.
 
-    most_age_us: Whole = 0
+    Gates' files and the results of flights have two of them by their former names.
+    """
+
+    max_age_us: Whole = field(default=0, name="most_age_us")
     jitter_us: Whole = 0
-    most_equal: Whole = 0
+    max_equal: Whole = field(default=0, name="most_equal")
     range_margin: NotNegative = 0.0
     recovery_ticks: Whole = 1
     give_up_ticks: Whole = 0
@@ -187,7 +190,7 @@ def flight_library() -> FlightLibrary:
         tuple(described["statuses"]),
         described["step_interval_us"],
         described["flight_bytes"],
-        described["most_threads"],
+        described["max_threads"],
     )
 
 
@@ -403,7 +406,7 @@ def fly(
         "judged_ticks": judged,
         "needed_ticks": needed,
         "radius_m": rule.radius_m,
-        "most_tilt_rad": math.radians(rule.most_tilt),
+        "max_tilt_rad": math.radians(rule.most_tilt),
         "starts": 0 if starts is None else starts.ctypes.data,
         "excursions": 0 if excursions is None else excursions.ctypes.data,
         "threads": min(max(threads, 1), library.max_threads, count),

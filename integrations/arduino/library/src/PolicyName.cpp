@@ -24,7 +24,7 @@
 #endif
 
 #include "PolicyName_data.h"
-#include "rltools/policy/policy_executor.h"
+#include "rltools/policy/executor.h"
 #include "rltools/policy/runtime.h"
 #include "rltools/this_processor.h"
 
@@ -40,7 +40,7 @@ constexpr rlt::PolicyContract kContract{PolicyNameClass::kStepInterval_us,
                                         kActions,
                                         safe};
 rlt::PolicyRunner<kScratchFloats, kHistoryTicks> runner(kContract);
-rlt::PolicyExecutor<kActionCount, kHistoryTicks> executor(kContract);
+rlt::Executor<kActionCount, kHistoryTicks> executor(kContract);
 rlt::ExecutorStatus last = rlt::ExecutorStatus::no_policy;
 
 }  // namespace

@@ -284,7 +284,7 @@ class Controller {
 
   // A position that is not a number is not far: it is no observation.
   bool is_far(const float* position_error_m) const {
-    const float most_m = 0.01f * static_cast<float>(settings_.most_error_cm);
+    const float most_m = 0.01f * static_cast<float>(settings_.max_error_cm);
     for (int i = 0; i < 3; i++) {
       if (math::absolute(position_error_m[i]) > most_m) return true;
     }
@@ -301,7 +301,7 @@ class Controller {
     if (status == ExecutorStatus::observation_out_of_range) return RLT_REASON_OUT_OF_RANGE;
     if (status == ExecutorStatus::output_not_finite) return RLT_REASON_OUTPUT;
     faults_++;
-    const bool is_too_much = !has_acted_ || faults_ >= settings_.most_faults;
+    const bool is_too_much = !has_acted_ || faults_ >= settings_.max_faults;
     return is_too_much ? RLT_REASON_OBSERVATION : RLT_REASON_NONE;  // the last action is held
   }
 

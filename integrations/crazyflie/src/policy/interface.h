@@ -28,11 +28,11 @@ struct RltSettings {
   uint8_t enable;       // 1: the policy flies where it may
   uint8_t confirm;      // 1: keep the policy that is on trial
   uint8_t roll_back;    // 1: give it up
-  uint8_t most_faults;  // ticks without a usable observation before the stock controller takes over
+  uint8_t max_faults;  // ticks without a usable observation before the stock controller takes over
   uint16_t trial_s;     // how long a policy may fly before it is confirmed
   uint16_t blend_ms;    // how long the thrust takes from the policy's to the stock controller's
   // How far from the target, along an axis, before the stock controller takes over.
-  uint16_t most_error_cm;
+  uint16_t max_error_cm;
 };
 
 enum RltPilot { RLT_PILOT_STOCK, RLT_PILOT_POLICY };
@@ -44,8 +44,8 @@ enum RltReason {
   RLT_REASON_NO_TARGET,     // not a setpoint of a position and yaw
   RLT_REASON_NO_POLICY,     //
   RLT_REASON_UPLOAD,        // one is under way
-  RLT_REASON_OBSERVATION,   // most_faults ticks in a row without a usable one, or none at first
-  RLT_REASON_OUT_OF_RANGE,  // the contract's, or beyond most_error_cm; at once
+  RLT_REASON_OBSERVATION,   // max_faults ticks in a row without a usable one, or none at first
+  RLT_REASON_OUT_OF_RANGE,  // the contract's, or beyond max_error_cm; at once
   RLT_REASON_OUTPUT,        // not finite; at once
   RLT_REASON_TRIAL_OVER,    // its time, or it was rolled back
   RLT_REASON_RESTARTED,     // another controller has flown meanwhile

@@ -34,9 +34,9 @@ typedef struct {
 } rlt_contract_t;
 // What the executor puts up with; 0 is the default of each: policy/executor.h.
 typedef struct {
-  uint32_t most_age_us;
+  uint32_t max_age_us;
   uint32_t jitter_us;
-  uint32_t most_equal;
+  uint32_t max_equal;
   float range_margin;
   uint32_t recovery_ticks;
   uint32_t give_up_ticks;
@@ -106,7 +106,7 @@ typedef struct {
 // built-in one, or none. ESP_ERR_NOT_FOUND: no such partition. ESP_ERR_NOT_SUPPORTED: it is
 // encrypted, read-only or has other sectors than 4,096 bytes. ESP_ERR_INVALID_SIZE: it has fewer
 // than four sectors. ESP_ERR_INVALID_ARG: the contract has no action, or more than
-// CONFIG_RLT_POLICY_MOST_ACTIONS. ESP_ERR_INVALID_STATE: it was called before. Above
+// CONFIG_RLT_POLICY_MAX_ACTIONS. ESP_ERR_INVALID_STATE: it was called before. Above
 // RLT_POLICY_ERR_BUILT_IN: the built-in policy is refused; all else works, and others may act.
 esp_err_t rlt_policy_init(const rlt_policy_config_t* config);
 // What an error of these functions means.

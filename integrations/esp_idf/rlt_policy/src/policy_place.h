@@ -48,7 +48,7 @@ class FlashBesideControl {
   bool held_ = false;
 };
 
-template <class Device, class Flash, class Mutex, int MostActions, std::size_t ScratchFloats>
+template <class Device, class Flash, class Mutex, int MaxActions, std::size_t ScratchFloats>
 class PolicyPlace {
  public:
   PolicyPlace(Flash& flash, Mutex& receiver, Mutex& state, const PolicyContract& contract,
@@ -128,7 +128,7 @@ class PolicyPlace {
   FlashBesideControl<Flash> flash_;
   Mutex& receiver_;
   Mutex& state_;
-  PolicyDeployment<Device, FlashBesideControl<Flash>, MostActions, ScratchFloats> deployment_;
+  PolicyDeployment<Device, FlashBesideControl<Flash>, MaxActions, ScratchFloats> deployment_;
 };
 
 }  // namespace rlt::esp_idf

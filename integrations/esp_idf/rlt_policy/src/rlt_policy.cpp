@@ -55,7 +55,7 @@ class Partition {
   const void* data_ = nullptr;
 };
 
-constexpr int kMaxActions = CONFIG_RLT_POLICY_MOST_ACTIONS;
+constexpr int kMaxActions = CONFIG_RLT_POLICY_MAX_ACTIONS;
 constexpr std::size_t kWidest = CONFIG_RLT_POLICY_WIDEST_LAYER;
 constexpr std::size_t kUnits = CONFIG_RLT_POLICY_RECURRENT_UNITS;
 // What no layer of these sizes exceeds: outputs and actions, of examples; hidden states and the

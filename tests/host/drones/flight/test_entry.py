@@ -70,7 +70,7 @@ def test_a_tilt_that_is_too_large_ends_a_flight_and_lost_height_is_counted() -> 
         excursions=excursions,
     )
     assert outcomes["cause"].tolist() == [0, 6]
-    tilted = np.degrees(excursions["most_tilt_rad"])
+    tilted = np.degrees(excursions["max_tilt_rad"])
     assert tilted[0] < 1.0
     assert 45.0 < tilted[1] < 46.0
     assert 0.8 < excursions["height_lost_m"][0] < 1.3

@@ -82,8 +82,8 @@ BaseType_t xTaskDelayUntil(TickType_t* woken, TickType_t ticks);
   } while (0)
 
 // -- sdkconfig.h: the defaults of the component's Kconfig
-#ifndef CONFIG_RLT_POLICY_MOST_ACTIONS
-#define CONFIG_RLT_POLICY_MOST_ACTIONS 8
+#ifndef CONFIG_RLT_POLICY_MAX_ACTIONS
+#define CONFIG_RLT_POLICY_MAX_ACTIONS 8
 #define CONFIG_RLT_POLICY_WIDEST_LAYER 64
 #define CONFIG_RLT_POLICY_RECURRENT_UNITS 16
 #define CONFIG_RLT_POLICY_ACTIVATIONS 0x0b

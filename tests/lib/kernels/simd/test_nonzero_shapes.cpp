@@ -38,10 +38,10 @@ void check() {
   CHECK(std::memcmp(expected.data(), actual.data(), expected.size() * sizeof(float)) == 0);
 }
 
-// The most terms that may be left for it to pay to look for zeros, of the 64 first columns of each
-// `Apart` rows; the other terms are left.
+// Return the maximum number of terms that may be left for it to pay to look for zeros, of the 64
+// first columns of each `Apart` rows; the other terms are left.
 template <int Rows, int Columns, int Apart>
-int most_left() {
+int max_left() {
   std::vector<float> input(Rows * Columns, 1.0f);
   std::vector<float*> looked_at;
   for (int row = 0; row < Rows; row += Apart) {
@@ -73,11 +73,11 @@ TEST_CASE("one sample, few outputs, more inputs than a word has bits") {
 
 TEST_CASE("zeros are looked for where 13 of 16 terms are left at most, in about 16 of the rows") {
   static_assert(!kernels::kLoadsDelay);
-  CHECK(most_left<16, 64, 1>() == 13 * 64);
-  CHECK(most_left<15, 64, 1>() == 13 * 60);
-  CHECK(most_left<16, 63, 1>() == 13 * 63);
-  CHECK(most_left<32, 64, 2>() == 13 * 64);
-  CHECK(most_left<47, 64, 2>() == 13 * 4 * 24);
-  CHECK(most_left<40, 100, 2>() == 13 * 4 * 20);
-  CHECK(most_left<1, 64, 1>() == 64);  // always of a single row
+  CHECK(max_left<16, 64, 1>() == 13 * 64);
+  CHECK(max_left<15, 64, 1>() == 13 * 60);
+  CHECK(max_left<16, 63, 1>() == 13 * 63);
+  CHECK(max_left<32, 64, 2>() == 13 * 64);
+  CHECK(max_left<47, 64, 2>() == 13 * 4 * 24);
+  CHECK(max_left<40, 100, 2>() == 13 * 4 * 20);
+  CHECK(max_left<1, 64, 1>() == 64);  // always of a single row
 }

@@ -40,11 +40,11 @@ TEST_CASE("an episode ends where the cart is too far away or the pole leans too 
   CHECK_FALSE(ends({-2.3999f, 0, 0, 0}));
   CHECK(ends({-2.4001f, 0, 0, 0}));
   CHECK(ends({2.39f, 1, 0, 0}));  // in the state that is reached
-  constexpr float kMost = 0.20943951f;
-  CHECK_FALSE(ends({0, 0, kMost - 1e-4f, 0}));
-  CHECK(ends({0, 0, kMost + 1e-4f, 0}));
-  CHECK_FALSE(ends({0, 0, 1e-4f - kMost, 0}));
-  CHECK(ends({0, 0, -kMost - 1e-4f, 0}));
+  constexpr float kMax = 0.20943951f;
+  CHECK_FALSE(ends({0, 0, kMax - 1e-4f, 0}));
+  CHECK(ends({0, 0, kMax + 1e-4f, 0}));
+  CHECK_FALSE(ends({0, 0, 1e-4f - kMax, 0}));
+  CHECK(ends({0, 0, -kMax - 1e-4f, 0}));
 }
 
 TEST_CASE("initial states fill their range in each field") {

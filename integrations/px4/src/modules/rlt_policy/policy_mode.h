@@ -184,7 +184,7 @@ class PolicyMode {
   }
   ExecutorLimits limits() const {
     ExecutorLimits limits;
-    limits.most_age_us = settings_.limits.rates_us;
+    limits.max_age_us = settings_.limits.rates_us;
     return limits;
   }
   static std::uint32_t clock(std::uint64_t time_us) { return static_cast<std::uint32_t>(time_us); }
@@ -239,8 +239,8 @@ class PolicyMode {
     ground_down_m_ = position.ned_m[2];
   }
   // A time in the future is as bad as one in the past.
-  static bool is_old(std::uint64_t now_us, std::uint64_t taken_us, std::uint32_t most_us) {
-    return (now_us > taken_us ? now_us - taken_us : taken_us - now_us) > most_us;
+  static bool is_old(std::uint64_t now_us, std::uint64_t taken_us, std::uint32_t max_us) {
+    return (now_us > taken_us ? now_us - taken_us : taken_us - now_us) > max_us;
   }
   void count_equal(const Rates& rates) {
     if (rates.taken_us == last_rates_.taken_us) return;

@@ -57,10 +57,10 @@ inline std::uint32_t history_index(const PastAction& past, const PolicyContract&
   return (past.ticks - 1) * static_cast<std::uint32_t>(contract.action_dim) + past.action;
 }
 
-// The last `Ticks` actions of up to `MostActions` elements.
-template <int Ticks, int MostActions>
+// The last `Ticks` actions of up to `MaxActions` elements.
+template <int Ticks, int MaxActions>
 class ActionHistory {
-  static_assert(Ticks > 0 && Ticks * MostActions <= 32768, "an index of the history has 15 bits");
+  static_assert(Ticks > 0 && Ticks * MaxActions <= 32768, "an index of the history has 15 bits");
 
  public:
   explicit ActionHistory(int action_dim)
@@ -83,12 +83,12 @@ class ActionHistory {
  private:
   const std::uint32_t action_dim_, size_;
   std::uint32_t latest_ = 0;
-  float values_[Ticks * MostActions] = {};
+  float values_[Ticks * MaxActions] = {};
 };
 
 // An executor that keeps none.
-template <int MostActions>
-class ActionHistory<0, MostActions> {
+template <int MaxActions>
+class ActionHistory<0, MaxActions> {
  public:
   explicit ActionHistory(int) {}
   void reset() {}

@@ -3,7 +3,7 @@
 // firmware, calls.
 #pragma once
 
-#include "rltools/policy/policy_executor.h"
+#include "rltools/policy/executor.h"
 #include "rltools/policy/runtime.h"
 #include "rltools/policy/slots.h"
 
@@ -33,14 +33,14 @@ struct SlotRunners<Runner, 1> {
 
 }  // namespace detail
 
-// `MostActions` is the contract's action_dim or more; `ScratchFloats` as of PolicyRunner. A policy
-// may see the last `HistoryTicks` actions, which take as many times `MostActions` floats.
-template <class Device, class Storage, int MostActions, std::size_t ScratchFloats,
-          int SlotCount = 2, int HistoryTicks = kHistoryTicks>
+// `MaxActions` is the contract's action_dim or more; `ScratchFloats` as of PolicyRunner. A policy
+// may see the last `HistoryTicks` actions, which take as many times `MaxActions` floats.
+template <class Device, class Storage, int MaxActions, std::size_t ScratchFloats, int SlotCount = 2,
+          int HistoryTicks = kHistoryTicks>
 class PolicyDeployment {
  public:
   using Runner = PolicyRunner<ScratchFloats, HistoryTicks>;
-  using InTime = PolicyExecutor<MostActions, HistoryTicks>;
+  using Executor = rlt::Executor<MaxActions, HistoryTicks>;
 
   PolicyDeployment(Device device, Storage& memory, const PolicyContract& contract,
                    const ExecutorLimits& limits = {})
@@ -174,7 +174,7 @@ class PolicyDeployment {
   // The accepted image of a slot; null where there is none.
   const PolicyView* view(std::uint8_t slot) const { return runners_.of_slot[slot].view(); }
   const PolicySlots<Storage, SlotCount>& slots() const { return slots_; }
-  const Executor<MostActions>& executor() const { return executor_.executor(); }
+  const Executor& executor() const { return executor_; }
 
  private:
   Runner& candidate() { return runners_.of_slot[slots_.other_slot()]; }
@@ -192,7 +192,7 @@ class PolicyDeployment {
   PolicySlots<Storage, SlotCount> slots_;
   detail::SlotRunners<Runner, SlotCount> runners_;
   Runner built_in_;
-  InTime executor_;
+  Executor executor_;
 };
 
 }  // namespace rlt

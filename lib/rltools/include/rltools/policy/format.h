@@ -60,14 +60,14 @@ enum PolicyStateReset : std::uint16_t {
   kResetAtActivation = 1,  // always
   kResetAtFault = 2,       // an input or an output cannot be used
   kResetAtStaleInput = 4,  // there is no newer input
-  kResetAtPause = 8,       // the policy has not acted for more than most_pause_us
+  kResetAtPause = 8,       // the policy has not acted for more than max_pause_us
   kResetAtAll = 15,
 };
 
 // Behind the header of format 2.
 struct __attribute__((__may_alias__)) PolicyImageRecurrence {
   std::uint32_t trained_interval_us;  // the step that moves the hidden state on
-  std::uint32_t most_pause_us;
+  std::uint32_t max_pause_us;
   std::uint16_t state_dim;
   std::uint16_t reset_at;  // PolicyStateReset
   std::uint32_t reserved;
@@ -134,7 +134,7 @@ inline int state_dim(const PolicyImageLayer& layer) {
 inline bool is_recurrence(const PolicyImageRecurrence& recurrence, std::uint32_t interval_us) {
   return is_step_interval(recurrence.trained_interval_us) &&
          recurrence.trained_interval_us % interval_us == 0 &&
-         recurrence.most_pause_us >= interval_us && is_step_interval(recurrence.most_pause_us) &&
+         recurrence.max_pause_us >= interval_us && is_step_interval(recurrence.max_pause_us) &&
          recurrence.state_dim != 0 && (recurrence.reset_at & kResetAtActivation) != 0 &&
          recurrence.reset_at <= kResetAtAll && recurrence.reserved == 0;
 }

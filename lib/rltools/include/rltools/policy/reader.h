@@ -34,11 +34,11 @@ struct PolicyView {
   // For each, with `begins` in format 2 only: begins (a word), observation, trace (a word), output,
   // action.
   const AliasingFloat* examples;
-  std::uint32_t widest;         // of observation and layers
-  std::uint32_t most_products;  // of one recurrent layer; 0: there are none
-  std::uint32_t output_dim;     // of the last layer: the actions' number where none chooses
-  bool is_masked;               // an observation forbids a choice
-  bool states_entry;            // else `entry` is kEntryAtRest
+  std::uint32_t widest;        // of observation and layers
+  std::uint32_t max_products;  // of one recurrent layer; 0: there are none
+  std::uint32_t output_dim;    // of the last layer: the actions' number where none chooses
+  bool is_masked;              // an observation forbids a choice
+  bool states_entry;           // else `entry` is kEntryAtRest
   EntryEnvelope entry;
 };
 
@@ -146,7 +146,7 @@ inline PolicyVerdict check_layers(PolicyView& policy, std::uint64_t& parameter_c
   std::uint64_t state = 0;
   parameter_count = 0;
   policy.widest = width;
-  policy.most_products = 0;
+  policy.max_products = 0;
   for (std::uint32_t i = 0; i < header.layer_count; i++) {
     const PolicyImageLayer& layer = layers[i];
     if (layer.input_dim != width || !is_layer(layer, policy.recurrence != nullptr)) {
@@ -157,7 +157,7 @@ inline PolicyVerdict check_layers(PolicyView& policy, std::uint64_t& parameter_c
       const auto columns = static_cast<std::uint32_t>(gate_count(layer)) * width;
       parameter_count += (layer.input_dim + std::uint64_t{1} + width + 1) * columns;
       state += static_cast<std::uint32_t>(state_dim(layer));
-      if (2 * columns > policy.most_products) policy.most_products = 2 * columns;
+      if (2 * columns > policy.max_products) policy.max_products = 2 * columns;
     } else {
       parameter_count += (layer.input_dim + std::uint64_t{1}) * width;
     }

@@ -9,16 +9,16 @@ namespace rlt {
 
 // Floats of scratch memory that policy_forward() needs: each layer's input and output; of recurrent
 // ones the most products, and the hidden state after the step.
-constexpr std::size_t scratch_floats_to_run(std::size_t widest, std::size_t most_products,
+constexpr std::size_t scratch_floats_to_run(std::size_t widest, std::size_t max_products,
                                             std::size_t state_dim) {
-  return 2 * widest + most_products + state_dim;
+  return 2 * widest + max_products + state_dim;
 }
 // Of a recurrent layer: 6 width of a GRU, 8 of an LSTM.
 constexpr std::size_t products_of(int gates, std::size_t width) {
   return 2 * static_cast<std::size_t>(gates) * width;
 }
 inline std::size_t scratch_floats_to_run(const PolicyView& policy) {
-  return scratch_floats_to_run(policy.widest, policy.most_products, state_dim(policy));
+  return scratch_floats_to_run(policy.widest, policy.max_products, state_dim(policy));
 }
 // Where in it the hidden state (state_dim) lies that the last step has led to.
 inline float* next_state(const PolicyView& policy, float* scratch) {
